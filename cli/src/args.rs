@@ -1,0 +1,161 @@
+//! What the command line says, as written: the second stage ([`crate::commands`]) says what it means.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Turns a sketch of a sharded model into the cheapest communication plan, with reasons.
+#[derive(Debug, Parser)]
+#[command(name = "shardwise", version, about, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// When to colour diagnostics.
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto)]
+    pub(crate) color: Colour,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print the cheapest plan of each program.
+    Plan(PlanArgs),
+    /// Say everything that is wrong with programs.
+    Check {
+        /// Programs; `-` is standard input.
+        #[arg(required = true)]
+        files: Vec<String>,
+        /// Treat every program as if it began with `plan`.
+        #[arg(long)]
+        explicit: bool,
+    },
+    /// Lay programs out canonically, in place (`-` to standard output).
+    Fmt {
+        /// Programs; `-` is standard input.
+        #[arg(required = true)]
+        files: Vec<String>,
+        /// Change nothing; exit 1 if anything would change.
+        #[arg(long)]
+        check: bool,
+    },
+    /// FLOPs, bytes and bounds, statement by statement.
+    Cost(PlanArgs),
+    /// Explain a diagnostic's code.
+    Explain {
+        /// A code, such as SW201.
+        code: String,
+    },
+    /// List the hardware presets.
+    Hardware,
+    /// Print the JSON Schema of `plan --format json`.
+    Schema,
+    /// Print shell completions.
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PlanArgs {
+    /// Programs; `-` is standard input.
+    #[arg(required_unless_present = "expression", conflicts_with = "expression")]
+    pub(crate) files: Vec<String>,
+    /// A one-line program: 'In[B_X, D] *D W[D, F] -> Out[B_X, F]'.
+    #[arg(short = 'e', long, value_name = "EXPR")]
+    pub(crate) expression: Option<String>,
+    /// The mesh of an expression: X=4,Y=2.
+    #[arg(long, requires = "expression")]
+    pub(crate) mesh: Option<String>,
+    /// The sizes of an expression: B=1024,D=4096.
+    #[arg(long = "dim", requires = "expression", value_name = "SIZES")]
+    pub(crate) dims: Vec<String>,
+    /// Hardware instead of the program's.
+    #[arg(long)]
+    pub(crate) hardware: Option<String>,
+    /// How the plan is made.
+    #[arg(long, value_enum, default_value_t = Strategy::Search)]
+    pub(crate) strategy: Strategy,
+    /// What the search makes small.
+    #[arg(long, value_enum, default_value_t = Objective::Serial)]
+    pub(crate) objective: Objective,
+    /// Bytes a device may hold: 300MB, 16GiB.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) memory: Option<f64>,
+    /// `book` leaves a ring's (n-1)/n out, `exact` keeps it.
+    #[arg(long, value_enum, default_value_t = Cost::Book)]
+    pub(crate) cost: Cost,
+    /// Seconds after which the search gives the best so far, with its gap.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Print the program as it is after a pass, instead of the plan.
+    #[arg(long, value_enum, value_name = "PASS")]
+    pub(crate) print_after: Option<Pass>,
+    /// Treat every program as if it began with `plan`.
+    #[arg(long)]
+    pub(crate) explicit: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Strategy {
+    Search,
+    Textbook,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Objective {
+    Serial,
+    Comm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cost {
+    Book,
+    Exact,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pass {
+    Resolve,
+    Textbook,
+    Search,
+}
+
+/// `300MB`, `16GiB`, `1e9`.
+fn bytes(text: &str) -> Result<f64, String> {
+    let units = [
+        ("KiB", 1024.0),
+        ("MiB", 1_048_576.0),
+        ("GiB", 1_073_741_824.0),
+        ("TiB", 1_099_511_627_776.0),
+        ("kB", 1e3),
+        ("KB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("TB", 1e12),
+        ("B", 1.0),
+        ("", 1.0),
+    ];
+    let (number, factor) = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor))).unwrap_or((text, &1.0));
+    let number: Option<f64> = number.trim().parse().ok();
+    number.map(|n| n * factor).filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(|| "give bytes, such as 300MB, 16GB or 16GiB".to_owned())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.trim_end_matches('s').parse().ok();
+    number.filter(|n| (0.0..1e9).contains(n)).ok_or_else(|| "give seconds, such as 10 or 0.5".to_owned())
+}

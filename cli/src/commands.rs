@@ -1,0 +1,220 @@
+//! The commands: what the arguments mean, file by file.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use shardwise::oneliner::{self, Setting};
+use shardwise::{Findings, Hardware, Objective, Options, Planned, Refinement, Strategy, codes, units};
+
+use crate::args::{self, Cli, Format, Pass, PlanArgs};
+use crate::output::{Ending, Output};
+
+/// A program's text and what to call it.
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    /// The program's name: its file's, without folder and ending.
+    fn program(&self) -> String {
+        let stem = Path::new(&self.path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        stem.filter(|_| self.path != "-").unwrap_or_else(|| "program".to_owned())
+    }
+}
+
+fn read(path: &str, output: &mut Output) -> io::Result<Option<Source>> {
+    let mut bytes = Vec::new();
+    let result = if path == "-" { io::stdin().lock().read_to_end(&mut bytes).map(|_| ()) } else { std::fs::read(path).map(|read| bytes = read) };
+    if let Err(error) = result {
+        let hint = if error.kind() == io::ErrorKind::NotFound { "; give the path of a program, or - for standard input" } else { "" };
+        output.complain(&format!("cannot read `{path}`: {error}{hint}"), Ending::WrongUsage)?;
+        return Ok(None);
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(Source { path: path.to_owned(), text })),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let message = format!("{}: `{path}` is not UTF-8 text (byte {at})", codes::syntax::NOT_TEXT);
+            output.complain(&message, Ending::WrongInput)?;
+            Ok(None)
+        }
+    }
+}
+
+fn sources(args: &PlanArgs, output: &mut Output) -> io::Result<Vec<Source>> {
+    if let Some(expression) = &args.expression {
+        let dims = (!args.dims.is_empty()).then(|| args.dims.join(","));
+        let setting = Setting { hardware: args.hardware.clone(), mesh: args.mesh.clone(), dims };
+        return Ok(vec![Source { path: "expression".to_owned(), text: oneliner::program(expression, &setting) }]);
+    }
+    let mut sources = Vec::new();
+    for path in &args.files {
+        sources.extend(read(path, output)?);
+    }
+    Ok(sources)
+}
+
+fn options(args: &PlanArgs) -> Options {
+    Options {
+        strategy: match args.strategy {
+            args::Strategy::Search => Strategy::Search,
+            args::Strategy::Textbook => Strategy::Textbook,
+        },
+        objective: match args.objective {
+            args::Objective::Serial => Objective::Serial,
+            args::Objective::Comm => Objective::Comm,
+        },
+        refinement: match args.cost {
+            args::Cost::Book => Refinement::Book,
+            args::Cost::Exact => Refinement::Exact,
+        },
+        memory: args.memory,
+        timeout: args.timeout.map(Duration::from_secs_f64),
+        hardware: args.hardware.clone(),
+        explicit: args.explicit,
+    }
+}
+
+/// Plans every source; findings are shown in its own name, the path.
+fn planned(args: &PlanArgs, output: &mut Output, mut show: impl FnMut(&Planned, &mut Output) -> io::Result<()>) -> io::Result<()> {
+    for source in sources(args, output)? {
+        match shardwise::plan(&source.path, &source.text, &options(args)) {
+            Err(findings) => output.findings(&findings)?,
+            Ok(mut planned) => {
+                planned.name = source.program();
+                output.findings(&planned.warnings)?;
+                show(&planned, output)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
+    match args.print_after {
+        Some(Pass::Resolve) => print_resolved(args, output),
+        Some(Pass::Textbook) => print_textbook(args, output),
+        Some(Pass::Search) | None => planned(args, output, |planned, output| match args.format {
+            Format::Text => output.out(&planned.to_string()),
+            Format::Json => output.out(&(planned.json().to_text() + "\n")),
+        }),
+    }
+}
+
+fn print_resolved(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
+    for source in sources(args, output)? {
+        let checked = shardwise::check(&source.path, &source.text, &options(args));
+        output.findings(&checked.findings)?;
+        if let Some(program) = checked.program {
+            output.out(&program.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn print_textbook(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
+    for source in sources(args, output)? {
+        let options = Options { strategy: Strategy::Textbook, ..options(args) };
+        match shardwise::plan(&source.path, &source.text, &options) {
+            Err(findings) => output.findings(&findings)?,
+            Ok(planned) => output.out(&planned.plan.to_string())?,
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn cost(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
+    planned(args, output, |planned, output| output.out(&planned.cost_table()))
+}
+
+pub(crate) fn check(files: &[String], explicit: bool, output: &mut Output) -> io::Result<()> {
+    let options = Options { explicit, ..Options::default() };
+    for path in files {
+        if let Some(source) = read(path, output)? {
+            let checked = shardwise::check(&source.path, &source.text, &options);
+            output.findings(&checked.findings)?;
+            if !checked.findings.is_empty() {
+                output.worst(Ending::WrongInput);
+            } else if let Err(findings) = feasible(&source, &options) {
+                output.findings(&findings)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the program can be planned at all, by the book's rules, and keeps no budget from being met.
+fn feasible(source: &Source, options: &Options) -> Result<(), Findings> {
+    shardwise::plan(&source.path, &source.text, &Options { strategy: Strategy::Textbook, ..options.clone() }).map(|_| ())
+}
+
+pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::Result<()> {
+    for path in files {
+        let Some(source) = read(path, output)? else { continue };
+        match shardwise::format(&source.path, &source.text) {
+            Err(findings) => output.findings(&findings)?,
+            Ok(formatted) if check && formatted != source.text => output.complain(&format!("`{path}` is not formatted; run `shardwise fmt {path}`"), Ending::WrongInput)?,
+            Ok(_) if check => {}
+            Ok(formatted) if path == "-" => output.out(&formatted)?,
+            Ok(formatted) if formatted != source.text => write_whole(path, &formatted, output)?,
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes beside the file and renames, so that nobody ever sees half of it.
+fn write_whole(path: &str, text: &str, output: &mut Output) -> io::Result<()> {
+    let beside = format!("{path}.shardwise-tmp");
+    let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    if let Err(error) = written {
+        // The temporary file may not exist; there is nothing more to do about it either way.
+        let _ = std::fs::remove_file(&beside);
+        output.complain(&format!("cannot write `{path}`: {error}"), Ending::WrongUsage)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn explain(code: &str, output: &mut Output) -> io::Result<()> {
+    match codes::find(code) {
+        Some(code) => output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page)),
+        None => {
+            let known: Vec<&str> = codes::all().map(|code| code.code).collect();
+            output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
+        }
+    }
+}
+
+pub(crate) fn hardware(output: &mut Output) -> io::Result<()> {
+    let mut text = format!("{:<10}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}\n", "name", "bf16 FLOP/s", "int8 OP/s", "HBM", "HBM/s", "link/s", "network/s");
+    for hardware in Hardware::preset_names().filter_map(Hardware::preset) {
+        let rate = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| units::flops(value).replace("FLOP", ""));
+        let size = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), units::bytes);
+        text.push_str(&format!(
+            "{:<10}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}\n",
+            hardware.name,
+            rate(hardware.bf16_flops),
+            rate(hardware.int8_flops),
+            size(hardware.hbm_bytes),
+            size(hardware.hbm_bandwidth),
+            size(hardware.link_bandwidth),
+            size(hardware.dcn_bandwidth),
+        ));
+    }
+    text.push_str("\nlink: one way along one axis (TPU) or out of a chip (GPU); network: a chip's share, one way\n");
+    output.out(&text)
+}
+
+pub(crate) fn schema(output: &mut Output) -> io::Result<()> {
+    output.out(&(shardwise::json::schema() + "\n"))
+}
+
+pub(crate) fn completions(shell: Shell, output: &mut Output) -> io::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "shardwise", &mut script);
+    output.out(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,31 @@
+//! The `shardwise` command: arguments, files, colours, exit codes. Everything else is the library's.
+
+mod args;
+mod commands;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::output::{Ending, Output};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut output = Output::new(cli.color);
+    let ending = match &cli.command {
+        Command::Plan(args) => commands::plan(args, &mut output),
+        Command::Cost(args) => commands::cost(args, &mut output),
+        Command::Check { files, explicit } => commands::check(files, *explicit, &mut output),
+        Command::Fmt { files, check } => commands::format(files, *check, &mut output),
+        Command::Explain { code } => commands::explain(code, &mut output),
+        Command::Hardware => commands::hardware(&mut output),
+        Command::Schema => commands::schema(&mut output),
+        Command::Completions { shell } => commands::completions(*shell, &mut output),
+    };
+    match ending {
+        Ok(()) => output.ending().code(),
+        Err(ending) => Ending::from(ending).code(),
+    }
+}

@@ -1,0 +1,97 @@
+//! Where everything is printed, and how a run ends: 0 done, 1 the input is wrong, 2 wrong usage or environment. A reader that goes away (a
+//! closed pipe) is no error.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use shardwise::{Findings, Report};
+
+use crate::args::Colour;
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    Done,
+    WrongInput,
+    WrongUsage,
+}
+
+impl Ending {
+    pub(crate) fn code(self) -> ExitCode {
+        ExitCode::from(self as u8)
+    }
+}
+
+impl From<io::Error> for Ending {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe { Self::Done } else { Self::WrongUsage }
+    }
+}
+
+/// Both streams, and the worst that has happened.
+pub(crate) struct Output {
+    coloured: bool,
+    ending: Ending,
+}
+
+/// Diagnostics are drawn for this width where the terminal does not say.
+const WIDTH: usize = 100;
+
+impl Output {
+    pub(crate) fn new(colour: Colour) -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let coloured = match colour {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => io::stderr().is_terminal() && !plain,
+        };
+        Self { coloured, ending: Ending::Done }
+    }
+
+    pub(crate) fn ending(&self) -> Ending {
+        self.ending
+    }
+
+    pub(crate) fn worst(&mut self, ending: Ending) {
+        self.ending = self.ending.max(ending);
+    }
+
+    pub(crate) fn out(&mut self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// A sentence about the run itself.
+    pub(crate) fn complain(&mut self, text: &str, ending: Ending) -> io::Result<()> {
+        self.worst(ending);
+        writeln!(io::stderr().lock(), "error: {text}")
+    }
+
+    pub(crate) fn findings(&mut self, findings: &Findings) -> io::Result<()> {
+        if findings.has_errors() {
+            self.worst(Ending::WrongInput);
+        }
+        for report in &findings.reports {
+            self.report(report)?;
+        }
+        Ok(())
+    }
+
+    fn report(&self, report: &Report) -> io::Result<()> {
+        let theme = if self.coloured { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(width()).with_links(false);
+        let mut text = String::new();
+        if handler.render_report(&mut text, report).is_err() {
+            text = format!("{}: {report}", report.diag.code);
+        }
+        writeln!(io::stderr().lock(), "{}", text.trim_end_matches('\n'))?;
+        writeln!(io::stderr().lock())
+    }
+}
+
+fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.unwrap_or(WIDTH).clamp(40, 160)
+}

@@ -1,0 +1,257 @@
+//! The only loop over the pipeline: text in, result out.
+
+use std::fmt;
+
+use shardwise_grammar::codes;
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::{Mode, Program};
+use shardwise_ir::resolve::{Overrides, resolve};
+use shardwise_ir::{Diag, Severity, verify};
+use shardwise_passes::report::{Report, report};
+use shardwise_passes::search::{Found, Optimality, search};
+use shardwise_passes::tables::Tables;
+use shardwise_passes::textbook::{self, Infeasible};
+
+use crate::failure::Findings;
+use crate::json::{self, PlanJson};
+use crate::options::{Objective, Options, Strategy};
+use crate::{budget, cost_table, provenance, text, units};
+
+/// A program that was read, and what is to be said of it.
+#[derive(Debug)]
+pub struct Checked {
+    /// The program, unless an error was found.
+    pub program: Option<Program>,
+    /// Errors and warnings, in source order.
+    pub findings: Findings,
+}
+
+/// How a plan came to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Origin {
+    Explicit,
+    Textbook,
+    Searched(Optimality),
+}
+
+/// A plan with all that is known of it. `Display` is its text, which is a program again; [`Planned::json`] its JSON.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The program's name.
+    pub name: String,
+    /// The plan.
+    pub plan: Plan,
+    /// What it costs.
+    pub report: Report,
+    /// What the textbook's plan costs (the plan itself, for an explicit program).
+    pub textbook: Report,
+    /// What the search made small.
+    pub objective: Objective,
+    /// Bytes that a device may hold, where known.
+    pub capacity_bytes: Option<f64>,
+    /// Warnings.
+    pub warnings: Findings,
+    origin: Origin,
+    carried_claim: Option<String>,
+}
+
+/// Reads a program and says everything that is wrong with it. `name` is what diagnostics call the source.
+///
+/// ```
+/// let checked = shardwise::check("mlp.shard", "hardware tpu-v5p\nmesh X=4\ndim B=8\ninput A[B_Y]\noutput A[B]", &shardwise::Options::default());
+/// assert!(checked.findings.has_errors());
+/// assert!(checked.findings.to_string().contains('Y'));
+/// ```
+pub fn check(name: &str, source: &str, options: &Options) -> Checked {
+    let (file, mut diags) = shardwise_grammar::parse(source);
+    let overrides = Overrides { hardware: options.hardware.clone(), explicit: options.explicit };
+    let (program, more) = resolve(&file, &overrides);
+    diags.extend(more);
+    let mut program = program.filter(|_| !has_errors(&diags));
+    if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
+        match verify::explicit(explicit) {
+            Ok(plan) => program = Some(plan.program),
+            Err(faults) => diags.extend(faults),
+        }
+    }
+    Checked { program, findings: Findings::new(diags, name, source) }
+}
+
+/// Plans a program.
+///
+/// ```
+/// let source = "
+/// hardware tpu-v5p
+/// mesh X=4
+/// dim I=8192, J=8192, K=8192
+/// input A[I, J_X], B[J_X, K]
+/// C = A *J B
+/// output C[I, K_X]
+/// ";
+/// let planned = shardwise::plan("example", source, &shardwise::Options::default())?;
+/// assert!(planned.to_string().contains("C[I, K_X] = ReduceScatter_{X,K}(C[I, K] {U_X})"));
+/// assert_eq!(planned.json().optimality.status, "optimal");
+/// # Ok::<(), shardwise::Findings>(())
+/// ```
+pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
+    let checked = check(name, source, options);
+    let Some(program) = checked.program else { return Err(checked.findings) };
+    let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
+    let made = match program.mode {
+        Mode::Explicit => explicit(program),
+        Mode::Ordinary => choose(&program, options),
+    };
+    let (plan, textbook_plan, origin) = made.map_err(refuse)?;
+    let report_of = |plan: &Plan| report(plan, options.refinement);
+    let report = report_of(&plan);
+    let textbook = textbook_plan.map_or_else(|| report.clone(), |textbook| report_of(&textbook));
+    let broken = budget::broken(&plan, &report);
+    if !broken.is_empty() {
+        return Err(refuse(broken));
+    }
+    let capacity_bytes = options.memory.or(plan.program.hardware.hbm_bytes);
+    let mut warnings: Vec<Diag> = checked.findings.reports.into_iter().map(|report| report.diag).collect();
+    warnings.extend(over_capacity(&plan, &report, capacity_bytes));
+    let carried_claim = (origin == Origin::Explicit).then(|| provenance::read(source, &plan.to_string())).flatten();
+    let warnings = refuse(warnings);
+    let objective = options.objective;
+    let name = name.to_owned();
+    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, warnings, origin, carried_claim })
+}
+
+/// The canonical layout of a program, its comments kept.
+///
+/// ```
+/// assert_eq!(shardwise::format("a.shard", "dim   B = 8 ,D=4").unwrap(), "dim B=8, D=4\n");
+/// ```
+pub fn format(name: &str, source: &str) -> Result<String, Findings> {
+    shardwise_grammar::format(source).map_err(|diags| Findings::new(diags, name, source))
+}
+
+type Made = (Plan, Option<Plan>, Origin);
+
+fn explicit(program: Program) -> Result<Made, Vec<Diag>> {
+    let plan = verify::explicit(program)?;
+    Ok((plan, None, Origin::Explicit))
+}
+
+fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
+    let tables = Tables::new(program, options.refinement);
+    let refuse = |infeasible: Infeasible| vec![no_layout(program, infeasible)];
+    let textbook = textbook::plan(&tables).map_err(refuse)?;
+    if options.strategy == Strategy::Textbook {
+        return Ok((textbook.clone(), Some(textbook), Origin::Textbook));
+    }
+    let Found { plan, optimality, .. } = search(&tables, &textbook, options.objective, options.timeout).map_err(refuse)?;
+    debug_assert!(verify::plan(&plan).is_ok(), "a searched plan is a plan");
+    Ok((plan, Some(textbook), Origin::Searched(optimality)))
+}
+
+fn no_layout(program: &Program, infeasible: Infeasible) -> Diag {
+    let op = &program.ops[infeasible.op];
+    let result = &program.values[op.result].name;
+    let mut diag = Diag::error(
+        codes::sharding::NO_LAYOUT,
+        format!("no layout of `{result}` fits what its brackets ask for"),
+        op.span,
+        "every way to split this statement breaks one of its brackets",
+    );
+    for operand in op.operands.iter().filter(|operand| operand.pin.is_some()) {
+        diag = diag.and(operand.span, "this use is pinned");
+    }
+    diag.help("leave the brackets off one operand, so that it can be gathered or sliced for this use")
+}
+
+fn over_capacity(plan: &Plan, report: &Report, capacity: Option<f64>) -> Option<Diag> {
+    let peak = report.memory.peak_bytes;
+    let capacity = capacity.filter(|&capacity| peak > capacity)?;
+    let at = report.memory.peak_step.map(|step| text::step(plan, &plan.steps[step]));
+    let span = plan.program.ops.first().map_or_else(Default::default, |op| op.span);
+    let message = format!("a device would hold {}, but has room for {}", units::bytes(peak), units::bytes(capacity));
+    let label = at.map_or_else(|| "in this program".to_owned(), |at| format!("the peak is at `{at}`"));
+    Some(Diag::warning(codes::budget::MEMORY, message, span, label))
+}
+
+fn has_errors(diags: &[Diag]) -> bool {
+    diags.iter().any(|diag| diag.severity == Severity::Error)
+}
+
+impl Planned {
+    /// The stable JSON form.
+    pub fn json(&self) -> PlanJson {
+        json::plan(self)
+    }
+
+    /// FLOPs, bytes, time and bound of every step, then the summary.
+    pub fn cost_table(&self) -> String {
+        cost_table::table(self)
+    }
+
+    /// `search`, `textbook` or `explicit`.
+    pub fn strategy_name(&self) -> &'static str {
+        match self.origin {
+            Origin::Explicit => "explicit",
+            Origin::Textbook => "textbook",
+            Origin::Searched(_) => "search",
+        }
+    }
+
+    /// `optimal`, `bounded`, `unproven` (textbook) or `given` (explicit).
+    pub fn status_name(&self) -> &'static str {
+        match self.origin {
+            Origin::Explicit => "given",
+            Origin::Textbook => "unproven",
+            Origin::Searched(Optimality::Optimal) => "optimal",
+            Origin::Searched(Optimality::Bounded { .. }) => "bounded",
+        }
+    }
+
+    /// No plan is cheaper than this, in seconds of the objective; 0 where nothing is known.
+    pub fn lower_bound_s(&self) -> f64 {
+        match self.origin {
+            Origin::Searched(Optimality::Optimal) => self.objective_s(&self.report),
+            Origin::Searched(Optimality::Bounded { lower_bound_s }) => lower_bound_s,
+            Origin::Explicit | Origin::Textbook => 0.0,
+        }
+    }
+
+    fn objective_s(&self, report: &Report) -> f64 {
+        match self.objective {
+            Objective::Serial => report.serial_s,
+            Objective::Comm => report.comm_s,
+        }
+    }
+
+    /// How the plan was found, for the last line of its text.
+    pub(crate) fn found_line(&self) -> Option<String> {
+        let claim = match self.origin {
+            Origin::Explicit => return self.carried_claim.as_ref().map(|claim| format!("found: {claim}")),
+            Origin::Textbook => "by the textbook's rules".to_owned(),
+            Origin::Searched(optimality) => self.search_claim(optimality),
+        };
+        Some(format!("found: {}", provenance::sign(&claim, &self.plan.to_string())))
+    }
+
+    fn search_claim(&self, optimality: Optimality) -> String {
+        let (own, book) = (self.objective_s(&self.report), self.objective_s(&self.textbook));
+        let proof = match optimality {
+            Optimality::Optimal => "optimal".to_owned(),
+            Optimality::Bounded { lower_bound_s } => {
+                let gap = if own > 0.0 { 100.0 * (own - lower_bound_s) / own } else { 0.0 };
+                format!("within {gap:.1}% of the optimum")
+            }
+        };
+        let saving = if own < book {
+            format!("{:.1}% under the textbook's {}", 100.0 * (book - own) / book, units::seconds(book))
+        } else {
+            "as cheap as the textbook's".to_owned()
+        };
+        format!("{proof} ({}); {saving}", text::objective(self.objective))
+    }
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&text::plan(self))
+    }
+}

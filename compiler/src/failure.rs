@@ -1,0 +1,99 @@
+//! Diagnostics as `miette` sees them: the only place that knows how they are drawn.
+
+use std::fmt;
+
+use miette::{LabeledSpan, NamedSource, SourceSpan};
+use shardwise_ir::{Diag, Severity};
+
+/// One finding together with the source that it is about. With miette's `fancy` feature it draws itself; without, it is a plain error.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was found.
+    pub diag: Diag,
+    source: NamedSource<String>,
+}
+
+impl Report {
+    fn new(diag: Diag, name: &str, source: &str) -> Self {
+        Self { diag, source: NamedSource::new(name, source.to_owned()).with_language("shard") }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.diag.message)
+    }
+}
+
+impl std::error::Error for Report {}
+
+impl miette::Diagnostic for Report {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.diag.code))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.diag.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.diag.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let length = self.source.inner().len();
+        Some(Box::new(self.diag.labels.iter().enumerate().map(move |(i, label)| {
+            let start = label.span.start.min(length);
+            let span = SourceSpan::new(start.into(), label.span.end.clamp(start, length) - start);
+            let text = Some(label.text.clone());
+            if i == 0 { LabeledSpan::new_primary_with_span(text, span) } else { LabeledSpan::new_with_span(text, span) }
+        })))
+    }
+}
+
+/// Findings about one source, in source order.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// One by one.
+    pub reports: Vec<Report>,
+}
+
+impl Findings {
+    /// `diags` about `source`, which is called `name`, sorted by place.
+    pub fn new(mut diags: Vec<Diag>, name: &str, source: &str) -> Self {
+        diags.sort_by_key(|diag| (diag.labels.first().map(|label| label.span.start), diag.code));
+        Self { reports: diags.into_iter().map(|diag| Report::new(diag, name, source)).collect() }
+    }
+
+    /// Whether any of them is an error.
+    pub fn has_errors(&self) -> bool {
+        self.reports.iter().any(|report| report.diag.severity == Severity::Error)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.reports.is_empty()
+    }
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sentences: Vec<&str> = self.reports.iter().map(|report| report.diag.message.as_str()).collect();
+        f.write_str(&sentences.join("\n"))
+    }
+}
+
+impl std::error::Error for Findings {}
+
+impl miette::Diagnostic for Findings {
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
+        Some(Box::new(self.reports.iter().map(|report| report as &dyn miette::Diagnostic)))
+    }
+}

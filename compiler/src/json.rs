@@ -1,0 +1,248 @@
+//! The plan as JSON: the stable contract `shardwise.plan/1`. Fields may be added; none is renamed or removed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shardwise_ir::plan::{Materialization, Step, StepKind};
+use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::sharding::AxisRef;
+use shardwise_passes::report::{Report, StepCost};
+
+use crate::Planned;
+use crate::text;
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanJson {
+    /// Always `shardwise.plan/1`.
+    pub schema: String,
+    /// The program's name: its file's, without folder and ending.
+    pub program: String,
+    /// `search`, `textbook`, or `explicit` for a program that was a plan already.
+    pub strategy: String,
+    /// What the search made small: `serial` or `comm`.
+    pub objective: String,
+    /// The hardware's name.
+    pub hardware: String,
+    /// The axes in order.
+    pub mesh: Vec<AxisJson>,
+    /// How good the plan is known to be.
+    pub optimality: OptimalityJson,
+    /// What it costs.
+    pub cost: CostJson,
+    /// What the textbook's plan costs.
+    pub textbook: TextbookJson,
+    /// What a device holds.
+    pub memory: MemoryJson,
+    /// The steps in order.
+    pub steps: Vec<StepJson>,
+}
+
+/// A mesh axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AxisJson {
+    /// Its name.
+    pub axis: String,
+    /// Devices along it.
+    pub size: u64,
+    /// `ring`, `line`, `switch` or `dcn`.
+    pub kind: String,
+    /// Seconds that its links are busy.
+    pub busy_s: f64,
+}
+
+/// How good the plan is known to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OptimalityJson {
+    /// `optimal` (proven), `bounded` (nothing is below `lower_bound_s`), `unproven` (textbook) or `given` (explicit).
+    pub status: String,
+    /// No plan is cheaper than this, in seconds of the objective.
+    pub lower_bound_s: f64,
+}
+
+/// Times in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CostJson {
+    /// The sum of all steps.
+    pub serial_s: f64,
+    /// The sum of all collectives.
+    pub comm_s: f64,
+    /// The sum of all local operations.
+    pub compute_s: f64,
+    /// The busiest resource: a lower bound on any schedule.
+    pub overlap_s: f64,
+    /// The plan's own schedule.
+    pub scheduled_s: f64,
+}
+
+/// The textbook's plan in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TextbookJson {
+    /// The sum of its steps, seconds.
+    pub serial_s: f64,
+    /// The sum of its collectives, seconds.
+    pub comm_s: f64,
+}
+
+/// Bytes of one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryJson {
+    /// Parameters and state.
+    pub resident_bytes: u64,
+    /// With the peak of what is live beside them.
+    pub peak_bytes: u64,
+    /// What the chip has; `null` where it is not known.
+    pub capacity_bytes: Option<u64>,
+}
+
+/// One line of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepJson {
+    /// `einsum map reduce reshape rename take all_gather all_reduce reduce_scatter all_to_all permute slice`.
+    pub kind: String,
+    /// The axes that its text names; empty for local operations.
+    pub axes: Vec<String>,
+    /// The value that it gives.
+    pub value: String,
+    /// What it reads.
+    pub operands: Vec<TensorJson>,
+    /// What it gives.
+    pub result: TensorJson,
+    /// The cost model's `V` for collectives (what a device holds, for `all_to_all` and `permute`), else the bytes touched.
+    pub local_bytes: u64,
+    /// FLOPs of a device.
+    pub flops: f64,
+    /// Seconds.
+    pub time_s: f64,
+    /// Whether making it longer makes the schedule longer.
+    pub critical: bool,
+    /// The line as the plan prints it.
+    pub text: String,
+}
+
+/// A value in one of its shardings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TensorJson {
+    /// Its name.
+    pub value: String,
+    /// Its dimensions in order.
+    pub dims: Vec<DimJson>,
+    /// Axes over which it is still to be reduced.
+    pub unreduced: Vec<String>,
+    /// How: `sum`, `max` or `min`; absent where nothing is pending.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reduction: Option<String>,
+}
+
+/// A dimension and what splits it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DimJson {
+    /// The dimension.
+    pub dim: String,
+    /// The axes, major to minor.
+    pub axes: Vec<String>,
+}
+
+/// The JSON form of a plan.
+pub fn plan(planned: &Planned) -> PlanJson {
+    let program = &planned.plan.program;
+    let report = &planned.report;
+    PlanJson {
+        schema: "shardwise.plan/1".to_owned(),
+        program: planned.name.clone(),
+        strategy: planned.strategy_name().to_owned(),
+        objective: text::objective(planned.objective).to_owned(),
+        hardware: program.hardware.name.clone(),
+        mesh: mesh(program, report),
+        optimality: OptimalityJson { status: planned.status_name().to_owned(), lower_bound_s: planned.lower_bound_s() },
+        cost: cost(report),
+        textbook: TextbookJson { serial_s: planned.textbook.serial_s, comm_s: planned.textbook.comm_s },
+        memory: MemoryJson {
+            resident_bytes: report.memory.resident_bytes.round() as u64,
+            peak_bytes: report.memory.peak_bytes.round() as u64,
+            capacity_bytes: planned.capacity_bytes.map(|bytes| bytes as u64),
+        },
+        steps: steps(planned),
+    }
+}
+
+fn mesh(program: &Program, report: &Report) -> Vec<AxisJson> {
+    let axes = program.mesh.axes.iter().zip(&report.axis_s);
+    axes.map(|(axis, &busy_s)| AxisJson { axis: axis.name.clone(), size: axis.size, kind: axis.kind().name().to_owned(), busy_s }).collect()
+}
+
+fn cost(report: &Report) -> CostJson {
+    CostJson {
+        serial_s: report.serial_s,
+        comm_s: report.comm_s,
+        compute_s: report.compute_s,
+        overlap_s: report.overlap_s,
+        scheduled_s: report.schedule.makespan_s,
+    }
+}
+
+fn steps(planned: &Planned) -> Vec<StepJson> {
+    let costs = planned.report.steps.iter().zip(&planned.report.schedule.critical);
+    planned.plan.steps.iter().zip(costs).map(|(step, (cost, &critical))| step_json(planned, step, cost, critical)).collect()
+}
+
+fn step_json(planned: &Planned, step: &Step, cost: &StepCost, critical: bool) -> StepJson {
+    let program = &planned.plan.program;
+    let (kind, axes) = match &step.kind {
+        StepKind::Local(op) => (local_kind(&program.ops[*op].kind), Vec::new()),
+        StepKind::Collective(collective, _) => (collective.kind.json_name(), names(program, &collective.axes)),
+    };
+    StepJson {
+        kind: kind.to_owned(),
+        axes,
+        value: program.values[step.result.value].name.clone(),
+        operands: step.operands.iter().map(|operand| tensor(program, operand)).collect(),
+        result: tensor(program, &step.result),
+        local_bytes: cost.bytes.round() as u64,
+        flops: cost.flops,
+        time_s: cost.seconds,
+        critical,
+        text: text::step(&planned.plan, step),
+    }
+}
+
+/// What JSON calls a local operation.
+pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
+    match kind {
+        OpKind::Einsum { .. } => "einsum",
+        OpKind::Map(_) => "map",
+        OpKind::Reduce { .. } => "reduce",
+        OpKind::Collective(kind) => kind.json_name(),
+    }
+}
+
+fn names(program: &Program, axes: &[AxisRef]) -> Vec<String> {
+    axes.iter().map(|axis| program.mesh.axes[axis.axis()].name.clone()).collect()
+}
+
+fn tensor(program: &Program, material: &Materialization) -> TensorJson {
+    let value = &program.values[material.value];
+    let dims = value.dims.iter().zip(&material.sharding.dims);
+    let unreduced = &material.sharding.unreduced;
+    let reduction = match unreduced.kind().symbol() {
+        "U" => "sum",
+        other => other,
+    };
+    TensorJson {
+        value: value.name.clone(),
+        dims: dims.map(|(&dim, axes)| DimJson { dim: program.dims[dim].name.clone(), axes: names(program, axes) }).collect(),
+        unreduced: names(program, unreduced.axes()),
+        reduction: (!unreduced.is_empty()).then(|| reduction.to_owned()),
+    }
+}
+
+impl PlanJson {
+    /// The JSON text, indented.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+/// The JSON Schema (draft 2020-12) of [`PlanJson`].
+pub fn schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(PlanJson)).unwrap_or_default()
+}

@@ -1,0 +1,35 @@
+//! What a caller may ask for.
+
+use std::time::Duration;
+
+pub use shardwise_passes::cost::Refinement;
+pub use shardwise_passes::problem::Objective;
+
+/// How a plan is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// The cheapest plan there is.
+    #[default]
+    Search,
+    /// The book's rules alone.
+    Textbook,
+}
+
+/// Everything a caller may set; `Options::default()` is what the command does without options.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Search or textbook.
+    pub strategy: Strategy,
+    /// What the search makes small.
+    pub objective: Objective,
+    /// How closely collectives are priced.
+    pub refinement: Refinement,
+    /// Bytes a device may hold, instead of the chip's HBM.
+    pub memory: Option<f64>,
+    /// How long the search may take; without it, until the proof.
+    pub timeout: Option<Duration>,
+    /// Hardware instead of the program's.
+    pub hardware: Option<String>,
+    /// Treat the program as explicit, as if it began with `plan`.
+    pub explicit: bool,
+}

@@ -1,0 +1,132 @@
+//! The plan as people read it: a program in the language, its costs in aligned comments, and a summary at the end.
+//!
+//! Everything here follows from the plan alone, so that the text of a plan, planned again, is the same text; what does not (how it was
+//! found) is one line with a fingerprint of the plan, see [`crate::provenance`].
+
+use std::fmt::Write as _;
+
+use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::print;
+use shardwise_ir::program::{CollectiveKind, Program};
+use shardwise_passes::problem::Objective;
+use shardwise_passes::report::{Report, StepCost};
+use unicode_width::UnicodeWidthStr;
+
+use crate::Planned;
+use crate::units;
+
+/// Statements longer than this do not push the comments of all others to the right.
+const COMMENT_COLUMN: usize = 48;
+
+/// What an objective is called.
+pub fn objective(objective: Objective) -> &'static str {
+    match objective {
+        Objective::Serial => "serial",
+        Objective::Comm => "comm",
+    }
+}
+
+/// One step as the plan prints it, without padding and comment.
+pub fn step(plan: &Plan, step: &Step) -> String {
+    print::step(&plan.program, step)
+}
+
+/// The whole plan: program, comments, summary.
+pub fn plan(planned: &Planned) -> String {
+    let plan = &planned.plan;
+    let mut out = print::plan_header(plan);
+    let lines: Vec<String> = plan.steps.iter().map(|s| step(plan, s)).collect();
+    let column = lines.iter().map(|line| line.width()).filter(|&width| width <= COMMENT_COLUMN).max().unwrap_or(0);
+    for (number, line) in lines.iter().enumerate() {
+        let comment = comment(plan, number, &planned.report);
+        let _ = writeln!(out, "{line}{}  # {comment}", " ".repeat(column.saturating_sub(line.width())));
+    }
+    out.push_str(&print::plan_footer(plan));
+    out.push('\n');
+    for line in summary(planned) {
+        let _ = writeln!(out, "# {line}");
+    }
+    out
+}
+
+fn comment(plan: &Plan, number: usize, report: &Report) -> String {
+    let cost: &StepCost = &report.steps[number];
+    let time = units::seconds(cost.seconds);
+    let critical = report.schedule.critical[number];
+    match &plan.steps[number].kind {
+        StepKind::Local(_) => format!("{:>7} {time:>7}  compute", ""),
+        StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice => format!("{:>7} {:>7}  free", "", ""),
+        StepKind::Collective(..) => {
+            let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
+            let mark = if critical { " critical" } else { "" };
+            format!("{:>7} {time:>7}  {}{mark}", units::bytes(cost.bytes), axes.join(" "))
+        }
+    }
+}
+
+/// What a tired engineer wants to know, in lines of at most 78 columns.
+pub fn summary(planned: &Planned) -> Vec<String> {
+    let report = &planned.report;
+    let mut lines = vec![
+        format!(
+            "serial {} = compute {} + comm {}",
+            units::seconds(report.serial_s),
+            units::seconds(report.compute_s),
+            units::seconds(report.comm_s)
+        ),
+        format!(
+            "scheduled {}, overlap at best {}; {}",
+            units::seconds(report.schedule.makespan_s),
+            units::seconds(report.overlap_s),
+            bound_by(&planned.plan.program, report)
+        ),
+    ];
+    lines.extend(axis_line(&planned.plan.program, report));
+    lines.extend(collective_lines(&planned.plan, report));
+    lines.push(memory_line(planned));
+    lines.extend(planned.found_line());
+    lines
+}
+
+fn bound_by(program: &Program, report: &Report) -> String {
+    let busiest = report.axis_s.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+    match busiest {
+        Some((axis, busy)) if busy > report.compute_s => {
+            let name = program.mesh.axes.iter().nth(axis).map_or("", |axis| axis.name.as_str());
+            format!("bound by the links of {name}")
+        }
+        _ if report.serial_s == 0.0 => "nothing to do".to_owned(),
+        _ => "bound by compute".to_owned(),
+    }
+}
+
+fn axis_line(program: &Program, report: &Report) -> Option<String> {
+    let busy = program.mesh.axes.iter().zip(&report.axis_s).filter(|(_, busy)| **busy > 0.0);
+    let parts: Vec<String> = busy.map(|(axis, busy)| format!("{} {}", axis.name, units::seconds(*busy))).collect();
+    (!parts.is_empty()).then(|| format!("links: {}", parts.join(", ")))
+}
+
+fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    for kind in CollectiveKind::ALL.iter().filter(|kind| **kind != CollectiveKind::Slice) {
+        let of_kind = |step: &&(&Step, &StepCost)| matches!(&step.0.kind, StepKind::Collective(c, _) if c.kind == *kind);
+        let steps: Vec<(&Step, &StepCost)> = plan.steps.iter().zip(&report.steps).collect();
+        let costs: Vec<&StepCost> = steps.iter().filter(of_kind).map(|(_, cost)| *cost).collect();
+        if costs.is_empty() {
+            continue;
+        }
+        let bytes: f64 = costs.iter().map(|cost| cost.bytes).sum();
+        let seconds: f64 = costs.iter().map(|cost| cost.seconds).sum();
+        lines.push(format!("{:<13} x{:<3} {:>7} {:>7}", kind.name(), costs.len(), units::bytes(bytes), units::seconds(seconds)));
+    }
+    lines
+}
+
+fn memory_line(planned: &Planned) -> String {
+    let memory = &planned.report.memory;
+    let of = planned.capacity_bytes.map_or(String::new(), |capacity| {
+        let share = 100.0 * memory.peak_bytes / capacity.max(1.0);
+        format!(" of {} ({share:.1}%)", units::bytes(capacity))
+    });
+    format!("memory: peak {}{of}, resident {}", units::bytes(memory.peak_bytes), units::bytes(memory.resident_bytes))
+}

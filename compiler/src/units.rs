@@ -1,0 +1,44 @@
+//! Quantities for people: three significant digits, decimal units, fixed width.
+
+/// `746 us`, `3.85 ms`, `0 s`.
+pub fn seconds(seconds: f64) -> String {
+    scaled(seconds, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")])
+}
+
+/// `134 MB`, `96 GB`, `64 B`.
+pub fn bytes(bytes: f64) -> String {
+    scaled(bytes, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
+}
+
+/// `412 TFLOP`.
+pub fn flops(flops: f64) -> String {
+    scaled(flops, &[(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP")])
+}
+
+fn scaled(number: f64, units: &[(f64, &str)]) -> String {
+    let smallest = units[units.len() - 1];
+    let (size, name) = units.iter().copied().find(|(size, _)| number >= *size * 0.9995).unwrap_or(smallest);
+    format!("{} {name}", significant(number / size))
+}
+
+/// Three significant digits, without trailing zeros behind the point.
+fn significant(number: f64) -> String {
+    let digits = if number >= 99.95 { 0 } else if number >= 9.995 { 1 } else { 2 };
+    let text = format!("{number:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_whatever_the_size() {
+        assert_eq!(seconds(7.46e-4), "746 us");
+        assert_eq!(seconds(3.8471e-3), "3.85 ms");
+        assert_eq!(seconds(0.0), "0 ns");
+        assert_eq!(seconds(0.9999), "1 s");
+        assert_eq!(bytes(134_217_728.0), "134 MB");
+        assert_eq!(bytes(1e30), "1000000000000000000 TB");
+    }
+}

@@ -1,0 +1,245 @@
+//! The syntax tree: what was written, with spans, and no meaning.
+//!
+//! A statement that could not be read is missing from the tree (its errors are in the list beside it), so every node here is whole.
+//! Sizes are kept as expressions and names as text; `ir` gives them meaning.
+
+use crate::span::{Name, Span, Spanned};
+
+/// A whole file: statements in order. Comments and blank lines are found again from the source by the formatter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct File {
+    /// Statements in source order.
+    pub statements: Vec<Spanned<Statement>>,
+}
+
+/// One statement (`input A[I], B[J]` is one).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// `plan`: the program is explicit.
+    Plan,
+    /// `hardware tpu-v5p`.
+    Hardware(Name),
+    /// `mesh X=16 over 4x4, Y=4 line`.
+    Mesh(Vec<AxisDecl>),
+    /// `dim B=4096, F=4*D, N=K*G, T=1000 pad`.
+    Dim(Vec<DimDecl>),
+    /// `input In: bf16[B_X, D]`, `param …`, `state …`, `output …` without a right side.
+    Declare(Role, Vec<TensorDecl>),
+    /// `C[I, K] = A *J B`, also `output C[I, K] = …` and `A -> C[I]` (a chain with an arrow).
+    Define(Definition),
+    /// `assert comm <= 2ms` and its kin.
+    Assert(Assertion),
+    /// `allow SW301` on a line of its own or before a statement.
+    Allow(Vec<Name>),
+    /// A form of the language that this version reads but does not compile; the name says which (`repeat`, `backward`, `pipeline`, …).
+    NotYet(Name),
+}
+
+/// What a declared value is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Arrives each step.
+    Input,
+    /// Lives on the devices.
+    Param,
+    /// Resident and updated.
+    State,
+    /// Leaves the program.
+    Output,
+}
+
+/// `X=16 over 4x4 ring`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxisDecl {
+    /// The axis.
+    pub name: Name,
+    /// How many devices along it.
+    pub size: SizeExpr,
+    /// `ring`, `line`, `switch` or `dcn`, as written (checked by `ir`).
+    pub options: Vec<Name>,
+    /// `over 4x4` gives `[4, 4]`; `over 2` gives `[2]` (that many equal factors).
+    pub over: Option<Spanned<Vec<u64>>>,
+}
+
+/// `F=4*D pad`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DimDecl {
+    /// The dimension.
+    pub name: Name,
+    /// Its size.
+    pub size: SizeExpr,
+    /// Whether it may be padded to a multiple of what splits it.
+    pub pad: Option<Span>,
+}
+
+/// A product of numbers and dimension names. Numbers carry their suffix's factor already; `None` where they overflow 2^64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeExpr {
+    /// The factors, at least one.
+    pub factors: Vec<Spanned<SizeFactor>>,
+    /// The whole product.
+    pub span: Span,
+}
+
+/// One factor of a size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SizeFactor {
+    /// `4096`, `48k`, `2Mi`; `None` if it does not fit 64 bits or is not whole.
+    Number(Option<u64>),
+    /// `D`.
+    Dim(String),
+}
+
+/// `In: bf16[B_X, D] {U_Y}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorDecl {
+    /// The value's name.
+    pub name: Name,
+    /// `bf16`, if written.
+    pub dtype: Option<Name>,
+    /// The brackets, if written.
+    pub layout: Option<Layout>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// `[B_X, D_{Y,Z}, F_?] {U_W}`: dimensions with their subscripts, and what is unreduced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The dimensions in order.
+    pub dims: Vec<DimUse>,
+    /// `{U_X}`, `{max_X}`; several groups may be written.
+    pub unreduced: Vec<UnreducedUse>,
+    /// From `[` to the last bracket or brace.
+    pub span: Span,
+}
+
+/// `B_X`, `D_{data,model}`, `F_?`, `D`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DimUse {
+    /// The dimension.
+    pub name: Name,
+    /// What splits it.
+    pub subscript: Subscript,
+    /// All of it.
+    pub span: Span,
+}
+
+/// What stands behind the `_` of a dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subscript {
+    /// Nothing: the dimension is whole.
+    Whole,
+    /// `_?`: open.
+    Open,
+    /// `_X`, `_XY` (one word, to be split by `ir` into declared axes) or `_{X,Y}` (several words).
+    Axes(Vec<Name>),
+}
+
+/// `{U_XY}`, `{U.X}`, `{max_X}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreducedUse {
+    /// `U`, `sum`, `max` or `min`, as written (`U` and `sum` are the same).
+    pub kind: Name,
+    /// The axes, as in [`Subscript::Axes`].
+    pub axes: Vec<Name>,
+    /// With its braces.
+    pub span: Span,
+}
+
+/// `output Tmp: f32[B_X, F] = In *D Win`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// Whether `output` stood before it.
+    pub output: bool,
+    /// What is defined.
+    pub target: TensorDecl,
+    /// How.
+    pub value: Expr,
+}
+
+/// An expression and where it stands.
+pub type Expr = Spanned<ExprKind>;
+
+/// What an expression is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExprKind {
+    /// `In`, `In[B_X, D] {U_Y}`.
+    Tensor {
+        /// The value.
+        name: Name,
+        /// Its brackets, if written.
+        layout: Option<Layout>,
+    },
+    /// `2.0`, kept as written.
+    Number(String),
+    /// `a *D b`, `a * b`, `a · b`: `contracted` is `None` where no suffix was written.
+    Product {
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+        /// The suffix's dimensions, if there is one.
+        contracted: Option<Spanned<Vec<Name>>>,
+    },
+    /// `a + b`, `a - b`, `a / b`.
+    Binary {
+        /// `+`, `-` or `/`.
+        op: BinaryOp,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+    },
+    /// `-x`.
+    Negate(Box<Expr>),
+    /// `gelu(x)`, `sum_D(x)`, `AllGather_{XY}(x)`, `AllToAll_{X->J}(x)`, `cast<f32>(x)`, `take_V(E, Ids)`.
+    Call(Call),
+}
+
+/// The element-wise operators that are not products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinaryOp {
+    /// `+`
+    Add,
+    /// `-`
+    Sub,
+    /// `/`
+    Div,
+}
+
+/// A function or collective applied to its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// `gelu`, `sum`, `AllGather` (what stands before the first `_`, except that names of functions may hold digits).
+    pub function: Name,
+    /// `cast<f32>`.
+    pub generic: Option<Name>,
+    /// What stands behind the `_`: `D`, `{X,K}`, `{X->J}`; the words in order, the arrow read as a comma.
+    pub subscript: Option<Spanned<Vec<Name>>>,
+    /// The arguments.
+    pub arguments: Vec<Expr>,
+}
+
+/// `assert comm <= 2ms`, `assert no AllGather over dcn`, `assert Win stays sharded`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Assertion {
+    /// `comm <= 2ms`, `memory <= 16GB`: what is measured, and the limit in seconds or bytes.
+    AtMost {
+        /// `comm`, `serial`, `overlap`, `scheduled`, `compute`, `memory`, as written.
+        quantity: Name,
+        /// The number as written, without its unit.
+        number: Name,
+        /// `ms`, `us`, `s`, `ns`, `B`, `kB`, `MB`, `GB`, `TB`, `KiB`, `MiB`, `GiB`; as written, maybe empty.
+        unit: Name,
+    },
+    /// `no AllGather over dcn`, `no AllReduce over X`, `no AllToAll`.
+    No {
+        /// The collective, as written.
+        collective: Name,
+        /// An axis or a kind of axis.
+        over: Option<Name>,
+    },
+    /// `Win stays sharded`.
+    StaysSharded(Name),
+}

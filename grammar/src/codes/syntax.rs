@@ -1,0 +1,83 @@
+//! What cannot be read (SW0xx).
+
+use super::Code;
+
+/// `unreadable-statement`
+pub const UNREADABLE: &str = "SW001";
+/// `missing-piece`
+pub const MISSING: &str = "SW002";
+/// `trailing-text`
+pub const TRAILING: &str = "SW003";
+/// `too-deep`
+pub const TOO_DEEP: &str = "SW004";
+/// `not-text`
+pub const NOT_TEXT: &str = "SW005";
+/// `plan-not-first`
+pub const PLAN_NOT_FIRST: &str = "SW006";
+
+pub(super) const CODES: &[Code] = &[
+    Code {
+        code: UNREADABLE,
+        name: "unreadable-statement",
+        page: r#"The line is not a statement of the language. A statement is a declaration (`hardware`, `mesh`, `dim`, `input`, `param`, `state`, `output`), a definition (`C = A *J B`), an `assert` or an `allow`.
+
+Triggered by:
+
+    mehs X=4
+
+Write instead:
+
+    mesh X=4"#,
+    },
+    Code {
+        code: MISSING,
+        name: "missing-piece",
+        page: r#"Something had to stand here: a bracket, a name, a size, an operand.
+
+Triggered by:
+
+    input A[I, J
+
+Write instead:
+
+    input A[I, J]"#,
+    },
+    Code {
+        code: TRAILING,
+        name: "trailing-text",
+        page: r#"The statement is complete before its line ends. Write one statement a line, and comments behind `#`.
+
+Triggered by:
+
+    dim B=8; D=4
+
+Write instead:
+
+    dim B=8, D=4"#,
+    },
+    Code {
+        code: TOO_DEEP,
+        name: "too-deep",
+        page: r#"One statement nests or chains more than the compiler follows. Name the parts: one statement for each."#,
+    },
+    Code {
+        code: NOT_TEXT,
+        name: "not-text",
+        page: r#"The file is not UTF-8 text."#,
+    },
+    Code {
+        code: PLAN_NOT_FIRST,
+        name: "plan-not-first",
+        page: r#"`plan` makes the whole program explicit, so it is the first statement or none.
+
+Triggered by:
+
+    mesh X=4
+    plan
+
+Write instead:
+
+    plan
+    mesh X=4"#,
+    },
+];

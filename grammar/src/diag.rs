@@ -1,0 +1,71 @@
+//! What is wrong with a program, told so that its author can mend it.
+//!
+//! One plain struct serves every crate: the text of a diagnostic is decided where the fault is found, and how it is drawn
+//! (terminal, JSON, editor) is decided by whoever shows it. Nothing here prints.
+
+use crate::span::Span;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The program is refused.
+    Error,
+    /// The program is accepted; the author should look.
+    Warning,
+}
+
+/// A place in the source and what is to be seen there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Where.
+    pub span: Span,
+    /// What is there, in a few words.
+    pub text: String,
+}
+
+/// One finding: a code from [`crate::codes`], a sentence, the places it concerns (the fault first, its cause after), and what to type instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diag {
+    /// A stable code, `SW001` …; see [`crate::codes`].
+    pub code: &'static str,
+    /// Error or warning.
+    pub severity: Severity,
+    /// A sentence about the reader's program: lower case, names in backticks.
+    pub message: String,
+    /// The fault, then what caused it.
+    pub labels: Vec<Label>,
+    /// What to type instead, if that can be said.
+    pub help: Option<String>,
+}
+
+impl Diag {
+    /// An error at `span`.
+    pub fn error(code: &'static str, message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            labels: vec![Label { span, text: label.into() }],
+            help: None,
+        }
+    }
+
+    /// A warning at `span`.
+    pub fn warning(code: &'static str, message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message, span, label) }
+    }
+
+    /// Adds a further place: usually the cause.
+    #[must_use]
+    pub fn and(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Says what to type instead.
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
+        self
+    }
+}

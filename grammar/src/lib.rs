@@ -1,0 +1,13 @@
+//! Text to a syntax tree with spans, and back. This crate knows what a program looks like and nothing of what it means.
+pub mod ast;
+pub mod codes;
+pub mod diag;
+mod errors;
+mod format;
+mod parse;
+pub mod print;
+mod scan;
+pub mod span;
+
+pub use format::format;
+pub use parse::parse;

@@ -1,0 +1,157 @@
+//! Canonical text for pieces of the tree.
+
+use crate::ast::{
+    Assertion, AxisDecl, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Role, SizeExpr, SizeFactor, Statement, Subscript,
+    TensorDecl,
+};
+use crate::span::Name;
+
+/// One statement; `source` is what it was read from (numbers and forms that are kept as written come from there).
+pub fn statement(statement: &Statement, source: &str) -> String {
+    match statement {
+        Statement::Plan => "plan".to_owned(),
+        Statement::Hardware(name) => format!("hardware {}", name.node),
+        Statement::Mesh(axes) => format!("mesh {}", join(axes.iter().map(|axis| mesh_axis(axis, source)))),
+        Statement::Dim(dims) => format!("dim {}", join(dims.iter().map(|dim| dim_decl(dim, source)))),
+        Statement::Declare(role, tensors) => format!("{} {}", role_name(*role), join(tensors.iter().map(tensor_decl))),
+        Statement::Define(definition) => define(definition, source),
+        Statement::Assert(assert) => format!("assert {}", assertion(assert)),
+        Statement::Allow(codes) => format!("allow {}", join(codes.iter().map(|code| code.node.clone()))),
+        Statement::NotYet(_) => source.to_owned(),
+    }
+}
+
+/// What a role is called.
+pub fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Input => "input",
+        Role::Param => "param",
+        Role::State => "state",
+        Role::Output => "output",
+    }
+}
+
+fn join(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
+}
+
+fn mesh_axis(axis: &AxisDecl, source: &str) -> String {
+    let mut text = format!("{}={}", axis.name.node, size(&axis.size, source));
+    if let Some(over) = &axis.over {
+        let factors: Vec<String> = over.node.iter().map(u64::to_string).collect();
+        text.push_str(&format!(" over {}", factors.join("x")));
+    }
+    for option in &axis.options {
+        text.push_str(&format!(" {}", option.node));
+    }
+    text
+}
+
+fn dim_decl(dim: &DimDecl, source: &str) -> String {
+    let pad = if dim.pad.is_some() { " pad" } else { "" };
+    format!("{}={}{pad}", dim.name.node, size(&dim.size, source))
+}
+
+fn size(size: &SizeExpr, source: &str) -> String {
+    let factors: Vec<String> = size
+        .factors
+        .iter()
+        .map(|factor| match &factor.node {
+            SizeFactor::Dim(name) => name.clone(),
+            SizeFactor::Number(number) => {
+                let written = source.get(factor.span.start..factor.span.end).map(str::to_owned);
+                written.or(number.map(|n| n.to_string())).unwrap_or_default()
+            }
+        })
+        .collect();
+    factors.join("*")
+}
+
+/// `In: bf16[B_X, D]`.
+pub fn tensor_decl(tensor: &TensorDecl) -> String {
+    let dtype = tensor.dtype.as_ref().map_or(String::new(), |dtype| format!(": {}", dtype.node));
+    let brackets = tensor.layout.as_ref().map_or(String::new(), layout);
+    format!("{}{dtype}{brackets}", tensor.name.node)
+}
+
+/// `[B_X, D] {U_Y}`.
+pub fn layout(layout: &Layout) -> String {
+    let mut text = format!("[{}]", join(layout.dims.iter().map(dim_use)));
+    for unreduced in &layout.unreduced {
+        text.push_str(&format!(" {{{}_{}}}", unreduced.kind.node, pending(&unreduced.axes)));
+    }
+    text
+}
+
+fn dim_use(dim: &DimUse) -> String {
+    match &dim.subscript {
+        Subscript::Whole => dim.name.node.clone(),
+        Subscript::Open => format!("{}_?", dim.name.node),
+        Subscript::Axes(axes) => format!("{}_{}", dim.name.node, words(axes)),
+    }
+}
+
+/// One word as it is, several in braces.
+fn words(words: &[Name]) -> String {
+    if let [one] = words { one.node.clone() } else { format!("{{{}}}", comma(words)) }
+}
+
+fn pending(axes: &[Name]) -> String {
+    comma(axes)
+}
+
+fn comma(words: &[Name]) -> String {
+    words.iter().map(|word| word.node.as_str()).collect::<Vec<_>>().join(",")
+}
+
+fn define(definition: &Definition, source: &str) -> String {
+    let keyword = if definition.output { "output " } else { "" };
+    let target = tensor_decl(&definition.target);
+    let arrow = definition.value.span.start < definition.target.span.start && !source.is_empty();
+    if arrow {
+        format!("{} -> {target}", expr(&definition.value))
+    } else {
+        format!("{keyword}{target} = {}", expr(&definition.value))
+    }
+}
+
+/// An expression, with parentheses only where precedence asks for them.
+pub fn expr(expr: &Expr) -> String {
+    binding(expr, 0)
+}
+
+/// `level`: 0 anything, 1 an operand of a product on its left, 2 one on its right or under a sign.
+fn binding(expr: &Expr, level: u8) -> String {
+    let (text, own) = match &expr.node {
+        ExprKind::Tensor { name, layout: brackets } => (format!("{}{}", name.node, brackets.as_ref().map_or(String::new(), layout)), 3),
+        ExprKind::Number(number) => (number.clone(), 3),
+        ExprKind::Call(call) => (call_text(call), 3),
+        ExprKind::Negate(inner) => (format!("-{}", binding(inner, 2)), 2),
+        ExprKind::Product { left, right, contracted } => {
+            let suffix = contracted.as_ref().map_or(String::new(), |dims| comma(&dims.node));
+            (format!("{} *{suffix} {}", binding(left, 1), binding(right, 2)), 1)
+        }
+        ExprKind::Binary { op: BinaryOp::Div, left, right } => (format!("{} / {}", binding(left, 1), binding(right, 2)), 1),
+        ExprKind::Binary { op, left, right } => {
+            let sign = if *op == BinaryOp::Add { '+' } else { '-' };
+            (format!("{} {sign} {}", binding(left, 0), binding(right, 1)), 0)
+        }
+    };
+    if own < level { format!("({text})") } else { text }
+}
+
+fn call_text(call: &Call) -> String {
+    let generic = call.generic.as_ref().map_or(String::new(), |name| format!("<{}>", name.node));
+    let subscript = call.subscript.as_ref().map_or(String::new(), |s| format!("_{}", words(&s.node)));
+    format!("{}{generic}{subscript}({})", call.function.node, join(call.arguments.iter().map(expr)))
+}
+
+/// `comm <= 2ms`.
+pub fn assertion(assertion: &Assertion) -> String {
+    match assertion {
+        Assertion::AtMost { quantity, number, unit } => format!("{} <= {}{}", quantity.node, number.node, unit.node),
+        Assertion::No { collective, over: None } => format!("no {}", collective.node),
+        Assertion::No { collective, over: Some(over) } => format!("no {} over {}", collective.node, over.node),
+        Assertion::StaysSharded(value) => format!("{} stays sharded", value.node),
+    }
+}

@@ -1,0 +1,143 @@
+//! The chip: peak rates, memory and links, with the presets of the book's tables.
+//!
+//! Numbers are those of *How To Scale Your Model*, Part 2 (TPUs) and its GPU chapter: decimal bytes, per chip, one direction of one link.
+//! What the book does not give is `None`; nothing is guessed, except that a dtype without a peak of its own runs at the nearest one's
+//! (see [`Hardware::peak_flops`]).
+
+use serde::Serialize;
+
+use crate::dtype::DType;
+use crate::mesh::AxisKind;
+
+/// Which axes of a slice have wraparound links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wraparound {
+    /// All of them when every axis is a multiple of 4, else none (v4p, v5p: optical switches join whole 4x4x4 cubes).
+    Cube4,
+    /// An axis of 16 (v5e, v6e: the edge of the pod).
+    Full16,
+    /// An axis as long as the pod's edge; the book does not say more.
+    WholePod,
+    /// No neighbour links at all: a switched domain.
+    Switched,
+}
+
+/// A chip and its links.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hardware {
+    /// As programs name it.
+    pub name: String,
+    /// Peak FLOP/s in bf16.
+    pub bf16_flops: Option<f64>,
+    /// Peak op/s in int8.
+    pub int8_flops: Option<f64>,
+    /// Peak FLOP/s in fp8.
+    pub fp8_flops: Option<f64>,
+    /// Bytes of HBM.
+    pub hbm_bytes: Option<f64>,
+    /// HBM bandwidth, bytes per second.
+    pub hbm_bandwidth: Option<f64>,
+    /// One-way bandwidth of one link (ICI), or a chip's egress into its switch (NVLink), bytes per second.
+    pub link_bandwidth: Option<f64>,
+    /// A chip's share of its host's network, one way, bytes per second.
+    pub dcn_bandwidth: Option<f64>,
+    /// Time of a hop, seconds.
+    pub hop_s: f64,
+    /// Which axes wrap.
+    pub wraparound: Wraparound,
+    /// The edges of a whole pod, or the chips of a switched domain.
+    pub pod: Vec<u64>,
+}
+
+impl Hardware {
+    /// Peak rate of arithmetic on `dtype`, per second. A dtype without a peak of its own takes that of the nearest kind that has one:
+    /// f16, f32 and int32 run as bf16, int4 and bool as int8, fp8 as int8, and anything left as bf16 (the book prints no others).
+    pub fn peak_flops(&self, dtype: DType) -> f64 {
+        let own = match dtype {
+            DType::F32 | DType::F16 | DType::Bf16 | DType::Int32 => self.bf16_flops,
+            DType::Fp8 => self.fp8_flops.or(self.int8_flops),
+            DType::Int8 | DType::Int4 | DType::Bool => self.int8_flops,
+        };
+        own.or(self.bf16_flops).or(self.fp8_flops.map(|fp8| fp8 / 2.0)).unwrap_or(f64::INFINITY)
+    }
+
+    /// The kind of an axis of `size` devices in a slice whose physical axes (those over the data-center network apart) are `slice`.
+    pub fn axis_kind(&self, size: u64, slice: &[u64]) -> AxisKind {
+        let wraps = match self.wraparound {
+            Wraparound::Cube4 => slice.iter().all(|n| n % 4 == 0),
+            Wraparound::Full16 => size == 16,
+            Wraparound::WholePod => size > 1 && self.pod.contains(&size),
+            Wraparound::Switched => return AxisKind::Switch,
+        };
+        if wraps { AxisKind::Ring } else { AxisKind::Line }
+    }
+
+    /// One-way bandwidth along an axis of `kind`, bytes per second; `None` where the chip has no such links.
+    pub fn bandwidth(&self, kind: AxisKind) -> Option<f64> {
+        match kind {
+            AxisKind::Dcn => self.dcn_bandwidth,
+            AxisKind::Ring | AxisKind::Line | AxisKind::Switch => self.link_bandwidth,
+        }
+    }
+
+    /// The preset called `name`.
+    pub fn preset(name: &str) -> Option<Self> {
+        PRESETS.iter().find(|preset| preset.name == name).map(Preset::hardware)
+    }
+
+    /// The names of all presets, in the order of the book's tables.
+    pub fn preset_names() -> impl Iterator<Item = &'static str> {
+        PRESETS.iter().map(|preset| preset.name)
+    }
+}
+
+/// A row of the table below.
+struct Preset {
+    name: &'static str,
+    /// bf16, int8, fp8, in units of 1e12 per second; 0 where the book gives none.
+    peak: [f64; 3],
+    /// GB, GB/s; 0 where the book gives none.
+    hbm: [f64; 2],
+    /// Link and dcn, GB/s; 0 where the book gives none.
+    network: [f64; 2],
+    wraparound: Wraparound,
+    pod: &'static [u64],
+}
+
+impl Preset {
+    fn hardware(&self) -> Hardware {
+        let known = |number: f64, unit: f64| (number > 0.0).then_some(number * unit);
+        Hardware {
+            name: self.name.to_owned(),
+            bf16_flops: known(self.peak[0], 1e12),
+            int8_flops: known(self.peak[1], 1e12),
+            fp8_flops: known(self.peak[2], 1e12),
+            hbm_bytes: known(self.hbm[0], 1e9),
+            hbm_bandwidth: known(self.hbm[1], 1e9),
+            link_bandwidth: known(self.network[0], 1e9),
+            dcn_bandwidth: known(self.network[1], 1e9),
+            hop_s: HOP_S,
+            wraparound: self.wraparound,
+            pod: self.pod.to_vec(),
+        }
+    }
+}
+
+/// The hop time of Part 3 and Part 7, taken wherever nothing better is known.
+const HOP_S: f64 = 1e-6;
+
+#[rustfmt::skip]
+const PRESETS: &[Preset] = &[
+    Preset { name: "tpu-v3",  peak: [140.0, 140.0, 0.0],      hbm: [32.0, 900.0],   network: [100.0, 0.0],   wraparound: Wraparound::WholePod, pod: &[32, 32] },
+    Preset { name: "tpu-v4p", peak: [275.0, 275.0, 0.0],      hbm: [32.0, 1200.0],  network: [45.0, 6.25],   wraparound: Wraparound::Cube4,    pod: &[16, 16, 16] },
+    Preset { name: "tpu-v5p", peak: [459.0, 918.0, 0.0],      hbm: [96.0, 2800.0],  network: [90.0, 6.25],   wraparound: Wraparound::Cube4,    pod: &[16, 20, 28] },
+    Preset { name: "tpu-v5e", peak: [197.0, 394.0, 0.0],      hbm: [16.0, 810.0],   network: [45.0, 3.125],  wraparound: Wraparound::Full16,   pod: &[16, 16] },
+    Preset { name: "tpu-v6e", peak: [920.0, 1840.0, 0.0],     hbm: [32.0, 1600.0],  network: [90.0, 12.5],   wraparound: Wraparound::Full16,   pod: &[16, 16] },
+    Preset { name: "tpu7x",   peak: [2300.0, 4610.0, 0.0],    hbm: [192.0, 7400.0], network: [90.0, 12.5],   wraparound: Wraparound::WholePod, pod: &[4, 4, 576] },
+    Preset { name: "h100",    peak: [989.0, 2000.0, 2000.0],  hbm: [80.0, 3350.0],  network: [450.0, 50.0],  wraparound: Wraparound::Switched, pod: &[8] },
+    Preset { name: "h200",    peak: [990.0, 2000.0, 2000.0],  hbm: [141.0, 4800.0], network: [450.0, 0.0],   wraparound: Wraparound::Switched, pod: &[8] },
+    Preset { name: "h800",    peak: [0.0, 1513.0, 1513.0],    hbm: [0.0, 0.0],      network: [0.0, 0.0],     wraparound: Wraparound::Switched, pod: &[8] },
+    Preset { name: "b200",    peak: [2300.0, 4500.0, 4500.0], hbm: [192.0, 8000.0], network: [900.0, 50.0],  wraparound: Wraparound::Switched, pod: &[8] },
+    Preset { name: "a100",    peak: [310.0, 620.0, 620.0],    hbm: [80.0, 2000.0],  network: [300.0, 0.0],   wraparound: Wraparound::Switched, pod: &[8] },
+];

@@ -1,0 +1,16 @@
+//! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives and plans.
+pub mod dtype;
+pub mod hardware;
+pub mod ids;
+pub mod mesh;
+pub mod plan;
+pub mod print;
+pub mod program;
+pub mod resolve;
+pub mod sharding;
+pub mod suggest;
+pub mod verify;
+
+pub use shardwise_grammar::ast::Role;
+pub use shardwise_grammar::diag::{Diag, Severity};
+pub use shardwise_grammar::span::Span;

@@ -1,0 +1,296 @@
+//! The program as tables: what the author wrote, with names resolved to ids.
+//!
+//! Two forms of one language live in this crate. A [`Program`] is what an author writes: values, operations, and pins (brackets) that
+//! say how some of them must be laid out. A [`crate::plan::Plan`] is the explicit form: every operand has its sharding and every
+//! collective is a step. What was written (pins) is never mixed with what a pass decides (plans).
+
+use index_vec::IndexVec;
+use shardwise_grammar::ast::Role;
+use shardwise_grammar::span::Span;
+
+use crate::dtype::DType;
+use crate::hardware::Hardware;
+use crate::ids::{AxisId, DimId, OpId, ValueId};
+use crate::mesh::{AxisKind, Mesh};
+use crate::sharding::{Pin, Reduction};
+
+/// A named dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dim {
+    /// Its name.
+    pub name: String,
+    /// Its size, at least 1.
+    pub size: u64,
+    /// The dimensions whose product it was declared to be, major to minor (`N=K*G`); empty for a plain size.
+    pub factors: Vec<DimId>,
+    /// Whether it may be padded up to a multiple of the axes that split it.
+    pub pad: bool,
+    /// Where it was declared.
+    pub span: Span,
+}
+
+/// An array of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Its name, unique in the program.
+    pub name: String,
+    /// Its dimensions in order, each at most once.
+    pub dims: Vec<DimId>,
+    /// Its element type.
+    pub dtype: DType,
+    /// Whether the dtype was written (and so is printed).
+    pub dtype_written: bool,
+    /// `input`, `param` or `state` for declared values; `None` for results (outputs are listed apart).
+    pub role: Option<Role>,
+    /// Where it comes to be: the declared sharding of an input, the written brackets of a left side. `None`: the compiler's choice.
+    pub home: Option<Pin>,
+    /// The operation that gives it; `None` for declared values.
+    pub producer: Option<OpId>,
+    /// Where it was declared or defined.
+    pub span: Span,
+}
+
+/// A use of a value by an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operand {
+    /// Which value.
+    pub value: ValueId,
+    /// The brackets written at this use, if any.
+    pub pin: Option<Pin>,
+    /// Where.
+    pub span: Span,
+}
+
+/// Whether an element-wise function passes partial sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linearity {
+    /// In no operand.
+    None,
+    /// In all operands together (`a + b`, `-a`, `2.0 * a`).
+    Joint,
+    /// In the first operand alone (`a / b`).
+    First,
+}
+
+/// An element-wise function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapFn {
+    /// How it prints.
+    pub form: MapForm,
+    /// Where partial sums may pass.
+    pub linearity: Linearity,
+}
+
+/// How an element-wise function is written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MapForm {
+    /// `gelu(x)`, `cast<f32>(x)`: the text before the parenthesis. Scalars among its arguments are part of the text behind, see `extra`.
+    Call {
+        /// `gelu`, `cast<f32>`.
+        name: String,
+        /// Scalar arguments behind the operands, as written.
+        extra: Vec<String>,
+    },
+    /// `a + b`, `a - b`, `a / b`: the operator.
+    Infix(char),
+    /// `2.0 * x`: the scalar as written and the operator (`*`).
+    ScaleBy(String),
+    /// `x / 2.0`, `x + 1.0`, `x - 1.0`: operator, scalar.
+    InfixScalar(char, String),
+    /// `1.0 / x`, `1.0 - x`, `1.0 + x`: scalar, operator.
+    ScalarInfix(String, char),
+    /// `-x`.
+    Negate,
+}
+
+/// The moves between devices. Axes that are left to the types are resolved before they get here.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CollectiveKind {
+    /// Drops trailing axes of one or several dimensions.
+    AllGather,
+    /// Settles unreduced axes.
+    AllReduce,
+    /// Settles unreduced axes and appends each to a dimension.
+    ReduceScatter,
+    /// Moves trailing axes from one dimension to the end of another.
+    AllToAll,
+    /// Re-labels axes at equal local sizes.
+    Permute,
+    /// Appends one axis to a dimension of a value whole along it: local and free.
+    Slice,
+}
+
+impl CollectiveKind {
+    /// All of them, in the order of the language's table.
+    pub const ALL: [Self; 6] =
+        [Self::AllGather, Self::AllReduce, Self::ReduceScatter, Self::AllToAll, Self::Permute, Self::Slice];
+
+    /// As programs write it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::AllGather => "AllGather",
+            Self::AllReduce => "AllReduce",
+            Self::ReduceScatter => "ReduceScatter",
+            Self::AllToAll => "AllToAll",
+            Self::Permute => "Permute",
+            Self::Slice => "Slice",
+        }
+    }
+
+    /// As JSON writes it.
+    pub fn json_name(&self) -> &'static str {
+        match self {
+            Self::AllGather => "all_gather",
+            Self::AllReduce => "all_reduce",
+            Self::ReduceScatter => "reduce_scatter",
+            Self::AllToAll => "all_to_all",
+            Self::Permute => "permute",
+            Self::Slice => "slice",
+        }
+    }
+}
+
+/// `sum_D(x)` and its kin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduceFn {
+    /// Sum: linear.
+    Sum,
+    /// Mean over the global size: linear.
+    Mean,
+    /// Largest.
+    Max,
+    /// Smallest.
+    Min,
+}
+
+impl ReduceFn {
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Mean => "mean",
+            Self::Max => "max",
+            Self::Min => "min",
+        }
+    }
+
+    /// What its partial results are: those of a mean are parts of a sum.
+    pub fn reduction(self) -> Reduction {
+        match self {
+            Self::Sum | Self::Mean => Reduction::Sum,
+            Self::Max => Reduction::Max,
+            Self::Min => Reduction::Min,
+        }
+    }
+}
+
+/// What an operation computes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpKind {
+    /// Two operands multiplied; same-named dimensions are one index; `contracted` ones are summed.
+    Einsum {
+        /// In the order written.
+        contracted: Vec<DimId>,
+    },
+    /// Element-wise; operands may lack dimensions of the result (broadcast).
+    Map(MapFn),
+    /// Reduction of one operand over `dims`.
+    Reduce {
+        /// Which.
+        function: ReduceFn,
+        /// Over what.
+        dims: Vec<DimId>,
+    },
+    /// A collective that the author wrote. Its operand's pin and its `result_pin` are exact; where its result is its operand's own value,
+    /// it adds a materialisation of it.
+    Collective(CollectiveKind),
+}
+
+/// A statement that computes or moves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Op {
+    /// What.
+    pub kind: OpKind,
+    /// From what.
+    pub operands: Vec<Operand>,
+    /// Into what.
+    pub result: ValueId,
+    /// The brackets written on the left side of *this* statement (the value's home, unless the statement is a collective on its own value).
+    pub result_pin: Option<Pin>,
+    /// The statement.
+    pub span: Span,
+}
+
+/// A value that leaves the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// Which.
+    pub value: ValueId,
+    /// How it must leave.
+    pub pin: Pin,
+    /// Where it was declared.
+    pub span: Span,
+}
+
+/// What is limited by an `assert`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Budget {
+    /// A time in seconds: `comm`, `serial`, `overlap`, `scheduled` or `compute`.
+    TimeAtMost(String, f64),
+    /// Peak bytes of a device.
+    MemoryAtMost(f64),
+    /// No such collective, over an axis, a kind of axis, or at all.
+    No(CollectiveKind, Option<Over>),
+    /// The value is never whole on a device.
+    StaysSharded(ValueId),
+}
+
+/// What a forbidden collective would run over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// One axis.
+    Axis(AxisId),
+    /// Any axis of a kind.
+    Kind(AxisKind),
+}
+
+/// An `assert` and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assert {
+    /// What must hold.
+    pub budget: Budget,
+    /// As written, for printing.
+    pub text: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// Whether the compiler may insert anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It may: shardings are propagated, collectives inserted.
+    Ordinary,
+    /// It may not: the program is a plan.
+    Explicit,
+}
+
+/// A resolved program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// Ordinary or explicit.
+    pub mode: Mode,
+    /// The chip.
+    pub hardware: Hardware,
+    /// The devices.
+    pub mesh: Mesh,
+    /// Dimensions in declaration order.
+    pub dims: IndexVec<DimId, Dim>,
+    /// Values in order of appearance.
+    pub values: IndexVec<ValueId, Value>,
+    /// Operations in program order; an operand is always defined by an earlier one.
+    pub ops: IndexVec<OpId, Op>,
+    /// What leaves, in order.
+    pub outputs: Vec<Output>,
+    /// Budgets.
+    pub asserts: Vec<Assert>,
+}

@@ -1,0 +1,335 @@
+//! Names to ids, once: the syntax tree becomes a [`Program`], or every error that can be told becomes a diagnostic.
+//!
+//! A statement with an error still defines its name ("poisoned"), so that one mistake gives one error.
+
+mod collective;
+mod define;
+mod expression;
+mod layout;
+mod machine;
+
+use index_vec::IndexVec;
+use indexmap::{IndexMap, IndexSet};
+use shardwise_grammar::ast::{self, Assertion, Role, Statement};
+use shardwise_grammar::codes::{budget, names, syntax};
+use shardwise_grammar::span::{Name, Span};
+
+use crate::dtype::DType;
+use crate::hardware::Hardware;
+use crate::ids::{DimId, OpId, ValueId};
+use crate::mesh::{AxisKind, Mesh};
+use crate::program::{Assert, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Value};
+use crate::sharding::Sharding;
+use crate::{Diag, suggest};
+
+/// What a caller may say instead of the source.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Hardware instead of the program's.
+    pub hardware: Option<String>,
+    /// Treat the program as explicit.
+    pub explicit: bool,
+}
+
+/// More errors than anyone reads.
+const MOST_ERRORS: usize = 200;
+
+/// Resolves a file: the program if there is no error, and all errors.
+pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec<Diag>) {
+    let mut resolver = Resolver::new(file, overrides);
+    resolver.machine(file, overrides);
+    resolver.dims(file);
+    for statement in &file.statements {
+        resolver.statement(&statement.node, statement.span);
+        if resolver.diags.len() > MOST_ERRORS {
+            break;
+        }
+    }
+    resolver.outputs(file);
+    resolver.asserts(file);
+    resolver.finish()
+}
+
+/// The tables while they grow.
+struct Resolver<'a> {
+    mode: Mode,
+    hardware: Option<Hardware>,
+    mesh: Mesh,
+    mesh_span: Option<Span>,
+    dims: IndexVec<DimId, Dim>,
+    dim_names: IndexMap<String, DimId>,
+    bad_dims: IndexSet<String>,
+    values: IndexVec<ValueId, Value>,
+    value_names: IndexMap<String, ValueId>,
+    poisoned: IndexSet<String>,
+    ops: IndexVec<OpId, Op>,
+    outputs: Vec<Output>,
+    asserts: Vec<Assert>,
+    /// Shardings in which each value is known to exist.
+    known: IndexVec<ValueId, Vec<Sharding>>,
+    /// Brackets of output declarations, which order the dimensions of results without brackets.
+    output_layouts: IndexMap<&'a str, &'a ast::Layout>,
+    /// Intermediate values named so far for the statement at hand.
+    links: usize,
+    diags: Vec<Diag>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(file: &'a ast::File, overrides: &Overrides) -> Self {
+        let first_is_plan = file.statements.first().is_some_and(|statement| statement.node == Statement::Plan);
+        let mode = if first_is_plan || overrides.explicit { Mode::Explicit } else { Mode::Ordinary };
+        let mut output_layouts = IndexMap::new();
+        for statement in &file.statements {
+            if let Statement::Declare(Role::Output, tensors) = &statement.node {
+                output_layouts.extend(tensors.iter().filter_map(|tensor| Some((tensor.name.node.as_str(), tensor.layout.as_ref()?))));
+            }
+        }
+        Self {
+            mode,
+            hardware: None,
+            mesh: Mesh::default(),
+            mesh_span: None,
+            dims: IndexVec::new(),
+            dim_names: IndexMap::new(),
+            bad_dims: IndexSet::new(),
+            values: IndexVec::new(),
+            value_names: IndexMap::new(),
+            poisoned: IndexSet::new(),
+            ops: IndexVec::new(),
+            outputs: Vec::new(),
+            asserts: Vec::new(),
+            known: IndexVec::new(),
+            output_layouts,
+            links: 0,
+            diags: Vec::new(),
+        }
+    }
+
+    fn error(&mut self, diag: Diag) {
+        self.diags.push(diag);
+    }
+
+    fn statement(&mut self, statement: &Statement, span: Span) {
+        match statement {
+            Statement::Declare(role, tensors) if *role != Role::Output => {
+                for tensor in tensors {
+                    self.declare(*role, tensor);
+                }
+            }
+            Statement::Define(definition) => self.define(definition, span),
+            Statement::NotYet(name) => {
+                let message = format!("`{}` is not supported yet", name.node);
+                self.error(Diag::error(names::NOT_YET, message, name.span, "not in this version").help("write the statements out"));
+            }
+            _ => {}
+        }
+    }
+
+    fn declare(&mut self, role: Role, tensor: &ast::TensorDecl) {
+        let name = &tensor.name;
+        let dtype = self.dtype(tensor.dtype.as_ref());
+        if !self.is_free(name) {
+            return;
+        }
+        let Some(written) = &tensor.layout else {
+            let keyword = shardwise_grammar::print::role_name(role);
+            let message = format!("`{}` is declared without brackets", name.node);
+            let diag = Diag::error(names::NEEDS_BRACKETS, message, name.span, "how is it laid out?");
+            self.error(diag.help(format!("write its dimensions: `{keyword} {}[B, D_X]`", name.node)));
+            self.poisoned.insert(name.node.clone());
+            return;
+        };
+        let resolved = self.layout(written);
+        let (Some((dims, pin)), Some(dtype)) = (resolved, dtype) else {
+            self.poisoned.insert(name.node.clone());
+            return;
+        };
+        if pin.exact().is_none() {
+            let message = format!("`{}` leaves a dimension open, which declarations cannot yet", name.node);
+            let diag = Diag::error(names::NOT_YET, message, written.span, "an open dimension");
+            self.error(diag.help("write the sharding of every dimension"));
+            self.poisoned.insert(name.node.clone());
+            return;
+        }
+        let known = pin.exact().into_iter().collect();
+        let value = Value {
+            name: name.node.clone(),
+            dims,
+            dtype: dtype.unwrap_or(DType::Bf16),
+            dtype_written: dtype.is_some(),
+            role: Some(role),
+            home: Some(pin),
+            producer: None,
+            span: tensor.span,
+        };
+        self.add_value(value, known);
+    }
+
+    fn add_value(&mut self, value: Value, known: Vec<Sharding>) -> ValueId {
+        let name = value.name.clone();
+        let id = self.values.push(value);
+        self.known.push(known);
+        self.value_names.insert(name, id);
+        id
+    }
+
+    /// Whether `name` is not taken; says so if it is.
+    fn is_free(&mut self, name: &Name) -> bool {
+        if let Some(&first) = self.value_names.get(&name.node) {
+            let message = format!("`{}` is defined twice", name.node);
+            let diag = Diag::error(names::DUPLICATE, message, name.span, "defined again").and(self.values[first].span, "first defined here");
+            self.error(diag.help(format!("give it another name, such as `{}2`; only a collective on `{}` itself may define it again", name.node, name.node)));
+            return false;
+        }
+        !self.poisoned.contains(&name.node)
+    }
+
+    /// `Some(None)` where none is written, `None` where it is wrong.
+    #[expect(clippy::option_option, reason = "absent, present and wrong are three things")]
+    fn dtype(&mut self, written: Option<&Name>) -> Option<Option<DType>> {
+        let Some(name) = written else { return Some(None) };
+        let found = DType::from_name(&name.node);
+        if found.is_none() {
+            let known = DType::ALL.map(DType::name);
+            let message = format!("`{}` is not a dtype", name.node);
+            let diag = Diag::error(names::UNKNOWN_DTYPE, message, name.span, "unknown dtype");
+            self.error(diag.help(suggest::nearest(&name.node, known).map_or_else(|| format!("the dtypes are {}", known.join(", ")), |near| format!("did you mean `{near}`?"))));
+        }
+        found.map(Some)
+    }
+
+    /// The value called `name`, or an error.
+    fn value(&mut self, name: &Name) -> Option<ValueId> {
+        if let Some(&id) = self.value_names.get(&name.node) {
+            return Some(id);
+        }
+        if !self.poisoned.contains(&name.node) {
+            let message = format!("`{}` is not defined before it is used", name.node);
+            let diag = Diag::error(names::UNKNOWN_VALUE, message, name.span, "unknown here");
+            let near = suggest::nearest(&name.node, self.value_names.keys().map(String::as_str));
+            let help = near.map_or_else(
+                || format!("declare it (`input {}[…]`), or define it in an earlier statement", name.node),
+                |near| format!("did you mean `{near}`?"),
+            );
+            self.error(diag.help(help));
+        }
+        None
+    }
+
+    fn outputs(&mut self, file: &ast::File) {
+        for statement in &file.statements {
+            let tensors: Vec<&ast::TensorDecl> = match &statement.node {
+                Statement::Declare(Role::Output, tensors) => tensors.iter().collect(),
+                Statement::Define(definition) if definition.output => vec![&definition.target],
+                _ => continue,
+            };
+            for tensor in tensors {
+                self.output(tensor);
+            }
+        }
+    }
+
+    fn output(&mut self, tensor: &ast::TensorDecl) {
+        let Some(value) = self.value(&tensor.name) else { return };
+        let Some(written) = &tensor.layout else {
+            let message = format!("output `{}` has no brackets", tensor.name.node);
+            let diag = Diag::error(names::NEEDS_BRACKETS, message, tensor.name.span, "how should it leave?");
+            self.error(diag.help(format!("write its dimensions: `output {}[…]`; `_?` leaves one open", tensor.name.node)));
+            return;
+        };
+        let Some((dims, pin)) = self.layout(written) else { return };
+        if self.same_dims(value, &dims, written.span) {
+            self.outputs.push(Output { value, pin, span: tensor.span });
+        }
+    }
+
+    fn asserts(&mut self, file: &ast::File) {
+        for statement in &file.statements {
+            if let Statement::Assert(assertion) = &statement.node
+                && let Some(budget) = self.budget(assertion)
+            {
+                let text = shardwise_grammar::print::assertion(assertion);
+                self.asserts.push(Assert { budget, text, span: statement.span });
+            }
+        }
+    }
+
+    fn budget(&mut self, assertion: &Assertion) -> Option<Budget> {
+        match assertion {
+            Assertion::StaysSharded(name) => self.value(name).map(Budget::StaysSharded),
+            Assertion::No { collective, over } => {
+                let kind = CollectiveKind::ALL.into_iter().find(|kind| kind.name() == collective.node);
+                let over = match over {
+                    None => None,
+                    Some(name) => Some(self.over(name)?),
+                };
+                if kind.is_none() {
+                    let known = CollectiveKind::ALL.iter().map(CollectiveKind::name).collect::<Vec<_>>().join(", ");
+                    let message = format!("`{}` is not a collective", collective.node);
+                    self.error(Diag::error(budget::BAD_ASSERT, message, collective.span, "unknown").help(format!("one of {known}")));
+                }
+                kind.map(|kind| Budget::No(kind, over))
+            }
+            Assertion::AtMost { quantity, number, unit } => self.limit(quantity, number, unit),
+        }
+    }
+
+    fn over(&mut self, name: &Name) -> Option<Over> {
+        if let Some(kind) = AxisKind::from_name(&name.node) {
+            return Some(Over::Kind(kind));
+        }
+        self.axis(name).map(Over::Axis)
+    }
+
+    fn limit(&mut self, quantity: &Name, number: &Name, unit: &Name) -> Option<Budget> {
+        let amount = number.node.parse::<f64>().ok();
+        let seconds = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
+        let bytes = [
+            ("B", 1.0), ("kB", 1e3), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12),
+            ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("TiB", 1_099_511_627_776.0),
+        ];
+        let find = |units: &[(&str, f64)]| units.iter().find(|(name, _)| *name == unit.node).map(|(_, factor)| *factor);
+        let limit = match quantity.node.as_str() {
+            "comm" | "serial" | "overlap" | "scheduled" | "compute" => {
+                amount.zip(find(&seconds)).map(|(n, factor)| Budget::TimeAtMost(quantity.node.clone(), n * factor))
+            }
+            "memory" => amount.zip(find(&bytes)).map(|(n, factor)| Budget::MemoryAtMost(n * factor)),
+            other => {
+                let message = format!("`{other}` cannot be limited");
+                let diag = Diag::error(budget::BAD_ASSERT, message, quantity.span, "unknown quantity");
+                self.error(diag.help("limit comm, serial, compute, overlap, scheduled or memory"));
+                return None;
+            }
+        };
+        if limit.is_none() {
+            let message = format!("`{}{}` is no limit for `{}`", number.node, unit.node, quantity.node);
+            let help = if quantity.node == "memory" { "give bytes: B, kB, MB, GB, KiB, MiB, GiB" } else { "give a time: s, ms, us, ns" };
+            self.error(Diag::error(budget::BAD_ASSERT, message, number.span.to(unit.span), "not understood").help(help));
+        }
+        limit
+    }
+
+    fn finish(mut self) -> (Option<Program>, Vec<Diag>) {
+        let hardware = self.hardware.take();
+        let failed = self.diags.iter().any(|diag| diag.severity == crate::Severity::Error);
+        let program = hardware.filter(|_| !failed).map(|hardware| Program {
+            mode: self.mode,
+            hardware,
+            mesh: self.mesh,
+            dims: self.dims,
+            values: self.values,
+            ops: self.ops,
+            outputs: self.outputs,
+            asserts: self.asserts,
+        });
+        (program, self.diags)
+    }
+
+    /// `plan` anywhere but first.
+    fn misplaced_plan(&mut self, file: &ast::File) {
+        for statement in file.statements.iter().skip(1).filter(|statement| statement.node == Statement::Plan) {
+            let diag = Diag::error(syntax::PLAN_NOT_FIRST, "`plan` is not the first statement", statement.span, "too late");
+            self.diags.push(diag.help("move it to the top: it makes the whole program explicit"));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Collectives that the author wrote, in every spelling: what the text leaves out, the types say.
+
+use shardwise_grammar::ast::{Call, Definition, ExprKind};
+use shardwise_grammar::codes::{names, sharding as codes};
+use shardwise_grammar::span::{Name, Span, Spanned};
+
+use super::Resolver;
+use crate::Diag;
+use crate::ids::{DimId, OpId, ValueId};
+use crate::print;
+use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
+use crate::sharding::{AxisList, AxisRef, Pin, Sharding, Unreduced};
+use crate::verify;
+
+/// What a subscript says: axes, and the dimension that receives each.
+struct Subscript {
+    axes: AxisList,
+    into: Vec<Option<DimId>>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn collective(&mut self, definition: &Definition, call: &Call, kind: &CollectiveKind, span: Span) -> Option<()> {
+        let [argument] = &call.arguments[..] else {
+            self.error(Diag::error(names::BAD_CALL, format!("`{}` takes one value", kind.name()), span, "this call").help("write it in parentheses"));
+            return None;
+        };
+        let ExprKind::Tensor { name, layout } = &argument.node else {
+            let diag = Diag::error(names::BAD_CALL, format!("`{}` takes a value, not an expression", kind.name()), argument.span, "an expression");
+            self.error(diag.help("give the expression a statement and a name of its own"));
+            return None;
+        };
+        let value = self.value(name)?;
+        let operand = self.named_operand(name, layout.as_ref(), argument.span)?;
+        let from = self.operand_sharding(&operand, name)?;
+        let subscript = match &call.subscript {
+            Some(written) => Some(self.collective_subscript(kind, written)?),
+            None => None,
+        };
+        let (to, brackets) = self.result_sharding(definition, kind, value, &from, subscript.as_ref(), span)?;
+        self.check_collective(kind, value, &from, &to, subscript.as_ref(), call, brackets)?;
+        let operand = Operand { pin: Some(from.into()), ..operand };
+        self.add_collective(definition, kind, operand, to, span)
+    }
+
+    fn operand_sharding(&mut self, operand: &Operand, name: &Name) -> Option<Sharding> {
+        let written = operand.pin.as_ref().and_then(Pin::exact);
+        let only = || match &self.known[operand.value][..] {
+            [only] => Some(only.clone()),
+            _ => None,
+        };
+        let found = written.or_else(only);
+        if found.is_none() {
+            let diag = Diag::error(names::NEEDS_BRACKETS, format!("which sharding of `{}` is meant?", name.node), operand.span, "no brackets");
+            self.error(diag.help(format!("write it out, as in `{}[I_X, J]`", name.node)));
+        }
+        found
+    }
+
+    /// `_X`, `_{X,K}`, `_{X,I,Y,K}`: a dimension receives the axes written before it.
+    fn collective_subscript(&mut self, kind: &CollectiveKind, written: &Spanned<Vec<Name>>) -> Option<Subscript> {
+        let takes_dim = matches!(kind, CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice);
+        let mut subscript = Subscript { axes: AxisList::new(), into: Vec::new() };
+        for (i, word) in written.node.iter().enumerate() {
+            let last = i + 1 == written.node.len();
+            let dim = self.dim_names.get(&word.node).copied().filter(|_| takes_dim && i > 0);
+            let axes = self.axes_of_word(&word.node);
+            match (axes, dim) {
+                (Some(_), Some(dim)) if last => receive(&mut subscript, dim),
+                (Some(axes), _) => {
+                    subscript.axes.extend(axes.into_iter().map(AxisRef::whole));
+                    subscript.into.resize(subscript.axes.len(), None);
+                }
+                (None, Some(dim)) => receive(&mut subscript, dim),
+                (None, None) => {
+                    self.axis(word);
+                    return None;
+                }
+            }
+        }
+        Some(subscript)
+    }
+
+    fn result_sharding(
+        &mut self,
+        definition: &Definition,
+        kind: &CollectiveKind,
+        value: ValueId,
+        from: &Sharding,
+        subscript: Option<&Subscript>,
+        span: Span,
+    ) -> Option<(Sharding, Span)> {
+        if let Some(layout) = &definition.target.layout {
+            let (dims, pin) = self.layout(layout)?;
+            if !self.same_dims(value, &dims, layout.span) {
+                return None;
+            }
+            if let Some(exact) = pin.exact() {
+                return Some((exact, layout.span));
+            }
+        } else if self.mode == Mode::Ordinary
+            && let Some(to) = subscript.and_then(|subscript| implied(kind, from, subscript, &self.values[value].dims))
+        {
+            return Some((to, span));
+        }
+        let name = definition.target.name.clone();
+        let diag = Diag::error(names::NEEDS_BRACKETS, format!("what `{}` gives is not clear", kind.name()), name.span, "no complete brackets");
+        self.error(diag.help("the left side of a collective says its result: write its brackets"));
+        None
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a check of everything that the statement says against everything else")]
+    fn check_collective(
+        &mut self,
+        kind: &CollectiveKind,
+        value: ValueId,
+        from: &Sharding,
+        to: &Sharding,
+        subscript: Option<&Subscript>,
+        call: &Call,
+        brackets: Span,
+    ) -> Option<()> {
+        let name = self.values[value].name.clone();
+        let fault = match verify::collective(&self.mesh, kind, from, to) {
+            Err(reason) => Some((reason, brackets)),
+            Ok(moved) => subscript.filter(|subscript| !same_axes(&subscript.axes, &moved.axes)).map(|_| {
+                let span = call.subscript.as_ref().map_or(brackets, |s| s.span);
+                let axes = print::axis_word(&self.mesh, &moved.axes);
+                (format!("the brackets say `{}_{axes}`, the subscript another", kind.name()), span)
+            }),
+        };
+        let Some((reason, span)) = fault else { return Some(()) };
+        let message = format!("`{}` does not lead there: {reason}", kind.name());
+        let mut diag = Diag::error(codes::BAD_COLLECTIVE, message, span, format!("not what `{}` of `{name}` gives", kind.name()));
+        if let Some(one) = verify::classify(&self.mesh, from, to) {
+            diag = diag.help(format!("`{}_{}` leads from one to the other", one.kind.name(), print::axis_word(&self.mesh, &one.axes)));
+        } else {
+            diag = diag.help("more than one step is needed: write one statement for each, or leave the collective out and let the compiler plan it");
+        }
+        self.error(diag);
+        None
+    }
+
+    fn add_collective(&mut self, definition: &Definition, kind: &CollectiveKind, operand: Operand, to: Sharding, span: Span) -> Option<()> {
+        let name = &definition.target.name;
+        let source = &self.values[operand.value];
+        let result = if source.name == name.node {
+            self.known[operand.value].push(to.clone());
+            operand.value
+        } else {
+            let (dims, dtype) = (source.dims.clone(), source.dtype);
+            if !self.is_free(name) {
+                return None;
+            }
+            let value = Value {
+                name: name.node.clone(),
+                dims,
+                dtype,
+                dtype_written: false,
+                role: None,
+                home: Some(to.clone().into()),
+                producer: Some(OpId::new(self.ops.len())),
+                span: name.span,
+            };
+            self.add_value(value, vec![to.clone()])
+        };
+        let kind = OpKind::Collective(kind.clone());
+        self.ops.push(Op { kind, operands: vec![operand], result, result_pin: Some(to.into()), span });
+        Some(())
+    }
+}
+
+fn receive(subscript: &mut Subscript, dim: DimId) {
+    for into in subscript.into.iter_mut().filter(|into| into.is_none()) {
+        *into = Some(dim);
+    }
+}
+
+fn same_axes(written: &[AxisRef], moved: &[AxisRef]) -> bool {
+    let sorted = |axes: &[AxisRef]| {
+        let mut axes = axes.to_vec();
+        axes.sort_unstable();
+        axes
+    };
+    sorted(written) == sorted(moved)
+}
+
+/// What the collective gives where kind, axes and receiving dimensions decide it.
+fn implied(kind: &CollectiveKind, from: &Sharding, subscript: &Subscript, dims: &[DimId]) -> Option<Sharding> {
+    let mut to = from.clone();
+    let gone = |axis: &AxisRef| subscript.axes.contains(axis);
+    match kind {
+        CollectiveKind::AllGather => to.dims.iter_mut().for_each(|axes| axes.retain(|axis| !gone(axis))),
+        CollectiveKind::AllReduce => {}
+        CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice => {
+            to.dims.iter_mut().for_each(|axes| axes.retain(|axis| !gone(axis)));
+            for (&axis, into) in subscript.axes.iter().zip(&subscript.into) {
+                let dim = (*into)?;
+                let position = dims.iter().position(|&d| d == dim)?;
+                to.dims[position].push(axis);
+            }
+        }
+        CollectiveKind::Permute => return None,
+    }
+    if matches!(kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter) {
+        to.unreduced = Unreduced::new(from.unreduced.kind(), from.unreduced.axes().iter().copied().filter(|axis| !gone(axis)));
+    }
+    Some(to)
+}

@@ -1,0 +1,141 @@
+//! Definitions: a left side, and the operation that gives it.
+
+use shardwise_grammar::ast::{Call, Definition, Expr, ExprKind};
+use shardwise_grammar::codes::names;
+use shardwise_grammar::span::{Name, Span};
+
+use super::Resolver;
+use crate::Diag;
+use crate::dtype::DType;
+use crate::ids::{DimId, OpId, ValueId};
+use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
+use crate::sharding::Pin;
+
+/// What a left side says.
+pub(super) struct Target {
+    pub(super) name: Name,
+    pub(super) dtype: Option<DType>,
+    /// Its brackets.
+    pub(super) written: Option<(Vec<DimId>, Pin, Span)>,
+    /// The order of its dimensions, if the brackets or an output declaration give one.
+    pub(super) dims: Option<Vec<DimId>>,
+}
+
+/// An operation about to become a statement.
+pub(super) struct Operation {
+    pub(super) kind: OpKind,
+    pub(super) operands: Vec<Operand>,
+    /// The dimensions of what it gives, as a set that the target may order.
+    pub(super) dims: Vec<DimId>,
+    pub(super) dtype: Option<DType>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn define(&mut self, definition: &Definition, span: Span) {
+        self.links = 0;
+        let name = &definition.target.name;
+        if let ExprKind::Call(call) = &definition.value.node
+            && let Some(kind) = collective_kind(call)
+        {
+            if self.collective(definition, call, &kind, span).is_none() {
+                self.poison(&name.node);
+            }
+            return;
+        }
+        let free = self.is_free(name);
+        let target = self.target(definition);
+        let value = target.and_then(|target| self.evaluate(&definition.value, target, span));
+        if free && value.is_none() {
+            self.poison(&name.node);
+        }
+    }
+
+    pub(super) fn poison(&mut self, name: &str) {
+        if !self.value_names.contains_key(name) {
+            self.poisoned.insert(name.to_owned());
+        }
+    }
+
+    fn target(&mut self, definition: &Definition) -> Option<Target> {
+        let decl = &definition.target;
+        let dtype = self.dtype(decl.dtype.as_ref())?;
+        let written = match &decl.layout {
+            Some(layout) => {
+                let (dims, pin) = self.layout(layout)?;
+                Some((dims, pin, layout.span))
+            }
+            None => None,
+        };
+        if self.mode == Mode::Explicit && written.as_ref().is_none_or(|(_, pin, _)| pin.exact().is_none()) {
+            self.needs_brackets(&decl.name);
+            return None;
+        }
+        let declared = || {
+            let layout = self.output_layouts.get(decl.name.node.as_str())?;
+            layout.dims.iter().map(|dim| self.dim_names.get(&dim.name.node).copied()).collect()
+        };
+        let dims = written.as_ref().map(|(dims, ..)| dims.clone()).or_else(declared);
+        Some(Target { name: decl.name.clone(), dtype, written, dims })
+    }
+
+    pub(super) fn needs_brackets(&mut self, name: &Name) {
+        let message = format!("`{}` has no complete brackets, and the program is explicit", name.node);
+        let diag = Diag::error(names::NEEDS_BRACKETS, message, name.span, "how is it laid out here?");
+        self.error(diag.help("write every subscript: an explicit program leaves nothing to choose"));
+    }
+
+    /// The statement for an expression with a left side.
+    fn evaluate(&mut self, expr: &Expr, target: Target, span: Span) -> Option<ValueId> {
+        let operation = self.operation(expr, Some(&target))?;
+        self.finish_operation(operation, target, span)
+    }
+
+    /// Adds the operation and the value that it gives.
+    pub(super) fn finish_operation(&mut self, operation: Operation, target: Target, span: Span) -> Option<ValueId> {
+        let dims = self.ordered(&operation, &target)?;
+        if self.value_names.contains_key(&target.name.node) {
+            return None;
+        }
+        let operand_dtype = operation.operands.iter().map(|operand| self.values[operand.value].dtype).reduce(DType::promote);
+        let inferred = operation.dtype.or(operand_dtype).unwrap_or(DType::Bf16);
+        let pin = target.written.map(|(_, pin, _)| pin);
+        let producer = OpId::new(self.ops.len());
+        let value = Value {
+            name: target.name.node,
+            dims,
+            dtype: target.dtype.unwrap_or(inferred),
+            dtype_written: target.dtype.is_some_and(|dtype| dtype != inferred),
+            role: None,
+            home: pin.clone(),
+            producer: Some(producer),
+            span: target.name.span,
+        };
+        let known = pin.as_ref().and_then(Pin::exact).into_iter().collect();
+        let result = self.add_value(value, known);
+        self.ops.push(Op { kind: operation.kind, operands: operation.operands, result, result_pin: pin, span });
+        Some(result)
+    }
+
+    /// The dimensions of the result, in the order of the target if it gives one.
+    fn ordered(&mut self, operation: &Operation, target: &Target) -> Option<Vec<DimId>> {
+        let Some(dims) = &target.dims else { return Some(operation.dims.clone()) };
+        let same = dims.len() == operation.dims.len() && dims.iter().all(|dim| operation.dims.contains(dim));
+        if same {
+            return Some(dims.clone());
+        }
+        let list = |dims: &[DimId]| dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ");
+        let message = format!("`{}` has the dimensions [{}], but the statement gives [{}]", target.name.node, list(dims), list(&operation.dims));
+        let span = target.written.as_ref().map_or(target.name.span, |(.., span)| *span);
+        let help = format!("write `{}[{}]`, or sum the others with a suffix such as `*{}`", target.name.node, list(&operation.dims), {
+            let extra = operation.dims.iter().find(|dim| !dims.contains(dim));
+            extra.map_or("J", |&dim| self.dims[dim].name.as_str())
+        });
+        self.error(Diag::error(names::DIMS_DIFFER, message, span, "these dimensions").help(help));
+        None
+    }
+}
+
+/// Whether a call is a collective, and which.
+pub(super) fn collective_kind(call: &Call) -> Option<CollectiveKind> {
+    CollectiveKind::ALL.into_iter().find(|kind| kind.name() == call.function.node)
+}

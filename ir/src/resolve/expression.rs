@@ -1,0 +1,298 @@
+//! Expressions: which operation, from which operands.
+
+use shardwise_grammar::ast::{BinaryOp, Call, Expr, ExprKind, Layout};
+use shardwise_grammar::codes::names;
+use shardwise_grammar::span::{Name, Span, Spanned};
+
+use super::Resolver;
+use super::define::{Operation, Target, collective_kind};
+use crate::dtype::DType;
+use crate::ids::DimId;
+use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
+use crate::{Diag, suggest};
+
+/// Element-wise functions: name, operands, linearity.
+const FUNCTIONS: &[(&str, usize, Linearity)] = &[
+    ("abs", 1, Linearity::None),
+    ("copy", 1, Linearity::Joint),
+    ("cos", 1, Linearity::None),
+    ("dgelu", 2, Linearity::None),
+    ("drelu", 2, Linearity::None),
+    ("dsilu", 2, Linearity::None),
+    ("erf", 1, Linearity::None),
+    ("exp", 1, Linearity::None),
+    ("gelu", 1, Linearity::None),
+    ("log", 1, Linearity::None),
+    ("maximum", 2, Linearity::None),
+    ("minimum", 2, Linearity::None),
+    ("pow", 2, Linearity::None),
+    ("relu", 1, Linearity::None),
+    ("rsqrt", 1, Linearity::None),
+    ("sigmoid", 1, Linearity::None),
+    ("silu", 1, Linearity::None),
+    ("sin", 1, Linearity::None),
+    ("softplus", 1, Linearity::None),
+    ("sqrt", 1, Linearity::None),
+    ("square", 1, Linearity::None),
+    ("swish", 1, Linearity::None),
+    ("tanh", 1, Linearity::None),
+];
+
+/// Forms of the language that come later.
+const NOT_YET: [&str; 11] =
+    ["softmax", "logsumexp", "layernorm", "rmsnorm", "reshape", "rename", "take", "concat", "slice", "route", "select"];
+
+const REDUCTIONS: [(&str, ReduceFn); 4] =
+    [("sum", ReduceFn::Sum), ("mean", ReduceFn::Mean), ("max", ReduceFn::Max), ("min", ReduceFn::Min)];
+
+impl Resolver<'_> {
+    pub(super) fn operation(&mut self, expr: &Expr, target: Option<&Target>) -> Option<Operation> {
+        match &expr.node {
+            ExprKind::Product { left, right, contracted } => self.product(left, right, contracted.as_ref(), target),
+            ExprKind::Binary { op, left, right } => self.binary(*op, left, right, target),
+            ExprKind::Negate(inner) => {
+                let operand = self.operand(inner, target)?;
+                Some(self.map(MapForm::Negate, Linearity::Joint, vec![operand]))
+            }
+            ExprKind::Call(call) => self.call(call, expr.span, target),
+            ExprKind::Tensor { .. } => {
+                let operand = self.operand(expr, target)?;
+                Some(self.map(MapForm::Call { name: "copy".to_owned(), extra: Vec::new() }, Linearity::Joint, vec![operand]))
+            }
+            ExprKind::Number(_) => {
+                let diag = Diag::error(names::BAD_CALL, "a number alone is not a value", expr.span, "no dimensions");
+                self.error(diag.help("multiply or add it to a value"));
+                None
+            }
+        }
+    }
+
+    /// An operand: a value, or the value of an expression of its own.
+    fn operand(&mut self, expr: &Expr, target: Option<&Target>) -> Option<Operand> {
+        if let ExprKind::Tensor { name, layout } = &expr.node {
+            return self.named_operand(name, layout.as_ref(), expr.span);
+        }
+        if self.mode == Mode::Explicit {
+            let diag = Diag::error(names::ONE_OPERATION, "an explicit program has one operation a statement", expr.span, "a second operation");
+            self.error(diag.help("give this part a statement and a name of its own"));
+            return None;
+        }
+        if let ExprKind::Call(call) = &expr.node
+            && collective_kind(call).is_some()
+        {
+            let diag = Diag::error(names::BAD_CALL, format!("`{}` stands inside an expression", call.function.node), expr.span, "a collective");
+            self.error(diag.help("give it a statement of its own: its left side says the result"));
+            return None;
+        }
+        let name = self.link_name(target);
+        let link = Target { name: Name::new(name, expr.span), dtype: None, written: None, dims: None };
+        let operation = self.operation(expr, target.map(|_| &link).or(Some(&link)))?;
+        let value = self.finish_operation(operation, link, expr.span)?;
+        Some(Operand { value, pin: None, span: expr.span })
+    }
+
+    /// `Out.1`, `Out.2`: names of the links of a chain.
+    fn link_name(&mut self, target: Option<&Target>) -> String {
+        let base = target.map_or("t", |target| target.name.node.as_str());
+        let base = base.split_once('.').map_or(base, |(base, _)| base).to_owned();
+        loop {
+            self.links += 1;
+            let name = format!("{base}.{}", self.links);
+            if !self.value_names.contains_key(&name) && !self.poisoned.contains(&name) {
+                return name;
+            }
+        }
+    }
+
+    pub(super) fn named_operand(&mut self, name: &Name, layout: Option<&Layout>, span: Span) -> Option<Operand> {
+        let value = self.value(name);
+        let pin = match layout {
+            None => None,
+            Some(layout) => {
+                let (dims, pin) = self.layout(layout)?;
+                if !self.same_dims(value?, &dims, layout.span) {
+                    return None;
+                }
+                Some(pin)
+            }
+        };
+        let value = value?;
+        if self.mode == Mode::Explicit && pin.as_ref().is_none_or(|pin| pin.exact().is_none()) {
+            self.needs_brackets(name);
+            return None;
+        }
+        Some(Operand { value, pin, span })
+    }
+
+    fn dims_of(&self, operand: &Operand) -> Vec<DimId> {
+        self.values[operand.value].dims.clone()
+    }
+
+    fn map(&self, form: MapForm, linearity: Linearity, operands: Vec<Operand>) -> Operation {
+        let dims = operands.iter().skip(1).fold(self.dims_of(&operands[0]), |dims, operand| merge(&dims, &self.dims_of(operand)));
+        Operation { kind: OpKind::Map(MapFn { form, linearity }), operands, dims, dtype: None }
+    }
+
+    fn product(&mut self, left: &Expr, right: &Expr, contracted: Option<&Spanned<Vec<Name>>>, target: Option<&Target>) -> Option<Operation> {
+        match (scalar(left), scalar(right)) {
+            (Some(number), None) | (None, Some(number)) => {
+                let operand = self.operand(if scalar(left).is_some() { right } else { left }, target)?;
+                Some(self.map(MapForm::ScaleBy(number), Linearity::Joint, vec![operand]))
+            }
+            _ => self.einsum(left, right, contracted, target),
+        }
+    }
+
+    fn einsum(&mut self, left: &Expr, right: &Expr, contracted: Option<&Spanned<Vec<Name>>>, target: Option<&Target>) -> Option<Operation> {
+        let left_operand = self.operand(left, target);
+        let right_operand = self.operand(right, target);
+        let operands = vec![left_operand?, right_operand?];
+        let all = merge(&self.dims_of(&operands[0]), &self.dims_of(&operands[1]));
+        let summed: Vec<DimId> = match contracted {
+            Some(suffix) => suffix.node.iter().map(|name| self.dim(name)).collect::<Option<_>>()?,
+            None => {
+                let kept = target.and_then(|target| target.written.as_ref()).map(|(dims, ..)| dims);
+                kept.map_or_else(Vec::new, |kept| all.iter().copied().filter(|dim| !kept.contains(dim)).collect())
+            }
+        };
+        for &dim in &summed {
+            let missing = operands.iter().find(|operand| !self.values[operand.value].dims.contains(&dim));
+            if let Some(operand) = missing {
+                let (name, value) = (self.dims[dim].name.clone(), self.values[operand.value].name.clone());
+                let span = contracted.map_or(operand.span, |suffix| suffix.span);
+                let diag = Diag::error(names::CONTRACTION, format!("`{name}` is summed, but `{value}` does not have it"), span, "summed here");
+                self.error(diag.and(operand.span, format!("no `{name}` here")).help(format!("contract what both have, or use `sum_{name}(…)` for one")));
+                return None;
+            }
+            if target.and_then(|target| target.dims.as_ref()).is_some_and(|dims| dims.contains(&dim)) {
+                let name = self.dims[dim].name.clone();
+                let span = contracted.map_or(left.span, |suffix| suffix.span);
+                let diag = Diag::error(names::CONTRACTION, format!("`{name}` is summed, but stands on the left side"), span, "summed here");
+                self.error(diag.help(format!("leave `{name}` out on the left, or out of the suffix")));
+                return None;
+            }
+        }
+        let dims = all.into_iter().filter(|dim| !summed.contains(dim)).collect();
+        Some(Operation { kind: OpKind::Einsum { contracted: summed }, operands, dims, dtype: None })
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, target: Option<&Target>) -> Option<Operation> {
+        let symbol = match op {
+            BinaryOp::Add => '+',
+            BinaryOp::Sub => '-',
+            BinaryOp::Div => '/',
+        };
+        match (scalar(left), scalar(right)) {
+            (Some(number), None) => {
+                let operand = self.operand(right, target)?;
+                Some(self.map(MapForm::ScalarInfix(number, symbol), Linearity::None, vec![operand]))
+            }
+            (None, Some(number)) => {
+                let linearity = if op == BinaryOp::Div { Linearity::Joint } else { Linearity::None };
+                let operand = self.operand(left, target)?;
+                Some(self.map(MapForm::InfixScalar(symbol, number), linearity, vec![operand]))
+            }
+            _ => {
+                let linearity = if op == BinaryOp::Div { Linearity::First } else { Linearity::Joint };
+                let left = self.operand(left, target);
+                let right = self.operand(right, target);
+                Some(self.map(MapForm::Infix(symbol), linearity, vec![left?, right?]))
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+        let name = call.function.node.as_str();
+        let lower = name.to_lowercase();
+        if NOT_YET.contains(&lower.as_str()) {
+            let diag = Diag::error(names::NOT_YET, format!("`{name}` is not supported yet"), call.function.span, "not in this version");
+            self.error(diag.help("write it out in reductions and element-wise steps"));
+            return None;
+        }
+        if let Some((_, function)) = REDUCTIONS.iter().find(|(known, _)| *known == lower) {
+            return self.reduce(call, *function, span, target);
+        }
+        if name == "cast" {
+            return self.cast(call, span, target);
+        }
+        let Some(&(known, arity, linearity)) = FUNCTIONS.iter().find(|(known, ..)| *known == lower) else {
+            let known = FUNCTIONS.iter().map(|(known, ..)| *known).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain(["cast"]);
+            let near = suggest::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+            let diag = Diag::error(names::UNKNOWN_FUNCTION, format!("`{name}` is not a known function"), call.function.span, "unknown");
+            self.error(diag.help(near.unwrap_or_else(|| "whether it is linear decides where partial sums may pass, so it must be known".to_owned())));
+            return None;
+        };
+        let scalars: Vec<String> = call.arguments.iter().filter_map(scalar).collect();
+        if call.arguments.len() != arity || call.subscript.is_some() || scalars.len() == arity {
+            return self.bad_call(&format!("`{known}` takes {arity} operand{}", if arity == 1 { "" } else { "s" }), span);
+        }
+        let operands: Vec<Option<Operand>> =
+            call.arguments.iter().filter(|argument| scalar(argument).is_none()).map(|argument| self.operand(argument, target)).collect();
+        let operands: Option<Vec<Operand>> = operands.into_iter().collect();
+        Some(self.map(MapForm::Call { name: known.to_owned(), extra: scalars }, linearity, operands?))
+    }
+
+    fn bad_call(&mut self, message: &str, span: Span) -> Option<Operation> {
+        self.error(Diag::error(names::BAD_CALL, message, span, "this call").help("see `shardwise explain SW107`"));
+        None
+    }
+
+    fn cast(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+        let dtype = self.dtype(call.generic.as_ref())?;
+        let ([argument], Some(dtype)) = (&call.arguments[..], dtype) else {
+            return self.bad_call("`cast` is written `cast<f32>(x)`", span);
+        };
+        let operand = self.operand(argument, target)?;
+        let float = |dtype: DType| matches!(dtype, DType::F32 | DType::Bf16 | DType::F16 | DType::Fp8);
+        let linearity = if float(dtype) { Linearity::Joint } else { Linearity::None };
+        let form = MapForm::Call { name: format!("cast<{}>", dtype.name()), extra: Vec::new() };
+        Some(Operation { dtype: Some(dtype), ..self.map(form, linearity, vec![operand]) })
+    }
+
+    fn reduce(&mut self, call: &Call, function: ReduceFn, span: Span, target: Option<&Target>) -> Option<Operation> {
+        let name = function.name();
+        let (Some(subscript), [argument]) = (&call.subscript, &call.arguments[..]) else {
+            return self.bad_call(&format!("`{name}` is written `{name}_D(x)`, with the dimensions it goes over"), span);
+        };
+        let operand = self.operand(argument, target)?;
+        let dims: Vec<DimId> = subscript.node.iter().map(|name| self.dim(name)).collect::<Option<_>>()?;
+        let has = self.dims_of(&operand);
+        if let Some(&dim) = dims.iter().find(|dim| !has.contains(dim)) {
+            let message = format!("`{}` has no dimension `{}`", self.values[operand.value].name, self.dims[dim].name);
+            let diag = Diag::error(names::CONTRACTION, message, subscript.span, "reduced here").and(operand.span, "of this");
+            self.error(diag.help("reduce over a dimension that it has"));
+            return None;
+        }
+        let left = has.into_iter().filter(|dim| !dims.contains(dim)).collect();
+        Some(Operation { kind: OpKind::Reduce { function, dims }, operands: vec![operand], dims: left, dtype: None })
+    }
+}
+
+/// A number, with its sign.
+fn scalar(expr: &Expr) -> Option<String> {
+    match &expr.node {
+        ExprKind::Number(number) => Some(number.clone()),
+        ExprKind::Negate(inner) => scalar(inner).map(|number| format!("-{number}")),
+        _ => None,
+    }
+}
+
+/// Both lists in one order that agrees with each as far as possible: before a shared dimension stand those that precede it in either.
+fn merge(left: &[DimId], right: &[DimId]) -> Vec<DimId> {
+    let mut merged: Vec<DimId> = Vec::new();
+    let mut rest = right.iter().copied();
+    for &dim in left {
+        if right.contains(&dim) && !merged.contains(&dim) {
+            for earlier in rest.by_ref().take_while(|&other| other != dim) {
+                if !left.contains(&earlier) && !merged.contains(&earlier) {
+                    merged.push(earlier);
+                }
+            }
+        }
+        if !merged.contains(&dim) {
+            merged.push(dim);
+        }
+    }
+    merged.extend(right.iter().copied().filter(|dim| !left.contains(dim)).filter(|dim| !merged.contains(dim)).collect::<Vec<_>>());
+    merged
+}

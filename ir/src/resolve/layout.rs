@@ -1,0 +1,169 @@
+//! Brackets: dimensions, subscripts, what is unreduced.
+
+use shardwise_grammar::ast::{DimUse, Layout, Subscript};
+use shardwise_grammar::codes::{names, sharding as codes};
+use shardwise_grammar::span::{Name, Span};
+
+use super::Resolver;
+use crate::ids::{AxisId, DimId, ValueId};
+use crate::sharding::{AxisList, AxisRef, Pin, Reduction, Unreduced};
+use crate::{Diag, suggest};
+
+impl Resolver<'_> {
+    /// The dimension called `name`, or an error.
+    pub(super) fn dim(&mut self, name: &Name) -> Option<DimId> {
+        if let Some(&dim) = self.dim_names.get(&name.node) {
+            return Some(dim);
+        }
+        if !self.bad_dims.contains(&name.node) {
+            let diag = Diag::error(names::UNKNOWN_DIM, format!("dimension `{}` has no size", name.node), name.span, "not declared");
+            let near = suggest::nearest(&name.node, self.dim_names.keys().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+            let declare = format!("declare it: `dim {}=4096` (or --dim {}=4096 for an expression)", name.node, name.node);
+            self.error(diag.help(near.unwrap_or(declare)));
+            self.bad_dims.insert(name.node.clone());
+        }
+        None
+    }
+
+    /// The axis called `name`, or an error.
+    pub(super) fn axis(&mut self, name: &Name) -> Option<AxisId> {
+        let found = self.mesh.find(&name.node);
+        if found.is_none() {
+            self.unknown_axis(name);
+        }
+        found
+    }
+
+    fn unknown_axis(&mut self, name: &Name) {
+        let message = format!("`{}` is not an axis of the mesh", name.node);
+        let mut diag = Diag::error(codes::UNKNOWN_AXIS, message, name.span, "unknown axis");
+        let axes: Vec<&str> = self.mesh.axes.iter().map(|axis| axis.name.as_str()).collect();
+        if let Some(span) = self.mesh_span {
+            diag = diag.and(span, "the mesh");
+        }
+        let help = match (suggest::nearest(&name.node, axes.iter().copied()), axes.is_empty()) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, true) => format!("declare the mesh: `mesh {}=4`", name.node),
+            (None, false) => format!("the axes are {}", axes.join(", ")),
+        };
+        self.error(diag.help(help));
+    }
+
+    /// The axes that a word names: itself, if declared, else its letters.
+    pub(super) fn axes_of_word(&self, word: &str) -> Option<Vec<AxisId>> {
+        if let Some(axis) = self.mesh.find(word) {
+            return Some(vec![axis]);
+        }
+        let mut letter = [0; 4];
+        word.chars().map(|c| self.mesh.find(c.encode_utf8(&mut letter))).collect::<Option<Vec<_>>>().filter(|axes| axes.len() > 1)
+    }
+
+    pub(super) fn axis_words(&mut self, words: &[Name]) -> Option<AxisList> {
+        let mut axes = AxisList::new();
+        let mut complete = true;
+        for word in words {
+            match self.axes_of_word(&word.node) {
+                Some(found) => axes.extend(found.into_iter().map(AxisRef::whole)),
+                None => {
+                    self.unknown_axis(word);
+                    complete = false;
+                }
+            }
+        }
+        complete.then_some(axes)
+    }
+
+    /// Brackets with all their constraints checked: known names, each dimension and each axis once, one kind of reduction, sizes that divide.
+    pub(super) fn layout(&mut self, layout: &Layout) -> Option<(Vec<DimId>, Pin)> {
+        let mut dims = Vec::new();
+        let mut lists = Vec::new();
+        let mut complete = true;
+        for written in &layout.dims {
+            let dim = self.dim(&written.name);
+            let axes = match &written.subscript {
+                Subscript::Whole => Some(Some(AxisList::new())),
+                Subscript::Open => Some(None),
+                Subscript::Axes(words) => self.axis_words(words).map(Some),
+            };
+            match (dim, axes) {
+                (Some(dim), Some(axes)) if !dims.contains(&dim) => {
+                    complete &= axes.as_ref().is_none_or(|axes| self.divides(dim, axes, written));
+                    dims.push(dim);
+                    lists.push(axes);
+                }
+                (Some(_), Some(_)) => {
+                    let message = format!("dimension `{}` stands twice", written.name.node);
+                    self.error(Diag::error(names::DIMS_DIFFER, message, written.span, "again").help("give one of them another name of equal size"));
+                    complete = false;
+                }
+                _ => complete = false,
+            }
+        }
+        let unreduced = self.unreduced(layout);
+        let pin = Pin { dims: lists, unreduced: unreduced? };
+        (complete && self.axes_once(&pin, layout)).then_some((dims, pin))
+    }
+
+    fn unreduced(&mut self, layout: &Layout) -> Option<Unreduced> {
+        let mut kind = None;
+        let mut axes = AxisList::new();
+        for written in &layout.unreduced {
+            let this = match written.kind.node.as_str() {
+                "max" => Reduction::Max,
+                "min" => Reduction::Min,
+                _ => Reduction::Sum,
+            };
+            if kind.is_some_and(|kind| kind != this) {
+                let diag = Diag::error(codes::MIXED_KINDS, "a value cannot be a partial sum and a partial maximum or minimum at once", written.span, "another kind");
+                self.error(diag.help("reduce one of them first"));
+                return None;
+            }
+            kind = Some(this);
+            axes.extend(self.axis_words(&written.axes)?);
+        }
+        Some(Unreduced::new(kind.unwrap_or_default(), axes))
+    }
+
+    fn axes_once(&mut self, pin: &Pin, layout: &Layout) -> bool {
+        let mut used: Vec<AxisRef> = Vec::new();
+        let listed = pin.dims.iter().flatten().flatten().chain(pin.unreduced.axes());
+        for &axis in listed {
+            if used.contains(&axis) {
+                let name = &self.mesh.axes[axis.axis()].name;
+                let message = format!("axis `{name}` is used twice in one sharding");
+                let diag = Diag::error(codes::AXIS_TWICE, message, layout.span, format!("`{name}` stands twice"));
+                self.error(diag.help("each mesh axis may split one dimension, or be pending, once: only diagonal blocks would be known otherwise"));
+                return false;
+            }
+            used.push(axis);
+        }
+        true
+    }
+
+    fn divides(&mut self, dim: DimId, axes: &AxisList, written: &DimUse) -> bool {
+        let parts = axes.iter().fold(1_u64, |n, axis| n.saturating_mul(axis.size(&self.mesh)));
+        let dim = &self.dims[dim];
+        if dim.pad || dim.size.is_multiple_of(parts) {
+            return true;
+        }
+        let message = format!("`{}` = {} cannot be split {parts} ways", dim.name, dim.size);
+        let diag = Diag::error(codes::NOT_DIVISIBLE, message, written.span, format!("{parts} does not divide {}", dim.size));
+        let diag = diag.and(dim.span, "its size").help(format!("split it over fewer devices, or pad it: `dim {}={} pad`", dim.name, dim.size));
+        self.error(diag);
+        false
+    }
+
+    /// Whether brackets name the dimensions of `value`, in its order; says so if not.
+    pub(super) fn same_dims(&mut self, value: ValueId, dims: &[DimId], span: Span) -> bool {
+        if self.values[value].dims == dims {
+            return true;
+        }
+        let value = &self.values[value];
+        let list = |dims: &[DimId]| dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ");
+        let message = format!("`{}` is [{}], not [{}]", value.name, list(&value.dims), list(dims));
+        let diag = Diag::error(names::DIMS_DIFFER, message, span, "these brackets").and(value.span, "defined here");
+        let help = format!("write `{}[{}]` with its subscripts", value.name, list(&value.dims));
+        self.error(diag.help(help));
+        false
+    }
+}

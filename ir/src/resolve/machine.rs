@@ -1,0 +1,205 @@
+//! Hardware, mesh and dimensions.
+
+use shardwise_grammar::ast::{self, AxisDecl, SizeExpr, SizeFactor, Statement};
+use shardwise_grammar::codes::{mesh as codes, names};
+use shardwise_grammar::span::{Name, Span};
+
+use super::{Overrides, Resolver};
+use crate::hardware::Hardware;
+use crate::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
+use crate::program::Dim;
+use crate::{Diag, suggest};
+
+/// The largest size, which leaves room to add without overflow.
+const LARGEST: u64 = 1 << 63;
+
+impl Resolver<'_> {
+    pub(super) fn machine(&mut self, file: &ast::File, overrides: &Overrides) {
+        self.misplaced_plan(file);
+        let written = file.statements.iter().filter_map(|s| if let Statement::Hardware(name) = &s.node { Some(name) } else { None });
+        let written: Vec<&Name> = written.collect();
+        if let [first, again, ..] = written[..] {
+            let diag = Diag::error(names::DUPLICATE, "the hardware is given twice", again.span, "given again");
+            self.error(diag.and(first.span, "first given here").help("keep one of them"));
+        }
+        let chosen = overrides.hardware.as_ref().map(|name| (name.as_str(), Span::default())).or(written.first().map(|n| (n.node.as_str(), n.span)));
+        self.hardware = match chosen {
+            Some((name, span)) => self.preset(name, span),
+            None => {
+                let presets: Vec<&str> = Hardware::preset_names().collect();
+                let diag = Diag::error(codes::NO_HARDWARE, "the program names no hardware", Span::default(), "which chip?");
+                self.error(diag.help(format!("write `hardware tpu-v5p` or give --hardware; known are {}", presets.join(", "))));
+                None
+            }
+        };
+        self.mesh(file);
+    }
+
+    fn preset(&mut self, name: &str, span: Span) -> Option<Hardware> {
+        let preset = Hardware::preset(name);
+        if preset.is_none() {
+            let known: Vec<&str> = Hardware::preset_names().collect();
+            let near = suggest::nearest(name, known.iter().copied()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
+            let diag = Diag::error(codes::UNKNOWN_HARDWARE, format!("`{name}` is not known hardware"), span, "unknown");
+            self.error(diag.help(format!("{near}known are {}", known.join(", "))));
+        }
+        preset
+    }
+
+    fn mesh(&mut self, file: &ast::File) {
+        let mut declared: Vec<(&AxisDecl, u64, Vec<u64>, Option<AxisKind>)> = Vec::new();
+        for statement in &file.statements {
+            let Statement::Mesh(axes) = &statement.node else { continue };
+            self.mesh_span.get_or_insert(statement.span);
+            for axis in axes {
+                if let Some(first) = declared.iter().find(|(other, ..)| other.name.node == axis.name.node) {
+                    let diag = Diag::error(names::DUPLICATE, format!("axis `{}` is declared twice", axis.name.node), axis.name.span, "again");
+                    let diag = diag.and(first.0.name.span, "first here");
+                    self.error(diag);
+                } else if let Some((size, physical, kind)) = self.axis_decl(axis) {
+                    declared.push((axis, size, physical, kind));
+                }
+            }
+        }
+        let devices = declared.iter().try_fold(1_u64, |n, (_, size, ..)| n.checked_mul(*size)).filter(|&n| n < LARGEST);
+        if declared.len() > Mesh::MAX_AXES || devices.is_none() {
+            let diag = Diag::error(codes::TOO_MANY, "the mesh is larger than any machine", self.mesh_span.unwrap_or_default(), "this mesh");
+            self.error(diag.help(format!("at most {} axes and fewer than 2^63 devices", Mesh::MAX_AXES)));
+            return;
+        }
+        let Some(hardware) = self.hardware.clone() else {
+            for (decl, size, ..) in &declared {
+                self.mesh.axes.push(unlinked(decl, *size));
+            }
+            return;
+        };
+        let slice: Vec<u64> =
+            declared.iter().filter(|(.., kind)| *kind != Some(AxisKind::Dcn)).flat_map(|(_, _, physical, _)| physical.iter().copied()).collect();
+        for (decl, size, physical, written_kind) in declared {
+            let physical = physical
+                .iter()
+                .map(|&size| PhysicalAxis { size, kind: written_kind.unwrap_or_else(|| hardware.axis_kind(size, &slice)) })
+                .collect();
+            let axis = Axis {
+                written_kind,
+                over: decl.over.as_ref().map(|over| over.node.clone()),
+                physical,
+                hop_s: hardware.hop_s,
+                ..unlinked(decl, size)
+            };
+            let bandwidth = hardware.bandwidth(axis.kind());
+            if bandwidth.is_none() {
+                let message = format!("`{}` has no figure for {} links", hardware.name, axis.kind().name());
+                let diag = Diag::error(codes::NO_LINK, message, decl.name.span, "this axis needs it");
+                self.error(diag.help("choose hardware that has such links, or another kind of axis"));
+            }
+            self.mesh.axes.push(Axis { bandwidth: bandwidth.unwrap_or(1.0), ..axis });
+        }
+    }
+
+    /// Size, physical axes and written kind of an axis.
+    fn axis_decl(&mut self, axis: &AxisDecl) -> Option<(u64, Vec<u64>, Option<AxisKind>)> {
+        let size = self.size(&axis.size)?;
+        let mut kind = None;
+        for option in &axis.options {
+            kind = AxisKind::from_name(&option.node);
+            if kind.is_none() {
+                let known = ["ring", "line", "switch", "dcn", "over"];
+                let diag = Diag::error(codes::BAD_AXIS, format!("`{}` is not an option of an axis", option.node), option.span, "unknown");
+                let near = suggest::nearest(&option.node, known).map(|near| format!("did you mean `{near}`?"));
+                self.error(diag.help(near.unwrap_or_else(|| "ring, line, switch, dcn, or over 4x4".to_owned())));
+                return None;
+            }
+        }
+        let physical = match &axis.over {
+            None => vec![size],
+            Some(over) => {
+                let factors = if let [count] = over.node[..] { equal_factors(size, count) } else { Some(over.node.clone()) };
+                let product = factors.as_ref().and_then(|f| f.iter().try_fold(1_u64, |n, &factor| n.checked_mul(factor)));
+                if product != Some(size) {
+                    let message = format!("axis `{}` of {size} does not fold over `{}`", axis.name.node, over_text(&over.node));
+                    let diag = Diag::error(codes::BAD_AXIS, message, over.span, "not its factors");
+                    self.error(diag.help("give factors whose product is the size (`X=16 over 4x4`), or how many equal ones (`X=16 over 2`)"));
+                    return None;
+                }
+                factors?
+            }
+        };
+        Some((size, physical, kind))
+    }
+
+    pub(super) fn dims(&mut self, file: &ast::File) {
+        for statement in &file.statements {
+            let Statement::Dim(dims) = &statement.node else { continue };
+            for decl in dims {
+                if let Some(&first) = self.dim_names.get(&decl.name.node) {
+                    let diag = Diag::error(names::DUPLICATE, format!("dimension `{}` is declared twice", decl.name.node), decl.name.span, "again");
+                    self.error(diag.and(self.dims[first].span, "first here"));
+                    continue;
+                }
+                let Some(size) = self.size(&decl.size) else {
+                    self.bad_dims.insert(decl.name.node.clone());
+                    continue;
+                };
+                let factors = self.product_dims(&decl.size);
+                let dim = Dim { name: decl.name.node.clone(), size, factors, pad: decl.pad.is_some(), span: decl.name.span };
+                let id = self.dims.push(dim);
+                self.dim_names.insert(decl.name.node.clone(), id);
+            }
+        }
+    }
+
+    /// The dimensions of `N=K*G`; none where a plain number is among the factors.
+    fn product_dims(&self, size: &SizeExpr) -> Vec<crate::ids::DimId> {
+        let dims = size.factors.iter().map(|factor| match &factor.node {
+            SizeFactor::Dim(name) => self.dim_names.get(name).copied(),
+            SizeFactor::Number(_) => None,
+        });
+        let dims: Option<Vec<_>> = dims.collect();
+        dims.filter(|dims| dims.len() > 1).unwrap_or_default()
+    }
+
+    fn size(&mut self, size: &SizeExpr) -> Option<u64> {
+        let mut product = Some(1_u64);
+        for factor in &size.factors {
+            let number = match &factor.node {
+                SizeFactor::Number(number) => *number,
+                SizeFactor::Dim(name) => {
+                    let span = factor.span;
+                    let dim = self.dim(&Name::new(name.clone(), span))?;
+                    Some(self.dims[dim].size)
+                }
+            };
+            product = product.zip(number).and_then(|(a, b)| a.checked_mul(b));
+        }
+        let valid = product.filter(|&n| (1..=LARGEST).contains(&n));
+        if valid.is_none() {
+            let diag = Diag::error(names::BAD_SIZE, "this is not a size", size.span, "not a whole number from 1 to 2^63");
+            self.error(diag.help("write a whole number, such as 4096, 48k or 2Mi, or a product such as 4*D"));
+        }
+        valid
+    }
+}
+
+fn unlinked(decl: &AxisDecl, size: u64) -> Axis {
+    Axis {
+        name: decl.name.node.clone(),
+        size,
+        written_kind: None,
+        over: None,
+        physical: vec![PhysicalAxis { size, kind: AxisKind::Line }],
+        bandwidth: 1.0,
+        hop_s: 1e-6,
+    }
+}
+
+/// `count` equal factors of `size`.
+fn equal_factors(size: u64, count: u64) -> Option<Vec<u64>> {
+    let count = u32::try_from(count).ok().filter(|&count| (1..=16).contains(&count))?;
+    let near = (size as f64).powf(1.0 / f64::from(count)).round() as u64;
+    near.checked_pow(count).filter(|&power| power == size).map(|_| vec![near; count as usize])
+}
+
+fn over_text(factors: &[u64]) -> String {
+    factors.iter().map(u64::to_string).collect::<Vec<_>>().join("x")
+}

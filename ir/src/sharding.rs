@@ -1,0 +1,149 @@
+//! Shardings: which mesh axes split which dimension, in which order, and over which axes a value is still to be reduced.
+//!
+//! Constraints (each checked by [`crate::verify`]):
+//! * an axis appears at most once in a sharding, the unreduced set included;
+//! * an unreduced set has one kind: sums, maxima and minima do not mix, since the order of reducing would matter;
+//! * the product of a dimension's axes divides its size, unless the dimension is padded.
+
+use serde::Serialize;
+use smallvec::SmallVec;
+
+use crate::ids::AxisId;
+use crate::mesh::Mesh;
+
+/// What a subscript names: today a whole mesh axis. A type of its own, so that a part of an axis (8 used as 2 and 4) can become one
+/// more kind of reference without a change to whoever only compares, orders or sizes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct AxisRef(AxisId);
+
+impl AxisRef {
+    /// The whole of `axis`.
+    pub fn whole(axis: AxisId) -> Self {
+        Self(axis)
+    }
+
+    /// The mesh axis that it is, or is a part of.
+    pub fn axis(self) -> AxisId {
+        self.0
+    }
+
+    /// Into how many parts it splits.
+    pub fn size(self, mesh: &Mesh) -> u64 {
+        mesh.axes[self.0].size
+    }
+}
+
+/// The axes of one dimension, major to minor.
+pub type AxisList = SmallVec<[AxisRef; 4]>;
+
+/// How partial values are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reduction {
+    /// By addition: `{U_X}`.
+    #[default]
+    Sum,
+    /// By the larger: `{max_X}`.
+    Max,
+    /// By the smaller: `{min_X}`.
+    Min,
+}
+
+impl Reduction {
+    /// As written inside braces.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Sum => "U",
+            Self::Max => "max",
+            Self::Min => "min",
+        }
+    }
+}
+
+/// The axes over which a value is still to be reduced; empty for a reduced one (whose kind is then `Sum`, so that equality is plain).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Unreduced {
+    kind: Reduction,
+    axes: AxisList,
+}
+
+impl Unreduced {
+    /// Pending over `axes` (in any order; kept sorted).
+    pub fn new(kind: Reduction, axes: impl IntoIterator<Item = AxisRef>) -> Self {
+        let mut axes: AxisList = axes.into_iter().collect();
+        axes.sort_unstable();
+        let kind = if axes.is_empty() { Reduction::Sum } else { kind };
+        Self { kind, axes }
+    }
+
+    /// How it will be reduced.
+    pub fn kind(&self) -> Reduction {
+        self.kind
+    }
+
+    /// Over which axes, sorted.
+    pub fn axes(&self) -> &[AxisRef] {
+        &self.axes
+    }
+
+    /// Whether nothing is pending.
+    pub fn is_empty(&self) -> bool {
+        self.axes.is_empty()
+    }
+}
+
+/// A complete sharding: one axis list a dimension, and the unreduced set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Sharding {
+    /// For each dimension of the value, its axes, major to minor.
+    pub dims: SmallVec<[AxisList; 4]>,
+    /// What is pending.
+    pub unreduced: Unreduced,
+}
+
+impl Sharding {
+    /// Whole and reduced everywhere.
+    pub fn replicated(rank: usize) -> Self {
+        Self { dims: (0..rank).map(|_| AxisList::new()).collect(), unreduced: Unreduced::default() }
+    }
+
+    /// Every axis that it names, dimension by dimension, then the unreduced ones.
+    pub fn axes(&self) -> impl Iterator<Item = AxisRef> + '_ {
+        self.dims.iter().flatten().chain(self.unreduced.axes()).copied()
+    }
+
+    /// Whether it names `axis`, the unreduced set included.
+    pub fn uses(&self, axis: AxisRef) -> bool {
+        self.axes().any(|a| a == axis)
+    }
+}
+
+/// What an author wrote in brackets: a sharding that may leave dimensions open (`F_?`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pin {
+    /// For each dimension its axes, or `None` where open.
+    pub dims: Vec<Option<AxisList>>,
+    /// What is pending.
+    pub unreduced: Unreduced,
+}
+
+impl Pin {
+    /// Whether `sharding` is what was written.
+    pub fn accepts(&self, sharding: &Sharding) -> bool {
+        self.unreduced == sharding.unreduced
+            && self.dims.len() == sharding.dims.len()
+            && self.dims.iter().zip(&sharding.dims).all(|(pin, axes)| pin.as_ref().is_none_or(|pin| pin == axes))
+    }
+
+    /// The one sharding it accepts, if nothing is open.
+    pub fn exact(&self) -> Option<Sharding> {
+        let dims = self.dims.iter().cloned().collect::<Option<_>>()?;
+        Some(Sharding { dims, unreduced: self.unreduced.clone() })
+    }
+}
+
+impl From<Sharding> for Pin {
+    fn from(sharding: Sharding) -> Self {
+        Self { dims: sharding.dims.into_iter().map(Some).collect(), unreduced: sharding.unreduced }
+    }
+}

@@ -1,0 +1,153 @@
+//! Seconds: what a collective and a local operation take on the hardware at hand.
+//!
+//! The formulas are those of *How To Scale Your Model*, Part 3: `V` is the value's bytes on a device after a gather (before a scatter, for a
+//! reduction), `w` a link's one-way bandwidth, `W = 2w` that of an axis whose ring is used both ways, `t` a hop. A collective takes the
+//! larger of its bandwidth and its latency term.
+//!
+//! Two choices where several readings are possible:
+//! * Where axes of different networks take part, the collective is done network by network (a gather: the outermost first, on what the inner
+//!   axes still split). The stages follow each other, so their *times* are added; adding the bandwidth terms and the latency terms apart and
+//!   taking the larger sum would let one stage's latency hide behind another stage's bytes.
+//! * An axis of one device takes no part: no byte moves along it and no hop is made.
+
+use shardwise_ir::ids::AxisId;
+use shardwise_ir::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
+use shardwise_ir::program::CollectiveKind;
+
+/// How closely rings are priced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refinement {
+    /// As the book does: a ring's `(n-1)/n` is left out.
+    #[default]
+    Book,
+    /// `(n-1)/n` is kept everywhere.
+    Exact,
+}
+
+/// Axes that share a network, from the inside of a slice outwards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Network {
+    Torus,
+    Switch,
+    Dcn,
+}
+
+/// The axes of one network that take part in a collective.
+struct Stage<'a> {
+    network: Network,
+    axes: Vec<&'a Axis>,
+}
+
+impl Stage<'_> {
+    fn devices(&self) -> f64 {
+        self.axes.iter().map(|axis| axis.size as f64).product()
+    }
+
+    fn physical(&self) -> impl Iterator<Item = (&Axis, &PhysicalAxis)> {
+        self.axes.iter().flat_map(|axis| axis.physical.iter().filter(|p| p.size > 1).map(move |p| (*axis, p)))
+    }
+
+    fn slowest_link(&self) -> f64 {
+        self.axes.iter().map(|axis| axis.bandwidth).fold(f64::INFINITY, f64::min)
+    }
+
+    /// `Σ B_a`.
+    fn aggregate_bandwidth(&self) -> f64 {
+        self.physical()
+            .map(|(axis, p)| if p.kind == AxisKind::Ring { 2.0 * axis.bandwidth } else { axis.bandwidth })
+            .sum()
+    }
+
+    fn latency(&self) -> f64 {
+        self.physical()
+            .map(|(axis, p)| match p.kind {
+                AxisKind::Ring => axis.hop_s * p.size as f64 / 2.0,
+                AxisKind::Line => axis.hop_s * (p.size as f64 - 1.0),
+                AxisKind::Switch | AxisKind::Dcn => axis.hop_s,
+            })
+            .sum()
+    }
+
+    /// `(N-1)/N`, or 1 where a ring takes part and the book's rounding is asked for.
+    fn share_moved(&self, refinement: Refinement) -> f64 {
+        let ring = self.physical().any(|(_, p)| p.kind == AxisKind::Ring);
+        if ring && refinement == Refinement::Book { 1.0 } else { (self.devices() - 1.0) / self.devices() }
+    }
+
+    /// An AllGather to `bytes` a device over the axes of this stage alone.
+    fn gather(&self, bytes: f64, refinement: Refinement) -> f64 {
+        (bytes * self.share_moved(refinement) / self.aggregate_bandwidth()).max(self.latency())
+    }
+
+    /// `max m_a`: how far blocks travel, counted so that a ring of `n` gives `n`.
+    fn reach(&self) -> f64 {
+        self.physical()
+            .map(|(_, p)| if p.kind == AxisKind::Ring { p.size as f64 } else { 2.0 * p.size as f64 })
+            .fold(0.0, f64::max)
+    }
+
+    fn all_to_all(&self, bytes: f64) -> f64 {
+        let bandwidth_term = match self.network {
+            Network::Torus => bytes * self.reach() / (8.0 * self.slowest_link()),
+            Network::Switch | Network::Dcn => bytes * (self.devices() - 1.0) / self.devices() / self.slowest_link(),
+        };
+        bandwidth_term.max(self.latency())
+    }
+
+    fn permute(&self, bytes: f64) -> f64 {
+        let bandwidth_term = match self.network {
+            Network::Torus => 2.0 * bytes * self.reach() / (8.0 * self.slowest_link()),
+            Network::Switch | Network::Dcn => bytes / self.slowest_link(),
+        };
+        bandwidth_term.max(self.latency())
+    }
+}
+
+/// Splits the axes that take part into networks, innermost first.
+fn stages<'a>(mesh: &'a Mesh, axes: &[AxisId]) -> Vec<Stage<'a>> {
+    let mut stages: Vec<Stage<'a>> = Vec::new();
+    let mut sorted: Vec<AxisId> = axes.to_vec();
+    sorted.sort_unstable_by_key(|&axis| (network(mesh.axes[axis].kind()), axis));
+    for axis in sorted.into_iter().map(|axis| &mesh.axes[axis]).filter(|axis| axis.size > 1) {
+        let network = network(axis.kind());
+        match stages.last_mut() {
+            Some(stage) if stage.network == network => stage.axes.push(axis),
+            _ => stages.push(Stage { network, axes: vec![axis] }),
+        }
+    }
+    stages
+}
+
+fn network(kind: AxisKind) -> Network {
+    match kind {
+        AxisKind::Ring | AxisKind::Line => Network::Torus,
+        AxisKind::Switch => Network::Switch,
+        AxisKind::Dcn => Network::Dcn,
+    }
+}
+
+/// An AllGather to `bytes` a device (equally a ReduceScatter of them): inside-out, each outer network finds the bytes that the inner axes
+/// leave it.
+fn gather_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64, refinement: Refinement) -> f64 {
+    let mut left = bytes;
+    let mut total = 0.0;
+    for stage in stages(mesh, axes) {
+        total += stage.gather(left, refinement);
+        left /= stage.devices();
+    }
+    total
+}
+
+/// Seconds of a collective of `kind` over `axes`.
+///
+/// `bytes` are a device's: after the gather for `AllGather`, before the scatter for `ReduceScatter`, of the value for `AllReduce`, what it holds
+/// for `AllToAll` and `Permute`. For `Permute`, `axes` are those of every dimension whose subscripts change.
+pub fn collective_seconds(mesh: &Mesh, kind: &CollectiveKind, axes: &[AxisId], bytes: f64, refinement: Refinement) -> f64 {
+    match kind {
+        CollectiveKind::AllGather | CollectiveKind::ReduceScatter => gather_seconds(mesh, axes, bytes, refinement),
+        CollectiveKind::AllReduce => 2.0 * gather_seconds(mesh, axes, bytes, refinement),
+        CollectiveKind::AllToAll => stages(mesh, axes).iter().map(|stage| stage.all_to_all(bytes)).sum(),
+        CollectiveKind::Permute => stages(mesh, axes).iter().map(|stage| stage.permute(bytes)).sum(),
+        CollectiveKind::Slice => 0.0,
+    }
+}

@@ -1,0 +1,20 @@
+//! Rewriting and judging: layouts, reshards, the two planning strategies, and what a plan costs.
+pub mod cost;
+pub mod dominance;
+pub mod eliminate;
+pub mod factor;
+pub mod extract;
+pub mod improve;
+pub mod layout;
+pub mod memory;
+pub mod report;
+pub mod schedule;
+pub mod search;
+pub mod local;
+pub mod problem;
+pub mod tables;
+pub mod textbook;
+mod rules;
+pub mod reshard;
+pub mod states;
+pub mod weight;

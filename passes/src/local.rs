@@ -1,0 +1,76 @@
+//! One device's view: local sizes, bytes and FLOPs of values and operations under given shardings.
+
+use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::mesh::Mesh;
+use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::sharding::{AxisRef, Sharding};
+
+/// Into how many parts `axes` split a dimension.
+pub fn parts(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
+    axes.iter().fold(1, |n, axis| n.saturating_mul(axis.size(mesh)))
+}
+
+/// A dimension's size on one device; a padded dimension rounds up.
+pub fn local_size(program: &Program, dim: DimId, axes: &[AxisRef]) -> u64 {
+    program.dims[dim].size.div_ceil(parts(&program.mesh, axes))
+}
+
+/// Whether `axes` may split `dim`: they divide it, or it may be padded.
+pub fn divides(program: &Program, dim: DimId, axes: &[AxisRef]) -> bool {
+    let dim = &program.dims[dim];
+    dim.pad || dim.size.is_multiple_of(parts(&program.mesh, axes))
+}
+
+/// Elements of `value` that a device holds.
+pub fn local_elements(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
+    let dims = &program.values[value].dims;
+    dims.iter().zip(&sharding.dims).map(|(&dim, axes)| local_size(program, dim, axes) as f64).product()
+}
+
+/// Bytes of `value` that a device holds.
+pub fn local_bytes(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
+    local_elements(program, value, sharding) * f64::from(program.values[value].dtype.bits()) / 8.0
+}
+
+/// What a local operation costs a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Floating-point (or integer) operations.
+    pub flops: f64,
+    /// Bytes read and written: every operand and the result once.
+    pub bytes: f64,
+    /// Seconds: the larger of arithmetic at peak rate and traffic at HBM bandwidth.
+    pub seconds: f64,
+}
+
+/// The work of `op` with its operands and result so sharded.
+pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> Work {
+    let flops = flops(program, op, operands, result);
+    let read: f64 = op.operands.iter().zip(operands).map(|(operand, s)| local_bytes(program, operand.value, s)).sum();
+    let bytes = read + local_bytes(program, op.result, result);
+    let dtype = op.operands.iter().map(|o| program.values[o.value].dtype).reduce(|a, b| a.promote(b));
+    let peak = program.hardware.peak_flops(dtype.unwrap_or(program.values[op.result].dtype));
+    let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+    Work { flops, bytes, seconds: (flops / peak).max(bytes / bandwidth) }
+}
+
+/// Two a multiply-add over every index of a contraction, one an element otherwise (of the operand, for a reduction).
+fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
+    match &op.kind {
+        OpKind::Einsum { contracted } => {
+            let first = &program.values[op.operands[0].value].dims;
+            let summed: f64 = contracted
+                .iter()
+                .filter_map(|dim| {
+                    let position = first.iter().position(|d| d == dim)?;
+                    Some(local_size(program, *dim, &operands[0].dims[position]) as f64)
+                })
+                .product();
+            let per_point = if contracted.is_empty() { 1.0 } else { 2.0 };
+            per_point * summed * local_elements(program, op.result, result)
+        }
+        OpKind::Map(_) => local_elements(program, op.result, result),
+        OpKind::Reduce { .. } => local_elements(program, op.operands[0].value, operands[0]),
+        OpKind::Collective(_) => 0.0,
+    }
+}

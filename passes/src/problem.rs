@@ -1,0 +1,243 @@
+//! The search problem: one choice of layout for each operation, one tree of reshard steps for each value.
+//!
+//! A *source* is one coming-to-be of a value: its declaration, the operation that gives it, or a collective that its author wrote. Every use of
+//! the value starts from a source; a use with brackets names the source that was written so, any other takes the latest. The price of a plan
+//! is the operations' own time plus, for each source, the cheapest tree that brings it from where it comes to be (by way of its home, if the
+//! author gave it one) to all of its uses: a function of the layouts of its producer and its consumers only.
+
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
+use shardwise_ir::sharding::{Pin, Reduction, Sharding};
+
+use crate::layout;
+use crate::local;
+use crate::reshard::{Reshards, Use};
+use crate::states::State;
+use crate::tables::Tables;
+use crate::weight::Weight;
+
+/// What a plan is cheapest by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Objective {
+    /// The sum of all steps.
+    #[default]
+    Serial,
+    /// The sum of all collectives.
+    Comm,
+}
+
+/// A layout of one operation, in numbers of the states of its values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Choice {
+    /// The state in which each operand must be.
+    pub needs: Vec<State>,
+    /// The state in which the result comes out.
+    pub gives: State,
+    /// The operation's own price.
+    pub weight: Weight,
+}
+
+/// Where a source's value first is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// In one state: declared so, or given by a written collective.
+    Fixed(State),
+    /// Wherever the variable's choice puts it.
+    Produced(usize),
+}
+
+/// A use of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// Operand `.1` of variable `.0`.
+    Operand(usize, usize),
+    /// Leaves the program (or feeds a written collective) in one of these states.
+    Fixed(Use),
+}
+
+/// One coming-to-be of a value.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Which value.
+    pub value: ValueId,
+    /// The written collective that gives it, if one does.
+    pub written: Option<OpId>,
+    /// Where it comes to be.
+    pub root: Root,
+    /// Where it is brought first, if its author said so.
+    pub home: Option<Use>,
+    /// Who uses it.
+    pub demands: Vec<Demand>,
+}
+
+/// A variable: an operation and its layouts.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// Which operation.
+    pub op: OpId,
+    /// For each operand, the source that it uses.
+    pub operands: Vec<usize>,
+    /// The source that it gives.
+    pub gives: usize,
+    /// Its possible layouts, in an order in which the first of equals is preferred.
+    pub choices: Vec<Choice>,
+}
+
+/// Everything the search needs; no names, no text.
+pub struct Problem<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// What counts.
+    pub objective: Objective,
+    /// Reshard tables.
+    pub tables: &'a Tables<'a>,
+    /// Operations that may choose.
+    pub variables: Vec<Variable>,
+    /// All sources, in program order.
+    pub sources: Vec<Source>,
+    /// The price of what was written and stays: collectives, whatever is chosen.
+    pub fixed: Weight,
+}
+
+impl<'a> Problem<'a> {
+    /// Sets the problem up. Domains hold every layout of every operation; see [`crate::dominance`] for what may be left out.
+    pub fn new(tables: &'a Tables<'a>, objective: Objective) -> Self {
+        let program = tables.program;
+        let fixed = Weight::ZERO;
+        let mut problem = Self { program, objective, tables, variables: Vec::new(), sources: Vec::new(), fixed };
+        let mut builder = Builder { current: vec![Vec::new(); program.values.len()] };
+        builder.declared(&mut problem);
+        for (op_id, op) in program.ops.iter_enumerated() {
+            match &op.kind {
+                OpKind::Collective(kind) => builder.written(&mut problem, op_id, op, kind),
+                _ => builder.variable(&mut problem, op_id, op),
+            }
+        }
+        for output in &program.outputs {
+            let source = builder.source_for(&problem, output.value, Some(&output.pin));
+            let states = problem.tables.states(output.value, &output.pin);
+            problem.sources[source].demands.push(Demand::Fixed(states));
+        }
+        problem
+    }
+
+    /// The reshard table of a value.
+    pub fn table(&self, value: ValueId) -> &Reshards {
+        self.tables.of(value)
+    }
+
+    /// The variables that a source's price depends on, each once, in order.
+    pub fn scope(&self, source: &Source) -> Vec<usize> {
+        let mut scope = Vec::new();
+        if let Root::Produced(variable) = source.root {
+            scope.push(variable);
+        }
+        scope.extend(source.demands.iter().filter_map(|demand| match demand {
+            Demand::Operand(variable, _) => Some(*variable),
+            Demand::Fixed(_) => None,
+        }));
+        scope.sort_unstable();
+        scope.dedup();
+        scope
+    }
+}
+
+/// Which sources exist so far, while the program is read in order.
+struct Builder {
+    /// Sources of each value, oldest first.
+    current: Vec<Vec<usize>>,
+}
+
+impl Builder {
+    fn declared(&mut self, problem: &mut Problem<'_>) {
+        for (id, value) in problem.program.values.iter_enumerated() {
+            if value.producer.is_none() {
+                let home = value.home.as_ref().and_then(Pin::exact);
+                let state = home.and_then(|home| problem.table(id).space.find(&home));
+                self.add(problem, id, Root::Fixed(state.unwrap_or(0)), None, None);
+            }
+        }
+    }
+
+    fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
+        let source = problem.sources.len();
+        problem.sources.push(Source { value, written, root, home, demands: Vec::new() });
+        self.current[value.index()].push(source);
+        source
+    }
+
+    fn variable(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op) {
+        let variable = problem.variables.len();
+        let mut operands = Vec::new();
+        for (k, operand) in op.operands.iter().enumerate() {
+            let source = self.source_for(problem, operand.value, operand.pin.as_ref());
+            problem.sources[source].demands.push(Demand::Operand(variable, k));
+            operands.push(source);
+        }
+        let home = op.result_pin.as_ref().map(|pin| problem.tables.states(op.result, pin));
+        let gives = self.add(problem, op.result, Root::Produced(variable), home, None);
+        let choices = choices(problem, op);
+        problem.variables.push(Variable { op: op_id, operands, gives, choices });
+    }
+
+    fn written(
+        &mut self,
+        problem: &mut Problem<'_>,
+        op_id: OpId,
+        op: &Op,
+        kind: &CollectiveKind,
+    ) {
+        let (Some(from), Some(to)) = (op.operands[0].pin.as_ref().and_then(Pin::exact), op.result_pin.as_ref().and_then(Pin::exact))
+        else {
+            return;
+        };
+        let operand = op.operands[0].value;
+        let source = self.source_for(problem, operand, op.operands[0].pin.as_ref());
+        let start = problem.table(operand).space.find(&from).into_iter().collect();
+        problem.sources[source].demands.push(Demand::Fixed(start));
+        let bytes = local::local_bytes(problem.program, operand, crate::states::priced(kind, &from, &to));
+        let axes = crate::states::axes_taking_part(kind, &from, &to);
+        let seconds = crate::cost::collective_seconds(&problem.program.mesh, kind, &axes, bytes, problem.tables.refinement);
+        problem.fixed = problem.fixed + Weight::step(seconds);
+        let state = problem.table(op.result).space.find(&to).unwrap_or(0);
+        self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
+    }
+
+    /// The source that a use names by its brackets, else the latest.
+    fn source_for(&self, problem: &Problem<'_>, value: ValueId, pin: Option<&Pin>) -> usize {
+        let sources = &self.current[value.index()];
+        let named = pin.and_then(Pin::exact).and_then(|exact| problem.table(value).space.find(&exact));
+        let is_named = |source: &Source| match (&source.home, &source.root) {
+            (Some(home), _) => named.is_some_and(|state| home == &[state]),
+            (None, Root::Fixed(state)) => named == Some(*state),
+            (None, Root::Produced(_)) => false,
+        };
+        let by_name = sources.iter().rev().find(|&&source| is_named(&problem.sources[source]));
+        *by_name.or(sources.last()).expect("a resolved program defines values before it uses them")
+    }
+}
+
+/// All layouts of `op` that its pins allow.
+fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
+    let program = problem.program;
+    let partial: Vec<bool> =
+        op.operands.iter().map(|operand| problem.tables.partial(operand.value) == Some(Reduction::Sum)).collect();
+    let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
+    for layout in layout::enumerate(program, op, &partial) {
+        let allowed = op.operands.iter().zip(&layout.needs).all(|(operand, need)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(need)));
+        let needs: Option<Vec<State>> = op.operands.iter().zip(&layout.needs).map(|(operand, need)| problem.table(operand.value).space.find(need)).collect();
+        let gives = problem.table(op.result).space.find(&layout.gives);
+        let (true, Some(needs), Some(gives)) = (allowed, needs, gives) else { continue };
+        let sharded: Vec<&Sharding> = layout.needs.iter().collect();
+        let seconds = match problem.objective {
+            Objective::Serial => local::work(program, op, &sharded, &layout.gives).seconds,
+            Objective::Comm => 0.0,
+        };
+        let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
+        *weight = (*weight).min(Weight::seconds(seconds));
+    }
+    best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
+}
+

@@ -1,0 +1,87 @@
+//! What a plan costs: every step, the whole, its schedule, its memory.
+
+use shardwise_ir::ids::AxisId;
+use shardwise_ir::plan::{Plan, Step, StepKind};
+
+use crate::cost::{Refinement, collective_seconds};
+use crate::local;
+use crate::memory::{self, Memory};
+use crate::schedule::{self, Schedule};
+use crate::states::{axes_taking_part, priced};
+
+/// One step's price.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepCost {
+    /// Seconds.
+    pub seconds: f64,
+    /// FLOPs of a device; 0 for collectives.
+    pub flops: f64,
+    /// The cost model's `V` for collectives (what a device holds, for AllToAll and Permute), the bytes touched for local operations.
+    pub bytes: f64,
+    /// The mesh axes whose links it uses.
+    pub axes: Vec<AxisId>,
+}
+
+/// A whole plan's price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Step by step, in the plan's order.
+    pub steps: Vec<StepCost>,
+    /// The sum of all steps, seconds.
+    pub serial_s: f64,
+    /// The sum of all collectives, seconds.
+    pub comm_s: f64,
+    /// The sum of all local operations, seconds.
+    pub compute_s: f64,
+    /// The busiest resource's total: a lower bound on any schedule, seconds.
+    pub overlap_s: f64,
+    /// Busy seconds of each mesh axis.
+    pub axis_s: Vec<f64>,
+    /// When everything is done, and which steps are critical.
+    pub schedule: Schedule,
+    /// Bytes held.
+    pub memory: Memory,
+}
+
+/// Prices every step.
+pub fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
+    plan.steps.iter().map(|step| price_step(plan, step, refinement)).collect()
+}
+
+/// Prices a plan.
+pub fn report(plan: &Plan, refinement: Refinement) -> Report {
+    let steps = price_steps(plan, refinement);
+    let sum = |collective: bool| -> f64 {
+        let wanted = |step: &Step| matches!(step.kind, StepKind::Collective(..)) == collective;
+        plan.steps.iter().zip(&steps).filter(|(step, _)| wanted(step)).map(|(_, cost)| cost.seconds).fold(0.0, |a, b| a + b)
+    };
+    let (comm_s, compute_s) = (sum(true), sum(false));
+    let mut axis_s = vec![0.0; plan.program.mesh.axes.len()];
+    for cost in &steps {
+        for axis in &cost.axes {
+            axis_s[axis.index()] += cost.seconds;
+        }
+    }
+    let overlap_s = axis_s.iter().copied().fold(compute_s, f64::max);
+    let schedule = schedule::schedule(plan, &steps);
+    let memory = memory::memory(plan);
+    Report { serial_s: steps.iter().map(|cost| cost.seconds).fold(0.0, |a, b| a + b), steps, comm_s, compute_s, overlap_s, axis_s, schedule, memory }
+}
+
+fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
+    let program = &plan.program;
+    match &step.kind {
+        StepKind::Local(op) => {
+            let operands: Vec<_> = step.operands.iter().map(|operand| &operand.sharding).collect();
+            let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
+            StepCost { seconds: work.seconds, flops: work.flops, bytes: work.bytes, axes: Vec::new() }
+        }
+        StepKind::Collective(collective, _) => {
+            let (from, to) = (&step.operands[0].sharding, &step.result.sharding);
+            let axes = axes_taking_part(&collective.kind, from, to);
+            let bytes = local::local_bytes(program, step.result.value, priced(&collective.kind, from, to));
+            let seconds = collective_seconds(&program.mesh, &collective.kind, &axes, bytes, refinement);
+            StepCost { seconds, flops: 0.0, bytes, axes }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The cheapest way from one sharding to another, and to several at once.
+//!
+//! Between two shardings it is a shortest path over single steps ([`crate::states`]), found by Dijkstra's algorithm and tabulated once for each
+//! shape. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
+//! found by the dynamic programme of Dreyfus and Wagner (1971) on the table of distances, `3^k·n + 2^k·n²` for `k` uses and `n` states.
+//! Alternatives: a sum of paths pays shared gathers twice (the systems that do so remove the duplicates afterwards and miss the plans that
+//! only sharing makes cheap); integer programming over steps is exact too but a hundred times slower at these sizes.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use shardwise_ir::program::CollectiveKind;
+
+use crate::states::{State, StateSpace};
+use crate::weight::Weight;
+
+/// A step between two states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// From.
+    pub from: State,
+    /// To.
+    pub to: State,
+    /// By which collective.
+    pub kind: CollectiveKind,
+}
+
+/// Distances between all states of a space, and the steps that realise them.
+#[derive(Debug)]
+pub struct Reshards {
+    /// The states and single steps.
+    pub space: StateSpace,
+    /// `distance[from * n + to]`.
+    distance: Vec<Weight>,
+    /// The last state before `to` on the way from `from`, or `from` itself.
+    previous: Vec<u32>,
+}
+
+impl Reshards {
+    /// Tabulates all pairs.
+    pub fn new(space: StateSpace) -> Self {
+        let n = space.len();
+        let mut distance = Vec::with_capacity(n * n);
+        let mut previous = Vec::with_capacity(n * n);
+        for from in 0..n {
+            let (row, parents) = dijkstra(&space, from);
+            distance.extend(row);
+            previous.extend(parents);
+        }
+        Self { space, distance, previous }
+    }
+
+    /// What the way from `from` to `to` costs.
+    pub fn distance(&self, from: State, to: State) -> Weight {
+        self.distance[from * self.space.len() + to]
+    }
+
+    /// The state of `candidates` that is nearest to `from`; the earliest of equals.
+    pub fn nearest(&self, from: State, candidates: &[State]) -> Option<State> {
+        candidates.iter().copied().min_by_key(|&to| (self.distance(from, to), to)).filter(|&to| self.distance(from, to).is_finite())
+    }
+
+    /// The steps from `from` to `to`, in order.
+    pub fn path(&self, from: State, to: State) -> Vec<Hop> {
+        let mut hops = Vec::new();
+        let mut at = to;
+        while at != from {
+            let before = self.previous[from * self.space.len() + at] as usize;
+            let edge = self.space.edges(before).iter().find(|edge| edge.to == at);
+            let kind = edge.expect("a path follows edges of the space").kind.clone();
+            hops.push(Hop { from: before, to: at, kind });
+            at = before;
+        }
+        hops.reverse();
+        hops
+    }
+
+    /// Where a way from `from` best passes into something that costs `beyond[state]` from there on, and the total.
+    fn cheapest_through(&self, from: State, beyond: &[Weight]) -> (State, Weight) {
+        let totals = beyond.iter().enumerate().map(|(at, &rest)| (at, self.distance(from, at) + rest));
+        totals.min_by_key(|&(at, total)| (total, at)).unwrap_or((from, Weight::INFINITE))
+    }
+
+    /// What the way from `from` to the nearest state of `group` costs.
+    pub fn to_group(&self, from: State, group: &[State]) -> Weight {
+        group.iter().map(|&to| self.distance(from, to)).min().unwrap_or(Weight::INFINITE)
+    }
+}
+
+fn dijkstra(space: &StateSpace, from: State) -> (Vec<Weight>, Vec<u32>) {
+    let mut distance = vec![Weight::INFINITE; space.len()];
+    let mut previous = vec![from as u32; space.len()];
+    distance[from] = Weight::ZERO;
+    let mut queue = BinaryHeap::from([Reverse((Weight::ZERO, from))]);
+    while let Some(Reverse((so_far, at))) = queue.pop() {
+        if so_far > distance[at] {
+            continue;
+        }
+        for edge in space.edges(at) {
+            let candidate = so_far + edge.weight;
+            if candidate < distance[edge.to] {
+                distance[edge.to] = candidate;
+                previous[edge.to] = at as u32;
+                queue.push(Reverse((candidate, edge.to)));
+            }
+        }
+    }
+    (distance, previous)
+}
+
+/// What a tree must reach: any one of these states (one state, unless a dimension was left open).
+pub type Use = Vec<State>;
+
+/// The most different uses of one value for which the cheapest tree is tabulated: the table doubles with each.
+pub const MOST_USES: usize = 10;
+
+/// The table of Dreyfus and Wagner, filled as asked and kept: for a set of uses, the cheapest tree from every state.
+#[derive(Debug)]
+pub struct Trees<'a> {
+    reshards: &'a Reshards,
+    rows: IndexMap<Vec<Use>, Vec<Weight>, FxBuildHasher>,
+}
+
+impl<'a> Trees<'a> {
+    /// An empty table over `reshards`.
+    pub fn new(reshards: &'a Reshards) -> Self {
+        Self { reshards, rows: IndexMap::default() }
+    }
+
+    /// What the way from `from` to the nearest state of `group` costs.
+    pub fn to_group(&self, from: State, group: &Use) -> Weight {
+        self.reshards.to_group(from, group)
+    }
+
+    /// What the cheapest tree costs that starts at `root` and serves all of `uses`. With more than [`MOST_USES`] different ones, a
+    /// lower bound: the dearest use alone.
+    pub fn cost(&mut self, root: State, uses: &[Use]) -> Weight {
+        match uses {
+            [] => Weight::ZERO,
+            [one] => self.reshards.to_group(root, one),
+            _ => {
+                let set = distinct(root, uses);
+                if set.len() > MOST_USES {
+                    return set.iter().map(|group| self.reshards.to_group(root, group)).max().unwrap_or(Weight::ZERO);
+                }
+                self.row_value(set, root)
+            }
+        }
+    }
+
+    /// The steps of that tree, each after the one that it starts from. With more than [`MOST_USES`] uses, of a good tree.
+    pub fn steps(&mut self, root: State, uses: &[Use]) -> Vec<Hop> {
+        let mut hops = Vec::new();
+        let mut set = distinct(root, uses);
+        while set.len() > MOST_USES {
+            let group = set.pop().expect("the set is longer than the limit");
+            let reached: Vec<State> = hops.iter().map(|hop: &Hop| hop.to).chain([root]).collect();
+            let from = reached.into_iter().min_by_key(|&from| self.reshards.to_group(from, &group)).unwrap_or(root);
+            let to = self.reshards.nearest(from, &group).unwrap_or(from);
+            extend_tree(&mut hops, root, self.reshards.path(from, to));
+        }
+        self.retrace(&set, root, root, &mut hops);
+        hops
+    }
+
+    fn row_value(&mut self, set: Vec<Use>, state: State) -> Weight {
+        match set.len() {
+            0 => Weight::ZERO,
+            1 => self.reshards.to_group(state, &set[0]),
+            _ => {
+                self.fill(&set);
+                self.rows[&set][state]
+            }
+        }
+    }
+
+    fn fill(&mut self, set: &[Use]) {
+        if set.len() < 2 || self.rows.contains_key(set) {
+            return;
+        }
+        let n = self.reshards.space.len();
+        let mut fork = vec![Weight::INFINITE; n];
+        for (part, rest) in splits(set) {
+            self.fill(&part);
+            self.fill(&rest);
+            for (state, best) in fork.iter_mut().enumerate() {
+                *best = (*best).min(self.known(&part, state) + self.known(&rest, state));
+            }
+        }
+        let row = (0..n).map(|state| self.reshards.cheapest_through(state, &fork).1).collect();
+        self.rows.insert(set.to_vec(), row);
+    }
+
+    fn known(&self, set: &[Use], state: State) -> Weight {
+        if let [one] = set { self.reshards.to_group(state, one) } else { self.rows[set][state] }
+    }
+
+    /// Walks to where the tree forks, then down both branches.
+    fn retrace(&mut self, set: &[Use], root: State, at: State, hops: &mut Vec<Hop>) {
+        if let [] | [_] = set {
+            let target = set.first().and_then(|group| self.reshards.nearest(at, group)).unwrap_or(at);
+            extend_tree(hops, root, self.reshards.path(at, target));
+            return;
+        }
+        self.fill(set);
+        let total = self.rows[set][at];
+        let n = self.reshards.space.len();
+        let fork = (0..n).find_map(|state| {
+            let way = self.reshards.distance(at, state);
+            splits(set)
+                .find(|(part, rest)| way + self.known(part, state) + self.known(rest, state) == total)
+                .map(|(part, rest)| (state, part, rest))
+        });
+        let (state, part, rest) = fork.expect("the table holds the cost of some fork");
+        extend_tree(hops, root, self.reshards.path(at, state));
+        self.retrace(&part, root, state, hops);
+        self.retrace(&rest, root, state, hops);
+    }
+}
+
+/// The uses that still need a step, each once, in a fixed order.
+fn distinct(root: State, uses: &[Use]) -> Vec<Use> {
+    let mut set: Vec<Use> = uses.iter().filter(|group| !group.contains(&root)).cloned().collect();
+    set.sort_unstable();
+    set.dedup();
+    set
+}
+
+/// Every way to cut `set` in two, each once.
+fn splits(set: &[Use]) -> impl Iterator<Item = (Vec<Use>, Vec<Use>)> + '_ {
+    let all = (1_usize << set.len()) - 1;
+    (1..all).filter(|part| part & 1 == 1).map(move |part| {
+        let pick = |mask: usize| set.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, u)| u.clone()).collect();
+        (pick(part), pick(all ^ part))
+    })
+}
+
+/// Adds a path, leaving out what the tree has already.
+fn extend_tree(hops: &mut Vec<Hop>, root: State, path: Vec<Hop>) {
+    for hop in path {
+        if hop.to != root && !hops.iter().any(|old| old.to == hop.to) {
+            hops.push(hop);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The cheapest plan there is, and the proof.
+//!
+//! The steps, each in its module: the book's plan first, as what must not be lost to ([`crate::textbook`]); every layout of every operation
+//! ([`crate::layout`], [`crate::problem`]) less the dominated ones ([`crate::dominance`]); prices of shared reshard trees as functions of few
+//! choices ([`crate::factor`]); exact elimination ([`crate::eliminate`]). If that closes, the plan is optimal and elimination is the proof. If a table
+//! would outgrow the limits, elimination gives a lower bound, descent ([`crate::improve`]) a good plan, and the difference is the stated gap.
+//!
+//! Axes are not searched one at a time: a choice on one axis changes what is cheap on another (gathers over two axes are one collective with
+//! twice the bandwidth, and an axis can serve one index only).
+//!
+//! Ties are broken by a total order: time, then number of steps, then the textbook plan, then the first in the order of enumeration (mesh
+//! axes in declaration order, indices in order of appearance). Names play no part.
+
+use std::time::{Duration, Instant};
+
+use shardwise_ir::plan::{Plan, StepKind};
+
+use crate::dominance;
+use crate::eliminate::{Limits, Minimum, minimise};
+use crate::extract;
+use crate::factor::{Factor, Pricing, price_source};
+use crate::improve;
+use crate::problem::{Objective, Problem};
+use crate::report;
+use crate::reshard::Trees;
+use crate::tables::Tables;
+use crate::textbook::Infeasible;
+use crate::weight::Weight;
+
+/// How good the plan is known to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Optimality {
+    /// Nothing is cheaper: the search closed.
+    Optimal,
+    /// Nothing is cheaper than `lower_bound_s` seconds.
+    Bounded {
+        /// A true lower bound, in seconds of the objective.
+        lower_bound_s: f64,
+    },
+}
+
+/// A plan and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The plan.
+    pub plan: Plan,
+    /// How good it is.
+    pub optimality: Optimality,
+    /// Layouts looked at before and after the dominated ones were dropped.
+    pub layouts: (usize, usize),
+}
+
+/// Tables of a few million entries and a few hundred million looks: about a second.
+const LIMITS: Limits = Limits { table: 1 << 23, work: 1 << 28 };
+/// What is left when time is short.
+const HURRIED: Limits = Limits { table: 1 << 14, work: 1 << 18 };
+
+/// Searches; never worse than `textbook`.
+pub fn search(tables: &Tables<'_>, textbook: &Plan, objective: Objective, timeout: Option<Duration>) -> Result<Found, Infeasible> {
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    let mut problem = Problem::new(tables, objective);
+    prefer(&mut problem, textbook);
+    let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
+    dominance::prune(&mut problem);
+    let after = problem.variables.iter().map(|variable| variable.choices.len()).sum();
+    if let Some(variable) = problem.variables.iter().find(|variable| variable.choices.is_empty()) {
+        return Err(Infeasible { op: variable.op });
+    }
+    let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
+    let limits = if timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) { HURRIED } else { LIMITS };
+    let mut minimum = bound(&problem, &mut trees, limits);
+    if !minimum.exact {
+        improve::descend(&problem, &mut minimum.assignment, &mut trees, deadline);
+    }
+    let price = extract::price(&problem, &minimum.assignment, &mut trees);
+    let known = textbook_price(tables, textbook, objective);
+    let plan = if price < known { extract::plan(&problem, &minimum.assignment, &mut trees) } else { textbook.clone() };
+    let best = price.min(known);
+    let closed = minimum.exact || minimum.bound >= best;
+    let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s: minimum.bound.as_seconds() } };
+    Ok(Found { plan, optimality, layouts: (before, after) })
+}
+
+/// The minimum over all assignments, or a bound of it.
+fn bound(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Minimum {
+    let unary: Vec<Vec<Weight>> =
+        problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| choice.weight).collect()).collect();
+    let mut factors: Vec<Factor> = Vec::new();
+    let mut relaxed = false;
+    for source in &problem.sources {
+        match price_source(problem, source, &mut trees[problem.tables.number(source.value)], limits.table / 8) {
+            Pricing::Exact(factor) => factors.push(factor),
+            Pricing::Relaxed(parts) => {
+                relaxed = true;
+                factors.extend(parts);
+            }
+        }
+    }
+    let mut minimum = minimise(&unary, factors, limits);
+    minimum.bound = minimum.bound + problem.fixed;
+    minimum.exact &= !relaxed;
+    minimum
+}
+
+/// Puts the textbook's layout of every operation first, so that it wins ties.
+fn prefer(problem: &mut Problem<'_>, textbook: &Plan) {
+    let program = problem.program;
+    let tables = problem.tables;
+    let mut layouts = vec![None; program.ops.len()];
+    for step in &textbook.steps {
+        if let StepKind::Local(op) = step.kind {
+            let needs: Option<Vec<_>> = step.operands.iter().map(|m| tables.of(m.value).space.find(&m.sharding)).collect();
+            let gives = tables.of(step.result.value).space.find(&step.result.sharding);
+            layouts[op.index()] = needs.zip(gives);
+        }
+    }
+    for variable in &mut problem.variables {
+        let Some((needs, gives)) = &layouts[variable.op.index()] else { continue };
+        if let Some(i) = variable.choices.iter().position(|choice| choice.needs == *needs && choice.gives == *gives) {
+            variable.choices[..=i].rotate_right(1);
+        }
+    }
+}
+
+fn textbook_price(tables: &Tables<'_>, textbook: &Plan, objective: Objective) -> Weight {
+    let steps = report::price_steps(textbook, tables.refinement);
+    textbook
+        .steps
+        .iter()
+        .zip(&steps)
+        .map(|(step, cost)| match (&step.kind, objective) {
+            (StepKind::Local(_), Objective::Serial) => Weight::seconds(cost.seconds),
+            (StepKind::Local(_), Objective::Comm) => Weight::ZERO,
+            (StepKind::Collective(..), _) => Weight::step(cost.seconds),
+        })
+        .sum()
+}

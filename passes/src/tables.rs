@@ -1,0 +1,93 @@
+//! The reshard tables of a program: one for each distinct shape of a value.
+
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::program::{Linearity, Op, OpKind, Program};
+use shardwise_ir::sharding::{Pin, Reduction};
+
+use crate::cost::Refinement;
+use crate::layout;
+use crate::reshard::{Reshards, Use};
+use crate::states::{Shape, StateSpace};
+
+/// All tables, and which value has which.
+pub struct Tables<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// How collectives are priced.
+    pub refinement: Refinement,
+    /// Distinct tables.
+    pub all: Vec<Reshards>,
+    table_of: Vec<usize>,
+    partial: Vec<Option<Reduction>>,
+}
+
+impl<'a> Tables<'a> {
+    /// Tabulates every shape that occurs.
+    pub fn new(program: &'a Program, refinement: Refinement) -> Self {
+        let partial = partial_kinds(program);
+        let mut shapes: IndexMap<Shape, Reshards, FxBuildHasher> = IndexMap::default();
+        let mut table_of = Vec::with_capacity(program.values.len());
+        for (id, value) in program.values.iter_enumerated() {
+            let sizes = value.dims.iter().map(|&dim| (program.dims[dim].size, program.dims[dim].pad)).collect();
+            let shape = Shape { sizes, bits: value.dtype.bits(), partial: partial[id.index()] };
+            let entry = shapes.entry(shape.clone());
+            table_of.push(entry.index());
+            entry.or_insert_with(|| Reshards::new(StateSpace::new(program, &value.dims, &shape, refinement)));
+        }
+        Self { program, refinement, all: shapes.into_values().collect(), table_of, partial }
+    }
+
+    /// The number of a value's table among [`Tables::all`].
+    pub fn number(&self, value: ValueId) -> usize {
+        self.table_of[value.index()]
+    }
+
+    /// The table of a value.
+    pub fn of(&self, value: ValueId) -> &Reshards {
+        &self.all[self.table_of[value.index()]]
+    }
+
+    /// How partial results of a value combine, if it can have any.
+    pub fn partial(&self, value: ValueId) -> Option<Reduction> {
+        self.partial[value.index()]
+    }
+
+    /// The states of a value that a pin accepts.
+    pub fn states(&self, value: ValueId, pin: &Pin) -> Use {
+        let space = &self.of(value).space;
+        match pin.exact() {
+            Some(exact) => space.find(&exact).into_iter().collect(),
+            None => (0..space.len()).filter(|&state| pin.accepts(space.sharding(state))).collect(),
+        }
+    }
+}
+
+/// For each value, whether it can be partial: written so, given by a reduction, or passed through by a linear operation.
+fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
+    let pending = |pin: &Option<Pin>| pin.as_ref().filter(|pin| !pin.unreduced.is_empty()).map(|pin| pin.unreduced.kind());
+    let mut kinds: Vec<Option<Reduction>> = program.values.iter().map(|value| pending(&value.home)).collect();
+    for op in &program.ops {
+        let given = given_partial(&kinds, op).or(pending(&op.result_pin));
+        let kind = &mut kinds[op.result.index()];
+        *kind = kind.or(given);
+    }
+    kinds
+}
+
+fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
+    let sums = |k: usize| kinds[op.operands[k].value.index()] == Some(Reduction::Sum);
+    let any = (0..op.operands.len()).any(sums);
+    let passes = match &op.kind {
+        OpKind::Einsum { contracted } => !contracted.is_empty() || any,
+        OpKind::Map(function) => match function.linearity {
+            Linearity::None => false,
+            Linearity::Joint => (0..op.operands.len()).all(sums),
+            Linearity::First => sums(0),
+        },
+        OpKind::Reduce { .. } => return Some(layout::reduction(op)),
+        OpKind::Collective(_) => return kinds[op.operands[0].value.index()],
+    };
+    passes.then_some(Reduction::Sum)
+}

@@ -1,0 +1,251 @@
+//! The book's rules alone, one statement after another.
+//!
+//! * Case 1: shardings flow forward.
+//! * Case 2, a summed index split in one operand only: the split operand is gathered. Where one of the two is an intermediate (whose layout is
+//!   the compiler's, not the author's), the whole one is sliced instead, which costs nothing; that is how the sources write the layer behind a
+//!   settled activation. Two operands split differently keep what they share and gather the rest.
+//! * Case 3, split alike: the result is unreduced and settled at once, by ReduceScatter where the wanted result carries the axis, else AllReduce.
+//! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep is gathered, else the cheaper one.
+//! * An index kept from both operands: the whole operand is sliced, or its axis moved there.
+//!
+//! The *wanted* result is what brackets on the left side say, else the value's output declaration. What was gathered once is not gathered again.
+//! Where the rules do not fit the brackets at the operands, the cheapest layout that does is taken.
+
+use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
+use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
+
+use crate::layout;
+use crate::local;
+use crate::rules;
+use crate::states::{State, describe};
+use crate::tables::Tables;
+use crate::weight::Weight;
+
+/// No sharding of an operation fits what its brackets ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Infeasible {
+    /// Which operation.
+    pub op: OpId,
+}
+
+/// The textbook plan.
+pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
+    let mut walk = Walk::new(tables);
+    for (op_id, op) in tables.program.ops.iter_enumerated() {
+        walk.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
+        walk.outputs(op.result, op_id)?;
+    }
+    for id in tables.program.values.indices() {
+        if tables.program.values[id].producer.is_none() {
+            walk.outputs(id, OpId::new(0))?;
+        }
+    }
+    Ok(Plan { program: tables.program.clone(), steps: walk.steps })
+}
+
+struct Walk<'a> {
+    tables: &'a Tables<'a>,
+    steps: Vec<Step>,
+    /// Where uses of each value start from: its home.
+    home: Vec<State>,
+    /// Every state in which each value is held.
+    held: Vec<Vec<State>>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(tables: &'a Tables<'a>) -> Self {
+        let home: Vec<State> = tables
+            .program
+            .values
+            .iter_enumerated()
+            .map(|(id, value)| value.home.as_ref().and_then(Pin::exact).and_then(|s| tables.of(id).space.find(&s)).unwrap_or(0))
+            .collect();
+        let held = home
+            .iter()
+            .zip(&tables.program.values)
+            .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
+            .collect();
+        Self { tables, steps: Vec::new(), home, held }
+    }
+
+    fn program(&self) -> &'a Program {
+        self.tables.program
+    }
+
+    fn sharding(&self, value: ValueId, state: State) -> &'a Sharding {
+        self.tables.of(value).space.sharding(state)
+    }
+
+    fn operation(&mut self, op_id: OpId, op: &Op) -> Option<()> {
+        if let OpKind::Collective(kind) = &op.kind {
+            return self.written(op_id, op, kind);
+        }
+        let needs = self.needs(op)?;
+        for (operand, &need) in op.operands.iter().zip(&needs) {
+            let start = self.start(operand.value, operand.pin.as_ref());
+            self.bring(operand.value, start, need)?;
+        }
+        let operands: Vec<Sharding> = op.operands.iter().zip(&needs).map(|(o, &need)| self.sharding(o.value, need).clone()).collect();
+        let gives = layout::gives(self.program(), op, &operands);
+        let state = self.tables.of(op.result).space.find(&gives)?;
+        let read = op.operands.iter().zip(operands).map(|(o, sharding)| Materialization { value: o.value, sharding });
+        let result = Materialization { value: op.result, sharding: gives };
+        self.steps.push(Step { kind: StepKind::Local(op_id), operands: read.collect(), result });
+        self.held[op.result.index()].push(state);
+        self.home[op.result.index()] = self.settle(op, state)?;
+        Some(())
+    }
+
+    fn written(&mut self, op_id: OpId, op: &Op, kind: &CollectiveKind) -> Option<()> {
+        let (operand, pin) = (&op.operands[0], op.operands[0].pin.as_ref()?);
+        let from = self.tables.of(operand.value).space.find(&pin.exact()?)?;
+        let to_sharding = op.result_pin.as_ref()?.exact()?;
+        let to = self.tables.of(op.result).space.find(&to_sharding)?;
+        let start = self.start(operand.value, Some(pin));
+        self.bring(operand.value, start, from)?;
+        let from_sharding = self.sharding(operand.value, from).clone();
+        let collective = describe(kind, &from_sharding, &to_sharding);
+        self.steps.push(Step {
+            kind: StepKind::Collective(collective, Some(op_id)),
+            operands: vec![Materialization { value: operand.value, sharding: from_sharding }],
+            result: Materialization { value: op.result, sharding: to_sharding },
+        });
+        self.home[op.result.index()] = to;
+        self.held[op.result.index()].push(to);
+        Some(())
+    }
+
+    /// Where a use starts from: the materialisation that its brackets name, else the value's home.
+    fn start(&self, value: ValueId, pin: Option<&Pin>) -> State {
+        let named = pin.and_then(Pin::exact).and_then(|exact| self.tables.of(value).space.find(&exact));
+        named.filter(|state| self.held[value.index()].contains(state)).unwrap_or(self.home[value.index()])
+    }
+
+    /// What each operand must be.
+    fn needs(&self, op: &Op) -> Option<Vec<State>> {
+        let starts: Vec<Sharding> = op
+            .operands
+            .iter()
+            .map(|operand| {
+                let pinned = operand.pin.as_ref().and_then(Pin::exact);
+                pinned.unwrap_or_else(|| self.sharding(operand.value, self.home[operand.value.index()]).clone())
+            })
+            .collect();
+        let targets = rules::targets(self.tables, op, &starts, self.wanted(op));
+        let fits = op.operands.iter().zip(&targets).all(|(operand, target)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(target)));
+        let found: Option<Vec<State>> = op.operands.iter().zip(&targets).map(|(o, t)| self.tables.of(o.value).space.find(t)).collect();
+        let valid = found.as_ref().is_some_and(|_| rules::fit_together(self.program(), op, &targets));
+        if fits && valid { found } else { self.cheapest_needs(op) }
+    }
+
+    /// What the operation's result should look like, as far as the author said.
+    fn wanted(&self, op: &Op) -> Option<&'a Pin> {
+        let program = self.program();
+        let declared = || program.outputs.iter().find(|output| output.value == op.result).map(|output| &output.pin);
+        let value = &program.values[op.result];
+        value.home.as_ref().or_else(declared)
+    }
+
+    /// The layout that fits the brackets and is cheapest from here, the operation's own time included.
+    fn cheapest_needs(&self, op: &Op) -> Option<Vec<State>> {
+        let partial: Vec<bool> = op.operands.iter().map(|o| self.tables.partial(o.value) == Some(Reduction::Sum)).collect();
+        let layouts = layout::enumerate(self.program(), op, &partial);
+        let priced = layouts.iter().filter_map(|layout| self.price(op, layout)).filter(|(weight, _)| weight.is_finite());
+        priced.min_by_key(|(weight, _)| *weight).map(|(_, needs)| needs)
+    }
+
+    fn price(&self, op: &Op, layout: &layout::Layout) -> Option<(Weight, Vec<State>)> {
+        let mut needs = Vec::new();
+        let read: Vec<&Sharding> = layout.needs.iter().collect();
+        let mut weight = Weight::seconds(local::work(self.program(), op, &read, &layout.gives).seconds);
+        for (operand, need) in op.operands.iter().zip(&layout.needs) {
+            if operand.pin.as_ref().is_some_and(|pin| !pin.accepts(need)) {
+                return None;
+            }
+            let table = self.tables.of(operand.value);
+            let state = table.space.find(need)?;
+            weight = weight + table.distance(self.home[operand.value.index()], state);
+            needs.push(state);
+        }
+        let table = self.tables.of(op.result);
+        let gives = table.space.find(&layout.gives)?;
+        if let Some(pin) = &op.result_pin {
+            let accepted = self.tables.states(op.result, pin);
+            weight = weight + table.to_group(gives, &accepted);
+        }
+        Some((weight, needs))
+    }
+
+    /// Settles what is pending and goes to the home; returns it.
+    fn settle(&mut self, op: &Op, state: State) -> Option<State> {
+        let value = op.result;
+        let mut at = state;
+        let wanted = self.wanted(op);
+        for (kind, target) in rules::settling(self.sharding(value, at), wanted) {
+            let Some(to) = self.tables.of(value).space.find(&target) else { continue };
+            let exists = self.tables.of(value).space.edges(at).iter().any(|edge| edge.to == to);
+            if exists {
+                self.hop(value, at, to, &kind);
+                at = to;
+            }
+        }
+        let Some(pin) = &op.result_pin else { return Some(at) };
+        let home = self.tables.of(value).nearest(at, &self.tables.states(value, pin))?;
+        self.bring(value, at, home)?;
+        Some(home)
+    }
+
+    /// Steps from one state to another, leaving out what is held already.
+    fn bring(&mut self, value: ValueId, from: State, to: State) -> Option<()> {
+        if self.held[value.index()].contains(&to) {
+            return Some(());
+        }
+        let table = self.tables.of(value);
+        if !table.distance(from, to).is_finite() {
+            return None;
+        }
+        for hop in table.path(from, to) {
+            if !self.held[value.index()].contains(&hop.to) {
+                self.hop(value, hop.from, hop.to, &hop.kind);
+            }
+        }
+        Some(())
+    }
+
+    fn hop(&mut self, value: ValueId, from: State, to: State, kind: &CollectiveKind) {
+        self.steps.push(collective_step(self.tables, value, from, to, kind));
+        self.held[value.index()].push(to);
+    }
+
+    fn outputs(&mut self, value: ValueId, op: OpId) -> Result<(), Infeasible> {
+        let pins: Vec<&Pin> = self.program().outputs.iter().filter(|output| output.value == value).map(|o| &o.pin).collect();
+        for pin in pins {
+            let accepted = self.tables.states(value, pin);
+            if accepted.iter().any(|state| self.held[value.index()].contains(state)) {
+                continue;
+            }
+            let home = self.home[value.index()];
+            let target = self.tables.of(value).nearest(home, &accepted);
+            target.and_then(|target| self.bring(value, home, target)).ok_or(Infeasible { op })?;
+        }
+        Ok(())
+    }
+}
+
+/// The plan's line for one step of a value's reshard table.
+pub fn collective_step(tables: &Tables<'_>, value: ValueId, from: State, to: State, kind: &CollectiveKind) -> Step {
+    let space = &tables.of(value).space;
+    let (before, after) = (space.sharding(from), space.sharding(to));
+    Step {
+        kind: StepKind::Collective(describe(kind, before, after), None),
+        operands: vec![Materialization { value, sharding: before.clone() }],
+        result: Materialization { value, sharding: after.clone() },
+    }
+}
+
+/// What is left of `axes` when `gone` are settled.
+pub(crate) fn without(unreduced: &Unreduced, gone: &AxisList) -> Unreduced {
+    Unreduced::new(unreduced.kind(), unreduced.axes().iter().copied().filter(|axis| !gone.contains(axis)))
+}
