@@ -66,7 +66,7 @@ pub(crate) struct PlanArgs {
     /// Programs; `-` is standard input.
     #[arg(required_unless_present = "expression", conflicts_with = "expression")]
     pub(crate) files: Vec<String>,
-    /// A one-line program: 'In[B_X, D] *D W[D, F] -> Out[B_X, F]'.
+    /// A one-line program: 'In[`B_X`, D] *D W[D, F] -> Out[`B_X`, F]'.
     #[arg(short = 'e', long, value_name = "EXPR")]
     pub(crate) expression: Option<String>,
     /// The mesh of an expression: X=4,Y=2.

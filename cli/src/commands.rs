@@ -28,7 +28,8 @@ impl Source {
 
 fn read(path: &str, output: &mut Output) -> io::Result<Option<Source>> {
     let mut bytes = Vec::new();
-    let result = if path == "-" { io::stdin().lock().read_to_end(&mut bytes).map(|_| ()) } else { std::fs::read(path).map(|read| bytes = read) };
+    let result =
+        if path == "-" { io::stdin().lock().read_to_end(&mut bytes).map(|_| ()) } else { std::fs::read(path).map(|read| bytes = read) };
     if let Err(error) = result {
         let hint = if error.kind() == io::ErrorKind::NotFound { "; give the path of a program, or - for standard input" } else { "" };
         output.complain(&format!("cannot read `{path}`: {error}{hint}"), Ending::WrongUsage)?;
@@ -154,10 +155,14 @@ fn feasible(source: &Source, options: &Options) -> Result<(), Findings> {
 
 pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::Result<()> {
     for path in files {
-        let Some(source) = read(path, output)? else { continue };
+        let Some(source) = read(path, output)? else {
+            continue;
+        };
         match shardwise::format(&source.path, &source.text) {
             Err(findings) => output.findings(&findings)?,
-            Ok(formatted) if check && formatted != source.text => output.complain(&format!("`{path}` is not formatted; run `shardwise fmt {path}`"), Ending::WrongInput)?,
+            Ok(formatted) if check && formatted != source.text => {
+                output.complain(&format!("`{path}` is not formatted; run `shardwise fmt {path}`"), Ending::WrongInput)?;
+            }
             Ok(_) if check => {}
             Ok(formatted) if path == "-" => output.out(&formatted)?,
             Ok(formatted) if formatted != source.text => write_whole(path, &formatted, output)?,
@@ -180,17 +185,17 @@ fn write_whole(path: &str, text: &str, output: &mut Output) -> io::Result<()> {
 }
 
 pub(crate) fn explain(code: &str, output: &mut Output) -> io::Result<()> {
-    match codes::find(code) {
-        Some(code) => output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page)),
-        None => {
-            let known: Vec<&str> = codes::all().map(|code| code.code).collect();
-            output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
-        }
+    if let Some(code) = codes::find(code) {
+        output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page))
+    } else {
+        let known: Vec<&str> = codes::all().map(|code| code.code).collect();
+        output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
     }
 }
 
 pub(crate) fn hardware(output: &mut Output) -> io::Result<()> {
-    let mut text = format!("{:<10}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}\n", "name", "bf16 FLOP/s", "int8 OP/s", "HBM", "HBM/s", "link/s", "network/s");
+    let mut text =
+        format!("{:<10}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}\n", "name", "bf16 FLOP/s", "int8 OP/s", "HBM", "HBM/s", "link/s", "network/s");
     for hardware in Hardware::preset_names().filter_map(Hardware::preset) {
         let rate = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| units::flops(value).replace("FLOP", ""));
         let size = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), units::bytes);

@@ -57,6 +57,7 @@ impl Output {
         self.ending = self.ending.max(ending);
     }
 
+    #[expect(clippy::unused_self, reason = "all printing goes through the one that knows how the run ends")]
     pub(crate) fn out(&mut self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;

@@ -25,12 +25,16 @@ fn check(plan: &Plan, report: &Report, assert: &Assert) -> Option<Diag> {
         Budget::MemoryAtMost(limit) => {
             let peak = report.memory.peak_bytes;
             let at = report.memory.peak_step.map_or(String::new(), |step| format!(" at `{}`", crate::text::step(plan, &plan.steps[step])));
-            (peak > *limit).then(|| over(assert, format!("a device holds {} at its peak{at}, over {}", units::bytes(peak), units::bytes(*limit))))
+            (peak > *limit)
+                .then(|| over(assert, format!("a device holds {} at its peak{at}, over {}", units::bytes(peak), units::bytes(*limit))))
         }
         Budget::No(kind, across) => forbidden(plan, report, kind, across.as_ref())
             .map(|step| over(assert, format!("the plan has `{}`", crate::text::step(plan, &plan.steps[step])))),
         Budget::StaysSharded(value) => {
-            let whole = plan.steps.iter().position(|step| step.result.value == *value && step.result.sharding.dims.iter().all(|axes| axes.is_empty()));
+            let whole = plan
+                .steps
+                .iter()
+                .position(|step| step.result.value == *value && step.result.sharding.dims.iter().all(|axes| axes.is_empty()));
             whole.map(|step| over(assert, format!("`{}` makes it whole", crate::text::step(plan, &plan.steps[step]))))
         }
     }
@@ -52,7 +56,8 @@ fn time(report: &Report, quantity: &str) -> f64 {
 
 fn dearest(plan: &Plan, report: &Report, quantity: &str) -> Option<String> {
     let counts = |step: usize| quantity != "comm" || matches!(plan.steps[step].kind, StepKind::Collective(..));
-    let dearest = (0..plan.steps.len()).filter(|&step| counts(step)).max_by(|&a, &b| report.steps[a].seconds.total_cmp(&report.steps[b].seconds));
+    let dearest =
+        (0..plan.steps.len()).filter(|&step| counts(step)).max_by(|&a, &b| report.steps[a].seconds.total_cmp(&report.steps[b].seconds));
     dearest.map(|step| crate::text::step(plan, &plan.steps[step]))
 }
 

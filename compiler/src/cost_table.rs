@@ -22,7 +22,13 @@ pub(crate) fn table(planned: &Planned) -> String {
             StepKind::Collective(..) => cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect::<Vec<_>>().join(" "),
         };
         let flops = if cost.flops > 0.0 { units::flops(cost.flops) } else { String::new() };
-        let _ = writeln!(out, "{flops:>12} {:>8} {:>8}  {bound:<10} {}", units::bytes(cost.bytes), units::seconds(cost.seconds), text::step(&planned.plan, step));
+        let _ = writeln!(
+            out,
+            "{flops:>12} {:>8} {:>8}  {bound:<10} {}",
+            units::bytes(cost.bytes),
+            units::seconds(cost.seconds),
+            text::step(&planned.plan, step)
+        );
     }
     out.push('\n');
     for line in text::summary(planned) {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use shardwise_grammar::codes;
+use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
@@ -95,7 +96,9 @@ pub fn check(name: &str, source: &str, options: &Options) -> Checked {
 /// ```
 pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Findings> {
     let checked = check(name, source, options);
-    let Some(program) = checked.program else { return Err(checked.findings) };
+    let Some(program) = checked.program else {
+        return Err(checked.findings);
+    };
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
     let made = match program.mode {
         Mode::Explicit => explicit(program),
@@ -136,6 +139,9 @@ fn explicit(program: Program) -> Result<Made, Vec<Diag>> {
 }
 
 fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
+    if let Some(value) = Tables::too_large(program) {
+        return Err(vec![too_large(program, value)]);
+    }
     let tables = Tables::new(program, options.refinement);
     let refuse = |infeasible: Infeasible| vec![no_layout(program, infeasible)];
     let textbook = textbook::plan(&tables).map_err(refuse)?;
@@ -143,12 +149,23 @@ fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
         return Ok((textbook.clone(), Some(textbook), Origin::Textbook));
     }
     let Found { plan, optimality, .. } = search(&tables, &textbook, options.objective, options.timeout).map_err(refuse)?;
-    debug_assert!(verify::plan(&plan).is_ok(), "a searched plan is a plan");
+    debug_assert!(verify::plan(&plan).is_ok(), "a searched plan is a plan: {:?}\n{plan}", verify::plan(&plan));
     Ok((plan, Some(textbook), Origin::Searched(optimality)))
+}
+
+fn too_large(program: &Program, value: ValueId) -> Diag {
+    let value = &program.values[value];
+    let axes = program.mesh.axes.len();
+    let message = format!("`{}` has {} dimensions on {axes} mesh axes: more shardings than can be tabulated", value.name, value.dims.len());
+    Diag::error(codes::mesh::TOO_LARGE, message, value.span, "this value")
+        .help("leave out axes of size 1, or join axes that always go together")
 }
 
 fn no_layout(program: &Program, infeasible: Infeasible) -> Diag {
     let op = &program.ops[infeasible.op];
+    if let Some(fault) = verify::pinned_fault(program, op) {
+        return fault;
+    }
     let result = &program.values[op.result].name;
     let mut diag = Diag::error(
         codes::sharding::NO_LAYOUT,
@@ -210,7 +227,7 @@ impl Planned {
     pub fn lower_bound_s(&self) -> f64 {
         match self.origin {
             Origin::Searched(Optimality::Optimal) => self.objective_s(&self.report),
-            Origin::Searched(Optimality::Bounded { lower_bound_s }) => lower_bound_s,
+            Origin::Searched(Optimality::Bounded { lower_bound_s }) => lower_bound_s.min(self.objective_s(&self.report)),
             Origin::Explicit | Origin::Textbook => 0.0,
         }
     }
@@ -225,7 +242,9 @@ impl Planned {
     /// How the plan was found, for the last line of its text.
     pub(crate) fn found_line(&self) -> Option<String> {
         let claim = match self.origin {
-            Origin::Explicit => return self.carried_claim.as_ref().map(|claim| format!("found: {claim}")),
+            Origin::Explicit => {
+                return self.carried_claim.as_ref().map(|claim| format!("found: {claim}"));
+            }
             Origin::Textbook => "by the textbook's rules".to_owned(),
             Origin::Searched(optimality) => self.search_claim(optimality),
         };
@@ -236,7 +255,8 @@ impl Planned {
         let (own, book) = (self.objective_s(&self.report), self.objective_s(&self.textbook));
         let proof = match optimality {
             Optimality::Optimal => "optimal".to_owned(),
-            Optimality::Bounded { lower_bound_s } => {
+            Optimality::Bounded { .. } => {
+                let lower_bound_s = self.lower_bound_s();
                 let gap = if own > 0.0 { 100.0 * (own - lower_bound_s) / own } else { 0.0 };
                 format!("within {gap:.1}% of the optimum")
             }

@@ -10,12 +10,18 @@ use shardwise_ir::{Diag, Severity};
 pub struct Report {
     /// What was found.
     pub diag: Diag,
-    source: NamedSource<String>,
+    /// The source, unless the lines concerned are too long to show.
+    source: Option<NamedSource<String>>,
 }
+
+/// No line longer than this is shown.
+const LONGEST_LINE: usize = 1000;
 
 impl Report {
     fn new(diag: Diag, name: &str, source: &str) -> Self {
-        Self { diag, source: NamedSource::new(name, source.to_owned()).with_language("shard") }
+        let shown = diag.labels.iter().all(|label| line_length(source, label.span.start) <= LONGEST_LINE);
+        let source = shown.then(|| NamedSource::new(name, source.to_owned()).with_language("shard"));
+        Self { diag, source }
     }
 }
 
@@ -44,11 +50,11 @@ impl miette::Diagnostic for Report {
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        Some(&self.source)
+        self.source.as_ref().map(|source| source as &dyn miette::SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let length = self.source.inner().len();
+        let length = self.source.as_ref()?.inner().len();
         Some(Box::new(self.diag.labels.iter().enumerate().map(move |(i, label)| {
             let start = label.span.start.min(length);
             let span = SourceSpan::new(start.into(), label.span.end.clamp(start, length) - start);
@@ -56,6 +62,15 @@ impl miette::Diagnostic for Report {
             if i == 0 { LabeledSpan::new_primary_with_span(text, span) } else { LabeledSpan::new_with_span(text, span) }
         })))
     }
+}
+
+/// Bytes of the line that `offset` is in.
+fn line_length(source: &str, offset: usize) -> usize {
+    let bytes = source.as_bytes();
+    let offset = offset.min(bytes.len());
+    let before = bytes[..offset].iter().rev().take(LONGEST_LINE + 1).take_while(|&&byte| byte != b'\n').count();
+    let after = bytes[offset..].iter().take(LONGEST_LINE + 1).take_while(|&&byte| byte != b'\n').count();
+    before + after
 }
 
 /// Findings about one source, in source order.

@@ -11,12 +11,12 @@ use rustc_hash::FxHasher;
 const MARK: &str = "# found: ";
 
 /// The claim with the fingerprint of the plan that it is about.
-pub fn sign(claim: &str, plan: &str) -> String {
+pub(crate) fn sign(claim: &str, plan: &str) -> String {
     format!("{claim} [{:016x}]", fingerprint(plan))
 }
 
 /// The claim that stands in `source`, if it is about `plan`.
-pub fn read(source: &str, plan: &str) -> Option<String> {
+pub(crate) fn read(source: &str, plan: &str) -> Option<String> {
     let claim = source.lines().rev().find_map(|line| line.strip_prefix(MARK))?.trim_end();
     claim.ends_with(&format!(" [{:016x}]", fingerprint(plan))).then(|| claim.to_owned())
 }

@@ -19,7 +19,7 @@ use crate::units;
 const COMMENT_COLUMN: usize = 48;
 
 /// What an objective is called.
-pub fn objective(objective: Objective) -> &'static str {
+pub(crate) fn objective(objective: Objective) -> &'static str {
     match objective {
         Objective::Serial => "serial",
         Objective::Comm => "comm",
@@ -27,12 +27,12 @@ pub fn objective(objective: Objective) -> &'static str {
 }
 
 /// One step as the plan prints it, without padding and comment.
-pub fn step(plan: &Plan, step: &Step) -> String {
+pub(crate) fn step(plan: &Plan, step: &Step) -> String {
     print::step(&plan.program, step)
 }
 
 /// The whole plan: program, comments, summary.
-pub fn plan(planned: &Planned) -> String {
+pub(crate) fn plan(planned: &Planned) -> String {
     let plan = &planned.plan;
     let mut out = print::plan_header(plan);
     let lines: Vec<String> = plan.steps.iter().map(|s| step(plan, s)).collect();
@@ -55,7 +55,9 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     let critical = report.schedule.critical[number];
     match &plan.steps[number].kind {
         StepKind::Local(_) => format!("{:>7} {time:>7}  compute", ""),
-        StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice => format!("{:>7} {:>7}  free", "", ""),
+        StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice => {
+            format!("{:>7} {:>7}  free", "", "")
+        }
         StepKind::Collective(..) => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
             let mark = if critical { " critical" } else { "" };
@@ -65,7 +67,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
 }
 
 /// What a tired engineer wants to know, in lines of at most 78 columns.
-pub fn summary(planned: &Planned) -> Vec<String> {
+pub(crate) fn summary(planned: &Planned) -> Vec<String> {
     let report = &planned.report;
     let mut lines = vec![
         format!(

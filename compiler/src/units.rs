@@ -23,7 +23,13 @@ fn scaled(number: f64, units: &[(f64, &str)]) -> String {
 
 /// Three significant digits, without trailing zeros behind the point.
 fn significant(number: f64) -> String {
-    let digits = if number >= 99.95 { 0 } else if number >= 9.995 { 1 } else { 2 };
+    let digits = if number >= 99.95 {
+        0
+    } else if number >= 9.995 {
+        1
+    } else {
+        2
+    };
     let text = format!("{number:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

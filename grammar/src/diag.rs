@@ -41,13 +41,7 @@ pub struct Diag {
 impl Diag {
     /// An error at `span`.
     pub fn error(code: &'static str, message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
-        Self {
-            code,
-            severity: Severity::Error,
-            message: message.into(),
-            labels: vec![Label { span, text: label.into() }],
-            help: None,
-        }
+        Self { code, severity: Severity::Error, message: message.into(), labels: vec![Label { span, text: label.into() }], help: None }
     }
 
     /// A warning at `span`.

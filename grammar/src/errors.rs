@@ -5,9 +5,8 @@ use crate::diag::Diag;
 use crate::span::Span;
 
 /// The words a statement can begin with.
-const KEYWORDS: [&str; 13] = [
-    "plan", "hardware", "mesh", "dim", "input", "param", "state", "output", "assert", "allow", "repeat", "backward", "pipeline",
-];
+const KEYWORDS: [&str; 13] =
+    ["plan", "hardware", "mesh", "dim", "input", "param", "state", "output", "assert", "allow", "repeat", "backward", "pipeline"];
 
 /// A statement that the grammar did not match at all; it is total, so this is the last resort.
 pub(crate) fn unreadable(text: &str, span: Span) -> Diag {
@@ -38,7 +37,9 @@ fn missing(mark: &str) -> (&'static str, &'static str) {
         "missing_rbracket" => ("a `,` or `]`", "close the brackets: `A[I, J_X]`"),
         "missing_rbrace" => ("a `}`", "close the braces: `{U_X}`, `D_{X,Y}`"),
         "missing_rparen" => ("a `)`", "close the parenthesis"),
-        "missing_limit" => ("a limit", "write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`"),
+        "missing_limit" => {
+            ("a limit", "write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`")
+        }
         "missing_code" => ("a code", "write the code of the lint, as in `allow SW301`"),
         _ => ("an operand", "write a value, a number, or a function of them"),
     }
@@ -53,7 +54,11 @@ fn widened(at: Span, text: &str, statement: Span) -> Span {
     let offset = at.start - statement.start;
     match text[offset..].chars().next() {
         Some(next) if at.start == at.end => Span::new(at.start, at.start + next.len_utf8()),
-        _ => at,
+        None => {
+            let last = text.chars().next_back().map_or(0, char::len_utf8);
+            Span::new(statement.end - last, statement.end)
+        }
+        Some(_) => at,
     }
 }
 

@@ -23,7 +23,11 @@ pub fn format(source: &str) -> Result<String, Vec<Diag>> {
         let mut first = true;
         while let Some(statement) = statements.next_if(|statement| statement.span.start < span.end) {
             let written = &source[statement.span.start..statement.span.end.max(statement.span.start)];
-            let text = if matches!(statement.node, Statement::NotYet(_)) { source[span.start..span.end].to_owned() } else { print::statement(&statement.node, source) };
+            let text = if matches!(statement.node, Statement::NotYet(_)) {
+                source[span.start..span.end].to_owned()
+            } else {
+                print::statement(&statement.node, source)
+            };
             let _ = written;
             let kept_on_line = !first && !matches!(statement.node, Statement::Allow(_));
             out.statement(&text, kept_on_line);

@@ -336,7 +336,8 @@ impl Reader {
     }
 
     fn call(self, pair: Pair<'_, Rule>) -> Call {
-        let mut call = Call { function: Spanned::new(String::new(), self.span(&pair)), generic: None, subscript: None, arguments: Vec::new() };
+        let mut call =
+            Call { function: Spanned::new(String::new(), self.span(&pair)), generic: None, subscript: None, arguments: Vec::new() };
         for piece in pair.into_inner() {
             match piece.as_rule() {
                 Rule::call_head | Rule::bare_head => self.call_head(piece, &mut call),
@@ -362,7 +363,9 @@ impl Reader {
     fn assertion(self, mut inner: Pieces<'_>) -> Assertion {
         let form = inner.find(|p| !matches!(p.as_rule(), Rule::kw_assert));
         let nameless = Spanned::new(String::new(), Span::default());
-        let Some(form) = form else { return Assertion::StaysSharded(nameless) };
+        let Some(form) = form else {
+            return Assertion::StaysSharded(nameless);
+        };
         let rule = form.as_rule();
         let names: Vec<Name> = form
             .into_inner()

@@ -1,8 +1,8 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Role, SizeExpr, SizeFactor, Statement, Subscript,
-    TensorDecl,
+    Assertion, AxisDecl, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Role, SizeExpr, SizeFactor, Statement,
+    Subscript, TensorDecl,
 };
 use crate::span::Name;
 
@@ -12,11 +12,15 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Plan => "plan".to_owned(),
         Statement::Hardware(name) => format!("hardware {}", name.node),
         Statement::Mesh(axes) => format!("mesh {}", join(axes.iter().map(|axis| mesh_axis(axis, source)))),
-        Statement::Dim(dims) => format!("dim {}", join(dims.iter().map(|dim| dim_decl(dim, source)))),
+        Statement::Dim(dims) => {
+            format!("dim {}", join(dims.iter().map(|dim| dim_decl(dim, source))))
+        }
         Statement::Declare(role, tensors) => format!("{} {}", role_name(*role), join(tensors.iter().map(tensor_decl))),
         Statement::Define(definition) => define(definition, source),
         Statement::Assert(assert) => format!("assert {}", assertion(assert)),
-        Statement::Allow(codes) => format!("allow {}", join(codes.iter().map(|code| code.node.clone()))),
+        Statement::Allow(codes) => {
+            format!("allow {}", join(codes.iter().map(|code| code.node.clone())))
+        }
         Statement::NotYet(_) => source.to_owned(),
     }
 }
@@ -108,11 +112,7 @@ fn define(definition: &Definition, source: &str) -> String {
     let keyword = if definition.output { "output " } else { "" };
     let target = tensor_decl(&definition.target);
     let arrow = definition.value.span.start < definition.target.span.start && !source.is_empty();
-    if arrow {
-        format!("{} -> {target}", expr(&definition.value))
-    } else {
-        format!("{keyword}{target} = {}", expr(&definition.value))
-    }
+    if arrow { format!("{} -> {target}", expr(&definition.value)) } else { format!("{keyword}{target} = {}", expr(&definition.value)) }
 }
 
 /// An expression, with parentheses only where precedence asks for them.

@@ -55,7 +55,7 @@ impl<'a> Printer<'a> {
 
     /// `[B_X, F_?]`: what an author wrote.
     pub fn pin(self, dims: &[DimId], pin: &Pin) -> String {
-        self.brackets(dims, pin.dims.iter().map(|axes| axes.as_ref().map(|axes| axes.as_slice())), &pin.unreduced)
+        self.brackets(dims, pin.dims.iter().map(|axes| axes.as_ref().map(smallvec::SmallVec::as_slice)), &pin.unreduced)
     }
 
     fn brackets<'s>(self, dims: &[DimId], lists: impl Iterator<Item = Option<&'s [AxisRef]>>, unreduced: &Unreduced) -> String {

@@ -122,8 +122,7 @@ pub enum CollectiveKind {
 
 impl CollectiveKind {
     /// All of them, in the order of the language's table.
-    pub const ALL: [Self; 6] =
-        [Self::AllGather, Self::AllReduce, Self::ReduceScatter, Self::AllToAll, Self::Permute, Self::Slice];
+    pub const ALL: [Self; 6] = [Self::AllGather, Self::AllReduce, Self::ReduceScatter, Self::AllToAll, Self::Permute, Self::Slice];
 
     /// As programs write it.
     pub fn name(&self) -> &'static str {

@@ -177,8 +177,12 @@ impl<'a> Resolver<'a> {
     fn is_free(&mut self, name: &Name) -> bool {
         if let Some(&first) = self.value_names.get(&name.node) {
             let message = format!("`{}` is defined twice", name.node);
-            let diag = Diag::error(names::DUPLICATE, message, name.span, "defined again").and(self.values[first].span, "first defined here");
-            self.error(diag.help(format!("give it another name, such as `{}2`; only a collective on `{}` itself may define it again", name.node, name.node)));
+            let diag =
+                Diag::error(names::DUPLICATE, message, name.span, "defined again").and(self.values[first].span, "first defined here");
+            self.error(diag.help(format!(
+                "give it another name, such as `{}2`; only a collective on `{}` itself may define it again",
+                name.node, name.node
+            )));
             return false;
         }
         !self.poisoned.contains(&name.node)
@@ -187,13 +191,20 @@ impl<'a> Resolver<'a> {
     /// `Some(None)` where none is written, `None` where it is wrong.
     #[expect(clippy::option_option, reason = "absent, present and wrong are three things")]
     fn dtype(&mut self, written: Option<&Name>) -> Option<Option<DType>> {
-        let Some(name) = written else { return Some(None) };
+        let Some(name) = written else {
+            return Some(None);
+        };
         let found = DType::from_name(&name.node);
         if found.is_none() {
             let known = DType::ALL.map(DType::name);
             let message = format!("`{}` is not a dtype", name.node);
             let diag = Diag::error(names::UNKNOWN_DTYPE, message, name.span, "unknown dtype");
-            self.error(diag.help(suggest::nearest(&name.node, known).map_or_else(|| format!("the dtypes are {}", known.join(", ")), |near| format!("did you mean `{near}`?"))));
+            self.error(
+                diag.help(
+                    suggest::nearest(&name.node, known)
+                        .map_or_else(|| format!("the dtypes are {}", known.join(", ")), |near| format!("did you mean `{near}`?")),
+                ),
+            );
         }
         found.map(Some)
     }
@@ -230,14 +241,18 @@ impl<'a> Resolver<'a> {
     }
 
     fn output(&mut self, tensor: &ast::TensorDecl) {
-        let Some(value) = self.value(&tensor.name) else { return };
+        let Some(value) = self.value(&tensor.name) else {
+            return;
+        };
         let Some(written) = &tensor.layout else {
             let message = format!("output `{}` has no brackets", tensor.name.node);
             let diag = Diag::error(names::NEEDS_BRACKETS, message, tensor.name.span, "how should it leave?");
             self.error(diag.help(format!("write its dimensions: `output {}[…]`; `_?` leaves one open", tensor.name.node)));
             return;
         };
-        let Some((dims, pin)) = self.layout(written) else { return };
+        let Some((dims, pin)) = self.layout(written) else {
+            return;
+        };
         if self.same_dims(value, &dims, written.span) {
             self.outputs.push(Output { value, pin, span: tensor.span });
         }
@@ -285,8 +300,16 @@ impl<'a> Resolver<'a> {
         let amount = number.node.parse::<f64>().ok();
         let seconds = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
         let bytes = [
-            ("B", 1.0), ("kB", 1e3), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12),
-            ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("TiB", 1_099_511_627_776.0),
+            ("B", 1.0),
+            ("kB", 1e3),
+            ("KB", 1e3),
+            ("MB", 1e6),
+            ("GB", 1e9),
+            ("TB", 1e12),
+            ("KiB", 1024.0),
+            ("MiB", 1_048_576.0),
+            ("GiB", 1_073_741_824.0),
+            ("TiB", 1_099_511_627_776.0),
         ];
         let find = |units: &[(&str, f64)]| units.iter().find(|(name, _)| *name == unit.node).map(|(_, factor)| *factor);
         let limit = match quantity.node.as_str() {

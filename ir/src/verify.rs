@@ -48,7 +48,10 @@ fn gathered(mesh: &Mesh, from: &Sharding, to: &Sharding) -> Result<Vec<AxisRef>,
     for (before, after) in from.dims.iter().zip(&to.dims) {
         if !before.starts_with(after) {
             let gone = before.iter().find(|axis| !after.contains(axis)).map_or("", |axis| mesh.axes[axis.axis()].name.as_str());
-            return Err(format!("a gather strips trailing axes only, and `{gone}` is not trailing in `_{}`", print::axis_word(mesh, before)));
+            return Err(format!(
+                "a gather strips trailing axes only, and `{gone}` is not trailing in `_{}`",
+                print::axis_word(mesh, before)
+            ));
         }
         axes.extend_from_slice(&before[after.len()..]);
     }
@@ -109,7 +112,9 @@ fn sliced(from: &Sharding, to: &Sharding) -> Result<Placed, String> {
 fn moved(from: &Sharding, to: &Sharding) -> Result<Placed, String> {
     pending_stays(from, to)?;
     let changed: Vec<usize> = (0..from.dims.len()).filter(|&i| from.dims[i] != to.dims[i]).collect();
-    let [a, b] = changed[..] else { return Err("an AllToAll moves axes from one dimension to one other".to_owned()) };
+    let [a, b] = changed[..] else {
+        return Err("an AllToAll moves axes from one dimension to one other".to_owned());
+    };
     let (source, receiver) = if to.dims[a].len() < from.dims[a].len() { (a, b) } else { (b, a) };
     let keep = to.dims[source].len();
     let run = from.dims[source].get(keep..).unwrap_or_default();
@@ -172,7 +177,9 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
 /// The unreduced axes that pass from operands to result.
 fn passed(op: &Op, operands: &[&Sharding], split: &IndexSet<AxisRef>) -> Result<Vec<AxisRef>, LocalFault> {
     let carriers: Vec<usize> = (0..operands.len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
-    let Some(&first) = carriers.first() else { return Ok(Vec::new()) };
+    let Some(&first) = carriers.first() else {
+        return Ok(Vec::new());
+    };
     let fault = |k: usize| Err(LocalFault::PartialThrough(op.operands[k].value));
     if let Some(&k) = carriers.iter().find(|&&k| operands[k].unreduced.kind() != Reduction::Sum) {
         return fault(k);
@@ -210,9 +217,12 @@ pub fn explicit(program: Program) -> Result<Plan, Vec<Diag>> {
     let mut steps = Vec::new();
     for (id, op) in program.ops.iter_enumerated() {
         let pinned = |pin: &Option<Pin>| pin.as_ref().and_then(Pin::exact);
-        let operands = op.operands.iter().filter_map(|operand| Some(Materialization { value: operand.value, sharding: pinned(&operand.pin)? }));
+        let operands =
+            op.operands.iter().filter_map(|operand| Some(Materialization { value: operand.value, sharding: pinned(&operand.pin)? }));
         let operands: Vec<Materialization> = operands.collect();
-        let Some(sharding) = pinned(&op.result_pin) else { continue };
+        let Some(sharding) = pinned(&op.result_pin) else {
+            continue;
+        };
         let result = Materialization { value: op.result, sharding };
         let kind = match &op.kind {
             OpKind::Collective(kind) => match collective(&program.mesh, kind, &operands[0].sharding, &result.sharding) {
@@ -249,7 +259,12 @@ pub fn plan(plan: &Plan) -> Result<(), Vec<Diag>> {
     for output in &program.outputs {
         if !exists.iter().any(|m| m.value == output.value && output.pin.accepts(&m.sharding)) {
             let name = &program.values[output.value].name;
-            let diag = Diag::error(codes::NO_MATERIALIZATION, format!("no statement gives `{name}` as the output wants it"), output.span, "wanted here");
+            let diag = Diag::error(
+                codes::NO_MATERIALIZATION,
+                format!("no statement gives `{name}` as the output wants it"),
+                output.span,
+                "wanted here",
+            );
             diags.push(diag.help(available(program, output.value, &exists)));
         }
     }
@@ -300,12 +315,24 @@ fn step_fault(program: &Program, step: &Step) -> Option<Diag> {
     }
 }
 
+/// Why an operation whose operands are all pinned cannot run on them, if it cannot.
+pub fn pinned_fault(program: &Program, op: &Op) -> Option<Diag> {
+    let pinned: Option<Vec<Sharding>> = op.operands.iter().map(|operand| operand.pin.as_ref().and_then(Pin::exact)).collect();
+    let pinned = pinned?;
+    let operands: Vec<&Sharding> = pinned.iter().collect();
+    local_result(program, op, &operands).err().map(|fault| worded(program, op, &fault))
+}
+
 fn wrong_result(program: &Program, op: &Op, step: &Step, given: Sharding) -> Diag {
     let gives = Materialization { value: op.result, sharding: given };
     let message =
         format!("the operands give `{}`, not `{}`", print::materialization(program, &gives), print::materialization(program, &step.result));
     let help = match classify(&program.mesh, &gives.sharding, &step.result.sharding) {
-        Some(moved) => format!("write `{}`, then `{}`", print::materialization(program, &gives), print::collective(program, &moved, &gives, &step.result)),
+        Some(moved) => format!(
+            "write `{}`, then `{}`",
+            print::materialization(program, &gives),
+            print::collective(program, &moved, &gives, &step.result)
+        ),
         None => format!("write `{}` on the left", print::materialization(program, &gives)),
     };
     Diag::error(codes::WRONG_RESULT, message, op.span, "in an explicit program the left side says exactly that").help(help)
@@ -316,18 +343,25 @@ fn worded(program: &Program, op: &Op, fault: &LocalFault) -> Diag {
         LocalFault::SplitDifferently(dim) => {
             let name = &program.dims[*dim].name;
             let message = format!("`{name}` is split differently in the operands");
-            let diag = Diag::error(codes::SPLIT_DIFFERENTLY, message, op.span, format!("the blocks of `{name}` on a device do not belong together"));
+            let diag = Diag::error(
+                codes::SPLIT_DIFFERENTLY,
+                message,
+                op.span,
+                format!("the blocks of `{name}` on a device do not belong together"),
+            );
             diag.help(format!("gather `{name}` in one operand, or slice it in the other, in a statement before this one"))
         }
         LocalFault::AxisConflict(axis) => {
             let name = &program.mesh.axes[axis.axis()].name;
             let message = format!("axis `{name}` splits two different indices; only diagonal blocks of the result would be known");
-            Diag::error(codes::AXIS_CONFLICT, message, op.span, format!("`{name}` is on both operands")).help(format!("gather one operand over `{name}` first"))
+            Diag::error(codes::AXIS_CONFLICT, message, op.span, format!("`{name}` is on both operands"))
+                .help(format!("gather one operand over `{name}` first"))
         }
         LocalFault::PartialThrough(value) => {
             let name = &program.values[*value].name;
             let message = format!("`{name}` is a partial sum, and this operation is not linear in it");
-            Diag::error(codes::PARTIAL_THROUGH, message, op.span, "f(p + q) is not f(p) + f(q)").help(format!("settle `{name}` first, by AllReduce or ReduceScatter"))
+            Diag::error(codes::PARTIAL_THROUGH, message, op.span, "f(p + q) is not f(p) + f(q)")
+                .help(format!("settle `{name}` first, by AllReduce or ReduceScatter"))
         }
     }
 }

@@ -53,9 +53,7 @@ impl Stage<'_> {
 
     /// `Σ B_a`.
     fn aggregate_bandwidth(&self) -> f64 {
-        self.physical()
-            .map(|(axis, p)| if p.kind == AxisKind::Ring { 2.0 * axis.bandwidth } else { axis.bandwidth })
-            .sum()
+        self.physical().map(|(axis, p)| if p.kind == AxisKind::Ring { 2.0 * axis.bandwidth } else { axis.bandwidth }).sum()
     }
 
     fn latency(&self) -> f64 {
@@ -81,9 +79,7 @@ impl Stage<'_> {
 
     /// `max m_a`: how far blocks travel, counted so that a ring of `n` gives `n`.
     fn reach(&self) -> f64 {
-        self.physical()
-            .map(|(_, p)| if p.kind == AxisKind::Ring { p.size as f64 } else { 2.0 * p.size as f64 })
-            .fold(0.0, f64::max)
+        self.physical().map(|(_, p)| if p.kind == AxisKind::Ring { p.size as f64 } else { 2.0 * p.size as f64 }).fold(0.0, f64::max)
     }
 
     fn all_to_all(&self, bytes: f64) -> f64 {

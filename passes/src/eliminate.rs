@@ -182,7 +182,8 @@ struct Others {
 
 impl Others {
     fn new(variable: usize, factors: &[&Factor]) -> Self {
-        let variables: BTreeSet<usize> = factors.iter().flat_map(|factor| factor.scope.iter().copied()).filter(|&v| v != variable).collect();
+        let variables: BTreeSet<usize> =
+            factors.iter().flat_map(|factor| factor.scope.iter().copied()).filter(|&v| v != variable).collect();
         let (mut classes, mut examples) = (Vec::new(), Vec::new());
         for &other in &variables {
             let views: Vec<&Vec<u32>> =

@@ -7,66 +7,54 @@ use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::OpKind;
 
-use crate::factor::{realised, source_price};
+use crate::factor::realised;
 use crate::problem::{Demand, Problem, Source};
 use crate::reshard::{Hop, Trees, Use};
 use crate::states::{State, describe};
 use crate::textbook::collective_step;
-use crate::weight::Weight;
-
-/// What an assignment costs in all.
-pub fn price(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
-    let own: Weight = problem.variables.iter().zip(assignment).map(|(variable, &choice)| variable.choices[choice].weight).sum();
-    let sources = problem.sources.iter().map(|source| {
-        let trees = &mut trees[problem.tables.number(source.value)];
-        source_price(problem, source, assignment, trees)
-    });
-    let reshards: Weight = sources.sum();
-    problem.fixed + own + reshards
-}
 
 /// The plan that an assignment stands for.
 pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
-    let mut weave = Weave { problem, assignment, pending: Vec::new(), served: Vec::new(), steps: Vec::new() };
+    let mut weave = Weave { problem, assignment, routes: Vec::new(), steps: Vec::new() };
     for source in &problem.sources {
-        let (hops, roots) = route(problem, source, assignment, &mut trees[problem.tables.number(source.value)]);
-        weave.pending.push(hops);
-        weave.served.push(roots);
+        weave.routes.push(route(problem, source, assignment, &mut trees[problem.tables.number(source.value)]));
     }
     weave.run();
     Plan { program: problem.program.clone(), steps: weave.steps }
 }
 
-/// The steps of a source's tree, by way of its home, and the states that its demands are served in.
-fn route(problem: &Problem<'_>, source: &Source, assignment: &[usize], trees: &mut Trees<'_>) -> (Vec<Hop>, Vec<State>) {
+/// How a source reaches its uses.
+struct Route {
+    /// The steps to its home, in order.
+    homewards: Vec<Hop>,
+    /// The steps from there to its uses, those not yet taken.
+    onwards: Vec<Hop>,
+    /// The state in which each demand is served.
+    served: Vec<State>,
+}
+
+/// The steps of a source's tree, by way of its home.
+fn route(problem: &Problem<'_>, source: &Source, assignment: &[usize], trees: &mut Trees<'_>) -> Route {
     let (root, uses) = realised(problem, source, assignment);
-    let mut hops = Vec::new();
+    let mut homewards = Vec::new();
     let mut start = root;
     if let Some(home) = &source.home {
         let cost = |state: State, trees: &mut Trees<'_>| trees.to_group(root, &vec![state]) + trees.cost(state, &uses);
         let best = home.iter().copied().min_by_key(|&state| (cost(state, trees), state));
         start = best.unwrap_or(root);
-        hops = trees.steps(root, &[vec![start]]);
+        homewards = trees.steps(root, &[vec![start]]);
     }
-    for hop in trees.steps(start, &uses) {
-        if !hops.iter().any(|old| old.from == hop.from && old.to == hop.to) {
-            hops.push(hop);
-        }
-    }
-    let reached: Vec<State> = [start].into_iter().chain(hops.iter().map(|hop| hop.to)).collect();
+    let onwards = trees.steps(start, &uses);
+    let reached: Vec<State> = [start].into_iter().chain(onwards.iter().map(|hop| hop.to)).collect();
     let serve = |group: &Use| reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start);
-    let mut served: Vec<State> = uses.iter().map(serve).collect();
-    served.push(start);
-    (hops, served)
+    let served = uses.iter().map(serve).collect();
+    Route { homewards, onwards, served }
 }
 
 struct Weave<'p, 'a> {
     problem: &'p Problem<'a>,
     assignment: &'p [usize],
-    /// For each source, the hops not yet taken.
-    pending: Vec<Vec<Hop>>,
-    /// For each source, the state in which each demand is served, and last where its uses start from.
-    served: Vec<Vec<State>>,
+    routes: Vec<Route>,
     steps: Vec<Step>,
 }
 
@@ -103,20 +91,26 @@ impl Weave<'_, '_> {
     }
 
     fn written(&mut self, op_id: OpId) {
-        let Some(given) = self.problem.sources.iter().position(|source| source.written == Some(op_id)) else { return };
+        let Some(given) = self.problem.sources.iter().position(|source| source.written == Some(op_id)) else {
+            return;
+        };
         let op = &self.problem.program.ops[op_id];
-        let (Some(from), Some(to)) = (op.operands[0].pin.as_ref().and_then(|p| p.exact()), op.result_pin.as_ref().and_then(|p| p.exact()))
-        else {
+        let (Some(from), Some(to)) = (
+            op.operands[0].pin.as_ref().and_then(shardwise_ir::sharding::Pin::exact),
+            op.result_pin.as_ref().and_then(shardwise_ir::sharding::Pin::exact),
+        ) else {
             return;
         };
         if let Some(state) = self.problem.table(op.operands[0].value).space.find(&from) {
             for source in (0..given).filter(|&s| self.problem.sources[s].value == op.operands[0].value) {
-                if self.served[source].contains(&state) {
+                if self.routes[source].served.contains(&state) {
                     self.reach(source, state);
                 }
             }
         }
-        let OpKind::Collective(kind) = &op.kind else { return };
+        let OpKind::Collective(kind) = &op.kind else {
+            return;
+        };
         self.steps.push(Step {
             kind: StepKind::Collective(describe(kind, &from, &to), Some(op_id)),
             operands: vec![Materialization { value: op.operands[0].value, sharding: from }],
@@ -129,8 +123,8 @@ impl Weave<'_, '_> {
     fn reach(&mut self, source: usize, state: State) {
         let mut needed = Vec::new();
         let mut at = state;
-        while let Some(i) = self.pending[source].iter().position(|hop| hop.to == at) {
-            let hop = self.pending[source].remove(i);
+        while let Some(i) = self.routes[source].onwards.iter().position(|hop| hop.to == at) {
+            let hop = self.routes[source].onwards.remove(i);
             at = hop.from;
             needed.push(hop);
         }
@@ -142,13 +136,11 @@ impl Weave<'_, '_> {
 
     /// What stands right behind the operation that gives the value: the way home and to outputs.
     fn settle(&mut self, source: usize) {
-        let start = self.served[source].last().copied();
-        if self.problem.sources[source].home.is_some()
-            && let Some(start) = start
-        {
-            self.reach(source, start);
+        let value = self.problem.sources[source].value;
+        for hop in std::mem::take(&mut self.routes[source].homewards) {
+            self.steps.push(collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind));
         }
-        let demands = self.problem.sources[source].demands.iter().zip(&self.served[source]);
+        let demands = self.problem.sources[source].demands.iter().zip(&self.routes[source].served);
         let leaving: Vec<State> = demands.filter(|(demand, _)| matches!(demand, Demand::Fixed(_))).map(|(_, &state)| state).collect();
         for state in leaving {
             self.reach(source, state);
@@ -156,7 +148,7 @@ impl Weave<'_, '_> {
     }
 
     fn finish(&mut self, source: usize) {
-        while let Some(hop) = self.pending[source].last().cloned() {
+        while let Some(hop) = self.routes[source].onwards.last().cloned() {
             self.reach(source, hop.to);
         }
     }

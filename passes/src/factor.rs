@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::problem::{Demand, Problem, Root, Source};
-use crate::reshard::{Trees, Use};
+use crate::reshard::{MOST_USES, Trees, Use};
 use crate::states::State;
 use crate::weight::Weight;
 
@@ -68,6 +68,9 @@ pub enum Pricing {
 
 /// The price of `source` for every combination of choices.
 pub fn price_source(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_>, limit: usize) -> Pricing {
+    if source.demands.len() > MOST_USES {
+        return Pricing::Relaxed(relaxed(problem, source, trees, limit));
+    }
     match table(problem, source, &source.demands, trees, limit) {
         Some(factor) => Pricing::Exact(factor),
         None => Pricing::Relaxed(relaxed(problem, source, trees, limit)),
@@ -135,7 +138,9 @@ fn fixed_uses(source: &Source) -> Vec<Use> {
 
 /// By way of the home, if there is one: every use starts from it.
 fn price_from(source: &Source, root: State, uses: &[Use], trees: &mut Trees<'_>) -> Weight {
-    let Some(home) = &source.home else { return trees.cost(root, uses) };
+    let Some(home) = &source.home else {
+        return trees.cost(root, uses);
+    };
     let by_way_of = home.iter().map(|&state| trees.to_group(root, &vec![state]) + trees.cost(state, uses));
     by_way_of.min().unwrap_or(Weight::INFINITE)
 }

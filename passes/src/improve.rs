@@ -1,5 +1,5 @@
 //! A good assignment where elimination could not finish: one variable at a time takes the best choice given the others, until none improves.
-//! Only the sources that touch the variable are priced again. The result is an upper bound and nothing more; the proof is elsewhere.
+//! The work is limited by a count, not by a clock, so that the same program gives the same plan; a caller's deadline comes on top. Only the sources that touch the variable are priced again. The result is an upper bound and nothing more; the proof is elsewhere.
 
 use std::time::Instant;
 
@@ -8,18 +8,24 @@ use crate::problem::Problem;
 use crate::reshard::Trees;
 use crate::weight::Weight;
 
+/// Uses looked at before the descent stops, about a second's worth.
+const BUDGET: usize = 3_000_000;
+
 /// Improves `assignment` in place until a local optimum or the deadline.
 pub fn descend(problem: &Problem<'_>, assignment: &mut [usize], trees: &mut [Trees<'_>], deadline: Option<Instant>) {
     let touched = sources_of(problem);
     let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let mut improved = true;
+    let mut spent = 0;
     while improved && !late() {
         improved = false;
-        for variable in 0..problem.variables.len() {
-            improved |= improve(problem, assignment, trees, variable, &touched[variable]);
-            if late() {
+        for (variable, touched) in touched.iter().enumerate() {
+            let uses: usize = touched.iter().map(|&source| 1 + problem.sources[source].demands.len()).sum();
+            spent += uses * problem.variables[variable].choices.len();
+            if spent > BUDGET || late() {
                 return;
             }
+            improved |= improve(problem, assignment, trees, variable, touched);
         }
     }
 }

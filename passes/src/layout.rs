@@ -68,21 +68,18 @@ pub fn enumerate(program: &Program, op: &Op, may_be_partial: &[bool]) -> Vec<Lay
     let indices = indices(program, op);
     let mut channels = channels(op);
     channels.retain(|operands| operands.iter().all(|&operand| may_be_partial[operand]));
-    let mut found = vec![Assignment {
-        split: vec![AxisList::new(); indices.len()],
-        partial: vec![AxisList::new(); channels.len()],
-    }];
+    let mut found = vec![Assignment { split: vec![AxisList::new(); indices.len()], partial: vec![AxisList::new(); channels.len()] }];
     for axis in program.mesh.ids().map(AxisRef::whole) {
         // Inserting the axis at every place of every list, into all assignments of the axes before it, gives each order once.
         let mut extended = Vec::new();
         for assignment in &found {
             debug_assert!(!assignment.uses(axis), "axes are taken one after another");
             extended.push(assignment.clone());
-            for index in 0..indices.len() {
+            for (index, &dim) in indices.iter().enumerate() {
                 for place in 0..=assignment.split[index].len() {
                     let mut next = assignment.clone();
                     next.split[index].insert(place, axis);
-                    if local::divides(program, indices[index], &next.split[index]) {
+                    if local::divides(program, dim, &next.split[index]) {
                         extended.push(next);
                     }
                 }

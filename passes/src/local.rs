@@ -48,7 +48,7 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     let flops = flops(program, op, operands, result);
     let read: f64 = op.operands.iter().zip(operands).map(|(operand, s)| local_bytes(program, operand.value, s)).sum();
     let bytes = read + local_bytes(program, op.result, result);
-    let dtype = op.operands.iter().map(|o| program.values[o.value].dtype).reduce(|a, b| a.promote(b));
+    let dtype = op.operands.iter().map(|o| program.values[o.value].dtype).reduce(shardwise_ir::dtype::DType::promote);
     let peak = program.hardware.peak_flops(dtype.unwrap_or(program.values[op.result].dtype));
     let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
     Work { flops, bytes, seconds: (flops / peak).max(bytes / bandwidth) }

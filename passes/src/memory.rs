@@ -36,7 +36,9 @@ pub fn memory(plan: &Plan) -> Memory {
     let mut resident_bytes = 0.0;
     let mut lives: indexmap::IndexMap<Materialization, Life, FxBuildHasher> = indexmap::IndexMap::default();
     for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
-        let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else { continue };
+        let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
+            continue;
+        };
         let bytes = local::local_bytes(program, value, &sharding);
         if matches!(declared.role, Some(Role::Param | Role::State)) {
             resident_bytes += bytes;

@@ -182,15 +182,8 @@ impl Builder {
         problem.variables.push(Variable { op: op_id, operands, gives, choices });
     }
 
-    fn written(
-        &mut self,
-        problem: &mut Problem<'_>,
-        op_id: OpId,
-        op: &Op,
-        kind: &CollectiveKind,
-    ) {
-        let (Some(from), Some(to)) = (op.operands[0].pin.as_ref().and_then(Pin::exact), op.result_pin.as_ref().and_then(Pin::exact))
-        else {
+    fn written(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op, kind: &CollectiveKind) {
+        let (Some(from), Some(to)) = (op.operands[0].pin.as_ref().and_then(Pin::exact), op.result_pin.as_ref().and_then(Pin::exact)) else {
             return;
         };
         let operand = op.operands[0].value;
@@ -222,14 +215,16 @@ impl Builder {
 /// All layouts of `op` that its pins allow.
 fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
     let program = problem.program;
-    let partial: Vec<bool> =
-        op.operands.iter().map(|operand| problem.tables.partial(operand.value) == Some(Reduction::Sum)).collect();
+    let partial: Vec<bool> = op.operands.iter().map(|operand| problem.tables.partial(operand.value) == Some(Reduction::Sum)).collect();
     let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
     for layout in layout::enumerate(program, op, &partial) {
         let allowed = op.operands.iter().zip(&layout.needs).all(|(operand, need)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(need)));
-        let needs: Option<Vec<State>> = op.operands.iter().zip(&layout.needs).map(|(operand, need)| problem.table(operand.value).space.find(need)).collect();
+        let needs: Option<Vec<State>> =
+            op.operands.iter().zip(&layout.needs).map(|(operand, need)| problem.table(operand.value).space.find(need)).collect();
         let gives = problem.table(op.result).space.find(&layout.gives);
-        let (true, Some(needs), Some(gives)) = (allowed, needs, gives) else { continue };
+        let (true, Some(needs), Some(gives)) = (allowed, needs, gives) else {
+            continue;
+        };
         let sharded: Vec<&Sharding> = layout.needs.iter().collect();
         let seconds = match problem.objective {
             Objective::Serial => local::work(program, op, &sharded, &layout.gives).seconds,
@@ -240,4 +235,3 @@ fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
     }
     best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
 }
-

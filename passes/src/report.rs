@@ -65,7 +65,16 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
     let overlap_s = axis_s.iter().copied().fold(compute_s, f64::max);
     let schedule = schedule::schedule(plan, &steps);
     let memory = memory::memory(plan);
-    Report { serial_s: steps.iter().map(|cost| cost.seconds).fold(0.0, |a, b| a + b), steps, comm_s, compute_s, overlap_s, axis_s, schedule, memory }
+    Report {
+        serial_s: steps.iter().map(|cost| cost.seconds).fold(0.0, |a, b| a + b),
+        steps,
+        comm_s,
+        compute_s,
+        overlap_s,
+        axis_s,
+        schedule,
+        memory,
+    }
 }
 
 fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {

@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::program::CollectiveKind;
 
-use crate::states::{State, StateSpace};
+use crate::states::{Edge, State, StateSpace};
 use crate::weight::Weight;
 
 /// A step between two states.
@@ -75,6 +75,35 @@ impl Reshards {
         }
         hops.reverse();
         hops
+    }
+
+    /// The way with the fewest steps from `from` to `to` (the cheapest of those): how a person would go, without the detours (a free slice, so
+    /// that a gather can use one more axis) that make a way cheaper than it looks. `None` if there is none.
+    pub fn shortest_path(&self, from: State, to: State) -> Option<Vec<Hop>> {
+        type Reached<'e> = (usize, Weight, Option<(State, &'e Edge)>);
+        let mut reached: Vec<Option<Reached<'_>>> = vec![None; self.space.len()];
+        let mut queue = BinaryHeap::from([Reverse((0_usize, Weight::ZERO, from))]);
+        reached[from] = Some((0, Weight::ZERO, None));
+        while let Some(Reverse((steps, weight, at))) = queue.pop() {
+            if at == to {
+                break;
+            }
+            for edge in self.space.edges(at) {
+                let next = (steps + 1, weight + edge.weight);
+                if reached[edge.to].is_none_or(|(steps, weight, _)| next < (steps, weight)) {
+                    reached[edge.to] = Some((next.0, next.1, Some((at, edge))));
+                    queue.push(Reverse((next.0, next.1, edge.to)));
+                }
+            }
+        }
+        let mut hops = Vec::new();
+        let mut at = to;
+        while let Some((before, edge)) = reached[at]?.2 {
+            hops.push(Hop { from: before, to: at, kind: edge.kind.clone() });
+            at = before;
+        }
+        hops.reverse();
+        Some(hops)
     }
 
     /// Where a way from `from` best passes into something that costs `beyond[state]` from there on, and the total.

@@ -93,7 +93,9 @@ impl Product<'_> {
 
     /// Cases 2 and 3.
     fn agree_on_summed(&self, targets: &mut [Sharding], index: DimId) {
-        let Some((left, right)) = self.both(index) else { return };
+        let Some((left, right)) = self.both(index) else {
+            return;
+        };
         let (a, b) = (targets[0].dims[left].clone(), targets[1].dims[right].clone());
         let shared = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
         let free = |target: &Sharding, extra: &[AxisRef]| extra.iter().all(|&axis| !target.uses(axis));
@@ -110,7 +112,9 @@ impl Product<'_> {
 
     /// An index kept from both operands: slice the one that is whole, move its axis there if it is elsewhere.
     fn agree_on_batch(&self, targets: &mut [Sharding], index: DimId) {
-        let Some((left, right)) = self.both(index) else { return };
+        let Some((left, right)) = self.both(index) else {
+            return;
+        };
         let (a, b) = (targets[0].dims[left].clone(), targets[1].dims[right].clone());
         let shared = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
         if a.len() == shared {
@@ -183,7 +187,9 @@ struct Conflict {
 /// Gives `axes` to one dimension; whatever stands on them elsewhere is cut off there.
 fn take_over(target: &mut Sharding, position: usize, axes: &AxisList) {
     for (other, list) in target.dims.iter_mut().enumerate() {
-        if other != position && let Some(keep) = list.iter().position(|axis| axes.contains(axis)) {
+        if other != position
+            && let Some(keep) = list.iter().position(|axis| axes.contains(axis))
+        {
             list.truncate(keep);
         }
     }
@@ -197,7 +203,9 @@ pub(crate) fn settling(from: &Sharding, wanted: Option<&Pin>) -> Vec<(Collective
     let mut at = from.clone();
     let mut gone = AxisList::new();
     for (position, list) in wanted.iter().flat_map(|pin| pin.dims.iter().enumerate()) {
-        let Some(list) = list.as_ref().filter(|list| list.starts_with(&at.dims[position])) else { continue };
+        let Some(list) = list.as_ref().filter(|list| list.starts_with(&at.dims[position])) else {
+            continue;
+        };
         let next = list[at.dims[position].len()..].iter().copied().take_while(|axis| from.unreduced.axes().contains(axis) && !stays(axis));
         gone.extend(next.clone());
         at.dims[position].extend(next);

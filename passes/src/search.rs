@@ -72,9 +72,9 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, objective: Objective, timeou
     if !minimum.exact {
         improve::descend(&problem, &mut minimum.assignment, &mut trees, deadline);
     }
-    let price = extract::price(&problem, &minimum.assignment, &mut trees);
-    let known = textbook_price(tables, textbook, objective);
-    let plan = if price < known { extract::plan(&problem, &minimum.assignment, &mut trees) } else { textbook.clone() };
+    let found = extract::plan(&problem, &minimum.assignment, &mut trees);
+    let (price, known) = (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
+    let plan = if price < known { found } else { textbook.clone() };
     let best = price.min(known);
     let closed = minimum.exact || minimum.bound >= best;
     let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s: minimum.bound.as_seconds() } };
@@ -115,17 +115,19 @@ fn prefer(problem: &mut Problem<'_>, textbook: &Plan) {
         }
     }
     for variable in &mut problem.variables {
-        let Some((needs, gives)) = &layouts[variable.op.index()] else { continue };
+        let Some((needs, gives)) = &layouts[variable.op.index()] else {
+            continue;
+        };
         if let Some(i) = variable.choices.iter().position(|choice| choice.needs == *needs && choice.gives == *gives) {
             variable.choices[..=i].rotate_right(1);
         }
     }
 }
 
-fn textbook_price(tables: &Tables<'_>, textbook: &Plan, objective: Objective) -> Weight {
-    let steps = report::price_steps(textbook, tables.refinement);
-    textbook
-        .steps
+/// What a plan costs, step by step as it stands.
+fn plan_price(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> Weight {
+    let steps = report::price_steps(plan, tables.refinement);
+    plan.steps
         .iter()
         .zip(&steps)
         .map(|(step, cost)| match (&step.kind, objective) {

@@ -132,12 +132,8 @@ struct Pricing<'a> {
 
 impl Pricing<'_> {
     fn bytes(&self, sharding: &Sharding) -> f64 {
-        let elements: f64 = self
-            .dims
-            .iter()
-            .zip(&sharding.dims)
-            .map(|(&dim, axes)| local::local_size(self.program, dim, axes) as f64)
-            .product();
+        let elements: f64 =
+            self.dims.iter().zip(&sharding.dims).map(|(&dim, axes)| local::local_size(self.program, dim, axes) as f64).product();
         elements * f64::from(self.bits) / 8.0
     }
 

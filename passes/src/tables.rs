@@ -24,6 +24,12 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
+    /// The first value whose shardings are more than can be tabulated, if there is one: their number grows with the factorial of the axes.
+    pub fn too_large(program: &Program) -> Option<ValueId> {
+        let axes = program.mesh.axes.len();
+        program.values.iter_enumerated().find(|(_, value)| states_at_most(axes, value.dims.len()) > MOST_STATES).map(|(id, _)| id)
+    }
+
     /// Tabulates every shape that occurs.
     pub fn new(program: &'a Program, refinement: Refinement) -> Self {
         let partial = partial_kinds(program);
@@ -62,6 +68,21 @@ impl<'a> Tables<'a> {
             None => (0..space.len()).filter(|&state| pin.accepts(space.sharding(state))).collect(),
         }
     }
+}
+
+/// Shardings of one value: a table of all distances then takes under half a gigabyte.
+const MOST_STATES: u64 = 4500;
+
+/// How many shardings `rank` dimensions have on `axes` axes, divisibility apart: those in use are ordered in lists, each other one is pending or not.
+fn states_at_most(axes: usize, rank: usize) -> u64 {
+    let (axes, rank) = (axes as u64, rank as u64);
+    let mut total = 0_u64;
+    let mut arranged = 1_u64;
+    for used in 0..=axes {
+        total = total.saturating_add(arranged.saturating_mul(1 << (axes - used)));
+        arranged = arranged.saturating_mul(axes - used).saturating_mul(rank + used) / (used + 1);
+    }
+    total
 }
 
 /// For each value, whether it can be partial: written so, given by a reduction, or passed through by a linear operation.

@@ -8,7 +8,7 @@
 //! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep is gathered, else the cheaper one.
 //! * An index kept from both operands: the whole operand is sliced, or its axis moved there.
 //!
-//! The *wanted* result is what brackets on the left side say, else the value's output declaration. What was gathered once is not gathered again.
+//! From one sharding to another it goes in as few steps as there are. The *wanted* result is what brackets on the left side say, else the value's output declaration. What was gathered once is not gathered again.
 //! Where the rules do not fit the brackets at the operands, the cheapest layout that does is taken.
 
 use shardwise_ir::ids::{OpId, ValueId};
@@ -94,7 +94,12 @@ impl<'a> Walk<'a> {
         let result = Materialization { value: op.result, sharding: gives };
         self.steps.push(Step { kind: StepKind::Local(op_id), operands: read.collect(), result });
         self.held[op.result.index()].push(state);
-        self.home[op.result.index()] = self.settle(op, state)?;
+        let home = self.settle(op, state)?;
+        self.home[op.result.index()] = home;
+        if op.result_pin.is_some() {
+            // Every use starts from the home that the author gave: what lies on the way there is not held for others.
+            self.held[op.result.index()] = vec![home];
+        }
         Some(())
     }
 
@@ -184,14 +189,18 @@ impl<'a> Walk<'a> {
         let mut at = state;
         let wanted = self.wanted(op);
         for (kind, target) in rules::settling(self.sharding(value, at), wanted) {
-            let Some(to) = self.tables.of(value).space.find(&target) else { continue };
+            let Some(to) = self.tables.of(value).space.find(&target) else {
+                continue;
+            };
             let exists = self.tables.of(value).space.edges(at).iter().any(|edge| edge.to == to);
             if exists {
                 self.hop(value, at, to, &kind);
                 at = to;
             }
         }
-        let Some(pin) = &op.result_pin else { return Some(at) };
+        let Some(pin) = &op.result_pin else {
+            return Some(at);
+        };
         let home = self.tables.of(value).nearest(at, &self.tables.states(value, pin))?;
         self.bring(value, at, home)?;
         Some(home)
@@ -202,11 +211,7 @@ impl<'a> Walk<'a> {
         if self.held[value.index()].contains(&to) {
             return Some(());
         }
-        let table = self.tables.of(value);
-        if !table.distance(from, to).is_finite() {
-            return None;
-        }
-        for hop in table.path(from, to) {
+        for hop in self.tables.of(value).shortest_path(from, to)? {
             if !self.held[value.index()].contains(&hop.to) {
                 self.hop(value, hop.from, hop.to, &hop.kind);
             }

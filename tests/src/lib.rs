@@ -1,1 +1,42 @@
-//! What the tests share.
+//! What the tests share: where the fixtures are, and how to read them.
+
+pub mod brute;
+
+use std::path::{Path, PathBuf};
+
+/// The workspace's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// The text of a file below the root.
+///
+/// # Panics
+/// If it cannot be read: a test without its fixture must fail.
+pub fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The files of a folder below the root that end in `ending`: stem and text, sorted.
+///
+/// # Panics
+/// If there are none.
+pub fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let mut found: Vec<(String, String)> = entries
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let stem = path.file_name()?.to_str()?.strip_suffix(ending)?.to_owned();
+            Some((stem, std::fs::read_to_string(&path).ok()?))
+        })
+        .collect();
+    found.sort();
+    assert!(!found.is_empty(), "no fixtures in {folder}");
+    found
+}
+
+/// The statements of a plan's text: neither declarations nor comments nor outputs.
+pub fn statements(plan: &str) -> Vec<String> {
+    let code = plan.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+    code.filter(|line| line.contains(" = ") && !line.starts_with("dim ") && !line.starts_with("mesh ")).map(str::to_owned).collect()
+}

@@ -1,4 +1,4 @@
-//! Budgets (SW5xx).
+//! Budgets (`SW5xx`).
 
 use super::Code;
 
@@ -13,16 +13,16 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: BROKEN,
         name: "broken-budget",
-        page: r#"The plan breaks an `assert` of the program.
+        page: "The plan breaks an `assert` of the program.
 
 Triggered by:
 
-    assert comm <= 1us"#,
+    assert comm <= 1us",
     },
     Code {
         code: BAD_ASSERT,
         name: "bad-assert",
-        page: r#"An `assert` limits `comm`, `serial`, `compute`, `overlap`, `scheduled` (a time) or `memory` (bytes), forbids a collective, or keeps a value sharded.
+        page: "An `assert` limits `comm`, `serial`, `compute`, `overlap`, `scheduled` (a time) or `memory` (bytes), forbids a collective, or keeps a value sharded.
 
 Triggered by:
 
@@ -30,11 +30,7 @@ Triggered by:
 
 Write instead:
 
-    assert comm <= 2ms"#,
+    assert comm <= 2ms",
     },
-    Code {
-        code: MEMORY,
-        name: "over-memory",
-        page: r#"A device would hold more than it has room for."#,
-    },
+    Code { code: MEMORY, name: "over-memory", page: "A device would hold more than it has room for." },
 ];

@@ -1,4 +1,4 @@
-//! Names, dimensions and forms (SW1xx).
+//! Names, dimensions and forms (`SW1xx`).
 
 use super::Code;
 
@@ -31,7 +31,7 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: UNKNOWN_VALUE,
         name: "unknown-value",
-        page: r#"A statement uses a value that no declaration or earlier statement gives.
+        page: "A statement uses a value that no declaration or earlier statement gives.
 
 Triggered by:
 
@@ -39,12 +39,12 @@ Triggered by:
 
 Write instead:
 
-    C = A *J B"#,
+    C = A *J B",
     },
     Code {
         code: UNKNOWN_DIM,
         name: "unknown-dimension",
-        page: r#"A dimension without a size. Every dimension is declared by `dim`.
+        page: "A dimension without a size. Every dimension is declared by `dim`.
 
 Triggered by:
 
@@ -53,22 +53,22 @@ Triggered by:
 Write instead:
 
     dim I=8, Q=16
-    input A[I, Q]"#,
+    input A[I, Q]",
     },
     Code {
         code: DUPLICATE,
         name: "duplicate-name",
-        page: r#"The name is taken. A value may be defined again only by a collective on itself, which adds another sharding of it.
+        page: "The name is taken. A value may be defined again only by a collective on itself, which adds another sharding of it.
 
 Triggered by:
 
     C = A *J B
-    C = gelu(A)"#,
+    C = gelu(A)",
     },
     Code {
         code: DIMS_DIFFER,
         name: "dimensions-differ",
-        page: r#"The brackets do not name the dimensions that the value has, in its order.
+        page: "The brackets do not name the dimensions that the value has, in its order.
 
 Triggered by:
 
@@ -77,12 +77,12 @@ Triggered by:
 
 Write instead:
 
-    B = gelu(A[I, J])"#,
+    B = gelu(A[I, J])",
     },
     Code {
         code: CONTRACTION,
         name: "contraction",
-        page: r#"The suffix of a product and its left side disagree: what is summed is in both operands and not on the left; what is in an operand is summed or on the left.
+        page: "The suffix of a product and its left side disagree: what is summed is in both operands and not on the left; what is in an operand is summed or on the left.
 
 Triggered by:
 
@@ -90,12 +90,12 @@ Triggered by:
 
 Write instead:
 
-    C[I, J] = A[I, J] *K B[K]"#,
+    C[I, J] = A[I, J] *K B[K]",
     },
     Code {
         code: UNKNOWN_FUNCTION,
         name: "unknown-function",
-        page: r#"The function is not known, so neither is whether it is linear.
+        page: "The function is not known, so neither is whether it is linear.
 
 Triggered by:
 
@@ -103,35 +103,35 @@ Triggered by:
 
 Write instead:
 
-    B = gelu(A)"#,
+    B = gelu(A)",
     },
     Code {
         code: BAD_CALL,
         name: "bad-call",
-        page: r#"A function or collective was given arguments it does not take.
+        page: "A function or collective was given arguments it does not take.
 
 Triggered by:
 
-    B = gelu(A, A)"#,
+    B = gelu(A, A)",
     },
     Code {
         code: BAD_SIZE,
         name: "bad-size",
-        page: r#"A size is a whole number from 1 to 2^63, or a product of such.
+        page: "A size is a whole number from 1 to 2^63, or a product of such.
 
 Triggered by:
 
-    dim B=0"#,
+    dim B=0",
     },
     Code {
         code: UNKNOWN_DTYPE,
         name: "unknown-dtype",
-        page: r#"The dtypes are f32, bf16, f16, fp8, int8, int4, int32 and bool; the default is bf16."#,
+        page: "The dtypes are f32, bf16, f16, fp8, int8, int4, int32 and bool; the default is bf16.",
     },
     Code {
         code: NEEDS_BRACKETS,
         name: "needs-brackets",
-        page: r#"A declaration says how the value is laid out: it has brackets. So does every operand and left side of an explicit program.
+        page: "A declaration says how the value is laid out: it has brackets. So does every operand and left side of an explicit program.
 
 Triggered by:
 
@@ -139,22 +139,18 @@ Triggered by:
 
 Write instead:
 
-    input A[I, J]"#,
+    input A[I, J]",
     },
     Code {
         code: ONE_OPERATION,
         name: "one-operation",
-        page: r#"A statement of an explicit program is one local operation or one collective.
+        page: "A statement of an explicit program is one local operation or one collective.
 
 Triggered by:
 
     plan
     …
-    C[I] = gelu(A[I] + B[I])"#,
+    C[I] = gelu(A[I] + B[I])",
     },
-    Code {
-        code: NOT_YET,
-        name: "not-yet",
-        page: r#"The form belongs to the language, but this version does not compile it yet."#,
-    },
+    Code { code: NOT_YET, name: "not-yet", page: "The form belongs to the language, but this version does not compile it yet." },
 ];

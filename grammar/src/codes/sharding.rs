@@ -1,4 +1,4 @@
-//! Shardings and collectives (SW2xx).
+//! Shardings and collectives (`SW2xx`).
 
 use super::Code;
 
@@ -29,7 +29,7 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: AXIS_TWICE,
         name: "axis-twice",
-        page: r#"Each mesh axis may appear once in a sharding, the unreduced set included: an axis that splits two dimensions would leave every device with a diagonal block, and nothing could put the rest together.
+        page: "Each mesh axis may appear once in a sharding, the unreduced set included: an axis that splits two dimensions would leave every device with a diagonal block, and nothing could put the rest together.
 
 Triggered by:
 
@@ -37,12 +37,12 @@ Triggered by:
 
 Write instead:
 
-    input A[I_X, J]"#,
+    input A[I_X, J]",
     },
     Code {
         code: NOT_DIVISIBLE,
         name: "not-divisible",
-        page: r#"The axes do not divide the dimension into equal blocks.
+        page: "The axes do not divide the dimension into equal blocks.
 
 Triggered by:
 
@@ -52,27 +52,27 @@ Triggered by:
 
 Write instead `pad` on the dimension, or split it over an axis that divides it:
 
-    dim N=12 pad"#,
+    dim N=12 pad",
     },
     Code {
         code: MIXED_KINDS,
         name: "mixed-reductions",
-        page: r#"A value is a partial sum, a partial maximum or a partial minimum: two kinds at once would depend on the order of reducing."#,
+        page: "A value is a partial sum, a partial maximum or a partial minimum: two kinds at once would depend on the order of reducing.",
     },
     Code {
         code: UNKNOWN_AXIS,
         name: "unknown-axis",
-        page: r#"The subscript names no axis of the mesh.
+        page: "The subscript names no axis of the mesh.
 
 Triggered by:
 
     mesh X=4
-    input A[I_Y]"#,
+    input A[I_Y]",
     },
     Code {
         code: SPLIT_DIFFERENTLY,
         name: "split-differently",
-        page: r#"One index is split differently in two operands, so that the blocks on a device do not belong together (cases 2 and 4). In an explicit program, gather or slice one of them first.
+        page: "One index is split differently in two operands, so that the blocks on a device do not belong together (cases 2 and 4). In an explicit program, gather or slice one of them first.
 
 Triggered by:
 
@@ -83,21 +83,21 @@ Triggered by:
 Write instead:
 
     A[I, J] = AllGather_X(A[I, J_X])
-    C[I, K] = A[I, J] *J B[J, K]"#,
+    C[I, K] = A[I, J] *J B[J, K]",
     },
     Code {
         code: AXIS_CONFLICT,
         name: "axis-conflict",
-        page: r#"One axis splits two different indices of an operation (case 4): the result would use it twice, and only its diagonal blocks would be known. Gather one operand first.
+        page: "One axis splits two different indices of an operation (case 4): the result would use it twice, and only its diagonal blocks would be known. Gather one operand first.
 
 Triggered by:
 
-    C[I_X, K_X] = A[I_X, J] *J B[J, K_X]"#,
+    C[I_X, K_X] = A[I_X, J] *J B[J, K_X]",
     },
     Code {
         code: PARTIAL_THROUGH,
         name: "partial-through-nonlinear",
-        page: r#"A partial sum passes through linear operations and through no other: gelu(p + q) is not gelu(p) + gelu(q). Settle it first.
+        page: "A partial sum passes through linear operations and through no other: gelu(p + q) is not gelu(p) + gelu(q). Settle it first.
 
 Triggered by:
 
@@ -106,12 +106,12 @@ Triggered by:
 Write instead:
 
     h[B] = AllReduce_Y(h[B] {U_Y})
-    a[B] = gelu(h[B])"#,
+    a[B] = gelu(h[B])",
     },
     Code {
         code: WRONG_RESULT,
         name: "wrong-result",
-        page: r#"In an explicit program the left side says exactly what the operation gives; nothing is inserted.
+        page: "In an explicit program the left side says exactly what the operation gives; nothing is inserted.
 
 Triggered by:
 
@@ -122,12 +122,12 @@ Triggered by:
 Write instead:
 
     C[I_X] = A[I_X] + B[I_X]
-    C[I] = AllGather_X(C[I_X])"#,
+    C[I] = AllGather_X(C[I_X])",
     },
     Code {
         code: BAD_COLLECTIVE,
         name: "bad-collective",
-        page: r#"The collective does not lead from its operand to its left side. A gather strips trailing axes only, a scatter and an AllToAll append at the end: the order of subscripts says which device holds which block.
+        page: "The collective does not lead from its operand to its left side. A gather strips trailing axes only, a scatter and an AllToAll append at the end: the order of subscripts says which device holds which block.
 
 Triggered by:
 
@@ -135,16 +135,16 @@ Triggered by:
 
 Write instead:
 
-    A[I_X, J] = AllGather_Y(A[I_XY, J])"#,
+    A[I_X, J] = AllGather_Y(A[I_XY, J])",
     },
     Code {
         code: NO_LAYOUT,
         name: "no-layout",
-        page: r#"Brackets at operands and at the left side ask for shardings that no layout of the operation has together."#,
+        page: "Brackets at operands and at the left side ask for shardings that no layout of the operation has together.",
     },
     Code {
         code: NO_MATERIALIZATION,
         name: "no-such-materialization",
-        page: r#"An explicit program uses a value in a sharding that no earlier statement gives."#,
+        page: "An explicit program uses a value in a sharding that no earlier statement gives.",
     },
 ];

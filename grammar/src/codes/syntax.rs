@@ -1,4 +1,4 @@
-//! What cannot be read (SW0xx).
+//! What cannot be read (`SW0xx`).
 
 use super::Code;
 
@@ -19,7 +19,7 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: UNREADABLE,
         name: "unreadable-statement",
-        page: r#"The line is not a statement of the language. A statement is a declaration (`hardware`, `mesh`, `dim`, `input`, `param`, `state`, `output`), a definition (`C = A *J B`), an `assert` or an `allow`.
+        page: "The line is not a statement of the language. A statement is a declaration (`hardware`, `mesh`, `dim`, `input`, `param`, `state`, `output`), a definition (`C = A *J B`), an `assert` or an `allow`.
 
 Triggered by:
 
@@ -27,12 +27,12 @@ Triggered by:
 
 Write instead:
 
-    mesh X=4"#,
+    mesh X=4",
     },
     Code {
         code: MISSING,
         name: "missing-piece",
-        page: r#"Something had to stand here: a bracket, a name, a size, an operand.
+        page: "Something had to stand here: a bracket, a name, a size, an operand.
 
 Triggered by:
 
@@ -40,12 +40,12 @@ Triggered by:
 
 Write instead:
 
-    input A[I, J]"#,
+    input A[I, J]",
     },
     Code {
         code: TRAILING,
         name: "trailing-text",
-        page: r#"The statement is complete before its line ends. Write one statement a line, and comments behind `#`.
+        page: "The statement is complete before its line ends. Write one statement a line, and comments behind `#`.
 
 Triggered by:
 
@@ -53,22 +53,18 @@ Triggered by:
 
 Write instead:
 
-    dim B=8, D=4"#,
+    dim B=8, D=4",
     },
     Code {
         code: TOO_DEEP,
         name: "too-deep",
-        page: r#"One statement nests or chains more than the compiler follows. Name the parts: one statement for each."#,
+        page: "One statement nests or chains more than the compiler follows. Name the parts: one statement for each.",
     },
-    Code {
-        code: NOT_TEXT,
-        name: "not-text",
-        page: r#"The file is not UTF-8 text."#,
-    },
+    Code { code: NOT_TEXT, name: "not-text", page: "The file is not UTF-8 text." },
     Code {
         code: PLAN_NOT_FIRST,
         name: "plan-not-first",
-        page: r#"`plan` makes the whole program explicit, so it is the first statement or none.
+        page: "`plan` makes the whole program explicit, so it is the first statement or none.
 
 Triggered by:
 
@@ -78,6 +74,6 @@ Triggered by:
 Write instead:
 
     plan
-    mesh X=4"#,
+    mesh X=4",
     },
 ];

@@ -21,11 +21,15 @@ struct Subscript {
 impl Resolver<'_> {
     pub(super) fn collective(&mut self, definition: &Definition, call: &Call, kind: &CollectiveKind, span: Span) -> Option<()> {
         let [argument] = &call.arguments[..] else {
-            self.error(Diag::error(names::BAD_CALL, format!("`{}` takes one value", kind.name()), span, "this call").help("write it in parentheses"));
+            self.error(
+                Diag::error(names::BAD_CALL, format!("`{}` takes one value", kind.name()), span, "this call")
+                    .help("write it in parentheses"),
+            );
             return None;
         };
         let ExprKind::Tensor { name, layout } = &argument.node else {
-            let diag = Diag::error(names::BAD_CALL, format!("`{}` takes a value, not an expression", kind.name()), argument.span, "an expression");
+            let diag =
+                Diag::error(names::BAD_CALL, format!("`{}` takes a value, not an expression", kind.name()), argument.span, "an expression");
             self.error(diag.help("give the expression a statement and a name of its own"));
             return None;
         };
@@ -50,7 +54,8 @@ impl Resolver<'_> {
         };
         let found = written.or_else(only);
         if found.is_none() {
-            let diag = Diag::error(names::NEEDS_BRACKETS, format!("which sharding of `{}` is meant?", name.node), operand.span, "no brackets");
+            let diag =
+                Diag::error(names::NEEDS_BRACKETS, format!("which sharding of `{}` is meant?", name.node), operand.span, "no brackets");
             self.error(diag.help(format!("write it out, as in `{}[I_X, J]`", name.node)));
         }
         found
@@ -103,7 +108,8 @@ impl Resolver<'_> {
             return Some((to, span));
         }
         let name = definition.target.name.clone();
-        let diag = Diag::error(names::NEEDS_BRACKETS, format!("what `{}` gives is not clear", kind.name()), name.span, "no complete brackets");
+        let diag =
+            Diag::error(names::NEEDS_BRACKETS, format!("what `{}` gives is not clear", kind.name()), name.span, "no complete brackets");
         self.error(diag.help("the left side of a collective says its result: write its brackets"));
         None
     }
@@ -128,13 +134,17 @@ impl Resolver<'_> {
                 (format!("the brackets say `{}_{axes}`, the subscript another", kind.name()), span)
             }),
         };
-        let Some((reason, span)) = fault else { return Some(()) };
+        let Some((reason, span)) = fault else {
+            return Some(());
+        };
         let message = format!("`{}` does not lead there: {reason}", kind.name());
         let mut diag = Diag::error(codes::BAD_COLLECTIVE, message, span, format!("not what `{}` of `{name}` gives", kind.name()));
         if let Some(one) = verify::classify(&self.mesh, from, to) {
             diag = diag.help(format!("`{}_{}` leads from one to the other", one.kind.name(), print::axis_word(&self.mesh, &one.axes)));
         } else {
-            diag = diag.help("more than one step is needed: write one statement for each, or leave the collective out and let the compiler plan it");
+            diag = diag.help(
+                "more than one step is needed: write one statement for each, or leave the collective out and let the compiler plan it",
+            );
         }
         self.error(diag);
         None

@@ -118,13 +118,16 @@ impl Resolver<'_> {
 
     /// The dimensions of the result, in the order of the target if it gives one.
     fn ordered(&mut self, operation: &Operation, target: &Target) -> Option<Vec<DimId>> {
-        let Some(dims) = &target.dims else { return Some(operation.dims.clone()) };
+        let Some(dims) = &target.dims else {
+            return Some(operation.dims.clone());
+        };
         let same = dims.len() == operation.dims.len() && dims.iter().all(|dim| operation.dims.contains(dim));
         if same {
             return Some(dims.clone());
         }
         let list = |dims: &[DimId]| dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ");
-        let message = format!("`{}` has the dimensions [{}], but the statement gives [{}]", target.name.node, list(dims), list(&operation.dims));
+        let message =
+            format!("`{}` has the dimensions [{}], but the statement gives [{}]", target.name.node, list(dims), list(&operation.dims));
         let span = target.written.as_ref().map_or(target.name.span, |(.., span)| *span);
         let help = format!("write `{}[{}]`, or sum the others with a suffix such as `*{}`", target.name.node, list(&operation.dims), {
             let extra = operation.dims.iter().find(|dim| !dims.contains(dim));

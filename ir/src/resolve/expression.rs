@@ -73,14 +73,16 @@ impl Resolver<'_> {
             return self.named_operand(name, layout.as_ref(), expr.span);
         }
         if self.mode == Mode::Explicit {
-            let diag = Diag::error(names::ONE_OPERATION, "an explicit program has one operation a statement", expr.span, "a second operation");
+            let diag =
+                Diag::error(names::ONE_OPERATION, "an explicit program has one operation a statement", expr.span, "a second operation");
             self.error(diag.help("give this part a statement and a name of its own"));
             return None;
         }
         if let ExprKind::Call(call) = &expr.node
             && collective_kind(call).is_some()
         {
-            let diag = Diag::error(names::BAD_CALL, format!("`{}` stands inside an expression", call.function.node), expr.span, "a collective");
+            let diag =
+                Diag::error(names::BAD_CALL, format!("`{}` stands inside an expression", call.function.node), expr.span, "a collective");
             self.error(diag.help("give it a statement of its own: its left side says the result"));
             return None;
         }
@@ -133,7 +135,13 @@ impl Resolver<'_> {
         Operation { kind: OpKind::Map(MapFn { form, linearity }), operands, dims, dtype: None }
     }
 
-    fn product(&mut self, left: &Expr, right: &Expr, contracted: Option<&Spanned<Vec<Name>>>, target: Option<&Target>) -> Option<Operation> {
+    fn product(
+        &mut self,
+        left: &Expr,
+        right: &Expr,
+        contracted: Option<&Spanned<Vec<Name>>>,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         match (scalar(left), scalar(right)) {
             (Some(number), None) | (None, Some(number)) => {
                 let operand = self.operand(if scalar(left).is_some() { right } else { left }, target)?;
@@ -148,20 +156,23 @@ impl Resolver<'_> {
         let right_operand = self.operand(right, target);
         let operands = vec![left_operand?, right_operand?];
         let all = merge(&self.dims_of(&operands[0]), &self.dims_of(&operands[1]));
-        let summed: Vec<DimId> = match contracted {
-            Some(suffix) => suffix.node.iter().map(|name| self.dim(name)).collect::<Option<_>>()?,
-            None => {
-                let kept = target.and_then(|target| target.written.as_ref()).map(|(dims, ..)| dims);
-                kept.map_or_else(Vec::new, |kept| all.iter().copied().filter(|dim| !kept.contains(dim)).collect())
-            }
+        let summed: Vec<DimId> = if let Some(suffix) = contracted {
+            suffix.node.iter().map(|name| self.dim(name)).collect::<Option<_>>()?
+        } else {
+            let kept = target.and_then(|target| target.written.as_ref()).map(|(dims, ..)| dims);
+            kept.map_or_else(Vec::new, |kept| all.iter().copied().filter(|dim| !kept.contains(dim)).collect())
         };
         for &dim in &summed {
             let missing = operands.iter().find(|operand| !self.values[operand.value].dims.contains(&dim));
             if let Some(operand) = missing {
                 let (name, value) = (self.dims[dim].name.clone(), self.values[operand.value].name.clone());
                 let span = contracted.map_or(operand.span, |suffix| suffix.span);
-                let diag = Diag::error(names::CONTRACTION, format!("`{name}` is summed, but `{value}` does not have it"), span, "summed here");
-                self.error(diag.and(operand.span, format!("no `{name}` here")).help(format!("contract what both have, or use `sum_{name}(…)` for one")));
+                let diag =
+                    Diag::error(names::CONTRACTION, format!("`{name}` is summed, but `{value}` does not have it"), span, "summed here");
+                self.error(
+                    diag.and(operand.span, format!("no `{name}` here"))
+                        .help(format!("contract what both have, or use `sum_{name}(…)` for one")),
+                );
                 return None;
             }
             if target.and_then(|target| target.dims.as_ref()).is_some_and(|dims| dims.contains(&dim)) {
@@ -219,7 +230,11 @@ impl Resolver<'_> {
             let known = FUNCTIONS.iter().map(|(known, ..)| *known).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain(["cast"]);
             let near = suggest::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
             let diag = Diag::error(names::UNKNOWN_FUNCTION, format!("`{name}` is not a known function"), call.function.span, "unknown");
-            self.error(diag.help(near.unwrap_or_else(|| "whether it is linear decides where partial sums may pass, so it must be known".to_owned())));
+            self.error(
+                diag.help(
+                    near.unwrap_or_else(|| "whether it is linear decides where partial sums may pass, so it must be known".to_owned()),
+                ),
+            );
             return None;
         };
         let scalars: Vec<String> = call.arguments.iter().filter_map(scalar).collect();

@@ -17,7 +17,8 @@ impl Resolver<'_> {
         }
         if !self.bad_dims.contains(&name.node) {
             let diag = Diag::error(names::UNKNOWN_DIM, format!("dimension `{}` has no size", name.node), name.span, "not declared");
-            let near = suggest::nearest(&name.node, self.dim_names.keys().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+            let near =
+                suggest::nearest(&name.node, self.dim_names.keys().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
             let declare = format!("declare it: `dim {}=4096` (or --dim {}=4096 for an expression)", name.node, name.node);
             self.error(diag.help(near.unwrap_or(declare)));
             self.bad_dims.insert(name.node.clone());
@@ -62,12 +63,11 @@ impl Resolver<'_> {
         let mut axes = AxisList::new();
         let mut complete = true;
         for word in words {
-            match self.axes_of_word(&word.node) {
-                Some(found) => axes.extend(found.into_iter().map(AxisRef::whole)),
-                None => {
-                    self.unknown_axis(word);
-                    complete = false;
-                }
+            if let Some(found) = self.axes_of_word(&word.node) {
+                axes.extend(found.into_iter().map(AxisRef::whole));
+            } else {
+                self.unknown_axis(word);
+                complete = false;
             }
         }
         complete.then_some(axes)
@@ -93,7 +93,9 @@ impl Resolver<'_> {
                 }
                 (Some(_), Some(_)) => {
                     let message = format!("dimension `{}` stands twice", written.name.node);
-                    self.error(Diag::error(names::DIMS_DIFFER, message, written.span, "again").help("give one of them another name of equal size"));
+                    self.error(
+                        Diag::error(names::DIMS_DIFFER, message, written.span, "again").help("give one of them another name of equal size"),
+                    );
                     complete = false;
                 }
                 _ => complete = false,
@@ -114,7 +116,12 @@ impl Resolver<'_> {
                 _ => Reduction::Sum,
             };
             if kind.is_some_and(|kind| kind != this) {
-                let diag = Diag::error(codes::MIXED_KINDS, "a value cannot be a partial sum and a partial maximum or minimum at once", written.span, "another kind");
+                let diag = Diag::error(
+                    codes::MIXED_KINDS,
+                    "a value cannot be a partial sum and a partial maximum or minimum at once",
+                    written.span,
+                    "another kind",
+                );
                 self.error(diag.help("reduce one of them first"));
                 return None;
             }
@@ -132,7 +139,9 @@ impl Resolver<'_> {
                 let name = &self.mesh.axes[axis.axis()].name;
                 let message = format!("axis `{name}` is used twice in one sharding");
                 let diag = Diag::error(codes::AXIS_TWICE, message, layout.span, format!("`{name}` stands twice"));
-                self.error(diag.help("each mesh axis may split one dimension, or be pending, once: only diagonal blocks would be known otherwise"));
+                self.error(
+                    diag.help("each mesh axis may split one dimension, or be pending, once: only diagonal blocks would be known otherwise"),
+                );
                 return false;
             }
             used.push(axis);
@@ -148,7 +157,8 @@ impl Resolver<'_> {
         }
         let message = format!("`{}` = {} cannot be split {parts} ways", dim.name, dim.size);
         let diag = Diag::error(codes::NOT_DIVISIBLE, message, written.span, format!("{parts} does not divide {}", dim.size));
-        let diag = diag.and(dim.span, "its size").help(format!("split it over fewer devices, or pad it: `dim {}={} pad`", dim.name, dim.size));
+        let diag =
+            diag.and(dim.span, "its size").help(format!("split it over fewer devices, or pad it: `dim {}={} pad`", dim.name, dim.size));
         self.error(diag);
         false
     }

@@ -22,15 +22,15 @@ impl Resolver<'_> {
             let diag = Diag::error(names::DUPLICATE, "the hardware is given twice", again.span, "given again");
             self.error(diag.and(first.span, "first given here").help("keep one of them"));
         }
-        let chosen = overrides.hardware.as_ref().map(|name| (name.as_str(), Span::default())).or(written.first().map(|n| (n.node.as_str(), n.span)));
-        self.hardware = match chosen {
-            Some((name, span)) => self.preset(name, span),
-            None => {
-                let presets: Vec<&str> = Hardware::preset_names().collect();
-                let diag = Diag::error(codes::NO_HARDWARE, "the program names no hardware", Span::default(), "which chip?");
-                self.error(diag.help(format!("write `hardware tpu-v5p` or give --hardware; known are {}", presets.join(", "))));
-                None
-            }
+        let chosen =
+            overrides.hardware.as_ref().map(|name| (name.as_str(), Span::default())).or(written.first().map(|n| (n.node.as_str(), n.span)));
+        self.hardware = if let Some((name, span)) = chosen {
+            self.preset(name, span)
+        } else {
+            let presets: Vec<&str> = Hardware::preset_names().collect();
+            let diag = Diag::error(codes::NO_HARDWARE, "the program names no hardware", Span::default(), "which chip?");
+            self.error(diag.help(format!("write `hardware tpu-v5p` or give --hardware; known are {}", presets.join(", "))));
+            None
         };
         self.mesh(file);
     }
@@ -49,14 +49,19 @@ impl Resolver<'_> {
     fn mesh(&mut self, file: &ast::File) {
         let mut declared: Vec<(&AxisDecl, u64, Vec<u64>, Option<AxisKind>)> = Vec::new();
         for statement in &file.statements {
-            let Statement::Mesh(axes) = &statement.node else { continue };
+            let Statement::Mesh(axes) = &statement.node else {
+                continue;
+            };
             self.mesh_span.get_or_insert(statement.span);
             for axis in axes {
                 if let Some(first) = declared.iter().find(|(other, ..)| other.name.node == axis.name.node) {
-                    let diag = Diag::error(names::DUPLICATE, format!("axis `{}` is declared twice", axis.name.node), axis.name.span, "again");
+                    let diag =
+                        Diag::error(names::DUPLICATE, format!("axis `{}` is declared twice", axis.name.node), axis.name.span, "again");
                     let diag = diag.and(first.0.name.span, "first here");
                     self.error(diag);
-                } else if let Some((size, physical, kind)) = self.axis_decl(axis) {
+                } else {
+                    // A wrong axis is still an axis: its uses are no further errors.
+                    let (size, physical, kind) = self.axis_decl(axis).unwrap_or((1, vec![1], None));
                     declared.push((axis, size, physical, kind));
                 }
             }
@@ -73,8 +78,11 @@ impl Resolver<'_> {
             }
             return;
         };
-        let slice: Vec<u64> =
-            declared.iter().filter(|(.., kind)| *kind != Some(AxisKind::Dcn)).flat_map(|(_, _, physical, _)| physical.iter().copied()).collect();
+        let slice: Vec<u64> = declared
+            .iter()
+            .filter(|(.., kind)| *kind != Some(AxisKind::Dcn))
+            .flat_map(|(_, _, physical, _)| physical.iter().copied())
+            .collect();
         for (decl, size, physical, written_kind) in declared {
             let physical = physical
                 .iter()
@@ -119,7 +127,9 @@ impl Resolver<'_> {
                 if product != Some(size) {
                     let message = format!("axis `{}` of {size} does not fold over `{}`", axis.name.node, over_text(&over.node));
                     let diag = Diag::error(codes::BAD_AXIS, message, over.span, "not its factors");
-                    self.error(diag.help("give factors whose product is the size (`X=16 over 4x4`), or how many equal ones (`X=16 over 2`)"));
+                    self.error(
+                        diag.help("give factors whose product is the size (`X=16 over 4x4`), or how many equal ones (`X=16 over 2`)"),
+                    );
                     return None;
                 }
                 factors?
@@ -130,10 +140,13 @@ impl Resolver<'_> {
 
     pub(super) fn dims(&mut self, file: &ast::File) {
         for statement in &file.statements {
-            let Statement::Dim(dims) = &statement.node else { continue };
+            let Statement::Dim(dims) = &statement.node else {
+                continue;
+            };
             for decl in dims {
                 if let Some(&first) = self.dim_names.get(&decl.name.node) {
-                    let diag = Diag::error(names::DUPLICATE, format!("dimension `{}` is declared twice", decl.name.node), decl.name.span, "again");
+                    let diag =
+                        Diag::error(names::DUPLICATE, format!("dimension `{}` is declared twice", decl.name.node), decl.name.span, "again");
                     self.error(diag.and(self.dims[first].span, "first here"));
                     continue;
                 }

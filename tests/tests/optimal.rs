@@ -1,0 +1,144 @@
+//! The search against brute force: on random small programs both give the same price.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use shardwise::{Objective, Options};
+use shardwise_tests::brute::{Goal, optimum};
+
+/// A random program as text: declarations, one to three operations, outputs.
+#[derive(Clone, Debug)]
+struct Sketch {
+    text: String,
+}
+
+const DIMS: [&str; 4] = ["I", "J", "K", "L"];
+
+/// Deterministic choices from a list of random numbers.
+struct Dice<'a> {
+    numbers: &'a [u32],
+    next: usize,
+}
+
+impl Dice<'_> {
+    fn roll(&mut self, sides: usize) -> usize {
+        let number = self.numbers[self.next % self.numbers.len()];
+        self.next += 1;
+        number as usize % sides
+    }
+}
+
+fn sketch(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
+    let mut dice = Dice { numbers, next: 0 };
+    let mut text = format!("hardware {}\nmesh ", ["tpu-v5p", "tpu-v5e", "tpu-v4p"][dice.roll(3)]);
+    let names = ["X", "Y", "Z"];
+    for (i, name) in names.iter().take(axes).enumerate() {
+        let size = [2, 4, 3][dice.roll(3)];
+        let kind = ["", " ring", " line"][dice.roll(3)];
+        text += &format!("{}{name}={size}{kind}", if i > 0 { ", " } else { "" });
+    }
+    let sizes = [24, 48, 96, 480, 4800, 49152, 3];
+    text += &format!("\ndim {}\n", DIMS.map(|dim| format!("{dim}={}", sizes[dice.roll(sizes.len())])).join(", "));
+    let mut values: Vec<(String, Vec<usize>)> = Vec::new();
+    for i in 0..2 {
+        let first = dice.roll(4);
+        let dims = if dice.roll(5) == 0 { vec![first] } else { vec![first, (first + 1 + dice.roll(3)) % 4] };
+        let name = format!("A{i}");
+        text += &format!("input {name}{}\n", brackets(&dims, &mut dice, axes, true));
+        values.push((name, dims));
+    }
+    let mut body = String::new();
+    for i in 0..operations {
+        let (name, dims) = operation(&mut body, i, &mut values, &mut dice, axes);
+        values.push((name, dims));
+    }
+    text += &body;
+    for (name, dims) in values.iter().skip(2) {
+        let last = name.ends_with(&format!("{}", operations - 1));
+        if last || dice.roll(3) == 0 {
+            text += &format!("output {name}{}\n", brackets(dims, &mut dice, axes, true));
+        }
+    }
+    Sketch { text }
+}
+
+fn operation(body: &mut String, i: usize, values: &mut [(String, Vec<usize>)], dice: &mut Dice<'_>, axes: usize) -> (String, Vec<usize>) {
+    let name = format!("T{i}");
+    let (a, a_dims) = values[values.len() - 1 - dice.roll(2)].clone();
+    let (b, b_dims) = values[dice.roll(values.len())].clone();
+    let union: Vec<usize> = a_dims.iter().copied().chain(b_dims.iter().copied().filter(|d| !a_dims.contains(d))).collect();
+    let shared: Vec<usize> = a_dims.iter().copied().filter(|d| b_dims.contains(d)).collect();
+    let (dims, right) = match dice.roll(7) {
+        0 => (a_dims.clone(), format!("gelu({a})")),
+        1 => (union, format!("{a} + {b}")),
+        2 => (a_dims.clone(), format!("2.0 * {a}")),
+        3 if a_dims.len() > 1 => (a_dims[..1].to_vec(), format!("sum_{}({a})", DIMS[a_dims[1]])),
+        _ if !shared.is_empty() => {
+            let summed = shared[dice.roll(shared.len())];
+            let kept: Vec<usize> = union.into_iter().filter(|&d| d != summed).collect();
+            (kept, format!("{a} *{} {b}", DIMS[summed]))
+        }
+        _ => (union, format!("{a} * {b}")),
+    };
+    let left = if dice.roll(4) == 0 { brackets(&dims, dice, axes, false) } else { String::new() };
+    let written = if left.is_empty() { format!("{name}: bf16") } else { format!("{name}{left}") };
+    let written = written.replace(": bf16", "");
+    *body += &format!("{written} = {right}\n");
+    (name, dims)
+}
+
+fn brackets(dims: &[usize], dice: &mut Dice<'_>, axes: usize, closed: bool) -> String {
+    let mut free: Vec<&str> = ["X", "Y", "Z"][..axes].to_vec();
+    let parts: Vec<String> = dims
+        .iter()
+        .map(|&dim| match dice.roll(3) {
+            0 if !free.is_empty() => format!("{}_{}", DIMS[dim], free.remove(dice.roll(free.len()))),
+            1 if free.len() > 1 && dice.roll(3) == 0 => format!("{}_{}", DIMS[dim], free.drain(..2).collect::<String>()),
+            2 if !closed && dice.roll(3) == 0 => format!("{}_?", DIMS[dim]),
+            _ => DIMS[dim].to_owned(),
+        })
+        .collect();
+    format!("[{}]", parts.join(", "))
+}
+
+fn agree(sketch: &Sketch) -> Result<(), TestCaseError> {
+    let checked = shardwise::check("random", &sketch.text, &Options::default());
+    let Some(program) = checked.program else { return Err(TestCaseError::reject("sizes do not divide")) };
+    for (objective, goal) in [(Objective::Serial, Goal::Serial), (Objective::Comm, Goal::Comm)] {
+        let wanted = optimum(&program, goal);
+        match shardwise::plan("random", &sketch.text, &Options { objective, ..Options::default() }) {
+            Err(findings) => prop_assert!(wanted.is_infinite(), "{findings}\n{}", sketch.text),
+            Ok(planned) => {
+                let given = if goal == Goal::Serial { planned.report.serial_s } else { planned.report.comm_s };
+                prop_assert_eq!(planned.status_name(), "optimal");
+                prop_assert!((given - wanted).abs() <= 1e-9 * wanted.max(1e-9), "{given} against {wanted}\n{}\n{planned}", sketch.text);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run(cases: u32, axes: usize, operations: usize) {
+    let config = Config { cases, max_global_rejects: 100_000, failure_persistence: None, ..Config::default() };
+    let numbers = proptest::collection::vec(any::<u32>(), 64);
+    let mut runner =
+        TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha));
+    runner.run(&numbers.prop_map(|numbers| sketch(&numbers, axes, operations)), |sketch| agree(&sketch)).unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn one_axis_one_to_three_operations() {
+    run(300, 1, 1);
+    run(300, 1, 2);
+    run(150, 1, 3);
+}
+
+#[test]
+fn two_axes_one_and_two_operations() {
+    run(300, 2, 1);
+    run(60, 2, 2);
+}
+
+#[test]
+fn three_axes_one_operation() {
+    run(40, 3, 1);
+}

@@ -1,0 +1,67 @@
+//! Properties that every plan has.
+
+use shardwise::{Objective, Options};
+use shardwise_tests::{files, read};
+
+fn everything() -> Vec<(String, String)> {
+    let mut programs = files("tests/programs/book", ".shard");
+    for path in ["tests/programs/fsdp_tp.shard", "tests/programs/mlp-2d.shard", "tests/programs/mlp-3d.shard"] {
+        programs.push((path.to_owned(), read(path)));
+    }
+    programs
+}
+
+#[test]
+fn the_whole_is_the_sum_of_its_steps() {
+    for (name, source) in everything() {
+        let json = shardwise::plan(&name, &source, &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}")).json();
+        let sum: f64 = json.steps.iter().map(|step| step.time_s).sum();
+        assert!((sum - json.cost.serial_s).abs() <= 1e-12 * sum, "{name}");
+        assert!((json.cost.comm_s + json.cost.compute_s - json.cost.serial_s).abs() <= 1e-12 * sum, "{name}");
+        assert!(json.cost.overlap_s <= json.cost.scheduled_s * (1.0 + 1e-12), "{name}");
+        assert!(json.cost.scheduled_s <= json.cost.serial_s * (1.0 + 1e-12), "{name}");
+    }
+}
+
+#[test]
+fn a_plan_passes_check_and_formats_to_itself() {
+    for (name, source) in everything() {
+        let plan = shardwise::plan(&name, &source, &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}")).plan.to_string();
+        let checked = shardwise::check(&name, &plan, &Options { explicit: true, ..Options::default() });
+        assert!(checked.findings.is_empty(), "{name}: {}\n{plan}", checked.findings);
+        assert_eq!(shardwise::format(&name, &plan).expect(&name), plan, "{name}");
+    }
+}
+
+#[test]
+fn printing_and_reading_a_program_changes_nothing() {
+    for (name, source) in everything() {
+        let program = shardwise::check(&name, &source, &Options::default()).program.unwrap_or_else(|| panic!("{name}"));
+        let printed = program.to_string();
+        let again = shardwise::check(&name, &printed, &Options::default()).program.unwrap_or_else(|| panic!("{name}: {printed}"));
+        assert!(shardwise_ir::print::same(&program, &again), "{name}: {printed}");
+    }
+}
+
+#[test]
+fn formatting_is_idempotent_and_keeps_the_meaning() {
+    for (name, source) in everything() {
+        let once = shardwise::format(&name, &source).expect(&name);
+        assert_eq!(shardwise::format(&name, &once).expect(&name), once, "{name}");
+        let before = shardwise::check(&name, &source, &Options::default()).program.expect(&name);
+        let after = shardwise::check(&name, &once, &Options::default()).program.expect(&name);
+        assert!(shardwise_ir::print::same(&before, &after), "{name}: {once}");
+    }
+}
+
+#[test]
+fn each_objective_is_best_at_its_own() {
+    for (name, source) in everything() {
+        let by = |objective| {
+            shardwise::plan(&name, &source, &Options { objective, ..Options::default() }).unwrap_or_else(|e| panic!("{name}: {e}"))
+        };
+        let (serial, comm) = (by(Objective::Serial), by(Objective::Comm));
+        assert!(serial.report.serial_s <= comm.report.serial_s * (1.0 + 1e-12), "{name}");
+        assert!(comm.report.comm_s <= serial.report.comm_s * (1.0 + 1e-12) + 1e-15, "{name}");
+    }
+}

@@ -1,0 +1,108 @@
+//! The house rules, held by an ordinary test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use shardwise_tests::root;
+
+/// Which crates each crate may name: `grammar ← ir ← passes ← compiler ← cli`.
+const ARROWS: [(&str, &[&str]); 5] = [
+    ("grammar", &[]),
+    ("ir", &["shardwise_grammar"]),
+    ("passes", &["shardwise_ir"]),
+    ("compiler", &["shardwise_grammar", "shardwise_ir", "shardwise_passes"]),
+    ("cli", &["shardwise"]),
+];
+
+/// Folders of fixtures that a runner reads whole.
+const READ_WHOLE: [&str; 4] = ["tests/programs/book", "tests/programs/book/alternatives", "tests/programs/errors", "tests/facts"];
+
+fn walk(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        if path.is_dir() && path.file_name().is_none_or(|name| name != "target" && name != ".git") {
+            walk(&path, ending, found);
+        } else if path.to_string_lossy().ends_with(ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+fn sources() -> Vec<(String, String)> {
+    let mut paths = Vec::new();
+    for room in ["grammar", "ir", "passes", "compiler", "cli", "tests"] {
+        walk(&root().join(room), ".rs", &mut paths);
+    }
+    paths.iter().map(|path| (relative(path), fs::read_to_string(path).expect("a source can be read"))).collect()
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+fn none(offenders: &[String], rule: &str) {
+    assert!(offenders.is_empty(), "{rule}:\n{}", offenders.join("\n"));
+}
+
+#[test]
+fn no_arrow_that_is_not_drawn() {
+    let crates = ["shardwise_grammar", "shardwise_ir", "shardwise_passes", "shardwise"];
+    let mut offenders = Vec::new();
+    for (path, text) in sources() {
+        let Some((_, allowed)) = ARROWS.iter().find(|(room, _)| path.starts_with(&format!("{room}/src"))) else { continue };
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            let names = crates.iter().filter(|name| line.contains(&format!("{name}::")));
+            offenders.extend(names.filter(|name| !allowed.contains(name)).map(|name| format!("{path}:{} names {name}", number + 1)));
+        }
+    }
+    none(&offenders, "a crate names one that it may not");
+}
+
+#[test]
+fn files_are_short_and_say_why_they_exist() {
+    let mut offenders = Vec::new();
+    for (path, text) in sources() {
+        if text.lines().count() > 500 {
+            offenders.push(format!("{path}: {} lines", text.lines().count()));
+        }
+        if !text.starts_with("//!") && !text.starts_with("#![doc") {
+            offenders.push(format!("{path}: no `//!`"));
+        }
+    }
+    none(&offenders, "a file is over 500 lines, or does not say why it exists");
+}
+
+#[test]
+fn every_fixture_is_read() {
+    let tests: String = sources().into_iter().filter(|(path, _)| path.starts_with("tests/")).map(|(_, text)| text).collect();
+    let mut fixtures = Vec::new();
+    walk(&root().join("tests/programs"), "", &mut fixtures);
+    walk(&root().join("tests/facts"), "", &mut fixtures);
+    let unread = fixtures.iter().map(|path| relative(path)).filter(|path| {
+        let folder = Path::new(path).parent().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default();
+        !READ_WHOLE.contains(&folder.as_str()) && !tests.contains(path.as_str())
+    });
+    none(&unread.collect::<Vec<_>>(), "no test reads these fixtures");
+}
+
+#[test]
+fn nothing_is_left_undone() {
+    let marks = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[", "ignore")];
+    let mut offenders = Vec::new();
+    for (path, text) in sources() {
+        let lines = text.lines().enumerate().filter(|(_, line)| marks.iter().any(|mark| line.contains(mark)));
+        offenders.extend(lines.map(|(number, line)| format!("{path}:{}: {line}", number + 1)));
+    }
+    none(&offenders, "left undone");
+}
+
+#[test]
+fn pest_stays_in_the_grammar() {
+    let strays: Vec<String> = sources()
+        .into_iter()
+        .filter(|(path, text)| path != "grammar/src/parse.rs" && !path.starts_with("tests/") && text.contains("pest::"))
+        .map(|(path, _)| path)
+        .collect();
+    none(&strays, "only the parser names pest");
+}
