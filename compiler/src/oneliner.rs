@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use shardwise_grammar::ast::{Expr, ExprKind, Statement};
+use shardwise_grammar::ast::{Definition, Expr, ExprKind, Statement};
 use shardwise_grammar::print;
 
 /// The options that complete an expression.
@@ -20,6 +20,15 @@ pub struct Setting {
 }
 
 /// The program that `expression` stands for.
+///
+/// ```
+/// use shardwise::oneliner::{Setting, program};
+/// let setting = Setting { hardware: Some("tpu-v5e".into()), mesh: Some("X=4".into()), dims: Some("B=64,D=128,F=256".into()) };
+/// let source = program("In[B, D_X] *D W[D_X, F] -> Out[B, F_X]", &setting);
+/// let planned = shardwise::plan("expression", &source, &shardwise::Options::default())?;
+/// assert!(planned.to_string().contains("Out[B, F_X] = ReduceScatter_{X,F}(Out[B, F] {U_X})"));
+/// # Ok::<(), shardwise::Findings>(())
+/// ```
 pub fn program(expression: &str, setting: &Setting) -> String {
     let mut out = String::new();
     let declarations = [("hardware", &setting.hardware), ("mesh", &setting.mesh), ("dim", &setting.dims)];
@@ -28,37 +37,48 @@ pub fn program(expression: &str, setting: &Setting) -> String {
             let _ = writeln!(out, "{keyword} {text}");
         }
     }
-    let (file, _) = shardwise_grammar::parse(expression);
-    let mut inputs: Vec<String> = Vec::new();
-    for statement in &file.statements {
-        if let Statement::Define(definition) = &statement.node {
-            collect_inputs(&definition.value, &mut inputs);
-        }
+    let lines: String = expression.split(';').map(|line| line.trim().to_owned() + "\n").collect();
+    let (file, errors) = shardwise_grammar::parse(&lines);
+    if !errors.is_empty() {
+        // The errors will be told, in these lines.
+        return out + &lines;
     }
-    for input in inputs {
-        let _ = writeln!(out, "input {input}");
+    let definitions = file.statements.iter().filter_map(|statement| match &statement.node {
+        Statement::Define(definition) => Some(definition),
+        _ => None,
+    });
+    let mut definitions: Vec<Definition> = definitions.cloned().collect();
+    let mut known: Vec<String> = Vec::new();
+    for definition in &mut definitions {
+        declare(&mut definition.value, &mut known, &mut out);
+        known.push(definition.target.name.node.clone());
     }
-    for (i, line) in expression.split(';').enumerate() {
-        let last = i + 1 == expression.split(';').count();
-        let _ = writeln!(out, "{}{}", if last { "output " } else { "" }, line.trim());
+    if let Some(last) = definitions.last_mut() {
+        last.output = last.target.layout.is_some();
+    }
+    for definition in definitions {
+        let keyword = if definition.output { "output " } else { "" };
+        let _ = writeln!(out, "{keyword}{} = {}", print::tensor_decl(&definition.target), print::expr(&definition.value));
     }
     out
 }
 
-fn collect_inputs(expr: &Expr, inputs: &mut Vec<String>) {
-    match &expr.node {
-        ExprKind::Tensor { name, layout: Some(layout) } => {
-            let text = format!("{}{}", name.node, print::layout(layout));
-            if !inputs.contains(&text) {
-                inputs.push(text);
+/// Declares every bracketed operand that is not known yet, and takes its brackets off: they say where the value comes from, not how this use of it
+/// must be laid out.
+fn declare(expr: &mut Expr, known: &mut Vec<String>, out: &mut String) {
+    match &mut expr.node {
+        ExprKind::Tensor { name, layout } => {
+            if let Some(layout) = layout.take_if(|_| !known.contains(&name.node)) {
+                let _ = writeln!(out, "input {}{}", name.node, print::layout(&layout));
+                known.push(name.node.clone());
             }
         }
-        ExprKind::Tensor { .. } | ExprKind::Number(_) => {}
+        ExprKind::Number(_) => {}
         ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
-            collect_inputs(left, inputs);
-            collect_inputs(right, inputs);
+            declare(left, known, out);
+            declare(right, known, out);
         }
-        ExprKind::Negate(inner) => collect_inputs(inner, inputs),
-        ExprKind::Call(call) => call.arguments.iter().for_each(|argument| collect_inputs(argument, inputs)),
+        ExprKind::Negate(inner) => declare(inner, known, out),
+        ExprKind::Call(call) => call.arguments.iter_mut().for_each(|argument| declare(argument, known, out)),
     }
 }

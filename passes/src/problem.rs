@@ -193,7 +193,7 @@ impl Builder {
         let bytes = local::local_bytes(problem.program, operand, crate::states::priced(kind, &from, &to));
         let axes = crate::states::axes_taking_part(kind, &from, &to);
         let seconds = crate::cost::collective_seconds(&problem.program.mesh, kind, &axes, bytes, problem.tables.refinement);
-        problem.fixed = problem.fixed + Weight::step(seconds);
+        problem.fixed = problem.fixed + Weight::collective(kind, seconds);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
     }

@@ -133,7 +133,7 @@ fn plan_price(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> Weight 
         .map(|(step, cost)| match (&step.kind, objective) {
             (StepKind::Local(_), Objective::Serial) => Weight::seconds(cost.seconds),
             (StepKind::Local(_), Objective::Comm) => Weight::ZERO,
-            (StepKind::Collective(..), _) => Weight::step(cost.seconds),
+            (StepKind::Collective(collective, _), _) => Weight::collective(&collective.kind, cost.seconds),
         })
         .sum()
 }

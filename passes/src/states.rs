@@ -103,7 +103,7 @@ impl StateSpace {
         moves(from, &mut targets);
         let mut best: Vec<Option<Edge>> = vec![None; self.len()];
         let mut offer = |to: State, kind: CollectiveKind| {
-            let weight = Weight::step(pricing.seconds(&kind, from, self.sharding(to)));
+            let weight = Weight::collective(&kind, pricing.seconds(&kind, from, self.sharding(to)));
             if best[to].as_ref().is_none_or(|edge| weight < edge.weight) {
                 best[to] = Some(Edge { to, kind, weight });
             }
