@@ -12,3 +12,47 @@ fn refused_programs_are_refused_for_the_stated_reason() {
         assert_eq!(codes.join(" "), wanted.trim(), "{name}: {findings}");
     }
 }
+
+/// How a program's findings look in a terminal without colours, 100 columns wide.
+fn drawn(name: &str, source: &str) -> String {
+    let findings = match shardwise::plan(name, source, &Options::default()) {
+        Ok(planned) => planned.warnings,
+        Err(findings) => findings,
+    };
+    let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor()).with_width(100).with_links(false);
+    let mut text = String::new();
+    for report in &findings.reports {
+        handler.render_report(&mut text, report).expect("a string can be written to");
+    }
+    text
+}
+
+#[test]
+fn every_code_has_a_fixture_that_shows_it() {
+    for (name, source) in files("tests/programs/codes", ".shard") {
+        let text = drawn(&format!("{name}.shard"), &source);
+        let code = name.split('-').next().unwrap_or_default().to_uppercase();
+        assert!(text.contains(&code), "{name} does not show {code}:\n{text}");
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/codes"}, {
+            insta::assert_snapshot!(name, text);
+        });
+    }
+}
+
+#[test]
+fn every_code_has_a_page_and_a_fixture() {
+    let shown: Vec<String> = files("tests/programs/codes", ".shard").into_iter().map(|(name, _)| name).collect();
+    let elsewhere = ["SW005", "SW503"];
+    for code in shardwise::codes::all() {
+        assert!(!code.page.is_empty(), "{} has no page", code.code);
+        let fixture = format!("{}-{}", code.code.to_lowercase(), code.name);
+        assert!(shown.contains(&fixture) || elsewhere.contains(&code.code), "no fixture {fixture}");
+    }
+}
+
+#[test]
+fn more_than_the_memory_there_is_is_a_warning() {
+    let source = shardwise_tests::read("tests/programs/fsdp_tp.shard");
+    let planned = shardwise::plan("fsdp_tp", &source, &Options { memory: Some(1e6), ..Options::default() }).expect("a warning is no error");
+    assert_eq!(planned.warnings.reports[0].diag.code, "SW503");
+}

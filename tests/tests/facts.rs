@@ -3,6 +3,8 @@
 //! The expected values stand in `tests/facts/sharding.json`, recomputed from the book's formulas at full precision. Facts that are only a
 //! formula (no value) are held here as the ratio that the formula implies.
 
+#![expect(clippy::float_cmp, reason = "byte counts and ratios of powers of two are exact")]
+
 use serde_json::Value;
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::{Options, Refinement, Strategy};
