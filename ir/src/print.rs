@@ -8,7 +8,7 @@ use std::fmt;
 use crate::ids::{DimId, OpId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
-use crate::program::{CollectiveKind, Dim, MapForm, Mode, Op, OpKind, Operand, Program};
+use crate::program::{CollectiveKind, Dim, MapForm, Mode, Op, OpKind, Operand, Output, Program};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 use crate::{Role, Span};
 
@@ -26,17 +26,12 @@ impl<'a> Printer<'a> {
 
     /// What stands behind a `_`: `X`, `XY`, `{data,model}`.
     pub fn subscript(self, axes: &[AxisRef]) -> String {
-        let text = self.pending(axes);
-        if text.contains(',') { format!("{{{text}}}") } else { text }
+        axis_word(&self.program.mesh, axes)
     }
 
     /// Axes as one word where their names have one letter each and no axis is called like the word; else with commas.
     fn pending(self, axes: &[AxisRef]) -> String {
-        axis_word(&self.program.mesh, axes)
-    }
-
-    fn axis_name(self, axis: AxisRef) -> &'a str {
-        &self.program.mesh.axes[axis.axis()].name
+        axis_list(&self.program.mesh, axes)
     }
 
     fn dim_name(self, dim: DimId) -> &'a str {
@@ -55,7 +50,7 @@ impl<'a> Printer<'a> {
 
     /// `[B_X, F_?]`: what an author wrote.
     pub fn pin(self, dims: &[DimId], pin: &Pin) -> String {
-        self.brackets(dims, pin.dims.iter().map(|axes| axes.as_ref().map(smallvec::SmallVec::as_slice)), &pin.unreduced)
+        self.brackets(dims, pin.dims.iter().map(Option::as_deref), &pin.unreduced)
     }
 
     fn brackets<'s>(self, dims: &[DimId], lists: impl Iterator<Item = Option<&'s [AxisRef]>>, unreduced: &Unreduced) -> String {
@@ -108,20 +103,8 @@ impl<'a> Printer<'a> {
 
     /// `ReduceScatter_{X,K}`: a collective on a value that has `dims`.
     pub fn collective(self, dims: &[DimId], collective: &Collective) -> String {
-        let name = collective.kind.name();
-        let receivers: Vec<&str> = collective.into.iter().filter_map(|&position| Some(self.dim_name(*dims.get(position)?))).collect();
-        let subscript = match (&collective.kind, receivers.as_slice()) {
-            (CollectiveKind::ReduceScatter | CollectiveKind::AllToAll, [first, rest @ ..]) if rest.iter().all(|other| other == first) => {
-                format!("{{{},{first}}}", self.pending(&collective.axes))
-            }
-            (CollectiveKind::ReduceScatter | CollectiveKind::AllToAll, receivers) => {
-                let pairs: Vec<String> =
-                    collective.axes.iter().zip(receivers).map(|(&axis, dim)| format!("{},{dim}", self.axis_name(axis))).collect();
-                format!("{{{}}}", pairs.join(","))
-            }
-            _ => self.subscript(&collective.axes),
-        };
-        format!("{name}_{subscript}")
+        let names: Vec<&str> = dims.iter().map(|&dim| self.dim_name(dim)).collect();
+        collective_head(&self.program.mesh, &names, collective)
     }
 
     /// The right side of a local operation on operands that are printed already.
@@ -173,24 +156,24 @@ impl<'a> Printer<'a> {
 
     /// `plan`, hardware, mesh, dimensions, and what is declared, each with its line end; a blank line behind each group.
     pub fn header(self, mode: Mode) -> String {
-        let mut out = String::new();
+        let mut lines: Vec<String> = Vec::new();
         if mode == Mode::Explicit {
-            out.push_str("plan\n");
+            lines.push("plan".to_owned());
         }
-        out.push_str(&format!("hardware {}\n", self.program.hardware.name));
+        lines.push(format!("hardware {}", self.program.hardware.name));
         let axes: Vec<String> = self.program.mesh.axes.iter().map(axis).collect();
         let dims: Vec<String> = self.program.dims.iter().map(|dim| self.dim(dim)).collect();
         for (keyword, items) in [("mesh", axes), ("dim", dims)] {
             if !items.is_empty() {
-                out.push_str(&format!("{keyword} {}\n", items.join(", ")));
+                lines.push(format!("{keyword} {}", items.join(", ")));
             }
         }
         let declared: Vec<String> = self.program.values.indices().filter_map(|value| self.declaration(value)).collect();
         if !declared.is_empty() {
-            out.push_str(&format!("\n{}\n", declared.join("\n")));
+            lines.push(String::new());
+            lines.extend(declared);
         }
-        out.push('\n');
-        out
+        lines.join("\n") + "\n\n"
     }
 
     fn declaration(self, id: ValueId) -> Option<String> {
@@ -207,9 +190,13 @@ impl<'a> Printer<'a> {
 
     /// Outputs and asserts, one a line, with a blank line before them.
     pub fn footer(self) -> String {
+        self.footer_with(|output| output.pin.clone())
+    }
+
+    fn footer_with(self, pin: impl Fn(&Output) -> Pin) -> String {
         let outputs = self.program.outputs.iter().map(|output| {
             let value = &self.program.values[output.value];
-            format!("output {}{}\n", value.name, self.pin(&value.dims, &output.pin))
+            format!("output {}{}\n", value.name, self.pin(&value.dims, &pin(output)))
         });
         let asserts = self.program.asserts.iter().map(|assert| format!("assert {}\n", assert.text));
         let lines: String = outputs.chain(asserts).collect();
@@ -221,6 +208,38 @@ impl<'a> Printer<'a> {
         let size = if factors.is_empty() { dim.size.to_string() } else { factors.join("*") };
         let pad = if dim.pad { " pad" } else { "" };
         format!("{}={size}{pad}", dim.name)
+    }
+}
+
+/// Axes as one word where their names have one letter each and no axis is called like the word; else with commas.
+fn axis_list(mesh: &Mesh, axes: &[AxisRef]) -> String {
+    let names: Vec<&str> = axes.iter().map(|axis| mesh.axes[axis.axis()].name.as_str()).collect();
+    let word = names.concat();
+    let letters = names.iter().all(|name| name.chars().count() == 1);
+    if names.len() == 1 || letters && mesh.find(&word).is_none() { word } else { names.join(",") }
+}
+
+/// What stands behind a `_`: `X`, `XY`, `{data,model}`.
+pub fn axis_word(mesh: &Mesh, axes: &[AxisRef]) -> String {
+    let list = axis_list(mesh, axes);
+    if list.contains(',') { format!("{{{list}}}") } else { list }
+}
+
+/// `ReduceScatter_{X,K}`: a collective on a value whose dimensions have these names.
+pub(crate) fn collective_head(mesh: &Mesh, dims: &[&str], collective: &Collective) -> String {
+    let name = collective.kind.name();
+    let receivers: Vec<&str> = collective.into.iter().filter_map(|&position| dims.get(position).copied()).collect();
+    let named = matches!(collective.kind, CollectiveKind::ReduceScatter | CollectiveKind::AllToAll);
+    match receivers.as_slice() {
+        [first, rest @ ..] if named && rest.iter().all(|other| other == first) => {
+            format!("{name}_{{{},{first}}}", axis_list(mesh, &collective.axes))
+        }
+        receivers if named => {
+            let axes = collective.axes.iter().map(|axis| mesh.axes[axis.axis()].name.as_str());
+            let pairs: Vec<String> = axes.zip(receivers).map(|(axis, dim)| format!("{axis},{dim}")).collect();
+            format!("{name}_{{{}}}", pairs.join(","))
+        }
+        _ => format!("{name}_{}", axis_word(mesh, &collective.axes)),
     }
 }
 
@@ -250,20 +269,30 @@ fn map(form: &MapForm, operands: &[String]) -> String {
 
 /// `X=16 over 4x4 ring`.
 fn axis(axis: &Axis) -> String {
-    let mut text = format!("{}={}", axis.name, axis.size);
+    let mut words = vec![format!("{}={}", axis.name, axis.size)];
     if let Some(over) = &axis.over {
         let factors: Vec<String> = over.iter().map(u64::to_string).collect();
-        text.push_str(&format!(" over {}", factors.join("x")));
+        words.push(format!("over {}", factors.join("x")));
     }
-    if let Some(kind) = axis.written_kind {
-        text.push_str(&format!(" {}", kind.name()));
-    }
-    text
+    words.extend(axis.written_kind.map(|kind| kind.name().to_owned()));
+    words.join(" ")
 }
 
 /// `In[B, D] = AllGather_XY(In[B, D_XY])`.
 pub fn step(program: &Program, step: &Step) -> String {
     Printer::new(program).step(step)
+}
+
+/// `In[B, D_X] {U_Y}`.
+pub fn materialization(program: &Program, of: &Materialization) -> String {
+    Printer::new(program).materialization(of)
+}
+
+/// `In[B, D] = AllGather_XY(In[B, D_XY])`: the statement of a collective between two materialisations.
+pub fn collective(program: &Program, moved: &Collective, from: &Materialization, to: &Materialization) -> String {
+    let printer = Printer::new(program);
+    let dims = &program.values[to.value].dims;
+    format!("{} = {}({})", printer.materialization(to), printer.collective(dims, moved), printer.materialization(from))
 }
 
 /// What stands above a plan's statements.
@@ -273,40 +302,18 @@ pub fn plan_header(plan: &Plan) -> String {
 
 /// What stands below a plan's statements: outputs in the sharding that the plan gives them, and asserts.
 pub fn plan_footer(plan: &Plan) -> String {
-    let mut given = plan.program.clone();
-    for output in &mut given.outputs {
-        if let Some(sharding) = given_output(plan, output.value, &output.pin) {
-            output.pin = sharding.into();
-        }
-    }
-    Printer::new(&given).footer()
+    let given = |output: &Output| given_output(plan, output.value, &output.pin).map_or_else(|| output.pin.clone(), Pin::from);
+    Printer::new(&plan.program).footer_with(given)
 }
 
 /// The latest materialisation of a value that its output accepts.
 fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
+    if let Some(written) = pin.exact() {
+        return Some(written);
+    }
     let given = plan.steps.iter().rev().find(|step| step.result.value == value && pin.accepts(&step.result.sharding));
-    let declared = || plan.program.values[value].home.as_ref().and_then(Pin::exact).filter(|home| pin.accepts(home));
+    let declared = || exact(plan.program.values[value].home.as_ref()).filter(|home| pin.accepts(home));
     given.map(|step| step.result.sharding.clone()).or_else(declared)
-}
-
-/// `In[B_X, D]`.
-pub fn materialization(program: &Program, material: &Materialization) -> String {
-    Printer::new(program).materialization(material)
-}
-
-/// `A[I, J] = AllGather_X(A[I_X, J])`.
-pub fn collective(program: &Program, collective: &Collective, from: &Materialization, to: &Materialization) -> String {
-    let printer = Printer::new(program);
-    let call = printer.collective(&program.values[from.value].dims, collective);
-    format!("{} = {call}({})", printer.materialization(to), printer.materialization(from))
-}
-
-/// `X`, `XY`, `data,model`: axes as a subscript names them, without braces.
-pub fn axis_word(mesh: &Mesh, axes: &[AxisRef]) -> String {
-    let names: Vec<&str> = axes.iter().map(|axis| mesh.axes[axis.axis()].name.as_str()).collect();
-    let word = names.concat();
-    let joins = names.iter().all(|name| name.chars().count() == 1) && (names.len() < 2 || mesh.find(&word).is_none());
-    if joins || names.len() == 1 { word } else { names.join(",") }
 }
 
 impl fmt::Display for Program {

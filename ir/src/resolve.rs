@@ -20,7 +20,7 @@ use crate::ids::{DimId, OpId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
 use crate::program::{Assert, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Value};
 use crate::sharding::Sharding;
-use crate::{Diag, suggest};
+use crate::{Diag, Severity, suggest, verify};
 
 /// What a caller may say instead of the source.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,10 @@ pub struct Overrides {
 }
 
 /// More errors than anyone reads.
-const MOST_ERRORS: usize = 200;
+const MOST_ERRORS: usize = 100;
+
+/// Searches of all names for one that was meant; a program that needs more has another fault.
+const MOST_SEARCHES: usize = 10;
 
 /// Resolves a file: the program if there is no error, and all errors.
 pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec<Diag>) {
@@ -56,6 +59,8 @@ struct Resolver<'a> {
     hardware: Option<Hardware>,
     mesh: Mesh,
     mesh_span: Option<Span>,
+    /// Whether the mesh as a whole is wrong, so that its axes are not known.
+    mesh_failed: bool,
     dims: IndexVec<DimId, Dim>,
     dim_names: IndexMap<String, DimId>,
     bad_dims: IndexSet<String>,
@@ -69,8 +74,14 @@ struct Resolver<'a> {
     known: IndexVec<ValueId, Vec<Sharding>>,
     /// Brackets of output declarations, which order the dimensions of results without brackets.
     output_layouts: IndexMap<&'a str, &'a ast::Layout>,
+    /// Where each name is declared or defined for the first time, in the whole file.
+    defined_at: IndexMap<&'a str, Span>,
+    /// Whether a form that is not compiled yet stands above, which may define any name.
+    after_not_yet: bool,
     /// Intermediate values named so far for the statement at hand.
     links: usize,
+    /// Searches for a name that was meant, so far.
+    searches: usize,
     diags: Vec<Diag>,
 }
 
@@ -79,9 +90,21 @@ impl<'a> Resolver<'a> {
         let first_is_plan = file.statements.first().is_some_and(|statement| statement.node == Statement::Plan);
         let mode = if first_is_plan || overrides.explicit { Mode::Explicit } else { Mode::Ordinary };
         let mut output_layouts = IndexMap::new();
+        let mut defined_at = IndexMap::new();
         for statement in &file.statements {
-            if let Statement::Declare(Role::Output, tensors) = &statement.node {
-                output_layouts.extend(tensors.iter().filter_map(|tensor| Some((tensor.name.node.as_str(), tensor.layout.as_ref()?))));
+            match &statement.node {
+                Statement::Declare(Role::Output, tensors) => {
+                    output_layouts.extend(tensors.iter().filter_map(|tensor| Some((tensor.name.node.as_str(), tensor.layout.as_ref()?))));
+                }
+                Statement::Declare(_, tensors) => {
+                    for tensor in tensors {
+                        defined_at.entry(tensor.name.node.as_str()).or_insert(tensor.name.span);
+                    }
+                }
+                Statement::Define(definition) => {
+                    defined_at.entry(definition.target.name.node.as_str()).or_insert(definition.target.name.span);
+                }
+                _ => {}
             }
         }
         Self {
@@ -89,6 +112,7 @@ impl<'a> Resolver<'a> {
             hardware: None,
             mesh: Mesh::default(),
             mesh_span: None,
+            mesh_failed: false,
             dims: IndexVec::new(),
             dim_names: IndexMap::new(),
             bad_dims: IndexSet::new(),
@@ -100,7 +124,10 @@ impl<'a> Resolver<'a> {
             asserts: Vec::new(),
             known: IndexVec::new(),
             output_layouts,
+            defined_at,
+            after_not_yet: false,
             links: 0,
+            searches: 0,
             diags: Vec::new(),
         }
     }
@@ -118,6 +145,7 @@ impl<'a> Resolver<'a> {
             }
             Statement::Define(definition) => self.define(definition, span),
             Statement::NotYet(name) => {
+                self.after_not_yet = true;
                 let message = format!("`{}` is not supported yet", name.node);
                 self.error(Diag::error(names::NOT_YET, message, name.span, "not in this version").help("write the statements out"));
             }
@@ -191,9 +219,7 @@ impl<'a> Resolver<'a> {
     /// `Some(None)` where none is written, `None` where it is wrong.
     #[expect(clippy::option_option, reason = "absent, present and wrong are three things")]
     fn dtype(&mut self, written: Option<&Name>) -> Option<Option<DType>> {
-        let Some(name) = written else {
-            return Some(None);
-        };
+        let Some(name) = written else { return Some(None) };
         let found = DType::from_name(&name.node);
         if found.is_none() {
             let known = DType::ALL.map(DType::name);
@@ -214,17 +240,27 @@ impl<'a> Resolver<'a> {
         if let Some(&id) = self.value_names.get(&name.node) {
             return Some(id);
         }
-        if !self.poisoned.contains(&name.node) {
-            let message = format!("`{}` is not defined before it is used", name.node);
-            let diag = Diag::error(names::UNKNOWN_VALUE, message, name.span, "unknown here");
-            let near = suggest::nearest(&name.node, self.value_names.keys().map(String::as_str));
-            let help = near.map_or_else(
-                || format!("declare it (`input {}[…]`), or define it in an earlier statement", name.node),
-                |near| format!("did you mean `{near}`?"),
-            );
-            self.error(diag.help(help));
+        if !self.poisoned.contains(&name.node) && !self.after_not_yet {
+            let diag = match self.defined_at.get(name.node.as_str()) {
+                Some(&later) => too_early(name, later),
+                None => self.unknown_value(name),
+            };
+            self.error(diag);
+            self.poisoned.insert(name.node.clone());
         }
         None
+    }
+
+    fn unknown_value(&mut self, name: &Name) -> Diag {
+        let diag = Diag::error(names::UNKNOWN_VALUE, format!("`{}` is not defined", name.node), name.span, "unknown");
+        self.searches += 1;
+        let searched = (self.searches <= MOST_SEARCHES).then(|| self.value_names.keys().map(String::as_str));
+        match suggest::nearest(&name.node, searched.into_iter().flatten()) {
+            Some(near) => {
+                diag.and(self.values[self.value_names[near]].span, format!("`{near}` is here")).help(format!("did you mean `{near}`?"))
+            }
+            None => diag.help(format!("declare it (`input {}[…]`), or define it in an earlier statement", name.node)),
+        }
     }
 
     fn outputs(&mut self, file: &ast::File) {
@@ -237,30 +273,42 @@ impl<'a> Resolver<'a> {
             for tensor in tensors {
                 self.output(tensor);
             }
+            if self.diags.len() > MOST_ERRORS {
+                break;
+            }
         }
     }
 
     fn output(&mut self, tensor: &ast::TensorDecl) {
-        let Some(value) = self.value(&tensor.name) else {
-            return;
-        };
+        let Some(value) = self.value(&tensor.name) else { return };
         let Some(written) = &tensor.layout else {
             let message = format!("output `{}` has no brackets", tensor.name.node);
             let diag = Diag::error(names::NEEDS_BRACKETS, message, tensor.name.span, "how should it leave?");
             self.error(diag.help(format!("write its dimensions: `output {}[…]`; `_?` leaves one open", tensor.name.node)));
             return;
         };
-        let Some((dims, pin)) = self.layout(written) else {
-            return;
-        };
-        if self.same_dims(value, &dims, written.span) {
+        let Some((dims, pin)) = self.layout(written) else { return };
+        if self.same_dims(value, &dims, written.span) && self.same_dtype(value, tensor.dtype.as_ref()) {
             self.outputs.push(Output { value, pin, span: tensor.span });
         }
+    }
+
+    /// Whether a dtype written where a value is only moved is the one that it has; says so if not.
+    fn same_dtype(&mut self, value: ValueId, written: Option<&Name>) -> bool {
+        let Some(dtype) = self.dtype(written) else { return false };
+        let value = &self.values[value];
+        let (Some(name), Some(dtype)) = (written, dtype.filter(|&dtype| dtype != value.dtype)) else { return true };
+        let message = format!("`{}` is {}, not {}", value.name, value.dtype.name(), dtype.name());
+        let diag = Diag::error(names::DTYPES_DIFFER, message, name.span, "another dtype").and(value.span, "defined here");
+        let help = format!("convert it in a statement of its own: `cast<{}>({})`", dtype.name(), value.name);
+        self.error(diag.help(help));
+        false
     }
 
     fn asserts(&mut self, file: &ast::File) {
         for statement in &file.statements {
             if let Statement::Assert(assertion) = &statement.node
+                && self.diags.len() <= MOST_ERRORS
                 && let Some(budget) = self.budget(assertion)
             {
                 let text = shardwise_grammar::print::assertion(assertion);
@@ -334,8 +382,8 @@ impl<'a> Resolver<'a> {
 
     fn finish(mut self) -> (Option<Program>, Vec<Diag>) {
         let hardware = self.hardware.take();
-        let failed = self.diags.iter().any(|diag| diag.severity == crate::Severity::Error);
-        let program = hardware.filter(|_| !failed).map(|hardware| Program {
+        let failed = |diags: &[Diag]| diags.iter().any(|diag| diag.severity == Severity::Error);
+        let program = hardware.map(|hardware| Program {
             mode: self.mode,
             hardware,
             mesh: self.mesh,
@@ -345,7 +393,12 @@ impl<'a> Resolver<'a> {
             outputs: self.outputs,
             asserts: self.asserts,
         });
-        (program, self.diags)
+        // A plan without errors is judged as a whole by `verify::explicit`, once.
+        if let Some(program) = program.as_ref().filter(|program| program.mode == Mode::Ordinary || failed(&self.diags)) {
+            self.diags.extend(verify::written(program));
+        }
+        self.diags.truncate(MOST_ERRORS);
+        (program.filter(|_| !failed(&self.diags)), self.diags)
     }
 
     /// `plan` anywhere but first.
@@ -355,4 +408,10 @@ impl<'a> Resolver<'a> {
             self.diags.push(diag.help("move it to the top: it makes the whole program explicit"));
         }
     }
+}
+
+fn too_early(name: &Name, later: Span) -> Diag {
+    let message = format!("`{}` is used before it is defined", name.node);
+    let diag = Diag::error(names::UNKNOWN_VALUE, message, name.span, "not there yet").and(later, "defined here");
+    diag.help("move the definition above its first use; a value cannot depend on itself")
 }

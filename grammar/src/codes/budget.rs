@@ -13,16 +13,20 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: BROKEN,
         name: "broken-budget",
-        page: "The plan breaks an `assert` of the program.
+        page: r"The plan breaks an `assert` of the program.
 
 Triggered by:
 
-    assert comm <= 1us",
+    assert comm <= 1us
+
+Write instead a limit that can be held, or another sharding:
+
+    assert comm <= 2ms",
     },
     Code {
         code: BAD_ASSERT,
         name: "bad-assert",
-        page: "An `assert` limits `comm`, `serial`, `compute`, `overlap`, `scheduled` (a time) or `memory` (bytes), forbids a collective, or keeps a value sharded.
+        page: r"An `assert` limits `comm`, `serial`, `compute`, `overlap`, `scheduled` (a time) or `memory` (bytes), forbids a collective, or keeps a value sharded.
 
 Triggered by:
 
@@ -32,5 +36,19 @@ Write instead:
 
     assert comm <= 2ms",
     },
-    Code { code: MEMORY, name: "over-memory", page: "A device would hold more than it has room for." },
+    Code {
+        code: MEMORY,
+        name: "over-memory",
+        page: r"A device would hold more than it has room for at some step of the plan.
+
+Triggered by:
+
+    hardware tpu-v5e                    # 16 GB
+    dim D=131072, F=131072
+    param W[D, F]                       # 34 GB on every device
+
+Write instead a sharding that splits it, or plan with `--memory` for another capacity:
+
+    param W[D_X, F]",
+    },
 ];

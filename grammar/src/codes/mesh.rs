@@ -11,27 +11,87 @@ pub const BAD_AXIS: &str = "SW403";
 /// `no-such-link`
 pub const NO_LINK: &str = "SW404";
 /// `too-many-axes`
-pub const TOO_LARGE: &str = "SW406";
-/// `too-many-axes`
 pub const TOO_MANY: &str = "SW405";
+/// `too-many-shardings`
+pub const TOO_LARGE: &str = "SW406";
 
 pub(super) const CODES: &[Code] = &[
     Code {
         code: UNKNOWN_HARDWARE,
         name: "unknown-hardware",
-        page: "The hardware is none of the presets; `shardwise hardware` lists them.",
+        page: r"The hardware is none of the presets; `shardwise hardware` lists them.
+
+Triggered by:
+
+    hardware tpu-v5
+
+Write instead:
+
+    hardware tpu-v5p",
     },
-    Code { code: NO_HARDWARE, name: "no-hardware", page: "Costs depend on the chip: write `hardware tpu-v5p`, or give `--hardware`." },
+    Code {
+        code: NO_HARDWARE,
+        name: "no-hardware",
+        page: r"Costs depend on the chip, and the program names none.
+
+Triggered by a program without a line such as
+
+    hardware tpu-v5p
+
+Write one, or give `--hardware tpu-v5p`.",
+    },
     Code {
         code: BAD_AXIS,
         name: "bad-axis",
-        page: "An axis has a name, a size from 1 on, and the options `ring`, `line`, `switch`, `dcn` and `over 4x4` (whose product is the size).",
+        page: r"An axis has a name, a size from 1 on, and the options `ring`, `line`, `switch`, `dcn` and `over 4x4` (whose product is the size).
+
+Triggered by:
+
+    mesh X=16 over 4x5
+
+Write instead:
+
+    mesh X=16 over 4x4",
     },
-    Code { code: NO_LINK, name: "no-such-link", page: "The hardware has no figure for links of that kind." },
+    Code {
+        code: NO_LINK,
+        name: "no-such-link",
+        page: r"The hardware has no figure for links of that kind, and none is guessed.
+
+Triggered by:
+
+    hardware h200
+    mesh X=4 dcn
+
+Write instead hardware that has them, or another kind of axis:
+
+    hardware h100
+    mesh X=4 dcn",
+    },
+    Code {
+        code: TOO_MANY,
+        name: "too-many-axes",
+        page: r"A mesh has at most 16 axes and fewer than 2^63 devices.
+
+Triggered by:
+
+    mesh X=4000000000, Y=4000000000
+
+Write instead:
+
+    mesh X=4, Y=4",
+    },
     Code {
         code: TOO_LARGE,
         name: "too-many-shardings",
-        page: "A value has more shardings on this mesh than the planner tabulates (their number grows with the factorial of the axes). Leave out axes of size 1, or join axes that always go together.",
+        page: r"A value has more shardings on this mesh than the planner tabulates (their number grows with the factorial of the axes).
+
+Triggered by a value of many dimensions on a mesh such as
+
+    mesh A=2, B=2, C=2, D=2, E=2, F=2, G=2, H=1, I=1
+
+Write instead a mesh without axes of size 1, with axes joined that always go together:
+
+    mesh A=4, C=4, E=4, G=2",
     },
-    Code { code: TOO_MANY, name: "too-many-axes", page: "A mesh has at most 16 axes and fewer than 2^63 devices." },
 ];

@@ -24,6 +24,10 @@ pub const UNKNOWN_DTYPE: &str = "SW109";
 pub const NEEDS_BRACKETS: &str = "SW110";
 /// `one-operation`
 pub const ONE_OPERATION: &str = "SW111";
+/// `too-many-dimensions`
+pub const TOO_MANY_DIMS: &str = "SW112";
+/// `dtypes-differ`
+pub const DTYPES_DIFFER: &str = "SW113";
 /// `not-yet`
 pub const NOT_YET: &str = "SW190";
 
@@ -31,7 +35,7 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: UNKNOWN_VALUE,
         name: "unknown-value",
-        page: "A statement uses a value that no declaration or earlier statement gives.
+        page: r"A statement uses a value that no declaration or earlier statement gives.
 
 Triggered by:
 
@@ -44,7 +48,7 @@ Write instead:
     Code {
         code: UNKNOWN_DIM,
         name: "unknown-dimension",
-        page: "A dimension without a size. Every dimension is declared by `dim`.
+        page: r"A dimension without a size. Every dimension is declared by `dim`.
 
 Triggered by:
 
@@ -58,17 +62,22 @@ Write instead:
     Code {
         code: DUPLICATE,
         name: "duplicate-name",
-        page: "The name is taken. A value may be defined again only by a collective on itself, which adds another sharding of it.
+        page: r"The name is taken. A value may be defined again only by a collective on itself, which adds another sharding of it.
 
 Triggered by:
 
     C = A *J B
-    C = gelu(A)",
+    C = gelu(A)
+
+Write instead:
+
+    C = A *J B
+    D = gelu(A)",
     },
     Code {
         code: DIMS_DIFFER,
         name: "dimensions-differ",
-        page: "The brackets do not name the dimensions that the value has, in its order.
+        page: r"The brackets do not name the dimensions that the value has, in its order.
 
 Triggered by:
 
@@ -82,7 +91,7 @@ Write instead:
     Code {
         code: CONTRACTION,
         name: "contraction",
-        page: "The suffix of a product and its left side disagree: what is summed is in both operands and not on the left; what is in an operand is summed or on the left.
+        page: r"The suffix of a product and its left side disagree: what is summed is in both operands and not on the left; what is in an operand is summed or on the left.
 
 Triggered by:
 
@@ -95,7 +104,7 @@ Write instead:
     Code {
         code: UNKNOWN_FUNCTION,
         name: "unknown-function",
-        page: "The function is not known, so neither is whether it is linear.
+        page: r"The function is not known, so neither is whether it is linear.
 
 Triggered by:
 
@@ -108,30 +117,46 @@ Write instead:
     Code {
         code: BAD_CALL,
         name: "bad-call",
-        page: "A function or collective was given arguments it does not take.
+        page: r"A function or collective was given arguments it does not take.
 
 Triggered by:
 
-    B = gelu(A, A)",
+    B = gelu(A, A)
+
+Write instead:
+
+    B = gelu(A)",
     },
     Code {
         code: BAD_SIZE,
         name: "bad-size",
-        page: "A size is a whole number from 1 to 2^63, or a product of such.
+        page: r"A size is a whole number from 1 to 2^63, or a product of such.
 
 Triggered by:
 
-    dim B=0",
+    dim B=0
+
+Write instead:
+
+    dim B=4096",
     },
     Code {
         code: UNKNOWN_DTYPE,
         name: "unknown-dtype",
-        page: "The dtypes are f32, bf16, f16, fp8, int8, int4, int32 and bool; the default is bf16.",
+        page: r"The dtypes are f32, bf16, f16, fp8, int8, int4, int32 and bool; the default is bf16.
+
+Triggered by:
+
+    input A: float[I, J]
+
+Write instead:
+
+    input A: f32[I, J]",
     },
     Code {
         code: NEEDS_BRACKETS,
         name: "needs-brackets",
-        page: "A declaration says how the value is laid out: it has brackets. So does every operand and left side of an explicit program.
+        page: r"A declaration says how the value is laid out: it has brackets. So does every operand and left side of an explicit program.
 
 Triggered by:
 
@@ -144,13 +169,57 @@ Write instead:
     Code {
         code: ONE_OPERATION,
         name: "one-operation",
-        page: "A statement of an explicit program is one local operation or one collective.
+        page: r"A statement of an explicit program is one local operation or one collective.
 
 Triggered by:
 
     plan
     …
-    C[I] = gelu(A[I] + B[I])",
+    C[I] = gelu(A[I] + B[I])
+
+Write instead:
+
+    S[I] = A[I] + B[I]
+    C[I] = gelu(S[I])",
     },
-    Code { code: NOT_YET, name: "not-yet", page: "The form belongs to the language, but this version does not compile it yet." },
+    Code {
+        code: TOO_MANY_DIMS,
+        name: "too-many-dimensions",
+        page: r"A value has at most 64 dimensions.
+
+Triggered by brackets with more than 64 names. Write instead one dimension for several, as a product:
+
+    dim K=8, G=4, N=K*G",
+    },
+    Code {
+        code: DTYPES_DIFFER,
+        name: "dtypes-differ",
+        page: r"A collective moves a value, and an output is the value as it is: neither converts it.
+
+Triggered by:
+
+    A: f32[I] = AllGather_X(A[I_X])     # A is bf16
+
+Write instead:
+
+    H = cast<f32>(A[I_X])
+    H[I] = AllGather_X(H[I_X])",
+    },
+    Code {
+        code: NOT_YET,
+        name: "not-yet",
+        page: r"The form belongs to the language, but this version does not compile it yet.
+
+Triggered by:
+
+    P = softmax_S(L)
+
+Write instead the reductions and element-wise steps that it stands for:
+
+    m = max_S(L)
+    c = L - m
+    e = exp(c)
+    d = sum_S(e)
+    P = e / d",
+    },
 ];

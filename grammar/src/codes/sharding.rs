@@ -29,7 +29,7 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: AXIS_TWICE,
         name: "axis-twice",
-        page: "Each mesh axis may appear once in a sharding, the unreduced set included: an axis that splits two dimensions would leave every device with a diagonal block, and nothing could put the rest together.
+        page: r"Each mesh axis may appear once in a sharding, the unreduced set included: an axis that splits two dimensions would leave every device with a diagonal block, and nothing could put the rest together.
 
 Triggered by:
 
@@ -42,7 +42,7 @@ Write instead:
     Code {
         code: NOT_DIVISIBLE,
         name: "not-divisible",
-        page: "The axes do not divide the dimension into equal blocks.
+        page: r"The axes do not divide the dimension into equal blocks.
 
 Triggered by:
 
@@ -57,22 +57,35 @@ Write instead `pad` on the dimension, or split it over an axis that divides it:
     Code {
         code: MIXED_KINDS,
         name: "mixed-reductions",
-        page: "A value is a partial sum, a partial maximum or a partial minimum: two kinds at once would depend on the order of reducing.",
+        page: r"A value is a partial sum, a partial maximum or a partial minimum: two kinds at once would depend on the order of reducing.
+
+Triggered by:
+
+    input A[I] {U_X} {max_Y}
+
+Write instead:
+
+    input A[I] {U_XY}",
     },
     Code {
         code: UNKNOWN_AXIS,
         name: "unknown-axis",
-        page: "The subscript names no axis of the mesh.
+        page: r"The subscript names no axis of the mesh.
 
 Triggered by:
 
     mesh X=4
-    input A[I_Y]",
+    input A[I_Y]
+
+Write instead:
+
+    mesh X=4
+    input A[I_X]",
     },
     Code {
         code: SPLIT_DIFFERENTLY,
         name: "split-differently",
-        page: "One index is split differently in two operands, so that the blocks on a device do not belong together (cases 2 and 4). In an explicit program, gather or slice one of them first.
+        page: r"One index is split differently in two operands, so that the blocks on a device do not belong together (cases 2 and 4). In an explicit program, gather or slice one of them first.
 
 Triggered by:
 
@@ -88,7 +101,7 @@ Write instead:
     Code {
         code: AXIS_CONFLICT,
         name: "axis-conflict",
-        page: "One axis splits two different indices of an operation (case 4): the result would use it twice, and only its diagonal blocks would be known. Gather one operand first.
+        page: r"One axis splits two different indices of an operation (case 4): the result would use it twice, and only its diagonal blocks would be known. Gather one operand first.
 
 Triggered by:
 
@@ -97,7 +110,7 @@ Triggered by:
     Code {
         code: PARTIAL_THROUGH,
         name: "partial-through-nonlinear",
-        page: "A partial sum passes through linear operations and through no other: gelu(p + q) is not gelu(p) + gelu(q). Settle it first.
+        page: r"A partial sum passes through linear operations and through no other: gelu(p + q) is not gelu(p) + gelu(q). Settle it first.
 
 Triggered by:
 
@@ -111,7 +124,7 @@ Write instead:
     Code {
         code: WRONG_RESULT,
         name: "wrong-result",
-        page: "In an explicit program the left side says exactly what the operation gives; nothing is inserted.
+        page: r"In an explicit program the left side says exactly what the operation gives; nothing is inserted.
 
 Triggered by:
 
@@ -127,7 +140,7 @@ Write instead:
     Code {
         code: BAD_COLLECTIVE,
         name: "bad-collective",
-        page: "The collective does not lead from its operand to its left side. A gather strips trailing axes only, a scatter and an AllToAll append at the end: the order of subscripts says which device holds which block.
+        page: r"The collective does not lead from its operand to its left side. A gather strips trailing axes only, a scatter and an AllToAll append at the end: the order of subscripts says which device holds which block.
 
 Triggered by:
 
@@ -140,11 +153,31 @@ Write instead:
     Code {
         code: NO_LAYOUT,
         name: "no-layout",
-        page: "Brackets at operands and at the left side ask for shardings that no layout of the operation has together.",
+        page: r"Brackets at operands and at the left side ask for shardings that no layout of the operation has together.
+
+Triggered by:
+
+    A[I] {U_X} = gelu(B)                # nothing makes a partial sum of gelu
+
+Write instead:
+
+    A[I] = gelu(B)",
     },
     Code {
         code: NO_MATERIALIZATION,
         name: "no-such-materialization",
-        page: "An explicit program uses a value in a sharding that no earlier statement gives.",
+        page: r"An explicit program uses a value in a sharding that no earlier statement gives; nothing is inserted.
+
+Triggered by:
+
+    plan
+    …
+    input A[I, J_X]
+    B[I, J] = gelu(A[I, J])
+
+Write instead:
+
+    A[I, J] = AllGather_X(A[I, J_X])
+    B[I, J] = gelu(A[I, J])",
     },
 ];

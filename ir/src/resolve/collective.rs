@@ -7,6 +7,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 use super::Resolver;
 use crate::Diag;
 use crate::ids::{DimId, OpId, ValueId};
+use crate::plan::Collective;
 use crate::print;
 use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
 use crate::sharding::{AxisList, AxisRef, Pin, Sharding, Unreduced};
@@ -41,6 +42,9 @@ impl Resolver<'_> {
             None => None,
         };
         let (to, brackets) = self.result_sharding(definition, kind, value, &from, subscript.as_ref(), span)?;
+        if !self.same_dtype(value, definition.target.dtype.as_ref()) {
+            return None;
+        }
         self.check_collective(kind, value, &from, &to, subscript.as_ref(), call, brackets)?;
         let operand = Operand { pin: Some(from.into()), ..operand };
         self.add_collective(definition, kind, operand, to, span)
@@ -49,7 +53,7 @@ impl Resolver<'_> {
     fn operand_sharding(&mut self, operand: &Operand, name: &Name) -> Option<Sharding> {
         let written = operand.pin.as_ref().and_then(Pin::exact);
         let only = || match &self.known[operand.value][..] {
-            [only] => Some(only.clone()),
+            [only] if operand.pin.as_ref().is_none_or(|pin| pin.accepts(only)) => Some(only.clone()),
             _ => None,
         };
         let found = written.or_else(only);
@@ -126,28 +130,38 @@ impl Resolver<'_> {
         brackets: Span,
     ) -> Option<()> {
         let name = self.values[value].name.clone();
+        let dims: Vec<&str> = self.values[value].dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
         let fault = match verify::collective(&self.mesh, kind, from, to) {
-            Err(reason) => Some((reason, brackets)),
-            Ok(moved) => subscript.filter(|subscript| !same_axes(&subscript.axes, &moved.axes)).map(|_| {
+            Err(fault) => Some((fault.reason(&self.mesh, &dims), brackets)),
+            Ok(moved) => subscript.filter(|subscript| !self.says(subscript, &moved, value)).map(|_| {
                 let span = call.subscript.as_ref().map_or(brackets, |s| s.span);
-                let axes = print::axis_word(&self.mesh, &moved.axes);
-                (format!("the brackets say `{}_{axes}`, the subscript another", kind.name()), span)
+                (format!("the brackets say `{}`", print::collective_head(&self.mesh, &dims, &moved)), span)
             }),
         };
-        let Some((reason, span)) = fault else {
-            return Some(());
-        };
+        let Some((reason, span)) = fault else { return Some(()) };
         let message = format!("`{}` does not lead there: {reason}", kind.name());
         let mut diag = Diag::error(codes::BAD_COLLECTIVE, message, span, format!("not what `{}` of `{name}` gives", kind.name()));
-        if let Some(one) = verify::classify(&self.mesh, from, to) {
-            diag = diag.help(format!("`{}_{}` leads from one to the other", one.kind.name(), print::axis_word(&self.mesh, &one.axes)));
-        } else {
-            diag = diag.help(
+        diag = match (verify::classify(&self.mesh, from, to), self.mode) {
+            (Some(one), _) => diag.help(format!("`{}` leads from one to the other", print::collective_head(&self.mesh, &dims, &one))),
+            (None, Mode::Explicit) => diag.help("more than one step is needed: write one statement for each"),
+            (None, Mode::Ordinary) => diag.help(
                 "more than one step is needed: write one statement for each, or leave the collective out and let the compiler plan it",
-            );
-        }
+            ),
+        };
         self.error(diag);
         None
+    }
+
+    /// Whether a subscript names the axes of `moved`, and receiving dimensions only where they receive.
+    fn says(&self, subscript: &Subscript, moved: &Collective, value: ValueId) -> bool {
+        let place = |axis: &AxisRef| moved.axes.iter().position(|a| a == axis);
+        let dims = &self.values[value].dims;
+        let received = |(axis, into): (&AxisRef, &Option<DimId>)| {
+            let Some(place) = place(axis) else { return false };
+            let receiver = moved.into.get(place).and_then(|&position| dims.get(position));
+            into.is_none() || receiver.is_none() || receiver == into.as_ref()
+        };
+        subscript.axes.len() == moved.axes.len() && subscript.axes.iter().zip(&subscript.into).all(received)
     }
 
     fn add_collective(&mut self, definition: &Definition, kind: &CollectiveKind, operand: Operand, to: Sharding, span: Span) -> Option<()> {
@@ -183,15 +197,6 @@ fn receive(subscript: &mut Subscript, dim: DimId) {
     for into in subscript.into.iter_mut().filter(|into| into.is_none()) {
         *into = Some(dim);
     }
-}
-
-fn same_axes(written: &[AxisRef], moved: &[AxisRef]) -> bool {
-    let sorted = |axes: &[AxisRef]| {
-        let mut axes = axes.to_vec();
-        axes.sort_unstable();
-        axes
-    };
-    sorted(written) == sorted(moved)
 }
 
 /// What the collective gives where kind, axes and receiving dimensions decide it.

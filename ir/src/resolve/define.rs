@@ -17,8 +17,8 @@ pub(super) struct Target {
     pub(super) dtype: Option<DType>,
     /// Its brackets.
     pub(super) written: Option<(Vec<DimId>, Pin, Span)>,
-    /// The order of its dimensions, if the brackets or an output declaration give one.
-    pub(super) dims: Option<Vec<DimId>>,
+    /// The order of dimensions that an output declaration gives, where there are no brackets.
+    pub(super) wished: Option<Vec<DimId>>,
 }
 
 /// An operation about to become a statement.
@@ -70,12 +70,12 @@ impl Resolver<'_> {
             self.needs_brackets(&decl.name);
             return None;
         }
-        let declared = || {
+        let declared = || -> Option<Vec<DimId>> {
             let layout = self.output_layouts.get(decl.name.node.as_str())?;
             layout.dims.iter().map(|dim| self.dim_names.get(&dim.name.node).copied()).collect()
         };
-        let dims = written.as_ref().map(|(dims, ..)| dims.clone()).or_else(declared);
-        Some(Target { name: decl.name.clone(), dtype, written, dims })
+        let wished = if written.is_none() { declared() } else { None };
+        Some(Target { name: decl.name.clone(), dtype, written, wished })
     }
 
     pub(super) fn needs_brackets(&mut self, name: &Name) {
@@ -118,22 +118,26 @@ impl Resolver<'_> {
 
     /// The dimensions of the result, in the order of the target if it gives one.
     fn ordered(&mut self, operation: &Operation, target: &Target) -> Option<Vec<DimId>> {
-        let Some(dims) = &target.dims else {
-            return Some(operation.dims.clone());
+        let same = |dims: &[DimId]| dims.len() == operation.dims.len() && dims.iter().all(|dim| operation.dims.contains(dim));
+        let Some((dims, _, span)) = &target.written else {
+            let wished = target.wished.as_ref().filter(|dims| same(dims));
+            return Some(wished.unwrap_or(&operation.dims).clone());
         };
-        let same = dims.len() == operation.dims.len() && dims.iter().all(|dim| operation.dims.contains(dim));
-        if same {
+        if same(dims) {
             return Some(dims.clone());
         }
         let list = |dims: &[DimId]| dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ");
         let message =
             format!("`{}` has the dimensions [{}], but the statement gives [{}]", target.name.node, list(dims), list(&operation.dims));
-        let span = target.written.as_ref().map_or(target.name.span, |(.., span)| *span);
-        let help = format!("write `{}[{}]`, or sum the others with a suffix such as `*{}`", target.name.node, list(&operation.dims), {
-            let extra = operation.dims.iter().find(|dim| !dims.contains(dim));
-            extra.map_or("J", |&dim| self.dims[dim].name.as_str())
-        });
-        self.error(Diag::error(names::DIMS_DIFFER, message, span, "these dimensions").help(help));
+        let extra: Vec<DimId> = operation.dims.iter().copied().filter(|dim| !dims.contains(dim)).collect();
+        let mut help = format!("write `{}[{}]`", target.name.node, list(&operation.dims));
+        if let OpKind::Einsum { contracted } = &operation.kind
+            && !extra.is_empty()
+        {
+            let suffix: Vec<DimId> = contracted.iter().chain(&extra).copied().collect();
+            help = format!("{help}, or contract it: `*{}`", list(&suffix).replace(", ", ","));
+        }
+        self.error(Diag::error(names::DIMS_DIFFER, message, *span, "these dimensions").help(help));
         None
     }
 }

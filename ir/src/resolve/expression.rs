@@ -22,9 +22,11 @@ const FUNCTIONS: &[(&str, usize, Linearity)] = &[
     ("erf", 1, Linearity::None),
     ("exp", 1, Linearity::None),
     ("gelu", 1, Linearity::None),
+    ("identity", 1, Linearity::Joint),
     ("log", 1, Linearity::None),
     ("maximum", 2, Linearity::None),
     ("minimum", 2, Linearity::None),
+    ("neg", 1, Linearity::Joint),
     ("pow", 2, Linearity::None),
     ("relu", 1, Linearity::None),
     ("rsqrt", 1, Linearity::None),
@@ -34,6 +36,7 @@ const FUNCTIONS: &[(&str, usize, Linearity)] = &[
     ("softplus", 1, Linearity::None),
     ("sqrt", 1, Linearity::None),
     ("square", 1, Linearity::None),
+    ("stop_gradient", 1, Linearity::Joint),
     ("swish", 1, Linearity::None),
     ("tanh", 1, Linearity::None),
 ];
@@ -86,21 +89,22 @@ impl Resolver<'_> {
             self.error(diag.help("give it a statement of its own: its left side says the result"));
             return None;
         }
-        let name = self.link_name(target);
-        let link = Target { name: Name::new(name, expr.span), dtype: None, written: None, dims: None };
-        let operation = self.operation(expr, target.map(|_| &link).or(Some(&link)))?;
+        let base = target.map_or("t", |target| target.name.node.as_str());
+        let mut link = Target { name: Name::new(base.to_owned(), expr.span), dtype: None, written: None, wished: None };
+        let operation = self.operation(expr, Some(&link))?;
+        link.name.node = self.link_name(&link.name.node);
         let value = self.finish_operation(operation, link, expr.span)?;
         Some(Operand { value, pin: None, span: expr.span })
     }
 
-    /// `Out.1`, `Out.2`: names of the links of a chain.
-    fn link_name(&mut self, target: Option<&Target>) -> String {
-        let base = target.map_or("t", |target| target.name.node.as_str());
-        let base = base.split_once('.').map_or(base, |(base, _)| base).to_owned();
+    /// `Out.1`, `Out.2`: names of the links of a chain, in the order in which they are computed.
+    fn link_name(&mut self, base: &str) -> String {
         loop {
             self.links += 1;
             let name = format!("{base}.{}", self.links);
-            if !self.value_names.contains_key(&name) && !self.poisoned.contains(&name) {
+            let taken =
+                self.value_names.contains_key(&name) || self.defined_at.contains_key(name.as_str()) || self.poisoned.contains(&name);
+            if !taken {
                 return name;
             }
         }
@@ -156,10 +160,10 @@ impl Resolver<'_> {
         let right_operand = self.operand(right, target);
         let operands = vec![left_operand?, right_operand?];
         let all = merge(&self.dims_of(&operands[0]), &self.dims_of(&operands[1]));
+        let kept = target.and_then(|target| target.written.as_ref()).map(|(dims, ..)| dims);
         let summed: Vec<DimId> = if let Some(suffix) = contracted {
-            suffix.node.iter().map(|name| self.dim(name)).collect::<Option<_>>()?
+            self.distinct_dims(suffix)?
         } else {
-            let kept = target.and_then(|target| target.written.as_ref()).map(|(dims, ..)| dims);
             kept.map_or_else(Vec::new, |kept| all.iter().copied().filter(|dim| !kept.contains(dim)).collect())
         };
         for &dim in &summed {
@@ -175,7 +179,7 @@ impl Resolver<'_> {
                 );
                 return None;
             }
-            if target.and_then(|target| target.dims.as_ref()).is_some_and(|dims| dims.contains(&dim)) {
+            if kept.is_some_and(|kept| kept.contains(&dim)) {
                 let name = self.dims[dim].name.clone();
                 let span = contracted.map_or(left.span, |suffix| suffix.span);
                 let diag = Diag::error(names::CONTRACTION, format!("`{name}` is summed, but stands on the left side"), span, "summed here");
@@ -185,6 +189,21 @@ impl Resolver<'_> {
         }
         let dims = all.into_iter().filter(|dim| !summed.contains(dim)).collect();
         Some(Operation { kind: OpKind::Einsum { contracted: summed }, operands, dims, dtype: None })
+    }
+
+    /// The dimensions of a subscript or suffix, each once.
+    fn distinct_dims(&mut self, written: &Spanned<Vec<Name>>) -> Option<Vec<DimId>> {
+        let mut dims = Vec::new();
+        for name in &written.node {
+            let dim = self.dim(name)?;
+            if dims.contains(&dim) {
+                let diag = Diag::error(names::CONTRACTION, format!("`{}` is named twice", name.node), name.span, "again");
+                self.error(diag.help("name each dimension once"));
+                return None;
+            }
+            dims.push(dim);
+        }
+        Some(dims)
     }
 
     fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, target: Option<&Target>) -> Option<Operation> {
@@ -226,7 +245,13 @@ impl Resolver<'_> {
         if name == "cast" {
             return self.cast(call, span, target);
         }
-        let Some(&(known, arity, linearity)) = FUNCTIONS.iter().find(|(known, ..)| *known == lower) else {
+        // `stop_gradient`: what looks like a subscript belongs to the name.
+        let long = call.subscript.as_ref().filter(|words| words.node.len() == 1).map(|words| format!("{lower}_{}", words.node[0].node));
+        let plain = |known: &str| known == lower && call.subscript.is_none();
+        let Some(&(known, arity, linearity)) = FUNCTIONS.iter().find(|(known, ..)| plain(known) || long.as_deref() == Some(known)) else {
+            if FUNCTIONS.iter().any(|(known, ..)| *known == lower) {
+                return self.bad_call(&format!("`{lower}` takes no subscript: it works element by element"), span);
+            }
             let known = FUNCTIONS.iter().map(|(known, ..)| *known).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain(["cast"]);
             let near = suggest::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
             let diag = Diag::error(names::UNKNOWN_FUNCTION, format!("`{name}` is not a known function"), call.function.span, "unknown");
@@ -238,8 +263,13 @@ impl Resolver<'_> {
             return None;
         };
         let scalars: Vec<String> = call.arguments.iter().filter_map(scalar).collect();
-        if call.arguments.len() != arity || call.subscript.is_some() || scalars.len() == arity {
+        if call.arguments.len() != arity || scalars.len() == arity {
             return self.bad_call(&format!("`{known}` takes {arity} operand{}", if arity == 1 { "" } else { "s" }), span);
+        }
+        let scalar_first =
+            call.arguments.iter().skip_while(|argument| scalar(argument).is_none()).any(|argument| scalar(argument).is_none());
+        if scalar_first && !matches!(known, "maximum" | "minimum") {
+            return self.bad_call(&format!("`{known}` takes its number last"), span);
         }
         let operands: Vec<Option<Operand>> =
             call.arguments.iter().filter(|argument| scalar(argument).is_none()).map(|argument| self.operand(argument, target)).collect();
@@ -259,7 +289,7 @@ impl Resolver<'_> {
         };
         let operand = self.operand(argument, target)?;
         let float = |dtype: DType| matches!(dtype, DType::F32 | DType::Bf16 | DType::F16 | DType::Fp8);
-        let linearity = if float(dtype) { Linearity::Joint } else { Linearity::None };
+        let linearity = if float(dtype) && float(self.values[operand.value].dtype) { Linearity::Joint } else { Linearity::None };
         let form = MapForm::Call { name: format!("cast<{}>", dtype.name()), extra: Vec::new() };
         Some(Operation { dtype: Some(dtype), ..self.map(form, linearity, vec![operand]) })
     }
@@ -270,7 +300,7 @@ impl Resolver<'_> {
             return self.bad_call(&format!("`{name}` is written `{name}_D(x)`, with the dimensions it goes over"), span);
         };
         let operand = self.operand(argument, target)?;
-        let dims: Vec<DimId> = subscript.node.iter().map(|name| self.dim(name)).collect::<Option<_>>()?;
+        let dims = self.distinct_dims(subscript)?;
         let has = self.dims_of(&operand);
         if let Some(&dim) = dims.iter().find(|dim| !has.contains(dim)) {
             let message = format!("`{}` has no dimension `{}`", self.values[operand.value].name, self.dims[dim].name);

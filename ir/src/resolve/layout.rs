@@ -9,6 +9,9 @@ use crate::ids::{AxisId, DimId, ValueId};
 use crate::sharding::{AxisList, AxisRef, Pin, Reduction, Unreduced};
 use crate::{Diag, suggest};
 
+/// What a value may have, so that work in the number of dimensions of one value needs no bound of its own.
+const MOST_DIMS: usize = 64;
+
 impl Resolver<'_> {
     /// The dimension called `name`, or an error.
     pub(super) fn dim(&mut self, name: &Name) -> Option<DimId> {
@@ -17,8 +20,9 @@ impl Resolver<'_> {
         }
         if !self.bad_dims.contains(&name.node) {
             let diag = Diag::error(names::UNKNOWN_DIM, format!("dimension `{}` has no size", name.node), name.span, "not declared");
-            let near =
-                suggest::nearest(&name.node, self.dim_names.keys().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+            self.searches += 1;
+            let searched = (self.searches <= super::MOST_SEARCHES).then(|| self.dim_names.keys().map(String::as_str));
+            let near = suggest::nearest(&name.node, searched.into_iter().flatten()).map(|near| format!("did you mean `{near}`?"));
             let declare = format!("declare it: `dim {}=4096` (or --dim {}=4096 for an expression)", name.node, name.node);
             self.error(diag.help(near.unwrap_or(declare)));
             self.bad_dims.insert(name.node.clone());
@@ -36,6 +40,9 @@ impl Resolver<'_> {
     }
 
     fn unknown_axis(&mut self, name: &Name) {
+        if self.mesh_failed {
+            return;
+        }
         let message = format!("`{}` is not an axis of the mesh", name.node);
         let mut diag = Diag::error(codes::UNKNOWN_AXIS, message, name.span, "unknown axis");
         let axes: Vec<&str> = self.mesh.axes.iter().map(|axis| axis.name.as_str()).collect();
@@ -75,6 +82,14 @@ impl Resolver<'_> {
 
     /// Brackets with all their constraints checked: known names, each dimension and each axis once, one kind of reduction, sizes that divide.
     pub(super) fn layout(&mut self, layout: &Layout) -> Option<(Vec<DimId>, Pin)> {
+        if let Some(over) = layout.dims.get(MOST_DIMS) {
+            let message = format!("{} dimensions are more than the {MOST_DIMS} that a value may have", layout.dims.len());
+            self.error(
+                Diag::error(names::TOO_MANY_DIMS, message, over.span, "one too many")
+                    .help("declare one dimension for several: `dim N=K*G`"),
+            );
+            return None;
+        }
         let mut dims = Vec::new();
         let mut lists = Vec::new();
         let mut complete = true;
@@ -132,19 +147,21 @@ impl Resolver<'_> {
     }
 
     fn axes_once(&mut self, pin: &Pin, layout: &Layout) -> bool {
-        let mut used: Vec<AxisRef> = Vec::new();
-        let listed = pin.dims.iter().flatten().flatten().chain(pin.unreduced.axes());
-        for &axis in listed {
-            if used.contains(&axis) {
+        let mut used: Vec<(AxisRef, Span)> = Vec::new();
+        let dims = pin.dims.iter().zip(&layout.dims).flat_map(|(axes, written)| axes.iter().flatten().map(|&axis| (axis, written.span)));
+        let braces = layout.unreduced.iter().map(|written| written.span).reduce(Span::to).unwrap_or(layout.span);
+        let pending = pin.unreduced.axes().iter().map(|&axis| (axis, braces));
+        for (axis, span) in dims.chain(pending) {
+            if let Some(&(_, first)) = used.iter().find(|(other, _)| *other == axis) {
                 let name = &self.mesh.axes[axis.axis()].name;
                 let message = format!("axis `{name}` is used twice in one sharding");
-                let diag = Diag::error(codes::AXIS_TWICE, message, layout.span, format!("`{name}` stands twice"));
+                let diag = Diag::error(codes::AXIS_TWICE, message, span, format!("`{name}` again")).and(first, format!("`{name}` first"));
                 self.error(
                     diag.help("each mesh axis may split one dimension, or be pending, once: only diagonal blocks would be known otherwise"),
                 );
                 return false;
             }
-            used.push(axis);
+            used.push((axis, span));
         }
         true
     }

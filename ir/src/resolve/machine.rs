@@ -49,11 +49,12 @@ impl Resolver<'_> {
     fn mesh(&mut self, file: &ast::File) {
         let mut declared: Vec<(&AxisDecl, u64, Vec<u64>, Option<AxisKind>)> = Vec::new();
         for statement in &file.statements {
-            let Statement::Mesh(axes) = &statement.node else {
-                continue;
-            };
+            let Statement::Mesh(axes) = &statement.node else { continue };
             self.mesh_span.get_or_insert(statement.span);
             for axis in axes {
+                if declared.len() > Mesh::MAX_AXES {
+                    break;
+                }
                 if let Some(first) = declared.iter().find(|(other, ..)| other.name.node == axis.name.node) {
                     let diag =
                         Diag::error(names::DUPLICATE, format!("axis `{}` is declared twice", axis.name.node), axis.name.span, "again");
@@ -70,6 +71,7 @@ impl Resolver<'_> {
         if declared.len() > Mesh::MAX_AXES || devices.is_none() {
             let diag = Diag::error(codes::TOO_MANY, "the mesh is larger than any machine", self.mesh_span.unwrap_or_default(), "this mesh");
             self.error(diag.help(format!("at most {} axes and fewer than 2^63 devices", Mesh::MAX_AXES)));
+            self.mesh_failed = true;
             return;
         }
         let Some(hardware) = self.hardware.clone() else {
@@ -140,9 +142,7 @@ impl Resolver<'_> {
 
     pub(super) fn dims(&mut self, file: &ast::File) {
         for statement in &file.statements {
-            let Statement::Dim(dims) = &statement.node else {
-                continue;
-            };
+            let Statement::Dim(dims) = &statement.node else { continue };
             for decl in dims {
                 if let Some(&first) = self.dim_names.get(&decl.name.node) {
                     let diag =

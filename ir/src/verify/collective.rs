@@ -1,0 +1,205 @@
+//! Collectives: which single step leads from one sharding to another.
+//!
+//! The axes of the result stand in the order in which they are printed: those of a gather dimension by dimension, major to minor; those
+//! of a reduction and of a Permute in mesh order; those of a scatter, a move and a slice in order of the receiving dimensions.
+
+use crate::mesh::Mesh;
+use crate::plan::Collective;
+use crate::print;
+use crate::program::CollectiveKind;
+use crate::sharding::{AxisList, AxisRef, Sharding};
+
+/// Why a collective does not lead from its operand to its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CollectiveFault {
+    /// The two have different numbers of dimensions.
+    Rank,
+    /// What is unreduced changes, and this kind of collective leaves it as it is.
+    PendingChanges,
+    /// A gather drops `axis`, which is not trailing in the `list` at `position`.
+    NotTrailing {
+        /// Of the dimension.
+        position: usize,
+        /// What is dropped.
+        axis: AxisRef,
+        /// All axes of the dimension.
+        list: AxisList,
+    },
+    /// A gather, slice or scatter changes a dimension otherwise than by dropping or appending.
+    Rearranges(usize),
+    /// Axes are left unreduced that were not.
+    PendingAppears,
+    /// No unreduced axis is settled.
+    NothingSettled,
+    /// A reduction changes a dimension.
+    DimsChange,
+    /// A scatter appends other axes than it settles.
+    ScattersOthers,
+    /// A slice appends none, or several.
+    NotOneAxis,
+    /// A slice appends an axis that is in use.
+    AxisInUse(AxisRef),
+    /// Not one run of trailing axes moved to the end of one other dimension.
+    NotAMove,
+    /// A Permute changes the local size of the dimension at this position.
+    LocalSizeChanges(usize),
+    /// The two are the same.
+    NothingChanges,
+}
+
+impl CollectiveFault {
+    /// The reason as a clause; `dims` are the names of the value's dimensions.
+    pub fn reason(&self, mesh: &Mesh, dims: &[&str]) -> String {
+        let dim = |position: usize| dims.get(position).copied().unwrap_or("?");
+        let name = |axis: &AxisRef| mesh.axes[axis.axis()].name.as_str();
+        match self {
+            Self::Rank => "the two have different numbers of dimensions".to_owned(),
+            Self::PendingChanges => "it leaves what is unreduced as it is".to_owned(),
+            Self::NotTrailing { position, axis, list } => {
+                let list = format!("{}_{}", dim(*position), print::axis_word(mesh, list));
+                format!("a gather strips trailing axes only, and `{}` is not at the end of `{list}`", name(axis))
+            }
+            Self::Rearranges(position) => {
+                format!("axes are dropped from the end and appended at the end, and `{}` changes otherwise", dim(*position))
+            }
+            Self::PendingAppears => "its result is unreduced over axes that its operand is not".to_owned(),
+            Self::NothingSettled => "it settles unreduced axes, and none goes".to_owned(),
+            Self::DimsChange => "a reduction leaves the dimensions as they are".to_owned(),
+            Self::ScattersOthers => "a scatter appends exactly the axes that it settles".to_owned(),
+            Self::NotOneAxis => "a slice appends one axis".to_owned(),
+            Self::AxisInUse(axis) => format!("a slice appends an axis that is free, and `{}` is in use", name(axis)),
+            Self::NotAMove => "an AllToAll moves trailing axes, in order, to the end of one other dimension".to_owned(),
+            Self::LocalSizeChanges(position) => {
+                format!("a Permute keeps the local size of every dimension, and that of `{}` changes", dim(*position))
+            }
+            Self::NothingChanges => "nothing changes".to_owned(),
+        }
+    }
+}
+
+type Fallible<T> = Result<T, CollectiveFault>;
+type Placed = (Vec<AxisRef>, Vec<usize>);
+
+/// The collective of `kind` that leads from one sharding to the other, or why there is none.
+pub fn collective(mesh: &Mesh, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Fallible<Collective> {
+    if from.dims.len() != to.dims.len() {
+        return Err(CollectiveFault::Rank);
+    }
+    let (axes, into) = match kind {
+        CollectiveKind::AllGather => (gathered(from, to)?, Vec::new()),
+        CollectiveKind::AllReduce => (reduced(from, to)?, Vec::new()),
+        CollectiveKind::ReduceScatter => scattered(from, to)?,
+        CollectiveKind::AllToAll => moved(from, to)?,
+        CollectiveKind::Slice => sliced(from, to)?,
+        CollectiveKind::Permute => (relabelled(mesh, from, to)?, Vec::new()),
+    };
+    Ok(Collective { kind: kind.clone(), axes, into })
+}
+
+/// The one collective that leads from one sharding to the other, if one does; the first of this order where axes of one device let several.
+pub fn classify(mesh: &Mesh, from: &Sharding, to: &Sharding) -> Option<Collective> {
+    let order = [
+        CollectiveKind::Slice,
+        CollectiveKind::AllGather,
+        CollectiveKind::AllReduce,
+        CollectiveKind::ReduceScatter,
+        CollectiveKind::AllToAll,
+        CollectiveKind::Permute,
+    ];
+    order.iter().find_map(|kind| collective(mesh, kind, from, to).ok())
+}
+
+fn pending_stays(from: &Sharding, to: &Sharding) -> Fallible<()> {
+    if from.unreduced == to.unreduced { Ok(()) } else { Err(CollectiveFault::PendingChanges) }
+}
+
+fn gathered(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
+    pending_stays(from, to)?;
+    let mut axes = Vec::new();
+    for (position, (before, after)) in from.dims.iter().zip(&to.dims).enumerate() {
+        if !before.starts_with(after) {
+            let gone = before.iter().find(|axis| !after.contains(axis)).copied();
+            return Err(gone.map_or(CollectiveFault::Rearranges(position), |axis| CollectiveFault::NotTrailing {
+                position,
+                axis,
+                list: before.clone(),
+            }));
+        }
+        axes.extend_from_slice(&before[after.len()..]);
+    }
+    if axes.is_empty() { Err(CollectiveFault::NothingChanges) } else { Ok(axes) }
+}
+
+fn settled(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
+    let (before, after) = (&from.unreduced, &to.unreduced);
+    let left = after.axes().iter().all(|axis| before.axes().contains(axis)) && (after.is_empty() || after.kind() == before.kind());
+    if !left {
+        return Err(CollectiveFault::PendingAppears);
+    }
+    let gone: Vec<AxisRef> = before.axes().iter().copied().filter(|axis| !after.axes().contains(axis)).collect();
+    if gone.is_empty() { Err(CollectiveFault::NothingSettled) } else { Ok(gone) }
+}
+
+fn reduced(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
+    if from.dims != to.dims {
+        return Err(CollectiveFault::DimsChange);
+    }
+    settled(from, to)
+}
+
+/// The axes appended, dimension by dimension.
+fn appended(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
+    let (mut axes, mut into) = (Vec::new(), Vec::new());
+    for (position, (before, after)) in from.dims.iter().zip(&to.dims).enumerate() {
+        if !after.starts_with(before) {
+            return Err(CollectiveFault::Rearranges(position));
+        }
+        axes.extend_from_slice(&after[before.len()..]);
+        into.resize(axes.len(), position);
+    }
+    Ok((axes, into))
+}
+
+fn scattered(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
+    let gone = settled(from, to)?;
+    let placed = appended(from, to)?;
+    let mut added = placed.0.clone();
+    added.sort_unstable();
+    if added == gone { Ok(placed) } else { Err(CollectiveFault::ScattersOthers) }
+}
+
+fn sliced(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
+    pending_stays(from, to)?;
+    let placed = appended(from, to)?;
+    match placed.0[..] {
+        [axis] if from.uses(axis) => Err(CollectiveFault::AxisInUse(axis)),
+        [_] => Ok(placed),
+        _ => Err(CollectiveFault::NotOneAxis),
+    }
+}
+
+fn moved(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
+    pending_stays(from, to)?;
+    let changed: Vec<usize> = (0..from.dims.len()).filter(|&i| from.dims[i] != to.dims[i]).collect();
+    let [a, b] = changed[..] else { return Err(CollectiveFault::NotAMove) };
+    let (source, receiver) = if to.dims[a].len() < from.dims[a].len() { (a, b) } else { (b, a) };
+    let run = from.dims[source].strip_prefix(to.dims[source].as_slice()).unwrap_or_default();
+    let arrived = to.dims[receiver].strip_prefix(from.dims[receiver].as_slice());
+    if run.is_empty() || arrived != Some(run) {
+        return Err(CollectiveFault::NotAMove);
+    }
+    Ok((run.to_vec(), vec![receiver; run.len()]))
+}
+
+fn relabelled(mesh: &Mesh, from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
+    pending_stays(from, to)?;
+    let parts = |axes: &AxisList| axes.iter().fold(1_u64, |n, axis| n.saturating_mul(axis.size(mesh)));
+    if let Some(position) = from.dims.iter().zip(&to.dims).position(|(a, b)| parts(a) != parts(b)) {
+        return Err(CollectiveFault::LocalSizeChanges(position));
+    }
+    let changed = from.dims.iter().zip(&to.dims).filter(|(a, b)| a != b);
+    let mut axes: Vec<AxisRef> = changed.flat_map(|(a, b)| a.iter().chain(b).copied()).collect();
+    axes.sort_unstable();
+    axes.dedup();
+    if axes.is_empty() { Err(CollectiveFault::NothingChanges) } else { Ok(axes) }
+}

@@ -1,0 +1,224 @@
+//! Plans: every step against what exists before it, and the whole against what the program asks for.
+
+use index_vec::IndexVec;
+use indexmap::IndexSet;
+
+use super::wording::Words;
+use super::{collective, local_result, sharding};
+use crate::Diag;
+use crate::ids::ValueId;
+use crate::plan::{Materialization, Plan, Step, StepKind};
+use crate::program::{Mode, Op, OpKind, Operand, Program};
+use crate::sharding::{Pin, Sharding};
+
+/// More errors than anyone reads.
+const MOST_ERRORS: usize = 100;
+
+/// The plan that an explicit program is, or what keeps it from being one.
+pub fn explicit(program: Program) -> Result<Plan, Vec<Diag>> {
+    let steps = program.ops.iter_enumerated().filter_map(|(id, op)| {
+        let operands = op.operands.iter().map(used).collect::<Option<Vec<_>>>()?;
+        let result = Materialization { value: op.result, sharding: exact(op.result_pin.as_ref())? };
+        let kind = match &op.kind {
+            OpKind::Collective(kind) => {
+                let from = &operands.first()?.sharding;
+                StepKind::Collective(collective(&program.mesh, kind, from, &result.sharding).ok()?, Some(id))
+            }
+            _ => StepKind::Local(id),
+        };
+        Some(Step { kind, operands, result })
+    });
+    let steps = steps.collect();
+    let candidate = Plan { program, steps };
+    plan(&candidate).map(|()| candidate)
+}
+
+fn exact(pin: Option<&Pin>) -> Option<Sharding> {
+    pin.and_then(Pin::exact)
+}
+
+fn used(operand: &Operand) -> Option<Materialization> {
+    Some(Materialization { value: operand.value, sharding: exact(operand.pin.as_ref())? })
+}
+
+/// What brackets alone make impossible, statement by statement: operands that are pinned so that the operation cannot run on their blocks.
+/// In an explicit program also left sides that are not what the operands give.
+pub fn written(program: &Program) -> Vec<Diag> {
+    let words = Words { program };
+    program.ops.iter().filter_map(|op| written_fault(words, op)).take(MOST_ERRORS).collect()
+}
+
+/// Why an operation cannot run on the operands that brackets pin, if it cannot.
+pub fn pinned_fault(program: &Program, op: &Op) -> Option<Diag> {
+    written_fault(Words { program }, op)
+}
+
+fn written_fault(words: Words<'_>, op: &Op) -> Option<Diag> {
+    if matches!(op.kind, OpKind::Collective(_)) {
+        return None;
+    }
+    let Some(operands) = op.operands.iter().map(used).collect::<Option<Vec<_>>>() else {
+        return words.nonlinear_pin(op);
+    };
+    let shardings: Vec<&Sharding> = operands.iter().map(|operand| &operand.sharding).collect();
+    match (local_result(words.program, op, &shardings), exact(op.result_pin.as_ref())) {
+        (Err(fault), _) => Some(words.local(op, &operands, &fault)),
+        (Ok(given), Some(wanted)) if words.program.mode == Mode::Explicit && given != wanted => {
+            Some(words.wrong_result(op, &given, &wanted))
+        }
+        _ => None,
+    }
+}
+
+/// Every constraint on a plan.
+pub fn plan(plan: &Plan) -> Result<(), Vec<Diag>> {
+    let mut check = Check::new(&plan.program);
+    for step in &plan.steps {
+        if check.diags.len() >= MOST_ERRORS {
+            break;
+        }
+        check.step(step);
+    }
+    check.homes();
+    check.outputs();
+    if check.diags.is_empty() { Ok(()) } else { Err(check.diags) }
+}
+
+/// What exists so far.
+struct Check<'p> {
+    program: &'p Program,
+    words: Words<'p>,
+    exists: IndexSet<Materialization>,
+    /// For each value its shardings, in order of appearance.
+    forms: IndexVec<ValueId, Vec<Sharding>>,
+    /// Values that a faulty step gives: what is missing of them follows from its fault.
+    tainted: IndexSet<ValueId>,
+    diags: Vec<Diag>,
+}
+
+impl<'p> Check<'p> {
+    fn new(program: &'p Program) -> Self {
+        let mut check = Self {
+            program,
+            words: Words { program },
+            exists: IndexSet::new(),
+            forms: program.values.iter().map(|_| Vec::new()).collect(),
+            tainted: IndexSet::new(),
+            diags: Vec::new(),
+        };
+        for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
+            if let Some(sharding) = exact(declared.home.as_ref()) {
+                check.add(Materialization { value, sharding });
+            }
+        }
+        check
+    }
+
+    fn add(&mut self, given: Materialization) {
+        let (value, sharding) = (given.value, given.sharding.clone());
+        if self.exists.insert(given) {
+            self.forms[value].push(sharding);
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let materials = || step.operands.iter().chain([&step.result]);
+        if materials().any(|m| m.value.index() >= self.program.values.len()) || !self.carries_out(step) {
+            self.diags.push(self.words.not_its_statement(step));
+            return;
+        }
+        let before = self.diags.len();
+        if let Some((material, fault)) = materials().find_map(|m| Some((m, sharding(self.program, m.value, &m.sharding).err()?))) {
+            self.diags.push(self.words.bad_sharding(step, material, &fault));
+        } else {
+            for (position, operand) in step.operands.iter().enumerate() {
+                if !self.exists.contains(operand) && !self.tainted.contains(&operand.value) {
+                    self.diags.push(self.words.missing(step, position, &self.forms[operand.value]));
+                }
+            }
+            self.diags.extend(self.fault(step));
+        }
+        if self.diags.len() > before {
+            self.tainted.insert(step.result.value);
+        }
+        self.add(step.result.clone());
+    }
+
+    /// Whether the step has the form of the statement that it stands for.
+    fn carries_out(&self, step: &Step) -> bool {
+        match &step.kind {
+            StepKind::Local(id) => self.program.ops.get(*id).is_some_and(|op| {
+                let same_operands =
+                    op.operands.len() == step.operands.len() && op.operands.iter().zip(&step.operands).all(|(a, b)| a.value == b.value);
+                same_operands && op.result == step.result.value && !matches!(op.kind, OpKind::Collective(_))
+            }),
+            StepKind::Collective(_, written) => {
+                let [operand] = &step.operands[..] else { return false };
+                let op = written.and_then(|id| self.program.ops.get(id));
+                let renamed =
+                    op.is_some_and(|op| op.result == step.result.value && op.operands.first().is_some_and(|o| o.value == operand.value));
+                operand.value == step.result.value || renamed
+            }
+        }
+    }
+
+    fn fault(&self, step: &Step) -> Option<Diag> {
+        match &step.kind {
+            StepKind::Collective(moved, _) => {
+                let from = &step.operands.first()?.sharding;
+                match collective(&self.program.mesh, &moved.kind, from, &step.result.sharding) {
+                    Err(fault) => Some(self.words.bad_collective(step, &moved.kind, &fault)),
+                    Ok(right) if right != *moved => Some(self.words.misnamed(step, &right)),
+                    Ok(_) => None,
+                }
+            }
+            StepKind::Local(id) => {
+                let op = &self.program.ops[*id];
+                let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
+                match local_result(self.program, op, &operands) {
+                    Err(fault) => Some(self.words.local(op, &step.operands, &fault)),
+                    Ok(given) if given != step.result.sharding => Some(self.words.wrong_result(op, &given, &step.result.sharding)),
+                    Ok(_) => self.unpinned(op, step),
+                }
+            }
+        }
+    }
+
+    /// An operand that the program pins otherwise.
+    fn unpinned(&self, op: &Op, step: &Step) -> Option<Diag> {
+        let mut pairs = op.operands.iter().zip(&step.operands);
+        let (operand, material) =
+            pairs.find(|(operand, material)| operand.pin.as_ref().is_some_and(|pin| !pin.accepts(&material.sharding)))?;
+        Some(self.words.unpinned(operand, material))
+    }
+
+    fn has(&self, value: ValueId, pin: &Pin) -> bool {
+        match pin.exact() {
+            Some(sharding) => self.exists.contains(&Materialization { value, sharding }),
+            None => self.forms[value].iter().any(|sharding| pin.accepts(sharding)),
+        }
+    }
+
+    /// Values that a step gives come to their homes.
+    fn homes(&mut self) {
+        for (id, value) in self.program.values.iter_enumerated() {
+            if let Some(home) = &value.home
+                && !self.forms[id].is_empty()
+                && !self.tainted.contains(&id)
+                && !self.has(id, home)
+                && self.diags.len() < MOST_ERRORS
+            {
+                self.diags.push(self.words.not_home(id, &self.forms[id]));
+            }
+        }
+    }
+
+    fn outputs(&mut self) {
+        for output in &self.program.outputs {
+            let told = self.tainted.contains(&output.value) || self.diags.len() >= MOST_ERRORS;
+            if !told && !self.has(output.value, &output.pin) {
+                self.diags.push(self.words.no_output(output, &self.forms[output.value]));
+            }
+        }
+    }
+}

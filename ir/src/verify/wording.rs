@@ -1,0 +1,284 @@
+//! How faults of plans are said: what is, where it is, and the statement that would mend it.
+
+use shardwise_grammar::codes::sharding as codes;
+use shardwise_grammar::span::Span;
+
+use super::{CollectiveFault, LocalFault, PartialFault, ShardingFault, classify};
+use crate::Diag;
+use crate::ids::{DimId, ValueId};
+use crate::plan::{Collective, Materialization, Step, StepKind};
+use crate::print;
+use crate::program::{CollectiveKind, Linearity, MapForm, Mode, Op, OpKind, Operand, Output, Program};
+use crate::sharding::{AxisList, Sharding, Unreduced};
+
+/// Words diagnostics about one program.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'p> {
+    pub(super) program: &'p Program,
+}
+
+impl<'p> Words<'p> {
+    fn text(self, material: &Materialization) -> String {
+        print::materialization(self.program, material)
+    }
+
+    fn name(self, value: ValueId) -> &'p str {
+        &self.program.values[value].name
+    }
+
+    fn op(self, step: &Step) -> Option<&'p Op> {
+        match step.kind {
+            StepKind::Local(op) | StepKind::Collective(_, Some(op)) => self.program.ops.get(op),
+            StepKind::Collective(_, None) => None,
+        }
+    }
+
+    fn span(self, step: &Step) -> Span {
+        let value = || self.program.values.get(step.result.value).map_or_else(Span::default, |value| value.span);
+        self.op(step).map_or_else(value, |op| op.span)
+    }
+
+    /// The statement of the collective from one sharding of a value to another, if one step leads there.
+    fn statement(self, value: ValueId, from: &Sharding, to: &Sharding) -> Option<String> {
+        let moved = classify(&self.program.mesh, from, to)?;
+        let material = |sharding: &Sharding| Materialization { value, sharding: sharding.clone() };
+        Some(print::collective(self.program, &moved, &material(from), &material(to)))
+    }
+
+    /// An operand of an operation, or the operation itself where it has none.
+    fn operand_span(op: &Op, operand: usize) -> Span {
+        op.operands.get(operand).map_or(op.span, |operand| operand.span)
+    }
+
+    pub(super) fn not_its_statement(self, step: &Step) -> Diag {
+        let diag = Diag::error(
+            codes::WRONG_RESULT,
+            "a step of the plan does not have the form of its statement",
+            self.span(step),
+            "this statement",
+        );
+        diag.help("operands and result of a step are those of the statement that it carries out")
+    }
+
+    pub(super) fn bad_sharding(self, step: &Step, material: &Materialization, fault: &ShardingFault) -> Diag {
+        let text = self.text(material);
+        let (code, message) = match fault {
+            ShardingFault::Rank => (codes::WRONG_RESULT, format!("`{text}` has another number of dimensions than the value")),
+            ShardingFault::AxisTwice(axis) => {
+                let axis = &self.program.mesh.axes[axis.axis()].name;
+                (codes::AXIS_TWICE, format!("axis `{axis}` is used twice in `{text}`"))
+            }
+            ShardingFault::NotDivisible(position) => {
+                let dim = self.program.values[material.value].dims.get(*position).map_or("?", |&dim| self.program.dims[dim].name.as_str());
+                (codes::NOT_DIVISIBLE, format!("the axes of `{dim}` in `{text}` do not divide its size"))
+            }
+        };
+        Diag::error(code, message, self.span(step), "in this step")
+    }
+
+    /// An operand in a sharding that nothing gives.
+    pub(super) fn missing(self, step: &Step, operand: usize, forms: &[Sharding]) -> Diag {
+        let material = &step.operands[operand];
+        let span = self.op(step).map_or_else(|| self.span(step), |op| Self::operand_span(op, operand));
+        let message = format!("no earlier statement gives `{}`", self.text(material));
+        let diag = Diag::error(codes::NO_MATERIALIZATION, message, span, "used here");
+        let diag = diag.and(self.program.values[material.value].span, format!("`{}` is defined here", self.name(material.value)));
+        diag.help(self.way_to(material.value, &material.sharding, forms))
+    }
+
+    /// How to come from what exists to what is wanted.
+    fn way_to(self, value: ValueId, wanted: &Sharding, forms: &[Sharding]) -> String {
+        let mut near: Vec<&Sharding> = forms.iter().collect();
+        near.sort_by_key(|form| difference(form, wanted));
+        if let Some(statement) = near.iter().find_map(|form| self.statement(value, form, wanted)) {
+            return format!("write `{statement}` before it");
+        }
+        let there: Vec<String> =
+            near.iter().take(5).map(|form| format!("`{}`", self.text(&Materialization { value, sharding: (*form).clone() }))).collect();
+        if there.is_empty() { format!("define `{}` first", self.name(value)) } else { format!("what exists is {}", there.join(", ")) }
+    }
+
+    pub(super) fn no_output(self, output: &Output, forms: &[Sharding]) -> Diag {
+        let name = self.name(output.value);
+        let dims = &self.program.values[output.value].dims;
+        let wanted = format!("{name}{}", print::Printer::new(self.program).pin(dims, &output.pin));
+        let message = format!("no statement gives the output `{wanted}`");
+        let diag = Diag::error(codes::NO_MATERIALIZATION, message, output.span, "to leave like this");
+        let diag = diag.and(self.program.values[output.value].span, format!("`{name}` is defined here"));
+        match output.pin.exact() {
+            Some(exact) => diag.help(self.way_to(output.value, &exact, forms)),
+            None => diag.help("write a collective that leads there"),
+        }
+    }
+
+    pub(super) fn not_home(self, value: ValueId, forms: &[Sharding]) -> Diag {
+        let of = &self.program.values[value];
+        let home = of.home.as_ref().map_or(String::new(), |home| print::Printer::new(self.program).pin(&of.dims, home));
+        let there: Vec<String> =
+            forms.iter().take(5).map(|form| format!("`{}`", self.text(&Materialization { value, sharding: form.clone() }))).collect();
+        let message = format!("no step brings `{}` to `{}{home}`", of.name, of.name);
+        Diag::error(codes::NO_MATERIALIZATION, message, of.span, "its home").help(format!("what exists is {}", there.join(", ")))
+    }
+
+    pub(super) fn unpinned(self, operand: &Operand, material: &Materialization) -> Diag {
+        let dims = &self.program.values[operand.value].dims;
+        let pin = operand.pin.as_ref().map_or(String::new(), |pin| print::Printer::new(self.program).pin(dims, pin));
+        let message = format!("the plan reads `{}` where the program says `{}{pin}`", self.text(material), self.name(operand.value));
+        Diag::error(codes::WRONG_RESULT, message, operand.span, "pinned here")
+    }
+
+    pub(super) fn bad_collective(self, step: &Step, kind: &CollectiveKind, fault: &CollectiveFault) -> Diag {
+        let dims: Vec<&str> = self.program.values[step.result.value].dims.iter().map(|&dim| self.program.dims[dim].name.as_str()).collect();
+        let reason = fault.reason(&self.program.mesh, &dims);
+        let message = format!("`{}` does not lead to `{}`: {reason}", kind.name(), self.text(&step.result));
+        let diag = Diag::error(codes::BAD_COLLECTIVE, message, self.span(step), "this step");
+        let from = step.operands.first().map(|operand| &operand.sharding);
+        match from.and_then(|from| self.statement(step.result.value, from, &step.result.sharding)) {
+            Some(statement) => diag.help(format!("write `{statement}`")),
+            None => diag.help("more than one step is needed: write one statement for each"),
+        }
+    }
+
+    pub(super) fn misnamed(self, step: &Step, right: &Collective) -> Diag {
+        let dims = &self.program.values[step.result.value].dims;
+        let text = print::Printer::new(self.program).collective(dims, right);
+        let message = format!("the step to `{}` is `{text}`, and says otherwise", self.text(&step.result));
+        Diag::error(codes::BAD_COLLECTIVE, message, self.span(step), "this step")
+    }
+
+    pub(super) fn wrong_result(self, op: &Op, given: &Sharding, wanted: &Sharding) -> Diag {
+        let gives = self.text(&Materialization { value: op.result, sharding: given.clone() });
+        let says = self.text(&Materialization { value: op.result, sharding: wanted.clone() });
+        let help = match self.statement(op.result, given, wanted) {
+            Some(statement) => format!("write `{gives}` on the left, then `{statement}`"),
+            None => format!("write `{gives}` on the left"),
+        };
+        let diag = Diag::error(
+            codes::WRONG_RESULT,
+            format!("the operands give `{gives}`, not `{says}`"),
+            op.span,
+            "the left side says exactly what comes out",
+        );
+        diag.help(help)
+    }
+
+    /// An operand pinned as a partial sum, of an operation that is linear in none.
+    pub(super) fn nonlinear_pin(self, op: &Op) -> Option<Diag> {
+        let linear = match &op.kind {
+            OpKind::Map(function) => function.linearity != Linearity::None,
+            OpKind::Reduce { function, .. } => function.reduction() == crate::sharding::Reduction::Sum,
+            OpKind::Einsum { .. } | OpKind::Collective(_) => true,
+        };
+        let operand = op.operands.iter().position(|operand| operand.pin.as_ref().is_some_and(|pin| !pin.unreduced.is_empty()))?;
+        (!linear).then(|| self.partial(op, operand, None, PartialFault::NotLinear))
+    }
+
+    /// What keeps an operation from running on local blocks.
+    pub(super) fn local(self, op: &Op, operands: &[Materialization], fault: &LocalFault) -> Diag {
+        match fault {
+            LocalFault::SplitDifferently { dim, operands: pair } => self.split_differently(op, operands, *dim, *pair),
+            LocalFault::AxisConflict { axis, operands: pair } => {
+                let name = &self.program.mesh.axes[axis.axis()].name;
+                let message = format!(
+                    "axis `{name}` splits two different indices of `{}`: only its diagonal blocks would be known",
+                    self.name(op.result)
+                );
+                let diag = Diag::error(codes::AXIS_CONFLICT, message, Self::operand_span(op, pair[1]), format!("`{name}` here"));
+                let diag = diag.and(Self::operand_span(op, pair[0]), format!("and `{name}` here, on another index"));
+                let options = pair.iter().filter_map(|&k| self.without(operands.get(k)?, |axes| axes.iter().position(|a| a == axis)));
+                diag.help(self.first_of(options, &format!("gather one operand over `{name}` first")))
+            }
+            LocalFault::Partial { operand, reason } => self.partial(op, *operand, operands.get(*operand), *reason),
+        }
+    }
+
+    fn split_differently(self, op: &Op, operands: &[Materialization], dim: DimId, pair: [usize; 2]) -> Diag {
+        let name = &self.program.dims[dim].name;
+        let list = |k: usize| -> Option<&AxisList> {
+            let position = self.program.values[op.operands.get(k)?.value].dims.iter().position(|&d| d == dim)?;
+            operands.get(k)?.sharding.dims.get(position)
+        };
+        let how = |k: usize| match list(k) {
+            Some(axes) if !axes.is_empty() => format!("`{name}_{}` here", print::axis_word(&self.program.mesh, axes)),
+            _ => format!("`{name}` is whole here"),
+        };
+        let message =
+            format!("`{name}` is split differently in the operands of `{}`: their blocks do not belong together", self.name(op.result));
+        let diag = Diag::error(codes::SPLIT_DIFFERENTLY, message, Self::operand_span(op, pair[1]), how(pair[1]));
+        let diag = diag.and(Self::operand_span(op, pair[0]), how(pair[0]));
+        let shared = match (list(pair[0]), list(pair[1])) {
+            (Some(a), Some(b)) => a.iter().zip(b).take_while(|(x, y)| x == y).count(),
+            _ => 0,
+        };
+        let options = pair.iter().filter_map(|&k| {
+            let own = list(k)?.clone();
+            self.without(operands.get(k)?, |axes| (own.len() > shared && *axes == own).then_some(shared))
+        });
+        diag.help(self.first_of(options, &format!("gather `{name}` in one operand, or slice it in the other, first")))
+    }
+
+    /// The gather that shortens a dimension of `material` to what `keep` says.
+    fn without(self, material: &Materialization, keep: impl Fn(&AxisList) -> Option<usize>) -> Option<String> {
+        let mut to = material.sharding.clone();
+        let (axes, keep) = to.dims.iter_mut().find_map(|axes| keep(axes).map(|keep| (axes, keep)))?;
+        axes.truncate(keep);
+        self.statement(material.value, &material.sharding, &to)
+    }
+
+    fn first_of(self, mut options: impl Iterator<Item = String>, otherwise: &str) -> String {
+        let first = options.next();
+        match (first, self.program.mode) {
+            (Some(statement), Mode::Explicit) => format!("gather first: `{statement}`"),
+            (Some(statement), Mode::Ordinary) => format!("gather first (`{statement}`), or leave the brackets off one operand"),
+            (None, _) => otherwise.to_owned(),
+        }
+    }
+
+    fn partial(self, op: &Op, operand: usize, material: Option<&Materialization>, reason: PartialFault) -> Diag {
+        let name = op.operands.get(operand).map_or("?", |operand| self.name(operand.value));
+        let (message, label) = match reason {
+            PartialFault::NotLinear => {
+                let function = function_name(op);
+                let message = format!("`{function}` of a partial sum: {function}(p + q) is not {function}(p) + {function}(q)");
+                (message, format!("`{name}` is still to be reduced"))
+            }
+            PartialFault::NotASum => {
+                (format!("`{name}` is a partial maximum or minimum, which passes through no operation"), "still to be reduced".to_owned())
+            }
+            PartialFault::Mismatch => {
+                let message = format!("the operands of `{}` are not partial sums over the same axes", self.name(op.result));
+                (message, format!("`{name}` is still to be reduced, the others otherwise"))
+            }
+            PartialFault::AxisInUse(axis) => {
+                let axis = &self.program.mesh.axes[axis.axis()].name;
+                let message = format!("`{name}` is a partial sum over `{axis}`, which the operation uses elsewhere");
+                (message, format!("unreduced over `{axis}`"))
+            }
+        };
+        let diag = Diag::error(codes::PARTIAL_THROUGH, message, Self::operand_span(op, operand), label).and(op.span, "this operation");
+        let settled = material.and_then(|material| {
+            let to = Sharding { unreduced: Unreduced::default(), ..material.sharding.clone() };
+            self.statement(material.value, &material.sharding, &to)
+        });
+        match settled {
+            Some(statement) => diag.help(format!("settle it first: `{statement}`, or a ReduceScatter")),
+            None => diag.help(format!("settle `{name}` first, by AllReduce or ReduceScatter")),
+        }
+    }
+}
+
+fn function_name(op: &Op) -> String {
+    match &op.kind {
+        OpKind::Map(function) => match &function.form {
+            MapForm::Call { name, .. } => name.clone(),
+            _ => "f".to_owned(),
+        },
+        OpKind::Reduce { function, .. } => function.name().to_owned(),
+        OpKind::Einsum { .. } | OpKind::Collective(_) => "f".to_owned(),
+    }
+}
+
+/// How far a sharding is from another: dimensions that differ, and what is pending.
+fn difference(a: &Sharding, b: &Sharding) -> usize {
+    a.dims.iter().zip(&b.dims).filter(|(x, y)| x != y).count() + usize::from(a.unreduced != b.unreduced)
+}
