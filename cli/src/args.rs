@@ -126,6 +126,7 @@ pub(crate) enum Cost {
 pub(crate) enum Format {
     Text,
     Json,
+    Dot,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

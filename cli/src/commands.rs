@@ -101,6 +101,7 @@ pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
         Some(Pass::Textbook) => print_textbook(args, output),
         Some(Pass::Search) | None => planned(args, output, |planned, output| match args.format {
             Format::Text => output.out(&planned.to_string()),
+            Format::Dot => output.out(&planned.dot()),
             Format::Json => output.out(&(planned.json().to_text() + "\n")),
         }),
     }

@@ -16,7 +16,7 @@ use shardwise_passes::textbook::{self, Infeasible};
 use crate::failure::Findings;
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Strategy};
-use crate::{budget, cost_table, provenance, text, units};
+use crate::{budget, cost_table, dot, provenance, text, units};
 
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
@@ -197,6 +197,11 @@ impl Planned {
     /// The stable JSON form.
     pub fn json(&self) -> PlanJson {
         json::plan(self)
+    }
+
+    /// The plan's dataflow as Graphviz DOT.
+    pub fn dot(&self) -> String {
+        dot::dot(self)
     }
 
     /// FLOPs, bytes, time and bound of every step, then the summary.

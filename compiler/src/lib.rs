@@ -8,6 +8,7 @@ pub mod units;
 
 mod budget;
 mod cost_table;
+mod dot;
 mod driver;
 mod provenance;
 mod text;

@@ -1,4 +1,5 @@
 //! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives and plans.
+pub mod dataflow;
 pub mod dtype;
 pub mod hardware;
 pub mod ids;

@@ -1,0 +1,40 @@
+//! How long planning takes, inside one process.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use shardwise::{Options, Strategy};
+use shardwise_tests::read;
+
+/// A chain of products on two axes, weights shared.
+fn chain(statements: usize) -> String {
+    let mut text =
+        "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=49152, D=8192, F=8192\ninput A0[B_X, D_Y]\nparam W[D_X, F_Y], V[F_Y, D_X]\n".to_owned();
+    for i in 0..statements / 2 {
+        text += &format!("T{i} = A{i} *D W\nA{} = T{i} *F V\n", i + 1);
+    }
+    text + &format!("output A{}[B_X, D_Y]\n", statements / 2)
+}
+
+fn plan(source: &str, strategy: Strategy) -> f64 {
+    let options = Options { strategy, ..Options::default() };
+    shardwise::plan("bench", source, &options).map_or(f64::NAN, |planned| planned.report.serial_s)
+}
+
+fn speed(criterion: &mut Criterion) {
+    for name in ["mlp-2d", "mlp-3d"] {
+        let source = read(&format!("tests/programs/{name}.shard"));
+        criterion.bench_function(&format!("{name}: proven optimal"), |b| b.iter(|| plan(&source, Strategy::Search)));
+    }
+    let long = chain(10_000);
+    criterion.bench_function("10,000 statements: textbook", |b| b.iter(|| plan(&long, Strategy::Textbook)));
+    let longest = chain(100_000);
+    criterion.bench_function("100,000 statements: read and resolved", |b| {
+        b.iter(|| shardwise::check("bench", &longest, &Options::default()).findings.is_empty());
+    });
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(10);
+    targets = speed
+}
+criterion_main!(benches);
