@@ -13,6 +13,7 @@ pub struct File {
 }
 
 /// One statement (`input A[I], B[J]` is one).
+#[expect(clippy::large_enum_variant, reason = "most statements are definitions, the largest kind")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
     /// `plan`: the program is explicit.
@@ -46,6 +47,19 @@ pub enum Role {
     State,
     /// Leaves the program.
     Output,
+}
+
+impl Role {
+    /// The role that `keyword` declares.
+    pub fn of(keyword: &str) -> Option<Self> {
+        match keyword {
+            "input" => Some(Self::Input),
+            "param" => Some(Self::Param),
+            "state" => Some(Self::State),
+            "output" => Some(Self::Output),
+            _ => None,
+        }
+    }
 }
 
 /// `X=16 over 4x4 ring`.

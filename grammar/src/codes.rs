@@ -17,6 +17,14 @@ pub struct Code {
     pub page: &'static str,
 }
 
+impl Code {
+    /// What is wrong, in one sentence: the beginning of the page.
+    pub fn summary(&self) -> &'static str {
+        let line = self.page.lines().next().unwrap_or("");
+        line.split_inclusive(". ").next().unwrap_or(line).trim_end()
+    }
+}
+
 /// All codes in order.
 pub fn all() -> impl Iterator<Item = &'static Code> {
     [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES].into_iter().flatten()
@@ -25,4 +33,24 @@ pub fn all() -> impl Iterator<Item = &'static Code> {
 /// The code called `code`, in any case.
 pub fn find(code: &str) -> Option<&'static Code> {
     all().find(|known| known.code.eq_ignore_ascii_case(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{all, find};
+
+    #[test]
+    fn codes_are_unique_and_have_pages() {
+        let codes: Vec<&str> = all().map(|code| code.code).collect();
+        let mut unique = codes.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), codes.len(), "{codes:?}");
+        for code in all() {
+            assert!(code.summary().len() > 10, "{}", code.code);
+            assert!(code.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", code.name);
+        }
+        assert_eq!(find("sw001").map(|code| code.name), Some("unreadable-statement"));
+        assert_eq!(find("SW999"), None);
+    }
 }

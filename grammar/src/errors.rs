@@ -2,79 +2,174 @@
 
 use crate::codes::syntax;
 use crate::diag::Diag;
+use crate::scan::KEYWORDS;
 use crate::span::Span;
 
-/// The words a statement can begin with.
-const KEYWORDS: [&str; 13] =
-    ["plan", "hardware", "mesh", "dim", "input", "param", "state", "output", "assert", "allow", "repeat", "backward", "pipeline"];
-
-/// A statement that the grammar did not match at all; it is total, so this is the last resort.
-pub(crate) fn unreadable(text: &str, span: Span) -> Diag {
-    describe("bad_statement", span, text, span)
+/// What the grammar found missing, or in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Name,
+    Size,
+    Axis,
+    Dim,
+    Operand,
+    Bracket,
+    Brace,
+    Paren,
+    Limit,
+    Code,
+    /// A number where a dimension must stand.
+    NumberAsDim,
+    /// The name of a dimension goes on with `_`.
+    Underscore,
+    /// `A {U_X}`: what is unreduced without the brackets before it.
+    Unbracketed,
+    /// Text behind a statement that is complete.
+    Rest,
+    /// Nothing fits.
+    Statement,
 }
 
-/// The diagnostic for a mark.
-pub(crate) fn describe(mark: &str, at: Span, text: &str, statement: Span) -> Diag {
-    if mark == "bad_statement" {
-        return bad_statement(text, statement);
+/// A statement with a mistake in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Faulty<'t> {
+    /// Its text, comments blanked out.
+    pub(crate) text: &'t str,
+    /// Where it stands.
+    pub(crate) span: Span,
+}
+
+impl Faulty<'_> {
+    /// The diagnostic for the mark at `at`.
+    pub(crate) fn describe(self, mark: Mark, at: Span) -> Diag {
+        let marked = excerpt(&self.text[at.start - self.span.start..at.end - self.span.start]);
+        match mark {
+            Mark::Statement => self.bad_statement(),
+            Mark::Rest => self.bad_rest(at, &marked),
+            Mark::NumberAsDim => Diag::error(syntax::BAD_DIM, format!("`{marked}` is a size, not a dimension"), at, "not a name")
+                .help(format!("declare `dim N={marked}`, and write `N` here")),
+            Mark::Underscore => Diag::error(
+                syntax::BAD_DIM,
+                "the name of a dimension holds no `_`: in brackets it starts the subscript",
+                at,
+                "reads as a subscript",
+            )
+            .help("write the name without `_`"),
+            Mark::Unbracketed => {
+                Diag::error(syntax::MISSING, format!("the brackets are missing before `{marked}`"), at, "stands behind brackets")
+                    .help(format!("write the dimensions too: `A[I, J] {marked}`"))
+            }
+            _ => self.missing(mark, at),
+        }
     }
-    if mark == "bad_rest" {
-        let rest = excerpt(&text[at.start - statement.start..]);
+
+    fn missing(self, mark: Mark, at: Span) -> Diag {
+        let (what, help) = wanted(mark);
+        let at = self.widened(at);
+        Diag::error(syntax::MISSING, format!("{what} is missing here"), at, format!("expected {what}")).help(help)
+    }
+
+    /// A mark has no width: point at the character that stands there instead, or at the last of the statement.
+    fn widened(self, at: Span) -> Span {
+        let offset = at.start - self.span.start;
+        match self.text[offset..].chars().next() {
+            Some(next) if at.start == at.end => Span::new(at.start, at.start + next.len_utf8()),
+            Some(_) => at,
+            None => {
+                let last = self.text.chars().next_back().map_or(0, char::len_utf8);
+                Span::new(self.span.end - last, self.span.end)
+            }
+        }
+    }
+
+    fn bad_rest(self, at: Span, rest: &str) -> Diag {
         let message = format!("the statement ends before `{rest}`");
-        return Diag::error(syntax::TRAILING, message, at, "not expected here").help(rest_help(&rest));
+        let diag = Diag::error(syntax::TRAILING, message, at, "not expected here");
+        let before = self.text[..at.start - self.span.start].trim_end();
+        if let Some(dims) = detached_suffix(before).filter(|_| rest.starts_with(char::is_alphabetic)) {
+            return diag.help(format!("the suffix sticks to the `*`: write `*{dims} {rest}`"));
+        }
+        diag.help(match rest.chars().next() {
+            Some(';') => "write one statement a line",
+            Some('=') => "only a definition has `=`: `C[I] = gelu(A)`, `output C[I] = gelu(A)`",
+            Some(')' | ']' | '}') => "nothing is open that this would close",
+            _ => "write one statement a line, and comments behind `#`",
+        })
     }
-    let (what, help) = missing(mark);
-    let at = widened(at, text, statement);
-    Diag::error(syntax::MISSING, format!("{what} is missing here"), at, format!("expected {what}")).help(help)
+
+    fn bad_statement(self) -> Diag {
+        let Self { text, span } = self;
+        let word = text.split(char::is_whitespace).next().unwrap_or(text);
+        let first = Span::new(span.start, span.start + word.len());
+        if let Some(keyword) = nearest_keyword(word) {
+            let message = format!("`{word}` is not a keyword");
+            return Diag::error(syntax::UNREADABLE, message, first, "not understood").help(format!("did you mean `{keyword}`?"));
+        }
+        if text.starts_with(|c: char| c.is_alphabetic()) && text.contains(['*', '·', '+', '(', '[']) {
+            let message = format!("`{}` is given no name", excerpt(text));
+            return Diag::error(syntax::UNREADABLE, message, first, "defines nothing").help("write `C[I] = …`, or `… -> C[I]` behind it");
+        }
+        let message = format!("`{}` is not a statement", excerpt(text));
+        Diag::error(syntax::UNREADABLE, message, first, "not understood")
+            .help("a statement declares (`mesh X=4`, `input A[I_X]`) or defines (`C = A *J B`)")
+    }
 }
 
-fn missing(mark: &str) -> (&'static str, &'static str) {
+/// A block that is never closed.
+pub(crate) fn open_block(text: &str, span: Span) -> Diag {
+    let head = text.find('{').map_or(text.len(), |brace| brace + 1);
+    let at = Span::new(span.start, span.start + head);
+    Diag::error(syntax::MISSING, "the block is never closed", at, "opened here").help("write a `}` behind it")
+}
+
+/// More of something than a statement may hold.
+pub(crate) fn too_much(count: usize, what: &str, limit: usize, text: &str, span: Span) -> Diag {
+    let short = text.char_indices().nth(40).map_or(text.len(), |(at, _)| at);
+    let message = format!("{count} {what}, and the limit is {limit}");
+    Diag::error(syntax::TOO_DEEP, message, Span::new(span.start, span.start + short), "this statement")
+        .help("name the parts: write one statement for each")
+}
+
+fn wanted(mark: Mark) -> (&'static str, &'static str) {
     match mark {
-        "missing_name" => ("a name", "a name holds letters, digits, `_`, `.` and `'`"),
-        "missing_size" => ("a size", "write `=` and a whole number, such as `B=4096`, `B=48k` or `F=4*D`"),
-        "missing_axis" => ("a mesh axis", "write the axis behind the `_`, as in `B_X` or `B_{X,Y}`, or `?` to leave it open"),
-        "missing_dim" => ("a dimension", "write a dimension behind the comma, as in `A[I, J]`"),
-        "missing_rbracket" => ("a `,` or `]`", "close the brackets: `A[I, J_X]`"),
-        "missing_rbrace" => ("a `}`", "close the braces: `{U_X}`, `D_{X,Y}`"),
-        "missing_rparen" => ("a `)`", "close the parenthesis"),
-        "missing_limit" => {
+        Mark::Name => ("a name", "a name holds letters, digits, `_`, `.` and `'`"),
+        Mark::Size => ("a size", "write `=` and a whole number, such as `B=4096`, `B=48k` or `F=4*D`"),
+        Mark::Axis => ("a mesh axis", "write the axis behind the `_`, as in `B_X` or `B_{X,Y}`, or `?` to leave it open"),
+        Mark::Dim => ("a dimension", "write a dimension behind the comma, as in `A[I, J]`"),
+        Mark::Bracket => ("a `,` or `]`", "close the brackets: `A[I, J_X]`"),
+        Mark::Brace => ("a `}`", "close the braces: `{U_X}`, `D_{X,Y}`"),
+        Mark::Paren => ("a `)`", "close the parenthesis: `gelu(A)`"),
+        Mark::Limit => {
             ("a limit", "write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`")
         }
-        "missing_code" => ("a code", "write the code of the lint, as in `allow SW301`"),
+        Mark::Code => ("a code", "write the code of the lint, as in `allow SW301`"),
         _ => ("an operand", "write a value, a number, or a function of them"),
     }
 }
 
-fn rest_help(rest: &str) -> &'static str {
-    if rest.starts_with(';') { "write one statement a line" } else { "write one statement a line, and comments behind `#`" }
+/// The `J` of `A * J`, where `A *J B` was meant.
+fn detached_suffix(before: &str) -> Option<&str> {
+    let (_, dims) = before.rsplit_once(['*', '·', '⋅'])?;
+    let name = dims.trim_start();
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == ',');
+    (is_name && name.len() < dims.len()).then_some(name)
 }
 
-/// A mark has no width: point at the character that stands there instead, or at the end of the statement.
-fn widened(at: Span, text: &str, statement: Span) -> Span {
-    let offset = at.start - statement.start;
-    match text[offset..].chars().next() {
-        Some(next) if at.start == at.end => Span::new(at.start, at.start + next.len_utf8()),
-        None => {
-            let last = text.chars().next_back().map_or(0, char::len_utf8);
-            Span::new(statement.end - last, statement.end)
-        }
-        Some(_) => at,
+fn nearest_keyword(word: &str) -> Option<&'static str> {
+    let word = word.to_lowercase();
+    if word.chars().count() > 12 {
+        return None;
     }
+    let distance = |keyword: &&str| strsim::damerau_levenshtein(keyword, &word);
+    let nearest = KEYWORDS.into_iter().min_by_key(distance)?;
+    (distance(&nearest) <= nearest.len().div_ceil(4)).then_some(nearest)
 }
 
-fn bad_statement(text: &str, span: Span) -> Diag {
-    let word: String = text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-    let first = Span::new(span.start, span.start + text.find(char::is_whitespace).unwrap_or(text.len()));
-    let diag = Diag::error(syntax::UNREADABLE, format!("`{}` is not a statement", excerpt(text)), first, "not understood");
-    let near = KEYWORDS.iter().map(|keyword| (strsim::damerau_levenshtein(keyword, &word), keyword)).min();
-    match near {
-        Some((distance, keyword)) if distance <= 2 && !word.is_empty() => diag.help(format!("did you mean `{keyword}`?")),
-        _ => diag.help("a statement is a declaration (`mesh X=4`, `input A[I_X]`) or a definition (`C = A *J B`)"),
-    }
-}
-
-/// The beginning of a text, on one line.
+/// The beginning of a text.
 fn excerpt(text: &str) -> String {
-    let line = text.lines().next().unwrap_or("").trim();
-    if line.chars().count() > 40 { format!("{}…", line.chars().take(40).collect::<String>()) } else { line.to_owned() }
+    let text = text.trim();
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }

@@ -1,42 +1,52 @@
 //! The canonical layout of a source, comments kept.
 //!
-//! Statements are printed from the tree; comments and blank lines are found again in the gaps between them, so the tree needs to hold
-//! neither. A comment behind a statement stays behind it, one on its own line stays on its own line, runs of blank lines become one.
+//! Statements are printed from the tree; comments and blank lines are found again in the gaps between them, so the
+//! tree needs to hold neither. A comment behind a statement stays behind it, one on its own line stays on its own
+//! line, one inside a statement of several lines goes before it, and runs of blank lines become one.
+
+mod subscripts;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use crate::ast::Statement;
 use crate::diag::Diag;
 use crate::parse::parse;
 use crate::print;
 use crate::scan;
+use crate::span::Spanned;
 
 /// `source` in canonical layout; its syntax errors if it has any.
 pub fn format(source: &str) -> Result<String, Vec<Diag>> {
-    let (file, diags) = parse(source);
+    let (mut file, diags) = parse(source);
     if !diags.is_empty() {
         return Err(diags);
     }
+    subscripts::join(&mut file);
     let mut out = Output::default();
     let mut at = 0;
     let mut statements = file.statements.iter().peekable();
     for span in scan::statements(source) {
         out.gap(&source[at..span.start]);
-        let mut first = true;
-        while let Some(statement) = statements.next_if(|statement| statement.span.start < span.end) {
-            let written = &source[statement.span.start..statement.span.end.max(statement.span.start)];
-            let text = if matches!(statement.node, Statement::NotYet(_)) {
-                source[span.start..span.end].to_owned()
-            } else {
-                print::statement(&statement.node, source)
-            };
-            let _ = written;
-            let kept_on_line = !first && !matches!(statement.node, Statement::Allow(_));
-            out.statement(&text, kept_on_line);
-            first = false;
+        let whole = &source[span.start..span.end];
+        if !scan::is_verbatim(whole) {
+            scan::comments_in(whole).for_each(|text| out.line(comment(text)));
         }
+        let mut parts = Vec::new();
+        while let Some(statement) = statements.next_if(|next| next.span.start < span.end) {
+            parts.push(text_of(statement, source));
+        }
+        out.line(parts.join(" "));
         at = span.end;
     }
-    out.gap(&(source[at..].to_owned() + "\n"));
+    out.gap(&format!("{}\n", &source[at..]));
     Ok(out.finish())
+}
+
+fn text_of(statement: &Spanned<Statement>, source: &str) -> String {
+    match statement.node {
+        Statement::NotYet(_) => source[statement.span.start..statement.span.end].to_owned(),
+        _ => print::statement(&statement.node, source),
+    }
 }
 
 /// Lines so far.
@@ -48,20 +58,18 @@ struct Output {
 impl Output {
     /// What stands between two statements: the rest of the first one's line, then whole lines.
     fn gap(&mut self, gap: &str) {
-        let mut pieces = gap.trim_start_matches('\u{FEFF}').split('\n');
-        let behind = pieces.next().unwrap_or("").trim();
-        if !behind.is_empty() {
-            match self.lines.last_mut() {
-                Some(line) if !line.is_empty() => line.push_str(&format!("  {}", comment(behind))),
-                _ => self.lines.push(comment(behind)),
-            }
-        }
-        let mut rest: Vec<&str> = pieces.collect();
-        rest.pop();
-        for line in rest {
-            match line.trim() {
-                "" => self.blank(),
-                text => self.lines.push(comment(text)),
+        let gap = gap.replace("\r\n", "\n");
+        let mut pieces: Vec<&str> = gap.split(['\n', '\r']).map(|p| p.trim_matches(scan::is_blank)).collect();
+        pieces.pop();
+        for (number, text) in pieces.into_iter().enumerate() {
+            match (number, text, self.lines.last_mut()) {
+                (0, "", Some(_)) => {}
+                (0, _, Some(line)) => {
+                    line.push_str("  ");
+                    line.push_str(&comment(text));
+                }
+                (_, "", _) => self.blank(),
+                _ => self.line(comment(text)),
             }
         }
     }
@@ -72,18 +80,17 @@ impl Output {
         }
     }
 
-    fn statement(&mut self, text: &str, on_same_line: bool) {
-        match self.lines.last_mut() {
-            Some(line) if on_same_line => line.push_str(&format!(" {text}")),
-            _ => self.lines.push(text.to_owned()),
-        }
+    fn line(&mut self, text: String) {
+        self.lines.push(text);
     }
 
     fn finish(mut self) -> String {
         while self.lines.last().is_some_and(String::is_empty) {
             self.lines.pop();
         }
-        if self.lines.is_empty() { String::new() } else { self.lines.join("\n") + "\n" }
+        self.lines.push(String::new());
+        let text = self.lines.join("\n");
+        if text == "\n" { String::new() } else { text }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Text to a syntax tree with spans, and back. This crate knows what a program looks like and nothing of what it means.
+
 pub mod ast;
 pub mod codes;
 pub mod diag;
 mod errors;
 mod format;
+mod number;
 mod parse;
 pub mod print;
 mod scan;

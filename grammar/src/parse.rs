@@ -1,5 +1,8 @@
 //! From the grammar's pairs to the tree: the only file that matches on its rules.
 
+#[cfg(test)]
+mod tests;
+
 use pest::Parser;
 use pest::iterators::{Pair, Pairs};
 use pest_derive::Parser;
@@ -9,7 +12,8 @@ use crate::ast::{
     Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
-use crate::errors;
+use crate::errors::{Faulty, Mark};
+use crate::number;
 use crate::scan;
 use crate::span::{Name, Span, Spanned};
 
@@ -22,47 +26,49 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
     let mut file = File::default();
     let mut diags = Vec::new();
     for span in scan::statements(source) {
-        let text = &source[span.start..span.end];
-        if let Some(diag) = scan::too_deep(text, span) {
-            diags.push(diag);
-            continue;
-        }
-        let Ok(pairs) = Grammar::parse(Rule::statement, text) else {
-            diags.push(errors::unreadable(text, span));
-            continue;
-        };
-        let marks = marks(pairs.clone(), span.start);
-        if marks.is_empty() {
-            let reader = Reader { offset: span.start };
-            for pair in pairs.filter(|pair| pair.as_rule() != Rule::EOI) {
-                reader.statement(pair, &mut file.statements);
-            }
-        } else {
-            diags.extend(marks.iter().map(|(rule, at)| errors::describe(rule, *at, text, span)));
+        let text = scan::blanked(&source[span.start..span.end]);
+        match scan::refuse(&text, span) {
+            Some(diag) => diags.push(diag),
+            None => read(&text, span, &mut file.statements, &mut diags),
         }
     }
     (file, diags)
 }
 
-/// What the grammar found wrong: missing pieces, and trailing text where nothing was missing before it.
-fn marks(pairs: Pairs<'_, Rule>, offset: usize) -> Vec<(String, Span)> {
-    let mut found: Vec<(String, Span)> = pairs
-        .flatten()
-        .filter_map(|pair| {
-            let name = format!("{:?}", pair.as_rule());
-            let wrong = name.starts_with("missing_") || name.starts_with("bad_");
-            wrong.then(|| (name, span_of(&pair, offset)))
-        })
-        .collect();
-    if found.len() > 1 {
-        found.retain(|(name, _)| name != "bad_rest");
+fn read(text: &str, span: Span, statements: &mut Vec<Spanned<Statement>>, diags: &mut Vec<Diag>) {
+    let faulty = Faulty { text, span };
+    let Ok(pairs) = Grammar::parse(Rule::statement, text) else {
+        diags.push(faulty.describe(Mark::Statement, span));
+        return;
+    };
+    let reader = Reader { offset: span.start };
+    let marks = reader.marks(pairs.clone());
+    if marks.is_empty() {
+        statements.extend(pairs.filter_map(|pair| reader.statement(pair)));
     }
-    found
+    diags.extend(marks.into_iter().map(|(mark, at)| faulty.describe(mark, at)));
 }
 
-fn span_of(pair: &Pair<'_, Rule>, offset: usize) -> Span {
-    let span = pair.as_span();
-    Span::new(offset + span.start(), offset + span.end())
+/// What a rule of the grammar says is wrong.
+fn mark(rule: Rule) -> Option<Mark> {
+    Some(match rule {
+        Rule::missing_name => Mark::Name,
+        Rule::missing_size => Mark::Size,
+        Rule::missing_axis => Mark::Axis,
+        Rule::missing_dim => Mark::Dim,
+        Rule::missing_operand => Mark::Operand,
+        Rule::missing_rbracket => Mark::Bracket,
+        Rule::missing_rbrace => Mark::Brace,
+        Rule::missing_rparen => Mark::Paren,
+        Rule::missing_limit => Mark::Limit,
+        Rule::missing_code => Mark::Code,
+        Rule::bad_dim => Mark::NumberAsDim,
+        Rule::bad_underscore => Mark::Underscore,
+        Rule::bad_unreduced => Mark::Unbracketed,
+        Rule::bad_rest => Mark::Rest,
+        Rule::bad_statement => Mark::Statement,
+        _ => return None,
+    })
 }
 
 /// Builds nodes from pairs that hold no marks: every piece that the grammar requires is there.
@@ -74,8 +80,21 @@ struct Reader {
 type Pieces<'p> = Pairs<'p, Rule>;
 
 impl Reader {
+    /// What the grammar found wrong; text behind the statement only where nothing else is.
+    fn marks(self, pairs: Pieces<'_>) -> Vec<(Mark, Span)> {
+        let marked = |pair: Pair<'_, Rule>| Some((mark(pair.as_rule())?, self.span(&pair)));
+        let mut found: Vec<(Mark, Span)> = pairs.flatten().filter_map(marked).collect();
+        if found.len() > 1 {
+            found.retain(|(mark, _)| *mark != Mark::Rest);
+        }
+        found
+    }
+
+    /// Where a piece stands, without the white space that the grammar skips while it looks for more.
     fn span(self, pair: &Pair<'_, Rule>) -> Span {
-        span_of(pair, self.offset)
+        let start = self.offset + pair.as_span().start();
+        let text = pair.as_str().trim_end_matches(' ');
+        Span::new(start, start + text.len())
     }
 
     fn name(self, pair: &Pair<'_, Rule>) -> Name {
@@ -87,30 +106,23 @@ impl Reader {
         pair.map_or_else(|| Spanned::new(String::new(), Span::default()), |pair| self.name(&pair))
     }
 
-    fn statement(self, pair: Pair<'_, Rule>, out: &mut Vec<Spanned<Statement>>) {
+    fn statement(self, pair: Pair<'_, Rule>) -> Option<Spanned<Statement>> {
         let span = self.span(&pair);
         let rule = pair.as_rule();
-        let mut inner = pair.clone().into_inner();
+        let mut inner = pair.into_inner();
         let statement = match rule {
             Rule::plan => Statement::Plan,
             Rule::hardware => Statement::Hardware(self.first_name(&mut inner, &[Rule::hardware_name])),
-            Rule::mesh => Statement::Mesh(inner.filter(|p| p.as_rule() == Rule::axis).map(|p| self.axis(p)).collect()),
-            Rule::dim => Statement::Dim(inner.filter(|p| p.as_rule() == Rule::dim_decl).map(|p| self.dim(p)).collect()),
+            Rule::mesh => Statement::Mesh(each(inner, Rule::axis, |p| self.axis(p))),
+            Rule::dim => Statement::Dim(each(inner, Rule::dim_decl, |p| self.dim(p))),
             Rule::declaration => self.declaration(inner),
             Rule::definition | Rule::arrow => Statement::Define(self.definition(inner)),
             Rule::assertion => Statement::Assert(self.assertion(inner)),
+            Rule::allow_code => Statement::Allow(each(inner, Rule::code, |p| self.name(&p))),
             Rule::not_yet => Statement::NotYet(self.first_name(&mut inner, &[Rule::not_yet_kw])),
-            Rule::allow => {
-                let codes = inner.clone().filter(|p| p.as_rule() == Rule::code).map(|p| self.name(&p)).collect();
-                out.push(Spanned::new(Statement::Allow(codes), span));
-                if let Some(next) = inner.find(|p| matches!(p.as_rule(), Rule::definition | Rule::arrow | Rule::declaration)) {
-                    self.statement(next, out);
-                }
-                return;
-            }
-            _ => return,
+            _ => return None,
         };
-        out.push(Spanned::new(statement, span));
+        Some(Spanned::new(statement, span))
     }
 
     fn axis(self, pair: Pair<'_, Rule>) -> AxisDecl {
@@ -134,7 +146,7 @@ impl Reader {
 
     fn over(self, pair: Pair<'_, Rule>) -> Option<Spanned<Vec<u64>>> {
         let factors = pair.into_inner().find(|p| p.as_rule() == Rule::factors)?;
-        let numbers = factors.as_str().split('x').map(|n| n.parse().unwrap_or(0)).collect();
+        let numbers = factors.as_str().split(['x', '×']).map(|n| n.parse().unwrap_or(0)).collect();
         Some(Spanned::new(numbers, self.span(&factors)))
     }
 
@@ -156,7 +168,7 @@ impl Reader {
         let span = self.span(&pair);
         let factors = pair.into_inner().map(|piece| {
             let factor = match piece.as_rule() {
-                Rule::size_number => SizeFactor::Number(number_with_unit(piece.as_str())),
+                Rule::size_number => SizeFactor::Number(number::size(piece.as_str())),
                 _ => SizeFactor::Dim(piece.as_str().to_owned()),
             };
             Spanned::new(factor, self.span(&piece))
@@ -169,7 +181,7 @@ impl Reader {
         let mut tensors = Vec::new();
         for piece in inner {
             match piece.as_rule() {
-                Rule::role => role = role_of(piece.as_str()),
+                Rule::role => role = Role::of(piece.as_str()).unwrap_or(role),
                 Rule::tensor_decl => tensors.push(self.tensor_decl(piece)),
                 _ => {}
             }
@@ -240,69 +252,57 @@ impl Reader {
         UnreducedUse { kind, axes, span }
     }
 
-    fn definition(self, inner: Pieces<'_>) -> Definition {
-        let mut output = false;
-        let mut target = None;
-        let mut value = None;
-        for piece in inner {
-            match piece.as_rule() {
-                Rule::kw_output => output = true,
-                Rule::tensor_decl => target = Some(self.tensor_decl(piece)),
-                Rule::expr => value = Some(self.expr(piece)),
-                _ => {}
-            }
-        }
-        let empty = || Spanned::new(ExprKind::Number(String::new()), Span::default());
-        let nameless =
-            || TensorDecl { name: Spanned::new(String::new(), Span::default()), dtype: None, layout: None, span: Span::default() };
-        Definition { output, target: target.unwrap_or_else(nameless), value: value.unwrap_or_else(empty) }
-    }
-
+    /// A sum or a product: operands and the operators between them, from left to right.
     fn expr(self, pair: Pair<'_, Rule>) -> Expr {
-        self.fold(pair, |this, operator, left, right| {
-            let op = if operator.as_str() == "+" { BinaryOp::Add } else { BinaryOp::Sub };
-            let span = left.span.to(right.span);
-            let _ = this;
-            Spanned::new(ExprKind::Binary { op, left: Box::new(left), right: Box::new(right) }, span)
-        })
-    }
-
-    fn term(self, pair: Pair<'_, Rule>) -> Expr {
-        self.fold(pair, |this, operator, left, right| {
-            let span = left.span.to(right.span);
-            let (left, right) = (Box::new(left), Box::new(right));
-            if operator.as_rule() == Rule::slash {
-                return Spanned::new(ExprKind::Binary { op: BinaryOp::Div, left, right }, span);
-            }
-            let suffix = operator.clone().into_inner().find(|p| p.as_rule() == Rule::suffix);
-            let contracted = suffix.map(|p| Spanned::new(this.words(p.clone()), this.span(&p)));
-            Spanned::new(ExprKind::Product { left, right, contracted }, span)
-        })
-    }
-
-    fn fold(self, pair: Pair<'_, Rule>, join: impl Fn(Self, Pair<'_, Rule>, Expr, Expr) -> Expr) -> Expr {
-        let span = self.span(&pair);
-        let mut so_far: Option<Expr> = None;
+        let mut so_far = nothing(self.span(&pair));
         let mut operator = None;
         for piece in pair.into_inner() {
-            match piece.as_rule() {
-                Rule::term | Rule::factor_expr => {
-                    let operand = if piece.as_rule() == Rule::term { self.term(piece) } else { self.factor(piece) };
-                    so_far = Some(match (so_far, operator.take()) {
-                        (Some(left), Some(operator)) => join(self, operator, left, operand),
-                        _ => operand,
-                    });
+            let operand = match piece.as_rule() {
+                Rule::term => self.expr(piece),
+                Rule::factor_expr => self.factor(piece),
+                _ => {
+                    operator = Some(piece);
+                    continue;
                 }
-                _ => operator = Some(piece),
-            }
+            };
+            so_far = match operator.take() {
+                Some(operator) => self.join(operator, so_far, operand),
+                None => operand,
+            };
         }
-        so_far.unwrap_or(Spanned::new(ExprKind::Number(String::new()), span))
+        so_far
+    }
+
+    fn join(self, operator: Pair<'_, Rule>, left: Expr, right: Expr) -> Expr {
+        let span = left.span.to(right.span);
+        let (left, right) = (Box::new(left), Box::new(right));
+        let op = match operator.as_str() {
+            "+" => Some(BinaryOp::Add),
+            "-" => Some(BinaryOp::Sub),
+            "/" => Some(BinaryOp::Div),
+            _ => None,
+        };
+        let kind = if let Some(op) = op {
+            ExprKind::Binary { op, left, right }
+        } else {
+            let suffix = operator.into_inner().find(|p| p.as_rule() == Rule::suffix);
+            let contracted = suffix.and_then(|p| self.contracted(p));
+            ExprKind::Product { left, right, contracted }
+        };
+        Spanned::new(kind, span)
+    }
+
+    /// The dimensions of a suffix; none for the book's `_LOCAL`.
+    fn contracted(self, suffix: Pair<'_, Rule>) -> Option<Spanned<Vec<Name>>> {
+        let span = self.span(&suffix);
+        let dims = self.words(suffix);
+        (!dims.is_empty()).then(|| Spanned::new(dims, span))
     }
 
     fn factor(self, pair: Pair<'_, Rule>) -> Expr {
         let span = self.span(&pair);
         let mut signs = 0;
-        let mut value = Spanned::new(ExprKind::Number(String::new()), span);
+        let mut value = nothing(span);
         for piece in pair.into_inner() {
             match piece.as_rule() {
                 Rule::minus => signs += 1,
@@ -323,7 +323,7 @@ impl Reader {
             Rule::call | Rule::bare_call => ExprKind::Call(self.call(pair)),
             _ => {
                 let inner = pair.into_inner().find(|p| p.as_rule() == Rule::expr);
-                return inner.map_or(Spanned::new(ExprKind::Number(String::new()), span), |p| self.expr(p));
+                return inner.map_or_else(|| nothing(span), |p| self.expr(p));
             }
         };
         Spanned::new(kind, span)
@@ -354,10 +354,30 @@ impl Reader {
             match piece.as_rule() {
                 Rule::function | Rule::collective => call.function = self.name(&piece),
                 Rule::generic => call.generic = piece.into_inner().next().map(|p| self.name(&p)),
-                Rule::subscript => call.subscript = Some(Spanned::new(self.words(piece.clone()), self.span(&piece))),
+                Rule::call_subscript => {
+                    let span = self.span(&piece);
+                    call.subscript = Some(Spanned::new(self.words(piece), span));
+                }
                 _ => {}
             }
         }
+    }
+
+    fn definition(self, inner: Pieces<'_>) -> Definition {
+        let mut output = false;
+        let mut target = None;
+        let mut value = None;
+        for piece in inner {
+            match piece.as_rule() {
+                Rule::kw_output => output = true,
+                Rule::tensor_decl => target = Some(self.tensor_decl(piece)),
+                Rule::expr => value = Some(self.expr(piece)),
+                _ => {}
+            }
+        }
+        let nameless =
+            || TensorDecl { name: Spanned::new(String::new(), Span::default()), dtype: None, layout: None, span: Span::default() };
+        Definition { output, target: target.unwrap_or_else(nameless), value: value.unwrap_or_else(|| nothing(Span::default())) }
     }
 
     fn assertion(self, mut inner: Pieces<'_>) -> Assertion {
@@ -382,36 +402,11 @@ impl Reader {
     }
 }
 
-fn role_of(text: &str) -> Role {
-    match text {
-        "param" => Role::Param,
-        "state" => Role::State,
-        "output" => Role::Output,
-        _ => Role::Input,
-    }
+fn each<T>(pieces: Pieces<'_>, rule: Rule, read: impl Fn(Pair<'_, Rule>) -> T) -> Vec<T> {
+    pieces.filter(|piece| piece.as_rule() == rule).map(read).collect()
 }
 
-/// `48k`, `1.5Mi`, `1e6`: `None` unless it is a whole number below 2^64.
-fn number_with_unit(text: &str) -> Option<u64> {
-    let digits_end = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits_end);
-    let factor: u64 = match unit {
-        "" => 1,
-        "k" | "K" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "T" => 1_000_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "Ti" => 1 << 40,
-        _ => return None,
-    };
-    let plain: String = number.chars().filter(|&c| c != '_').collect();
-    if let Ok(whole) = plain.parse::<u64>() {
-        return whole.checked_mul(factor);
-    }
-    let product = plain.parse::<f64>().ok()? * factor as f64;
-    let whole = product.fract() == 0.0 && product < 9.0e15;
-    whole.then_some(product as u64)
+/// Stands where the grammar promises an expression.
+fn nothing(span: Span) -> Expr {
+    Spanned::new(ExprKind::Number(String::new()), span)
 }

@@ -2,7 +2,7 @@
 
 use crate::ast::{
     Assertion, AxisDecl, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Role, SizeExpr, SizeFactor, Statement,
-    Subscript, TensorDecl,
+    Subscript, TensorDecl, UnreducedUse,
 };
 use crate::span::Name;
 
@@ -43,10 +43,13 @@ fn mesh_axis(axis: &AxisDecl, source: &str) -> String {
     let mut text = format!("{}={}", axis.name.node, size(&axis.size, source));
     if let Some(over) = &axis.over {
         let factors: Vec<String> = over.node.iter().map(u64::to_string).collect();
-        text.push_str(&format!(" over {}", factors.join("x")));
+        let written = source.get(over.span.start..over.span.end);
+        text.push_str(" over ");
+        text.push_str(&written.map_or(factors.join("x"), |written| written.replace('×', "x")));
     }
     for option in &axis.options {
-        text.push_str(&format!(" {}", option.node));
+        text.push(' ');
+        text.push_str(&option.node);
     }
     text
 }
@@ -82,12 +85,17 @@ pub fn tensor_decl(tensor: &TensorDecl) -> String {
 pub fn layout(layout: &Layout) -> String {
     let mut text = format!("[{}]", join(layout.dims.iter().map(dim_use)));
     for unreduced in &layout.unreduced {
-        text.push_str(&format!(" {{{}_{}}}", unreduced.kind.node, pending(&unreduced.axes)));
+        text.push_str(&unreduced_use(unreduced));
     }
     text
 }
 
-fn dim_use(dim: &DimUse) -> String {
+fn unreduced_use(unreduced: &UnreducedUse) -> String {
+    format!(" {{{}_{}}}", unreduced.kind.node, comma(&unreduced.axes))
+}
+
+/// `B_X`, `D_{data,model}`, `F_?`.
+pub fn dim_use(dim: &DimUse) -> String {
     match &dim.subscript {
         Subscript::Whole => dim.name.node.clone(),
         Subscript::Open => format!("{}_?", dim.name.node),
@@ -98,10 +106,6 @@ fn dim_use(dim: &DimUse) -> String {
 /// One word as it is, several in braces.
 fn words(words: &[Name]) -> String {
     if let [one] = words { one.node.clone() } else { format!("{{{}}}", comma(words)) }
-}
-
-fn pending(axes: &[Name]) -> String {
-    comma(axes)
 }
 
 fn comma(words: &[Name]) -> String {
@@ -128,8 +132,9 @@ fn binding(expr: &Expr, level: u8) -> String {
         ExprKind::Call(call) => (call_text(call), 3),
         ExprKind::Negate(inner) => (format!("-{}", binding(inner, 2)), 2),
         ExprKind::Product { left, right, contracted } => {
-            let suffix = contracted.as_ref().map_or(String::new(), |dims| comma(&dims.node));
-            (format!("{} *{suffix} {}", binding(left, 1), binding(right, 2)), 1)
+            let right = binding(right, 2);
+            let star = contracted.as_ref().map_or("*".to_owned(), |dims| star(&dims.node, &right));
+            (format!("{} {star} {right}", binding(left, 1)), 1)
         }
         ExprKind::Binary { op: BinaryOp::Div, left, right } => (format!("{} / {}", binding(left, 1), binding(right, 2)), 1),
         ExprKind::Binary { op, left, right } => {
@@ -138,6 +143,15 @@ fn binding(expr: &Expr, level: u8) -> String {
         }
     };
     if own < level { format!("({text})") } else { text }
+}
+
+/// `*J`; `*_J` or `*_{…}` where that would be read as something else.
+fn star(dims: &[Name], right: &str) -> String {
+    if !dims.iter().all(|dim| dim.node.starts_with(char::is_alphabetic) && !dim.node.contains('_')) {
+        return format!("*_{{{}}}", comma(dims));
+    }
+    let gap = if right.starts_with('-') { "_" } else { "" };
+    format!("*{gap}{}", comma(dims))
 }
 
 fn call_text(call: &Call) -> String {

@@ -1,46 +1,117 @@
 //! Cuts a source into statements before the grammar sees it.
 //!
-//! A statement is a line; a line that ends in a comma goes on, and so does the block of a `repeat` or `pipeline` until its brace is closed. Cutting
-//! first keeps every error inside its statement, keeps parsing linear, and is where hostile input (50,000 open parentheses) is turned away
-//! before anything recursive sees it.
+//! A statement is a line; it goes on where a bracket is open or the line ends in a comma, and the block of a
+//! `repeat` or `pipeline` goes on until its brace is closed. A line that can only begin a statement ends an unclosed
+//! one before it. Cutting first keeps every error inside its statement, keeps parsing linear, and is where hostile
+//! input (50,000 open parentheses) is turned away before anything recursive sees it.
 
-use crate::codes::syntax;
+use std::borrow::Cow;
+
 use crate::diag::Diag;
+use crate::errors;
 use crate::span::Span;
 
 /// Parentheses within parentheses.
 const DEEPEST: usize = 64;
-/// Operators in one statement.
+/// Operators in one statement: trees of products lean to the left, and are walked by recursion.
 const MOST_OPERATORS: usize = 400;
+
+/// The words a statement can begin with.
+pub(crate) const KEYWORDS: [&str; 15] = [
+    "plan",
+    "hardware",
+    "mesh",
+    "dim",
+    "input",
+    "param",
+    "state",
+    "output",
+    "assert",
+    "allow",
+    "repeat",
+    "backward",
+    "pipeline",
+    "optimizer",
+    "checkpoint",
+];
+
+/// Those of the keywords whose statements are kept as text.
+const NOT_YET: [&str; 5] = ["repeat", "backward", "pipeline", "optimizer", "checkpoint"];
+
+/// A statement whose end is not found yet.
+struct Open {
+    span: Span,
+    verbatim: bool,
+    brackets: usize,
+    comma: bool,
+}
 
 /// The statements of `source` as ranges of it, comments and blank lines left out.
 pub(crate) fn statements(source: &str) -> Vec<Span> {
     let mut found = Vec::new();
-    let mut start = None;
+    let mut open: Option<Open> = None;
     let mut offset = 0;
-    let mut depth = 0_usize;
-    for line in source.split_inclusive(['\n']) {
+    for line in source.split_inclusive(['\n', '\r']) {
         let code = code_of(line);
-        let text = code.trim().trim_start_matches('\u{FEFF}');
-        let begin = offset + (code.len() - code.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{FEFF}').len());
-        if !text.is_empty() {
-            let first = *start.get_or_insert(begin);
-            let block = is_block(&source[first..]);
-            if block {
-                depth = (depth + text.matches('{').count()).saturating_sub(text.matches('}').count());
-            }
-            let goes_on = text.ends_with(',') || (block && depth > 0);
-            if !goes_on {
-                found.push(Span::new(first, offset + code.trim_end().len()));
-                start = None;
+        let text = code.trim_matches(is_blank);
+        let start = offset + (code.len() - code.trim_start_matches(is_blank).len());
+        offset += line.len();
+        if text.is_empty() {
+            continue;
+        }
+        if let Some(cut) = open.take_if(|open| open.is_cut_by(text)) {
+            found.push(cut.span);
+        }
+        let statement = open.get_or_insert_with(|| Open::new(text, start));
+        statement.take(text, start);
+        if !statement.goes_on() {
+            found.push(statement.span);
+            open = None;
+        }
+    }
+    found.extend(open.map(|unclosed| unclosed.span));
+    found
+}
+
+impl Open {
+    fn new(text: &str, start: usize) -> Self {
+        Self { span: Span::new(start, start), verbatim: is_verbatim(text), brackets: 0, comma: false }
+    }
+
+    fn take(&mut self, text: &str, start: usize) {
+        self.span.end = start + text.len();
+        self.comma = !self.verbatim && text.ends_with(',');
+        for c in text.bytes() {
+            match c {
+                b'{' => self.brackets += 1,
+                b'}' => self.brackets = self.brackets.saturating_sub(1),
+                b'(' | b'[' if !self.verbatim => self.brackets += 1,
+                b')' | b']' if !self.verbatim => self.brackets = self.brackets.saturating_sub(1),
+                _ => {}
             }
         }
-        offset += line.len();
     }
-    if let Some(first) = start {
-        found.push(Span::new(first, source.trim_end().len().max(first)));
+
+    fn goes_on(&self) -> bool {
+        self.comma || self.brackets > 0
     }
-    found
+
+    /// Whether the line `text` cannot belong to this statement: it begins with a keyword, or defines something.
+    fn is_cut_by(&self, text: &str) -> bool {
+        if self.verbatim {
+            return false;
+        }
+        let defines = text.contains('=') && !text.contains("<=") && !self.comma;
+        defines || begins_with_keyword(text)
+    }
+}
+
+pub(crate) fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c == '\u{FEFF}'
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '\'' | '.')
 }
 
 /// A line without its comment.
@@ -48,12 +119,54 @@ pub(crate) fn code_of(line: &str) -> &str {
     line.split('#').next().unwrap_or("")
 }
 
-fn is_block(statement: &str) -> bool {
-    ["repeat", "pipeline"].iter().any(|keyword| statement.strip_prefix(keyword).is_some_and(|rest| rest.starts_with([' ', '\t', '{'])))
+fn begins_with_keyword(text: &str) -> bool {
+    let (word, rest) = text.split_at(text.find(|c| !is_word(c)).unwrap_or(text.len()));
+    let next = rest.trim_start();
+    let followed = next.is_empty() || (next.len() < rest.len() && next.starts_with(is_word));
+    followed && KEYWORDS.contains(&word)
 }
 
-/// Refuses a statement that would nest too deep for anything recursive.
-pub(crate) fn too_deep(text: &str, span: Span) -> Option<Diag> {
+/// Whether a statement is of a form that is kept as text.
+pub(crate) fn is_verbatim(statement: &str) -> bool {
+    NOT_YET.iter().any(|keyword| {
+        let rest = statement.strip_prefix(keyword);
+        rest.is_some_and(|rest| !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':']))
+    })
+}
+
+/// A statement with spaces in place of its comments and of all white space, so that offsets stay as they are.
+pub(crate) fn blanked(statement: &str) -> Cow<'_, str> {
+    let plain = |c: u8| c == b' ' || (c.is_ascii_graphic() && !matches!(c, b'#' | b'\\'));
+    if statement.bytes().all(plain) {
+        return Cow::Borrowed(statement);
+    }
+    let mut text = String::with_capacity(statement.len());
+    let mut comment = false;
+    let mut chars = statement.chars().peekable();
+    while let Some(c) = chars.next() {
+        comment = !matches!(c, '\n' | '\r') && (comment || c == '#');
+        let escaped_space = c == '\\' && chars.peek() == Some(&' ');
+        if comment || escaped_space || is_blank(c) {
+            text.extend(std::iter::repeat_n(' ', c.len_utf8()));
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// The comments inside a statement that spans several lines.
+pub(crate) fn comments_in(statement: &str) -> impl Iterator<Item = &str> {
+    let lines = statement.split(['\n', '\r']);
+    lines.filter_map(|line| line.find('#').map(|at| line[at..].trim_end()))
+}
+
+/// Refuses a statement that would nest too deep for anything recursive, or whose block never ends.
+pub(crate) fn refuse(text: &str, span: Span) -> Option<Diag> {
+    if is_verbatim(text) {
+        let open = text.matches('{').count() > text.matches('}').count();
+        return open.then(|| errors::open_block(text, span));
+    }
     let mut depth = 0_usize;
     let mut deepest = 0;
     let mut operators = 0;
@@ -61,19 +174,16 @@ pub(crate) fn too_deep(text: &str, span: Span) -> Option<Diag> {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
-            '+' | '-' | '/' | '*' | '·' => operators += 1,
+            '+' | '-' | '/' | '*' | '·' | '⋅' | '\\' => operators += 1,
             _ => {}
         }
         deepest = deepest.max(depth);
     }
-    let short = Span::new(span.start, text.char_indices().nth(40).map_or(span.end, |(i, _)| span.start + i));
     if deepest > DEEPEST {
-        let message = format!("{deepest} parentheses within each other, and the limit is {DEEPEST}");
-        return Some(Diag::error(syntax::TOO_DEEP, message, short, "this statement").help("name the parts: write one statement for each"));
+        return Some(errors::too_much(deepest, "parentheses within each other", DEEPEST, text, span));
     }
     if operators > MOST_OPERATORS {
-        let message = format!("{operators} operators in one statement, and the limit is {MOST_OPERATORS}");
-        return Some(Diag::error(syntax::TOO_DEEP, message, short, "this statement").help("name the parts: write one statement for each"));
+        return Some(errors::too_much(operators, "operators in one statement", MOST_OPERATORS, text, span));
     }
     None
 }

@@ -14,6 +14,8 @@ pub const TOO_DEEP: &str = "SW004";
 pub const NOT_TEXT: &str = "SW005";
 /// `plan-not-first`
 pub const PLAN_NOT_FIRST: &str = "SW006";
+/// `bad-dimension`
+pub const BAD_DIM: &str = "SW007";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -58,9 +60,22 @@ Write instead:
     Code {
         code: TOO_DEEP,
         name: "too-deep",
-        page: "One statement nests or chains more than the compiler follows. Name the parts: one statement for each.",
+        page: "One statement nests more than 64 parentheses or chains more than 400 operators, which is more than the compiler follows.
+
+Triggered by:
+
+    Y = gelu(gelu(gelu(… 100 times … X)))
+
+Write instead, naming the parts:
+
+    Y = gelu(X)
+    Z = gelu(Y)",
     },
-    Code { code: NOT_TEXT, name: "not-text", page: "The file is not UTF-8 text." },
+    Code {
+        code: NOT_TEXT,
+        name: "not-text",
+        page: "The file is not UTF-8 text. Save it as UTF-8; names may hold any letter.",
+    },
     Code {
         code: PLAN_NOT_FIRST,
         name: "plan-not-first",
@@ -75,5 +90,20 @@ Write instead:
 
     plan
     mesh X=4",
+    },
+    Code {
+        code: BAD_DIM,
+        name: "bad-dimension",
+        page: "Dimensions go by names of letters and digits. A size is declared once, by `dim`, and the first `_` of a dimension starts its subscript.
+
+Triggered by:
+
+    dim d_model=512
+    input A[128, d_model]
+
+Write instead:
+
+    dim N=128, D=512
+    input A[N, D]",
     },
 ];

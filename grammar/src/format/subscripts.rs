@@ -1,0 +1,75 @@
+//! Writes `D_{X,Y}` as `D_XY`, and `{U_X,Y}` as `{U_XY}`, where a reader cannot take it for anything else.
+//!
+//! That is the case where the file's own mesh declares every letter as an axis and no axis of the joined name. A file
+//! without a mesh keeps its braces.
+
+use crate::ast::{Expr, ExprKind, File, Layout, Statement, Subscript};
+use crate::span::Name;
+
+/// Joins the subscripts of every layout in the file.
+pub(super) fn join(file: &mut File) {
+    let axes = axes_of(file);
+    let join_all = |layout: &mut Option<Layout>| {
+        if let Some(layout) = layout {
+            join_layout(layout, &axes);
+        }
+    };
+    for statement in &mut file.statements {
+        match &mut statement.node {
+            Statement::Declare(_, tensors) => {
+                for tensor in tensors {
+                    join_all(&mut tensor.layout);
+                }
+            }
+            Statement::Define(definition) => {
+                join_all(&mut definition.target.layout);
+                each_layout(&mut definition.value, &join_all);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn axes_of(file: &File) -> Vec<String> {
+    let mut axes = Vec::new();
+    for statement in &file.statements {
+        if let Statement::Mesh(declared) = &statement.node {
+            axes.extend(declared.iter().map(|axis| axis.name.node.clone()));
+        }
+    }
+    axes
+}
+
+fn each_layout(expr: &mut Expr, visit: &impl Fn(&mut Option<Layout>)) {
+    match &mut expr.node {
+        ExprKind::Tensor { layout, .. } => visit(layout),
+        ExprKind::Number(_) => {}
+        ExprKind::Negate(inner) => each_layout(inner, visit),
+        ExprKind::Call(call) => call.arguments.iter_mut().for_each(|e| each_layout(e, visit)),
+        ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
+            each_layout(left, visit);
+            each_layout(right, visit);
+        }
+    }
+}
+
+fn join_layout(layout: &mut Layout, axes: &[String]) {
+    for dim in &mut layout.dims {
+        if let Subscript::Axes(words) = &mut dim.subscript {
+            join_words(words, axes);
+        }
+    }
+    for unreduced in &mut layout.unreduced {
+        join_words(&mut unreduced.axes, axes);
+    }
+}
+
+fn join_words(words: &mut Vec<Name>, axes: &[String]) {
+    let is_letter = |word: &Name| word.node.chars().count() == 1 && axes.contains(&word.node);
+    let joined: String = words.iter().map(|word| word.node.as_str()).collect();
+    if words.len() < 2 || !words.iter().all(is_letter) || axes.contains(&joined) {
+        return;
+    }
+    words.truncate(1);
+    words[0].node = joined;
+}

@@ -1,0 +1,105 @@
+//! The canonical layout: every notation has one, it reads the same, and formatting it again changes nothing.
+
+use super::{format, subscripts};
+use crate::parse::parse;
+
+/// The tree as text, without spans and with subscripts joined: what formatting must keep.
+pub(crate) fn bare(source: &str) -> String {
+    let (mut file, _) = parse(source);
+    subscripts::join(&mut file);
+    let text = format!("{:?}", file.statements);
+    let mut pieces = text.split("Span { start: ");
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |bare, piece| bare + piece.split_once('}').map_or("", |(_, rest)| rest))
+}
+
+#[test]
+fn every_notation_has_one_canonical_form() {
+    let cases = [
+        ("C = A *_J B", "C = A *J B"),
+        ("C = A *_{J, L} B", "C = A *J,L B"),
+        ("C = A *J,L B", "C = A *J,L B"),
+        ("C = A *_{my_dim} B", "C = A *_{my_dim} B"),
+        ("C = A ·_D B", "C = A *D B"),
+        ("C = A \\cdot_D B", "C = A *D B"),
+        ("C = A ·_LOCAL B", "C = A * B"),
+        ("C = A \\cdot_\\text{LOCAL} B", "C = A * B"),
+        ("C = A⋅B", "C = A * B"),
+        ("C=A*B", "C = A * B"),
+        ("C=A*J B", "C = A *J B"),
+        ("C = A *_J -B", "C = A *_J -B"),
+        ("C = A *J -B", "C = A * J - B"),
+        ("In[B_X,D]*D Win[D_X,F] *F Wout[F,D_X] → Out[B_X,D]", "In[B_X, D] *D Win[D_X, F] *F Wout[F, D_X] -> Out[B_X, D]"),
+        ("C = a - (b - c) * -(-d) / (e*f)", "C = a - (b - c) * --d / (e * f)"),
+        ("C = ((a + b)) + c*2.0", "C = a + b + c * 2.0"),
+        ("C[I] { U_X } = A[I]{U.X}", "C[I] {U_X} = A[I] {U_X}"),
+        ("C[I] \\{\\ U_X \\} = A[I] {UX}", "C[I] {U_X} = A[I] {U_X}"),
+        ("C[I] {max_X} {U_{Y,Z}} = A[I] {min_X} {sum_X,Y}", "C[I] {max_X} {U_Y,Z} = A[I] {min_X} {sum_X,Y}"),
+        ("A[I_{XY}, J_{data,model}, K_?] = B", "A[I_XY, J_{data,model}, K_?] = B"),
+        ("A[I, J_X] = AllToAll_{X->J}(A[I_X, J])", "A[I, J_X] = AllToAll_{X,J}(A[I_X, J])"),
+        ("AllToAll_{X,J} A[I_X, J] -> A[I, J_X]", "AllToAll_{X,J}(A[I_X, J]) -> A[I, J_X]"),
+        ("ReduceScatter_{Y,J} : A[I_X,J] {U_Y} -> A[I_X,J_Y]", "ReduceScatter_{Y,J}(A[I_X, J] {U_Y}) -> A[I_X, J_Y]"),
+        ("B = AllGather_{XY}( AllGather (Win[D_X,F]) )", "B = AllGather_XY(AllGather(Win[D_X, F]))"),
+        ("B = cast<f32>(my_fn (x))", "B = cast<f32>(my_fn(x))"),
+        ("dOut' = Softmax_S(A')", "dOut' = Softmax_S(A')"),
+        ("input  In:bf16[B_X,D] ,W_in[D]", "input In: bf16[B_X, D], W_in[D]"),
+        ("mesh X = 16 ring over 4×4,Y=4", "mesh X=16 over 4x4 ring, Y=4"),
+        ("dim F = 4 * D pad , T=1_000", "dim F=4*D pad, T=1_000"),
+        ("assert comm ≤ 2 ms", "assert comm <= 2ms"),
+        ("assert  no AllGather  over dcn", "assert no AllGather over dcn"),
+        ("allow  SW301 output C=A", "allow SW301 output C = A"),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(format(source), Ok(format!("{expected}\n")), "{source}");
+        assert_eq!(bare(source), bare(expected), "{source}");
+    }
+}
+
+#[test]
+fn subscripts_of_single_letters_are_joined_where_the_mesh_knows_them() {
+    let once = format("mesh X=2, Y=2\nA[I_{X,Y}] {U_Y,X} = B[I_{X,Z}]\n").expect("it is a program");
+    assert_eq!(once, "mesh X=2, Y=2\nA[I_XY] {U_YX} = B[I_{X,Z}]\n");
+    let kept = "mesh X=2, Y=2, XY=4\nA[I_{X,Y}] = ReduceScatter_{X,J}(B)\n";
+    assert_eq!(format(kept), Ok(kept.to_owned()));
+}
+
+#[test]
+fn comments_and_single_blank_lines_are_kept() {
+    let source = "\u{FEFF}\r\n#top\r\n\r\n\r\nmesh X=4 #why\r\n  # own line\r\nC[I,  # rows\r\n J] = A\r\n\r\n#end";
+    let expected = "# top\n\nmesh X=4  # why\n# own line\n# rows\nC[I, J] = A\n\n# end\n";
+    assert_eq!(format(source), Ok(expected.to_owned()));
+    assert_eq!(format(" \n\n"), Ok(String::new()));
+    assert_eq!(format("# only"), Ok("# only\n".to_owned()));
+}
+
+#[test]
+fn blocks_stay_as_they_are() {
+    let source = "repeat  L=40 {\n   x=f(x)   # kept\n\n\n}\nallow SW301 backward   from Loss\n";
+    assert_eq!(format(source), Ok(source.to_owned()));
+}
+
+#[test]
+fn what_cannot_be_read_is_not_touched() {
+    assert_eq!(format("mesh X=4\ninput A[\n").map_err(|diags| diags.len()), Err(1));
+}
+
+/// Programs and plans of several kinds.
+const PROGRAMS: [&str; 8] = [
+    "hardware tpu-v5p\nmesh X=4, Y=4\ndim I=8192, J=8192, K=8192\ninput A[I, J], B[J, K_Y]\nC = A *J B\noutput C[I_X, K_Y]\n",
+    "plan\nA[I_X, J] = Slice_X(A[I, J])\nC[I, K] {U_X} = A[I, J_X] *J B[J_X, K]\nC[I, K] = AllReduce_X(C[I, K] {U_X})   # critical\n",
+    "mesh data=8, model=4 line\ninput In: bf16[B_data, D]\nparam W_in: f32[D, F_{data,model}]\nTmp[B, F_?] = In *D W_in\noutput Out[B] = sum_F(gelu(Tmp))\n",
+    "In[B_X, D] *D Win[D_X, F] *F Wout[F, D_X] -> Out[B_X, D]\n",
+    "dim N=K*G, K=8, G=4*H pad\nS[B, N] = reshape(Q[B, K, G])\nP[B, N] = softmax_N(S / 8.0 - 1e-3)\nassert memory <= 16GB\n",
+    "# loss\nM[B] {max_Y} = max_V(L[B, V_Y])\nM[B] = AllReduce_Y(M[B] {max_Y})\nE[B, V_Y] = exp(L[B, V_Y] - M[B])\n",
+    "state Kc: int8[B_X, S, H]\nA[I, J_X] = AllToAll_{X,J}(A[I_X, J])\nKc[B_X, T, H] = rename(Kc[B_X, S, H])\n\nallow SW301\nassert Win stays sharded\n",
+    "pipeline Z, microbatches=M {\n  x = f(x)\n}\nbackward from Out given dOut\ndW[D, F] {U_X} = In[B_X, D] *B dTmp[B_X, F]\n",
+];
+
+#[test]
+fn programs_read_the_same_after_formatting() {
+    for source in PROGRAMS {
+        let once = format(source).expect("it is a program");
+        assert_eq!(format(&once).as_ref(), Ok(&once));
+        assert_eq!(bare(&once), bare(source));
+    }
+}

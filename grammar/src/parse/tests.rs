@@ -1,0 +1,199 @@
+//! What is read, what is refused and how it is told; and that no text at all can do harm.
+
+use proptest::prelude::*;
+
+use super::{Rule, mark, parse};
+use crate::ast::{ExprKind, SizeFactor, Statement, Subscript};
+use crate::codes;
+use crate::diag::Diag;
+
+fn read(source: &str) -> Vec<Statement> {
+    let (file, diags) = parse(source);
+    assert_eq!(diags, [], "{source}");
+    file.statements.into_iter().map(|statement| statement.node).collect()
+}
+
+/// `code at "text": message (help)` for every error.
+fn errors(source: &str) -> Vec<String> {
+    let told = |diag: &Diag| {
+        let at = diag.labels[0].span;
+        let help = diag.help.as_deref().unwrap_or("");
+        format!("{} at {:?}: {} ({help})", diag.code, &source[at.start..at.end], diag.message)
+    };
+    parse(source).1.iter().map(told).collect()
+}
+
+#[test]
+fn every_mark_is_described() {
+    for rule in Rule::all_rules() {
+        let name = format!("{rule:?}");
+        let is_mark = name.starts_with("missing_") || name.starts_with("bad_");
+        assert_eq!(is_mark, mark(*rule).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn declarations_are_read() {
+    let statements = read("mesh X=16 over 4x4 ring, Y=2Ki line\ndim F=4*D pad, N=1e30\n");
+    let Statement::Mesh(axes) = &statements[0] else { panic!("a mesh") };
+    assert_eq!(axes[0].over.as_ref().map(|over| over.node.clone()), Some(vec![4, 4]));
+    assert_eq!(axes[0].options[0].node, "ring");
+    assert_eq!(axes[1].size.factors[0].node, SizeFactor::Number(Some(2048)));
+    let Statement::Dim(dims) = &statements[1] else { panic!("dims") };
+    assert_eq!(dims[0].size.factors[1].node, SizeFactor::Dim("D".to_owned()));
+    assert!(dims[0].pad.is_some());
+    assert_eq!(dims[1].size.factors[0].node, SizeFactor::Number(None));
+}
+
+#[test]
+fn spans_hold_no_white_space() {
+    let source = "C [I_X , J] = ( A *J B )  # why\n";
+    let (file, _) = parse(source);
+    let Statement::Define(definition) = &file.statements[0].node else { panic!("a definition") };
+    let layout = definition.target.layout.as_ref().expect("brackets are written");
+    let text = |span: crate::span::Span| &source[span.start..span.end];
+    assert_eq!(text(layout.span), "[I_X , J]");
+    assert_eq!(text(layout.dims[0].span), "I_X");
+    assert_eq!(text(definition.value.span), "A *J B");
+    let ExprKind::Product { left, right, .. } = &definition.value.node else { panic!("a product") };
+    assert_eq!((text(left.span), text(right.span)), ("A", "B"));
+    assert_eq!(text(file.statements[0].span), "C [I_X , J] = ( A *J B )");
+}
+
+#[test]
+fn a_subscript_starts_at_the_first_underscore() {
+    let statements = read("W_in[D_data_par, F_?, G_{X, Y}] = W_in\n");
+    let Statement::Define(definition) = &statements[0] else { panic!("a definition") };
+    assert_eq!(definition.target.name.node, "W_in");
+    let dims = &definition.target.layout.as_ref().expect("brackets are written").dims;
+    let words = |i: usize| match &dims[i].subscript {
+        Subscript::Axes(words) => words.iter().map(|word| word.node.as_str()).collect(),
+        other => vec![if *other == Subscript::Open { "?" } else { "" }],
+    };
+    assert_eq!((words(0), words(1), words(2)), (vec!["data_par"], vec!["?"], vec!["X", "Y"]));
+}
+
+#[test]
+fn allow_stands_alone_or_before_a_statement() {
+    let statements = read("allow SW301\nallow SW302, SW303 C = A + B\nallow SW304 mesh X=4\n");
+    let kinds: Vec<bool> = statements.iter().map(|s| matches!(s, Statement::Allow(_))).collect();
+    assert_eq!(kinds, [true, true, false, true, false]);
+}
+
+#[test]
+fn forms_of_later_versions_are_kept_apart() {
+    let source = "repeat L=40 { # layers\n  x = f(x)\n  y = { [ }\n  carry x }\nbackward from Loss\nC = A\n";
+    let statements = read(source);
+    assert!(matches!(&statements[0], Statement::NotYet(name) if name.node == "repeat"));
+    assert!(matches!(&statements[1], Statement::NotYet(name) if name.node == "backward"));
+    assert!(matches!(&statements[2], Statement::Define(_)));
+    assert!(matches!(&read("repeat = A + B")[0], Statement::Define(_)));
+}
+
+#[test]
+fn line_ends_of_every_kind_end_statements() {
+    for source in ["\u{FEFF}plan\r\nC = A\r\n\r\nD = C", "plan\rC = A\rD = C\r", "plan\nC = A # x\n\tD\t=\tC"] {
+        assert_eq!(read(source).len(), 3, "{source:?}");
+    }
+    assert_eq!(read("C[I,  # rows\n  J] = f(\n  A,\n  B\n)\ninput A[I],\n  B[I]\n").len(), 2);
+}
+
+#[test]
+fn mistakes_stay_in_their_statement() {
+    let source = "mehs X=4\ninput A[I, J\ndim B=, D=8\nC[I] = A[I] +\nD = (A\nmesh Y=2\n";
+    let (file, diags) = parse(source);
+    assert_eq!(diags.len(), 5, "{diags:#?}");
+    assert!(matches!(file.statements[0].node, Statement::Mesh(_)));
+}
+
+#[test]
+fn mistakes_are_told_with_their_remedy() {
+    let cases = [
+        ("mehs X=4", "SW001 at \"mehs\": `mehs` is not a keyword (did you mean `mesh`?)"),
+        ("In *D Win", "SW001 at \"In\": `In *D Win` is given no name (write `C[I] = …`, or `… -> C[I]` behind it)"),
+        ("A[I, J", "SW001 at \"A[I,\": `A[I, J` is given no name (write `C[I] = …`, or `… -> C[I]` behind it)"),
+        ("input A[I, J", "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)"),
+        ("input A[I J]", "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)"),
+        ("C = A *_J", "SW002 at \"J\": an operand is missing here (write a value, a number, or a function of them)"),
+        ("C = A * J B", "SW003 at \"B\": the statement ends before `B` (the suffix sticks to the `*`: write `*J B`)"),
+        ("dim B=8; D=4", "SW003 at \"; D=4\": the statement ends before `; D=4` (write one statement a line)"),
+        ("input A[128]", "SW007 at \"128\": `128` is a size, not a dimension (declare `dim N=128`, and write `N` here)"),
+        (
+            "dim d_model=4",
+            "SW007 at \"_model\": the name of a dimension holds no `_`: in brackets it starts the subscript (write the name without `_`)",
+        ),
+        (
+            "C = AllReduce_X(A {U_X})",
+            "SW002 at \"{U_X}\": the brackets are missing before `{U_X}` (write the dimensions too: `A[I, J] {U_X}`)",
+        ),
+        (
+            "assert comm 2ms",
+            "SW002 at \"c\": a limit is missing here (write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`)",
+        ),
+        ("repeat L=4 {", "SW002 at \"repeat L=4 {\": the block is never closed (write a `}` behind it)"),
+        ("€", "SW001 at \"€\": `€` is not a statement (a statement declares (`mesh X=4`, `input A[I_X]`) or defines (`C = A *J B`))"),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(errors(source)[0], expected);
+    }
+}
+
+#[test]
+fn hostile_sizes_are_refused_or_read() {
+    let nested = format!("C = {}A{}", "(".repeat(50_000), ")".repeat(50_000));
+    let open = format!("C = {}", "gelu(".repeat(50_000));
+    let signs = format!("C = {}A", "-".repeat(50_000));
+    let chain = format!("C = A{}", " *J A".repeat(100_000));
+    for source in [nested, open, signs, chain] {
+        assert_eq!(parse(&source).1[0].code, codes::syntax::TOO_DEEP);
+    }
+    for wide in [format!("input A[{}I]", "I_X, ".repeat(100_000)), format!("mesh {}Y=2", "X=4, ".repeat(10_000))] {
+        assert_eq!(parse(&wide).1, []);
+    }
+    assert!(!parse(&"[{(".repeat(50_000)).1.is_empty());
+    let deepest = format!("C = {}A{}", "f(".repeat(64), ")".repeat(64));
+    assert_eq!(parse(&deepest).1, []);
+}
+
+/// Pieces of the language, and what does not belong to it.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        8 => prop::sample::select(vec![
+            "A", "B_X", "I", "[", "]", "{U_X}", "{", "}", "(", ")", ",", "=", "*J", "*", "_", "·", "->", "→", " ", "\n", "\r", "\r\n",
+            "+", "-", "/", "2.0", "48k", ":", "?", "'", ".", "<", ">", "<=", "#", "\\", "\\cdot", "\\{", "AllGather_X", "cast<f32>",
+            "plan", "hardware ", "mesh ", "dim ", "input ", "output ", "assert ", "allow ", "SW301", "over ", "repeat ", "pad", "no ",
+        ]).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+        1 => Just("\0é漢\u{FEFF}\u{301}".to_owned()),
+    ];
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn any_text_is_read_or_refused_with_spans_inside_it(source in pieces()) {
+        let (file, diags) = parse(&source);
+        for label in diags.iter().flat_map(|diag| &diag.labels) {
+            prop_assert!(source.get(label.span.start..label.span.end).is_some(), "{:?}", label);
+        }
+        for statement in &file.statements {
+            prop_assert!(source.get(statement.span.start..statement.span.end).is_some());
+        }
+        let nameless = format!("{:?}", file.statements).matches("node: \"\"").count();
+        let asserts = file.statements.iter().filter(|s| matches!(s.node, Statement::Assert(_))).count();
+        prop_assert!(nameless <= asserts, "only the unit of a limit may be empty");
+        for diag in &diags {
+            prop_assert!(codes::find(diag.code).is_some());
+        }
+    }
+
+    #[test]
+    fn a_formatted_text_reads_the_same_and_stays(source in pieces()) {
+        if let Ok(once) = crate::format(&source) {
+            prop_assert_eq!(crate::format(&once), Ok(once.clone()));
+            prop_assert_eq!(crate::format::tests::bare(&source), crate::format::tests::bare(&once));
+        }
+    }
+}
