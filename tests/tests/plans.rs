@@ -65,3 +65,73 @@ fn each_objective_is_best_at_its_own() {
         assert!(comm.report.comm_s <= serial.report.comm_s * (1.0 + 1e-12) + 1e-15, "{name}");
     }
 }
+
+#[test]
+fn the_searched_plans_are_these() {
+    for (name, source) in everything() {
+        let planned = shardwise::plan(&name, &source, &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let stem = name.trim_start_matches("tests/programs/").trim_end_matches(".shard");
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/searched"}, {
+            insta::assert_snapshot!(stem, planned.to_string());
+        });
+    }
+}
+
+/// The statements of a plan with every word of `words` replaced.
+fn renamed(text: &str, words: &[(&str, &str)]) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        out += words.iter().find(|(from, _)| *from == word).map_or(word, |(_, to)| to);
+        let gap = behind.find(|c: char| c.is_alphanumeric()).unwrap_or(behind.len());
+        out += &behind[..gap];
+        rest = &behind[gap..];
+    }
+    out
+}
+
+#[test]
+fn renaming_changes_nothing_but_names() {
+    let names = [
+        ("In", "zeta"),
+        ("Win", "b"),
+        ("Wout", "a"),
+        ("Tmp", "Q"),
+        ("Out", "out2"),
+        ("dOut", "m"),
+        ("dWin", "n"),
+        ("dWout", "o"),
+        ("dTmp", "p"),
+        ("dIn", "q"),
+        ("B", "Tok"),
+        ("D", "Zz"),
+        ("F", "Aa"),
+    ];
+    for program in
+        ["tests/programs/mlp-2d.shard", "tests/programs/mlp-3d.shard", "tests/programs/fsdp_tp.shard", "tests/programs/book/p5-fsdp.shard"]
+    {
+        let source = read(program);
+        let plan =
+            |source: &str| shardwise::plan("x", source, &Options::default()).unwrap_or_else(|e| panic!("{program}: {e}")).plan.to_string();
+        assert_eq!(renamed(&plan(&source), &names), plan(&renamed(&source, &names)), "{program}");
+    }
+}
+
+#[test]
+fn reordering_independent_statements_changes_nothing_but_their_order() {
+    for program in ["tests/programs/mlp-2d.shard", "tests/programs/mlp-3d.shard"] {
+        let source = read(program);
+        let (first, second) = ("dWout = Tmp *B dOut\n", "dTmp = dOut *D Wout\n");
+        let swapped = source.replace(&format!("{first}{second}"), &format!("{second}{first}"));
+        assert_ne!(source, swapped);
+        let plan = |source: &str| {
+            let planned = shardwise::plan("x", source, &Options::default()).unwrap_or_else(|e| panic!("{program}: {e}"));
+            let mut lines = shardwise_tests::statements(&planned.to_string());
+            lines.sort();
+            lines
+        };
+        assert_eq!(plan(&source), plan(&swapped), "{program}");
+    }
+}

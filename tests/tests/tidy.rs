@@ -15,8 +15,14 @@ const ARROWS: [(&str, &[&str]); 5] = [
 ];
 
 /// Folders of fixtures that a runner reads whole.
-const READ_WHOLE: [&str; 5] =
-    ["tests/programs/book", "tests/programs/book/alternatives", "tests/programs/errors", "tests/programs/codes", "tests/facts"];
+const READ_WHOLE: [&str; 6] = [
+    "tests/programs/book",
+    "tests/programs/book/alternatives",
+    "tests/programs/errors",
+    "tests/programs/codes",
+    "tests/programs/searched",
+    "tests/facts",
+];
 
 fn walk(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
