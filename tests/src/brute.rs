@@ -261,6 +261,9 @@ impl Brute<'_> {
             let mut pending: Vec<usize> =
                 through.iter().zip(partial).filter(|(who, _)| who.contains(&k)).flat_map(|(_, axes)| axes.clone()).collect();
             pending.sort_unstable();
+            if !pending.is_empty() && self.is_extremum(operand.value) {
+                return None;
+            }
             let state = (self.program.values[operand.value].dims.iter().map(of).collect(), pending);
             if operand.pin.as_ref().is_some_and(|pin| !pin.accepts(&sharding(&state))) {
                 return None;
@@ -274,6 +277,12 @@ impl Brute<'_> {
         let gives = (kept.iter().map(of).collect(), pending);
         let seconds = if self.goal == Goal::Comm { 0.0 } else { self.work(op, indices, split, &needs, &gives) };
         Some(Layout { needs, gives, seconds })
+    }
+
+    /// Whether what is pending of a value are maxima or minima, which pass through nothing.
+    fn is_extremum(&self, value: ValueId) -> bool {
+        let producer = self.program.values[value].producer.map(|op| &self.program.ops[op].kind);
+        matches!(producer, Some(OpKind::Reduce { function: ReduceFn::Max | ReduceFn::Min, .. }))
     }
 
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
