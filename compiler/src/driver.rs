@@ -218,13 +218,11 @@ impl Planned {
         }
     }
 
-    /// `optimal`, `bounded`, `unproven` (textbook) or `given` (explicit).
+    /// `optimal` where proven, else `bounded`; of a textbook or explicit plan no better bound is known than 0.
     pub fn status_name(&self) -> &'static str {
         match self.origin {
-            Origin::Explicit => "given",
-            Origin::Textbook => "unproven",
             Origin::Searched(Optimality::Optimal) => "optimal",
-            Origin::Searched(Optimality::Bounded { .. }) => "bounded",
+            Origin::Searched(Optimality::Bounded { .. }) | Origin::Explicit | Origin::Textbook => "bounded",
         }
     }
 

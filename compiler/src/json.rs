@@ -53,7 +53,7 @@ pub struct AxisJson {
 /// How good the plan is known to be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OptimalityJson {
-    /// `optimal` (proven), `bounded` (nothing is below `lower_bound_s`), `unproven` (textbook) or `given` (explicit).
+    /// `optimal` (proven) or `bounded` (nothing is below `lower_bound_s`, which is 0 where no search was made).
     pub status: String,
     /// No plan is cheaper than this, in seconds of the objective.
     pub lower_bound_s: f64,
