@@ -43,6 +43,21 @@ pub(crate) enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Run plans on simulated devices and compare with the unsharded program.
+    Verify {
+        /// Programs; `-` is standard input.
+        #[arg(required = true)]
+        files: Vec<String>,
+        /// The program's own sizes instead of the smallest that keep every split.
+        #[arg(long)]
+        full: bool,
+        /// What the data are made from.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Treat every program as if it began with `plan`.
+        #[arg(long)]
+        explicit: bool,
+    },
     /// FLOPs, bytes and bounds, statement by statement.
     Cost(PlanArgs),
     /// Explain a diagnostic's code.

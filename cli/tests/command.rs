@@ -118,6 +118,12 @@ fn dot_draws_every_step() {
 }
 
 #[test]
+fn verify_says_right() {
+    let output = text(&run(&["verify", "tests/programs/fsdp_tp.shard"], "").stdout);
+    assert_eq!(output.lines().filter(|line| line.contains(": right: ")).count(), 2, "{output}");
+}
+
+#[test]
 fn an_expression_is_a_program() {
     let arguments = [
         "plan",

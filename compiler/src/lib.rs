@@ -5,6 +5,7 @@ pub mod json;
 pub mod oneliner;
 pub mod options;
 pub mod units;
+pub mod verify;
 
 mod budget;
 mod cost_table;

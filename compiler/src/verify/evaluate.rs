@@ -1,0 +1,201 @@
+//! What operations compute, on whole arrays and on local blocks alike.
+
+use ndarray::{ArrayD, Axis, IxDyn};
+use shardwise_ir::ids::DimId;
+use shardwise_ir::program::{Linearity, MapForm, Op, OpKind, Program, ReduceFn};
+
+/// Small integers that depend on the seed and the place only.
+pub(super) fn data(shape: &[usize], seed: u64, positive: bool) -> ArrayD<f64> {
+    let mut state = seed;
+    ArrayD::from_shape_fn(IxDyn(shape), |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let small = ((state >> 33) % 5) as f64;
+        if positive { small + 1.0 } else { small - 2.0 }
+    })
+}
+
+/// A number for a name.
+pub(super) fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Whether results on small integers are exact whatever the order of summing.
+pub(super) fn is_exact(kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Einsum { .. } | OpKind::Collective(_) => true,
+        OpKind::Map(function) => matches!(function.form, MapForm::Infix('+' | '-') | MapForm::Negate),
+        OpKind::Reduce { function, .. } => *function != ReduceFn::Mean,
+    }
+}
+
+/// Whether an operation is defined on positive numbers only.
+pub(super) fn wants_positive(kind: &OpKind) -> bool {
+    let OpKind::Map(function) = kind else { return false };
+    let root = |name: &str| matches!(name, "log" | "sqrt" | "rsqrt" | "pow");
+    matches!(&function.form, MapForm::Call { name, .. } if root(name)) || function.linearity == Linearity::First
+}
+
+/// The result of `op` on these operands, which are split alike.
+pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>]) -> ArrayD<f64> {
+    let dims: Vec<&[DimId]> = op.operands.iter().map(|operand| program.values[operand.value].dims.as_slice()).collect();
+    let result = &program.values[op.result].dims;
+    match &op.kind {
+        OpKind::Einsum { contracted } => {
+            let order: Vec<DimId> = result.iter().chain(contracted).copied().collect();
+            let shape = shape(&order, &dims, operands);
+            let left = spread(operands[0], dims[0], &order, &shape);
+            let mut product = left * spread(operands[1], dims[1], &order, &shape);
+            for _ in contracted {
+                product = product.sum_axis(Axis(result.len()));
+            }
+            product
+        }
+        OpKind::Map(function) => {
+            let shape = shape(result, &dims, operands);
+            let spread: Vec<ArrayD<f64>> =
+                operands.iter().zip(&dims).map(|(operand, dims)| spread(operand, dims, result, &shape)).collect();
+            map(&function.form, &spread)
+        }
+        OpKind::Reduce { function, dims: over } => {
+            let order: Vec<DimId> = result.iter().chain(over).copied().collect();
+            let shape = shape(&order, &dims, operands);
+            let mut reduced = spread(operands[0], dims[0], &order, &shape);
+            for _ in over {
+                reduced = reduce(*function, &reduced, Axis(result.len()));
+            }
+            let whole: f64 = over.iter().map(|&dim| program.dims[dim].size as f64).product();
+            if *function == ReduceFn::Mean { reduced / whole } else { reduced }
+        }
+        OpKind::Collective(_) => operands[0].clone(),
+    }
+}
+
+fn reduce(function: ReduceFn, array: &ArrayD<f64>, axis: Axis) -> ArrayD<f64> {
+    match function {
+        ReduceFn::Sum | ReduceFn::Mean => array.sum_axis(axis),
+        ReduceFn::Max => array.fold_axis(axis, f64::NEG_INFINITY, |&a, &b| a.max(b)),
+        ReduceFn::Min => array.fold_axis(axis, f64::INFINITY, |&a, &b| a.min(b)),
+    }
+}
+
+/// The sizes of `order`, read off the operands.
+fn shape(order: &[DimId], dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> Vec<usize> {
+    let size = |dim: &DimId| {
+        let found = dims.iter().zip(operands).find_map(|(dims, operand)| Some(operand.shape()[dims.iter().position(|d| d == dim)?]));
+        found.unwrap_or(1)
+    };
+    order.iter().map(size).collect()
+}
+
+/// An operand with its dimensions in the order given, repeated along those that it lacks. Blocks that do not fit give no number.
+fn spread(operand: &ArrayD<f64>, dims: &[DimId], order: &[DimId], shape: &[usize]) -> ArrayD<f64> {
+    let mut present: Vec<usize> = order.iter().filter_map(|dim| dims.iter().position(|d| d == dim)).collect();
+    let missing = (0..dims.len()).filter(|i| !present.contains(i)).collect::<Vec<_>>();
+    present.extend(missing);
+    let mut view = operand.view().permuted_axes(IxDyn(&present));
+    for (place, dim) in order.iter().enumerate() {
+        if !dims.contains(dim) {
+            view = view.insert_axis(Axis(place));
+        }
+    }
+    view.broadcast(IxDyn(shape)).map_or_else(|| ArrayD::from_elem(IxDyn(shape), f64::NAN), |wide| wide.to_owned())
+}
+
+fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
+    let number = |text: &String| text.parse::<f64>().unwrap_or(f64::NAN);
+    let both = |f: &dyn Fn(f64, f64) -> f64| {
+        let mut out = operands[0].clone();
+        out.zip_mut_with(&operands[1], |a, &b| *a = f(*a, b));
+        out
+    };
+    match form {
+        MapForm::Infix('+') => both(&|a, b| a + b),
+        MapForm::Infix('-') => both(&|a, b| a - b),
+        MapForm::Infix(_) => both(&|a, b| a / b),
+        MapForm::Negate => operands[0].mapv(|x| -x),
+        MapForm::ScaleBy(scalar) => operands[0].mapv(|x| number(scalar) * x),
+        MapForm::InfixScalar(symbol, scalar) => operands[0].mapv(|x| infix(*symbol, x, number(scalar))),
+        MapForm::ScalarInfix(scalar, symbol) => operands[0].mapv(|x| infix(*symbol, number(scalar), x)),
+        MapForm::Call { name, extra } => match (operands.len(), extra.first().map(number)) {
+            (2, _) => both(&|a, b| binary(name, a, b)),
+            (_, Some(scalar)) => operands[0].mapv(|x| binary(name, x, scalar)),
+            _ => operands[0].mapv(|x| unary(name, x)),
+        },
+    }
+}
+
+fn infix(symbol: char, a: f64, b: f64) -> f64 {
+    match symbol {
+        '+' => a + b,
+        '-' => a - b,
+        '/' => a / b,
+        _ => a * b,
+    }
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// The tanh form of the Gaussian error linear unit.
+fn gelu(x: f64) -> f64 {
+    0.5 * x * (1.0 + gelu_inner(x).tanh())
+}
+
+fn gelu_inner(x: f64) -> f64 {
+    (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))
+}
+
+/// Abramowitz and Stegun 7.1.26, good to 1.5e-7; the same on every device.
+fn erf(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
+    let series = ((((1.061_405_429 * t - 1.453_152_027) * t) + 1.421_413_741) * t - 0.284_496_736) * t + 0.254_829_592;
+    x.signum() * (1.0 - series * t * (-x * x).exp())
+}
+
+fn unary(name: &str, x: f64) -> f64 {
+    match name {
+        "abs" => x.abs(),
+        "cos" => x.cos(),
+        "erf" => erf(x),
+        "exp" => x.exp(),
+        "gelu" => gelu(x),
+        "log" => x.ln(),
+        "neg" => -x,
+        "relu" => x.max(0.0),
+        "rsqrt" => 1.0 / x.sqrt(),
+        "sigmoid" => sigmoid(x),
+        "silu" | "swish" => x * sigmoid(x),
+        "sin" => x.sin(),
+        "softplus" => (1.0 + x.exp()).ln(),
+        "sqrt" => x.sqrt(),
+        "square" => x * x,
+        "tanh" => x.tanh(),
+        "cast<int8>" | "cast<int4>" | "cast<int32>" => x.trunc(),
+        "cast<bool>" => f64::from(u8::from(x != 0.0)),
+        _ => x,
+    }
+}
+
+/// Derivatives take what the function was applied to, then the gradient of its result.
+fn binary(name: &str, a: f64, b: f64) -> f64 {
+    match name {
+        "maximum" => a.max(b),
+        "minimum" => a.min(b),
+        "pow" => a.powf(b),
+        "drelu" => {
+            if a > 0.0 {
+                b
+            } else {
+                0.0
+            }
+        }
+        "dsilu" => b * (sigmoid(a) + a * sigmoid(a) * (1.0 - sigmoid(a))),
+        "dgelu" => {
+            let tanh = gelu_inner(a).tanh();
+            let slope = (2.0 / std::f64::consts::PI).sqrt() * (1.0 + 3.0 * 0.044_715 * a * a);
+            b * (0.5 * (1.0 + tanh) + 0.5 * a * (1.0 - tanh * tanh) * slope)
+        }
+        _ => f64::NAN,
+    }
+}
