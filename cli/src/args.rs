@@ -44,20 +44,7 @@ pub(crate) enum Command {
         check: bool,
     },
     /// Run plans on simulated devices and compare with the unsharded program.
-    Verify {
-        /// Programs; `-` is standard input.
-        #[arg(required = true)]
-        files: Vec<String>,
-        /// The program's own sizes instead of the smallest that keep every split.
-        #[arg(long)]
-        full: bool,
-        /// What the data are made from.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// Treat every program as if it began with `plan`.
-        #[arg(long)]
-        explicit: bool,
-    },
+    Verify(VerifyArgs),
     /// FLOPs, bytes and bounds, statement by statement.
     Cost(PlanArgs),
     /// Explain a diagnostic's code.
@@ -74,6 +61,25 @@ pub(crate) enum Command {
         /// For which shell.
         shell: Shell,
     },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// Programs; `-` is standard input.
+    #[arg(required = true)]
+    pub(crate) files: Vec<String>,
+    /// The program's own sizes instead of the smallest that keep every split.
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// What the data are made from.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Treat every program as if it began with `plan`.
+    #[arg(long)]
+    pub(crate) explicit: bool,
+    /// The program that the files are hand-written plans of, instead of what they say themselves.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) against: Option<String>,
 }
 
 #[derive(Args, Debug)]

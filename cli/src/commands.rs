@@ -7,16 +7,15 @@ use std::time::Duration;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use shardwise::oneliner::{self, Setting};
-use shardwise::verify::Sizes;
 use shardwise::{Findings, Hardware, Objective, Options, Planned, Refinement, Strategy, codes, units};
 
 use crate::args::{self, Cli, Format, Pass, PlanArgs};
 use crate::output::{Ending, Output};
 
 /// A program's text and what to call it.
-struct Source {
-    path: String,
-    text: String,
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 impl Source {
@@ -27,7 +26,7 @@ impl Source {
     }
 }
 
-fn read(path: &str, output: &mut Output) -> io::Result<Option<Source>> {
+pub(crate) fn read(path: &str, output: &mut Output) -> io::Result<Option<Source>> {
     let mut bytes = Vec::new();
     let result =
         if path == "-" { io::stdin().lock().read_to_end(&mut bytes).map(|_| ()) } else { std::fs::read(path).map(|read| bytes = read) };
@@ -132,30 +131,6 @@ fn print_textbook(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
 
 pub(crate) fn cost(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     planned(args, output, |planned, output| output.out(&planned.cost_table()))
-}
-
-pub(crate) fn verify(files: &[String], full: bool, seed: u64, explicit: bool, output: &mut Output) -> io::Result<()> {
-    let sizes = if full { Sizes::Full } else { Sizes::Scaled };
-    for path in files {
-        let Some(source) = read(path, output)? else { continue };
-        for strategy in [Strategy::Search, Strategy::Textbook] {
-            let options = Options { strategy, explicit, ..Options::default() };
-            match shardwise::verify::verify(&source.path, &source.text, &options, sizes, seed) {
-                Err(findings) => {
-                    output.findings(&findings)?;
-                    break;
-                }
-                Ok(verdict) => {
-                    if verdict.mismatch.is_some() {
-                        output.worst(Ending::WrongInput);
-                    }
-                    let name = if strategy == Strategy::Search { "search" } else { "textbook" };
-                    output.out(&format!("{path} ({name}): {verdict}\n"))?;
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 pub(crate) fn check(files: &[String], explicit: bool, output: &mut Output) -> io::Result<()> {

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod output;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ fn main() -> ExitCode {
     let mut output = Output::new(cli.color);
     let ending = match &cli.command {
         Command::Plan(args) => commands::plan(args, &mut output),
-        Command::Verify { files, full, seed, explicit } => commands::verify(files, *full, *seed, *explicit, &mut output),
+        Command::Verify(args) => verify::verify(args, &mut output),
         Command::Cost(args) => commands::cost(args, &mut output),
         Command::Check { files, explicit } => commands::check(files, *explicit, &mut output),
         Command::Fmt { files, check } => commands::format(files, *check, &mut output),

@@ -5,7 +5,7 @@
 
 use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::OpKind;
+use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 
 use crate::factor::realised;
 use crate::problem::{Demand, Problem, Source};
@@ -27,6 +27,8 @@ pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]
 struct Route {
     /// The steps to its home, in order.
     homewards: Vec<Hop>,
+    /// What exists of it before it gets there.
+    passed: Vec<State>,
     /// The steps from there to its uses, those not yet taken.
     onwards: Vec<Hop>,
     /// The state in which each demand is served.
@@ -44,11 +46,12 @@ fn route(problem: &Problem<'_>, source: &Source, assignment: &[usize], trees: &m
         start = best.unwrap_or(root);
         homewards = trees.steps(root, &[vec![start]]);
     }
+    let passed = homewards.iter().map(|hop: &Hop| hop.from).collect();
     let onwards = trees.steps(start, &uses);
     let reached: Vec<State> = [start].into_iter().chain(onwards.iter().map(|hop| hop.to)).collect();
     let serve = |group: &Use| reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start);
     let served = uses.iter().map(serve).collect();
-    Route { homewards, onwards, served }
+    Route { homewards, passed, onwards, served }
 }
 
 struct Weave<'p, 'a> {
@@ -129,8 +132,16 @@ impl Weave<'_, '_> {
             needed.push(hop);
         }
         for hop in needed.into_iter().rev() {
-            let value = self.problem.sources[source].value;
-            self.steps.push(collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind));
+            self.hop(source, &hop);
+        }
+    }
+
+    /// One step of a source's tree; a free one is left out where the way home has passed what it gives.
+    fn hop(&mut self, source: usize, hop: &Hop) {
+        let value = self.problem.sources[source].value;
+        let step = collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind);
+        if !(is_free(self.problem.program, &step) && self.routes[source].passed.contains(&hop.to)) {
+            self.steps.push(step);
         }
     }
 
@@ -152,4 +163,10 @@ impl Weave<'_, '_> {
             self.reach(source, hop.to);
         }
     }
+}
+
+/// Whether a collective moves nothing: a slice, or one over axes of size 1.
+fn is_free(program: &Program, step: &Step) -> bool {
+    let StepKind::Collective(collective, _) = &step.kind else { return false };
+    collective.kind == CollectiveKind::Slice || collective.axes.iter().all(|axis| axis.size(&program.mesh) == 1)
 }

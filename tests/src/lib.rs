@@ -1,6 +1,8 @@
 //! What the tests share: where the fixtures are, and how to read them.
 
 pub mod brute;
+pub mod mutate;
+pub mod sketch;
 
 use std::path::{Path, PathBuf};
 

@@ -1,13 +1,13 @@
 //! Every plan computes what the unsharded program computes.
 
-use shardwise::verify::{Sizes, verify};
+use shardwise::verify::{Setup, verify};
 use shardwise::{Options, Strategy};
 use shardwise_tests::{files, read};
 
 fn is_right(name: &str, source: &str) {
     for strategy in [Strategy::Search, Strategy::Textbook] {
         let options = Options { strategy, ..Options::default() };
-        let verdict = verify(name, source, &options, Sizes::Scaled, 1).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let verdict = verify(name, source, &options, &Setup::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(verdict.mismatch.is_none(), "{name}: {verdict}");
     }
 }

@@ -1,20 +1,36 @@
-//! The simulated mesh: who holds which block, and what a collective moves.
+//! The simulated mesh: who holds which block, and how blocks move.
 //!
-//! A device's block along a dimension is found from its coordinates on the axes of the subscript, the first being the major one. One rule moves
-//! blocks for every collective: settle what is to be settled within the groups of devices that differ only there; then each device takes, from
-//! devices that agree with it on every axis that does not take part, the pieces that make up its new block. A piece is only ever taken from a
-//! device that holds it.
+//! A device's block along a dimension is found from its coordinates on the axes of the subscript, the first being the major one. A dimension that
+//! its axes do not divide (`pad`) is cut as if it were as long as the next multiple of all its splits, and blocks end where it ends: the last ones
+//! are shorter, or empty. Two primitives do every collective: *reduce* within the groups of devices that differ only on the axes reduced, and
+//! *regroup*, where each device takes the pieces of its new block from the devices that differ from it only on the axes taking part. A piece is
+//! only ever taken from a device that holds it; what nobody in the group holds is a gap.
+
+use std::ops::Range;
 
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, Slice};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::sharding::{AxisRef, Reduction, Sharding};
 
+/// How long a dimension is, and the multiple of all its splits that its blocks are cut from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) size: usize,
+    pub(super) grid: usize,
+}
+
+/// One block a device, by device number.
+pub(super) type Blocks = Vec<ArrayD<f64>>;
+
 /// All devices, by their coordinates.
 pub(super) struct Devices {
     sizes: Vec<usize>,
     coordinates: Vec<Vec<usize>>,
 }
+
+/// What fills a block before its pieces arrive: a NaN that no arithmetic gives.
+const GAP: u64 = 0x7ff8_dead_beef_0001;
 
 impl Devices {
     pub(super) fn new(mesh: &Mesh) -> Self {
@@ -39,64 +55,64 @@ impl Devices {
         coordinates.iter().zip(&self.sizes).fold(0, |number, (&i, &size)| number * size + i)
     }
 
-    /// Which block of a dimension split over `axes` a device holds, and of how many.
+    /// Which part of what is split over `axes` a device holds, and of how many.
     fn place(&self, axes: &[AxisRef], device: usize) -> (usize, usize) {
-        axes.iter().fold((0, 1), |(block, parts), axis| {
+        axes.iter().fold((0, 1), |(part, parts), axis| {
             let axis = axis.axis().index();
-            (block * self.sizes[axis] + self.coordinates[device][axis], parts * self.sizes[axis])
+            (part * self.sizes[axis] + self.coordinates[device][axis], parts * self.sizes[axis])
         })
     }
 
+    /// Where a device's block of a dimension begins and ends.
+    fn span(&self, extent: Extent, axes: &[AxisRef], device: usize) -> Range<usize> {
+        let (part, parts) = self.place(axes, device);
+        let block = extent.grid.div_ceil(parts);
+        let start = (part * block).min(extent.size);
+        start..(start + block).min(extent.size)
+    }
+
+    fn spans(&self, extents: &[Extent], sharding: &Sharding, device: usize) -> Vec<Range<usize>> {
+        extents.iter().zip(&sharding.dims).map(|(&extent, axes)| self.span(extent, axes, device)).collect()
+    }
+
     /// A device's block of a whole value, pending sums apart.
-    pub(super) fn block(&self, whole: &ArrayD<f64>, sharding: &Sharding, device: usize) -> ArrayD<f64> {
-        let mut block = whole.clone();
-        for (dim, axes) in sharding.dims.iter().enumerate() {
-            let (number, parts) = self.place(axes, device);
-            let size = block.len_of(Axis(dim)) / parts;
-            block = block.slice_axis(Axis(dim), Slice::from(number * size..(number + 1) * size)).to_owned();
+    pub(super) fn block(&self, whole: &ArrayD<f64>, extents: &[Extent], sharding: &Sharding, device: usize) -> ArrayD<f64> {
+        let mut block = whole.view();
+        for (dim, span) in self.spans(extents, sharding, device).into_iter().enumerate() {
+            block.slice_axis_inplace(Axis(dim), Slice::from(span));
         }
-        block
+        block.to_owned()
     }
 
     /// A whole value laid out on all devices. A pending value is cut into uneven parts that make it up.
-    pub(super) fn distribute(&self, whole: &ArrayD<f64>, sharding: &Sharding, seed: u64) -> Vec<ArrayD<f64>> {
-        (0..self.len())
-            .map(|device| {
-                let block = self.block(whole, sharding, device);
-                let (part, parts) = self.place(sharding.unreduced.axes(), device);
-                if parts == 1 {
-                    return block;
-                }
-                let shift = ((seed as usize + part) % 5) as f64 - 2.0;
-                let others: f64 = (1..parts).map(|part| ((seed as usize + part) % 5) as f64 - 2.0).sum();
-                match sharding.unreduced.kind() {
-                    Reduction::Sum if part == 0 => block - others,
-                    Reduction::Sum => block.mapv(|_| shift),
-                    Reduction::Max if part > 0 => block - 1.0,
-                    Reduction::Min if part > 0 => block + 1.0,
-                    Reduction::Max | Reduction::Min => block,
-                }
-            })
-            .collect()
+    pub(super) fn distribute(&self, whole: &ArrayD<f64>, extents: &[Extent], sharding: &Sharding, seed: u64) -> Blocks {
+        let uneven = |part: usize| ((seed as usize % 5 + part) % 5) as f64 - 2.0;
+        let one = |device: usize| {
+            let block = self.block(whole, extents, sharding, device);
+            let (part, parts) = self.place(sharding.unreduced.axes(), device);
+            match sharding.unreduced.kind() {
+                Reduction::Sum if parts > 1 && part == 0 => block - (1..parts).map(uneven).sum::<f64>(),
+                Reduction::Sum if parts > 1 => block.mapv(|_| uneven(part)),
+                Reduction::Max if part > 0 => block - 1.0,
+                Reduction::Min if part > 0 => block + 1.0,
+                _ => block,
+            }
+        };
+        (0..self.len()).map(one).collect()
     }
 
-    /// Pending parts put together within their groups, on every device.
-    pub(super) fn settle(&self, blocks: &[ArrayD<f64>], sharding: &Sharding) -> Vec<ArrayD<f64>> {
-        self.reduce(blocks, sharding.unreduced.axes(), sharding.unreduced.kind())
-    }
-
-    fn reduce(&self, blocks: &[ArrayD<f64>], axes: &[AxisRef], kind: Reduction) -> Vec<ArrayD<f64>> {
+    /// Parts put together within the groups along `axes`, on every device.
+    pub(super) fn reduce(&self, blocks: &Blocks, axes: &[AxisRef], kind: Reduction) -> Blocks {
         if axes.is_empty() {
-            return blocks.to_vec();
+            return blocks.clone();
         }
         let mut totals: IndexMap<usize, ArrayD<f64>> = IndexMap::new();
         for (device, block) in blocks.iter().enumerate() {
-            let group = self.without(device, axes);
-            match totals.get_mut(&group) {
-                None => {
-                    totals.insert(group, block.clone());
-                }
+            match totals.get_mut(&self.without(device, axes)) {
                 Some(total) => total.zip_mut_with(block, |a, &b| *a = combine(kind, *a, b)),
+                None => {
+                    totals.insert(self.without(device, axes), block.clone());
+                }
             }
         }
         (0..self.len()).map(|device| totals[&self.without(device, axes)].clone()).collect()
@@ -111,56 +127,46 @@ impl Devices {
         self.number(&at)
     }
 
-    /// One collective: what every device holds after it.
-    pub(super) fn move_blocks(&self, blocks: &[ArrayD<f64>], from: &Sharding, to: &Sharding) -> Vec<ArrayD<f64>> {
+    /// One collective: what every device holds after it; `None` if some device's block has a gap.
+    pub(super) fn move_blocks(&self, blocks: &Blocks, extents: &[Extent], from: &Sharding, to: &Sharding) -> Option<Blocks> {
         let settled: Vec<AxisRef> = from.unreduced.axes().iter().copied().filter(|axis| !to.unreduced.axes().contains(axis)).collect();
         let blocks = self.reduce(blocks, &settled, from.unreduced.kind());
         if from.dims == to.dims {
-            return blocks;
+            return Some(blocks);
         }
-        let taking_part: Vec<AxisRef> =
-            from.dims.iter().zip(&to.dims).filter(|(a, b)| a != b).flat_map(|(a, b)| a.iter().chain(b).copied()).collect();
-        (0..self.len()).map(|device| self.assemble(&blocks, from, to, &taking_part, device)).collect()
-    }
-
-    /// The new block of a device, from the pieces that the devices of its group hold.
-    fn assemble(&self, blocks: &[ArrayD<f64>], from: &Sharding, to: &Sharding, taking_part: &[AxisRef], device: usize) -> ArrayD<f64> {
-        let held = blocks[device].shape();
-        let shape: Vec<usize> =
-            (0..held.len()).map(|dim| held[dim] * self.place(&from.dims[dim], device).1 / self.place(&to.dims[dim], device).1).collect();
-        let group = self.without(device, taking_part);
-        let holders: Vec<usize> = (0..self.len()).filter(|&other| self.without(other, taking_part) == group).collect();
-        let mut new = ArrayD::from_elem(shape.clone(), f64::NAN);
-        for holder in holders {
-            self.copy_overlap(&mut new, &shape, &blocks[holder], (from, holder), (to, device));
+        let differing = from.dims.iter().zip(&to.dims).filter(|(a, b)| a != b);
+        let taking_part: Vec<AxisRef> = differing.flat_map(|(a, b)| a.iter().chain(b).copied()).collect();
+        let mut groups: IndexMap<usize, Vec<usize>> = IndexMap::new();
+        for device in 0..self.len() {
+            groups.entry(self.without(device, &taking_part)).or_default().push(device);
         }
-        new
-    }
-
-    /// Copies the part of `block` that falls into the new block.
-    fn copy_overlap(
-        &self,
-        new: &mut ArrayD<f64>,
-        shape: &[usize],
-        block: &ArrayD<f64>,
-        old: (&Sharding, usize),
-        target: (&Sharding, usize),
-    ) {
-        let mut source = block.view();
-        let mut place = new.view_mut();
-        for (dim, &size) in shape.iter().enumerate() {
-            let old_start = self.place(&old.0.dims[dim], old.1).0 * block.len_of(Axis(dim));
-            let new_start = self.place(&target.0.dims[dim], target.1).0 * size;
-            let start = old_start.max(new_start);
-            let end = (old_start + block.len_of(Axis(dim))).min(new_start + size);
-            if start >= end {
-                return;
+        let held: Vec<_> = (0..self.len()).map(|device| self.spans(extents, from, device)).collect();
+        let assemble = |device: usize| {
+            let wanted = self.spans(extents, to, device);
+            let shape: Vec<usize> = wanted.iter().map(ExactSizeIterator::len).collect();
+            let mut new = ArrayD::from_elem(shape, f64::from_bits(GAP));
+            for &holder in &groups[&self.without(device, &taking_part)] {
+                copy_overlap(&mut new, &wanted, &blocks[holder], &held[holder]);
             }
-            source.slice_axis_inplace(Axis(dim), Slice::from(start - old_start..end - old_start));
-            place.slice_axis_inplace(Axis(dim), Slice::from(start - new_start..end - new_start));
-        }
-        place.assign(&source);
+            new.iter().all(|x| x.to_bits() != GAP).then_some(new)
+        };
+        (0..self.len()).map(assemble).collect()
     }
+}
+
+/// Copies the part of `block` that falls into the new block; the spans say where in the whole value both lie.
+fn copy_overlap(new: &mut ArrayD<f64>, wanted: &[Range<usize>], block: &ArrayD<f64>, held: &[Range<usize>]) {
+    let mut source = block.view();
+    let mut place = new.view_mut();
+    for (dim, (wanted, held)) in wanted.iter().zip(held).enumerate() {
+        let overlap = wanted.start.max(held.start)..wanted.end.min(held.end);
+        if overlap.is_empty() {
+            return;
+        }
+        source.slice_axis_inplace(Axis(dim), Slice::from(overlap.start - held.start..overlap.end - held.start));
+        place.slice_axis_inplace(Axis(dim), Slice::from(overlap.start - wanted.start..overlap.end - wanted.start));
+    }
+    place.assign(&source);
 }
 
 fn combine(kind: Reduction, a: f64, b: f64) -> f64 {

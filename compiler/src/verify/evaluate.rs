@@ -1,16 +1,19 @@
 //! What operations compute, on whole arrays and on local blocks alike.
 
+use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Linearity, MapForm, Op, OpKind, Program, ReduceFn};
+
+/// No element of the data is larger.
+pub(super) const LARGEST: f64 = 4.0;
 
 /// Small integers that depend on the seed and the place only.
 pub(super) fn data(shape: &[usize], seed: u64, positive: bool) -> ArrayD<f64> {
     let mut state = seed;
     ArrayD::from_shape_fn(IxDyn(shape), |_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let small = ((state >> 33) % 5) as f64;
-        if positive { small + 1.0 } else { small - 2.0 }
+        if positive { ((state >> 33) % 4) as f64 + 1.0 } else { ((state >> 33) % 9) as f64 - LARGEST }
     })
 }
 
@@ -35,11 +38,14 @@ pub(super) fn wants_positive(kind: &OpKind) -> bool {
     matches!(&function.form, MapForm::Call { name, .. } if root(name)) || function.linearity == Linearity::First
 }
 
-/// The result of `op` on these operands, which are split alike.
-pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>]) -> ArrayD<f64> {
+/// The result of `op` on these operands; `None` if they are not as long along the dimensions that they share.
+pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>]) -> Option<ArrayD<f64>> {
     let dims: Vec<&[DimId]> = op.operands.iter().map(|operand| program.values[operand.value].dims.as_slice()).collect();
     let result = &program.values[op.result].dims;
-    match &op.kind {
+    if !fit(&dims, operands) {
+        return None;
+    }
+    Some(match &op.kind {
         OpKind::Einsum { contracted } => {
             let order: Vec<DimId> = result.iter().chain(contracted).copied().collect();
             let shape = shape(&order, &dims, operands);
@@ -67,7 +73,14 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>]) -
             if *function == ReduceFn::Mean { reduced / whole } else { reduced }
         }
         OpKind::Collective(_) => operands[0].clone(),
-    }
+    })
+}
+
+/// Whether every dimension is as long in all operands that have it.
+fn fit(dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> bool {
+    let mut lengths: IndexMap<DimId, usize> = IndexMap::new();
+    let all = dims.iter().zip(operands).flat_map(|(dims, operand)| dims.iter().copied().zip(operand.shape().iter().copied()));
+    all.into_iter().all(|(dim, length)| *lengths.entry(dim).or_insert(length) == length)
 }
 
 fn reduce(function: ReduceFn, array: &ArrayD<f64>, axis: Axis) -> ArrayD<f64> {
@@ -87,7 +100,7 @@ fn shape(order: &[DimId], dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> Vec<u
     order.iter().map(size).collect()
 }
 
-/// An operand with its dimensions in the order given, repeated along those that it lacks. Blocks that do not fit give no number.
+/// An operand with its dimensions in the order given, repeated along those that it lacks.
 fn spread(operand: &ArrayD<f64>, dims: &[DimId], order: &[DimId], shape: &[usize]) -> ArrayD<f64> {
     let mut present: Vec<usize> = order.iter().filter_map(|dim| dims.iter().position(|d| d == dim)).collect();
     let missing = (0..dims.len()).filter(|i| !present.contains(i)).collect::<Vec<_>>();

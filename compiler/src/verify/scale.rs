@@ -1,21 +1,28 @@
 //! Smaller sizes at which the same plan can be run.
 //!
-//! Axes whose sizes are powers of two shrink together (16x4 becomes 4x2), which keeps every product of axes that equals another equal to it, as
-//! relabelling needs. A dimension becomes the smallest multiple of everything that splits it that is larger than 1 and not another dimension's
-//! size, so that exchanged dimensions show.
+//! The mesh stays as it is up to [`MOST_DEVICES`]; axes of larger ones whose sizes are powers of two shrink together (16x16x16 becomes 4x4x4),
+//! which keeps every product of axes that equals another equal to it, as relabelling needs. A dimension becomes the smallest multiple of everything
+//! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
 
+use index_vec::IndexVec;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::{AxisList, Pin};
 
+use super::devices::Extent;
+
 /// More multiples than dimensions to tell apart.
 const MOST_DIMS: u64 = 4096;
 
+/// Meshes up to this size are simulated as they are.
+const MOST_DEVICES: u64 = 64;
+
 /// Which sizes a plan is run at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sizes {
     /// The smallest that keep every split.
+    #[default]
     Scaled,
     /// The program's own.
     Full,
@@ -27,32 +34,51 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
     if sizes == Sizes::Full {
         return (program, plan, false);
     }
+    let mut scaled = false;
     for (axis, size) in axis_sizes(&plan.program).into_iter().enumerate() {
+        scaled |= plan.program.mesh.axes[axis].size != size;
         plan.program.mesh.axes[axis].size = size;
     }
     program.mesh = plan.program.mesh.clone();
     let mut taken: Vec<u64> = Vec::new();
-    let mut scaled = false;
     for dim in plan.program.dims.indices() {
         let name = plan.program.dims[dim].name.clone();
-        let original = plan.program.dims[dim].size;
-        let unit = splits(&plan, dim).iter().map(|axes| parts(&plan.program, axes)).fold(1, lcm);
-        let size = if original == 1 {
-            1
-        } else {
-            (1..=MOST_DIMS).map(|k| k * unit).find(|size| *size > 1 && !taken.contains(size)).unwrap_or(unit)
-        };
+        let size = dim_size(&plan, dim, &taken);
         taken.push(size);
-        scaled |= size != original;
+        scaled |= size != plan.program.dims[dim].size;
         plan.program.dims[dim].size = size;
         for other in program.dims.iter_mut().filter(|other| other.name == name) {
             other.size = size;
         }
     }
+    for dim in program.dims.iter_mut().filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name)) {
+        dim.size = dim.size.min(2);
+    }
     (program, plan, scaled)
 }
 
-/// `X=4, Y=2; B=8, D=2`.
+fn dim_size(plan: &Plan, dim: DimId, taken: &[u64]) -> u64 {
+    let (size, unit) = (plan.program.dims[dim].size, unit(plan, dim));
+    let free = |size: &u64| *size > 1 && !taken.contains(size);
+    if size == 1 {
+        1
+    } else if size.is_multiple_of(unit) {
+        (1..=MOST_DIMS).map(|k| k * unit).find(free).unwrap_or(unit)
+    } else {
+        (unit + 1..unit + MOST_DIMS).filter(|size| !size.is_multiple_of(unit)).find(free).unwrap_or(unit + 1)
+    }
+}
+
+/// How long the plan's dimensions are, and the grids that their blocks are cut from.
+pub(super) fn extents(plan: &Plan) -> IndexVec<DimId, Extent> {
+    let extent = |dim: DimId| {
+        let (size, unit) = (plan.program.dims[dim].size, unit(plan, dim));
+        Extent { size: size as usize, grid: size.next_multiple_of(unit) as usize }
+    };
+    plan.program.dims.indices().map(extent).collect()
+}
+
+/// `X=4 Y=2; B=8 D=2`.
 pub(super) fn describe(program: &Program) -> String {
     let axes: Vec<String> = program.mesh.axes.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect();
     let dims: Vec<String> = program.dims.iter().map(|dim| format!("{}={}", dim.name, dim.size)).collect();
@@ -61,9 +87,22 @@ pub(super) fn describe(program: &Program) -> String {
 
 fn axis_sizes(program: &Program) -> Vec<u64> {
     let sizes: Vec<u64> = program.mesh.axes.iter().map(|axis| axis.size).collect();
+    let devices = sizes.iter().fold(1_u64, |n, &size| n.saturating_mul(size));
     let logs: Vec<u64> = sizes.iter().map(|size| u64::from(size.trailing_zeros())).collect();
     let common = logs.iter().fold(0, |a, &b| gcd(a, b));
-    if sizes.iter().all(|size| size.is_power_of_two()) && common > 1 { logs.iter().map(|log| 1 << (log / common)).collect() } else { sizes }
+    let powers = sizes.iter().all(|size| size.is_power_of_two());
+    if devices <= MOST_DEVICES || !powers || common < 2 {
+        return sizes;
+    }
+    let bits: u64 = logs.iter().sum();
+    let fits = |&shrink: &u64| common % shrink == 0 && bits / shrink <= u64::from(MOST_DEVICES.ilog2());
+    let shrink = (2..=common).find(fits).unwrap_or(common);
+    logs.iter().map(|log| 1 << (log / shrink)).collect()
+}
+
+/// What every split of a dimension divides.
+fn unit(plan: &Plan, dim: DimId) -> u64 {
+    splits(plan, dim).iter().map(|axes| parts(&plan.program, axes)).fold(1, lcm)
 }
 
 /// Every axis list that stands on a dimension somewhere in the plan.

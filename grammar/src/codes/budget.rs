@@ -8,6 +8,8 @@ pub const BROKEN: &str = "SW501";
 pub const BAD_ASSERT: &str = "SW502";
 /// `over-memory`
 pub const MEMORY: &str = "SW503";
+/// `unlike-the-program`
+pub const UNLIKE: &str = "SW504";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -50,5 +52,18 @@ Triggered by:
 Write instead a sharding that splits it, or plan with `--memory` for another capacity:
 
     param W[D_X, F]",
+    },
+    Code {
+        code: UNLIKE,
+        name: "unlike-the-program",
+        page: r"A plan that is run against a program (`verify PLAN --against PROGRAM`) starts from other values or sizes than the program.
+
+Triggered by a plan that declares what the program has not, or has in another size:
+
+    dim D=4096
+
+Write instead the program's own declarations:
+
+    dim D=8192",
     },
 ];

@@ -161,7 +161,8 @@ impl Resolver<'_> {
             let receiver = moved.into.get(place).and_then(|&position| dims.get(position));
             into.is_none() || receiver.is_none() || receiver == into.as_ref()
         };
-        subscript.axes.len() == moved.axes.len() && subscript.axes.iter().zip(&subscript.into).all(received)
+        let all_named = moved.axes.iter().all(|axis| subscript.axes.contains(axis));
+        subscript.axes.len() == moved.axes.len() && all_named && subscript.axes.iter().zip(&subscript.into).all(received)
     }
 
     fn add_collective(&mut self, definition: &Definition, kind: &CollectiveKind, operand: Operand, to: Sharding, span: Span) -> Option<()> {
