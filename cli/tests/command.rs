@@ -124,6 +124,22 @@ fn verify_says_right() {
 }
 
 #[test]
+fn verify_names_the_first_wrong_statement() {
+    let wrong = "tests/programs/explicit/forgotten-gelu.shard";
+    let output = run(&["verify", wrong, "--against", "tests/programs/explicit/mlp.sketch"], "");
+    assert_eq!(output.status.code(), Some(1));
+    let output = text(&output.stdout);
+    assert!(output.contains(": wrong: `Out[B_X, D] {U_Y} = Tmp[B_X, F_Y] *F Wout[F_Y, D]` gives "), "{output}");
+    assert!(output.contains("on device X=0, Y=0 at [0, 0], and the unsharded program "), "{output}");
+}
+
+#[test]
+fn an_explicit_program_is_verified_once() {
+    let output = text(&run(&["verify", "tests/programs/explicit/right.shard"], "").stdout);
+    assert!(output.lines().count() == 1 && output.contains("(explicit): right: "), "{output}");
+}
+
+#[test]
 fn an_expression_is_a_program() {
     let arguments = [
         "plan",

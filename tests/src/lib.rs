@@ -42,3 +42,16 @@ pub fn statements(plan: &str) -> Vec<String> {
     let code = plan.lines().map(|line| line.split('#').next().unwrap_or("").trim());
     code.filter(|line| line.contains(" = ") && !line.starts_with("dim ") && !line.starts_with("mesh ")).map(str::to_owned).collect()
 }
+
+/// How findings look in a terminal without colours, 100 columns wide.
+///
+/// # Panics
+/// Never: a string can be written to.
+pub fn drawn(findings: &shardwise::Findings) -> String {
+    let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor()).with_width(100).with_links(false);
+    let mut text = String::new();
+    for report in &findings.reports {
+        handler.render_report(&mut text, report).expect("a string can be written to");
+    }
+    text
+}

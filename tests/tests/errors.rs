@@ -19,12 +19,7 @@ fn drawn(name: &str, source: &str) -> String {
         Ok(planned) => planned.warnings,
         Err(findings) => findings,
     };
-    let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor()).with_width(100).with_links(false);
-    let mut text = String::new();
-    for report in &findings.reports {
-        handler.render_report(&mut text, report).expect("a string can be written to");
-    }
-    text
+    shardwise_tests::drawn(&findings)
 }
 
 #[test]

@@ -45,12 +45,20 @@ impl Score {
     }
 
     /// Every mutant must be noticed, but for the few that read a value with the same numbers (`relu` of a square, `maximum(A, A)`).
-    fn assert_all_noticed(&self) {
+    fn assert_all_noticed(&self) -> String {
         let Self { mutants, refused, wrong, equivalent, .. } = self;
-        println!("{mutants} mutants: {refused} refused by check, {wrong} wrong when run, {equivalent} read equal numbers");
-        assert!(self.survivors.is_empty(), "{} survive:\n{}", self.survivors.len(), self.survivors.join("\n"));
-        assert!(self.equivalent * 500 <= self.mutants, "{} of {} read equal values", self.equivalent, self.mutants);
+        let score = format!("{mutants} mutants: {refused} refused by check, {wrong} wrong when run, {equivalent} read equal numbers");
+        assert!(self.survivors.is_empty(), "{score}; these by nobody:\n{}", self.survivors.join("\n"));
+        assert!(equivalent * 500 <= *mutants, "{score}");
+        score
     }
+}
+
+/// The score is kept beside the code, so that a change of it is seen.
+fn keep(name: &str, score: &str) {
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../scores"}, {
+        insta::assert_snapshot!(format!("mutation-{name}"), score);
+    });
 }
 
 #[test]
@@ -64,7 +72,7 @@ fn mutants_of_the_plans_of_the_book_are_noticed() {
         }
     }
     assert_eq!(score.wrong, score.mutants, "running alone notices every one of them");
-    score.assert_all_noticed();
+    keep("book", &score.assert_all_noticed());
 }
 
 #[test]
@@ -77,5 +85,5 @@ fn mutants_of_random_plans_are_noticed() {
         let source = sketch::program(&numbers, 1 + i % 3, 1 + i % 5);
         score.add_all(&format!("random {i}"), &source, &Options::default());
     }
-    score.assert_all_noticed();
+    keep("random", &score.assert_all_noticed());
 }

@@ -15,11 +15,12 @@ const ARROWS: [(&str, &[&str]); 5] = [
 ];
 
 /// Folders of fixtures that a runner reads whole.
-const READ_WHOLE: [&str; 6] = [
+const READ_WHOLE: [&str; 7] = [
     "tests/programs/book",
     "tests/programs/book/alternatives",
     "tests/programs/errors",
     "tests/programs/codes",
+    "tests/programs/explicit",
     "tests/programs/searched",
     "tests/facts",
 ];
