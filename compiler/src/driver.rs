@@ -4,10 +4,10 @@ use std::fmt;
 
 use shardwise_grammar::codes;
 use shardwise_ir::ids::ValueId;
-use shardwise_ir::plan::Plan;
+use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
-use shardwise_ir::{Diag, Severity, verify};
+use shardwise_ir::{Diag, Severity, print, verify};
 use shardwise_passes::report::{Report, report};
 use shardwise_passes::search::{Found, Optimality, search};
 use shardwise_passes::tables::Tables;
@@ -28,11 +28,11 @@ pub struct Checked {
 }
 
 /// How a plan came to be.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Origin {
     Explicit,
     Textbook,
-    Searched(Optimality),
+    Searched(Optimality, Vec<Materialization>),
 }
 
 /// A plan with all that is known of it. `Display` is its text, which is a program again; [`Planned::json`] its JSON.
@@ -148,9 +148,9 @@ fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
     if options.strategy == Strategy::Textbook {
         return Ok((textbook.clone(), Some(textbook), Origin::Textbook));
     }
-    let Found { plan, optimality, .. } = search(&tables, &textbook, options.objective, options.timeout).map_err(refuse)?;
+    let Found { plan, optimality, alternatives, .. } = search(&tables, &textbook, options.objective, options.timeout).map_err(refuse)?;
     debug_assert!(verify::plan(&plan).is_ok(), "a searched plan is a plan: {:?}\n{plan}", verify::plan(&plan));
-    Ok((plan, Some(textbook), Origin::Searched(optimality)))
+    Ok((plan, Some(textbook), Origin::Searched(optimality, alternatives)))
 }
 
 fn too_large(program: &Program, value: ValueId) -> Diag {
@@ -214,25 +214,31 @@ impl Planned {
         match self.origin {
             Origin::Explicit => "explicit",
             Origin::Textbook => "textbook",
-            Origin::Searched(_) => "search",
+            Origin::Searched(..) => "search",
         }
     }
 
     /// `optimal` where proven, else `bounded`; of a textbook or explicit plan no better bound is known than 0.
     pub fn status_name(&self) -> &'static str {
         match self.origin {
-            Origin::Searched(Optimality::Optimal) => "optimal",
-            Origin::Searched(Optimality::Bounded { .. }) | Origin::Explicit | Origin::Textbook => "bounded",
+            Origin::Searched(Optimality::Optimal, _) => "optimal",
+            Origin::Searched(Optimality::Bounded { .. }, _) | Origin::Explicit | Origin::Textbook => "bounded",
         }
     }
 
     /// No plan is cheaper than this, in seconds of the objective; 0 where nothing is known.
     pub fn lower_bound_s(&self) -> f64 {
         match self.origin {
-            Origin::Searched(Optimality::Optimal) => self.objective_s(&self.report),
-            Origin::Searched(Optimality::Bounded { lower_bound_s }) => lower_bound_s.min(self.objective_s(&self.report)),
+            Origin::Searched(Optimality::Optimal, _) => self.objective_s(&self.report),
+            Origin::Searched(Optimality::Bounded { lower_bound_s }, _) => lower_bound_s.min(self.objective_s(&self.report)),
             Origin::Explicit | Origin::Textbook => 0.0,
         }
+    }
+
+    /// Other shardings of open declarations from which a plan is as cheap, an example for each declaration.
+    pub fn alternatives(&self) -> Vec<String> {
+        let Origin::Searched(_, alternatives) = &self.origin else { return Vec::new() };
+        alternatives.iter().map(|other| print::materialization(&self.plan.program, other)).collect()
     }
 
     fn objective_s(&self, report: &Report) -> f64 {
@@ -249,7 +255,7 @@ impl Planned {
                 return self.carried_claim.as_ref().map(|claim| format!("found: {claim}"));
             }
             Origin::Textbook => "by the textbook's rules".to_owned(),
-            Origin::Searched(optimality) => self.search_claim(optimality),
+            Origin::Searched(optimality, _) => self.search_claim(optimality),
         };
         Some(format!("found: {}", provenance::sign(&claim, &self.plan.to_string())))
     }
@@ -269,7 +275,9 @@ impl Planned {
         } else {
             "as cheap as the textbook's".to_owned()
         };
-        format!("{proof} ({}); {saving}", text::objective(self.objective))
+        let alternatives = self.alternatives();
+        let equal = if alternatives.is_empty() { String::new() } else { format!("; as cheap from {}", alternatives.join(" or ")) };
+        format!("{proof} ({}); {saving}{equal}", text::objective(self.objective))
     }
 }
 

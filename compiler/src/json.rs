@@ -57,6 +57,8 @@ pub struct OptimalityJson {
     pub status: String,
     /// No plan is cheaper than this, in seconds of the objective.
     pub lower_bound_s: f64,
+    /// Other shardings of open declarations from which a plan is as cheap, an example for each declaration.
+    pub alternatives: Vec<String>,
 }
 
 /// Times in seconds.
@@ -153,7 +155,11 @@ pub fn plan(planned: &Planned) -> PlanJson {
         objective: text::objective(planned.objective).to_owned(),
         hardware: program.hardware.name.clone(),
         mesh: mesh(program, report),
-        optimality: OptimalityJson { status: planned.status_name().to_owned(), lower_bound_s: planned.lower_bound_s() },
+        optimality: OptimalityJson {
+            status: planned.status_name().to_owned(),
+            lower_bound_s: planned.lower_bound_s(),
+            alternatives: planned.alternatives(),
+        },
         cost: cost(report),
         textbook: TextbookJson { serial_s: planned.textbook.serial_s, comm_s: planned.textbook.comm_s },
         memory: MemoryJson {

@@ -172,9 +172,9 @@ impl<'a> Resolver<'a> {
             self.poisoned.insert(name.node.clone());
             return;
         };
-        if pin.exact().is_none() {
-            let message = format!("`{}` leaves a dimension open, which declarations cannot yet", name.node);
-            let diag = Diag::error(names::NOT_YET, message, written.span, "an open dimension");
+        if pin.exact().is_none() && self.mode == Mode::Explicit {
+            let message = format!("`{}` leaves a dimension open, and in a plan nothing is left to choose", name.node);
+            let diag = Diag::error(names::NEEDS_BRACKETS, message, written.span, "an open dimension");
             self.error(diag.help("write the sharding of every dimension"));
             self.poisoned.insert(name.node.clone());
             return;

@@ -3,15 +3,16 @@
 //! A step stands where it is first needed: before the operation that uses it, or, on the way to a home or an output, right behind the operation
 //! that gives the value. That order is deterministic and keeps values live as shortly as program order allows.
 
-use shardwise_ir::ids::OpId;
+use indexmap::IndexMap;
+use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 
 use crate::factor::realised;
-use crate::problem::{Demand, Problem, Source};
+use crate::problem::{Decision, Demand, Problem, Source};
 use crate::reshard::{Hop, Trees, Use};
 use crate::states::{State, describe};
-use crate::textbook::collective_step;
+use crate::textbook::{closed, collective_step};
 
 /// The plan that an assignment stands for.
 pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
@@ -20,7 +21,12 @@ pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]
         weave.routes.push(route(problem, source, assignment, &mut trees[problem.tables.number(source.value)]));
     }
     weave.run();
-    Plan { program: problem.program.clone(), steps: weave.steps }
+    let chosen = problem.variables.iter().zip(assignment).filter_map(|(variable, &choice)| match variable.decides {
+        Decision::Declaration(value) => Some((value, variable.choices[choice].gives)),
+        Decision::Operation(_) => None,
+    });
+    let declared: IndexMap<ValueId, State> = chosen.collect();
+    Plan { program: closed(problem.tables, &declared), steps: weave.steps }
 }
 
 /// How a source reaches its uses.
@@ -66,7 +72,9 @@ impl Weave<'_, '_> {
         let program = self.problem.program;
         let mut variable_of = vec![None; program.ops.len()];
         for (number, variable) in self.problem.variables.iter().enumerate() {
-            variable_of[variable.op.index()] = Some(number);
+            if let Some(op) = variable.decides.operation() {
+                variable_of[op.index()] = Some(number);
+            }
         }
         for (op_id, op) in program.ops.iter_enumerated() {
             match (&op.kind, variable_of[op_id.index()]) {

@@ -76,7 +76,8 @@ pub fn enumerate(program: &Program, op: &Op, may_be_partial: &[bool]) -> Vec<Lay
             debug_assert!(!assignment.uses(axis), "axes are taken one after another");
             extended.push(assignment.clone());
             for (index, &dim) in indices.iter().enumerate() {
-                for place in 0..=assignment.split[index].len() {
+                // Last place first: of equally good orders that of the mesh is preferred.
+                for place in (0..=assignment.split[index].len()).rev() {
                     let mut next = assignment.clone();
                     next.split[index].insert(place, axis);
                     if local::divides(program, dim, &next.split[index]) {

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
-use shardwise_ir::sharding::{Pin, Reduction, Sharding};
+use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
 
 use crate::layout;
 use crate::local;
@@ -72,11 +72,27 @@ pub struct Source {
     pub demands: Vec<Demand>,
 }
 
-/// A variable: an operation and its layouts.
+/// What a variable decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// How an operation is laid out.
+    Operation(OpId),
+    /// Where a declared value is whose author left it open (`_?`).
+    Declaration(ValueId),
+}
+
+impl Decision {
+    /// The operation, if it is one's.
+    pub fn operation(self) -> Option<OpId> {
+        if let Self::Operation(op) = self { Some(op) } else { None }
+    }
+}
+
+/// A variable: an operation and its layouts, or an open declaration and its shardings.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// Which operation.
-    pub op: OpId,
+    /// What it decides.
+    pub decides: Decision,
     /// For each operand, the source that it uses.
     pub operands: Vec<usize>,
     /// The source that it gives.
@@ -153,12 +169,25 @@ struct Builder {
 impl Builder {
     fn declared(&mut self, problem: &mut Problem<'_>) {
         for (id, value) in problem.program.values.iter_enumerated() {
-            if value.producer.is_none() {
-                let home = value.home.as_ref().and_then(Pin::exact);
-                let state = home.and_then(|home| problem.table(id).space.find(&home));
-                self.add(problem, id, Root::Fixed(state.unwrap_or(0)), None, None);
+            if let (None, Some(home)) = (value.producer, &value.home) {
+                let states = problem.tables.states(id, home);
+                if states.len() > 1 {
+                    self.open(problem, id, &states);
+                } else {
+                    self.add(problem, id, Root::Fixed(problem.tables.declared(id)), None, None);
+                }
             }
         }
+    }
+
+    /// A declaration that may be in any of several states.
+    fn open(&mut self, problem: &mut Problem<'_>, value: ValueId, states: &[State]) {
+        let gives = self.add(problem, value, Root::Produced(problem.variables.len()), None, None);
+        let space = &problem.table(value).space;
+        let mut states = states.to_vec();
+        states.sort_by_key(|&state| (inversions(space.sharding(state)), state));
+        let choices = states.iter().map(|&gives| Choice { needs: Vec::new(), gives, weight: Weight::ZERO }).collect();
+        problem.variables.push(Variable { decides: Decision::Declaration(value), operands: Vec::new(), gives, choices });
     }
 
     fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
@@ -179,7 +208,7 @@ impl Builder {
         let home = op.result_pin.as_ref().map(|pin| problem.tables.states(op.result, pin));
         let gives = self.add(problem, op.result, Root::Produced(variable), home, None);
         let choices = choices(problem, op);
-        problem.variables.push(Variable { op: op_id, operands, gives, choices });
+        problem.variables.push(Variable { decides: Decision::Operation(op_id), operands, gives, choices });
     }
 
     fn written(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op, kind: &CollectiveKind) {
@@ -210,6 +239,12 @@ impl Builder {
         let by_name = sources.iter().rev().find(|&&source| is_named(&problem.sources[source]));
         *by_name.or(sources.last()).expect("a resolved program defines values before it uses them")
     }
+}
+
+/// Pairs of axes in one subscript that are not in the order of the mesh: of equally good declarations the one that reads best goes first.
+fn inversions(sharding: &Sharding) -> usize {
+    let inverted = |axes: &AxisList| (1..axes.len()).flat_map(|j| (0..j).map(move |i| (i, j))).filter(|&(i, j)| axes[i] > axes[j]).count();
+    sharding.dims.iter().map(inverted).sum()
 }
 
 /// All layouts of `op` that its pins allow.

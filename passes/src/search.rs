@@ -13,14 +13,14 @@
 
 use std::time::{Duration, Instant};
 
-use shardwise_ir::plan::{Plan, StepKind};
+use shardwise_ir::plan::{Materialization, Plan, StepKind};
 
 use crate::dominance;
 use crate::eliminate::{Limits, Minimum, minimise};
 use crate::extract;
 use crate::factor::{Factor, Pricing, price_source};
 use crate::improve;
-use crate::problem::{Objective, Problem};
+use crate::problem::{Choice, Decision, Objective, Problem, Variable};
 use crate::report;
 use crate::reshard::Trees;
 use crate::tables::Tables;
@@ -46,6 +46,8 @@ pub struct Found {
     pub plan: Plan,
     /// How good it is.
     pub optimality: Optimality,
+    /// Other places for the open declarations from which the price is the same, an example for each.
+    pub alternatives: Vec<Materialization>,
     /// Layouts looked at before and after the dominated ones were dropped.
     pub layouts: (usize, usize),
 }
@@ -63,28 +65,55 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, objective: Objective, timeou
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     dominance::prune(&mut problem);
     let after = problem.variables.iter().map(|variable| variable.choices.len()).sum();
-    if let Some(variable) = problem.variables.iter().find(|variable| variable.choices.is_empty()) {
-        return Err(Infeasible { op: variable.op });
+    let impossible = problem.variables.iter().filter(|variable| variable.choices.is_empty());
+    if let Some(op) = impossible.filter_map(|variable| variable.decides.operation()).next() {
+        return Err(Infeasible { op });
     }
     let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
     let limits = if timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) { HURRIED } else { LIMITS };
-    let mut minimum = bound(&problem, &mut trees, limits);
+    let mut minimum = bound(&problem, unary(&problem), &mut trees, limits);
     if !minimum.exact {
         improve::descend(&problem, &mut minimum.assignment, &mut trees, deadline);
     }
+    let alternatives = if minimum.exact { alternatives(&problem, &minimum, &mut trees, limits) } else { Vec::new() };
     let found = extract::plan(&problem, &minimum.assignment, &mut trees);
     let (price, known) = (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
     let best = price.min(known);
     let closed = minimum.exact || minimum.bound >= best;
     let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s: minimum.bound.as_seconds() } };
-    Ok(Found { plan, optimality, layouts: (before, after) })
+    Ok(Found { plan, optimality, alternatives, layouts: (before, after) })
+}
+
+/// More open declarations than this, and no alternatives are looked for.
+const MOST_OPEN: usize = 8;
+
+/// For each open declaration, another sharding that some equally cheap plan starts from: the same minimum without the one chosen.
+fn alternatives(problem: &Problem<'_>, minimum: &Minimum, trees: &mut [Trees<'_>], limits: Limits) -> Vec<Materialization> {
+    let is_open = |variable: &usize| problem.variables[*variable].decides.operation().is_none();
+    let open: Vec<usize> = (0..problem.variables.len()).filter(is_open).take(MOST_OPEN + 1).collect();
+    if open.len() > MOST_OPEN {
+        return Vec::new();
+    }
+    let other = |variable: usize| {
+        let mut without = unary(problem);
+        without[variable][minimum.assignment[variable]] = Weight::INFINITE;
+        let second = bound(problem, without, trees, limits);
+        let Variable { gives, choices, .. } = &problem.variables[variable];
+        let value = problem.sources[*gives].value;
+        let sharding = || problem.table(value).space.sharding(choices[second.assignment[variable]].gives).clone();
+        (second.exact && second.bound == minimum.bound).then(|| Materialization { value, sharding: sharding() })
+    };
+    open.into_iter().filter_map(other).collect()
+}
+
+/// The prices of all choices by themselves.
+fn unary(problem: &Problem<'_>) -> Vec<Vec<Weight>> {
+    problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| choice.weight).collect()).collect()
 }
 
 /// The minimum over all assignments, or a bound of it.
-fn bound(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Minimum {
-    let unary: Vec<Vec<Weight>> =
-        problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| choice.weight).collect()).collect();
+fn bound(problem: &Problem<'_>, unary: Vec<Vec<Weight>>, trees: &mut [Trees<'_>], limits: Limits) -> Minimum {
     let mut factors: Vec<Factor> = Vec::new();
     let mut relaxed = false;
     for source in &problem.sources {
@@ -115,10 +144,13 @@ fn prefer(problem: &mut Problem<'_>, textbook: &Plan) {
         }
     }
     for variable in &mut problem.variables {
-        let Some((needs, gives)) = &layouts[variable.op.index()] else {
-            continue;
+        let preferred = match variable.decides {
+            Decision::Operation(op) => layouts[op.index()].clone(),
+            Decision::Declaration(value) => Some((Vec::new(), tables.declared(value))),
         };
-        if let Some(i) = variable.choices.iter().position(|choice| choice.needs == *needs && choice.gives == *gives) {
+        let is_preferred =
+            |choice: &Choice| preferred.as_ref().is_some_and(|(needs, gives)| choice.needs == *needs && choice.gives == *gives);
+        if let Some(i) = variable.choices.iter().position(is_preferred) {
             variable.choices[..=i].rotate_right(1);
         }
     }

@@ -9,7 +9,7 @@ use shardwise_ir::sharding::{Pin, Reduction};
 use crate::cost::Refinement;
 use crate::layout;
 use crate::reshard::{Reshards, Use};
-use crate::states::{Shape, StateSpace};
+use crate::states::{Shape, State, StateSpace};
 
 /// All tables, and which value has which.
 pub struct Tables<'a> {
@@ -58,6 +58,14 @@ impl<'a> Tables<'a> {
     /// How partial results of a value combine, if it can have any.
     pub fn partial(&self, value: ValueId) -> Option<Reduction> {
         self.partial[value.index()]
+    }
+
+    /// Where a declared value is; whole where its author left it open.
+    pub fn declared(&self, value: ValueId) -> State {
+        let pin = self.program.values[value].home.as_ref();
+        let states = pin.map(|pin| self.states(value, pin)).unwrap_or_default();
+        let axes = |state: &State| self.of(value).space.sharding(*state).axes().count();
+        states.into_iter().min_by_key(|state| (axes(state), *state)).unwrap_or(0)
     }
 
     /// The states of a value that a pin accepts.

@@ -11,6 +11,7 @@
 //! From one sharding to another it goes in as few steps as there are. The *wanted* result is what brackets on the left side say, else the value's output declaration. What was gathered once is not gathered again.
 //! Where the rules do not fit the brackets at the operands, the cheapest layout that does is taken.
 
+use indexmap::IndexMap;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
@@ -42,7 +43,17 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
             walk.outputs(id, OpId::new(0))?;
         }
     }
-    Ok(Plan { program: tables.program.clone(), steps: walk.steps })
+    Ok(Plan { program: closed(tables, &IndexMap::new()), steps: walk.steps })
+}
+
+/// The program with every declaration in one state: as chosen, else as written and whole where left open.
+pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> Program {
+    let mut program = tables.program.clone();
+    for (id, value) in program.values.iter_mut_enumerated().filter(|(_, value)| value.producer.is_none()) {
+        let state = chosen.get(&id).copied().unwrap_or_else(|| tables.declared(id));
+        value.home = Some(tables.of(id).space.sharding(state).clone().into());
+    }
+    program
 }
 
 struct Walk<'a> {
@@ -60,7 +71,10 @@ impl<'a> Walk<'a> {
             .program
             .values
             .iter_enumerated()
-            .map(|(id, value)| value.home.as_ref().and_then(Pin::exact).and_then(|s| tables.of(id).space.find(&s)).unwrap_or(0))
+            .map(|(id, value)| {
+                let written = || value.home.as_ref().and_then(Pin::exact).and_then(|s| tables.of(id).space.find(&s)).unwrap_or(0);
+                if value.producer.is_none() { tables.declared(id) } else { written() }
+            })
             .collect();
         let held = home
             .iter()

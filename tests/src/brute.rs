@@ -312,7 +312,7 @@ impl Brute<'_> {
             uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(|output| accepted(space, &output.pin)));
             let home = value.home.as_ref().map(|pin| accepted(space, pin));
             total += match (value.producer, home) {
-                (None, Some(home)) => tree(space, home[0], &uses),
+                (None, Some(home)) => home.iter().map(|&start| tree(space, start, &uses)).fold(f64::INFINITY, f64::min),
                 (None, None) => f64::INFINITY,
                 (Some(op), home) => {
                     let given = space.number[&chosen[op.index()].gives];

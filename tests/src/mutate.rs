@@ -38,10 +38,12 @@ pub fn mutants(plan: &Plan) -> Vec<Mutant> {
     all
 }
 
-/// The plan without a collective: its users find nothing, or take what it started from.
+/// The plan without a collective: its users find nothing, or take what it started from. One that only makes again what was there does no harm
+/// when it is missing (uses of a value with a written home start from the home, even where the way there passed what they need).
 fn dropped(plan: &Plan, number: usize) -> Vec<Mutant> {
     let step = &plan.steps[number];
-    if matches!(step.kind, StepKind::Local(_)) {
+    let repeated = || plan.steps[..number].iter().any(|earlier| earlier.result == step.result);
+    if matches!(step.kind, StepKind::Local(_)) || repeated() {
         return Vec::new();
     }
     let mut missing = plan.clone();

@@ -2,7 +2,7 @@
 //!
 //! What they must contain, since it is what planners get wrong: fan-out, several outputs, transposed results, `A *B A`, dimensions and axes of size
 //! 1, padded dimensions, batch dimensions, a dimension called as an axis, values declared with pending sums, pinned and half-open intermediates,
-//! partial sums that meet linear and other functions, and all reductions.
+//! open declarations, partial sums that meet linear and other functions, and all reductions.
 
 use std::fmt::Write as _;
 
@@ -96,7 +96,8 @@ impl Sketch<'_> {
             }
         }
         let role = *self.dice.pick(&["input", "param", "state"]);
-        let (mut brackets, rest) = self.brackets(&dims, false);
+        let open = self.dice.one_in(4);
+        let (mut brackets, rest) = self.brackets(&dims, open);
         if let Some(&axis) = rest.first().filter(|_| self.dice.one_in(5)) {
             let _ = write!(brackets, " {{U_{}}}", AXES[axis]);
         }

@@ -43,7 +43,8 @@ fn sketch(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
         let first = dice.roll(4);
         let dims = if dice.roll(5) == 0 { vec![first] } else { vec![first, (first + 1 + dice.roll(3)) % 4] };
         let name = format!("A{i}");
-        text += &format!("input {name}{}\n", brackets(&dims, &mut dice, axes, true));
+        let closed = dice.roll(4) > 0;
+        text += &format!("input {name}{}\n", brackets(&dims, &mut dice, axes, closed));
         values.push((name, dims));
     }
     let mut body = String::new();

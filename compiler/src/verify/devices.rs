@@ -101,21 +101,22 @@ impl Devices {
         (0..self.len()).map(one).collect()
     }
 
-    /// Parts put together within the groups along `axes`, on every device.
-    pub(super) fn reduce(&self, blocks: &Blocks, axes: &[AxisRef], kind: Reduction) -> Blocks {
+    /// Parts put together within the groups along `axes`, on every device; `None` if some parts are not of one shape.
+    pub(super) fn reduce(&self, blocks: &Blocks, axes: &[AxisRef], kind: Reduction) -> Option<Blocks> {
         if axes.is_empty() {
-            return blocks.clone();
+            return Some(blocks.clone());
         }
         let mut totals: IndexMap<usize, ArrayD<f64>> = IndexMap::new();
         for (device, block) in blocks.iter().enumerate() {
             match totals.get_mut(&self.without(device, axes)) {
+                Some(total) if total.shape() != block.shape() => return None,
                 Some(total) => total.zip_mut_with(block, |a, &b| *a = combine(kind, *a, b)),
                 None => {
                     totals.insert(self.without(device, axes), block.clone());
                 }
             }
         }
-        (0..self.len()).map(|device| totals[&self.without(device, axes)].clone()).collect()
+        Some((0..self.len()).map(|device| totals[&self.without(device, axes)].clone()).collect())
     }
 
     /// The device at zero along `axes`, else where `device` is: the name of its group.
@@ -130,7 +131,7 @@ impl Devices {
     /// One collective: what every device holds after it; `None` if some device's block has a gap.
     pub(super) fn move_blocks(&self, blocks: &Blocks, extents: &[Extent], from: &Sharding, to: &Sharding) -> Option<Blocks> {
         let settled: Vec<AxisRef> = from.unreduced.axes().iter().copied().filter(|axis| !to.unreduced.axes().contains(axis)).collect();
-        let blocks = self.reduce(blocks, &settled, from.unreduced.kind());
+        let blocks = self.reduce(blocks, &settled, from.unreduced.kind())?;
         if from.dims == to.dims {
             return Some(blocks);
         }

@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
     fn compare(&mut self, result: &Materialization, blocks: &Blocks) -> Result<(), Fault> {
         let Some(whole) = &self.truth[result.value] else { return Ok(()) };
         let Sharding { unreduced, .. } = &result.sharding;
-        let settled = self.mesh.reduce(blocks, unreduced.axes(), unreduced.kind());
+        let settled = self.mesh.reduce(blocks, unreduced.axes(), unreduced.kind()).ok_or(Fault::Parts)?;
         let extents = self.extents_of(result.value);
         let unit = largest(whole).max(1.0);
         for (device, block) in settled.iter().enumerate() {

@@ -64,6 +64,8 @@ pub enum Fault {
         /// Where.
         device: String,
     },
+    /// What is pending are not parts of one shape.
+    Parts,
     /// It reads what no earlier statement gives.
     Missing {
         /// The operand as written.
@@ -85,6 +87,7 @@ impl fmt::Display for Fault {
                 write!(f, "gives a block of shape {found:?} on device {device}, and its left side means {expected:?}")
             }
             Self::Unfit { device } => write!(f, "reads blocks on device {device} that do not fit together"),
+            Self::Parts => write!(f, "leaves parts of different shapes, which cannot be put together"),
             Self::Missing { operand } => write!(f, "reads `{operand}`, which no device holds"),
             Self::NotApplicable => write!(f, "asks of a collective what it does not do"),
             Self::NotThere => write!(f, "is asked for by the program, and never there"),
