@@ -40,7 +40,9 @@ pub(crate) fn verify(args: &VerifyArgs, output: &mut Output) -> io::Result<()> {
 /// An explicit program is its own plan, and is run once.
 fn both_strategies(args: &VerifyArgs, source: &Source, output: &mut Output) -> io::Result<()> {
     for strategy in [Strategy::Search, Strategy::Textbook] {
-        let options = Options { strategy, explicit: args.explicit, ..Options::default() };
+        // The textbook's plan is right or wrong whether it fits or not; the search's is the one that fits.
+        let memory = (strategy == Strategy::Textbook).then_some(f64::INFINITY);
+        let options = Options { strategy, memory, explicit: args.explicit, ..Options::default() };
         let verdict = watched(args, |setup| verify::verify(&source.path, &source.text, &options, setup));
         let once = verdict.as_ref().map_or(true, |verdict| verdict.plan == "explicit");
         say(&source.path, verdict, output)?;

@@ -1,12 +1,14 @@
-//! `assert`s, held against a plan.
+//! `assert`s, and the memory there is, held against a plan.
 
 use shardwise_grammar::codes;
-use shardwise_ir::Diag;
+use shardwise_grammar::span::Span;
 use shardwise_ir::plan::{Plan, StepKind};
 use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};
+use shardwise_ir::{Diag, print};
+use shardwise_passes::memory;
 use shardwise_passes::report::Report;
 
-use crate::units;
+use crate::{text, units};
 
 /// What of the program's budgets the plan breaks; each error shows the offending step.
 pub(crate) fn broken(plan: &Plan, report: &Report) -> Vec<Diag> {
@@ -71,4 +73,37 @@ fn forbidden(plan: &Plan, report: &Report, kind: &CollectiveKind, across: Option
         let same = matches!(&plan.steps[step].kind, StepKind::Collective(collective, _) if collective.kind == *kind);
         same && runs_there(step)
     })
+}
+
+/// The warning that a plan, which its author wrote, is more than a device holds.
+pub(crate) fn over_capacity(plan: &Plan, report: &Report, capacity: Option<f64>) -> Option<Diag> {
+    let peak = report.memory.peak_bytes;
+    let capacity = capacity.filter(|&capacity| peak > capacity)?;
+    let at = report.memory.peak_step.map(|step| text::step(plan, &plan.steps[step]));
+    let span = plan.program.ops.first().map_or_else(Default::default, |op| op.span);
+    let message = format!("a device would hold {}, but has room for {}", units::bytes(peak), units::bytes(capacity));
+    let label = at.map_or_else(|| "in this program".to_owned(), |at| format!("the peak is at `{at}`"));
+    Some(Diag::warning(codes::budget::MEMORY, message, span, label))
+}
+
+/// The largest of what is held, at most, that a message lists.
+const CULPRITS: usize = 3;
+
+/// The error that nothing fits: `whose` plan is the smallest there is, and what it holds at its peak.
+pub(crate) fn no_room(plan: &Plan, whose: &str, capacity: Option<f64>) -> Option<Diag> {
+    let memory = memory::memory(plan);
+    let capacity = capacity.filter(|&capacity| memory.peak_bytes > capacity)?;
+    let step = memory.peak_step.unwrap_or(0);
+    let held = memory::live_at(plan, step);
+    let list =
+        held.iter().take(CULPRITS).map(|(of, bytes)| format!("`{}` {}", print::materialization(&plan.program, of), units::bytes(*bytes)));
+    let resident = (memory.resident_bytes > 0.0).then(|| format!("params and state {}", units::bytes(memory.resident_bytes)));
+    let held: Vec<String> = list.chain(resident).collect();
+    let message = format!("{whose} needs {}, and a device has room for {}", units::bytes(memory.peak_bytes), units::bytes(capacity));
+    let (span, label) = match plan.steps.get(step) {
+        Some(step) => (plan.program.values[step.result.value].span, format!("the peak is at `{}`", text::step(plan, step))),
+        None => (Span::default(), "in this program".to_owned()),
+    };
+    let diag = Diag::error(codes::budget::NO_ROOM, message, span, label);
+    Some(diag.help(format!("held there: {}; split more, use more devices, or give `--memory` what there is", held.join(", "))))
 }

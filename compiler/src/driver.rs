@@ -9,7 +9,7 @@ use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, print, verify};
 use shardwise_passes::report::{Report, report};
-use shardwise_passes::search::{Found, Optimality, search};
+use shardwise_passes::search::{Found, Optimality, Refusal, Request, search};
 use shardwise_passes::tables::Tables;
 use shardwise_passes::textbook::{self, Infeasible};
 
@@ -112,9 +112,9 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     if !broken.is_empty() {
         return Err(refuse(broken));
     }
-    let capacity_bytes = options.memory.or(plan.program.hardware.hbm_bytes);
+    let capacity_bytes = options.memory.or(plan.program.hardware.hbm_bytes).filter(|bytes| bytes.is_finite());
     let mut warnings: Vec<Diag> = checked.findings.reports.into_iter().map(|report| report.diag).collect();
-    warnings.extend(over_capacity(&plan, &report, capacity_bytes));
+    warnings.extend(budget::over_capacity(&plan, &report, capacity_bytes));
     let carried_claim = (origin == Origin::Explicit).then(|| provenance::read(source, &plan.to_string())).flatten();
     let warnings = refuse(warnings);
     let objective = options.objective;
@@ -145,10 +145,20 @@ fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
     let tables = Tables::new(program, options.refinement);
     let refuse = |infeasible: Infeasible| vec![no_layout(program, infeasible)];
     let textbook = textbook::plan(&tables).map_err(refuse)?;
+    let capacity = options.memory.or(program.hardware.hbm_bytes);
     if options.strategy == Strategy::Textbook {
-        return Ok((textbook.clone(), Some(textbook), Origin::Textbook));
+        return match budget::no_room(&textbook, "the textbook's plan", capacity) {
+            Some(diag) => Err(vec![diag]),
+            None => Ok((textbook.clone(), Some(textbook), Origin::Textbook)),
+        };
     }
-    let Found { plan, optimality, alternatives, .. } = search(&tables, &textbook, options.objective, options.timeout).map_err(refuse)?;
+    let Found { plan, optimality, alternatives, .. } = {
+        let request = Request { objective: options.objective, timeout: options.timeout, capacity };
+        search(&tables, &textbook, request).map_err(|refusal| match refusal {
+            Refusal::Infeasible(infeasible) => refuse(infeasible),
+            Refusal::NoRoom(smallest, _) => budget::no_room(&smallest, "the smallest plan found", capacity).into_iter().collect(),
+        })?
+    };
     debug_assert!(verify::plan(&plan).is_ok(), "a searched plan is a plan: {:?}\n{plan}", verify::plan(&plan));
     Ok((plan, Some(textbook), Origin::Searched(optimality, alternatives)))
 }
@@ -177,16 +187,6 @@ fn no_layout(program: &Program, infeasible: Infeasible) -> Diag {
         diag = diag.and(operand.span, "this use is pinned");
     }
     diag.help("leave the brackets off one operand, so that it can be gathered or sliced for this use")
-}
-
-fn over_capacity(plan: &Plan, report: &Report, capacity: Option<f64>) -> Option<Diag> {
-    let peak = report.memory.peak_bytes;
-    let capacity = capacity.filter(|&capacity| peak > capacity)?;
-    let at = report.memory.peak_step.map(|step| text::step(plan, &plan.steps[step]));
-    let span = plan.program.ops.first().map_or_else(Default::default, |op| op.span);
-    let message = format!("a device would hold {}, but has room for {}", units::bytes(peak), units::bytes(capacity));
-    let label = at.map_or_else(|| "in this program".to_owned(), |at| format!("the peak is at `{at}`"));
-    Some(Diag::warning(codes::budget::MEMORY, message, span, label))
 }
 
 fn has_errors(diags: &[Diag]) -> bool {

@@ -24,7 +24,7 @@ pub struct Options {
     pub objective: Objective,
     /// How closely collectives are priced.
     pub refinement: Refinement,
-    /// Bytes a device may hold, instead of the chip's HBM.
+    /// Bytes a device may hold, instead of the chip's HBM; infinity for no limit.
     pub memory: Option<f64>,
     /// How long the search may take; without it, until the proof.
     pub timeout: Option<Duration>,

@@ -3,6 +3,7 @@
 //! Parameters and state stay for the whole program in the sharding they are declared with. Every other materialisation (a gathered parameter
 //! included) lives from the step that gives it to the last step that reads it; inputs from the start, outputs to the end.
 
+use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::plan::{Materialization, Plan};
@@ -30,11 +31,29 @@ struct Life {
     to: usize,
 }
 
+type Lives = IndexMap<Materialization, Life, FxBuildHasher>;
+
 /// The memory of a plan.
 pub fn memory(plan: &Plan) -> Memory {
+    let (resident_bytes, lives) = lives(plan);
+    let (peak_step, live) = peak(lives.values(), plan.steps.len());
+    Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step, capacity_bytes: plan.program.hardware.hbm_bytes }
+}
+
+/// What is live beside the resident while a step runs, largest first.
+pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
+    let live = |life: &Life| life.from <= step && step <= life.to && life.bytes > 0.0;
+    let mut held: Vec<(Materialization, f64)> =
+        lives(plan).1.into_iter().filter(|(_, life)| live(life)).map(|(of, life)| (of, life.bytes)).collect();
+    held.sort_by(|a, b| b.1.total_cmp(&a.1));
+    held
+}
+
+/// The bytes that are resident, and from where to where everything else is live.
+fn lives(plan: &Plan) -> (f64, Lives) {
     let program = &plan.program;
     let mut resident_bytes = 0.0;
-    let mut lives: indexmap::IndexMap<Materialization, Life, FxBuildHasher> = indexmap::IndexMap::default();
+    let mut lives = Lives::default();
     for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
         let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
             continue;
@@ -63,8 +82,7 @@ pub fn memory(plan: &Plan) -> Memory {
             life.to = last;
         }
     }
-    let (peak_step, live) = peak(lives.values(), plan.steps.len());
-    Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step, capacity_bytes: program.hardware.hbm_bytes }
+    (resident_bytes, lives)
 }
 
 /// The worst step and what is live there: a sweep over where lives begin and end.

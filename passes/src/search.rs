@@ -14,15 +14,19 @@
 use std::time::{Duration, Instant};
 
 use shardwise_ir::plan::{Materialization, Plan, StepKind};
+use shardwise_ir::sharding::{AxisList, Sharding};
 
 use crate::dominance;
-use crate::eliminate::{Limits, Minimum, minimise};
+use crate::eliminate::{Limits, Minimum};
 use crate::extract;
-use crate::factor::{Factor, Pricing, price_source};
 use crate::improve;
+use crate::limited;
+use crate::memory::memory;
+use crate::prices::{Prices, unary};
 use crate::problem::{Choice, Decision, Objective, Problem, Variable};
 use crate::report;
 use crate::reshard::Trees;
+use crate::room::fixed_bytes;
 use crate::tables::Tables;
 use crate::textbook::Infeasible;
 use crate::weight::Weight;
@@ -57,25 +61,55 @@ const LIMITS: Limits = Limits { table: 1 << 23, work: 1 << 28 };
 /// What is left when time is short.
 const HURRIED: Limits = Limits { table: 1 << 14, work: 1 << 18 };
 
-/// Searches; never worse than `textbook`.
-pub fn search(tables: &Tables<'_>, textbook: &Plan, objective: Objective, timeout: Option<Duration>) -> Result<Found, Infeasible> {
+/// Why there is no plan.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// No layout of an operation fits its brackets.
+    Infeasible(Infeasible),
+    /// No plan that was found fits into the memory; the smallest one, and its peak in bytes.
+    NoRoom(Box<Plan>, f64),
+}
+
+/// What a search is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request {
+    /// What is made small.
+    pub objective: Objective,
+    /// How long it may take; without it, until the proof or the limits of work.
+    pub timeout: Option<Duration>,
+    /// Bytes that a device may hold.
+    pub capacity: Option<f64>,
+}
+
+/// The cheapest plan that fits into the capacity; never worse than `textbook`, if that fits.
+pub fn search(tables: &Tables<'_>, textbook: &Plan, request: Request) -> Result<Found, Refusal> {
+    let found = unlimited(tables, textbook, request).map_err(Refusal::Infeasible)?;
+    match request.capacity.filter(|&capacity| memory(&found.plan).peak_bytes > capacity) {
+        None => Ok(found),
+        Some(capacity) => within(tables, textbook, &found.plan, request, capacity),
+    }
+}
+
+/// The cheapest plan, however much memory it takes.
+fn unlimited(tables: &Tables<'_>, textbook: &Plan, Request { objective, timeout, .. }: Request) -> Result<Found, Infeasible> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut problem = Problem::new(tables, objective);
     prefer(&mut problem, textbook);
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     dominance::prune(&mut problem);
     let after = problem.variables.iter().map(|variable| variable.choices.len()).sum();
-    let impossible = problem.variables.iter().filter(|variable| variable.choices.is_empty());
-    if let Some(op) = impossible.filter_map(|variable| variable.decides.operation()).next() {
+    let mut impossible = problem.variables.iter().filter(|variable| variable.choices.is_empty());
+    if let Some(op) = impossible.find_map(|variable| variable.decides.operation()) {
         return Err(Infeasible { op });
     }
     let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
     let limits = if timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) { HURRIED } else { LIMITS };
-    let mut minimum = bound(&problem, unary(&problem), &mut trees, limits);
+    let prices = Prices::new(&problem, &mut trees, limits);
+    let mut minimum = prices.minimise(&unary(&problem));
     if !minimum.exact {
         improve::descend(&problem, &mut minimum.assignment, &mut trees, deadline);
     }
-    let alternatives = if minimum.exact { alternatives(&problem, &minimum, &mut trees, limits) } else { Vec::new() };
+    let alternatives = if minimum.exact { alternatives(&problem, &prices, &minimum) } else { Vec::new() };
     let found = extract::plan(&problem, &minimum.assignment, &mut trees);
     let (price, known) = (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
@@ -85,50 +119,84 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, objective: Objective, timeou
     Ok(Found { plan, optimality, alternatives, layouts: (before, after) })
 }
 
+/// The cheapest plan within `capacity`, which `too_large` is not.
+fn within(tables: &Tables<'_>, textbook: &Plan, too_large: &Plan, request: Request, capacity: f64) -> Result<Found, Refusal> {
+    let fitting = fit(tables, textbook, request, capacity);
+    let Some((plan, seconds)) = fitting.plan else {
+        let smallest = smallest(tables, textbook, too_large, request, capacity);
+        let peak = memory(&smallest).peak_bytes;
+        return Err(Refusal::NoRoom(Box::new(smallest), peak));
+    };
+    let closed = fitting.lower_bound_s >= seconds * (1.0 - 1e-9);
+    let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s: fitting.lower_bound_s } };
+    Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: (0, 0) })
+}
+
+/// The limited search, with the textbook's plan as one of those found if it fits.
+fn fit(tables: &Tables<'_>, textbook: &Plan, request: Request, capacity: f64) -> limited::Fitting {
+    let left = capacity - fixed_bytes(tables.program);
+    let within = Tables::within(tables.program, tables.refinement, left);
+    let mut problem = Problem::new(&within, request.objective);
+    prefer(&mut problem, textbook);
+    let deadline = request.timeout.map(|timeout| Instant::now() + timeout);
+    let price = |plan: &Plan| plan_price(tables, plan, request.objective).as_seconds();
+    let mut fitting = limited::search(&mut problem, capacity, deadline, &price);
+    let known = price(textbook);
+    let is_better = fitting.plan.as_ref().is_none_or(|(_, seconds)| known <= *seconds);
+    if is_better && memory(textbook).peak_bytes <= capacity {
+        fitting.plan = Some((textbook.clone(), known));
+        fitting.lower_bound_s = fitting.lower_bound_s.min(known);
+    }
+    fitting
+}
+
+/// Halvings of the gap between what is too little and what is enough.
+const HALVINGS: usize = 8;
+
+/// The plan with the smallest peak that can be found, where `capacity` is too little and `enough` is not limited.
+fn smallest(tables: &Tables<'_>, textbook: &Plan, enough: &Plan, request: Request, capacity: f64) -> Plan {
+    let peak = |plan: &Plan| memory(plan).peak_bytes;
+    let mut best = if peak(textbook) < peak(enough) { textbook.clone() } else { enough.clone() };
+    let mut too_little = capacity;
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(too_little, peak(&best));
+        match fit(tables, textbook, request, middle).plan {
+            Some((plan, _)) => best = plan,
+            None => too_little = middle,
+        }
+    }
+    best
+}
+
 /// More open declarations than this, and no alternatives are looked for.
 const MOST_OPEN: usize = 8;
 
 /// For each open declaration, another sharding that some equally cheap plan starts from: the same minimum without the one chosen.
-fn alternatives(problem: &Problem<'_>, minimum: &Minimum, trees: &mut [Trees<'_>], limits: Limits) -> Vec<Materialization> {
+fn alternatives(problem: &Problem<'_>, prices: &Prices, minimum: &Minimum) -> Vec<Materialization> {
     let is_open = |variable: &usize| problem.variables[*variable].decides.operation().is_none();
     let open: Vec<usize> = (0..problem.variables.len()).filter(is_open).take(MOST_OPEN + 1).collect();
     if open.len() > MOST_OPEN {
         return Vec::new();
     }
     let other = |variable: usize| {
-        let mut without = unary(problem);
-        without[variable][minimum.assignment[variable]] = Weight::INFINITE;
-        let second = bound(problem, without, trees, limits);
         let Variable { gives, choices, .. } = &problem.variables[variable];
         let value = problem.sources[*gives].value;
-        let sharding = || problem.table(value).space.sharding(choices[second.assignment[variable]].gives).clone();
-        (second.exact && second.bound == minimum.bound).then(|| Materialization { value, sharding: sharding() })
+        let sharding = |choice: usize| problem.table(value).space.sharding(choices[choice].gives);
+        let taken = sharding(minimum.assignment[variable]);
+        let mut without = unary(problem);
+        let same = without[variable].iter_mut().enumerate().filter(|(choice, _)| is_reordering(sharding(*choice), taken));
+        same.for_each(|(_, weight)| *weight = Weight::INFINITE);
+        let second = prices.minimise(&without);
+        let other = second.assignment[variable];
+        (second.exact && second.bound == minimum.bound).then(|| Materialization { value, sharding: sharding(other).clone() })
     };
     open.into_iter().filter_map(other).collect()
 }
 
-/// The prices of all choices by themselves.
-fn unary(problem: &Problem<'_>) -> Vec<Vec<Weight>> {
-    problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| choice.weight).collect()).collect()
-}
-
-/// The minimum over all assignments, or a bound of it.
-fn bound(problem: &Problem<'_>, unary: Vec<Vec<Weight>>, trees: &mut [Trees<'_>], limits: Limits) -> Minimum {
-    let mut factors: Vec<Factor> = Vec::new();
-    let mut relaxed = false;
-    for source in &problem.sources {
-        match price_source(problem, source, &mut trees[problem.tables.number(source.value)], limits.table / 8) {
-            Pricing::Exact(factor) => factors.push(factor),
-            Pricing::Relaxed(parts) => {
-                relaxed = true;
-                factors.extend(parts);
-            }
-        }
-    }
-    let mut minimum = minimise(&unary, factors, limits);
-    minimum.bound = minimum.bound + problem.fixed;
-    minimum.exact &= !relaxed;
-    minimum
+/// Whether two shardings split the same dimensions over the same axes, in whatever order.
+fn is_reordering(a: &Sharding, b: &Sharding) -> bool {
+    let same = |a: &AxisList, b: &AxisList| a.len() == b.len() && a.iter().all(|axis| b.contains(axis));
+    a.dims.iter().zip(&b.dims).all(|(a, b)| same(a, b))
 }
 
 /// Puts the textbook's layout of every operation first, so that it wins ties.

@@ -55,10 +55,11 @@ pub struct StateSpace {
 
 impl StateSpace {
     /// All states of the values of `dims` (any value of that shape) and the steps between them.
-    pub fn new(program: &Program, dims: &[DimId], shape: &Shape, refinement: Refinement) -> Self {
+    /// Steps that would leave a device with a block of more than `most_bytes` are left out.
+    pub fn new(program: &Program, dims: &[DimId], shape: &Shape, refinement: Refinement, most_bytes: f64) -> Self {
         let states = enumerate(program, dims, shape);
         let mut space = Self { edges: Vec::new(), states };
-        let pricing = Pricing { program, dims, bits: shape.bits, refinement };
+        let pricing = Pricing { program, dims, bits: shape.bits, refinement, most_bytes };
         space.edges = (0..space.len()).map(|state| space.edges_from(&pricing, state)).collect();
         space
     }
@@ -103,6 +104,9 @@ impl StateSpace {
         moves(from, &mut targets);
         let mut best: Vec<Option<Edge>> = vec![None; self.len()];
         let mut offer = |to: State, kind: CollectiveKind| {
+            if pricing.bytes(self.sharding(to)) > pricing.most_bytes {
+                return;
+            }
             let weight = Weight::collective(&kind, pricing.seconds(&kind, from, self.sharding(to)));
             if best[to].as_ref().is_none_or(|edge| weight < edge.weight) {
                 best[to] = Some(Edge { to, kind, weight });
@@ -128,6 +132,7 @@ struct Pricing<'a> {
     dims: &'a [DimId],
     bits: u32,
     refinement: Refinement,
+    most_bytes: f64,
 }
 
 impl Pricing<'_> {

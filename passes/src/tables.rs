@@ -32,6 +32,11 @@ impl<'a> Tables<'a> {
 
     /// Tabulates every shape that occurs.
     pub fn new(program: &'a Program, refinement: Refinement) -> Self {
+        Self::within(program, refinement, f64::INFINITY)
+    }
+
+    /// The same without reshards that would leave a device with a block of more than `most_bytes`.
+    pub fn within(program: &'a Program, refinement: Refinement, most_bytes: f64) -> Self {
         let partial = partial_kinds(program);
         let mut shapes: IndexMap<Shape, Reshards, FxBuildHasher> = IndexMap::default();
         let mut table_of = Vec::with_capacity(program.values.len());
@@ -40,7 +45,7 @@ impl<'a> Tables<'a> {
             let shape = Shape { sizes, bits: value.dtype.bits(), partial: partial[id.index()] };
             let entry = shapes.entry(shape.clone());
             table_of.push(entry.index());
-            entry.or_insert_with(|| Reshards::new(StateSpace::new(program, &value.dims, &shape, refinement)));
+            entry.or_insert_with(|| Reshards::new(StateSpace::new(program, &value.dims, &shape, refinement, most_bytes)));
         }
         Self { program, refinement, all: shapes.into_values().collect(), table_of, partial }
     }

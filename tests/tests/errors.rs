@@ -46,8 +46,8 @@ fn every_code_has_a_page_and_a_fixture() {
 }
 
 #[test]
-fn more_than_the_memory_there_is_is_a_warning() {
-    let source = shardwise_tests::read("tests/programs/fsdp_tp.shard");
-    let planned = shardwise::plan("fsdp_tp", &source, &Options { memory: Some(1e6), ..Options::default() }).expect("a warning is no error");
+fn more_than_the_memory_there_is_is_a_warning_where_the_author_wrote_the_plan() {
+    let source = shardwise_tests::read("tests/programs/explicit/right.shard");
+    let planned = shardwise::plan("right", &source, &Options { memory: Some(1e6), ..Options::default() }).expect("a warning is no error");
     assert_eq!(planned.warnings.reports[0].diag.code, "SW503");
 }

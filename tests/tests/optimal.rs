@@ -108,7 +108,7 @@ fn agree(sketch: &Sketch) -> Result<(), TestCaseError> {
     let Some(program) = checked.program else { return Err(TestCaseError::reject("sizes do not divide")) };
     for (objective, goal) in [(Objective::Serial, Goal::Serial), (Objective::Comm, Goal::Comm)] {
         let wanted = optimum(&program, goal);
-        match shardwise::plan("random", &sketch.text, &Options { objective, ..Options::default() }) {
+        match shardwise::plan("random", &sketch.text, &Options { objective, memory: Some(f64::INFINITY), ..Options::default() }) {
             Err(findings) => prop_assert!(wanted.is_infinite(), "{findings}\n{}", sketch.text),
             Ok(planned) => {
                 let given = if goal == Goal::Serial { planned.report.serial_s } else { planned.report.comm_s };

@@ -11,7 +11,7 @@ use shardwise_tests::sketch;
 
 /// Whether a program was accepted and its plan run.
 fn is_right(source: &str, strategy: Strategy) -> Result<bool, TestCaseError> {
-    let options = Options { strategy, ..Options::default() };
+    let options = Options { strategy, memory: Some(f64::INFINITY), ..Options::default() };
     match verify("random", source, &options, &Setup::default()) {
         Err(findings) => {
             // Pins may contradict each other; what the compiler itself makes must never be refused.

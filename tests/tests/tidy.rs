@@ -15,13 +15,14 @@ const ARROWS: [(&str, &[&str]); 5] = [
 ];
 
 /// Folders of fixtures that a runner reads whole.
-const READ_WHOLE: [&str; 7] = [
+const READ_WHOLE: [&str; 8] = [
     "tests/programs/book",
     "tests/programs/book/alternatives",
     "tests/programs/errors",
     "tests/programs/codes",
     "tests/programs/explicit",
     "tests/programs/searched",
+    "tests/programs/open",
     "tests/facts",
 ];
 

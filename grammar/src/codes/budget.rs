@@ -10,6 +10,8 @@ pub const BAD_ASSERT: &str = "SW502";
 pub const MEMORY: &str = "SW503";
 /// `unlike-the-program`
 pub const UNLIKE: &str = "SW504";
+/// `no-room`
+pub const NO_ROOM: &str = "SW505";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -65,5 +67,18 @@ Triggered by a plan that declares what the program has not, or has in another si
 Write instead the program's own declarations:
 
     dim D=8192",
+    },
+    Code {
+        code: NO_ROOM,
+        name: "no-room",
+        page: r"No plan fits into a device's memory: what is resident, and what is live beside it at the worst step, is more than the chip (or `--memory`) has.
+
+Triggered by a gather of a whole matrix that is larger than what is free:
+
+    param W[D_X, F]
+    output C[B, F]
+
+Write instead a sharding under which less is whole at a time, or use more devices. The message says what the smallest plan found needs and
+what it holds at its peak.",
     },
 ];

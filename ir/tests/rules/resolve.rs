@@ -203,7 +203,6 @@ fn brackets_obey_the_rules_of_shardings() {
         ("dim N=12\nmesh Z=8\ninput A[N_Z]", "SW202"),
         ("input A[I, I]", "SW104"),
         ("input A[I, Q]", "SW102"),
-        ("input A[I_?]", "SW190"),
         ("input A", "SW110"),
     ] {
         assert_eq!(codes(&on_machine(declaration)), [code], "{declaration}");

@@ -1,0 +1,295 @@
+//! The cheapest plan that a device has room for.
+//!
+//! Memory couples all choices: what is resident counts everywhere, what is held long counts at every step. The search is branch and bound over
+//! choices, and its bound is Lagrange's (Everett 1963; Fisher 1981): each operation's need of memory ([`crate::room`]), which is linear in single
+//! choices, is charged at a price a byte, the charged problem is solved exactly by elimination, and the price is moved towards where the need
+//! is. For any prices the result, less what the room is worth, is below every plan that fits. Every charged optimum is also made into a plan, and
+//! the cheapest that really fits is kept. A node splits the choices of the variable that needs most where too much is needed, into the smaller
+//! ones and the rest.
+//!
+//! Steps that cannot fit by themselves are dropped beforehand: reshards to blocks larger than what is left beside the fixed resident bytes, and
+//! operations whose operands and result are. The order of steps and the rule that each value's reshard tree is the cheapest for its ends are the
+//! unlimited search's; where only another tree could fit, the bound stays below the plan and the gap is stated. Dominated layouts stay, for they may be the smaller ones.
+//!
+//! Alternatives: searching with whole memory profiles as states is exact and explodes; a penalty without a bound proves nothing.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::time::Instant;
+
+use shardwise_ir::plan::Plan;
+
+use crate::eliminate::Limits;
+use crate::extract;
+use crate::memory::memory;
+use crate::prices::{Prices, Unary, unary};
+use crate::problem::Problem;
+use crate::reshard::Trees;
+use crate::room::Room;
+use crate::weight::Weight;
+
+/// Tables a good deal smaller than the unlimited search's: there are many solutions.
+const LIMITS: Limits = Limits { table: 1 << 19, work: 1 << 24 };
+
+/// Charged problems solved in one search, for small ones; fewer for larger, so that the time stays within seconds.
+const MOST_SOLUTIONS: usize = 500;
+
+/// Variables times solutions, at most.
+const MOST_WORK: usize = 20_000;
+
+/// Moves of the prices in the first node, and in later ones.
+const MOVES: (usize, usize) = (40, 8);
+
+/// Relative differences below this are rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// What was found.
+pub struct Fitting {
+    /// The cheapest plan found that fits, and its price in seconds.
+    pub plan: Option<(Plan, f64)>,
+    /// No plan that fits is cheaper, in seconds.
+    pub lower_bound_s: f64,
+    /// The plan with the lowest peak that was seen.
+    pub smallest: Option<Plan>,
+}
+
+/// Searches for the cheapest plan whose peak is at most `capacity` bytes; `price` says what a plan costs.
+pub fn search(problem: &mut Problem<'_>, capacity: f64, deadline: Option<Instant>, price: &dyn Fn(&Plan) -> f64) -> Fitting {
+    let room = drop_the_impossible(problem, capacity);
+    let nothing = Fitting { plan: None, lower_bound_s: f64::INFINITY, smallest: None };
+    if problem.variables.iter().any(|variable| variable.choices.is_empty()) {
+        return nothing;
+    }
+    let mut trees: Vec<Trees<'_>> = problem.tables.all.iter().map(Trees::new).collect();
+    let prices = Prices::new(problem, &mut trees, LIMITS);
+    let solutions = MOST_SOLUTIONS.min(MOST_WORK / problem.variables.len().max(1)).max(20);
+    let mut search =
+        Search { problem, room, prices, trees, capacity, price, deadline, solutions, best: nothing, lowest_peak: f64::INFINITY };
+    search.run();
+    search.best
+}
+
+/// Drops choices that need more than the capacity whatever else is chosen; the needs of the others.
+fn drop_the_impossible(problem: &mut Problem<'_>, capacity: f64) -> Room {
+    let room = Room::new(problem);
+    let resident = room.least_resident();
+    for (number, variable) in problem.variables.iter_mut().enumerate() {
+        let least =
+            |choice: usize| room.base[number] + room.own[number][choice] + if room.resident.contains(&number) { 0.0 } else { resident };
+        let mut choice = 0;
+        variable.choices.retain(|_| {
+            choice += 1;
+            least(choice - 1) <= capacity
+        });
+    }
+    Room::new(problem)
+}
+
+/// For each variable that was split, which of its choices are left.
+type Left = Vec<(usize, Vec<bool>)>;
+
+/// A part of the space.
+struct Node {
+    bound_s: f64,
+    number: usize,
+    left: Left,
+}
+
+impl Ord for Node {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.bound_s.total_cmp(&self.bound_s).then(other.number.cmp(&self.number))
+    }
+}
+
+impl PartialOrd for Node {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Node {}
+
+struct Search<'p, 'a> {
+    problem: &'p Problem<'a>,
+    room: Room,
+    prices: Prices,
+    trees: Vec<Trees<'a>>,
+    capacity: f64,
+    price: &'p dyn Fn(&Plan) -> f64,
+    deadline: Option<Instant>,
+    /// How many charged problems may still be solved.
+    solutions: usize,
+    best: Fitting,
+    lowest_peak: f64,
+}
+
+/// What is known of a node.
+struct Bound {
+    lower_s: f64,
+    assignment: Vec<usize>,
+}
+
+impl Search<'_, '_> {
+    fn run(&mut self) {
+        let mut queue = BinaryHeap::from([Node { bound_s: 0.0, number: 0, left: Vec::new() }]);
+        let mut made = 1;
+        // The least bound of the parts that are given up.
+        let mut given_up_s = f64::INFINITY;
+        while let Some(node) = queue.pop() {
+            if self.beaten(node.bound_s) || self.out_of_time() {
+                given_up_s = given_up_s.min(node.bound_s);
+                break;
+            }
+            let Some(bound) = self.bound(&node) else { continue };
+            if self.beaten(bound.lower_s) {
+                given_up_s = given_up_s.min(bound.lower_s);
+                continue;
+            }
+            match self.split(&node, &bound.assignment) {
+                None => given_up_s = given_up_s.min(bound.lower_s),
+                Some(parts) => {
+                    for left in parts {
+                        queue.push(Node { bound_s: bound.lower_s, number: made, left });
+                        made += 1;
+                    }
+                }
+            }
+        }
+        let open_s = queue.peek().map_or(f64::INFINITY, |node| node.bound_s);
+        self.best.lower_bound_s = given_up_s.min(open_s).min(self.best_s());
+    }
+
+    fn best_s(&self) -> f64 {
+        self.best.plan.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds)
+    }
+
+    fn beaten(&self, bound_s: f64) -> bool {
+        bound_s >= self.best_s() * (1.0 - ROUNDING)
+    }
+
+    fn out_of_time(&self) -> bool {
+        self.solutions == 0 || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// The best bound that moving the prices gives, with the assignment it was found at; `None` if nothing is left.
+    fn bound(&mut self, node: &Node) -> Option<Bound> {
+        let allowed = self.allowed(node);
+        let variables = self.problem.variables.len();
+        let mut charge = vec![0.0; variables];
+        let mut best = Bound { lower_s: node.bound_s, assignment: Vec::new() };
+        let moves = if node.number == 0 { MOVES.0 } else { MOVES.1 };
+        for _ in 0..moves {
+            if best.assignment.is_empty() || !self.out_of_time() {
+                self.solutions = self.solutions.saturating_sub(1);
+                let solved = self.prices.minimise(&self.charged(&allowed, &charge));
+                if !solved.bound.is_finite() {
+                    return None;
+                }
+                let worth: f64 = charge.iter().enumerate().map(|(v, charge)| charge * (self.capacity - self.room.base[v])).sum();
+                let lower_s = solved.bound.as_seconds() - worth;
+                self.keep(&solved.assignment);
+                if best.assignment.is_empty() || lower_s > best.lower_s {
+                    best = Bound { lower_s: lower_s.max(best.lower_s), assignment: solved.assignment.clone() };
+                }
+                if self.beaten(best.lower_s) || !self.move_prices(&mut charge, &solved.assignment, lower_s) {
+                    break;
+                }
+            }
+        }
+        Some(best)
+    }
+
+    /// The choices' own prices where they are allowed, else infinity.
+    fn allowed(&self, node: &Node) -> Unary {
+        let mut allowed = unary(self.problem);
+        for (variable, left) in &node.left {
+            for (weight, left) in allowed[*variable].iter_mut().zip(left) {
+                if !left {
+                    *weight = Weight::INFINITE;
+                }
+            }
+        }
+        allowed
+    }
+
+    /// What is allowed, with every byte charged: residents for all operations together.
+    fn charged(&self, allowed: &Unary, charge: &[f64]) -> Unary {
+        let everywhere: f64 = charge.iter().sum();
+        let of = |variable: usize| if self.room.resident.contains(&variable) { everywhere } else { charge[variable] };
+        let add = |(variable, weights): (usize, &Vec<Weight>)| {
+            weights.iter().zip(&self.room.own[variable]).map(|(&weight, bytes)| weight + Weight::seconds(of(variable) * bytes)).collect()
+        };
+        allowed.iter().enumerate().map(add).collect()
+    }
+
+    /// Polyak's step: towards the operations that need too much, by the distance to the best plan; `false` where nothing needs too much and
+    /// nothing is charged.
+    fn move_prices(&self, charge: &mut [f64], assignment: &[usize], lower_s: f64) -> bool {
+        let over: Vec<f64> = (0..charge.len())
+            .map(|v| {
+                if self.problem.variables[v].decides.operation().is_some() { self.room.needed(v, assignment) - self.capacity } else { 0.0 }
+            })
+            .collect();
+        let moving = |v: usize| over[v] > 0.0 || charge[v] > 0.0;
+        let length: f64 = (0..charge.len()).filter(|&v| moving(v)).map(|v| over[v] * over[v]).sum();
+        if length == 0.0 || (0..charge.len()).all(|v| !moving(v)) {
+            return false;
+        }
+        let target_s = if self.best_s().is_finite() { self.best_s() } else { 1.5 * lower_s.max(1e-9) };
+        let step = (target_s - lower_s).max(lower_s.abs() * 1e-3) / length;
+        let moved: Vec<usize> = (0..charge.len()).filter(|&v| moving(v)).collect();
+        for v in moved {
+            charge[v] = (charge[v] + step * over[v]).max(0.0);
+        }
+        true
+    }
+
+    /// Makes the assignment a plan and keeps it if it is the cheapest that fits, or the smallest.
+    fn keep(&mut self, assignment: &[usize]) {
+        let plan = extract::plan(self.problem, assignment, &mut self.trees);
+        let peak = memory(&plan).peak_bytes;
+        if peak <= self.capacity {
+            let seconds = (self.price)(&plan);
+            if seconds < self.best_s() {
+                self.best.plan = Some((plan.clone(), seconds));
+            }
+        }
+        if peak < self.lowest_peak {
+            self.lowest_peak = peak;
+            self.best.smallest = Some(plan);
+        }
+    }
+
+    /// The node's choices in two: at the variable that needs most of those that can do with less where too much is needed, its smaller choices
+    /// and the rest; else the choice taken and the rest. `None` if nothing is left to choose.
+    fn split(&self, node: &Node, assignment: &[usize]) -> Option<[Left; 2]> {
+        let variables = 0..assignment.len();
+        let operations = variables.clone().filter(|&v| self.problem.variables[v].decides.operation().is_some());
+        let worst = operations.max_by(|&a, &b| self.room.needed(a, assignment).total_cmp(&self.room.needed(b, assignment)));
+        let bytes = |variable: usize| self.room.own[variable][assignment[variable]];
+        let largest = |among: &mut dyn Iterator<Item = usize>| among.max_by(|&a, &b| bytes(a).total_cmp(&bytes(b)).then(b.cmp(&a)));
+        let smaller = |variable: usize| self.part(node, variable, |choice| self.room.own[variable][choice] < bytes(variable));
+        let taken = |variable: usize| self.part(node, variable, |choice| choice == assignment[variable]);
+        let in_the_way = largest(&mut self.room.resident.iter().copied().chain(worst).filter(|&v| smaller(v).contains(&true)));
+        let open = || largest(&mut variables.clone().filter(|&v| self.part(node, v, |choice| choice != assignment[v]).contains(&true)));
+        let (variable, first) = in_the_way.map(|v| (v, smaller(v))).or_else(|| open().map(|v| (v, taken(v))))?;
+        let rest = self.part(node, variable, |choice| !first[choice]);
+        let with = |choices: Vec<bool>| {
+            let others = node.left.iter().filter(|(v, _)| *v != variable).cloned();
+            others.chain([(variable, choices)]).collect::<Left>()
+        };
+        Some([with(first), with(rest)])
+    }
+
+    /// The choices of a variable that a node leaves and `wanted` keeps.
+    fn part(&self, node: &Node, variable: usize, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
+        let left = node.left.iter().find(|(v, _)| *v == variable).map(|(_, left)| left);
+        (0..self.room.own[variable].len()).map(|choice| left.is_none_or(|left| left[choice]) && wanted(choice)).collect()
+    }
+}

@@ -1,0 +1,53 @@
+//! The prices of a problem, tabulated once, and minimised under whatever the choices cost by themselves.
+//!
+//! What a value's reshards cost depends on choices only through its factor, which stays; what a choice costs by itself changes: forbidden
+//! choices cost infinity, and a limit on memory adds what its multipliers ask for each byte.
+
+use crate::eliminate::{Limits, Minimum, minimise};
+use crate::factor::{Factor, Pricing, price_source};
+use crate::problem::Problem;
+use crate::reshard::Trees;
+use crate::weight::Weight;
+
+/// A price for each choice of each variable.
+pub type Unary = Vec<Vec<Weight>>;
+
+/// The factors of a problem.
+pub struct Prices {
+    factors: Vec<Factor>,
+    /// Whether every source is priced in one table.
+    whole: bool,
+    /// The price of what is not chosen.
+    fixed: Weight,
+    limits: Limits,
+}
+
+impl Prices {
+    /// Tabulates the trees of all sources.
+    pub fn new(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Self {
+        let mut prices = Self { factors: Vec::new(), whole: true, fixed: problem.fixed, limits };
+        for source in &problem.sources {
+            match price_source(problem, source, &mut trees[problem.tables.number(source.value)], limits.table / 8) {
+                Pricing::Exact(factor) => prices.factors.push(factor),
+                Pricing::Relaxed(parts) => {
+                    prices.whole = false;
+                    prices.factors.extend(parts);
+                }
+            }
+        }
+        prices
+    }
+
+    /// The least total over all assignments, or a lower bound of it.
+    pub fn minimise(&self, unary: &Unary) -> Minimum {
+        let mut minimum = minimise(unary, self.factors.clone(), self.limits);
+        minimum.bound = minimum.bound + self.fixed;
+        minimum.exact &= self.whole;
+        minimum
+    }
+}
+
+/// What the choices of a problem cost by themselves.
+pub fn unary(problem: &Problem<'_>) -> Unary {
+    problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| choice.weight).collect()).collect()
+}
