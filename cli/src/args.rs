@@ -133,8 +133,12 @@ pub(crate) enum Strategy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Objective {
+    /// The sum of all steps.
     Serial,
+    /// The sum of all collectives.
     Comm,
+    /// The busiest of compute and each axis's links.
+    Overlap,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -147,7 +151,10 @@ pub(crate) enum Cost {
 pub(crate) enum Format {
     Text,
     Json,
+    /// The dataflow, for Graphviz.
     Dot,
+    /// The schedule as a Chrome trace, for Perfetto.
+    Trace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -68,6 +68,7 @@ fn options(args: &PlanArgs) -> Options {
         objective: match args.objective {
             args::Objective::Serial => Objective::Serial,
             args::Objective::Comm => Objective::Comm,
+            args::Objective::Overlap => Objective::Overlap,
         },
         refinement: match args.cost {
             args::Cost::Book => Refinement::Book,
@@ -102,6 +103,7 @@ pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
         Some(Pass::Search) | None => planned(args, output, |planned, output| match args.format {
             Format::Text => output.out(&planned.to_string()),
             Format::Dot => output.out(&planned.dot()),
+            Format::Trace => output.out(&planned.trace()),
             Format::Json => output.out(&(planned.json().to_text() + "\n")),
         }),
     }

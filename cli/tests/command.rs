@@ -118,6 +118,25 @@ fn dot_draws_every_step() {
 }
 
 #[test]
+fn trace_has_a_track_for_compute_and_one_for_each_axis() {
+    let output = run(&["plan", "--format", "trace", "tests/programs/fsdp_tp.shard"], "");
+    let trace: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a trace is JSON");
+    let events = trace["traceEvents"].as_array().expect("it has events");
+    let tracks: Vec<&str> = events.iter().filter(|e| e["name"] == "thread_name").filter_map(|e| e["args"]["name"].as_str()).collect();
+    assert_eq!(tracks, ["compute", "axis X", "axis Y"]);
+    let on = |track: u64| events.iter().filter(|e| e["ph"] == "X" && e["tid"] == track).collect::<Vec<_>>();
+    for track in 0..3 {
+        let mut ends = 0.0;
+        for event in on(track) {
+            let (start, length) = (event["ts"].as_f64().expect("a time"), event["dur"].as_f64().expect("a time"));
+            assert!(start >= ends - 1e-6, "{event} starts before the one above it on its track ends");
+            ends = start + length;
+        }
+    }
+    assert_eq!((on(0).len(), on(1).len(), on(2).len()), (3, 2, 2));
+}
+
+#[test]
 fn verify_says_right() {
     let output = text(&run(&["verify", "tests/programs/fsdp_tp.shard"], "").stdout);
     assert_eq!(output.lines().filter(|line| line.contains(": right: ")).count(), 2, "{output}");

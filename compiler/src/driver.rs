@@ -16,7 +16,7 @@ use shardwise_passes::textbook::{self, Infeasible};
 use crate::failure::Findings;
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Strategy};
-use crate::{budget, cost_table, dot, provenance, text, units};
+use crate::{budget, cost_table, dot, provenance, text, trace, units};
 
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
@@ -204,6 +204,11 @@ impl Planned {
         dot::dot(self)
     }
 
+    /// The schedule as a Chrome trace.
+    pub fn trace(&self) -> String {
+        trace::trace(self)
+    }
+
     /// FLOPs, bytes, time and bound of every step, then the summary.
     pub fn cost_table(&self) -> String {
         cost_table::table(self)
@@ -245,6 +250,7 @@ impl Planned {
         match self.objective {
             Objective::Serial => report.serial_s,
             Objective::Comm => report.comm_s,
+            Objective::Overlap => report.overlap_s,
         }
     }
 

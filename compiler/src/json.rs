@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use shardwise_ir::plan::{Materialization, Step, StepKind};
+use shardwise_ir::plan::{Materialization, StepKind};
 use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::sharding::AxisRef;
-use shardwise_passes::report::{Report, StepCost};
+use shardwise_passes::report::Report;
 
 use crate::Planned;
 use crate::text;
@@ -117,6 +117,8 @@ pub struct StepJson {
     pub time_s: f64,
     /// Whether making it longer makes the schedule longer.
     pub critical: bool,
+    /// Whether it is a collective that can hide: its operand stays on the devices, or exists before the compute above it is done, with slack.
+    pub may_run_early: bool,
     /// The line as the plan prints it.
     pub text: String,
 }
@@ -187,11 +189,11 @@ fn cost(report: &Report) -> CostJson {
 }
 
 fn steps(planned: &Planned) -> Vec<StepJson> {
-    let costs = planned.report.steps.iter().zip(&planned.report.schedule.critical);
-    planned.plan.steps.iter().zip(costs).map(|(step, (cost, &critical))| step_json(planned, step, cost, critical)).collect()
+    (0..planned.plan.steps.len()).map(|number| step_json(planned, number)).collect()
 }
 
-fn step_json(planned: &Planned, step: &Step, cost: &StepCost, critical: bool) -> StepJson {
+fn step_json(planned: &Planned, number: usize) -> StepJson {
+    let (step, cost, schedule) = (&planned.plan.steps[number], &planned.report.steps[number], &planned.report.schedule);
     let program = &planned.plan.program;
     let (kind, axes) = match &step.kind {
         StepKind::Local(op) => (local_kind(&program.ops[*op].kind), Vec::new()),
@@ -206,7 +208,8 @@ fn step_json(planned: &Planned, step: &Step, cost: &StepCost, critical: bool) ->
         local_bytes: cost.bytes.round() as u64,
         flops: cost.flops,
         time_s: cost.seconds,
-        critical,
+        critical: schedule.critical[number],
+        may_run_early: schedule.early[number],
         text: text::step(&planned.plan, step),
     }
 }

@@ -13,6 +13,7 @@ mod dot;
 mod driver;
 mod provenance;
 mod text;
+mod trace;
 
 pub use driver::{Checked, Planned, check, format, plan};
 pub use failure::{Findings, Report};

@@ -23,6 +23,7 @@ pub(crate) fn objective(objective: Objective) -> &'static str {
     match objective {
         Objective::Serial => "serial",
         Objective::Comm => "comm",
+        Objective::Overlap => "overlap",
     }
 }
 
@@ -60,7 +61,12 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
         }
         StepKind::Collective(..) => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
-            let mark = if critical { " critical" } else { "" };
+            let mark = match (critical, report.schedule.early[number]) {
+                (true, false) => " critical",
+                (true, true) => " critical, may run early",
+                (false, true) => " may run early",
+                (false, false) => "",
+            };
             format!("{:>7} {time:>7}  {}{mark}", units::bytes(cost.bytes), axes.join(" "))
         }
     }

@@ -24,6 +24,29 @@ pub enum Refinement {
     Exact,
 }
 
+/// On which terms reshards are priced for a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
+    /// How closely.
+    pub refinement: Refinement,
+    /// Steps that leave a device with a larger block are not made.
+    pub most_bytes: f64,
+    /// What a second on each mesh axis counts, a collective on all that take part; `None`: a second counts once, on however many axes.
+    pub links: Option<Vec<f64>>,
+}
+
+impl Terms {
+    /// Time, and no limit.
+    pub fn time(refinement: Refinement) -> Self {
+        Self { refinement, most_bytes: f64::INFINITY, links: None }
+    }
+
+    /// What `seconds` of a collective over `axes` count.
+    pub fn counted(&self, seconds: f64, axes: &[AxisId]) -> f64 {
+        self.links.as_ref().map_or(seconds, |links| axes.iter().map(|axis| links[axis.index()]).sum::<f64>() * seconds)
+    }
+}
+
 /// Axes that share a network, from the inside of a slice outwards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Network {

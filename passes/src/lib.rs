@@ -1,4 +1,5 @@
 //! Rewriting and judging: layouts, reshards, the two planning strategies, and what a plan costs.
+mod branch;
 pub mod cost;
 pub mod dominance;
 pub mod eliminate;
@@ -9,6 +10,7 @@ pub mod layout;
 pub mod limited;
 pub mod local;
 pub mod memory;
+pub mod overlap;
 pub mod prices;
 pub mod problem;
 pub mod report;
@@ -20,4 +22,5 @@ pub mod search;
 pub mod states;
 pub mod tables;
 pub mod textbook;
+mod ties;
 pub mod weight;

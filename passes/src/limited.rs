@@ -13,16 +13,15 @@
 //!
 //! Alternatives: searching with whole memory profiles as states is exact and explodes; a penalty without a bound proves nothing.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use shardwise_ir::plan::Plan;
 
+use crate::branch::{Node, Outcome, Part, explore, is_beaten};
 use crate::eliminate::Limits;
 use crate::extract;
 use crate::memory::memory;
-use crate::prices::{Prices, Unary, unary};
+use crate::prices::{Prices, Unary};
 use crate::problem::Problem;
 use crate::reshard::Trees;
 use crate::room::Room;
@@ -39,9 +38,6 @@ const MOST_WORK: usize = 20_000;
 
 /// Moves of the prices in the first node, and in later ones.
 const MOVES: (usize, usize) = (40, 8);
-
-/// Relative differences below this are rounding.
-const ROUNDING: f64 = 1e-9;
 
 /// What was found.
 pub struct Fitting {
@@ -85,36 +81,6 @@ fn drop_the_impossible(problem: &mut Problem<'_>, capacity: f64) -> Room {
     Room::new(problem)
 }
 
-/// For each variable that was split, which of its choices are left.
-type Left = Vec<(usize, Vec<bool>)>;
-
-/// A part of the space.
-struct Node {
-    bound_s: f64,
-    number: usize,
-    left: Left,
-}
-
-impl Ord for Node {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.bound_s.total_cmp(&self.bound_s).then(other.number.cmp(&self.number))
-    }
-}
-
-impl PartialOrd for Node {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Node {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Node {}
-
 struct Search<'p, 'a> {
     problem: &'p Problem<'a>,
     room: Room,
@@ -137,40 +103,23 @@ struct Bound {
 
 impl Search<'_, '_> {
     fn run(&mut self) {
-        let mut queue = BinaryHeap::from([Node { bound_s: 0.0, number: 0, left: Vec::new() }]);
-        let mut made = 1;
-        // The least bound of the parts that are given up.
-        let mut given_up_s = f64::INFINITY;
-        while let Some(node) = queue.pop() {
-            if self.beaten(node.bound_s) || self.out_of_time() {
-                given_up_s = given_up_s.min(node.bound_s);
-                break;
-            }
-            let Some(bound) = self.bound(&node) else { continue };
-            if self.beaten(bound.lower_s) {
-                given_up_s = given_up_s.min(bound.lower_s);
-                continue;
-            }
-            match self.split(&node, &bound.assignment) {
-                None => given_up_s = given_up_s.min(bound.lower_s),
-                Some(parts) => {
-                    for left in parts {
-                        queue.push(Node { bound_s: bound.lower_s, number: made, left });
-                        made += 1;
-                    }
-                }
-            }
+        let unrefuted_s = explore(self, Self::best_s, Self::out_of_time, Self::look);
+        self.best.lower_bound_s = unrefuted_s.min(self.best_s());
+    }
+
+    fn look(&mut self, node: &Node) -> Outcome {
+        let Some(bound) = self.bound(node) else { return Outcome::Empty };
+        if is_beaten(bound.lower_s, self.best_s()) {
+            return Outcome::Closed(bound.lower_s);
         }
-        let open_s = queue.peek().map_or(f64::INFINITY, |node| node.bound_s);
-        self.best.lower_bound_s = given_up_s.min(open_s).min(self.best_s());
+        match self.split(&node.part, &bound.assignment) {
+            None => Outcome::Closed(bound.lower_s),
+            Some(parts) => Outcome::Split(bound.lower_s, parts),
+        }
     }
 
     fn best_s(&self) -> f64 {
         self.best.plan.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds)
-    }
-
-    fn beaten(&self, bound_s: f64) -> bool {
-        bound_s >= self.best_s() * (1.0 - ROUNDING)
     }
 
     fn out_of_time(&self) -> bool {
@@ -179,7 +128,7 @@ impl Search<'_, '_> {
 
     /// The best bound that moving the prices gives, with the assignment it was found at; `None` if nothing is left.
     fn bound(&mut self, node: &Node) -> Option<Bound> {
-        let allowed = self.allowed(node);
+        let allowed = node.part.allowed(self.problem);
         let variables = self.problem.variables.len();
         let mut charge = vec![0.0; variables];
         let mut best = Bound { lower_s: node.bound_s, assignment: Vec::new() };
@@ -197,25 +146,12 @@ impl Search<'_, '_> {
                 if best.assignment.is_empty() || lower_s > best.lower_s {
                     best = Bound { lower_s: lower_s.max(best.lower_s), assignment: solved.assignment.clone() };
                 }
-                if self.beaten(best.lower_s) || !self.move_prices(&mut charge, &solved.assignment, lower_s) {
+                if is_beaten(best.lower_s, self.best_s()) || !self.move_prices(&mut charge, &solved.assignment, lower_s) {
                     break;
                 }
             }
         }
         Some(best)
-    }
-
-    /// The choices' own prices where they are allowed, else infinity.
-    fn allowed(&self, node: &Node) -> Unary {
-        let mut allowed = unary(self.problem);
-        for (variable, left) in &node.left {
-            for (weight, left) in allowed[*variable].iter_mut().zip(left) {
-                if !left {
-                    *weight = Weight::INFINITE;
-                }
-            }
-        }
-        allowed
     }
 
     /// What is allowed, with every byte charged: residents for all operations together.
@@ -268,28 +204,18 @@ impl Search<'_, '_> {
 
     /// The node's choices in two: at the variable that needs most of those that can do with less where too much is needed, its smaller choices
     /// and the rest; else the choice taken and the rest. `None` if nothing is left to choose.
-    fn split(&self, node: &Node, assignment: &[usize]) -> Option<[Left; 2]> {
+    fn split(&self, part: &Part, assignment: &[usize]) -> Option<[Part; 2]> {
         let variables = 0..assignment.len();
         let operations = variables.clone().filter(|&v| self.problem.variables[v].decides.operation().is_some());
         let worst = operations.max_by(|&a, &b| self.room.needed(a, assignment).total_cmp(&self.room.needed(b, assignment)));
         let bytes = |variable: usize| self.room.own[variable][assignment[variable]];
         let largest = |among: &mut dyn Iterator<Item = usize>| among.max_by(|&a, &b| bytes(a).total_cmp(&bytes(b)).then(b.cmp(&a)));
-        let smaller = |variable: usize| self.part(node, variable, |choice| self.room.own[variable][choice] < bytes(variable));
-        let taken = |variable: usize| self.part(node, variable, |choice| choice == assignment[variable]);
+        let left = |v: usize, wanted: &dyn Fn(usize) -> bool| part.of(v, self.room.own[v].len(), wanted);
+        let smaller = |v: usize| left(v, &|choice| self.room.own[v][choice] < bytes(v));
         let in_the_way = largest(&mut self.room.resident.iter().copied().chain(worst).filter(|&v| smaller(v).contains(&true)));
-        let open = || largest(&mut variables.clone().filter(|&v| self.part(node, v, |choice| choice != assignment[v]).contains(&true)));
+        let open = || largest(&mut variables.clone().filter(|&v| left(v, &|choice| choice != assignment[v]).contains(&true)));
+        let taken = |v: usize| left(v, &|choice| choice == assignment[v]);
         let (variable, first) = in_the_way.map(|v| (v, smaller(v))).or_else(|| open().map(|v| (v, taken(v))))?;
-        let rest = self.part(node, variable, |choice| !first[choice]);
-        let with = |choices: Vec<bool>| {
-            let others = node.left.iter().filter(|(v, _)| *v != variable).cloned();
-            others.chain([(variable, choices)]).collect::<Left>()
-        };
-        Some([with(first), with(rest)])
-    }
-
-    /// The choices of a variable that a node leaves and `wanted` keeps.
-    fn part(&self, node: &Node, variable: usize, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
-        let left = node.left.iter().find(|(v, _)| *v == variable).map(|(_, left)| left);
-        (0..self.room.own[variable].len()).map(|choice| left.is_none_or(|left| left[choice]) && wanted(choice)).collect()
+        Some(part.split(variable, first))
     }
 }

@@ -26,6 +26,18 @@ pub enum Objective {
     Serial,
     /// The sum of all collectives.
     Comm,
+    /// The busiest resource, compute or an axis's links: what no schedule can be faster than.
+    Overlap,
+}
+
+impl Objective {
+    /// What a second of compute counts where steps are added up.
+    pub fn compute(self) -> f64 {
+        match self {
+            Self::Serial | Self::Overlap => 1.0,
+            Self::Comm => 0.0,
+        }
+    }
 }
 
 /// A layout of one operation, in numbers of the states of its values.
@@ -105,8 +117,8 @@ pub struct Variable {
 pub struct Problem<'a> {
     /// The program.
     pub program: &'a Program,
-    /// What counts.
-    pub objective: Objective,
+    /// What a second of compute counts.
+    pub compute: f64,
     /// Reshard tables.
     pub tables: &'a Tables<'a>,
     /// Operations that may choose.
@@ -118,11 +130,11 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// Sets the problem up. Domains hold every layout of every operation; see [`crate::dominance`] for what may be left out.
-    pub fn new(tables: &'a Tables<'a>, objective: Objective) -> Self {
+    /// Sets the problem up, where a second of compute counts `compute` and one of a collective what the tables say. Domains hold every layout of every operation; see [`crate::dominance`] for what may be left out.
+    pub fn new(tables: &'a Tables<'a>, compute: f64) -> Self {
         let program = tables.program;
         let fixed = Weight::ZERO;
-        let mut problem = Self { program, objective, tables, variables: Vec::new(), sources: Vec::new(), fixed };
+        let mut problem = Self { program, compute, tables, variables: Vec::new(), sources: Vec::new(), fixed };
         let mut builder = Builder { current: vec![Vec::new(); program.values.len()] };
         builder.declared(&mut problem);
         for (op_id, op) in program.ops.iter_enumerated() {
@@ -221,8 +233,9 @@ impl Builder {
         problem.sources[source].demands.push(Demand::Fixed(start));
         let bytes = local::local_bytes(problem.program, operand, crate::states::priced(kind, &from, &to));
         let axes = crate::states::axes_taking_part(kind, &from, &to);
-        let seconds = crate::cost::collective_seconds(&problem.program.mesh, kind, &axes, bytes, problem.tables.refinement);
-        problem.fixed = problem.fixed + Weight::collective(kind, seconds);
+        let terms = &problem.tables.terms;
+        let seconds = crate::cost::collective_seconds(&problem.program.mesh, kind, &axes, bytes, terms.refinement);
+        problem.fixed = problem.fixed + Weight::collective(kind, terms.counted(seconds, &axes));
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
     }
@@ -261,10 +274,7 @@ fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
             continue;
         };
         let sharded: Vec<&Sharding> = layout.needs.iter().collect();
-        let seconds = match problem.objective {
-            Objective::Serial => local::work(program, op, &sharded, &layout.gives).seconds,
-            Objective::Comm => 0.0,
-        };
+        let seconds = problem.compute * local::work(program, op, &sharded, &layout.gives).seconds;
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
         *weight = (*weight).min(Weight::seconds(seconds));
     }

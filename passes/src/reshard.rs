@@ -106,10 +106,14 @@ impl Reshards {
         Some(hops)
     }
 
-    /// Where a way from `from` best passes into something that costs `beyond[state]` from there on, and the total.
-    fn cheapest_through(&self, from: State, beyond: &[Weight]) -> (State, Weight) {
-        let totals = beyond.iter().enumerate().map(|(at, &rest)| (at, self.distance(from, at) + rest));
-        totals.min_by_key(|&(at, total)| (total, at)).unwrap_or((from, Weight::INFINITE))
+    /// The least of what a way from `from` to any state and what it costs `beyond` there.
+    fn cheapest_through(&self, from: State, beyond: &[Weight]) -> Weight {
+        self.distances_from(from).iter().zip(beyond).map(|(&way, &rest)| way + rest).min().unwrap_or(Weight::INFINITE)
+    }
+
+    /// What the ways from `from` to all states cost.
+    fn distances_from(&self, from: State) -> &[Weight] {
+        &self.distance[from * self.space.len()..][..self.space.len()]
     }
 
     /// What the way from `from` to the nearest state of `group` costs.
@@ -198,32 +202,45 @@ impl<'a> Trees<'a> {
         match set.len() {
             0 => Weight::ZERO,
             1 => self.reshards.to_group(state, &set[0]),
-            _ => {
-                self.fill(&set);
-                self.rows[&set][state]
-            }
+            _ if self.rows.contains_key(&set) => self.rows[&set][state],
+            _ => self.whole_value(&set, state),
         }
     }
 
+    /// The entry of one state in the row of a whole set: without the row, which only larger sets would need. Sets of all the uses of a value are
+    /// many, one for each combination of its users' layouts, and each is asked for few states.
+    fn whole_value(&mut self, set: &[Use], state: State) -> Weight {
+        for (part, rest) in splits(set) {
+            self.fill(&part);
+            self.fill(&rest);
+        }
+        let forks: Vec<(&[Weight], &[Weight])> = splits(set).map(|(part, rest)| (&self.rows[&part][..], &self.rows[&rest][..])).collect();
+        let fork = |at: State| forks.iter().map(|(part, rest)| part[at] + rest[at]).min().unwrap_or(Weight::INFINITE);
+        let ways = self.reshards.distances_from(state).iter().enumerate();
+        ways.filter(|(_, way)| way.is_finite()).map(|(at, &way)| way + fork(at)).min().unwrap_or(Weight::INFINITE)
+    }
+
     fn fill(&mut self, set: &[Use]) {
-        if set.len() < 2 || self.rows.contains_key(set) {
+        if set.is_empty() || self.rows.contains_key(set) {
             return;
         }
         let n = self.reshards.space.len();
+        if let [one] = set {
+            let row = (0..n).map(|state| self.reshards.to_group(state, one)).collect();
+            self.rows.insert(set.to_vec(), row);
+            return;
+        }
         let mut fork = vec![Weight::INFINITE; n];
         for (part, rest) in splits(set) {
             self.fill(&part);
             self.fill(&rest);
-            for (state, best) in fork.iter_mut().enumerate() {
-                *best = (*best).min(self.known(&part, state) + self.known(&rest, state));
+            let (part, rest) = (&self.rows[&part], &self.rows[&rest]);
+            for ((best, &part), &rest) in fork.iter_mut().zip(part).zip(rest) {
+                *best = (*best).min(part + rest);
             }
         }
-        let row = (0..n).map(|state| self.reshards.cheapest_through(state, &fork).1).collect();
+        let row = (0..n).map(|state| self.reshards.cheapest_through(state, &fork)).collect();
         self.rows.insert(set.to_vec(), row);
-    }
-
-    fn known(&self, set: &[Use], state: State) -> Weight {
-        if let [one] = set { self.reshards.to_group(state, one) } else { self.rows[set][state] }
     }
 
     /// Walks to where the tree forks, then down both branches.
@@ -239,7 +256,7 @@ impl<'a> Trees<'a> {
         let fork = (0..n).find_map(|state| {
             let way = self.reshards.distance(at, state);
             splits(set)
-                .find(|(part, rest)| way + self.known(part, state) + self.known(rest, state) == total)
+                .find(|(part, rest)| way + self.rows[part][state] + self.rows[rest][state] == total)
                 .map(|(part, rest)| (state, part, rest))
         });
         let (state, part, rest) = fork.expect("the table holds the cost of some fork");

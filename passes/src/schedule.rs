@@ -1,9 +1,18 @@
-//! The plan's own schedule: compute in program order, each collective as soon as its operand exists and its axes are free.
+//! The plan's own schedule: compute in program order, a collective as soon as its operand exists and the links of its axes are free.
 //!
-//! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always running. A step is *critical* if it has no slack:
-//! making it longer makes the whole longer.
+//! Collectives on disjoint axes run side by side; of several that wait for the same links the one that stands first in the program goes first, and
+//! none waits for another that cannot start yet. `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
+//! running. A step is *critical* if it has no slack: making it longer makes the whole longer. A collective *may run early* if its operand stays on
+//! the devices (it can hide behind what comes before the program, as the gather of a weight behind the layer before), or if it has slack and its
+//! operand exists before the compute that stands above it is done.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
+use shardwise_ir::Role;
+use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Materialization, Plan, StepKind};
 
 use crate::report::StepCost;
@@ -17,45 +26,200 @@ pub struct Schedule {
     pub start_s: Vec<f64>,
     /// Whether each step is critical.
     pub critical: Vec<bool>,
+    /// Whether each step is a collective that may run early, see above.
+    pub early: Vec<bool>,
 }
 
 /// Schedules a plan whose steps cost `costs`.
 pub fn schedule(plan: &Plan, costs: &[StepCost]) -> Schedule {
-    let waits = predecessors(plan, costs);
-    let mut start_s = Vec::with_capacity(costs.len());
-    let mut end_s: Vec<f64> = Vec::with_capacity(costs.len());
-    for (step, cost) in costs.iter().enumerate() {
-        let start = waits[step].iter().map(|&before| end_s[before]).fold(0.0, f64::max);
-        start_s.push(start);
-        end_s.push(start + cost.seconds);
-    }
+    let readers = Readers::new(plan);
+    let mut run = Run::new(plan, costs, &readers);
+    run.all();
+    let Run { start_s, end_s, waits, .. } = run;
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
-    Schedule { makespan_s, start_s, critical }
+    let early = early(plan, costs, &readers, &end_s, &critical);
+    Schedule { makespan_s, start_s, critical, early }
 }
 
-/// For each step, the steps that it waits for: those that give its operands, and the last user of each of its resources.
-fn predecessors(plan: &Plan, costs: &[StepCost]) -> Vec<Vec<usize>> {
-    let mut given: indexmap::IndexMap<&Materialization, usize, FxBuildHasher> = indexmap::IndexMap::default();
-    let mut compute: Option<usize> = None;
-    let mut links: Vec<Option<usize>> = vec![None; plan.program.mesh.axes.len()];
-    let mut waits = Vec::with_capacity(plan.steps.len());
-    for (number, (step, cost)) in plan.steps.iter().zip(costs).enumerate() {
-        let mut before: Vec<usize> = step.operands.iter().filter_map(|operand| given.get(operand).copied()).collect();
-        match step.kind {
-            StepKind::Local(_) => before.extend(compute.replace(number)),
-            StepKind::Collective(..) => before.extend(cost.axes.iter().filter_map(|axis| links[axis.index()].replace(number))),
+/// Which steps give what each step reads.
+struct Readers {
+    /// For each step, the steps that give its operands.
+    givers: Vec<Vec<usize>>,
+    /// For each step, the steps that read its result.
+    readers: Vec<Vec<usize>>,
+}
+
+impl Readers {
+    fn new(plan: &Plan) -> Self {
+        let mut given: IndexMap<&Materialization, usize, FxBuildHasher> = IndexMap::default();
+        let mut this = Self { givers: Vec::with_capacity(plan.steps.len()), readers: vec![Vec::new(); plan.steps.len()] };
+        for (number, step) in plan.steps.iter().enumerate() {
+            let mut givers: Vec<usize> = step.operands.iter().filter_map(|operand| given.get(operand).copied()).collect();
+            givers.sort_unstable();
+            givers.dedup();
+            for &giver in &givers {
+                this.readers[giver].push(number);
+            }
+            this.givers.push(givers);
+            given.insert(&step.result, number);
         }
-        given.insert(&step.result, number);
-        waits.push(before);
+        this
     }
-    waits
+}
+
+/// A time in the order of times; all are finite.
+#[derive(Clone, Copy, PartialEq)]
+struct Time(f64);
+
+impl Eq for Time {}
+
+impl Ord for Time {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Time {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The simulation, from event to event.
+struct Run<'a> {
+    costs: &'a [StepCost],
+    readers: &'a Readers,
+    /// Operands that each step still waits for.
+    missing: Vec<usize>,
+    /// Local steps in program order, and how many of them have started.
+    local: Vec<usize>,
+    started: usize,
+    computing: bool,
+    is_local: Vec<bool>,
+    /// Collectives that could start, by the axes they use.
+    ready: BTreeMap<Vec<AxisId>, BTreeSet<usize>>,
+    /// For each axis, whether its links are in use, and who used them last.
+    busy: Vec<bool>,
+    last_on: Vec<Option<usize>>,
+    last_local: Option<usize>,
+    running: BinaryHeap<Reverse<(Time, usize)>>,
+    start_s: Vec<f64>,
+    end_s: Vec<f64>,
+    /// For each step, the steps whose end it waited for.
+    waits: Vec<Vec<usize>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &Plan, costs: &'a [StepCost], readers: &'a Readers) -> Self {
+        let is_local: Vec<bool> = plan.steps.iter().map(|step| matches!(step.kind, StepKind::Local(_))).collect();
+        let steps = costs.len();
+        let axes = plan.program.mesh.axes.len();
+        let mut run = Self {
+            costs,
+            readers,
+            missing: readers.givers.iter().map(Vec::len).collect(),
+            local: (0..steps).filter(|&step| is_local[step]).collect(),
+            started: 0,
+            computing: false,
+            is_local,
+            ready: BTreeMap::new(),
+            busy: vec![false; axes],
+            last_on: vec![None; axes],
+            last_local: None,
+            running: BinaryHeap::new(),
+            start_s: vec![0.0; steps],
+            end_s: vec![0.0; steps],
+            waits: vec![Vec::new(); steps],
+        };
+        for step in 0..steps {
+            if run.missing[step] == 0 {
+                run.offer(step);
+            }
+        }
+        run
+    }
+
+    fn all(&mut self) {
+        self.start_what_can(0.0);
+        while let Some(Reverse((Time(now), step))) = self.running.pop() {
+            self.finish(step);
+            // What ends together makes room together.
+            while let Some(&Reverse((Time(then), other))) = self.running.peek() {
+                if then > now {
+                    break;
+                }
+                self.running.pop();
+                self.finish(other);
+            }
+            self.start_what_can(now);
+        }
+    }
+
+    /// A step whose operands exist.
+    fn offer(&mut self, step: usize) {
+        if !self.is_local[step] {
+            self.ready.entry(self.costs[step].axes.clone()).or_default().insert(step);
+        }
+    }
+
+    fn finish(&mut self, step: usize) {
+        if self.is_local[step] {
+            self.computing = false;
+        }
+        for axis in &self.costs[step].axes {
+            self.busy[axis.index()] = false;
+        }
+        let readers = self.readers;
+        for &reader in &readers.readers[step] {
+            self.missing[reader] -= 1;
+            if self.missing[reader] == 0 {
+                self.offer(reader);
+            }
+        }
+    }
+
+    fn start_what_can(&mut self, now: f64) {
+        if let Some(&next) = self.local.get(self.started).filter(|&&next| !self.computing && self.missing[next] == 0) {
+            self.started += 1;
+            self.computing = true;
+            let before = self.last_local.replace(next);
+            self.start(next, now, before.into_iter().collect());
+        }
+        while let Some(next) = self.next_collective() {
+            let axes = &self.costs[next].axes;
+            self.ready.get_mut(axes).expect("it was found there").remove(&next);
+            let mut before = Vec::new();
+            for axis in axes {
+                self.busy[axis.index()] = true;
+                before.extend(self.last_on[axis.index()].replace(next));
+            }
+            self.start(next, now, before);
+        }
+    }
+
+    /// The first collective in the program that could start.
+    fn next_collective(&self) -> Option<usize> {
+        let free = self.ready.iter().filter(|(axes, _)| axes.iter().all(|axis| !self.busy[axis.index()]));
+        free.filter_map(|(_, steps)| steps.first().copied()).min()
+    }
+
+    fn start(&mut self, step: usize, now: f64, mut before: Vec<usize>) {
+        before.extend(&self.readers.givers[step]);
+        self.waits[step] = before;
+        self.start_s[step] = now;
+        self.end_s[step] = now + self.costs[step].seconds;
+        self.running.push(Reverse((Time(self.end_s[step]), step)));
+    }
 }
 
 /// Steps without slack, found backwards from the end.
 fn critical(waits: &[Vec<usize>], costs: &[StepCost], start_s: &[f64], end_s: &[f64], makespan_s: f64) -> Vec<bool> {
     let mut latest_end = vec![makespan_s; costs.len()];
-    for step in (0..costs.len()).rev() {
+    let mut order: Vec<usize> = (0..costs.len()).collect();
+    // A step that takes no time ends when it starts: the program's order then says who waits for whom.
+    order.sort_by(|&a, &b| start_s[b].total_cmp(&start_s[a]).then(end_s[b].total_cmp(&end_s[a])).then(b.cmp(&a)));
+    for step in order {
         let latest_start = latest_end[step] - costs[step].seconds;
         for &before in &waits[step] {
             latest_end[before] = latest_end[before].min(latest_start);
@@ -64,4 +228,21 @@ fn critical(waits: &[Vec<usize>], costs: &[StepCost], start_s: &[f64], end_s: &[
     let rounding = makespan_s * 1e-12;
     let slackless = |step: usize| latest_end[step] - end_s[step] <= rounding && end_s[step] > start_s[step];
     (0..costs.len()).map(slackless).collect()
+}
+
+/// Collectives of what stays on the devices, and those with slack whose operands exist before the compute above them is done.
+fn early(plan: &Plan, costs: &[StepCost], readers: &Readers, end_s: &[f64], critical: &[bool]) -> Vec<bool> {
+    let mut compute_s: f64 = 0.0;
+    let mut early = Vec::with_capacity(costs.len());
+    for (step, cost) in costs.iter().enumerate() {
+        let exists_s = readers.givers[step].iter().map(|&giver| end_s[giver]).fold(0.0, f64::max);
+        let stays = |operand: &Materialization| matches!(plan.program.values[operand.value].role, Some(Role::Param | Role::State));
+        let is_resident = readers.givers[step].is_empty() && plan.steps[step].operands.iter().all(stays);
+        let is_local = matches!(plan.steps[step].kind, StepKind::Local(_));
+        early.push(!is_local && cost.seconds > 0.0 && (is_resident || (!critical[step] && exists_s < compute_s)));
+        if is_local {
+            compute_s = end_s[step];
+        }
+    }
+    early
 }

@@ -8,27 +8,29 @@
 //! Axes are not searched one at a time: a choice on one axis changes what is cheap on another (gathers over two axes are one collective with
 //! twice the bandwidth, and an axis can serve one index only).
 //!
-//! Ties are broken by a total order: time, then number of steps, then the textbook plan, then the first in the order of enumeration (mesh
-//! axes in declaration order, indices in order of appearance). Names play no part.
+//! Ties are broken by a total order ([`crate::ties`]). Under a limit on memory the search is [`crate::limited`]'s, for the busiest resource
+//! [`crate::overlap`]'s; both solve this one again and again at other prices.
 
 use std::time::{Duration, Instant};
 
-use shardwise_ir::plan::{Materialization, Plan, StepKind};
-use shardwise_ir::sharding::{AxisList, Sharding};
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 
+use crate::cost::Terms;
 use crate::dominance;
-use crate::eliminate::{Limits, Minimum};
+use crate::eliminate::Limits;
 use crate::extract;
 use crate::improve;
 use crate::limited;
 use crate::memory::memory;
+use crate::overlap;
 use crate::prices::{Prices, unary};
-use crate::problem::{Choice, Decision, Objective, Problem, Variable};
-use crate::report;
+use crate::problem::{Objective, Problem};
+use crate::report::{self, StepCost};
 use crate::reshard::Trees;
 use crate::room::fixed_bytes;
 use crate::tables::Tables;
 use crate::textbook::Infeasible;
+use crate::ties::{alternatives, prefer};
 use crate::weight::Weight;
 
 /// How good the plan is known to be.
@@ -83,17 +85,41 @@ pub struct Request {
 
 /// The cheapest plan that fits into the capacity; never worse than `textbook`, if that fits.
 pub fn search(tables: &Tables<'_>, textbook: &Plan, request: Request) -> Result<Found, Refusal> {
-    let found = unlimited(tables, textbook, request).map_err(Refusal::Infeasible)?;
+    let found = match request.objective {
+        Objective::Overlap => overlap::search(tables, textbook, request.timeout),
+        Objective::Serial | Objective::Comm => unlimited(tables, textbook, request),
+    };
+    let found = found.map_err(Refusal::Infeasible)?;
     match request.capacity.filter(|&capacity| memory(&found.plan).peak_bytes > capacity) {
         None => Ok(found),
-        Some(capacity) => within(tables, textbook, &found.plan, request, capacity),
+        Some(capacity) => within(tables, textbook, found, request, capacity),
     }
 }
 
 /// The cheapest plan, however much memory it takes.
 fn unlimited(tables: &Tables<'_>, textbook: &Plan, Request { objective, timeout, .. }: Request) -> Result<Found, Infeasible> {
+    let Solved { plan: found, bound, exact, alternatives, layouts } = solve(tables, textbook, objective.compute(), timeout)?;
+    let (price, known) = (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
+    let plan = if price < known { found } else { textbook.clone() };
+    let closed = exact || bound >= price.min(known);
+    let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s: bound.as_seconds() } };
+    Ok(Found { plan, optimality, alternatives, layouts })
+}
+
+/// A plan whose sum of counted seconds is small, and a bound of that sum.
+pub(crate) struct Solved {
+    pub(crate) plan: Plan,
+    pub(crate) bound: Weight,
+    /// Whether the plan attains the bound.
+    pub(crate) exact: bool,
+    alternatives: Vec<Materialization>,
+    layouts: (usize, usize),
+}
+
+/// Minimises the sum of what the tables count for reshards and of `compute` times the operations' seconds.
+pub(crate) fn solve(tables: &Tables<'_>, textbook: &Plan, compute: f64, timeout: Option<Duration>) -> Result<Solved, Infeasible> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
-    let mut problem = Problem::new(tables, objective);
+    let mut problem = Problem::new(tables, compute);
     prefer(&mut problem, textbook);
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     dominance::prune(&mut problem);
@@ -110,36 +136,37 @@ fn unlimited(tables: &Tables<'_>, textbook: &Plan, Request { objective, timeout,
         improve::descend(&problem, &mut minimum.assignment, &mut trees, deadline);
     }
     let alternatives = if minimum.exact { alternatives(&problem, &prices, &minimum) } else { Vec::new() };
-    let found = extract::plan(&problem, &minimum.assignment, &mut trees);
-    let (price, known) = (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
-    let plan = if price < known { found } else { textbook.clone() };
-    let best = price.min(known);
-    let closed = minimum.exact || minimum.bound >= best;
-    let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s: minimum.bound.as_seconds() } };
-    Ok(Found { plan, optimality, alternatives, layouts: (before, after) })
+    let plan = extract::plan(&problem, &minimum.assignment, &mut trees);
+    Ok(Solved { plan, bound: minimum.bound, exact: minimum.exact, alternatives, layouts: (before, after) })
 }
 
-/// The cheapest plan within `capacity`, which `too_large` is not.
-fn within(tables: &Tables<'_>, textbook: &Plan, too_large: &Plan, request: Request, capacity: f64) -> Result<Found, Refusal> {
+/// The cheapest plan within `capacity`, in which `found` does not fit.
+fn within(tables: &Tables<'_>, textbook: &Plan, found: Found, request: Request, capacity: f64) -> Result<Found, Refusal> {
     let fitting = fit(tables, textbook, request, capacity);
     let Some((plan, seconds)) = fitting.plan else {
-        let smallest = smallest(tables, textbook, too_large, request, capacity);
+        let smallest = smallest(tables, textbook, &found.plan, request, capacity);
         let peak = memory(&smallest).peak_bytes;
         return Err(Refusal::NoRoom(Box::new(smallest), peak));
     };
-    let closed = fitting.lower_bound_s >= seconds * (1.0 - 1e-9);
-    let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s: fitting.lower_bound_s } };
-    Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: (0, 0) })
+    // The limited search adds up steps; what it says of the busiest resource is only what is so without a limit.
+    let lower_bound_s = match (request.objective, found.optimality) {
+        (Objective::Overlap, Optimality::Optimal) => objective_s(tables, &found.plan, request.objective),
+        (Objective::Overlap, Optimality::Bounded { lower_bound_s }) => lower_bound_s,
+        _ => fitting.lower_bound_s,
+    };
+    let closed = lower_bound_s >= seconds * (1.0 - 1e-9);
+    let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
+    Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: found.layouts })
 }
 
 /// The limited search, with the textbook's plan as one of those found if it fits.
 fn fit(tables: &Tables<'_>, textbook: &Plan, request: Request, capacity: f64) -> limited::Fitting {
     let left = capacity - fixed_bytes(tables.program);
-    let within = Tables::within(tables.program, tables.refinement, left);
-    let mut problem = Problem::new(&within, request.objective);
+    let within = Tables::on(tables.program, Terms { most_bytes: left, ..tables.terms.clone() });
+    let mut problem = Problem::new(&within, request.objective.compute());
     prefer(&mut problem, textbook);
     let deadline = request.timeout.map(|timeout| Instant::now() + timeout);
-    let price = |plan: &Plan| plan_price(tables, plan, request.objective).as_seconds();
+    let price = |plan: &Plan| objective_s(tables, plan, request.objective);
     let mut fitting = limited::search(&mut problem, capacity, deadline, &price);
     let known = price(textbook);
     let is_better = fitting.plan.as_ref().is_none_or(|(_, seconds)| known <= *seconds);
@@ -168,72 +195,20 @@ fn smallest(tables: &Tables<'_>, textbook: &Plan, enough: &Plan, request: Reques
     best
 }
 
-/// More open declarations than this, and no alternatives are looked for.
-const MOST_OPEN: usize = 8;
-
-/// For each open declaration, another sharding that some equally cheap plan starts from: the same minimum without the one chosen.
-fn alternatives(problem: &Problem<'_>, prices: &Prices, minimum: &Minimum) -> Vec<Materialization> {
-    let is_open = |variable: &usize| problem.variables[*variable].decides.operation().is_none();
-    let open: Vec<usize> = (0..problem.variables.len()).filter(is_open).take(MOST_OPEN + 1).collect();
-    if open.len() > MOST_OPEN {
-        return Vec::new();
-    }
-    let other = |variable: usize| {
-        let Variable { gives, choices, .. } = &problem.variables[variable];
-        let value = problem.sources[*gives].value;
-        let sharding = |choice: usize| problem.table(value).space.sharding(choices[choice].gives);
-        let taken = sharding(minimum.assignment[variable]);
-        let mut without = unary(problem);
-        let same = without[variable].iter_mut().enumerate().filter(|(choice, _)| is_reordering(sharding(*choice), taken));
-        same.for_each(|(_, weight)| *weight = Weight::INFINITE);
-        let second = prices.minimise(&without);
-        let other = second.assignment[variable];
-        (second.exact && second.bound == minimum.bound).then(|| Materialization { value, sharding: sharding(other).clone() })
-    };
-    open.into_iter().filter_map(other).collect()
-}
-
-/// Whether two shardings split the same dimensions over the same axes, in whatever order.
-fn is_reordering(a: &Sharding, b: &Sharding) -> bool {
-    let same = |a: &AxisList, b: &AxisList| a.len() == b.len() && a.iter().all(|axis| b.contains(axis));
-    a.dims.iter().zip(&b.dims).all(|(a, b)| same(a, b))
-}
-
-/// Puts the textbook's layout of every operation first, so that it wins ties.
-fn prefer(problem: &mut Problem<'_>, textbook: &Plan) {
-    let program = problem.program;
-    let tables = problem.tables;
-    let mut layouts = vec![None; program.ops.len()];
-    for step in &textbook.steps {
-        if let StepKind::Local(op) = step.kind {
-            let needs: Option<Vec<_>> = step.operands.iter().map(|m| tables.of(m.value).space.find(&m.sharding)).collect();
-            let gives = tables.of(step.result.value).space.find(&step.result.sharding);
-            layouts[op.index()] = needs.zip(gives);
-        }
-    }
-    for variable in &mut problem.variables {
-        let preferred = match variable.decides {
-            Decision::Operation(op) => layouts[op.index()].clone(),
-            Decision::Declaration(value) => Some((Vec::new(), tables.declared(value))),
-        };
-        let is_preferred =
-            |choice: &Choice| preferred.as_ref().is_some_and(|(needs, gives)| choice.needs == *needs && choice.gives == *gives);
-        if let Some(i) = variable.choices.iter().position(is_preferred) {
-            variable.choices[..=i].rotate_right(1);
-        }
+/// What a plan costs by the objective, in seconds.
+pub(crate) fn objective_s(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> f64 {
+    match objective {
+        Objective::Overlap => report::report(plan, tables.terms.refinement).overlap_s,
+        Objective::Serial | Objective::Comm => plan_price(tables, plan, objective).as_seconds(),
     }
 }
 
-/// What a plan costs, step by step as it stands.
+/// What the steps of a plan cost together, as they stand.
 fn plan_price(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> Weight {
-    let steps = report::price_steps(plan, tables.refinement);
-    plan.steps
-        .iter()
-        .zip(&steps)
-        .map(|(step, cost)| match (&step.kind, objective) {
-            (StepKind::Local(_), Objective::Serial) => Weight::seconds(cost.seconds),
-            (StepKind::Local(_), Objective::Comm) => Weight::ZERO,
-            (StepKind::Collective(collective, _), _) => Weight::collective(&collective.kind, cost.seconds),
-        })
-        .sum()
+    let steps = report::price_steps(plan, tables.terms.refinement);
+    let price = |(step, cost): (&Step, &StepCost)| match &step.kind {
+        StepKind::Local(_) => Weight::seconds(objective.compute() * cost.seconds),
+        StepKind::Collective(collective, _) => Weight::collective(&collective.kind, cost.seconds),
+    };
+    plan.steps.iter().zip(&steps).map(price).sum()
 }

@@ -17,7 +17,7 @@ use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
-use crate::cost::{Refinement, collective_seconds};
+use crate::cost::{Terms, collective_seconds};
 use crate::local;
 use crate::weight::Weight;
 
@@ -55,11 +55,10 @@ pub struct StateSpace {
 
 impl StateSpace {
     /// All states of the values of `dims` (any value of that shape) and the steps between them.
-    /// Steps that would leave a device with a block of more than `most_bytes` are left out.
-    pub fn new(program: &Program, dims: &[DimId], shape: &Shape, refinement: Refinement, most_bytes: f64) -> Self {
+    pub fn new(program: &Program, dims: &[DimId], shape: &Shape, terms: &Terms) -> Self {
         let states = enumerate(program, dims, shape);
         let mut space = Self { edges: Vec::new(), states };
-        let pricing = Pricing { program, dims, bits: shape.bits, refinement, most_bytes };
+        let pricing = Pricing { program, dims, bits: shape.bits, terms };
         space.edges = (0..space.len()).map(|state| space.edges_from(&pricing, state)).collect();
         space
     }
@@ -104,7 +103,7 @@ impl StateSpace {
         moves(from, &mut targets);
         let mut best: Vec<Option<Edge>> = vec![None; self.len()];
         let mut offer = |to: State, kind: CollectiveKind| {
-            if pricing.bytes(self.sharding(to)) > pricing.most_bytes {
+            if pricing.bytes(self.sharding(to)) > pricing.terms.most_bytes {
                 return;
             }
             let weight = Weight::collective(&kind, pricing.seconds(&kind, from, self.sharding(to)));
@@ -131,8 +130,7 @@ struct Pricing<'a> {
     program: &'a Program,
     dims: &'a [DimId],
     bits: u32,
-    refinement: Refinement,
-    most_bytes: f64,
+    terms: &'a Terms,
 }
 
 impl Pricing<'_> {
@@ -144,7 +142,8 @@ impl Pricing<'_> {
 
     fn seconds(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> f64 {
         let axes = axes_taking_part(kind, from, to);
-        collective_seconds(&self.program.mesh, kind, &axes, self.bytes(priced(kind, from, to)), self.refinement)
+        let seconds = collective_seconds(&self.program.mesh, kind, &axes, self.bytes(priced(kind, from, to)), self.terms.refinement);
+        self.terms.counted(seconds, &axes)
     }
 }
 

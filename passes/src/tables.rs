@@ -6,7 +6,7 @@ use shardwise_ir::ids::ValueId;
 use shardwise_ir::program::{Linearity, Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Reduction};
 
-use crate::cost::Refinement;
+use crate::cost::{Refinement, Terms};
 use crate::layout;
 use crate::reshard::{Reshards, Use};
 use crate::states::{Shape, State, StateSpace};
@@ -16,7 +16,7 @@ pub struct Tables<'a> {
     /// The program.
     pub program: &'a Program,
     /// How collectives are priced.
-    pub refinement: Refinement,
+    pub terms: Terms,
     /// Distinct tables.
     pub all: Vec<Reshards>,
     table_of: Vec<usize>,
@@ -32,11 +32,11 @@ impl<'a> Tables<'a> {
 
     /// Tabulates every shape that occurs.
     pub fn new(program: &'a Program, refinement: Refinement) -> Self {
-        Self::within(program, refinement, f64::INFINITY)
+        Self::on(program, Terms::time(refinement))
     }
 
-    /// The same without reshards that would leave a device with a block of more than `most_bytes`.
-    pub fn within(program: &'a Program, refinement: Refinement, most_bytes: f64) -> Self {
+    /// The same on other terms than time.
+    pub fn on(program: &'a Program, terms: Terms) -> Self {
         let partial = partial_kinds(program);
         let mut shapes: IndexMap<Shape, Reshards, FxBuildHasher> = IndexMap::default();
         let mut table_of = Vec::with_capacity(program.values.len());
@@ -45,9 +45,9 @@ impl<'a> Tables<'a> {
             let shape = Shape { sizes, bits: value.dtype.bits(), partial: partial[id.index()] };
             let entry = shapes.entry(shape.clone());
             table_of.push(entry.index());
-            entry.or_insert_with(|| Reshards::new(StateSpace::new(program, &value.dims, &shape, refinement, most_bytes)));
+            entry.or_insert_with(|| Reshards::new(StateSpace::new(program, &value.dims, &shape, &terms)));
         }
-        Self { program, refinement, all: shapes.into_values().collect(), table_of, partial }
+        Self { program, terms, all: shapes.into_values().collect(), table_of, partial }
     }
 
     /// The number of a value's table among [`Tables::all`].

@@ -60,7 +60,11 @@ fn each_objective_is_best_at_its_own() {
         let by = |objective| {
             shardwise::plan(&name, &source, &Options { objective, ..Options::default() }).unwrap_or_else(|e| panic!("{name}: {e}"))
         };
-        let (serial, comm) = (by(Objective::Serial), by(Objective::Comm));
+        let (serial, comm, overlap) = (by(Objective::Serial), by(Objective::Comm), by(Objective::Overlap));
+        for other in [&serial, &comm] {
+            assert!(overlap.report.overlap_s <= other.report.overlap_s * (1.0 + 1e-9), "{name}: {overlap}\n{other}");
+            assert!(overlap.lower_bound_s() <= other.report.overlap_s * (1.0 + 1e-9), "{name}: {overlap}\n{other}");
+        }
         assert!(serial.report.serial_s <= comm.report.serial_s * (1.0 + 1e-12), "{name}");
         assert!(comm.report.comm_s <= serial.report.comm_s * (1.0 + 1e-12) + 1e-15, "{name}");
     }
