@@ -65,7 +65,8 @@ pub struct Planned {
 /// ```
 pub fn check(name: &str, source: &str, options: &Options) -> Checked {
     let (file, mut diags) = shardwise_grammar::parse(source);
-    let overrides = Overrides { hardware: options.hardware.clone(), explicit: options.explicit };
+    let Options { hardware, mesh, dims, explicit, .. } = options.clone();
+    let overrides = Overrides { hardware, mesh, dims, explicit };
     let (program, more) = resolve(&file, &overrides);
     diags.extend(more);
     let mut program = program.filter(|_| !has_errors(&diags));

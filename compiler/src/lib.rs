@@ -4,6 +4,8 @@ pub mod failure;
 pub mod json;
 pub mod oneliner;
 pub mod options;
+pub mod setting;
+pub mod sweep;
 pub mod units;
 pub mod verify;
 
@@ -16,7 +18,7 @@ mod text;
 
 pub use driver::{Checked, Planned, check, format, plan};
 pub use failure::{Findings, Report};
-pub use options::{Objective, Options, Refinement, Strategy};
+pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy};
 pub use shardwise_grammar::codes;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;
