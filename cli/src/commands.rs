@@ -166,7 +166,13 @@ fn print_textbook(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
 }
 
 pub(crate) fn cost(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
-    planned(args, output, |planned, output| output.out(&planned.cost_table()))
+    planned(args, output, |planned, output| match args.format {
+        Format::Text => output.out(&planned.cost_table()),
+        Format::Json => output.out(&planned.cost().to_text()),
+        Format::Dot => {
+            output.complain("cost is no graph; give --format text or json, or draw the plan with `plan --format dot`", Ending::WrongUsage)
+        }
+    })
 }
 
 pub(crate) fn check(files: &[String], explicit: bool, sizes: &SizeArgs, output: &mut Output) -> io::Result<()> {

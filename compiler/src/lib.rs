@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod cost;
 pub mod failure;
 pub mod json;
 pub mod oneliner;
@@ -10,7 +11,6 @@ pub mod units;
 pub mod verify;
 
 mod budget;
-mod cost_table;
 mod dot;
 mod driver;
 mod provenance;

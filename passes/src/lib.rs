@@ -20,4 +20,5 @@ pub mod search;
 pub mod states;
 pub mod tables;
 pub mod textbook;
+pub mod threshold;
 pub mod weight;
