@@ -33,6 +33,8 @@ pub(crate) enum Command {
         /// Treat every program as if it began with `plan`.
         #[arg(long)]
         explicit: bool,
+        #[command(flatten)]
+        sizes: SizeArgs,
     },
     /// Lay programs out canonically, in place (`-` to standard output).
     Fmt {
@@ -47,6 +49,8 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// FLOPs, bytes and bounds, statement by statement.
     Cost(PlanArgs),
+    /// Plan over mesh shapes, sizes and hardware: a table, CSV, JSON or a plot.
+    Sweep(SweepArgs),
     /// Explain a diagnostic's code.
     Explain {
         /// A code, such as SW201.
@@ -80,6 +84,65 @@ pub(crate) struct VerifyArgs {
     /// The program that the files are hand-written plans of, instead of what they say themselves.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) against: Option<String>,
+    #[command(flatten)]
+    pub(crate) sizes: SizeArgs,
+}
+
+/// Sizes instead of the programs' own.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct SizeArgs {
+    /// Sizes of axes instead of the program's (of an expression: its mesh): X=8,Y=8.
+    #[arg(long, value_name = "AXES")]
+    pub(crate) mesh: Option<String>,
+    /// Sizes of dimensions instead of the program's (of an expression: its sizes): B=1024,D=4096.
+    #[arg(long = "dim", value_name = "SIZES")]
+    pub(crate) dims: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SweepArgs {
+    /// Programs; `-` is standard input.
+    #[arg(required = true)]
+    pub(crate) files: Vec<String>,
+    /// Mesh shapes: 'X*Y=64', 'X*Y=64 over 4x4x4', X=4|8|16, or several such with commas. Given again: further shapes; each program takes
+    /// those that name most of its axes.
+    #[arg(long, value_name = "SHAPES")]
+    pub(crate) mesh: Vec<String>,
+    /// Sizes: B=1e4..1e7 (16 of them), B=1e4..1e7/40, 'B=1024|4096'.
+    #[arg(long = "dim", value_name = "SIZES")]
+    pub(crate) dims: Vec<String>,
+    /// Hardware: tpu-v5p,tpu-v5e.
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) hardware: Vec<String>,
+    /// How the plans are made.
+    #[arg(long, value_enum, default_value_t = Strategy::Search)]
+    pub(crate) strategy: Strategy,
+    /// What the search makes small.
+    #[arg(long, value_enum, default_value_t = Objective::Serial)]
+    pub(crate) objective: Objective,
+    /// Bytes a device may hold: 300MB, 16GiB.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) memory: Option<f64>,
+    /// `book` leaves a ring's (n-1)/n out, `exact` keeps it.
+    #[arg(long, value_enum, default_value_t = Cost::Book)]
+    pub(crate) cost: Cost,
+    /// Seconds that the search of one point may take.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<f64>,
+    /// What is written.
+    #[arg(long, value_enum, default_value_t = SweepFormat::Text)]
+    pub(crate) format: SweepFormat,
+    /// Where it is written, instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SweepFormat {
+    Text,
+    Csv,
+    Json,
+    Svg,
 }
 
 #[derive(Args, Debug)]
@@ -90,12 +153,8 @@ pub(crate) struct PlanArgs {
     /// A one-line program: 'In[`B_X`, D] *D W[D, F] -> Out[`B_X`, F]'.
     #[arg(short = 'e', long, value_name = "EXPR")]
     pub(crate) expression: Option<String>,
-    /// The mesh of an expression: X=4,Y=2.
-    #[arg(long, requires = "expression")]
-    pub(crate) mesh: Option<String>,
-    /// The sizes of an expression: B=1024,D=4096.
-    #[arg(long = "dim", requires = "expression", value_name = "SIZES")]
-    pub(crate) dims: Vec<String>,
+    #[command(flatten)]
+    pub(crate) sizes: SizeArgs,
     /// Hardware instead of the program's.
     #[arg(long)]
     pub(crate) hardware: Option<String>,

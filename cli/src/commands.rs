@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use shardwise::oneliner::{self, Setting};
-use shardwise::{Findings, Hardware, Objective, Options, Planned, Refinement, Strategy, codes, units};
+use shardwise::{Findings, Hardware, Objective, Options, Planned, Refinement, Strategy, codes, setting, units};
 
-use crate::args::{self, Cli, Format, Pass, PlanArgs};
+use crate::args::{self, Cli, Format, Pass, PlanArgs, SizeArgs};
 use crate::output::{Ending, Output};
 
 /// A program's text and what to call it.
@@ -20,7 +20,7 @@ pub(crate) struct Source {
 
 impl Source {
     /// The program's name: its file's, without folder and ending.
-    fn program(&self) -> String {
+    pub(crate) fn program(&self) -> String {
         let stem = Path::new(&self.path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         stem.filter(|_| self.path != "-").unwrap_or_else(|| "program".to_owned())
     }
@@ -48,8 +48,8 @@ pub(crate) fn read(path: &str, output: &mut Output) -> io::Result<Option<Source>
 
 fn sources(args: &PlanArgs, output: &mut Output) -> io::Result<Vec<Source>> {
     if let Some(expression) = &args.expression {
-        let dims = (!args.dims.is_empty()).then(|| args.dims.join(","));
-        let setting = Setting { hardware: args.hardware.clone(), mesh: args.mesh.clone(), dims };
+        let dims = (!args.sizes.dims.is_empty()).then(|| args.sizes.dims.join(","));
+        let setting = Setting { hardware: args.hardware.clone(), mesh: args.sizes.mesh.clone(), dims };
         return Ok(vec![Source { path: "expression".to_owned(), text: oneliner::program(expression, &setting) }]);
     }
     let mut sources = Vec::new();
@@ -59,32 +59,66 @@ fn sources(args: &PlanArgs, output: &mut Output) -> io::Result<Vec<Source>> {
     Ok(sources)
 }
 
-fn options(args: &PlanArgs) -> Options {
-    Options {
-        strategy: match args.strategy {
-            args::Strategy::Search => Strategy::Search,
-            args::Strategy::Textbook => Strategy::Textbook,
-        },
-        objective: match args.objective {
-            args::Objective::Serial => Objective::Serial,
-            args::Objective::Comm => Objective::Comm,
-            args::Objective::Overlap => Objective::Overlap,
-        },
-        refinement: match args.cost {
-            args::Cost::Book => Refinement::Book,
-            args::Cost::Exact => Refinement::Exact,
-        },
+impl From<args::Strategy> for Strategy {
+    fn from(strategy: args::Strategy) -> Self {
+        match strategy {
+            args::Strategy::Search => Self::Search,
+            args::Strategy::Textbook => Self::Textbook,
+        }
+    }
+}
+
+impl From<args::Objective> for Objective {
+    fn from(objective: args::Objective) -> Self {
+        match objective {
+            args::Objective::Serial => Self::Serial,
+            args::Objective::Comm => Self::Comm,
+            args::Objective::Overlap => Self::Overlap,
+        }
+    }
+}
+
+impl From<args::Cost> for Refinement {
+    fn from(cost: args::Cost) -> Self {
+        match cost {
+            args::Cost::Book => Self::Book,
+            args::Cost::Exact => Self::Exact,
+        }
+    }
+}
+
+/// What the arguments mean; nothing, after a complaint, where they mean nothing.
+fn options(args: &PlanArgs, output: &mut Output) -> io::Result<Option<Options>> {
+    // The sizes of an expression are in its text.
+    let sizes = if args.expression.is_some() { SizeArgs::default() } else { args.sizes.clone() };
+    let options = Options {
+        strategy: args.strategy.into(),
+        objective: args.objective.into(),
+        refinement: args.cost.into(),
         memory: args.memory,
         timeout: args.timeout.map(Duration::from_secs_f64),
         hardware: args.hardware.clone(),
         explicit: args.explicit,
+        ..Options::default()
+    };
+    resized(options, &sizes, output)
+}
+
+/// `options` with the sizes that were given; nothing, after a complaint, where they cannot be read.
+pub(crate) fn resized(options: Options, sizes: &SizeArgs, output: &mut Output) -> io::Result<Option<Options>> {
+    let mesh = sizes.mesh.as_deref().map_or(Ok(Vec::new()), setting::mesh).map_err(|error| format!("--mesh: {error}"));
+    let dims = if sizes.dims.is_empty() { Ok(Vec::new()) } else { setting::dims(&sizes.dims.join(",")) };
+    match (mesh, dims.map_err(|error| format!("--dim: {error}"))) {
+        (Ok(mesh), Ok(dims)) => Ok(Some(Options { mesh, dims, ..options })),
+        (Err(error), _) | (_, Err(error)) => output.complain(&error, Ending::WrongUsage).map(|()| None),
     }
 }
 
 /// Plans every source; findings are shown in its own name, the path.
 fn planned(args: &PlanArgs, output: &mut Output, mut show: impl FnMut(&Planned, &mut Output) -> io::Result<()>) -> io::Result<()> {
+    let Some(options) = options(args, output)? else { return Ok(()) };
     for source in sources(args, output)? {
-        match shardwise::plan(&source.path, &source.text, &options(args)) {
+        match shardwise::plan(&source.path, &source.text, &options) {
             Err(findings) => output.findings(&findings)?,
             Ok(mut planned) => {
                 planned.name = source.program();
@@ -110,8 +144,9 @@ pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
 }
 
 fn print_resolved(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
+    let Some(options) = options(args, output)? else { return Ok(()) };
     for source in sources(args, output)? {
-        let checked = shardwise::check(&source.path, &source.text, &options(args));
+        let checked = shardwise::check(&source.path, &source.text, &options);
         output.findings(&checked.findings)?;
         if let Some(program) = checked.program {
             output.out(&program.to_string())?;
@@ -121,8 +156,9 @@ fn print_resolved(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
 }
 
 fn print_textbook(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
+    let Some(options) = options(args, output)? else { return Ok(()) };
+    let options = Options { strategy: Strategy::Textbook, ..options };
     for source in sources(args, output)? {
-        let options = Options { strategy: Strategy::Textbook, ..options(args) };
         match shardwise::plan(&source.path, &source.text, &options) {
             Err(findings) => output.findings(&findings)?,
             Ok(planned) => output.out(&planned.plan.to_string())?,
@@ -132,11 +168,18 @@ fn print_textbook(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
 }
 
 pub(crate) fn cost(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
-    planned(args, output, |planned, output| output.out(&planned.cost_table()))
+    planned(args, output, |planned, output| match args.format {
+        Format::Text => output.out(&planned.cost_table()),
+        Format::Json => output.out(&planned.cost().to_text()),
+        Format::Dot | Format::Trace => {
+            let message = "cost is no graph and no schedule; give --format text or json, or see `plan --format dot` and `plan --format trace`";
+            output.complain(message, Ending::WrongUsage)
+        }
+    })
 }
 
-pub(crate) fn check(files: &[String], explicit: bool, output: &mut Output) -> io::Result<()> {
-    let options = Options { explicit, ..Options::default() };
+pub(crate) fn check(files: &[String], explicit: bool, sizes: &SizeArgs, output: &mut Output) -> io::Result<()> {
+    let Some(options) = resized(Options { explicit, ..Options::default() }, sizes, output)? else { return Ok(()) };
     for path in files {
         if let Some(source) = read(path, output)? {
             let checked = shardwise::check(&source.path, &source.text, &options);
@@ -178,7 +221,7 @@ pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::
 }
 
 /// Writes beside the file and renames, so that nobody ever sees half of it.
-fn write_whole(path: &str, text: &str, output: &mut Output) -> io::Result<()> {
+pub(crate) fn write_whole(path: &str, text: &str, output: &mut Output) -> io::Result<()> {
     let beside = format!("{path}.shardwise-tmp");
     let written = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
     if let Err(error) = written {

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod output;
+mod sweep;
 mod verify;
 
 use std::process::ExitCode;
@@ -19,7 +20,8 @@ fn main() -> ExitCode {
         Command::Plan(args) => commands::plan(args, &mut output),
         Command::Verify(args) => verify::verify(args, &mut output),
         Command::Cost(args) => commands::cost(args, &mut output),
-        Command::Check { files, explicit } => commands::check(files, *explicit, &mut output),
+        Command::Check { files, explicit, sizes } => commands::check(files, *explicit, sizes, &mut output),
+        Command::Sweep(args) => sweep::sweep(args, &mut output),
         Command::Fmt { files, check } => commands::format(files, *check, &mut output),
         Command::Explain { code } => commands::explain(code, &mut output),
         Command::Hardware => commands::hardware(&mut output),

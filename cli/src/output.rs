@@ -72,7 +72,7 @@ impl Output {
 
     pub(crate) fn findings(&mut self, findings: &Findings) -> io::Result<()> {
         if findings.has_errors() {
-            self.worst(Ending::WrongInput);
+            self.worst(if findings.blame_options() { Ending::WrongUsage } else { Ending::WrongInput });
         }
         for report in &findings.reports {
             self.report(report)?;

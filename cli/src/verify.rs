@@ -8,7 +8,7 @@ use shardwise::verify::{self, Setup, Sizes, Verdict};
 use shardwise::{Findings, Options, Strategy};
 
 use crate::args::VerifyArgs;
-use crate::commands::{Source, read};
+use crate::commands::{Source, read, resized};
 use crate::output::{Ending, Output};
 
 /// Runs shorter than this show no bar.
@@ -26,7 +26,9 @@ pub(crate) fn verify(args: &VerifyArgs, output: &mut Output) -> io::Result<()> {
         let Some(source) = read(path, output)? else { continue };
         match &reference {
             Some(reference) => {
-                let options = Options { explicit: args.explicit, ..Options::default() };
+                let Some(options) = resized(Options { explicit: args.explicit, ..Options::default() }, &args.sizes, output)? else {
+                    return Ok(());
+                };
                 let run =
                     |setup: &Setup<'_>| verify::against((&source.path, &source.text), (&reference.path, &reference.text), &options, setup);
                 say(path, watched(args, run), output)?;
@@ -43,6 +45,7 @@ fn both_strategies(args: &VerifyArgs, source: &Source, output: &mut Output) -> i
         // The textbook's plan is right or wrong whether it fits or not; the search's is the one that fits.
         let memory = (strategy == Strategy::Textbook).then_some(f64::INFINITY);
         let options = Options { strategy, memory, explicit: args.explicit, ..Options::default() };
+        let Some(options) = resized(options, &args.sizes, output)? else { return Ok(()) };
         let verdict = watched(args, |setup| verify::verify(&source.path, &source.text, &options, setup));
         let once = verdict.as_ref().map_or(true, |verdict| verdict.plan == "explicit");
         say(&source.path, verdict, output)?;

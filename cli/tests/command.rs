@@ -208,3 +208,63 @@ fn the_program_can_be_seen_between_passes() {
     let textbook = text(&run(&["plan", "--print-after", "textbook", "-"], MATMUL).stdout);
     assert!(textbook.contains("C[I, K] {U_X} = A[I, J_X] *J B[J_X, K]"));
 }
+
+#[test]
+fn sizes_can_be_given_for_programs_in_files() {
+    let arguments = ["plan", "tests/programs/mlp-2d.shard", "--mesh", "X=4,Y=16", "--dim", "B=1024", "--dim", "F=8192"];
+    let output = text(&run(&arguments, "").stdout);
+    assert!(output.contains("mesh X=4 over 2, Y=16\ndim B=1024, D=8192, F=8192"), "{output}");
+    for command in ["check", "verify", "cost"] {
+        let output = run(&[command, "tests/programs/fsdp_tp.shard", "--mesh", "X=2,Y=2", "--dim", "B=1024"], "");
+        assert_eq!(output.status.code(), Some(0), "{command}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn an_option_that_fits_no_program_ends_with_2_and_says_what_exists() {
+    let wrong: [(&[&str], &str); 6] = [
+        (&["plan", "-", "--mesh", "Y=8"], "its axes are X"),
+        (&["plan", "-", "--dim", "L=8"], "its dimensions are I, J, K"),
+        (&["plan", "-", "--mesh", "X"], "such as X=8"),
+        (&["plan", "-", "--dim", "I=none"], "is not a size"),
+        (&["sweep", "-", "--mesh", "X*Y=64"], "its axes are X"),
+        (&["sweep", "-", "--dim", "I=9..3"], "smaller size first"),
+    ];
+    for (arguments, sentence) in wrong {
+        let output = run(arguments, MATMUL);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(sentence), "{arguments:?}: {}", text(&output.stderr));
+    }
+    let folded = run(&["plan", "tests/programs/mlp-2d.shard", "--mesh", "X=7"], "");
+    assert!(text(&folded.stderr).contains("does not fold over `2`"), "{}", text(&folded.stderr));
+}
+
+#[test]
+fn a_sweep_is_a_row_a_point() {
+    let arguments = ["sweep", "tests/programs/fsdp_tp.shard", "--mesh", "X*Y=16", "--dim", "B=1e4..1e5/3", "--hardware", "tpu-v5p,tpu-v5e"];
+    let table = run(&arguments, "");
+    let printed = text(&table.stdout);
+    assert_eq!(printed.lines().filter(|line| line.contains("X=")).count(), 30, "{printed}");
+    assert_eq!(printed.lines().filter(|line| line.starts_with('*') && line.contains("X=")).count(), 6, "{printed}");
+    assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
+    assert!(table.stderr.is_empty(), "no bar without a terminal");
+    let csv = text(&run(&[&arguments[..], &["--format", "csv"]].concat(), "").stdout);
+    assert_eq!(csv.lines().count(), 31);
+    assert!(csv.lines().all(|line| line.replace("\"X=1, Y=16\"", "m").split(',').count() >= 22), "{csv}");
+    let json = text(&run(&[&arguments[..], &["--format", "json"]].concat(), "").stdout);
+    assert!(json.contains("\"schema\": \"shardwise.sweep/1\"") && json.contains("\"links_s\""));
+}
+
+#[test]
+fn a_plot_is_written_where_asked_and_needs_something_to_vary() {
+    let path = std::env::temp_dir().join("shardwise-sweep.svg");
+    let name = path.to_string_lossy().into_owned();
+    let arguments = ["sweep", "-", "--mesh", "X=4|8", "--dim", "I=1e3..1e5", "--format", "svg"];
+    assert_eq!(run(&[&arguments[..], &["-o", &name]].concat(), MATMUL).status.code(), Some(0));
+    let written = std::fs::read_to_string(&path).expect("the plot is there");
+    assert_eq!(written, text(&run(&arguments, MATMUL).stdout), "equal bytes, run for run");
+    assert!(written.starts_with("<svg") && written.contains("communication-bound"), "{written}");
+    let nothing = run(&["sweep", "-", "--mesh", "X=4|8", "--format", "svg"], MATMUL);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(text(&nothing.stderr).contains("several sizes"));
+}

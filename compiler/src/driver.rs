@@ -13,10 +13,11 @@ use shardwise_passes::search::{Found, Optimality, Refusal, Request, search};
 use shardwise_passes::tables::Tables;
 use shardwise_passes::textbook::{self, Infeasible};
 
+use crate::cost::{self, Cost, Threshold};
 use crate::failure::Findings;
 use crate::json::{self, PlanJson};
-use crate::options::{Objective, Options, Strategy};
-use crate::{budget, cost_table, dot, provenance, text, trace, units};
+use crate::options::{Objective, Options, Refinement, Strategy};
+use crate::{budget, dot, provenance, text, trace, units};
 
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub struct Planned {
     pub objective: Objective,
     /// Bytes that a device may hold, where known.
     pub capacity_bytes: Option<f64>,
+    /// How closely collectives were priced.
+    pub refinement: Refinement,
     /// Warnings.
     pub warnings: Findings,
     origin: Origin,
@@ -65,7 +68,8 @@ pub struct Planned {
 /// ```
 pub fn check(name: &str, source: &str, options: &Options) -> Checked {
     let (file, mut diags) = shardwise_grammar::parse(source);
-    let overrides = Overrides { hardware: options.hardware.clone(), explicit: options.explicit };
+    let Options { hardware, mesh, dims, explicit, .. } = options.clone();
+    let overrides = Overrides { hardware, mesh, dims, explicit };
     let (program, more) = resolve(&file, &overrides);
     diags.extend(more);
     let mut program = program.filter(|_| !has_errors(&diags));
@@ -119,7 +123,8 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     let warnings = refuse(warnings);
     let objective = options.objective;
     let name = name.to_owned();
-    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, warnings, origin, carried_claim })
+    let refinement = options.refinement;
+    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, origin, carried_claim })
 }
 
 /// The canonical layout of a program, its comments kept.
@@ -209,9 +214,20 @@ impl Planned {
         trace::trace(self)
     }
 
-    /// FLOPs, bytes, time and bound of every step, then the summary.
+    /// What the plan holds and does, what bounds it, and at which sizes that changes.
+    pub fn cost(&self) -> Cost {
+        cost::cost(self, self.refinement)
+    }
+
+    /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters included; `None` for a name that is no dimension's.
+    pub fn threshold(&self, dim: &str) -> Option<Threshold> {
+        let dim = self.plan.program.dims.position(|other| other.name == dim)?;
+        Some(cost::threshold(self, dim, self.refinement))
+    }
+
+    /// FLOPs, bytes, intensity, time and bound of every step, then the whole.
     pub fn cost_table(&self) -> String {
-        cost_table::table(self)
+        cost::table(&self.cost(), &text::summary(self))
     }
 
     /// `search`, `textbook` or `explicit`.

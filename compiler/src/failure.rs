@@ -92,6 +92,11 @@ impl Findings {
         self.reports.iter().any(|report| report.diag.severity == Severity::Error)
     }
 
+    /// Whether an option is at fault and not the source: the finding has no place in it.
+    pub fn blame_options(&self) -> bool {
+        self.reports.iter().any(|report| report.diag.labels.is_empty())
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.reports.is_empty()

@@ -1,14 +1,16 @@
 #![doc = include_str!("../README.md")]
 
+pub mod cost;
 pub mod failure;
 pub mod json;
 pub mod oneliner;
 pub mod options;
+pub mod setting;
+pub mod sweep;
 pub mod units;
 pub mod verify;
 
 mod budget;
-mod cost_table;
 mod dot;
 mod driver;
 mod provenance;
@@ -17,7 +19,7 @@ mod trace;
 
 pub use driver::{Checked, Planned, check, format, plan};
 pub use failure::{Findings, Report};
-pub use options::{Objective, Options, Refinement, Strategy};
+pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy};
 pub use shardwise_grammar::codes;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;

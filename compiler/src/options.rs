@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use shardwise_ir::resolve::{AxisSize, DimSize};
 pub use shardwise_passes::cost::Refinement;
 pub use shardwise_passes::problem::Objective;
 
@@ -30,6 +31,10 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Hardware instead of the program's.
     pub hardware: Option<String>,
+    /// Sizes of axes instead of the program's, by name.
+    pub mesh: Vec<AxisSize>,
+    /// Sizes of dimensions instead of the program's, by name.
+    pub dims: Vec<DimSize>,
     /// Treat the program as explicit, as if it began with `plan`.
     pub explicit: bool,
 }

@@ -97,14 +97,10 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
 }
 
 fn bound_by(program: &Program, report: &Report) -> String {
-    let busiest = report.axis_s.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-    match busiest {
-        Some((axis, busy)) if busy > report.compute_s => {
-            let name = program.mesh.axes.iter().nth(axis).map_or("", |axis| axis.name.as_str());
-            format!("bound by the links of {name}")
-        }
-        _ if report.serial_s == 0.0 => "nothing to do".to_owned(),
-        _ => "bound by compute".to_owned(),
+    match report.busiest_axis() {
+        Some(axis) => format!("bound by the links of {}", program.mesh.axes[axis].name),
+        None if report.serial_s == 0.0 => "nothing to do".to_owned(),
+        None => "bound by compute".to_owned(),
     }
 }
 

@@ -15,6 +15,16 @@ pub fn flops(flops: f64) -> String {
     scaled(flops, &[(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP")])
 }
 
+/// `537 M`, `12`.
+pub fn count(number: f64) -> String {
+    scaled(number, &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]).trim_end().to_owned()
+}
+
+/// A plain number: whole from a thousand on, else of three significant digits.
+pub fn number(number: f64) -> String {
+    if number < 0.01 && number > 0.0 { format!("{number:.1e}") } else { significant(number) }
+}
+
 fn scaled(number: f64, units: &[(f64, &str)]) -> String {
     let smallest = units[units.len() - 1];
     let (size, name) = units.iter().copied().find(|(size, _)| number >= *size * 0.9995).unwrap_or(smallest);

@@ -5,7 +5,7 @@ pub mod codes;
 pub mod diag;
 mod errors;
 mod format;
-mod number;
+pub mod number;
 mod parse;
 pub mod print;
 mod scan;

@@ -14,7 +14,7 @@ const UNITS: [(&str, u64); 9] = [
 ];
 
 /// The number in `text`; `None` unless it is whole and below 2^64.
-pub(crate) fn size(text: &str) -> Option<u64> {
+pub fn size(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text);
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -268,7 +268,7 @@ fn map(form: &MapForm, operands: &[String]) -> String {
 }
 
 /// `X=16 over 4x4 ring`.
-fn axis(axis: &Axis) -> String {
+pub fn axis(axis: &Axis) -> String {
     let mut words = vec![format!("{}={}", axis.name, axis.size)];
     if let Some(over) = &axis.over {
         let factors: Vec<String> = over.iter().map(u64::to_string).collect();

@@ -7,6 +7,7 @@ mod define;
 mod expression;
 mod layout;
 mod machine;
+mod overrides;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
@@ -22,14 +23,7 @@ use crate::program::{Assert, Budget, CollectiveKind, Dim, Mode, Op, Output, Over
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, suggest, verify};
 
-/// What a caller may say instead of the source.
-#[derive(Clone, Debug, Default)]
-pub struct Overrides {
-    /// Hardware instead of the program's.
-    pub hardware: Option<String>,
-    /// Treat the program as explicit.
-    pub explicit: bool,
-}
+pub use overrides::{AxisSize, DimSize, Overrides};
 
 /// More errors than anyone reads.
 const MOST_ERRORS: usize = 100;
@@ -41,7 +35,8 @@ const MOST_SEARCHES: usize = 10;
 pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec<Diag>) {
     let mut resolver = Resolver::new(file, overrides);
     resolver.machine(file, overrides);
-    resolver.dims(file);
+    resolver.dims(file, overrides);
+    resolver.unknown_overrides(overrides);
     for statement in &file.statements {
         resolver.statement(&statement.node, statement.span);
         if resolver.diags.len() > MOST_ERRORS {

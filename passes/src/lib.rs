@@ -22,5 +22,6 @@ pub mod search;
 pub mod states;
 pub mod tables;
 pub mod textbook;
+pub mod threshold;
 mod ties;
 pub mod weight;

@@ -39,7 +39,11 @@ pub struct Work {
     pub flops: f64,
     /// Bytes read and written: every operand and the result once.
     pub bytes: f64,
-    /// Seconds: the larger of arithmetic at peak rate and traffic at HBM bandwidth.
+    /// Seconds of arithmetic at peak rate.
+    pub flops_s: f64,
+    /// Seconds of traffic at HBM bandwidth; 0 where that is not known.
+    pub hbm_s: f64,
+    /// Seconds: the larger of the two.
     pub seconds: f64,
 }
 
@@ -51,7 +55,8 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     let dtype = op.operands.iter().map(|o| program.values[o.value].dtype).reduce(shardwise_ir::dtype::DType::promote);
     let peak = program.hardware.peak_flops(dtype.unwrap_or(program.values[op.result].dtype));
     let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
-    Work { flops, bytes, seconds: (flops / peak).max(bytes / bandwidth) }
+    let (flops_s, hbm_s) = (flops / peak, bytes / bandwidth);
+    Work { flops, bytes, flops_s, hbm_s, seconds: flops_s.max(hbm_s) }
 }
 
 /// Two a multiply-add over every index of a contraction, one an element otherwise (of the operand, for a reduction).

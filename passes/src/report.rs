@@ -43,6 +43,20 @@ pub struct Report {
     pub memory: Memory,
 }
 
+impl Report {
+    /// Busy seconds of the busiest axis: the communication that nothing hides behind other communication.
+    pub fn links_s(&self) -> f64 {
+        self.axis_s.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The axis whose links are busier than everything else, the first among equals; `None` where compute is.
+    pub fn busiest_axis(&self) -> Option<AxisId> {
+        let links_s = self.links_s();
+        let first = self.axis_s.iter().position(|&busy| busy >= links_s).map(AxisId::new);
+        first.filter(|_| links_s > self.compute_s)
+    }
+}
+
 /// Prices every step.
 pub fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
     plan.steps.iter().map(|step| price_step(plan, step, refinement)).collect()

@@ -1,6 +1,7 @@
 //! What the tests share: where the fixtures are, and how to read them.
 
 pub mod brute;
+pub mod facts;
 pub mod mutate;
 pub mod sketch;
 

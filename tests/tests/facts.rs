@@ -8,24 +8,21 @@
 use serde_json::Value;
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::{Options, Refinement, Strategy};
-use shardwise_tests::read;
+use shardwise_tests::{facts, read};
+
+const FACTS: &str = "tests/facts/sharding.json";
 
 fn fact(id: &str) -> Value {
-    let facts: Value = serde_json::from_str(&read("tests/facts/sharding.json")).expect("the facts are JSON");
-    let found = facts.as_array().and_then(|facts| facts.iter().find(|fact| fact["id"] == id)).cloned();
-    found.unwrap_or_else(|| panic!("no fact {id}"))
+    facts::fact(FACTS, id)
 }
 
 /// Whether `given` is what the fact says, within its tolerance.
 fn holds(id: &str, given: f64) {
-    let fact = fact(id);
-    let wanted = fact["value"].as_f64().unwrap_or_else(|| panic!("{id} has no value"));
-    let tolerance = fact["tolerance"].as_f64().unwrap_or(0.0).max(1e-9);
-    assert!((given - wanted).abs() <= tolerance * wanted.abs().max(1e-300), "{id}: {given} against {wanted}");
+    facts::holds(FACTS, id, &[given]);
 }
 
 fn numbers(id: &str) -> Vec<f64> {
-    fact(id)["value"].as_array().map(|list| list.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()
+    facts::numbers(FACTS, id)
 }
 
 fn textbook(source: &str, refinement: Refinement) -> PlanJson {

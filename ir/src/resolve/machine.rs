@@ -4,14 +4,15 @@ use shardwise_grammar::ast::{self, AxisDecl, SizeExpr, SizeFactor, Statement};
 use shardwise_grammar::codes::{mesh as codes, names};
 use shardwise_grammar::span::{Name, Span};
 
-use super::{Overrides, Resolver};
+use super::overrides::of_option;
+use super::{AxisSize, Overrides, Resolver};
 use crate::hardware::Hardware;
 use crate::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
 use crate::program::Dim;
 use crate::{Diag, suggest};
 
 /// The largest size, which leaves room to add without overflow.
-const LARGEST: u64 = 1 << 63;
+pub(super) const LARGEST: u64 = 1 << 63;
 
 impl Resolver<'_> {
     pub(super) fn machine(&mut self, file: &ast::File, overrides: &Overrides) {
@@ -32,7 +33,7 @@ impl Resolver<'_> {
             self.error(diag.help(format!("write `hardware tpu-v5p` or give --hardware; known are {}", presets.join(", "))));
             None
         };
-        self.mesh(file);
+        self.mesh(file, overrides);
     }
 
     fn preset(&mut self, name: &str, span: Span) -> Option<Hardware> {
@@ -46,8 +47,8 @@ impl Resolver<'_> {
         preset
     }
 
-    fn mesh(&mut self, file: &ast::File) {
-        let mut declared: Vec<(&AxisDecl, u64, Vec<u64>, Option<AxisKind>)> = Vec::new();
+    fn mesh(&mut self, file: &ast::File, overrides: &Overrides) {
+        let mut declared: Vec<(&AxisDecl, Extent)> = Vec::new();
         for statement in &file.statements {
             let Statement::Mesh(axes) = &statement.node else { continue };
             self.mesh_span.get_or_insert(statement.span);
@@ -55,19 +56,18 @@ impl Resolver<'_> {
                 if declared.len() > Mesh::MAX_AXES {
                     break;
                 }
-                if let Some(first) = declared.iter().find(|(other, ..)| other.name.node == axis.name.node) {
+                if let Some(first) = declared.iter().find(|(other, _)| other.name.node == axis.name.node) {
                     let diag =
                         Diag::error(names::DUPLICATE, format!("axis `{}` is declared twice", axis.name.node), axis.name.span, "again");
                     let diag = diag.and(first.0.name.span, "first here");
                     self.error(diag);
                 } else {
                     // A wrong axis is still an axis: its uses are no further errors.
-                    let (size, physical, kind) = self.axis_decl(axis).unwrap_or((1, vec![1], None));
-                    declared.push((axis, size, physical, kind));
+                    declared.push((axis, self.axis_decl(axis, overrides.axis(&axis.name.node)).unwrap_or_else(Extent::unknown)));
                 }
             }
         }
-        let devices = declared.iter().try_fold(1_u64, |n, (_, size, ..)| n.checked_mul(*size)).filter(|&n| n < LARGEST);
+        let devices = declared.iter().try_fold(1_u64, |n, (_, extent)| n.checked_mul(extent.size)).filter(|&n| n < LARGEST);
         if declared.len() > Mesh::MAX_AXES || devices.is_none() {
             let diag = Diag::error(codes::TOO_MANY, "the mesh is larger than any machine", self.mesh_span.unwrap_or_default(), "this mesh");
             self.error(diag.help(format!("at most {} axes and fewer than 2^63 devices", Mesh::MAX_AXES)));
@@ -75,28 +75,23 @@ impl Resolver<'_> {
             return;
         }
         let Some(hardware) = self.hardware.clone() else {
-            for (decl, size, ..) in &declared {
-                self.mesh.axes.push(unlinked(decl, *size));
+            for (decl, extent) in &declared {
+                self.mesh.axes.push(unlinked(decl, extent.size));
             }
             return;
         };
+        // An axis of one device is no part of the slice's shape: `X=64, Y=1` wraps where `X=64` does.
         let slice: Vec<u64> = declared
             .iter()
-            .filter(|(.., kind)| *kind != Some(AxisKind::Dcn))
-            .flat_map(|(_, _, physical, _)| physical.iter().copied())
+            .filter(|(_, extent)| extent.kind != Some(AxisKind::Dcn))
+            .flat_map(|(_, extent)| extent.physical.iter().copied().filter(|&size| size > 1))
             .collect();
-        for (decl, size, physical, written_kind) in declared {
+        for (decl, Extent { size, physical, over, kind: written_kind }) in declared {
             let physical = physical
                 .iter()
                 .map(|&size| PhysicalAxis { size, kind: written_kind.unwrap_or_else(|| hardware.axis_kind(size, &slice)) })
                 .collect();
-            let axis = Axis {
-                written_kind,
-                over: decl.over.as_ref().map(|over| over.node.clone()),
-                physical,
-                hop_s: hardware.hop_s,
-                ..unlinked(decl, size)
-            };
+            let axis = Axis { written_kind, over, physical, hop_s: hardware.hop_s, ..unlinked(decl, size) };
             let bandwidth = hardware.bandwidth(axis.kind());
             if bandwidth.is_none() {
                 let message = format!("`{}` has no figure for {} links", hardware.name, axis.kind().name());
@@ -107,9 +102,36 @@ impl Resolver<'_> {
         }
     }
 
-    /// Size, physical axes and written kind of an axis.
-    fn axis_decl(&mut self, axis: &AxisDecl) -> Option<(u64, Vec<u64>, Option<AxisKind>)> {
-        let size = self.size(&axis.size)?;
+    /// What is declared of an axis, the size `given` by option first.
+    fn axis_decl(&mut self, axis: &AxisDecl, given: Option<&AxisSize>) -> Option<Extent> {
+        let written = self.size(&axis.size)?;
+        let kind = self.axis_kind(axis)?;
+        let Some(given) = given else {
+            let over = axis.over.as_ref();
+            let physical = over.map_or(Some(vec![written]), |over| fold(written, &over.node));
+            let Some(physical) = physical else {
+                self.does_not_fold(axis, written);
+                return None;
+            };
+            return Some(Extent { size: written, physical, over: over.map(|over| over.node.clone()), kind });
+        };
+        let folded = match (&given.over, &axis.over) {
+            (Some(over), _) => fold(given.size, over).map(|physical| (physical, Some(over.clone()))),
+            (None, Some(over)) => fold(given.size, &over.node).map(|physical| (physical, Some(over.node.clone()))).or_else(|| {
+                let uneven = even_factors(given.size, &over.node)?;
+                Some((uneven.clone(), Some(uneven)))
+            }),
+            (None, None) => Some((vec![given.size], None)),
+        };
+        let Some((physical, over)) = folded else {
+            self.given_does_not_fold(axis, given);
+            return None;
+        };
+        Some(Extent { size: given.size, physical, over, kind })
+    }
+
+    /// The kind written for an axis, if any; nothing where another option stands there.
+    fn axis_kind(&mut self, axis: &AxisDecl) -> Option<Option<AxisKind>> {
         let mut kind = None;
         for option in &axis.options {
             kind = AxisKind::from_name(&option.node);
@@ -121,26 +143,24 @@ impl Resolver<'_> {
                 return None;
             }
         }
-        let physical = match &axis.over {
-            None => vec![size],
-            Some(over) => {
-                let factors = if let [count] = over.node[..] { equal_factors(size, count) } else { Some(over.node.clone()) };
-                let product = factors.as_ref().and_then(|f| f.iter().try_fold(1_u64, |n, &factor| n.checked_mul(factor)));
-                if product != Some(size) {
-                    let message = format!("axis `{}` of {size} does not fold over `{}`", axis.name.node, over_text(&over.node));
-                    let diag = Diag::error(codes::BAD_AXIS, message, over.span, "not its factors");
-                    self.error(
-                        diag.help("give factors whose product is the size (`X=16 over 4x4`), or how many equal ones (`X=16 over 2`)"),
-                    );
-                    return None;
-                }
-                factors?
-            }
-        };
-        Some((size, physical, kind))
+        Some(kind)
     }
 
-    pub(super) fn dims(&mut self, file: &ast::File) {
+    fn does_not_fold(&mut self, axis: &AxisDecl, size: u64) {
+        let Some(over) = &axis.over else { return };
+        let message = format!("axis `{}` of {size} does not fold over `{}`", axis.name.node, over_text(&over.node));
+        let diag = Diag::error(codes::BAD_AXIS, message, over.span, "not its factors");
+        self.error(diag.help("give factors whose product is the size (`X=16 over 4x4`), or how many equal ones (`X=16 over 2`)"));
+    }
+
+    fn given_does_not_fold(&mut self, axis: &AxisDecl, given: &AxisSize) {
+        let AxisSize { name, size, over } = given;
+        let fold = over.as_ref().or(axis.over.as_ref().map(|over| &over.node)).map_or(String::new(), |over| over_text(over));
+        let diag = of_option(codes::BAD_AXIS, format!("axis `{name}` of {size}, given by option, does not fold over `{fold}`"));
+        self.error(diag.help(format!("give factors whose product is {size} in the option, such as `{name}={size} over {size}`")));
+    }
+
+    pub(super) fn dims(&mut self, file: &ast::File, overrides: &Overrides) {
         for statement in &file.statements {
             let Statement::Dim(dims) = &statement.node else { continue };
             for decl in dims {
@@ -155,7 +175,8 @@ impl Resolver<'_> {
                     continue;
                 };
                 let factors = self.product_dims(&decl.size);
-                let dim = Dim { name: decl.name.node.clone(), size, factors, pad: decl.pad.is_some(), span: decl.name.span };
+                let mut dim = Dim { name: decl.name.node.clone(), size, factors, pad: decl.pad.is_some(), span: decl.name.span };
+                dim.size = self.replaced(&dim, overrides.dim(&dim.name));
                 let id = self.dims.push(dim);
                 self.dim_names.insert(decl.name.node.clone(), id);
             }
@@ -204,6 +225,44 @@ fn unlinked(decl: &AxisDecl, size: u64) -> Axis {
         bandwidth: 1.0,
         hop_s: 1e-6,
     }
+}
+
+/// What an axis is, before its links are known.
+struct Extent {
+    size: u64,
+    physical: Vec<u64>,
+    /// The fold as it is printed.
+    over: Option<Vec<u64>>,
+    kind: Option<AxisKind>,
+}
+
+impl Extent {
+    /// Of an axis with an error.
+    fn unknown() -> Self {
+        Self { size: 1, physical: vec![1], over: None, kind: None }
+    }
+}
+
+/// The physical axes of `size` devices folded over `over`: these factors, or that many equal ones.
+fn fold(size: u64, over: &[u64]) -> Option<Vec<u64>> {
+    let factors = if let [count] = over { equal_factors(size, *count) } else { Some(over.to_vec()) }?;
+    let product = factors.iter().try_fold(1_u64, |n, &factor| n.checked_mul(factor));
+    (product == Some(size)).then_some(factors)
+}
+
+/// Where a fold over a number of equal factors meets a size that is no such power: as many factors as near to each other as can be, none of
+/// them 1 (512 over 2 is 16x32).
+fn even_factors(size: u64, over: &[u64]) -> Option<Vec<u64>> {
+    let &[count] = over else { return None };
+    let mut left = size;
+    let mut factors = Vec::new();
+    for remaining in (1..=u32::try_from(count).ok().filter(|&count| count <= 16)?).rev() {
+        let ideal = (left as f64).powf(1.0 / f64::from(remaining)).round() as u64;
+        let factor = if remaining == 1 { left } else { (2..=ideal).rev().take(1 << 20).find(|factor| left.is_multiple_of(*factor))? };
+        factors.push(factor);
+        left /= factor;
+    }
+    (left == 1 && factors.iter().all(|&factor| factor > 1)).then_some(factors)
 }
 
 /// `count` equal factors of `size`.

@@ -44,7 +44,7 @@ fn a_machine_that_cannot_be_is_refused() {
 #[test]
 fn an_option_replaces_the_hardware() {
     let (file, _) = shardwise_grammar::parse("mesh X=4\n");
-    let overrides = Overrides { hardware: Some("h100".to_owned()), explicit: false };
+    let overrides = Overrides { hardware: Some("h100".to_owned()), ..Overrides::default() };
     let (program, diags) = resolve(&file, &overrides);
     assert_eq!(diags, []);
     assert_eq!(program.expect("it resolves").hardware.name, "h100");

@@ -1,0 +1,242 @@
+//! `cost`: what a program holds and does, statement by statement and as a whole, and what bounds it: the contract `shardwise.cost/1`.
+//!
+//! A statement is bound by FLOPs or by HBM; the whole, if everything overlaps that can, by compute or by the links of an axis. The thresholds say
+//! at which size of a dimension that no parameter has the verdict on the whole changes, with the plan as it is (`passes::threshold`).
+
+mod table;
+
+use serde::Serialize;
+use shardwise_ir::Role;
+use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::plan::{Step, StepKind};
+use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::sharding::{Pin, Sharding};
+use shardwise_passes::cost::Refinement;
+use shardwise_passes::local::{self, Work};
+use shardwise_passes::report::StepCost;
+use shardwise_passes::threshold::{self, Bound};
+
+use crate::{Planned, text};
+
+pub(crate) use table::table;
+
+/// What a plan holds, does and is bound by.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// Always `shardwise.cost/1`.
+    pub schema: &'static str,
+    /// The program's name.
+    pub program: String,
+    /// Devices of the mesh.
+    pub devices: u64,
+    /// Parameters.
+    pub parameters: Held,
+    /// State, such as a KV cache.
+    pub state: Held,
+    /// What the statements give.
+    pub activations: Activations,
+    /// FLOPs of the unsharded program.
+    pub flops: f64,
+    /// FLOPs of a device; times the devices, more than `flops` where devices repeat each other's work.
+    pub device_flops: f64,
+    /// The whole, if everything overlaps that can.
+    pub verdict: Verdict,
+    /// Busy seconds of each axis' links.
+    pub axes: Vec<AxisBusy>,
+    /// Where the verdict changes; dimensions that no parameter has, in order of declaration.
+    pub thresholds: Vec<Threshold>,
+    /// The plan's statements in order.
+    pub statements: Vec<Statement>,
+}
+
+/// Values that stay on the devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Held {
+    /// Elements of the unsharded values.
+    pub elements: f64,
+    /// Their bytes.
+    pub bytes: f64,
+    /// Bytes that a device holds.
+    pub device_bytes: f64,
+}
+
+/// Values that come and go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Activations {
+    /// Bytes of all unsharded results together.
+    pub bytes: f64,
+    /// The most that is live on a device beside parameters and state, inputs included.
+    pub device_peak_bytes: f64,
+}
+
+/// What bounds the whole.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// `compute` or `communication`.
+    pub bound: &'static str,
+    /// The busiest axis, if any is busy.
+    pub axis: Option<String>,
+    /// Seconds of compute.
+    pub compute_s: f64,
+    /// Seconds of the busiest axis.
+    pub links_s: f64,
+    /// The larger over the smaller; absent where nothing is moved.
+    pub factor: Option<f64>,
+}
+
+/// Busy seconds of an axis' links.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AxisBusy {
+    /// The axis.
+    pub axis: String,
+    /// Seconds.
+    pub busy_s: f64,
+}
+
+/// The sizes of a dimension at which the verdict changes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Threshold {
+    /// The dimension.
+    pub dim: String,
+    /// Its size now.
+    pub size: u64,
+    /// Its size over the number of devices.
+    pub per_device: f64,
+    /// Where the verdict changes, smallest first; empty where no size changes it.
+    pub flips: Vec<Flip>,
+}
+
+/// A size at which the verdict changes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Flip {
+    /// The size; not always a whole number.
+    pub size: f64,
+    /// The size over the number of devices.
+    pub per_device: f64,
+    /// What bounds the whole above it: `compute` or `communication`.
+    pub above: &'static str,
+}
+
+/// One line of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Statement {
+    /// As the plan prints it.
+    pub text: String,
+    /// FLOPs of a device; 0 for collectives.
+    pub flops: f64,
+    /// Bytes touched; of a collective, the cost model's `V`.
+    pub bytes: f64,
+    /// Seconds.
+    pub time_s: f64,
+    /// FLOPs a byte of HBM traffic; absent for collectives.
+    pub intensity: Option<f64>,
+    /// `flops`, `hbm`, or the axes of a collective.
+    pub bound: String,
+    /// By which factor: the longer of arithmetic and traffic over the shorter; absent for collectives and where a rate is not known.
+    pub factor: Option<f64>,
+}
+
+impl Cost {
+    /// The JSON text, indented.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// What a plan holds, does and is bound by. `refinement` is that of the plan.
+pub(crate) fn cost(planned: &Planned, refinement: Refinement) -> Cost {
+    let plan = &planned.plan;
+    let program = &plan.program;
+    let report = &planned.report;
+    let made = program.ops.iter().filter(|op| !matches!(op.kind, OpKind::Collective(_)));
+    let whole_bytes = |value| local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()));
+    Cost {
+        schema: "shardwise.cost/1",
+        program: planned.name.clone(),
+        devices: program.mesh.devices(),
+        parameters: held(program, Role::Param),
+        state: held(program, Role::State),
+        activations: Activations {
+            bytes: made.map(|op| whole_bytes(op.result)).sum(),
+            device_peak_bytes: report.memory.peak_bytes - report.memory.resident_bytes,
+        },
+        flops: unsharded_flops(program),
+        device_flops: report.steps.iter().map(|cost| cost.flops).sum(),
+        verdict: verdict(planned),
+        axes: program.mesh.axes.iter().zip(&report.axis_s).map(|(axis, &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s }).collect(),
+        thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
+        statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
+    }
+}
+
+fn held(program: &Program, role: Role) -> Held {
+    let mut held = Held::default();
+    for (id, value) in program.values.iter_enumerated().filter(|(_, value)| value.role == Some(role)) {
+        let whole = Sharding::replicated(value.dims.len());
+        held.elements += local::local_elements(program, id, &whole);
+        held.bytes += local::local_bytes(program, id, &whole);
+        let home = value.home.as_ref().and_then(Pin::exact).unwrap_or(whole);
+        held.device_bytes += local::local_bytes(program, id, &home);
+    }
+    held
+}
+
+fn unsharded_flops(program: &Program) -> f64 {
+    let whole = |value: ValueId| Sharding::replicated(program.values[value].dims.len());
+    let flops = program.ops.iter().map(|op| {
+        let operands: Vec<Sharding> = op.operands.iter().map(|operand| whole(operand.value)).collect();
+        local::work(program, op, &operands.iter().collect::<Vec<_>>(), &whole(op.result)).flops
+    });
+    flops.sum()
+}
+
+fn verdict(planned: &Planned) -> Verdict {
+    let report = &planned.report;
+    let (compute_s, links_s) = (report.compute_s, report.links_s());
+    let (bound, factor) = threshold::bound(compute_s, links_s);
+    let busiest = report.axis_s.iter().position(|&busy| busy >= links_s).filter(|_| links_s > 0.0);
+    let axis = busiest.and_then(|number| planned.plan.program.mesh.axes.iter().nth(number)).map(|axis| axis.name.clone());
+    Verdict { bound: name(bound), axis, compute_s, links_s, factor: Some(factor).filter(|factor| factor.is_finite()) }
+}
+
+fn name(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Compute => "compute",
+        Bound::Communication => "communication",
+    }
+}
+
+/// Where the verdict changes along one dimension.
+pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -> Threshold {
+    let program = &planned.plan.program;
+    let devices = program.mesh.devices() as f64;
+    let flips = threshold::flips(&planned.plan, dim, refinement);
+    let flip = |flip: threshold::Flip| Flip { size: flip.size, per_device: flip.size / devices, above: name(flip.above) };
+    let dim = &program.dims[dim];
+    Threshold { dim: dim.name.clone(), size: dim.size, per_device: dim.size as f64 / devices, flips: flips.into_iter().map(flip).collect() }
+}
+
+fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
+    let program = &planned.plan.program;
+    let (intensity, bound, factor) = match &step.kind {
+        StepKind::Local(op) => {
+            let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
+            let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
+            let (bound, factor) = roofline(&work);
+            (Some(work.flops / work.bytes.max(1.0)), bound.to_owned(), factor)
+        }
+        StepKind::Collective(..) => {
+            let axes: Vec<&str> = cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+            (None, axes.join(" "), None)
+        }
+    };
+    let text = text::step(&planned.plan, step);
+    Statement { text, flops: cost.flops, bytes: cost.bytes, time_s: cost.seconds, intensity, bound, factor }
+}
+
+/// Which of arithmetic and HBM traffic takes longer, and by which factor.
+fn roofline(work: &Work) -> (&'static str, Option<f64>) {
+    let (bound, factor) =
+        if work.flops_s >= work.hbm_s { ("flops", work.flops_s / work.hbm_s) } else { ("hbm", work.hbm_s / work.flops_s) };
+    (bound, Some(factor).filter(|factor| factor.is_finite()))
+}

@@ -1,0 +1,83 @@
+//! The same for people: a row a statement, then the whole in sentences.
+
+use std::fmt::Write as _;
+
+use super::{Cost, Held, Statement, Threshold};
+use crate::units;
+
+/// The rows, then `summary`'s lines behind those of `cost`.
+pub(crate) fn table(cost: &Cost, summary: &[String]) -> String {
+    let mut out = format!("{:>12} {:>8} {:>8} {:>8}  {:<12} step\n", "FLOPs", "bytes", "FLOPs/B", "time", "bound by");
+    for statement in &cost.statements {
+        out.push_str(&row(statement));
+    }
+    out.push('\n');
+    for line in whole(cost).iter().chain(summary) {
+        let _ = writeln!(out, "{line}");
+    }
+    out
+}
+
+fn row(statement: &Statement) -> String {
+    let flops = if statement.flops > 0.0 { units::flops(statement.flops) } else { String::new() };
+    let intensity = statement.intensity.map_or_else(String::new, units::number);
+    let bound = match (statement.intensity, statement.bound.as_str()) {
+        (Some(_), bound) => {
+            let factor = statement.factor.map_or_else(String::new, |factor| format!(" {}x", units::number(factor)));
+            format!("{}{factor}", if bound == "flops" { "FLOPs" } else { "HBM" })
+        }
+        (None, axes) => axes.to_owned(),
+    };
+    let (bytes, time) = (units::bytes(statement.bytes), units::seconds(statement.time_s));
+    format!("{flops:>12} {bytes:>8} {intensity:>8} {time:>8}  {bound:<12} {}\n", statement.text)
+}
+
+fn whole(cost: &Cost) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(held_line("parameters", &cost.parameters));
+    lines.extend(held_line("state", &cost.state));
+    let activations = &cost.activations;
+    lines.push(format!(
+        "activations: {} made, {} a device at the peak",
+        units::bytes(activations.bytes),
+        units::bytes(activations.device_peak_bytes)
+    ));
+    lines.push(format!("FLOPs: {}, {} a device{}", units::flops(cost.flops), units::flops(cost.device_flops), repeated(cost)));
+    lines.push(verdict(cost));
+    lines.extend(cost.thresholds.iter().map(|threshold| threshold_line(cost, threshold)));
+    lines
+}
+
+fn held_line(what: &str, held: &Held) -> Option<String> {
+    let Held { elements, bytes, device_bytes } = *held;
+    (elements > 0.0)
+        .then(|| format!("{what}: {} ({}), {} a device", units::count(elements), units::bytes(bytes), units::bytes(device_bytes)))
+}
+
+fn repeated(cost: &Cost) -> String {
+    let times = cost.device_flops * cost.devices as f64 / cost.flops.max(1.0);
+    if times > 1.001 { format!(" (work repeated {}x)", units::number(times)) } else { String::new() }
+}
+
+fn verdict(cost: &Cost) -> String {
+    let verdict = &cost.verdict;
+    let factor = verdict.factor.map_or_else(String::new, |factor| format!(" by {}x", units::number(factor)));
+    let compute = units::seconds(verdict.compute_s);
+    match &verdict.axis {
+        Some(axis) => format!("{}-bound{factor}: compute {compute}, links of {axis} {}", verdict.bound, units::seconds(verdict.links_s)),
+        None => format!("{}-bound: nothing is moved", verdict.bound),
+    }
+}
+
+fn threshold_line(cost: &Cost, threshold: &Threshold) -> String {
+    let Threshold { dim, size, per_device, flips } = threshold;
+    if flips.is_empty() {
+        return format!("{}-bound at every size of {dim} with this plan", cost.verdict.bound);
+    }
+    let flip = |flip: &super::Flip| {
+        let (size, per_device) = (units::number(flip.size), units::number(flip.per_device));
+        format!("{}-bound above {dim} = {size} ({per_device} a device)", flip.above)
+    };
+    let flips: Vec<String> = flips.iter().map(flip).collect();
+    format!("{}; now {size} ({} a device)", flips.join(", "), units::number(*per_device))
+}

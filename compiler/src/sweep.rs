@@ -1,0 +1,175 @@
+//! A program planned over mesh shapes, sizes and hardware: one row a point, infeasible points with their reason.
+//!
+//! [`Grid`] says what is varied, [`sweep`] plans it on all cores, [`Swept`] holds the rows and writes them as a table, CSV, JSON or a plot. Points
+//! that come to the same program are planned once. Which point *wins* among those of equal hardware and sizes: the one with the smallest
+//! `overlap` (the busiest of compute and links, which no schedule beats), among equals the one with the smallest `serial`, then the first.
+
+mod grid;
+mod plot;
+mod points;
+mod records;
+mod run;
+mod table;
+
+use serde::Serialize;
+use shardwise_passes::report::Report;
+
+pub use grid::{DimSizes, Grid, Mesh, Sizes};
+pub use run::{Refused, sweep};
+
+/// A program to sweep.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What diagnostics call it.
+    pub path: String,
+    /// What rows call it.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What is told while a sweep runs: points planned, and points to plan.
+pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// All points, in the order hardware, sizes, program, mesh.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Swept {
+    /// Always `shardwise.sweep/1`.
+    pub schema: &'static str,
+    /// How each point was planned: `search` or `textbook`.
+    pub strategy: &'static str,
+    /// Points, one a row.
+    pub points: Vec<Point>,
+    /// Programs that were planned: points that come to the same program are planned once.
+    pub planned: usize,
+}
+
+/// One combination and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The program's name.
+    pub program: String,
+    /// The hardware's.
+    pub hardware: String,
+    /// The mesh as programs write it: `X=16 over 4x4, Y=4`.
+    pub mesh: String,
+    /// The sizes that are swept, in order.
+    pub sizes: Vec<Size>,
+    /// Whether it is the best of its hardware and sizes.
+    pub wins: bool,
+    /// What the plan costs, if there is one.
+    pub plan: Option<Outcome>,
+    /// Why there is none.
+    pub infeasible: Option<String>,
+}
+
+/// A dimension and its size at a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Size {
+    /// The dimension.
+    pub dim: String,
+    /// Its size.
+    pub size: u64,
+}
+
+/// What a point's plan costs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Devices of the mesh.
+    pub devices: u64,
+    /// `optimal` or `bounded`.
+    pub status: &'static str,
+    /// The plan's times.
+    pub cost: Price,
+    /// Those of the textbook's plan.
+    pub textbook: Price,
+    /// `compute`, or the axis whose links are busiest.
+    pub bound_by: String,
+    /// Busy seconds of each axis.
+    pub axes: Vec<AxisTime>,
+    /// Parameters and state that a device holds, bytes.
+    pub resident_bytes: f64,
+    /// The most that a device holds, bytes.
+    pub peak_bytes: f64,
+}
+
+/// Busy seconds of an axis' links.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AxisTime {
+    /// The axis.
+    pub axis: String,
+    /// Devices along it.
+    pub size: u64,
+    /// Seconds.
+    pub busy_s: f64,
+}
+
+/// Times of a plan, seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Price {
+    /// All steps one after the other.
+    pub serial_s: f64,
+    /// All local operations.
+    pub compute_s: f64,
+    /// All collectives.
+    pub comm_s: f64,
+    /// The busiest axis: communication that runs beside compute and beside that of other axes.
+    pub links_s: f64,
+    /// The busiest resource: the larger of `compute_s` and `links_s`.
+    pub overlap_s: f64,
+    /// The plan's own schedule.
+    pub scheduled_s: f64,
+}
+
+/// Relative differences that sums in different orders leave.
+const EQUAL: f64 = 1e-9;
+
+impl Price {
+    /// Whether it wins: by `overlap`, among equals by `serial`.
+    fn better_than(&self, other: &Self) -> bool {
+        let less = |a: f64, b: f64| a < b * (1.0 - EQUAL);
+        less(self.overlap_s, other.overlap_s) || !less(other.overlap_s, self.overlap_s) && less(self.serial_s, other.serial_s)
+    }
+}
+
+impl From<&Report> for Price {
+    fn from(report: &Report) -> Self {
+        Self {
+            serial_s: report.serial_s,
+            compute_s: report.compute_s,
+            comm_s: report.comm_s,
+            links_s: report.links_s(),
+            overlap_s: report.overlap_s,
+            scheduled_s: report.schedule.makespan_s,
+        }
+    }
+}
+
+impl Swept {
+    /// The rows for people, at most 100 columns wide.
+    pub fn table(&self) -> String {
+        table::table(self)
+    }
+
+    /// One line a row, with a head.
+    pub fn csv(&self) -> String {
+        records::csv(self)
+    }
+
+    /// The rows as JSON, `shardwise.sweep/1`.
+    pub fn json(&self) -> String {
+        records::json(self)
+    }
+
+    /// Compute against communication over the first dimension with several sizes, as SVG; a sentence where there is nothing to draw.
+    pub fn svg(&self) -> Result<String, String> {
+        plot::svg(self)
+    }
+
+    /// The first dimension that takes several sizes.
+    pub(crate) fn varied(&self) -> Option<&str> {
+        let first = &self.points.first()?.sizes;
+        let varies = |i: usize| self.points.iter().any(|point| point.sizes[i].size != first[i].size);
+        (0..first.len()).find(|&i| varies(i)).map(|i| first[i].dim.as_str())
+    }
+}

@@ -1,0 +1,62 @@
+//! The rows for programs: CSV (seconds and bytes, full precision) and JSON.
+
+use std::fmt::Write as _;
+
+use super::{Point, Price, Swept};
+
+/// `serial_s` and its kin, as the columns of CSV.
+fn price_columns(prefix: &str) -> Vec<String> {
+    ["serial_s", "compute_s", "comm_s", "links_s", "overlap_s", "scheduled_s"].iter().map(|name| format!("{prefix}{name}")).collect()
+}
+
+fn price_cells(price: &Price) -> Vec<String> {
+    let cells = [price.serial_s, price.compute_s, price.comm_s, price.links_s, price.overlap_s, price.scheduled_s];
+    cells.iter().map(f64::to_string).collect()
+}
+
+pub(super) fn csv(swept: &Swept) -> String {
+    let sizes = swept.points.first().map_or(&[][..], |point| &point.sizes);
+    let mut head: Vec<String> = ["program", "hardware", "mesh"].map(str::to_owned).to_vec();
+    head.extend(sizes.iter().map(|size| size.dim.clone()));
+    head.extend(["strategy", "status", "wins", "bound_by"].map(str::to_owned));
+    head.extend(price_columns(""));
+    head.extend(price_columns("textbook_"));
+    head.extend(["resident_bytes", "peak_bytes", "infeasible"].map(str::to_owned));
+    let mut out = line(&head);
+    for point in &swept.points {
+        out.push_str(&line(&row(swept, point, head.len())));
+    }
+    out
+}
+
+fn row(swept: &Swept, point: &Point, columns: usize) -> Vec<String> {
+    let mut cells = vec![point.program.clone(), point.hardware.clone(), point.mesh.clone()];
+    cells.extend(point.sizes.iter().map(|size| size.size.to_string()));
+    cells.push(swept.strategy.to_owned());
+    if let Some(plan) = &point.plan {
+        cells.extend([plan.status.to_owned(), point.wins.to_string(), plan.bound_by.clone()]);
+        cells.extend(price_cells(&plan.cost));
+        cells.extend(price_cells(&plan.textbook));
+        cells.extend([plan.resident_bytes.to_string(), plan.peak_bytes.to_string()]);
+    }
+    cells.resize(columns - 1, String::new());
+    cells.push(point.infeasible.clone().unwrap_or_default());
+    cells
+}
+
+fn line(cells: &[String]) -> String {
+    let mut out = String::new();
+    for (number, cell) in cells.iter().enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        if cell.contains([',', '"', '\n']) {
+            let _ = write!(out, "{comma}\"{}\"", cell.replace('"', "\"\""));
+        } else {
+            let _ = write!(out, "{comma}{cell}");
+        }
+    }
+    out + "\n"
+}
+
+pub(super) fn json(swept: &Swept) -> String {
+    serde_json::to_string_pretty(swept).unwrap_or_default() + "\n"
+}

@@ -1,0 +1,164 @@
+//! The planning of all points: resolved in parallel, planned in parallel, each program once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use indexmap::IndexSet;
+use rayon::prelude::*;
+use shardwise_ir::print;
+use shardwise_ir::program::Program;
+
+use super::points::{Combination, combinations};
+use super::{AxisTime, Grid, Outcome, Point, Price, Progress, Source, Swept};
+use crate::driver::{Planned, check, plan};
+use crate::failure::Findings;
+use crate::options::{Options, Strategy};
+
+/// Why a sweep could not begin.
+#[derive(Debug)]
+pub enum Refused {
+    /// A program is wrong.
+    Program(Findings),
+    /// The options are: a sentence that says what to give instead.
+    Options(String),
+}
+
+/// A point before it is planned: the program as text, or why there is none.
+struct Resolved {
+    mesh: String,
+    hardware: String,
+    /// Which of the distinct programs.
+    program: Result<usize, String>,
+}
+
+/// Plans every point of `grid`. `options` hold for all of them.
+///
+/// ```
+/// use shardwise::sweep::{Grid, Source, sweep};
+/// let text = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K]\nC = A *J B\noutput C[I_X, K]\n".to_owned();
+/// let source = Source { path: "example".into(), name: "example".into(), text };
+/// let grid = Grid::parse(&["X=4|8".into()], &["I=64..4096/3".into()], &[])?;
+/// let swept = sweep(&[source], &grid, &shardwise::Options::default(), &|_, _| ()).map_err(|_| "refused")?;
+/// assert_eq!(swept.points.len(), 6);
+/// # Ok::<(), String>(())
+/// ```
+pub fn sweep(sources: &[Source], grid: &Grid, options: &Options, progress: Progress<'_>) -> Result<Swept, Refused> {
+    let programs = sources.iter().map(|source| base(source, grid, options)).collect::<Result<Vec<Program>, Refused>>()?;
+    let combinations = combinations(sources, &programs, grid, options).map_err(Refused::Options)?;
+    let texts: Vec<Texts> = combinations.par_iter().map(|combination| texts(sources, combination)).collect();
+    if let Some(findings) = combinations.iter().zip(&texts).find_map(|(_, texts)| texts.blamed.clone()) {
+        return Err(Refused::Program(findings));
+    }
+    let mut distinct: IndexSet<&str> = IndexSet::new();
+    let mut representative = Vec::new();
+    let mut resolved = Vec::with_capacity(texts.len());
+    for (combination, texts) in combinations.iter().zip(&texts) {
+        let program = match &texts.program {
+            Err(reason) => Err(reason.clone()),
+            Ok(text) => {
+                let (number, new) = distinct.insert_full(text);
+                if new {
+                    representative.push(combination);
+                }
+                Ok(number)
+            }
+        };
+        resolved.push(Resolved { mesh: texts.mesh.clone(), hardware: texts.hardware.clone(), program });
+    }
+    let outcomes = plan_all(sources, &representative, progress);
+    let points = combinations.iter().zip(resolved).map(|(combination, resolved)| point(sources, combination, resolved, &outcomes));
+    let mut points: Vec<Point> = points.collect();
+    mark_winners(&mut points);
+    let strategy = if options.strategy == Strategy::Search { "search" } else { "textbook" };
+    Ok(Swept { schema: "shardwise.sweep/1", strategy, points, planned: representative.len() })
+}
+
+/// The program as it stands, on the first hardware; what is wrong with it is wrong at every point.
+fn base(source: &Source, grid: &Grid, options: &Options) -> Result<Program, Refused> {
+    let hardware = grid.hardware.first().or(options.hardware.as_ref()).cloned();
+    let checked = check(&source.path, &source.text, &Options { hardware, ..options.clone() });
+    checked.program.ok_or(Refused::Program(checked.findings))
+}
+
+/// What resolving a point gives.
+struct Texts {
+    mesh: String,
+    hardware: String,
+    program: Result<String, String>,
+    /// Findings about names that the program does not have: wrong at every point.
+    blamed: Option<Findings>,
+}
+
+fn texts(sources: &[Source], combination: &Combination) -> Texts {
+    let source = &sources[combination.program];
+    let checked = check(&source.path, &source.text, &combination.options);
+    let unknown = |code: &str| [crate::codes::sharding::UNKNOWN_AXIS, crate::codes::names::UNKNOWN_DIM].contains(&code);
+    let blamed = checked.findings.reports.iter().any(|report| report.diag.labels.is_empty() && unknown(report.diag.code));
+    let Some(program) = checked.program else {
+        let mesh = combination.options.mesh.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect::<Vec<_>>().join(", ");
+        let hardware = combination.options.hardware.clone().unwrap_or_default();
+        let reason = reason(&checked.findings);
+        return Texts { mesh, hardware, program: Err(reason), blamed: blamed.then_some(checked.findings) };
+    };
+    let mesh = program.mesh.axes.iter().map(print::axis).collect::<Vec<_>>().join(", ");
+    Texts { mesh, hardware: program.hardware.name.clone(), program: Ok(program.to_string()), blamed: None }
+}
+
+/// The first error, as a row says it.
+fn reason(findings: &Findings) -> String {
+    let error = findings.reports.iter().find(|report| report.diag.severity == crate::Severity::Error);
+    error.map_or_else(|| "no plan".to_owned(), |report| report.diag.message.clone())
+}
+
+fn plan_all(sources: &[Source], combinations: &[&Combination], progress: Progress<'_>) -> Vec<Result<Outcome, String>> {
+    let done = AtomicUsize::new(0);
+    progress(0, combinations.len());
+    let plan_one = |combination: &&Combination| {
+        let source = &sources[combination.program];
+        let outcome = plan(&source.path, &source.text, &combination.options);
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, combinations.len());
+        outcome.map(|planned| self::outcome(&planned)).map_err(|findings| reason(&findings))
+    };
+    combinations.par_iter().map(plan_one).collect()
+}
+
+fn outcome(planned: &Planned) -> Outcome {
+    let program = &planned.plan.program;
+    let report = &planned.report;
+    let axes = program.mesh.axes.iter().zip(&report.axis_s);
+    Outcome {
+        devices: program.mesh.devices(),
+        status: planned.status_name(),
+        cost: Price::from(report),
+        textbook: Price::from(&planned.textbook),
+        bound_by: report.busiest_axis().map_or_else(|| "compute".to_owned(), |axis| program.mesh.axes[axis].name.clone()),
+        axes: axes.map(|(axis, &busy_s)| AxisTime { axis: axis.name.clone(), size: axis.size, busy_s }).collect(),
+        resident_bytes: report.memory.resident_bytes,
+        peak_bytes: report.memory.peak_bytes,
+    }
+}
+
+fn point(sources: &[Source], combination: &Combination, resolved: Resolved, outcomes: &[Result<Outcome, String>]) -> Point {
+    let outcome = resolved.program.and_then(|number| outcomes[number].clone());
+    let (plan, infeasible) = match outcome {
+        Ok(plan) => (Some(plan), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    let program = sources[combination.program].name.clone();
+    Point { program, hardware: resolved.hardware, mesh: resolved.mesh, sizes: combination.sizes.clone(), wins: false, plan, infeasible }
+}
+
+/// Marks the best of each hardware and sizes.
+fn mark_winners(points: &mut [Point]) {
+    let mut best: indexmap::IndexMap<(String, Vec<u64>), usize> = indexmap::IndexMap::new();
+    for (number, point) in points.iter().enumerate() {
+        let Some(plan) = &point.plan else { continue };
+        let key = (point.hardware.clone(), point.sizes.iter().map(|size| size.size).collect());
+        let holder = best.entry(key).or_insert(number);
+        if points[*holder].plan.as_ref().is_some_and(|held| plan.cost.better_than(&held.cost)) {
+            *holder = number;
+        }
+    }
+    for number in best.into_values() {
+        points[number].wins = true;
+    }
+}

@@ -1,0 +1,100 @@
+//! What a caller may say instead of the source: hardware, axes and sizes. A name that the program does not have is an error without a place,
+//! since nothing in the source is at fault; it lists what there is.
+
+use shardwise_grammar::codes::{names, sharding};
+
+use super::Resolver;
+use super::machine::LARGEST;
+use crate::program::Dim;
+use crate::{Diag, Severity, suggest};
+
+/// What a caller may say instead of the source.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Hardware instead of the program's.
+    pub hardware: Option<String>,
+    /// Sizes of axes instead of the program's.
+    pub mesh: Vec<AxisSize>,
+    /// Sizes of dimensions instead of the program's.
+    pub dims: Vec<DimSize>,
+    /// Treat the program as explicit.
+    pub explicit: bool,
+}
+
+/// `X=16`, `X=16 over 4x4`: a size for an axis that the program declares.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AxisSize {
+    /// The axis.
+    pub name: String,
+    /// Devices along it.
+    pub size: u64,
+    /// The physical axes that it folds over (one number: that many); `None` keeps the program's fold.
+    pub over: Option<Vec<u64>>,
+}
+
+/// `B=4096`: a size for a dimension that the program declares.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DimSize {
+    /// The dimension.
+    pub name: String,
+    /// Its size.
+    pub size: u64,
+}
+
+impl Overrides {
+    pub(super) fn axis(&self, name: &str) -> Option<&AxisSize> {
+        self.mesh.iter().find(|axis| axis.name == name)
+    }
+
+    pub(super) fn dim(&self, name: &str) -> Option<u64> {
+        self.dims.iter().find(|dim| dim.name == name).map(|dim| dim.size)
+    }
+}
+
+impl Resolver<'_> {
+    /// Axes and dimensions that were given by option and that the program does not have.
+    pub(super) fn unknown_overrides(&mut self, overrides: &Overrides) {
+        let axes: Vec<String> = self.mesh.axes.iter().map(|axis| axis.name.clone()).collect();
+        if !self.mesh_failed {
+            for axis in overrides.mesh.iter().filter(|axis| !axes.contains(&axis.name)) {
+                self.error(unknown(sharding::UNKNOWN_AXIS, &axis.name, "an axis of the mesh", "axes", &axes));
+            }
+        }
+        let dims: Vec<String> = self.dim_names.keys().cloned().collect();
+        for dim in &overrides.dims {
+            if !dims.contains(&dim.name) && !self.bad_dims.contains(&dim.name) {
+                self.error(unknown(names::UNKNOWN_DIM, &dim.name, "a dimension of the program", "dimensions", &dims));
+            }
+        }
+        let sizes = overrides.mesh.iter().map(|axis| (&axis.name, axis.size)).chain(overrides.dims.iter().map(|dim| (&dim.name, dim.size)));
+        let wrong: Vec<_> = sizes.filter(|(_, size)| !(1..=LARGEST).contains(size)).collect();
+        for (name, size) in wrong {
+            let diag = of_option(names::BAD_SIZE, format!("`{name}={size}`, given by option, is not a size"));
+            self.error(diag.help("give a whole number from 1 to 2^63"));
+        }
+    }
+
+    /// The size of `dim`, which the option `given` replaces; a declared product keeps to its factors.
+    pub(super) fn replaced(&mut self, dim: &Dim, given: Option<u64>) -> u64 {
+        let Some(given) = given.filter(|&given| given != dim.size) else { return dim.size };
+        if dim.factors.is_empty() {
+            return given;
+        }
+        let factors: Vec<&str> = dim.factors.iter().map(|&factor| self.dims[factor].name.as_str()).collect();
+        let message = format!("`{}={given}`, given by option, is not the product that `{}` is declared to be", dim.name, dim.name);
+        self.error(of_option(names::BAD_SIZE, message).help(format!("give the sizes of {} instead", factors.join(" and "))));
+        dim.size
+    }
+}
+
+/// An error about an option: it has no place in the source.
+pub(super) fn of_option(code: &'static str, message: String) -> Diag {
+    Diag { code, severity: Severity::Error, message, labels: Vec::new(), help: None }
+}
+
+fn unknown(code: &'static str, name: &str, what: &str, plural: &str, known: &[String]) -> Diag {
+    let near = suggest::nearest(name, known.iter().map(String::as_str));
+    let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    let list = if known.is_empty() { format!("it has no {plural}") } else { format!("its {plural} are {}", known.join(", ")) };
+    of_option(code, format!("`{name}`, given by option, is not {what}")).help(format!("{near}{list}"))
+}
