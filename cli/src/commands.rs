@@ -172,7 +172,8 @@ pub(crate) fn cost(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
         Format::Text => output.out(&planned.cost_table()),
         Format::Json => output.out(&planned.cost().to_text()),
         Format::Dot | Format::Trace => {
-            let message = "cost is no graph and no schedule; give --format text or json, or see `plan --format dot` and `plan --format trace`";
+            let message =
+                "cost is no graph and no schedule; give --format text or json, or see `plan --format dot` and `plan --format trace`";
             output.complain(message, Ending::WrongUsage)
         }
     })

@@ -268,3 +268,35 @@ fn a_plot_is_written_where_asked_and_needs_something_to_vary() {
     assert_eq!(nothing.status.code(), Some(2));
     assert!(text(&nothing.stderr).contains("several sizes"));
 }
+
+/// The fenced blocks of a page: language and text.
+fn blocks(page: &str) -> Vec<(String, String)> {
+    let fences: Vec<&str> = page.split("```").collect();
+    let inside = fences.iter().skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
+    inside.map(|(language, text)| (language.to_owned(), text.to_owned())).collect()
+}
+
+#[test]
+fn the_page_on_sweeps_shows_what_the_command_writes() {
+    let page = std::fs::read_to_string(root().join("compiler/docs/sweep.md")).expect("the page is there");
+    let blocks = blocks(&page);
+    assert_eq!(blocks.iter().filter(|(language, _)| language == "sh").count(), 4);
+    for (number, (_, command)) in blocks.iter().enumerate().filter(|(_, (language, _))| language == "sh") {
+        let (command, file) = command.trim().split_once(" -o ").map_or((command.trim(), None), |(command, file)| (command, Some(file)));
+        let shell = format!("shardwise() {{ {} \"$@\"; }}; {command}", env!("CARGO_BIN_EXE_shardwise"));
+        let output = Command::new("bash").args(["-c", &shell]).current_dir(root()).output().expect("bash starts");
+        let shown = file.map(|file| std::fs::read_to_string(root().join(file)).expect("the figure is there"));
+        assert_eq!(text(&output.stdout), shown.unwrap_or_else(|| blocks[number + 1].1.clone()), "{command}");
+    }
+}
+
+#[test]
+fn cost_says_what_bounds_a_program_and_where_that_turns() {
+    let arguments = ["cost", "tests/programs/sweep/fsdp.shard", "--strategy", "textbook"];
+    let printed = text(&run(&arguments, "").stdout);
+    assert!(printed.contains("compute-bound above B = 54400 (850 a device); now 65536 (1024 a device)"), "{printed}");
+    assert!(printed.contains("parameters: 537 M (1.07 GB), 16.8 MB a device"), "{printed}");
+    let json = text(&run(&[&arguments[..], &["--format", "json"]].concat(), "").stdout);
+    assert!(json.contains("\"schema\": \"shardwise.cost/1\"") && json.contains("\"per_device\": 850.0"), "{json}");
+    assert_eq!(run(&[&arguments[..], &["--format", "dot"]].concat(), "").status.code(), Some(2));
+}

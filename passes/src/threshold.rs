@@ -133,7 +133,8 @@ impl Trial {
                 (high, above) = (middle, there);
             }
         }
-        let share = if above.1 == below.1 { 1.0 } else { (below.1 / (below.1 - above.1)).clamp(0.0, 1.0) };
+        let share = below.1 / (below.1 - above.1);
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 1.0 };
         Flip { size: (low as f64 + share * (high - low) as f64) * self.granule as f64, above: above.0 }
     }
 }

@@ -1,6 +1,7 @@
 //! How long planning takes, inside one process.
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use shardwise::sweep::{Grid, Source, sweep};
 use shardwise::{Options, Strategy};
 use shardwise_tests::read;
 
@@ -24,6 +25,11 @@ fn speed(criterion: &mut Criterion) {
         let source = read(&format!("tests/programs/{name}.shard"));
         criterion.bench_function(&format!("{name}: proven optimal"), |b| b.iter(|| plan(&source, Strategy::Search)));
     }
+    let grid = Grid::parse(&["X=4|16|64|256,Y=4|16".to_owned()], &["B=1e4..1e7/25".to_owned()], &[]).expect("a grid");
+    let mlp = [Source { path: "bench".to_owned(), name: "bench".to_owned(), text: read("tests/programs/mlp-2d.shard") }];
+    criterion.bench_function("mlp-2d: a sweep of 200 points", |b| {
+        b.iter(|| sweep(&mlp, &grid, &Options::default(), &|_, _| ()).map_or(0, |swept| swept.planned));
+    });
     let long = chain(10_000);
     criterion.bench_function("10,000 statements: textbook", |b| b.iter(|| plan(&long, Strategy::Textbook)));
     let longest = chain(100_000);

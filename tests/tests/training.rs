@@ -177,7 +177,7 @@ facts! {
     p5_base, "P5-BASE" => |id| {
         let cost = textbook(&read("tests/programs/book/p5-base.shard")).cost();
         let flops: Vec<f64> = cost.statements.iter().map(|statement| statement.flops).collect();
-        let unit = cost.flops / 12.0;
+        let unit = 4096.0 * D * F;
         holds(id, &[flops[..2].iter().sum::<f64>() / unit, flops[2..].iter().sum::<f64>() / unit]);
     };
     p5_dp_fwd, "P5-DP-FWD" => |id| holds(id, &[coefficient(&DP.cost(Part::Forward))]);

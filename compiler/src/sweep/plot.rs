@@ -17,8 +17,8 @@ use crate::units;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-const WIDTH: u32 = 1000;
-const PANEL: u32 = 500;
+const WIDTH: i32 = 1000;
+const PANEL: i32 = 500;
 /// Pixels of a panel left of, right of, above and below the lines.
 const LEFT: i32 = 86;
 const RIGHT: i32 = 300;
@@ -62,7 +62,8 @@ pub(super) fn svg(swept: &Swept) -> Result<String, String> {
     }
     let mut text = String::new();
     {
-        let root = SVGBackend::with_string(&mut text, (WIDTH, PANEL * panels.len() as u32)).into_drawing_area();
+        let root =
+            SVGBackend::with_string(&mut text, (WIDTH.cast_unsigned(), PANEL.cast_unsigned() * panels.len() as u32)).into_drawing_area();
         let drawn = root.fill(&WHITE).and_then(|()| {
             let areas = root.split_evenly((panels.len(), 1));
             areas.iter().zip(&panels).try_for_each(|(area, panel)| draw(area, panel))
@@ -81,8 +82,8 @@ struct Frame {
 }
 
 impl Frame {
-    const RIGHT_EDGE: i32 = WIDTH as i32 - RIGHT;
-    const FLOOR: i32 = PANEL as i32 - BOTTOM;
+    const RIGHT_EDGE: i32 = WIDTH - RIGHT;
+    const FLOOR: i32 = PANEL - BOTTOM;
 
     fn column(&self, size: f64) -> i32 {
         LEFT + (f64::from(Self::RIGHT_EDGE - LEFT) * share(size, self.x)).round() as i32
@@ -112,7 +113,7 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
     for series in panel.series.iter().filter(|series| series.rank.is_some()) {
         area.draw(&PathElement::new(frame.path(&series.links), colour(series).stroke_width(2)))?;
     }
-    area.draw(&DashedPathElement::new(frame.path(&panel.compute).into_iter(), 7, 4, INK.stroke_width(2)))?;
+    area.draw(&DashedPathElement::new(frame.path(&panel.compute), 7, 4, INK.stroke_width(2)))?;
     words(area, panel)?;
     legend(area, panel)
 }
@@ -151,7 +152,7 @@ fn strips(area: &Area<'_>, frame: &Frame, panel: &Panel) -> Drawn {
         let (from, to) = (frame.column(stretch.from), frame.column(stretch.to));
         strip(area, frame, lower, stretch.from, stretch.to, if stretch.of { BY_COMPUTE } else { BY_LINKS })?;
         let text = if stretch.of { "compute-bound" } else { "communication-bound" };
-        if to - from > 8 * text.len() as i32 {
+        if f64::from(to - from) > 8.0 * text.len() as f64 {
             write(area, text, (i32::midpoint(from, to), lower + STRIP / 2), 12, (HPos::Center, VPos::Center))?;
         }
     }
@@ -178,7 +179,7 @@ fn legend(area: &Area<'_>, panel: &Panel) -> Drawn {
     let mut line = |stroke: ShapeStyle, dashed: bool, text: &str| -> Drawn {
         let path = vec![(left, y), (left + 26, y)];
         if dashed {
-            area.draw(&DashedPathElement::new(path.into_iter(), 7, 4, stroke))?;
+            area.draw(&DashedPathElement::new(path, 7, 4, stroke))?;
         } else {
             area.draw(&PathElement::new(path, stroke))?;
         }

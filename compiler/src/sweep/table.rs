@@ -53,7 +53,12 @@ fn coordinates(swept: &Swept) -> Vec<Column> {
 }
 
 fn padded(cells: &[String], widths: &[usize]) -> String {
-    cells.iter().zip(widths).map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width() + 1))).collect()
+    let mut out = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        out.push_str(cell);
+        out.push_str(&" ".repeat(width - cell.width() + 1));
+    }
+    out
 }
 
 fn costs_head(swept: &Swept) -> String {

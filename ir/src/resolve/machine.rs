@@ -105,7 +105,7 @@ impl Resolver<'_> {
     /// What is declared of an axis, the size `given` by option first.
     fn axis_decl(&mut self, axis: &AxisDecl, given: Option<&AxisSize>) -> Option<Extent> {
         let written = self.size(&axis.size)?;
-        let kind = self.axis_kind(axis)?;
+        let kind = self.axis_kind(axis).ok()?;
         let Some(given) = given else {
             let over = axis.over.as_ref();
             let physical = over.map_or(Some(vec![written]), |over| fold(written, &over.node));
@@ -130,8 +130,8 @@ impl Resolver<'_> {
         Some(Extent { size: given.size, physical, over, kind })
     }
 
-    /// The kind written for an axis, if any; nothing where another option stands there.
-    fn axis_kind(&mut self, axis: &AxisDecl) -> Option<Option<AxisKind>> {
+    /// The kind written for an axis, if any; an error (told) where another option stands there.
+    fn axis_kind(&mut self, axis: &AxisDecl) -> Result<Option<AxisKind>, ()> {
         let mut kind = None;
         for option in &axis.options {
             kind = AxisKind::from_name(&option.node);
@@ -140,10 +140,10 @@ impl Resolver<'_> {
                 let diag = Diag::error(codes::BAD_AXIS, format!("`{}` is not an option of an axis", option.node), option.span, "unknown");
                 let near = suggest::nearest(&option.node, known).map(|near| format!("did you mean `{near}`?"));
                 self.error(diag.help(near.unwrap_or_else(|| "ring, line, switch, dcn, or over 4x4".to_owned())));
-                return None;
+                return Err(());
             }
         }
-        Some(kind)
+        Ok(kind)
     }
 
     fn does_not_fold(&mut self, axis: &AxisDecl, size: u64) {
@@ -156,7 +156,7 @@ impl Resolver<'_> {
     fn given_does_not_fold(&mut self, axis: &AxisDecl, given: &AxisSize) {
         let AxisSize { name, size, over } = given;
         let fold = over.as_ref().or(axis.over.as_ref().map(|over| &over.node)).map_or(String::new(), |over| over_text(over));
-        let diag = of_option(codes::BAD_AXIS, format!("axis `{name}` of {size}, given by option, does not fold over `{fold}`"));
+        let diag = of_option(codes::BAD_AXIS, format!("axis `{name}` of {size} does not fold over `{fold}`"));
         self.error(diag.help(format!("give factors whose product is {size} in the option, such as `{name}={size} over {size}`")));
     }
 
