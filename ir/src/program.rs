@@ -284,7 +284,7 @@ pub struct Program {
     pub mesh: Mesh,
     /// Dimensions in declaration order.
     pub dims: IndexVec<DimId, Dim>,
-    /// Values in order of appearance.
+    /// Declared values, then results, each in order of appearance.
     pub values: IndexVec<ValueId, Value>,
     /// Operations in program order; an operand is always defined by an earlier one.
     pub ops: IndexVec<OpId, Op>,

@@ -8,6 +8,7 @@ mod expression;
 mod layout;
 mod machine;
 mod overrides;
+mod order;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
@@ -378,7 +379,7 @@ impl<'a> Resolver<'a> {
     fn finish(mut self) -> (Option<Program>, Vec<Diag>) {
         let hardware = self.hardware.take();
         let failed = |diags: &[Diag]| diags.iter().any(|diag| diag.severity == Severity::Error);
-        let program = hardware.map(|hardware| Program {
+        let mut program = hardware.map(|hardware| Program {
             mode: self.mode,
             hardware,
             mesh: self.mesh,
@@ -388,6 +389,9 @@ impl<'a> Resolver<'a> {
             outputs: self.outputs,
             asserts: self.asserts,
         });
+        if let Some(program) = &mut program {
+            order::declared_first(program);
+        }
         // A plan without errors is judged as a whole by `verify::explicit`, once.
         if let Some(program) = program.as_ref().filter(|program| program.mode == Mode::Ordinary || failed(&self.diags)) {
             self.diags.extend(verify::written(program));

@@ -44,6 +44,15 @@ fn printing_and_reading_a_program_changes_nothing() {
 }
 
 #[test]
+fn declarations_between_statements_change_nothing() {
+    let header = "hardware tpu-v5p\nmesh X=2\ndim I=8\n";
+    let read = |body: &str| shardwise::check("x", &format!("{header}{body}"), &Options::default()).program.expect(body);
+    let between = read("input A[I]\nB = tanh(A)\ninput C[I_X]\nD = B + C\noutput D[I]\nassert C stays sharded");
+    let before = read("input A[I]\ninput C[I_X]\nB = tanh(A)\nD = B + C\noutput D[I]\nassert C stays sharded");
+    assert!(shardwise_ir::print::same(&between, &before), "{between}\n{before}");
+}
+
+#[test]
 fn formatting_is_idempotent_and_keeps_the_meaning() {
     for (name, source) in everything() {
         let once = shardwise::format(&name, &source).expect(&name);
