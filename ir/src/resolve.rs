@@ -32,6 +32,9 @@ const MOST_ERRORS: usize = 100;
 /// Searches of all names for one that was meant; a program that needs more has another fault.
 const MOST_SEARCHES: usize = 10;
 
+/// The keywords that the left side of a definition cannot begin with.
+const KEYWORDS: [&str; 7] = ["plan", "hardware", "mesh", "dim", "output", "assert", "allow"];
+
 /// Resolves a file: the program if there is no error, and all errors.
 pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec<Diag>) {
     let mut resolver = Resolver::new(file, overrides);
@@ -199,6 +202,11 @@ impl<'a> Resolver<'a> {
 
     /// Whether `name` is not taken; says so if it is.
     fn is_free(&mut self, name: &Name) -> bool {
+        if let Some(what) = reserved(&name.node).filter(|_| !self.poisoned.contains(&name.node)) {
+            let message = format!("`{}` is {what}, and cannot name a value", name.node);
+            self.error(Diag::error(names::RESERVED, message, name.span, "this name").help("give it another name"));
+            self.poisoned.insert(name.node.clone());
+        }
         if let Some(&first) = self.value_names.get(&name.node) {
             let message = format!("`{}` is defined twice", name.node);
             let diag =
@@ -407,6 +415,12 @@ impl<'a> Resolver<'a> {
             self.diags.push(diag.help("move it to the top: it makes the whole program explicit"));
         }
     }
+}
+
+/// What else a name would be read as.
+fn reserved(name: &str) -> Option<&'static str> {
+    let collective = || CollectiveKind::ALL.iter().any(|kind| kind.name() == name).then_some("a collective");
+    KEYWORDS.contains(&name).then_some("a keyword").or_else(collective)
 }
 
 fn too_early(name: &Name, later: Span) -> Diag {

@@ -28,6 +28,8 @@ pub const ONE_OPERATION: &str = "SW111";
 pub const TOO_MANY_DIMS: &str = "SW112";
 /// `dtypes-differ`
 pub const DTYPES_DIFFER: &str = "SW113";
+/// `reserved-name`
+pub const RESERVED: &str = "SW114";
 /// `not-yet`
 pub const NOT_YET: &str = "SW190";
 
@@ -204,6 +206,23 @@ Write instead:
 
     H = cast<f32>(A[I_X])
     H[I] = AllGather_X(H[I_X])",
+    },
+    Code {
+        code: RESERVED,
+        name: "reserved-name",
+        page: r"A value is called like a collective, or like a word that begins another kind of statement: its plan could not be read again.
+
+Triggered by:
+
+    input Slice[I_X]
+    gelu(A) -> output
+
+Write instead any other name:
+
+    input Part[I_X]
+    gelu(A) -> Out
+
+Taken are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan, hardware, mesh, dim, output, assert and allow.",
     },
     Code {
         code: NOT_YET,
