@@ -32,6 +32,10 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
             None => read(&text, span, &mut file.statements, &mut diags),
         }
     }
+    // White space of several bytes was several spaces to the grammar, and a mark may point at one of them.
+    for label in diags.iter_mut().flat_map(|diag| &mut diag.labels) {
+        label.span = label.span.whole_characters(source);
+    }
     (file, diags)
 }
 

@@ -20,6 +20,14 @@ impl Span {
     pub fn to(self, other: Self) -> Self {
         Self::new(self.start.min(other.start), self.end.max(other.end))
     }
+
+    /// The same range, widened to whole characters of `source`.
+    #[must_use]
+    pub(crate) fn whole_characters(self, source: &str) -> Self {
+        let start = (0..=self.start).rev().find(|&at| source.is_char_boundary(at));
+        let end = (self.end..source.len()).find(|&at| source.is_char_boundary(at));
+        Self::new(start.unwrap_or(0), end.unwrap_or(source.len()))
+    }
 }
 
 /// A piece of the tree together with where it stands.

@@ -107,6 +107,15 @@ fn mistakes_stay_in_their_statement() {
 }
 
 #[test]
+fn labels_take_in_white_space_of_several_bytes_whole() {
+    for source in ["B[I_\u{FEFF}X] = A", "A = (\u{3000}", "C = A +\u{2003}* B", "A[I_\u{A0}"] {
+        let (_, diags) = parse(source);
+        let spans: Vec<_> = diags.iter().flat_map(|diag| &diag.labels).map(|label| label.span).collect();
+        assert!(!spans.is_empty() && spans.iter().all(|span| source.get(span.start..span.end).is_some()), "{source:?}: {spans:?}");
+    }
+}
+
+#[test]
 fn mistakes_are_told_with_their_remedy() {
     let cases = [
         ("mehs X=4", "SW001 at \"mehs\": `mehs` is not a keyword (did you mean `mesh`?)"),
