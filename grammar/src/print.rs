@@ -150,8 +150,11 @@ fn star(dims: &[Name], right: &str) -> String {
     if !dims.iter().all(|dim| dim.node.starts_with(char::is_alphabetic) && !dim.node.contains('_')) {
         return format!("*_{{{}}}", comma(dims));
     }
-    let gap = if right.starts_with('-') { "_" } else { "" };
-    format!("*{gap}{}", comma(dims))
+    match dims {
+        [first, ..] if right.starts_with('-') && first.node == "LOCAL" => format!("*_{{{}}}", comma(dims)),
+        _ if right.starts_with('-') => format!("*_{}", comma(dims)),
+        _ => format!("*{}", comma(dims)),
+    }
 }
 
 fn call_text(call: &Call) -> String {

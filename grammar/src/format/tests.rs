@@ -28,6 +28,8 @@ fn every_notation_has_one_canonical_form() {
         ("C=A*B", "C = A * B"),
         ("C=A*J B", "C = A *J B"),
         ("C = A *_J -B", "C = A *_J -B"),
+        ("C = A *_{LOCAL} (-B)", "C = A *_{LOCAL} -B"),
+        ("C = A *_{LOCAL} B", "C = A *LOCAL B"),
         ("C = A *J -B", "C = A * J - B"),
         ("In[B_X,D]*D Win[D_X,F] *F Wout[F,D_X] → Out[B_X,D]", "In[B_X, D] *D Win[D_X, F] *F Wout[F, D_X] -> Out[B_X, D]"),
         ("C = a - (b - c) * -(-d) / (e*f)", "C = a - (b - c) * --d / (e * f)"),
