@@ -4,6 +4,7 @@ use crate::ast::{
     Assertion, AxisDecl, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Role, SizeExpr, SizeFactor, Statement,
     Subscript, TensorDecl, UnreducedUse,
 };
+use crate::scan;
 use crate::span::Name;
 
 /// One statement; `source` is what it was read from (numbers and forms that are kept as written come from there).
@@ -116,7 +117,12 @@ fn define(definition: &Definition, source: &str) -> String {
     let keyword = if definition.output { "output " } else { "" };
     let target = tensor_decl(&definition.target);
     let arrow = definition.value.span.start < definition.target.span.start && !source.is_empty();
-    if arrow { format!("{} -> {target}", expr(&definition.value)) } else { format!("{keyword}{target} = {}", expr(&definition.value)) }
+    let value = expr(&definition.value);
+    match arrow {
+        true if scan::is_taken(&value) => format!("({value}) -> {target}"),
+        true => format!("{value} -> {target}"),
+        false => format!("{keyword}{target} = {value}"),
+    }
 }
 
 /// An expression, with parentheses only where precedence asks for them.

@@ -126,6 +126,13 @@ fn begins_with_keyword(text: &str) -> bool {
     followed && KEYWORDS.contains(&word)
 }
 
+/// Whether a statement that begins so is taken for one of those that a keyword begins.
+pub(crate) fn is_taken(text: &str) -> bool {
+    let word = &text[..text.find(|c| !is_word(c)).unwrap_or(text.len())];
+    let names_too = ["input", "param", "state", "output"];
+    KEYWORDS.contains(&word) && !names_too.contains(&word)
+}
+
 /// Whether a statement is of a form that is kept as text.
 pub(crate) fn is_verbatim(statement: &str) -> bool {
     NOT_YET.iter().any(|keyword| {

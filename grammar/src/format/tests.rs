@@ -28,6 +28,8 @@ fn every_notation_has_one_canonical_form() {
         ("C=A*B", "C = A * B"),
         ("C=A*J B", "C = A *J B"),
         ("C = A *_J -B", "C = A *_J -B"),
+        ("(mesh[I] + A) -> C", "(mesh[I] + A) -> C"),
+        ("(A + mesh) -> C", "A + mesh -> C"),
         ("C = A *_{LOCAL} (-B)", "C = A *_{LOCAL} -B"),
         ("C = A *_{LOCAL} B", "C = A *LOCAL B"),
         ("C = A *J -B", "C = A * J - B"),
