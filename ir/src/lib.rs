@@ -1,6 +1,7 @@
 //! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives and plans.
 pub mod dataflow;
 pub mod dtype;
+pub mod functions;
 pub mod hardware;
 pub mod ids;
 pub mod mesh;
@@ -8,6 +9,7 @@ pub mod plan;
 pub mod print;
 pub mod program;
 pub mod resolve;
+pub mod shape;
 pub mod sharding;
 pub mod suggest;
 pub mod verify;

@@ -5,6 +5,7 @@
 mod collective;
 mod define;
 mod expression;
+mod gradient;
 mod layout;
 mod machine;
 
@@ -18,7 +19,7 @@ use crate::dtype::DType;
 use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
-use crate::program::{Assert, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Value};
+use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Value};
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, suggest, verify};
 
@@ -76,6 +77,8 @@ struct Resolver<'a> {
     output_layouts: IndexMap<&'a str, &'a ast::Layout>,
     /// Where each name is declared or defined for the first time, in the whole file.
     defined_at: IndexMap<&'a str, Span>,
+    /// The gradients asked for so far.
+    backward: Option<Backward>,
     /// Whether a form that is not compiled yet stands above, which may define any name.
     after_not_yet: bool,
     /// Intermediate values named so far for the statement at hand.
@@ -125,6 +128,7 @@ impl<'a> Resolver<'a> {
             known: IndexVec::new(),
             output_layouts,
             defined_at,
+            backward: None,
             after_not_yet: false,
             links: 0,
             searches: 0,
@@ -144,13 +148,16 @@ impl<'a> Resolver<'a> {
                 }
             }
             Statement::Define(definition) => self.define(definition, span),
-            Statement::NotYet(name) => {
-                self.after_not_yet = true;
-                let message = format!("`{}` is not supported yet", name.node);
-                self.error(Diag::error(names::NOT_YET, message, name.span, "not in this version").help("write the statements out"));
-            }
+            Statement::Backward(directive) => self.differentiate(directive, span),
+            Statement::NotYet(name) => self.not_yet(name),
             _ => {}
         }
+    }
+
+    fn not_yet(&mut self, name: &Name) {
+        self.after_not_yet = true;
+        let message = format!("`{}` is not supported yet", name.node);
+        self.error(Diag::error(names::NOT_YET, message, name.span, "not in this version").help("write the statements out"));
     }
 
     fn declare(&mut self, role: Role, tensor: &ast::TensorDecl) {
@@ -239,6 +246,9 @@ impl<'a> Resolver<'a> {
     fn value(&mut self, name: &Name) -> Option<ValueId> {
         if let Some(&id) = self.value_names.get(&name.node) {
             return Some(id);
+        }
+        if let Some(gradient) = self.gradient(name) {
+            return Some(gradient);
         }
         if !self.poisoned.contains(&name.node) && !self.after_not_yet {
             let diag = match self.defined_at.get(name.node.as_str()) {
@@ -390,6 +400,7 @@ impl<'a> Resolver<'a> {
             dims: self.dims,
             values: self.values,
             ops: self.ops,
+            backward: self.backward,
             outputs: self.outputs,
             asserts: self.asserts,
         });

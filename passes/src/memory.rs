@@ -1,7 +1,8 @@
 //! Bytes that a device holds: what is resident, and the peak of what is live beside it, in program order.
 //!
 //! Parameters and state stay for the whole program in the sharding they are declared with. Every other materialisation (a gathered parameter
-//! included) lives from the step that gives it to the last step that reads it; inputs from the start, outputs to the end.
+//! included) lives from the step that gives it to the last step that reads it; inputs from the start, outputs to the end. What is given twice
+//! (gathered again behind the forward part) lives twice, and is not held between.
 
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
@@ -34,6 +35,7 @@ struct Life {
 pub fn memory(plan: &Plan) -> Memory {
     let program = &plan.program;
     let mut resident_bytes = 0.0;
+    let mut ended: Vec<Life> = Vec::new();
     let mut lives: indexmap::IndexMap<Materialization, Life, FxBuildHasher> = indexmap::IndexMap::default();
     for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
         let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
@@ -53,9 +55,9 @@ pub fn memory(plan: &Plan) -> Memory {
                 life.to = number;
             }
         }
-        let bytes = local::local_bytes(program, step.result.value, &step.result.sharding);
-        let life = lives.entry(step.result.clone()).or_insert(Life { bytes, from: number, to: number });
-        life.to = number;
+        let resident = lives.get(&step.result).is_some_and(|life| life.bytes <= 0.0);
+        let bytes = if resident { 0.0 } else { local::local_bytes(program, step.result.value, &step.result.sharding) };
+        ended.extend(lives.insert(step.result.clone(), Life { bytes, from: number, to: number }));
     }
     let last = plan.steps.len().saturating_sub(1);
     for output in &program.outputs {
@@ -63,7 +65,7 @@ pub fn memory(plan: &Plan) -> Memory {
             life.to = last;
         }
     }
-    let (peak_step, live) = peak(lives.values(), plan.steps.len());
+    let (peak_step, live) = peak(lives.values().chain(&ended), plan.steps.len());
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step, capacity_bytes: program.hardware.hbm_bytes }
 }
 

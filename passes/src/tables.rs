@@ -106,6 +106,7 @@ fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
             Linearity::None => false,
             Linearity::Joint => (0..op.operands.len()).all(sums),
             Linearity::First => sums(0),
+            Linearity::Last => sums(op.operands.len() - 1),
         },
         OpKind::Reduce { .. } => return Some(layout::reduction(op)),
         OpKind::Collective(_) => return kinds[op.operands[0].value.index()],

@@ -8,12 +8,13 @@
 //! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep is gathered, else the cheaper one.
 //! * An index kept from both operands: the whole operand is sliced, or its axis moved there.
 //!
-//! From one sharding to another it goes in as few steps as there are. The *wanted* result is what brackets on the left side say, else the value's output declaration. What was gathered once is not gathered again.
+//! From one sharding to another it goes in as few steps as there are. The *wanted* result is what brackets on the left side say, else the value's output declaration. What was gathered once is not gathered again,
+//! except that copies of declared values are dropped where the forward part ends: a weight gathered for it is gathered once more for its gradient.
 //! Where the rules do not fit the brackets at the operands, the cheapest layout that does is taken.
 
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
+use shardwise_ir::program::{CollectiveKind, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
 
 use crate::layout;
@@ -33,7 +34,12 @@ pub struct Infeasible {
 /// The textbook plan.
 pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
     let mut walk = Walk::new(tables);
+    let mut phase = Phase::Forward;
     for (op_id, op) in tables.program.ops.iter_enumerated() {
+        if phase == Phase::Forward && op.phase == Phase::Backward {
+            walk.drop_copies();
+            phase = Phase::Backward;
+        }
         walk.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
         walk.outputs(op.result, op_id)?;
     }
@@ -52,6 +58,8 @@ struct Walk<'a> {
     home: Vec<State>,
     /// Every state in which each value is held.
     held: Vec<Vec<State>>,
+    /// Those of them that the program itself says: what is declared, and what a written collective gives.
+    said: Vec<Vec<State>>,
 }
 
 impl<'a> Walk<'a> {
@@ -62,12 +70,20 @@ impl<'a> Walk<'a> {
             .iter_enumerated()
             .map(|(id, value)| value.home.as_ref().and_then(Pin::exact).and_then(|s| tables.of(id).space.find(&s)).unwrap_or(0))
             .collect();
-        let held = home
+        let said: Vec<Vec<State>> = home
             .iter()
             .zip(&tables.program.values)
             .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
             .collect();
-        Self { tables, steps: Vec::new(), home, held }
+        Self { tables, steps: Vec::new(), home, held: said.clone(), said }
+    }
+
+    /// Drops what was made of declared values on the way; intermediate results are kept for their gradients.
+    fn drop_copies(&mut self) {
+        let values = self.program().values.iter();
+        for ((held, said), _) in self.held.iter_mut().zip(&self.said).zip(values).filter(|(_, value)| value.producer.is_none()) {
+            held.clone_from(said);
+        }
     }
 
     fn program(&self) -> &'a Program {
@@ -119,6 +135,7 @@ impl<'a> Walk<'a> {
         });
         self.home[op.result.index()] = to;
         self.held[op.result.index()].push(to);
+        self.said[op.result.index()].push(to);
         Some(())
     }
 

@@ -15,12 +15,13 @@ const ARROWS: [(&str, &[&str]); 5] = [
 ];
 
 /// Folders of fixtures that a runner reads whole.
-const READ_WHOLE: [&str; 6] = [
+const READ_WHOLE: [&str; 7] = [
     "tests/programs/book",
     "tests/programs/book/alternatives",
     "tests/programs/errors",
     "tests/programs/codes",
     "tests/programs/searched",
+    "tests/programs/training",
     "tests/facts",
 ];
 

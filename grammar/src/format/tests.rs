@@ -47,6 +47,7 @@ fn every_notation_has_one_canonical_form() {
         ("dim F = 4 * D pad , T=1_000", "dim F=4*D pad, T=1_000"),
         ("assert comm ≤ 2 ms", "assert comm <= 2ms"),
         ("assert  no AllGather  over dcn", "assert no AllGather over dcn"),
+        ("backward  from Out  given dOut ,microbatches = 8", "backward from Out given dOut, microbatches=8"),
         ("allow  SW301 output C=A", "allow SW301 output C = A"),
     ];
     for (source, expected) in cases {
