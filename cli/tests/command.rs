@@ -173,3 +173,10 @@ fn the_program_can_be_seen_between_passes() {
     let textbook = text(&run(&["plan", "--print-after", "textbook", "-"], MATMUL).stdout);
     assert!(textbook.contains("C[I, K] {U_X} = A[I, J_X] *J B[J_X, K]"));
 }
+
+#[test]
+fn gradients_can_be_looked_at_before_they_are_planned() {
+    let output = run(&["plan", "--print-after", "gradient", "tests/programs/training/p5-base.shard"], "");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("dWout = Tmp *B dOut\ndTmp = dOut *D Wout\ndWin = In *B dTmp\ndIn = dTmp *F Win\n"));
+}

@@ -12,6 +12,7 @@ mod devices;
 mod evaluate;
 mod scale;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use indexmap::IndexMap;
@@ -123,14 +124,34 @@ pub fn execute(program: &Program, plan: &Plan, sizes: Sizes, seed: u64) -> Verdi
     }
 }
 
+/// Every value of a program, computed whole from the declared ones; all by name, their elements in row-major order. `None` where a declared
+/// value is missing, or has another number of elements than the program says.
+pub fn evaluate(program: &Program, declared: &BTreeMap<String, Vec<f64>>) -> Option<BTreeMap<String, Vec<f64>>> {
+    let mut values = IndexMap::new();
+    for (id, value) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
+        let elements = declared.get(&value.name)?.clone();
+        values.insert(id, ArrayD::from_shape_vec(whole_shape(program, id), elements).ok()?);
+    }
+    let computed = compute(program, values);
+    Some(computed.into_iter().map(|(id, array)| (program.values[id].name.clone(), array.iter().copied().collect())).collect())
+}
+
 /// Every value of the program by name, computed whole.
 fn unsharded(program: &Program, seed: u64) -> IndexMap<String, ArrayD<f64>> {
     let mut values: IndexMap<ValueId, ArrayD<f64>> = IndexMap::new();
     let positive = program.ops.iter().any(|op| evaluate::wants_positive(&op.kind));
     for (id, value) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
-        let shape: Vec<usize> = value.dims.iter().map(|&dim| program.dims[dim].size as usize).collect();
-        values.insert(id, evaluate::data(&shape, seed ^ evaluate::hash(&value.name), positive));
+        values.insert(id, evaluate::data(&whole_shape(program, id), seed ^ evaluate::hash(&value.name), positive));
     }
+    compute(program, values).into_iter().map(|(id, array)| (program.values[id].name.clone(), array)).collect()
+}
+
+fn whole_shape(program: &Program, value: ValueId) -> Vec<usize> {
+    program.values[value].dims.iter().map(|&dim| program.dims[dim].size as usize).collect()
+}
+
+/// Adds what the operations give to the declared values.
+fn compute(program: &Program, mut values: IndexMap<ValueId, ArrayD<f64>>) -> IndexMap<ValueId, ArrayD<f64>> {
     for op in &program.ops {
         let result = {
             let operands: Vec<&ArrayD<f64>> = op.operands.iter().map(|operand| &values[&operand.value]).collect();
@@ -141,7 +162,7 @@ fn unsharded(program: &Program, seed: u64) -> IndexMap<String, ArrayD<f64>> {
         };
         values.insert(op.result, result);
     }
-    values.into_iter().map(|(id, array)| (program.values[id].name.clone(), array)).collect()
+    values
 }
 
 /// A plan under way on all devices.

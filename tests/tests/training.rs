@@ -1,22 +1,17 @@
 //! Training: forward programs and `backward`, against the founding texts' plans, gathers that are made again included.
 
 use shardwise::verify::{Sizes, verify};
-use shardwise::{Options, Strategy};
+use shardwise::{Options, Pass, Strategy};
 use shardwise_tests::{files, read, statements};
 
 fn textbook() -> Options {
     Options { strategy: Strategy::Textbook, ..Options::default() }
 }
 
-/// Programs whose plans the sources give.
-fn of_the_book() -> Vec<(String, String)> {
-    files("tests/programs/training", ".shard").into_iter().filter(|(name, _)| name.starts_with("p5-") || name.starts_with("b-")).collect()
-}
-
 #[test]
 fn the_textbook_plans_are_the_books_statement_for_statement() {
-    for (name, source) in of_the_book() {
-        let expected = read(&format!("tests/programs/training/{name}.plan"));
+    for (name, expected) in files("tests/programs/training", ".plan") {
+        let source = read(&format!("tests/programs/training/{name}.shard"));
         let planned = shardwise::plan(&name, &source, &textbook()).unwrap_or_else(|e| panic!("{name}: {e}")).to_string();
         assert_eq!(statements(&planned), statements(&expected), "{name}");
     }
@@ -53,4 +48,42 @@ fn the_derived_program_is_a_program() {
         let read = again.program.unwrap_or_else(|| panic!("{name}: {}\n{printed}", again.findings));
         assert!(shardwise_ir::print::same(&derived, &read), "{name}: {printed}");
     }
+}
+
+/// The `text` blocks of a pass's doc comment.
+fn blocks(path: &str) -> Vec<String> {
+    let source = read(path);
+    let docs: Vec<&str> =
+        source.lines().map_while(|line| line.strip_prefix("//!")).map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    docs.join("\n").split("```text\n").skip(1).filter_map(|block| block.split("```").next().map(str::to_owned)).collect()
+}
+
+#[test]
+fn the_pass_does_what_its_comment_says() {
+    let [before, after] = &blocks("passes/src/gradient.rs")[..] else { panic!("a program before and one after") };
+    let head = "hardware tpu-v5p\nmesh X=1\ndim B=8, D=8, F=8\n";
+    let derived = shardwise::print_after("comment", &format!("{head}{before}"), &Options::default(), Pass::Gradient).expect("it is right");
+    let body =
+        |text: &str| text.lines().filter(|line| line.contains(" = ") || line.starts_with("output")).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(body(&derived), body(after));
+    let resolved = shardwise::print_after("comment", &format!("{head}{before}"), &Options::default(), Pass::Resolve).expect("it is right");
+    assert!(resolved.ends_with("backward from Out given dOut\n"), "{resolved}");
+}
+
+#[test]
+fn gathering_again_saves_memory() {
+    let peak =
+        |path: &str| shardwise::plan(path, &read(path), &textbook()).unwrap_or_else(|e| panic!("{path}: {e}")).report.memory.peak_bytes;
+    assert!(peak("tests/programs/training/p5-fsdp.shard") < peak("tests/programs/book/p5-fsdp.shard"));
+}
+
+#[test]
+fn partial_gradients_are_added_before_they_are_reduced() {
+    let path = "tests/programs/training/fan-out-partial.shard";
+    let plan = shardwise::plan(path, &read(path), &Options::default()).unwrap_or_else(|e| panic!("{path}: {e}")).to_string();
+    assert!(plan.contains("dIn[B, D] {U_Y} = dIn.1[B, D] {U_Y} + dIn.2[B, D] {U_Y}"), "{plan}");
+    let source = "hardware tpu-v5p\nmesh Y=8\ndim B=4096, F=4096\ninput x[B, F], dy[B, F] {U_Y}\nparam W[F]\ny = gelu(x * W)\n\
+                  backward from y given dy\n";
+    let plan = shardwise::plan("partial", source, &Options::default()).unwrap_or_else(|e| panic!("{e}")).to_string();
+    assert!(plan.contains("dgelu(y.1[B, F], dy[B, F] {U_Y})"), "a partial gradient passes through a derivative:\n{plan}");
 }

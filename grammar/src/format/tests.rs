@@ -75,7 +75,7 @@ fn comments_and_single_blank_lines_are_kept() {
 
 #[test]
 fn blocks_stay_as_they_are() {
-    let source = "repeat  L=40 {\n   x=f(x)   # kept\n\n\n}\nallow SW301 backward   from Loss\n";
+    let source = "repeat  L=40 {\n   x=f(x)   # kept\n\n\n}\nallow SW301 optimizer   adam\n";
     assert_eq!(format(source), Ok(source.to_owned()));
 }
 

@@ -43,6 +43,8 @@ pub(super) struct Emitter {
     pub(super) named: Vec<Option<ValueId>>,
     /// For each value, where its gradient is brought as soon as it is there.
     pub(super) homes: Vec<Option<Pin>>,
+    /// Gradients that leave the program: their brackets are written there.
+    declared: IndexSet<ValueId>,
     span: Span,
 }
 
@@ -51,7 +53,8 @@ impl Emitter {
         let names = program.values.iter().map(|value| value.name.clone());
         let gradients = program.values.iter().map(|value| gradient_name(&value.name));
         let taken = names.chain(gradients).collect();
-        Self { program, ops: Vec::new(), taken, named, homes, span }
+        let declared = program.outputs.iter().map(|output| output.value).collect();
+        Self { program, ops: Vec::new(), taken, named, homes, declared, span }
     }
 
     /// The statements for `term`, where [`Term::Given`] is `given`; `known` are formulas that have a value already.
@@ -168,7 +171,7 @@ impl Emitter {
     /// The gradient of `of`, about to be given by a statement that gives `dims` of `inferred`.
     fn gradient(&mut self, of: ValueId, dims: Vec<DimId>, inferred: DType) -> ValueId {
         let named = self.named[of.index()];
-        let declared = named.is_some_and(|gradient| self.program.outputs.iter().any(|output| output.value == gradient));
+        let declared = named.is_some_and(|gradient| self.declared.contains(&gradient));
         let value = &self.program.values[of];
         let (name, wanted, dtype) = (gradient_name(&value.name), value.dims.clone(), value.dtype);
         let ordered = dims == wanted;
