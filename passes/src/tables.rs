@@ -32,6 +32,7 @@ impl<'a> Tables<'a> {
 
     /// Tabulates every shape that occurs.
     pub fn new(program: &'a Program, refinement: Refinement) -> Self {
+        debug_assert!(program.backward.is_none(), "gradients are derived before anything is planned");
         let partial = partial_kinds(program);
         let mut shapes: IndexMap<Shape, Reshards, FxBuildHasher> = IndexMap::default();
         let mut table_of = Vec::with_capacity(program.values.len());

@@ -284,7 +284,7 @@ fn gradients_that_cannot_be_are_told() {
         ("backward from C given A", "SW104"),
         ("backward from C\nbackward from C", "SW602"),
         ("backward from C given dC\noutput dB[K, J]", "SW104"),
-        ("backward from C given dC\noutput ddC[I, K]", "SW101"),
+        ("backward from C given dC\nD = gelu(C)\noutput dD[I, K]", "SW101"),
         ("G = dB + B\nbackward from C given dC", "SW101"),
         ("backward from C given dC\nG = dB + B\ndB = gelu(B)", "SW101"),
     ] {

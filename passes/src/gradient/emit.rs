@@ -225,7 +225,7 @@ fn copy() -> OpKind {
 fn in_order(mut program: Program) -> Program {
     let declared = program.values.iter_enumerated().filter(|(_, value)| value.role.is_some()).map(|(id, _)| id);
     let order: IndexSet<ValueId> = declared.chain(program.ops.iter().map(|op| op.result)).collect();
-    let new = |old: ValueId| ValueId::new(order.get_index_of(&old).unwrap_or(0));
+    let new = |old: ValueId| ValueId::new(order.get_index_of(&old).expect("a value is declared or given by an operation"));
     for op in &mut program.ops {
         op.result = new(op.result);
         op.operands.iter_mut().for_each(|operand| operand.value = new(operand.value));

@@ -100,7 +100,7 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
     let (x, y) = (operand(position), Value(op.result));
     Through(match (form, position) {
         (MapForm::Infix('/'), 0) => over(Given, operand(1)),
-        (MapForm::Infix('/'), _) | (MapForm::ScalarInfix(_, '/'), _) => negative(over(times(y, Given), x)),
+        (MapForm::Infix('/') | MapForm::ScalarInfix(_, '/'), _) => negative(over(times(y, Given), x)),
         (MapForm::Infix('-'), 1) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => negative(Given),
         (MapForm::InfixScalar('/', scalar), _) => Term::Map(MapForm::InfixScalar('/', scalar.clone()), vec![Given]),
         (MapForm::Infix(_) | MapForm::InfixScalar(..) | MapForm::ScalarInfix(..), _) => Given,
