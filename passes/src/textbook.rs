@@ -60,6 +60,8 @@ struct Walk<'a> {
     held: Vec<Vec<State>>,
     /// Those of them that the program itself says: what is declared, and what a written collective gives.
     said: Vec<Vec<State>>,
+    /// How each value leaves.
+    outputs: Vec<Vec<&'a Pin>>,
 }
 
 impl<'a> Walk<'a> {
@@ -75,7 +77,9 @@ impl<'a> Walk<'a> {
             .zip(&tables.program.values)
             .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
             .collect();
-        Self { tables, steps: Vec::new(), home, held: said.clone(), said }
+        let mut outputs = vec![Vec::new(); home.len()];
+        tables.program.outputs.iter().for_each(|output| outputs[output.value.index()].push(&output.pin));
+        Self { tables, steps: Vec::new(), home, held: said.clone(), said, outputs }
     }
 
     /// Drops what was made of declared values on the way; intermediate results are kept for their gradients.
@@ -164,10 +168,8 @@ impl<'a> Walk<'a> {
 
     /// What the operation's result should look like, as far as the author said.
     fn wanted(&self, op: &Op) -> Option<&'a Pin> {
-        let program = self.program();
-        let declared = || program.outputs.iter().find(|output| output.value == op.result).map(|output| &output.pin);
-        let value = &program.values[op.result];
-        value.home.as_ref().or_else(declared)
+        let declared = || self.outputs[op.result.index()].first().copied();
+        self.program().values[op.result].home.as_ref().or_else(declared)
     }
 
     /// The layout that fits the brackets and is cheapest from here, the operation's own time included.
@@ -242,8 +244,7 @@ impl<'a> Walk<'a> {
     }
 
     fn outputs(&mut self, value: ValueId, op: OpId) -> Result<(), Infeasible> {
-        let pins: Vec<&Pin> = self.program().outputs.iter().filter(|output| output.value == value).map(|o| &o.pin).collect();
-        for pin in pins {
+        for pin in self.outputs[value.index()].clone() {
             let accepted = self.tables.states(value, pin);
             if accepted.iter().any(|state| self.held[value.index()].contains(state)) {
                 continue;
