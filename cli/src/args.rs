@@ -219,6 +219,7 @@ pub(crate) enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pass {
     Resolve,
+    Gradient,
     Textbook,
     Search,
 }

@@ -132,7 +132,8 @@ fn planned(args: &PlanArgs, output: &mut Output, mut show: impl FnMut(&Planned, 
 
 pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     match args.print_after {
-        Some(Pass::Resolve) => print_resolved(args, output),
+        Some(Pass::Resolve) => print_program(args, shardwise::Pass::Resolve, output),
+        Some(Pass::Gradient) => print_program(args, shardwise::Pass::Gradient, output),
         Some(Pass::Textbook) => print_textbook(args, output),
         Some(Pass::Search) | None => planned(args, output, |planned, output| match args.format {
             Format::Text => output.out(&planned.to_string()),
@@ -143,13 +144,12 @@ pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     }
 }
 
-fn print_resolved(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
+fn print_program(args: &PlanArgs, pass: shardwise::Pass, output: &mut Output) -> io::Result<()> {
     let Some(options) = options(args, output)? else { return Ok(()) };
     for source in sources(args, output)? {
-        let checked = shardwise::check(&source.path, &source.text, &options);
-        output.findings(&checked.findings)?;
-        if let Some(program) = checked.program {
-            output.out(&program.to_string())?;
+        match shardwise::print_after(&source.path, &source.text, &options, pass) {
+            Err(findings) => output.findings(&findings)?,
+            Ok(program) => output.out(&program)?,
         }
     }
     Ok(())

@@ -300,3 +300,10 @@ fn cost_says_what_bounds_a_program_and_where_that_turns() {
     assert!(json.contains("\"schema\": \"shardwise.cost/1\"") && json.contains("\"per_device\": 850.0"), "{json}");
     assert_eq!(run(&[&arguments[..], &["--format", "dot"]].concat(), "").status.code(), Some(2));
 }
+
+#[test]
+fn gradients_can_be_looked_at_before_they_are_planned() {
+    let output = run(&["plan", "--print-after", "gradient", "tests/programs/training/p5-base.shard"], "");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("dWout = Tmp *B dOut\ndTmp = dOut *D Wout\ndWin = In *B dTmp\ndIn = dTmp *F Win\n"));
+}

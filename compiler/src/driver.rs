@@ -17,6 +17,7 @@ use crate::cost::{self, Cost, Threshold};
 use crate::failure::Findings;
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
+use crate::pipeline::{self, Pass};
 use crate::{budget, dot, provenance, text, trace, units};
 
 /// A program that was read, and what is to be said of it.
@@ -67,6 +68,33 @@ pub struct Planned {
 /// assert!(checked.findings.to_string().contains('Y'));
 /// ```
 pub fn check(name: &str, source: &str, options: &Options) -> Checked {
+    read(name, source, options, Pass::Gradient)
+}
+
+/// The program as it is after a pass, printed as a program.
+///
+/// ```
+/// let source = "
+/// hardware tpu-v5p
+/// mesh X=4
+/// dim B=1024, D=64, F=256
+/// input In[B_X, D], dOut[B_X, F]
+/// param W[D, F]
+/// Out = In *D W
+/// backward from Out given dOut
+/// output Out[B_X, F]
+/// ";
+/// let derived = shardwise::print_after("w", source, &shardwise::Options::default(), shardwise::Pass::Gradient)?;
+/// assert!(derived.contains("dW = In *B dOut"));
+/// # Ok::<(), shardwise::Findings>(())
+/// ```
+pub fn print_after(name: &str, source: &str, options: &Options, pass: Pass) -> Result<String, Findings> {
+    let checked = read(name, source, options, pass);
+    checked.program.map(|program| program.to_string()).ok_or(checked.findings)
+}
+
+/// Reads a program as far as `last`.
+fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
     let (file, mut diags) = shardwise_grammar::parse(source);
     let Options { hardware, mesh, dims, explicit, .. } = options.clone();
     let overrides = Overrides { hardware, mesh, dims, explicit };
@@ -76,6 +104,11 @@ pub fn check(name: &str, source: &str, options: &Options) -> Checked {
     if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
         match verify::explicit(explicit) {
             Ok(plan) => program = Some(plan.program),
+            Err(faults) => diags.extend(faults),
+        }
+    } else if let Some(ordinary) = program.take() {
+        match pipeline::rewrite(ordinary, last) {
+            Ok(rewritten) => program = Some(rewritten),
             Err(faults) => diags.extend(faults),
         }
     }

@@ -13,13 +13,16 @@ pub mod verify;
 mod budget;
 mod dot;
 mod driver;
+mod gradient;
+mod pipeline;
 mod provenance;
 mod text;
 mod trace;
 
-pub use driver::{Checked, Planned, check, format, plan};
+pub use driver::{Checked, Planned, check, format, plan, print_after};
 pub use failure::{Findings, Report};
 pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy};
+pub use pipeline::Pass;
 pub use shardwise_grammar::codes;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;

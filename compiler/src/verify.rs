@@ -29,6 +29,7 @@ use crate::failure::Findings;
 use crate::options::Options;
 
 pub use scale::Sizes;
+pub use unsharded::evaluate;
 pub use verdict::{Fault, Mismatch, Verdict};
 
 /// Up to which difference, relative to a value's largest element, results of functions that are not linear count as equal.

@@ -32,7 +32,9 @@ pub enum Statement {
     Assert(Assertion),
     /// `allow SW301` on a line of its own or before a statement.
     Allow(Vec<Name>),
-    /// A form of the language that this version reads but does not compile; the name says which (`repeat`, `backward`, `pipeline`, …).
+    /// `backward from Out given dOut`.
+    Backward(Backward),
+    /// A form of the language that this version reads but does not compile; the name says which (`repeat`, `pipeline`, …).
     NotYet(Name),
 }
 
@@ -170,6 +172,17 @@ pub struct Definition {
     pub target: TensorDecl,
     /// How.
     pub value: Expr,
+}
+
+/// `backward from Loss`, `backward from Out given dOut, microbatches=8`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backward {
+    /// What is differentiated.
+    pub from: Name,
+    /// The gradient of it, if it is not all ones.
+    pub given: Option<Name>,
+    /// Into how many parts the batch is cut, one after another.
+    pub microbatches: Option<SizeExpr>,
 }
 
 /// An expression and where it stands.

@@ -1,6 +1,7 @@
 //! Every diagnostic code, in one place: a code is never reused, and each has a page that `explain CODE` prints.
 
 pub mod budget;
+pub mod gradient;
 pub mod mesh;
 pub mod names;
 pub mod sharding;
@@ -27,7 +28,7 @@ impl Code {
 
 /// All codes in order.
 pub fn all() -> impl Iterator<Item = &'static Code> {
-    [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES].into_iter().flatten()
+    [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES, gradient::CODES].into_iter().flatten()
 }
 
 /// The code called `code`, in any case.

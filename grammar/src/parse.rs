@@ -8,8 +8,8 @@ use pest::iterators::{Pair, Pairs};
 use pest_derive::Parser;
 
 use crate::ast::{
-    Assertion, AxisDecl, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Role, SizeExpr, SizeFactor, Statement,
-    Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Role, SizeExpr, SizeFactor,
+    Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{Faulty, Mark};
@@ -123,10 +123,24 @@ impl Reader {
             Rule::definition | Rule::arrow => Statement::Define(self.definition(inner)),
             Rule::assertion => Statement::Assert(self.assertion(inner)),
             Rule::allow_code => Statement::Allow(each(inner, Rule::code, |p| self.name(&p))),
+            Rule::backward => Statement::Backward(self.backward(inner)),
             Rule::not_yet => Statement::NotYet(self.first_name(&mut inner, &[Rule::not_yet_kw])),
             _ => return None,
         };
         Some(Spanned::new(statement, span))
+    }
+
+    fn backward(self, mut pieces: Pieces<'_>) -> Backward {
+        let from = self.first_name(&mut pieces, &[Rule::name]);
+        let mut backward = Backward { from, given: None, microbatches: None };
+        for piece in pieces {
+            match piece.as_rule() {
+                Rule::given => backward.given = Some(self.first_name(&mut piece.into_inner(), &[Rule::name])),
+                Rule::microbatches => backward.microbatches = piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)),
+                _ => {}
+            }
+        }
+        backward
     }
 
     fn axis(self, pair: Pair<'_, Rule>) -> AxisDecl {

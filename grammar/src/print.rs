@@ -1,8 +1,8 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Role, SizeExpr, SizeFactor, Statement,
-    Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Role, SizeExpr, SizeFactor,
+    Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::Name;
@@ -22,6 +22,7 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Allow(codes) => {
             format!("allow {}", join(codes.iter().map(|code| code.node.clone())))
         }
+        Statement::Backward(directive) => backward(directive, source),
         Statement::NotYet(_) => source.to_owned(),
     }
 }
@@ -167,6 +168,13 @@ fn call_text(call: &Call) -> String {
     let generic = call.generic.as_ref().map_or(String::new(), |name| format!("<{}>", name.node));
     let subscript = call.subscript.as_ref().map_or(String::new(), |s| format!("_{}", words(&s.node)));
     format!("{}{generic}{subscript}({})", call.function.node, join(call.arguments.iter().map(expr)))
+}
+
+/// `backward from Out given dOut, microbatches=8`.
+fn backward(directive: &Backward, source: &str) -> String {
+    let given = directive.given.as_ref().map_or(String::new(), |name| format!(" given {}", name.node));
+    let parts = directive.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
+    format!("backward from {}{given}{parts}", directive.from.node)
 }
 
 /// `comm <= 2ms`.

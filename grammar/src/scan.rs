@@ -36,7 +36,7 @@ pub(crate) const KEYWORDS: [&str; 15] = [
 ];
 
 /// Those of the keywords whose statements are kept as text.
-const NOT_YET: [&str; 5] = ["repeat", "backward", "pipeline", "optimizer", "checkpoint"];
+const NOT_YET: [&str; 4] = ["repeat", "pipeline", "optimizer", "checkpoint"];
 
 /// A statement whose end is not found yet.
 struct Open {

@@ -43,6 +43,11 @@ impl DType {
         }
     }
 
+    /// Whether its values have derivatives.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::Bf16 | Self::F16 | Self::Fp8)
+    }
+
     /// The dtype spelled `name`, also in the book's spellings `fp32` and `fp16`.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = match name {

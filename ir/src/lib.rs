@@ -1,13 +1,16 @@
 //! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives and plans.
 pub mod dataflow;
 pub mod dtype;
+pub mod functions;
 pub mod hardware;
 pub mod ids;
 pub mod mesh;
+pub mod order;
 pub mod plan;
 pub mod print;
 pub mod program;
 pub mod resolve;
+pub mod shape;
 pub mod sharding;
 pub mod suggest;
 pub mod verify;

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::ids::{DimId, OpId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
-use crate::program::{CollectiveKind, Dim, MapForm, Mode, Op, OpKind, Operand, Output, Program};
+use crate::program::{Backward, CollectiveKind, Dim, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 use crate::{Role, Span};
 
@@ -112,14 +112,41 @@ impl<'a> Printer<'a> {
         let operand = |i: usize| operands.get(i).map_or("", String::as_str);
         match kind {
             OpKind::Einsum { contracted } => format!("{} *{} {}", operand(0), self.dim_names(contracted), operand(1)),
-            OpKind::Map(function) => map(&function.form, operands),
+            OpKind::Map(function) => self.map(&function.form, operands),
             OpKind::Reduce { function, dims } => {
-                let over = self.dim_names(dims);
-                let over = if dims.len() == 1 { over } else { format!("{{{over}}}") };
-                format!("{}_{over}({})", function.name(), operands.join(", "))
+                format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", "))
             }
             OpKind::Collective(kind) => format!("{}({})", kind.name(), operands.join(", ")),
         }
+    }
+
+    fn map(self, form: &MapForm, operands: &[String]) -> String {
+        let operand = |i: usize| operands.get(i).map_or("", String::as_str);
+        match form {
+            MapForm::Call { name, extra } => {
+                let arguments: Vec<&str> = operands.iter().chain(extra).map(String::as_str).collect();
+                format!("{name}({})", arguments.join(", "))
+            }
+            MapForm::Infix(operator) => format!("{} {operator} {}", operand(0), operand(1)),
+            MapForm::ScaleBy(scalar) => format!("{scalar} * {}", operand(0)),
+            MapForm::InfixScalar(operator, scalar) => format!("{} {operator} {scalar}", operand(0)),
+            MapForm::ScalarInfix(scalar, operator) => format!("{scalar} {operator} {}", operand(0)),
+            MapForm::Negate => format!("-{}", operand(0)),
+            MapForm::Broadcast(dims) => format!("broadcast_{}({})", self.dim_subscript(dims), operand(0)),
+        }
+    }
+
+    /// `D`, `{D,F}`: what stands behind the `_` of a function that names dimensions.
+    fn dim_subscript(self, dims: &[DimId]) -> String {
+        let names = self.dim_names(dims);
+        if dims.len() == 1 { names } else { format!("{{{names}}}") }
+    }
+
+    /// `backward from Out given dOut`, as long as it stands for statements.
+    fn backward(self, directive: &Backward) -> String {
+        let name = |value: ValueId| &self.program.values[value].name;
+        let given = directive.given.map_or(String::new(), |given| format!(" given {}", name(given)));
+        format!("backward from {}{given}\n", name(directive.from))
     }
 
     fn dtype(self, value: ValueId, shown: bool) -> String {
@@ -252,21 +279,6 @@ fn exact(pin: Option<&Pin>) -> Option<Sharding> {
     pin.and_then(Pin::exact)
 }
 
-fn map(form: &MapForm, operands: &[String]) -> String {
-    let operand = |i: usize| operands.get(i).map_or("", String::as_str);
-    match form {
-        MapForm::Call { name, extra } => {
-            let arguments: Vec<&str> = operands.iter().chain(extra).map(String::as_str).collect();
-            format!("{name}({})", arguments.join(", "))
-        }
-        MapForm::Infix(operator) => format!("{} {operator} {}", operand(0), operand(1)),
-        MapForm::ScaleBy(scalar) => format!("{scalar} * {}", operand(0)),
-        MapForm::InfixScalar(operator, scalar) => format!("{} {operator} {scalar}", operand(0)),
-        MapForm::ScalarInfix(scalar, operator) => format!("{scalar} {operator} {}", operand(0)),
-        MapForm::Negate => format!("-{}", operand(0)),
-    }
-}
-
 /// `X=16 over 4x4 ring`.
 pub fn axis(axis: &Axis) -> String {
     let mut words = vec![format!("{}={}", axis.name, axis.size)];
@@ -320,8 +332,12 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let printer = Printer::new(self);
         f.write_str(&printer.header(self.mode))?;
-        for op in self.ops.indices() {
-            writeln!(f, "{}", printer.statement(op))?;
+        let directive = |at: usize| self.backward.as_ref().filter(|backward| backward.at.index() == at);
+        for at in 0..=self.ops.len() {
+            f.write_str(&directive(at).map_or_else(String::new, |directive| printer.backward(directive)))?;
+            if at < self.ops.len() {
+                writeln!(f, "{}", printer.statement(OpId::new(at)))?;
+            }
         }
         f.write_str(&printer.footer())
     }
@@ -349,8 +365,10 @@ fn without_spans(program: &Program) -> Program {
     bare.values.iter_mut().for_each(|value| value.span = nowhere);
     for op in &mut bare.ops {
         op.span = nowhere;
+        op.phase = Phase::default();
         op.operands.iter_mut().for_each(|operand| operand.span = nowhere);
     }
+    bare.backward.iter_mut().for_each(|backward| backward.span = nowhere);
     bare.outputs.iter_mut().for_each(|output| output.span = nowhere);
     bare.asserts.iter_mut().for_each(|assert| assert.span = nowhere);
     bare

@@ -9,6 +9,7 @@ use shardwise_grammar::ast::Role;
 use shardwise_grammar::span::Span;
 
 use crate::dtype::DType;
+use crate::functions;
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
@@ -70,6 +71,8 @@ pub enum Linearity {
     Joint,
     /// In the first operand alone (`a / b`).
     First,
+    /// In the last operand alone: the gradient of a derivative (`dgelu(x, dy)`).
+    Last,
 }
 
 /// An element-wise function.
@@ -81,8 +84,23 @@ pub struct MapFn {
     pub linearity: Linearity,
 }
 
+impl MapFn {
+    /// The function of a form; where partial sums may pass follows from it, except for `cast`, whose dtypes decide.
+    pub fn new(form: MapForm) -> Self {
+        let linearity = match &form {
+            MapForm::Call { name, .. } => functions::find(name).map_or(Linearity::None, |function| function.linearity),
+            MapForm::Infix('/') => Linearity::First,
+            MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(..) => Linearity::None,
+            MapForm::Infix(_) | MapForm::InfixScalar(..) | MapForm::ScaleBy(_) | MapForm::Negate | MapForm::Broadcast(_) => {
+                Linearity::Joint
+            }
+        };
+        Self { form, linearity }
+    }
+}
+
 /// How an element-wise function is written.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MapForm {
     /// `gelu(x)`, `cast<f32>(x)`: the text before the parenthesis. Scalars among its arguments are part of the text behind, see `extra`.
     Call {
@@ -101,6 +119,8 @@ pub enum MapForm {
     ScalarInfix(String, char),
     /// `-x`.
     Negate,
+    /// `broadcast_D(x)`: repeated along dimensions that it lacks, which come out whole.
+    Broadcast(Vec<DimId>),
 }
 
 /// The moves between devices. Axes that are left to the types are resolved before they get here.
@@ -205,6 +225,16 @@ pub enum OpKind {
     Collective(CollectiveKind),
 }
 
+/// Which part of a training step an operation belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Before the gradients, or in a program without any.
+    #[default]
+    Forward,
+    /// A gradient, or what is done with gradients.
+    Backward,
+}
+
 /// A statement that computes or moves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
@@ -216,6 +246,23 @@ pub struct Op {
     pub result: ValueId,
     /// The brackets written on the left side of *this* statement (the value's home, unless the statement is a collective on its own value).
     pub result_pin: Option<Pin>,
+    /// Which part of the step it belongs to. Not printed: where all statements are written out, all are of one part.
+    pub phase: Phase,
+    /// The statement.
+    pub span: Span,
+}
+
+/// `backward from Out given dOut`, until the gradient pass puts statements in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Backward {
+    /// What is differentiated.
+    pub from: ValueId,
+    /// Its gradient; `None`: all ones.
+    pub given: Option<ValueId>,
+    /// The operation before which it stands.
+    pub at: OpId,
+    /// Values whose gradients the program names, and these gradients, which no operation gives yet.
+    pub named: Vec<(ValueId, ValueId)>,
     /// The statement.
     pub span: Span,
 }
@@ -288,6 +335,8 @@ pub struct Program {
     pub values: IndexVec<ValueId, Value>,
     /// Operations in program order; an operand is always defined by an earlier one.
     pub ops: IndexVec<OpId, Op>,
+    /// Gradients that are still to be derived.
+    pub backward: Option<Backward>,
     /// What leaves, in order.
     pub outputs: Vec<Output>,
     /// Budgets.

@@ -5,10 +5,10 @@
 mod collective;
 mod define;
 mod expression;
+mod gradient;
 mod layout;
 mod machine;
 mod overrides;
-mod order;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
@@ -20,9 +20,9 @@ use crate::dtype::DType;
 use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
-use crate::program::{Assert, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Value};
+use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Value};
 use crate::sharding::Sharding;
-use crate::{Diag, Severity, suggest, verify};
+use crate::{Diag, Severity, order, suggest, verify};
 
 pub use overrides::{AxisSize, DimSize, Overrides};
 
@@ -75,6 +75,8 @@ struct Resolver<'a> {
     output_layouts: IndexMap<&'a str, &'a ast::Layout>,
     /// Where each name is declared or defined for the first time, in the whole file.
     defined_at: IndexMap<&'a str, Span>,
+    /// The gradients asked for so far.
+    backward: Option<Backward>,
     /// Whether a form that is not compiled yet stands above, which may define any name.
     after_not_yet: bool,
     /// Intermediate values named so far for the statement at hand.
@@ -124,6 +126,7 @@ impl<'a> Resolver<'a> {
             known: IndexVec::new(),
             output_layouts,
             defined_at,
+            backward: None,
             after_not_yet: false,
             links: 0,
             searches: 0,
@@ -143,13 +146,16 @@ impl<'a> Resolver<'a> {
                 }
             }
             Statement::Define(definition) => self.define(definition, span),
-            Statement::NotYet(name) => {
-                self.after_not_yet = true;
-                let message = format!("`{}` is not supported yet", name.node);
-                self.error(Diag::error(names::NOT_YET, message, name.span, "not in this version").help("write the statements out"));
-            }
+            Statement::Backward(directive) => self.differentiate(directive, span),
+            Statement::NotYet(name) => self.not_yet(name),
             _ => {}
         }
+    }
+
+    fn not_yet(&mut self, name: &Name) {
+        self.after_not_yet = true;
+        let message = format!("`{}` is not supported yet", name.node);
+        self.error(Diag::error(names::NOT_YET, message, name.span, "not in this version").help("write the statements out"));
     }
 
     fn declare(&mut self, role: Role, tensor: &ast::TensorDecl) {
@@ -243,6 +249,9 @@ impl<'a> Resolver<'a> {
     fn value(&mut self, name: &Name) -> Option<ValueId> {
         if let Some(&id) = self.value_names.get(&name.node) {
             return Some(id);
+        }
+        if let Some(gradient) = self.gradient(name) {
+            return Some(gradient);
         }
         if !self.poisoned.contains(&name.node) && !self.after_not_yet {
             let diag = match self.defined_at.get(name.node.as_str()) {
@@ -394,11 +403,12 @@ impl<'a> Resolver<'a> {
             dims: self.dims,
             values: self.values,
             ops: self.ops,
+            backward: self.backward,
             outputs: self.outputs,
             asserts: self.asserts,
         });
         if let Some(program) = &mut program {
-            order::declared_first(program);
+            order::by_appearance(program);
         }
         // A plan without errors is judged as a whole by `verify::explicit`, once.
         if let Some(program) = program.as_ref().filter(|program| program.mode == Mode::Ordinary || failed(&self.diags)) {

@@ -39,6 +39,7 @@ pub fn channels(op: &Op) -> Vec<Vec<usize>> {
             Linearity::None => Vec::new(),
             Linearity::Joint => vec![all],
             Linearity::First => vec![vec![0]],
+            Linearity::Last => vec![vec![all.len() - 1]],
         },
         OpKind::Reduce { function, .. } if function.reduction() == Reduction::Sum => vec![all],
         OpKind::Reduce { .. } | OpKind::Collective(_) => Vec::new(),

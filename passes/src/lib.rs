@@ -5,6 +5,7 @@ pub mod dominance;
 pub mod eliminate;
 pub mod extract;
 pub mod factor;
+pub mod gradient;
 pub mod improve;
 pub mod layout;
 pub mod limited;

@@ -1,7 +1,8 @@
 //! Bytes that a device holds: what is resident, and the peak of what is live beside it, in program order.
 //!
 //! Parameters and state stay for the whole program in the sharding they are declared with. Every other materialisation (a gathered parameter
-//! included) lives from the step that gives it to the last step that reads it; inputs from the start, outputs to the end.
+//! included) lives from the step that gives it to the last step that reads it; inputs from the start, outputs to the end. What is given twice
+//! (gathered again behind the forward part) lives twice, and is not held between.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -31,12 +32,12 @@ struct Life {
     to: usize,
 }
 
-type Lives = IndexMap<Materialization, Life, FxBuildHasher>;
+type Lives = Vec<(Materialization, Life)>;
 
 /// The memory of a plan.
 pub fn memory(plan: &Plan) -> Memory {
     let (resident_bytes, lives) = lives(plan);
-    let (peak_step, live) = peak(lives.values(), plan.steps.len());
+    let (peak_step, live) = peak(lives.iter().map(|(_, life)| life), plan.steps.len());
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step, capacity_bytes: plan.program.hardware.hbm_bytes }
 }
 
@@ -53,7 +54,8 @@ pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
 fn lives(plan: &Plan) -> (f64, Lives) {
     let program = &plan.program;
     let mut resident_bytes = 0.0;
-    let mut lives = Lives::default();
+    let mut ended = Lives::new();
+    let mut lives: IndexMap<Materialization, Life, FxBuildHasher> = IndexMap::default();
     for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
         let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
             continue;
@@ -72,9 +74,10 @@ fn lives(plan: &Plan) -> (f64, Lives) {
                 life.to = number;
             }
         }
-        let bytes = local::local_bytes(program, step.result.value, &step.result.sharding);
-        let life = lives.entry(step.result.clone()).or_insert(Life { bytes, from: number, to: number });
-        life.to = number;
+        let resident = lives.get(&step.result).is_some_and(|life| life.bytes <= 0.0);
+        let bytes = if resident { 0.0 } else { local::local_bytes(program, step.result.value, &step.result.sharding) };
+        let before = lives.insert(step.result.clone(), Life { bytes, from: number, to: number });
+        ended.extend(before.map(|life| (step.result.clone(), life)));
     }
     let last = plan.steps.len().saturating_sub(1);
     for output in &program.outputs {
@@ -82,7 +85,8 @@ fn lives(plan: &Plan) -> (f64, Lives) {
             life.to = last;
         }
     }
-    (resident_bytes, lives)
+    ended.extend(lives);
+    (resident_bytes, ended)
 }
 
 /// The worst step and what is live there: a sweep over where lives begin and end.

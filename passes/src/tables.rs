@@ -37,6 +37,7 @@ impl<'a> Tables<'a> {
 
     /// The same on other terms than time.
     pub fn on(program: &'a Program, terms: Terms) -> Self {
+        debug_assert!(program.backward.is_none(), "gradients are derived before anything is planned");
         let partial = partial_kinds(program);
         let mut shapes: IndexMap<Shape, Reshards, FxBuildHasher> = IndexMap::default();
         let mut table_of = Vec::with_capacity(program.values.len());
@@ -119,6 +120,7 @@ fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
             Linearity::None => false,
             Linearity::Joint => (0..op.operands.len()).all(sums),
             Linearity::First => sums(0),
+            Linearity::Last => sums(op.operands.len() - 1),
         },
         OpKind::Reduce { .. } => return Some(layout::reduction(op)),
         OpKind::Collective(_) => return kinds[op.operands[0].value.index()],

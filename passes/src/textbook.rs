@@ -8,13 +8,14 @@
 //! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep is gathered, else the cheaper one.
 //! * An index kept from both operands: the whole operand is sliced, or its axis moved there.
 //!
-//! From one sharding to another it goes in as few steps as there are. The *wanted* result is what brackets on the left side say, else the value's output declaration. What was gathered once is not gathered again.
+//! From one sharding to another it goes in as few steps as there are. The *wanted* result is what brackets on the left side say, else the value's output declaration. What was gathered once is not gathered again,
+//! except that copies of declared values are dropped where the forward part ends: a weight gathered for it is gathered once more for its gradient.
 //! Where the rules do not fit the brackets at the operands, the cheapest layout that does is taken.
 
 use indexmap::IndexMap;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
+use shardwise_ir::program::{CollectiveKind, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
 
 use crate::layout;
@@ -34,7 +35,12 @@ pub struct Infeasible {
 /// The textbook plan.
 pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
     let mut walk = Walk::new(tables);
+    let mut phase = Phase::Forward;
     for (op_id, op) in tables.program.ops.iter_enumerated() {
+        if phase == Phase::Forward && op.phase == Phase::Backward {
+            walk.drop_copies();
+            phase = Phase::Backward;
+        }
         walk.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
         walk.outputs(op.result, op_id)?;
     }
@@ -63,6 +69,10 @@ struct Walk<'a> {
     home: Vec<State>,
     /// Every state in which each value is held.
     held: Vec<Vec<State>>,
+    /// Those of them that the program itself says: what is declared, and what a written collective gives.
+    said: Vec<Vec<State>>,
+    /// How each value leaves.
+    outputs: Vec<Vec<&'a Pin>>,
 }
 
 impl<'a> Walk<'a> {
@@ -76,12 +86,22 @@ impl<'a> Walk<'a> {
                 if value.producer.is_none() { tables.declared(id) } else { written() }
             })
             .collect();
-        let held = home
+        let said: Vec<Vec<State>> = home
             .iter()
             .zip(&tables.program.values)
             .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
             .collect();
-        Self { tables, steps: Vec::new(), home, held }
+        let mut outputs = vec![Vec::new(); home.len()];
+        tables.program.outputs.iter().for_each(|output| outputs[output.value.index()].push(&output.pin));
+        Self { tables, steps: Vec::new(), home, held: said.clone(), said, outputs }
+    }
+
+    /// Drops what was made of declared values on the way; intermediate results are kept for their gradients.
+    fn drop_copies(&mut self) {
+        let values = self.program().values.iter();
+        for ((held, said), _) in self.held.iter_mut().zip(&self.said).zip(values).filter(|(_, value)| value.producer.is_none()) {
+            held.clone_from(said);
+        }
     }
 
     fn program(&self) -> &'a Program {
@@ -133,6 +153,7 @@ impl<'a> Walk<'a> {
         });
         self.home[op.result.index()] = to;
         self.held[op.result.index()].push(to);
+        self.said[op.result.index()].push(to);
         Some(())
     }
 
@@ -161,10 +182,8 @@ impl<'a> Walk<'a> {
 
     /// What the operation's result should look like, as far as the author said.
     fn wanted(&self, op: &Op) -> Option<&'a Pin> {
-        let program = self.program();
-        let declared = || program.outputs.iter().find(|output| output.value == op.result).map(|output| &output.pin);
-        let value = &program.values[op.result];
-        value.home.as_ref().or_else(declared)
+        let declared = || self.outputs[op.result.index()].first().copied();
+        self.program().values[op.result].home.as_ref().or_else(declared)
     }
 
     /// The layout that fits the brackets and is cheapest from here, the operation's own time included.
@@ -239,8 +258,7 @@ impl<'a> Walk<'a> {
     }
 
     fn outputs(&mut self, value: ValueId, op: OpId) -> Result<(), Infeasible> {
-        let pins: Vec<&Pin> = self.program().outputs.iter().filter(|output| output.value == value).map(|o| &o.pin).collect();
-        for pin in pins {
+        for pin in self.outputs[value.index()].clone() {
             let accepted = self.tables.states(value, pin);
             if accepted.iter().any(|state| self.held[value.index()].contains(state)) {
                 continue;

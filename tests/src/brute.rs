@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::mesh::AxisKind;
-use shardwise_ir::program::{Linearity, Op, OpKind, Program, ReduceFn};
+use shardwise_ir::program::{Linearity, MapFn, MapForm, Op, OpKind, Program, ReduceFn};
 use shardwise_ir::sharding::{AxisRef, Pin, Reduction, Sharding, Unreduced};
 
 /// Axes of each dimension, major to minor, and the set of pending ones.
@@ -226,6 +226,7 @@ impl Brute<'_> {
                 Linearity::None => vec![],
                 Linearity::Joint => vec![(0..op.operands.len()).collect()],
                 Linearity::First => vec![vec![0]],
+                Linearity::Last => vec![vec![op.operands.len() - 1]],
             },
             OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } => vec![vec![0]],
             _ => vec![],
@@ -287,6 +288,13 @@ impl Brute<'_> {
 
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
         let points: f64 = indices.iter().zip(split).map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64).product();
+        let added: f64 = match &op.kind {
+            OpKind::Map(MapFn { form: MapForm::Broadcast(dims), .. }) => {
+                dims.iter().map(|&dim| self.program.dims[dim].size as f64).product()
+            }
+            _ => 1.0,
+        };
+        let points = points * added;
         let per_point = if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()) { 2.0 } else { 1.0 };
         let bytes: f64 = op.operands.iter().zip(needs).map(|(operand, state)| self.bytes(operand.value, state)).sum();
         let bytes = bytes + self.bytes(op.result, gives);

@@ -68,10 +68,15 @@ fn operation(body: &mut String, i: usize, values: &mut [(String, Vec<usize>)], d
     let (b, b_dims) = values[dice.roll(values.len())].clone();
     let union: Vec<usize> = a_dims.iter().copied().chain(b_dims.iter().copied().filter(|d| !a_dims.contains(d))).collect();
     let shared: Vec<usize> = a_dims.iter().copied().filter(|d| b_dims.contains(d)).collect();
-    let (dims, right) = match dice.roll(9) {
+    let (dims, right) = match dice.roll(11) {
         0 => (a_dims.clone(), format!("gelu({a})")),
         1 => (union, format!("{a} + {b}")),
         2 => (a_dims.clone(), format!("2.0 * {a}")),
+        9 => (union, format!("dgelu({a}, {b})")),
+        10 if a_dims.len() == 1 => {
+            let added = (a_dims[0] + 1) % 4;
+            (vec![a_dims[0], added], format!("broadcast_{}({a})", DIMS[added]))
+        }
         7 => (union, format!("{a} / {b}")),
         8 if a_dims.len() > 1 => (a_dims[..1].to_vec(), format!("max_{}({a})", DIMS[a_dims[1]])),
         3 if a_dims.len() > 1 => (a_dims[..1].to_vec(), format!("sum_{}({a})", DIMS[a_dims[1]])),

@@ -26,7 +26,7 @@ pub(super) fn hash(name: &str) -> u64 {
 pub(super) fn is_exact(kind: &OpKind) -> bool {
     match kind {
         OpKind::Einsum { .. } | OpKind::Collective(_) => true,
-        OpKind::Map(function) => matches!(function.form, MapForm::Infix('+' | '-') | MapForm::Negate),
+        OpKind::Map(function) => matches!(function.form, MapForm::Infix('+' | '-') | MapForm::Negate | MapForm::Broadcast(_)),
         OpKind::Reduce { function, .. } => *function != ReduceFn::Mean,
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>]) -
             product
         }
         OpKind::Map(function) => {
-            let shape = shape(result, &dims, operands);
+            let shape = shape_of_map(program, &function.form, result, shape(result, &dims, operands));
             let spread: Vec<ArrayD<f64>> =
                 operands.iter().zip(&dims).map(|(operand, dims)| spread(operand, dims, result, &shape)).collect();
             map(&function.form, &spread)
@@ -81,6 +81,16 @@ fn fit(dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> bool {
     let mut lengths: IndexMap<DimId, usize> = IndexMap::new();
     let all = dims.iter().zip(operands).flat_map(|(dims, operand)| dims.iter().copied().zip(operand.shape().iter().copied()));
     all.into_iter().all(|(dim, length)| *lengths.entry(dim).or_insert(length) == length)
+}
+
+/// The shape of a result, the dimensions that a broadcast adds whole.
+fn shape_of_map(program: &Program, form: &MapForm, result: &[DimId], mut shape: Vec<usize>) -> Vec<usize> {
+    if let MapForm::Broadcast(added) = form {
+        for (size, dim) in shape.iter_mut().zip(result).filter(|(_, dim)| added.contains(dim)) {
+            *size = program.dims[*dim].size as usize;
+        }
+    }
+    shape
 }
 
 fn reduce(function: ReduceFn, array: &ArrayD<f64>, axis: Axis) -> ArrayD<f64> {
@@ -126,6 +136,7 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
         MapForm::Infix('-') => both(&|a, b| a - b),
         MapForm::Infix(_) => both(&|a, b| a / b),
         MapForm::Negate => operands[0].mapv(|x| -x),
+        MapForm::Broadcast(_) => operands[0].clone(),
         MapForm::ScaleBy(scalar) => operands[0].mapv(|x| number(scalar) * x),
         MapForm::InfixScalar(symbol, scalar) => operands[0].mapv(|x| infix(*symbol, x, number(scalar))),
         MapForm::ScalarInfix(scalar, symbol) => operands[0].mapv(|x| infix(*symbol, number(scalar), x)),
@@ -174,6 +185,7 @@ fn unary(name: &str, x: f64) -> f64 {
         "exp" => x.exp(),
         "gelu" => gelu(x),
         "log" => x.ln(),
+        "ones" => 1.0,
         "neg" => -x,
         "relu" => x.max(0.0),
         "rsqrt" => 1.0 / x.sqrt(),
@@ -196,19 +208,25 @@ fn binary(name: &str, a: f64, b: f64) -> f64 {
         "maximum" => a.max(b),
         "minimum" => a.min(b),
         "pow" => a.powf(b),
-        "drelu" => {
-            if a > 0.0 {
-                b
-            } else {
-                0.0
-            }
-        }
-        "dsilu" => b * (sigmoid(a) + a * sigmoid(a) * (1.0 - sigmoid(a))),
+        "equal" => f64::from(u8::from((a - b).abs() <= 0.0)),
+        _ => b * slope(name, a),
+    }
+}
+
+/// The derivative of the function whose derivative is called `name`, at `x`; no number for what is no derivative.
+fn slope(name: &str, x: f64) -> f64 {
+    match name {
+        "dabs" => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
+        "derf" => 2.0 / std::f64::consts::PI.sqrt() * (-x * x).exp(),
         "dgelu" => {
-            let tanh = gelu_inner(a).tanh();
-            let slope = (2.0 / std::f64::consts::PI).sqrt() * (1.0 + 3.0 * 0.044_715 * a * a);
-            b * (0.5 * (1.0 + tanh) + 0.5 * a * (1.0 - tanh * tanh) * slope)
+            let tanh = gelu_inner(x).tanh();
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (1.0 + 3.0 * 0.044_715 * x * x);
+            0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * inner
         }
+        "drelu" => f64::from(u8::from(x > 0.0)),
+        "dsigmoid" => sigmoid(x) * (1.0 - sigmoid(x)),
+        "dsilu" => sigmoid(x) + x * sigmoid(x) * (1.0 - sigmoid(x)),
+        "dtanh" => 1.0 - x.tanh().powi(2),
         _ => f64::NAN,
     }
 }

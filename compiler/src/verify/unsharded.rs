@@ -3,16 +3,20 @@
 //! Data are small integers. Sums and products of integers below 2^53 are exact in `f64` whatever their order, so that a plan of linear operations
 //! must give equal numbers; a bound on the magnitudes, carried along, says whether that holds. Anything else is compared with a tolerance.
 
+use std::collections::BTreeMap;
+
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Program, ReduceFn, Value};
 
-use super::evaluate;
+use super::evaluate as local;
 
 /// Integers up to here are exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
+
+type Arrays = IndexMap<ValueId, ArrayD<f64>>;
 
 /// Every value of a program by name, with its dimensions' names.
 pub(super) struct Truth {
@@ -25,20 +29,15 @@ pub(super) struct Truth {
 
 impl Truth {
     pub(super) fn new(program: &Program, seed: u64) -> Self {
-        let mut arrays: IndexMap<ValueId, ArrayD<f64>> = IndexMap::new();
+        let mut arrays = Arrays::new();
+        let positive = program.ops.iter().any(|op| local::wants_positive(&op.kind));
+        for (id, value) in declared(program) {
+            arrays.insert(id, local::data(&whole_shape(program, id), seed ^ local::hash(&value.name), positive));
+        }
+        compute(program, &mut arrays);
         let mut bounds: IndexVec<ValueId, f64> = program.values.iter().map(|value| declared_bound(program, value)).collect();
-        let positive = program.ops.iter().any(|op| evaluate::wants_positive(&op.kind));
-        for (id, value) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
-            let shape: Vec<usize> = value.dims.iter().map(|&dim| program.dims[dim].size as usize).collect();
-            arrays.insert(id, evaluate::data(&shape, seed ^ evaluate::hash(&value.name), positive));
-        }
-        for op in &program.ops {
-            bounds[op.result] = bound(program, op, &bounds);
-            let operands: Vec<&ArrayD<f64>> = op.operands.iter().map(|operand| &arrays[&operand.value]).collect();
-            let result = evaluate::operation(program, op, &operands).unwrap_or_else(|| gaps(program, op));
-            arrays.insert(op.result, result);
-        }
-        let exact = program.ops.iter().all(|op| evaluate::is_exact(&op.kind)) && bounds.iter().all(|&bound| bound <= EXACT);
+        program.ops.iter().for_each(|op| bounds[op.result] = bound(program, op, &bounds));
+        let exact = program.ops.iter().all(|op| local::is_exact(&op.kind)) && bounds.iter().all(|&bound| bound <= EXACT);
         let undefined = arrays.values().flatten().filter(|x| x.is_nan()).count();
         let dims = |id: ValueId| program.values[id].dims.iter().map(|&dim| program.dims[dim].name.clone()).collect();
         let values = arrays.into_iter().map(|(id, array)| (program.values[id].name.clone(), (dims(id), array))).collect();
@@ -54,17 +53,40 @@ impl Truth {
     }
 }
 
-/// A value of the right shape without numbers, where none can be computed.
-fn gaps(program: &Program, op: &Op) -> ArrayD<f64> {
-    let shape: Vec<usize> = program.values[op.result].dims.iter().map(|&dim| program.dims[dim].size as usize).collect();
-    ArrayD::from_elem(shape, f64::NAN)
+/// Every value of a program, computed whole from the declared ones; all by name, their elements in row-major order. `None` where a declared
+/// value is missing, or has another number of elements than the program says.
+pub fn evaluate(program: &Program, given: &BTreeMap<String, Vec<f64>>) -> Option<BTreeMap<String, Vec<f64>>> {
+    let mut arrays = Arrays::new();
+    for (id, value) in declared(program) {
+        let elements = given.get(&value.name)?.clone();
+        arrays.insert(id, ArrayD::from_shape_vec(whole_shape(program, id), elements).ok()?);
+    }
+    compute(program, &mut arrays);
+    Some(arrays.into_iter().map(|(id, array)| (program.values[id].name.clone(), array.iter().copied().collect())).collect())
+}
+
+fn declared(program: &Program) -> impl Iterator<Item = (ValueId, &Value)> {
+    program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+}
+
+fn whole_shape(program: &Program, value: ValueId) -> Vec<usize> {
+    program.values[value].dims.iter().map(|&dim| program.dims[dim].size as usize).collect()
+}
+
+/// Adds what the operations give to the declared values; where none can be computed, a value of the right shape without numbers.
+fn compute(program: &Program, arrays: &mut Arrays) {
+    for op in &program.ops {
+        let operands: Vec<&ArrayD<f64>> = op.operands.iter().map(|operand| &arrays[&operand.value]).collect();
+        let result = local::operation(program, op, &operands);
+        arrays.insert(op.result, result.unwrap_or_else(|| ArrayD::from_elem(whole_shape(program, op.result), f64::NAN)));
+    }
 }
 
 /// A pending value's parts are larger than the value.
 fn declared_bound(program: &Program, value: &Value) -> f64 {
     let pending = value.home.iter().flat_map(|pin| pin.unreduced.axes()).map(|axis| axis.size(&program.mesh) as f64);
     let parts: f64 = pending.product();
-    if parts > 1.0 { evaluate::LARGEST + 2.0 * parts } else { evaluate::LARGEST }
+    if parts > 1.0 { local::LARGEST + 2.0 * parts } else { local::LARGEST }
 }
 
 /// What no element of the result, nor any part of a sum on its way, is larger than.

@@ -51,6 +51,7 @@ fn every_notation_has_one_canonical_form() {
         ("dim F = 4 * D pad , T=1_000", "dim F=4*D pad, T=1_000"),
         ("assert comm ≤ 2 ms", "assert comm <= 2ms"),
         ("assert  no AllGather  over dcn", "assert no AllGather over dcn"),
+        ("backward  from Out  given dOut ,microbatches = 8", "backward from Out given dOut, microbatches=8"),
         ("allow  SW301 output C=A", "allow SW301 output C = A"),
     ];
     for (source, expected) in cases {
@@ -78,7 +79,7 @@ fn comments_and_single_blank_lines_are_kept() {
 
 #[test]
 fn blocks_stay_as_they_are() {
-    let source = "repeat  L=40 {\n   x=f(x)   # kept\n\n\n}\nallow SW301 backward   from Loss\n";
+    let source = "repeat  L=40 {\n   x=f(x)   # kept\n\n\n}\nallow SW301 optimizer   adam\n";
     assert_eq!(format(source), Ok(source.to_owned()));
 }
 

@@ -82,12 +82,25 @@ fn allow_stands_alone_or_before_a_statement() {
 
 #[test]
 fn forms_of_later_versions_are_kept_apart() {
-    let source = "repeat L=40 { # layers\n  x = f(x)\n  y = { [ }\n  carry x }\nbackward from Loss\nC = A\n";
+    let source = "repeat L=40 { # layers\n  x = f(x)\n  y = { [ }\n  carry x }\npipeline Z { }\nC = A\n";
     let statements = read(source);
     assert!(matches!(&statements[0], Statement::NotYet(name) if name.node == "repeat"));
-    assert!(matches!(&statements[1], Statement::NotYet(name) if name.node == "backward"));
+    assert!(matches!(&statements[1], Statement::NotYet(name) if name.node == "pipeline"));
     assert!(matches!(&statements[2], Statement::Define(_)));
     assert!(matches!(&read("repeat = A + B")[0], Statement::Define(_)));
+}
+
+#[test]
+fn backward_names_what_is_differentiated() {
+    let statements = read("backward from Loss\nbackward from Out given dOut, microbatches=2*M\nbackward = A\n");
+    let Statement::Backward(whole) = &statements[1] else { panic!("{statements:?}") };
+    assert_eq!((whole.from.node.as_str(), whole.given.as_ref().map(|name| name.node.as_str())), ("Out", Some("dOut")));
+    assert_eq!(whole.microbatches.as_ref().map(|parts| parts.factors.len()), Some(2));
+    assert!(matches!(&statements[0], Statement::Backward(bare) if bare.given.is_none() && bare.microbatches.is_none()));
+    assert!(matches!(&statements[2], Statement::Define(_)));
+    for broken in ["backward", "backward from", "backward Loss", "backward from Loss given", "backward from Loss, microbatches"] {
+        assert_eq!(parse(broken).1.len(), 1, "{broken}");
+    }
 }
 
 #[test]

@@ -189,7 +189,7 @@ impl Resolver<'_> {
             self.add_value(value, vec![to.clone()])
         };
         let kind = OpKind::Collective(kind.clone());
-        self.ops.push(Op { kind, operands: vec![operand], result, result_pin: Some(to.into()), span });
+        self.ops.push(Op { kind, operands: vec![operand], result, result_pin: Some(to.into()), phase: self.phase(), span });
         Some(())
     }
 }

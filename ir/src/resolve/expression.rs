@@ -6,40 +6,11 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
-use crate::dtype::DType;
+use crate::functions::{self, FUNCTIONS, Function};
 use crate::ids::DimId;
 use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
+use crate::shape::{merge, natural};
 use crate::{Diag, suggest};
-
-/// Element-wise functions: name, operands, linearity.
-const FUNCTIONS: &[(&str, usize, Linearity)] = &[
-    ("abs", 1, Linearity::None),
-    ("copy", 1, Linearity::Joint),
-    ("cos", 1, Linearity::None),
-    ("dgelu", 2, Linearity::None),
-    ("drelu", 2, Linearity::None),
-    ("dsilu", 2, Linearity::None),
-    ("erf", 1, Linearity::None),
-    ("exp", 1, Linearity::None),
-    ("gelu", 1, Linearity::None),
-    ("identity", 1, Linearity::Joint),
-    ("log", 1, Linearity::None),
-    ("maximum", 2, Linearity::None),
-    ("minimum", 2, Linearity::None),
-    ("neg", 1, Linearity::Joint),
-    ("pow", 2, Linearity::None),
-    ("relu", 1, Linearity::None),
-    ("rsqrt", 1, Linearity::None),
-    ("sigmoid", 1, Linearity::None),
-    ("silu", 1, Linearity::None),
-    ("sin", 1, Linearity::None),
-    ("softplus", 1, Linearity::None),
-    ("sqrt", 1, Linearity::None),
-    ("square", 1, Linearity::None),
-    ("stop_gradient", 1, Linearity::Joint),
-    ("swish", 1, Linearity::None),
-    ("tanh", 1, Linearity::None),
-];
 
 /// Forms of the language that come later.
 const NOT_YET: [&str; 11] =
@@ -55,12 +26,12 @@ impl Resolver<'_> {
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right, target),
             ExprKind::Negate(inner) => {
                 let operand = self.operand(inner, target)?;
-                Some(self.map(MapForm::Negate, Linearity::Joint, vec![operand]))
+                Some(self.map(MapForm::Negate, vec![operand]))
             }
             ExprKind::Call(call) => self.call(call, expr.span, target),
             ExprKind::Tensor { .. } => {
                 let operand = self.operand(expr, target)?;
-                Some(self.map(MapForm::Call { name: "copy".to_owned(), extra: Vec::new() }, Linearity::Joint, vec![operand]))
+                Some(self.map(MapForm::Call { name: "copy".to_owned(), extra: Vec::new() }, vec![operand]))
             }
             ExprKind::Number(_) => {
                 let diag = Diag::error(names::BAD_CALL, "a number alone is not a value", expr.span, "no dimensions");
@@ -134,9 +105,15 @@ impl Resolver<'_> {
         self.values[operand.value].dims.clone()
     }
 
-    fn map(&self, form: MapForm, linearity: Linearity, operands: Vec<Operand>) -> Operation {
-        let dims = operands.iter().skip(1).fold(self.dims_of(&operands[0]), |dims, operand| merge(&dims, &self.dims_of(operand)));
-        Operation { kind: OpKind::Map(MapFn { form, linearity }), operands, dims, dtype: None }
+    fn map(&self, form: MapForm, operands: Vec<Operand>) -> Operation {
+        self.plain(OpKind::Map(MapFn::new(form)), operands)
+    }
+
+    /// An operation whose result has the dimensions that its operands give.
+    fn plain(&self, kind: OpKind, operands: Vec<Operand>) -> Operation {
+        let dims: Vec<&[DimId]> = operands.iter().map(|operand| self.values[operand.value].dims.as_slice()).collect();
+        let dims = natural(&kind, &dims);
+        Operation { kind, operands, dims, dtype: None }
     }
 
     fn product(
@@ -149,7 +126,7 @@ impl Resolver<'_> {
         match (scalar(left), scalar(right)) {
             (Some(number), None) | (None, Some(number)) => {
                 let operand = self.operand(if scalar(left).is_some() { right } else { left }, target)?;
-                Some(self.map(MapForm::ScaleBy(number), Linearity::Joint, vec![operand]))
+                Some(self.map(MapForm::ScaleBy(number), vec![operand]))
             }
             _ => self.einsum(left, right, contracted, target),
         }
@@ -187,8 +164,7 @@ impl Resolver<'_> {
                 return None;
             }
         }
-        let dims = all.into_iter().filter(|dim| !summed.contains(dim)).collect();
-        Some(Operation { kind: OpKind::Einsum { contracted: summed }, operands, dims, dtype: None })
+        Some(self.plain(OpKind::Einsum { contracted: summed }, operands))
     }
 
     /// The dimensions of a subscript or suffix, each once.
@@ -215,18 +191,16 @@ impl Resolver<'_> {
         match (scalar(left), scalar(right)) {
             (Some(number), None) => {
                 let operand = self.operand(right, target)?;
-                Some(self.map(MapForm::ScalarInfix(number, symbol), Linearity::None, vec![operand]))
+                Some(self.map(MapForm::ScalarInfix(number, symbol), vec![operand]))
             }
             (None, Some(number)) => {
-                let linearity = if op == BinaryOp::Div { Linearity::Joint } else { Linearity::None };
                 let operand = self.operand(left, target)?;
-                Some(self.map(MapForm::InfixScalar(symbol, number), linearity, vec![operand]))
+                Some(self.map(MapForm::InfixScalar(symbol, number), vec![operand]))
             }
             _ => {
-                let linearity = if op == BinaryOp::Div { Linearity::First } else { Linearity::Joint };
                 let left = self.operand(left, target);
                 let right = self.operand(right, target);
-                Some(self.map(MapForm::Infix(symbol), linearity, vec![left?, right?]))
+                Some(self.map(MapForm::Infix(symbol), vec![left?, right?]))
             }
         }
     }
@@ -242,17 +216,20 @@ impl Resolver<'_> {
         if let Some((_, function)) = REDUCTIONS.iter().find(|(known, _)| *known == lower) {
             return self.reduce(call, *function, span, target);
         }
+        if name == "broadcast" {
+            return self.broadcast(call, span, target);
+        }
         if name == "cast" {
             return self.cast(call, span, target);
         }
         // `stop_gradient`: what looks like a subscript belongs to the name.
         let long = call.subscript.as_ref().filter(|words| words.node.len() == 1).map(|words| format!("{lower}_{}", words.node[0].node));
         let plain = |known: &str| known == lower && call.subscript.is_none();
-        let Some(&(known, arity, linearity)) = FUNCTIONS.iter().find(|(known, ..)| plain(known) || long.as_deref() == Some(known)) else {
-            if FUNCTIONS.iter().any(|(known, ..)| *known == lower) {
+        let Some(&Function { name: known, arity, .. }) = FUNCTIONS.iter().find(|f| plain(f.name) || long.as_deref() == Some(f.name)) else {
+            if functions::find(&lower).is_some() {
                 return self.bad_call(&format!("`{lower}` takes no subscript: it works element by element"), span);
             }
-            let known = FUNCTIONS.iter().map(|(known, ..)| *known).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain(["cast"]);
+            let known = FUNCTIONS.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain(["cast", "broadcast"]);
             let near = suggest::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
             let diag = Diag::error(names::UNKNOWN_FUNCTION, format!("`{name}` is not a known function"), call.function.span, "unknown");
             self.error(
@@ -274,7 +251,7 @@ impl Resolver<'_> {
         let operands: Vec<Option<Operand>> =
             call.arguments.iter().filter(|argument| scalar(argument).is_none()).map(|argument| self.operand(argument, target)).collect();
         let operands: Option<Vec<Operand>> = operands.into_iter().collect();
-        Some(self.map(MapForm::Call { name: known.to_owned(), extra: scalars }, linearity, operands?))
+        Some(self.map(MapForm::Call { name: known.to_owned(), extra: scalars }, operands?))
     }
 
     fn bad_call(&mut self, message: &str, span: Span) -> Option<Operation> {
@@ -288,10 +265,25 @@ impl Resolver<'_> {
             return self.bad_call("`cast` is written `cast<f32>(x)`", span);
         };
         let operand = self.operand(argument, target)?;
-        let float = |dtype: DType| matches!(dtype, DType::F32 | DType::Bf16 | DType::F16 | DType::Fp8);
-        let linearity = if float(dtype) && float(self.values[operand.value].dtype) { Linearity::Joint } else { Linearity::None };
+        let linearity = if dtype.is_float() && self.values[operand.value].dtype.is_float() { Linearity::Joint } else { Linearity::None };
         let form = MapForm::Call { name: format!("cast<{}>", dtype.name()), extra: Vec::new() };
-        Some(Operation { dtype: Some(dtype), ..self.map(form, linearity, vec![operand]) })
+        Some(Operation { dtype: Some(dtype), ..self.plain(OpKind::Map(MapFn { form, linearity }), vec![operand]) })
+    }
+
+    fn broadcast(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+        let (Some(subscript), [argument]) = (&call.subscript, &call.arguments[..]) else {
+            return self.bad_call("`broadcast` is written `broadcast_D(x)`, with the dimensions that it adds", span);
+        };
+        let operand = self.operand(argument, target)?;
+        let dims = self.distinct_dims(subscript)?;
+        let has = self.dims_of(&operand);
+        if let Some(&dim) = dims.iter().find(|dim| has.contains(dim)) {
+            let message = format!("`{}` has the dimension `{}` already", self.values[operand.value].name, self.dims[dim].name);
+            let diag = Diag::error(names::CONTRACTION, message, subscript.span, "added here").and(operand.span, "to this");
+            self.error(diag.help("broadcast over dimensions that it lacks"));
+            return None;
+        }
+        Some(self.map(MapForm::Broadcast(dims), vec![operand]))
     }
 
     fn reduce(&mut self, call: &Call, function: ReduceFn, span: Span, target: Option<&Target>) -> Option<Operation> {
@@ -308,8 +300,7 @@ impl Resolver<'_> {
             self.error(diag.help("reduce over a dimension that it has"));
             return None;
         }
-        let left = has.into_iter().filter(|dim| !dims.contains(dim)).collect();
-        Some(Operation { kind: OpKind::Reduce { function, dims }, operands: vec![operand], dims: left, dtype: None })
+        Some(self.plain(OpKind::Reduce { function, dims }, vec![operand]))
     }
 }
 
@@ -320,24 +311,4 @@ fn scalar(expr: &Expr) -> Option<String> {
         ExprKind::Negate(inner) => scalar(inner).map(|number| format!("-{number}")),
         _ => None,
     }
-}
-
-/// Both lists in one order that agrees with each as far as possible: before a shared dimension stand those that precede it in either.
-fn merge(left: &[DimId], right: &[DimId]) -> Vec<DimId> {
-    let mut merged: Vec<DimId> = Vec::new();
-    let mut rest = right.iter().copied();
-    for &dim in left {
-        if right.contains(&dim) && !merged.contains(&dim) {
-            for earlier in rest.by_ref().take_while(|&other| other != dim) {
-                if !left.contains(&earlier) && !merged.contains(&earlier) {
-                    merged.push(earlier);
-                }
-            }
-        }
-        if !merged.contains(&dim) {
-            merged.push(dim);
-        }
-    }
-    merged.extend(right.iter().copied().filter(|dim| !left.contains(dim)).filter(|dim| !merged.contains(dim)).collect::<Vec<_>>());
-    merged
 }

@@ -105,6 +105,10 @@ fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result
                 Some(&k) => return fault(k, PartialFault::NotLinear),
                 None => false,
             },
+            Linearity::Last => match carriers.iter().find(|&&k| k + 1 != operands.len()) {
+                Some(&k) => return fault(k, PartialFault::NotLinear),
+                None => false,
+            },
         },
     };
     if joint && operands.iter().any(|sharding| sharding.unreduced != operands[first].unreduced) {

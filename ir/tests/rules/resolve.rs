@@ -2,7 +2,7 @@
 
 use crate::common::{codes, explicit, faults, on_machine, program, read};
 use shardwise_ir::mesh::AxisKind;
-use shardwise_ir::program::{Linearity, OpKind, Program};
+use shardwise_ir::program::{Linearity, OpKind, Phase, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 
 /// The dimensions of a value, joined.
@@ -87,14 +87,14 @@ fn links_of_a_chain_are_numbered_as_they_are_computed() {
 #[test]
 fn functions_know_where_partial_sums_pass() {
     let source = "input A[I], B[I]\na = A + B\nb = A / B\nc = -A\nd = 2.0 * A\ne = A + 1.0\nf = gelu(A)\ng = 1.0 / A\nh = A / 2.0\n\
-                  i = cast<f32>(A)\nj = cast<int8>(A)\n";
+                  i = cast<f32>(A)\nj = cast<int8>(A)\nk = dgelu(A, B)\nl = broadcast_J(A)\nm = ones(A)\n";
     let program = program(&on_machine(source));
     let linearity = |op: &shardwise_ir::program::Op| match &op.kind {
         OpKind::Map(function) => function.linearity,
         other => panic!("{other:?} is not element-wise"),
     };
-    let (first, joint, none) = (Linearity::First, Linearity::Joint, Linearity::None);
-    let expected = [joint, first, joint, joint, none, none, none, joint, joint, none];
+    let (first, joint, none, last) = (Linearity::First, Linearity::Joint, Linearity::None, Linearity::Last);
+    let expected = [joint, first, joint, joint, none, none, none, joint, joint, none, last, joint, none];
     assert_eq!(program.ops.iter().map(linearity).collect::<Vec<_>>(), expected);
 }
 
@@ -120,6 +120,8 @@ fn contraction_is_checked_against_operands_and_left_side() {
         ("C = max_K(A)", "SW105"),
         ("C = sum(A)", "SW107"),
         ("C = gelu(A, B)", "SW107"),
+        ("C = broadcast_J(A)", "SW105"),
+        ("C = broadcast(A)", "SW107"),
         ("C = gelou(A)", "SW106"),
         ("C = A[J, I] *J B", "SW104"),
         ("C: f64 = A *J B", "SW109"),
@@ -138,7 +140,7 @@ fn one_mistake_gives_one_error() {
     let source = "input A[I, J_Q]\nB = gelu(A)\nC[I, J] = softmax_J(B)\nD = C + Nothing\nE = D + Nothing\noutput E[I, J], D[I, J]";
     assert_eq!(codes(&on_machine(source)), ["SW204", "SW190", "SW101"]);
     assert_eq!(codes("hardware tpu-v5p\nmesh X=4 rnig\ndim I=8\ninput A[I_X]\nB = gelu(A)\n"), ["SW403"]);
-    assert_eq!(codes(&on_machine("backward from Loss\noutput dW[I]")), ["SW190"]);
+    assert_eq!(codes(&on_machine("backward from Loss\noutput dW[I]")), ["SW101"]);
 }
 
 #[test]
@@ -255,4 +257,36 @@ fn hostile_sources_end_in_few_errors() {
     let names: Vec<String> = (0..200).map(|i| format!("d{i}")).collect();
     let source = format!("hardware tpu-v5p\ndim {}\ninput A[{}]\n", sizes.join(", "), names.join(", "));
     assert_eq!(codes(&source), ["SW112"]);
+}
+
+#[test]
+fn gradients_come_to_be_when_they_are_named() {
+    let source =
+        "input A[I, J], dC[I, K]\nparam B[J, K], W[J, K]\nC = A *J B\nbackward from C given dC\nN = W - dB\noutput N[J, K], dA[I, J]";
+    let program = program(&on_machine(source));
+    let backward = program.backward.as_ref().expect("it is asked for");
+    let name = |value: shardwise_ir::ids::ValueId| program.values[value].name.as_str();
+    let named: Vec<(&str, &str)> = backward.named.iter().map(|&(of, gradient)| (name(of), name(gradient))).collect();
+    assert_eq!(named, [("B", "dB"), ("A", "dA")]);
+    assert_eq!((name(backward.from), backward.given.map(name), backward.at.index()), ("C", Some("dC"), 1));
+    assert_eq!(program.ops.iter().map(|op| op.phase).collect::<Vec<_>>(), [Phase::Forward, Phase::Backward]);
+    assert!(program.to_string().contains("C = A *J B\nbackward from C given dC\nN = W - dB\n"));
+    assert!(shardwise_ir::print::same(&program, &self::program(&program.to_string())));
+}
+
+#[test]
+fn gradients_that_cannot_be_are_told() {
+    let declared = "input A[I, J], dC[I, K]\nparam B[J, K]\nC = A *J B\n";
+    for (statements, code) in [
+        ("backward from C given dC, microbatches=4", "SW190"),
+        ("backward from C given Missing", "SW101"),
+        ("backward from C given A", "SW104"),
+        ("backward from C\nbackward from C", "SW602"),
+        ("backward from C given dC\noutput dB[K, J]", "SW104"),
+        ("backward from C given dC\nD = gelu(C)\noutput dD[I, K]", "SW101"),
+        ("G = dB + B\nbackward from C given dC", "SW101"),
+        ("backward from C given dC\nG = dB + B\ndB = gelu(B)", "SW101"),
+    ] {
+        assert_eq!(codes(&on_machine(&format!("{declared}{statements}"))), [code], "{statements}");
+    }
 }

@@ -1,0 +1,32 @@
+//! The pipeline, in order: what happens to a program between its text and its plan. `--print-after` reads the same table.
+
+use shardwise_ir::Diag;
+use shardwise_ir::program::Program;
+
+use crate::gradient;
+
+/// A place in the pipeline after which the program can be printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pass {
+    /// Names are resolved.
+    Resolve,
+    /// Gradients are derived.
+    Gradient,
+}
+
+/// What a pass does to a program.
+type Rewrite = fn(Program) -> Result<Program, Vec<Diag>>;
+
+/// Every pass that rewrites programs, first to last.
+const PASSES: [(Pass, Rewrite); 1] = [
+    // After names are resolved, since gradients are named after values; before any planning, which lays out what is derived like the rest.
+    (Pass::Gradient, gradient::derive),
+];
+
+/// The program as it is after `last`.
+pub(crate) fn rewrite(mut program: Program, last: Pass) -> Result<Program, Vec<Diag>> {
+    for (_, run) in PASSES.into_iter().filter(|(pass, _)| *pass <= last) {
+        program = run(program)?;
+    }
+    Ok(program)
+}

@@ -1,0 +1,83 @@
+//! `backward`: what is differentiated, and the gradients that the program names before anything derives them.
+//!
+//! A gradient comes to be when its name is first used, so that a program in which nobody asks for `dTmp` has no such value.
+
+use shardwise_grammar::ast;
+use shardwise_grammar::codes::{gradient, names};
+use shardwise_grammar::span::{Name, Span};
+
+use super::Resolver;
+use crate::Diag;
+use crate::ids::{OpId, ValueId};
+use crate::program::{Backward, Mode, Phase, Value};
+
+impl Resolver<'_> {
+    pub(super) fn differentiate(&mut self, directive: &ast::Backward, span: Span) {
+        if self.checked(directive, span).is_none() {
+            self.after_not_yet = self.backward.is_none();
+        }
+    }
+
+    fn checked(&mut self, directive: &ast::Backward, span: Span) -> Option<()> {
+        if self.mode == Mode::Explicit {
+            let diag = Diag::error(gradient::EXPLICIT, "an explicit program derives no gradients", span, "would add statements");
+            self.error(diag.help("write the gradient statements out, or leave `plan` out"));
+            return None;
+        }
+        if let Some(first) = &self.backward {
+            let diag = Diag::error(gradient::TWICE, "gradients are asked for twice", span, "again").and(first.span, "first here");
+            self.error(diag.help("differentiate one value: the sum of what is to be differentiated"));
+            return None;
+        }
+        if let Some(parts) = &directive.microbatches {
+            self.not_yet(&Name::new("microbatches".to_owned(), parts.span));
+            return None;
+        }
+        let from = self.value(&directive.from)?;
+        let given = match &directive.given {
+            Some(name) => Some(self.given(name, from)?),
+            None => None,
+        };
+        self.backward = Some(Backward { from, given, at: OpId::new(self.ops.len()), named: Vec::new(), span });
+        Some(())
+    }
+
+    /// The gradient that the program starts from, which is like what it differentiates.
+    fn given(&mut self, name: &Name, from: ValueId) -> Option<ValueId> {
+        let given = self.value(name)?;
+        if self.values[given].dims == self.values[from].dims {
+            return Some(given);
+        }
+        let list = |value: ValueId| self.values[value].dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ");
+        let (of, gradient) = (&self.values[from], &self.values[given]);
+        let message = format!("`{}` is [{}], but its gradient `{}` is [{}]", of.name, list(from), gradient.name, list(given));
+        let diag = Diag::error(names::DIMS_DIFFER, message, name.span, "other dimensions").and(gradient.span, "defined here");
+        let help = format!("declare `{}[{}]` with its subscripts", gradient.name, list(from));
+        self.error(diag.help(help));
+        None
+    }
+
+    /// Operations of this part of the step are being resolved.
+    pub(super) fn phase(&self) -> Phase {
+        if self.backward.is_some() { Phase::Backward } else { Phase::Forward }
+    }
+
+    /// The gradient called `name`, if it is that of a value that was there when gradients were asked for.
+    pub(super) fn gradient(&mut self, name: &Name) -> Option<ValueId> {
+        let at = self.backward.as_ref()?.at;
+        let of = *self.value_names.get(name.node.strip_prefix('d')?)?;
+        let there = match self.values[of].producer {
+            Some(producer) => producer < at,
+            None => self.values[of].role.is_some(),
+        };
+        if !there || self.poisoned.contains(&name.node) || self.defined_at.contains_key(name.node.as_str()) {
+            return None;
+        }
+        let (dims, dtype) = (self.values[of].dims.clone(), self.values[of].dtype);
+        let (name, span) = (name.node.clone(), name.span);
+        let value = Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, span };
+        let gradient = self.add_value(value, Vec::new());
+        self.backward.as_mut()?.named.push((of, gradient));
+        Some(gradient)
+    }
+}

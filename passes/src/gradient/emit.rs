@@ -1,0 +1,223 @@
+//! Formulas to statements: each part of a formula becomes an operation of its own, named after the gradient that it belongs to.
+//!
+//! The names are those that a reader would give: the gradient of `Tmp` is `dTmp`, what is added up to it is `dTmp.1`, `dTmp.2`, and so on.
+//! A result has its dimensions in the order in which its statement gives them, for it is printed without brackets; a gradient that the program
+//! names has those of its value, by brackets that leave its sharding open if nothing else says it.
+
+use indexmap::IndexSet;
+use shardwise_ir::dtype::DType;
+use shardwise_ir::ids::{DimId, OpId, ValueId};
+use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Operand, Phase, Program, ReduceFn, Value};
+use shardwise_ir::shape::natural;
+use shardwise_ir::sharding::{Pin, Unreduced};
+use shardwise_ir::{Span, order};
+
+use super::rules::Term;
+
+/// What a statement gives.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Into {
+    /// The whole gradient of a value.
+    Gradient(ValueId),
+    /// A part of it, or something on the way.
+    Part(ValueId),
+}
+
+impl Into {
+    /// The value whose gradient it is about.
+    pub(super) fn of(self) -> ValueId {
+        match self {
+            Self::Gradient(of) | Self::Part(of) => of,
+        }
+    }
+}
+
+/// A program under way.
+pub(super) struct Emitter {
+    pub(super) program: Program,
+    /// The statements derived so far.
+    pub(super) ops: Vec<Op>,
+    /// Names that are spoken for: of values, and of all gradients that there may be.
+    taken: IndexSet<String>,
+    /// For each value, the gradient that the program names.
+    pub(super) named: Vec<Option<ValueId>>,
+    /// For each value, where its gradient is brought as soon as it is there.
+    pub(super) homes: Vec<Option<Pin>>,
+    /// Gradients that leave the program: their brackets are written there.
+    declared: IndexSet<ValueId>,
+    span: Span,
+}
+
+impl Emitter {
+    pub(super) fn new(program: Program, named: Vec<Option<ValueId>>, homes: Vec<Option<Pin>>, span: Span) -> Self {
+        let names = program.values.iter().map(|value| value.name.clone());
+        let gradients = program.values.iter().map(|value| gradient_name(&value.name));
+        let taken = names.chain(gradients).collect();
+        let declared = program.outputs.iter().map(|output| output.value).collect();
+        Self { program, ops: Vec::new(), taken, named, homes, declared, span }
+    }
+
+    /// The statements for `term`, where [`Term::Given`] is `given`; `known` are formulas that have a value already.
+    pub(super) fn term(&mut self, term: &Term, given: ValueId, into: Into, known: &mut Vec<(Term, ValueId)>) -> ValueId {
+        let wanted = self.program.values[into.of()].dims.clone();
+        let (kind, operands) = match term {
+            Term::Given => (copy(), vec![given]),
+            Term::Value(value) => (copy(), vec![*value]),
+            _ => self.operation(term, given, into, known),
+        };
+        self.summed(kind, operands, &wanted, into)
+    }
+
+    fn dtype(&self, value: ValueId) -> DType {
+        self.program.values[value].dtype
+    }
+
+    /// The operation at the root of a formula, the statements of its parts written.
+    fn operation(&mut self, term: &Term, given: ValueId, into: Into, known: &mut Vec<(Term, ValueId)>) -> (OpKind, Vec<ValueId>) {
+        let parts: Vec<&Term> = match term {
+            Term::Given | Term::Value(_) => Vec::new(),
+            Term::Product(left, right) => vec![left, right],
+            Term::Map(_, terms) => terms.iter().collect(),
+            Term::Sum(_, of) => vec![of],
+        };
+        let operands = parts.into_iter().map(|part| self.part(part, given, into, known)).collect();
+        let kind = match term {
+            Term::Map(form, _) => map(form.clone()),
+            Term::Sum(dims, _) => OpKind::Reduce { function: ReduceFn::Sum, dims: dims.clone() },
+            Term::Given | Term::Value(_) | Term::Product(..) => OpKind::Einsum { contracted: Vec::new() },
+        };
+        (kind, operands)
+    }
+
+    /// The value of a part of a formula.
+    fn part(&mut self, term: &Term, given: ValueId, into: Into, known: &mut Vec<(Term, ValueId)>) -> ValueId {
+        match term {
+            Term::Given => return given,
+            Term::Value(value) => return *value,
+            _ => {}
+        }
+        if let Some((_, value)) = known.iter().find(|(other, _)| other == term) {
+            return *value;
+        }
+        let (kind, operands) = self.operation(term, given, into, known);
+        let value = self.statement(kind, operands, Into::Part(into.of()));
+        known.push((term.clone(), value));
+        value
+    }
+
+    /// The statement for `kind`, and what it has beside `wanted` summed: at once where it is a product, else in a statement of its own.
+    fn summed(&mut self, kind: OpKind, operands: Vec<ValueId>, wanted: &[DimId], into: Into) -> ValueId {
+        let extra: Vec<DimId> = self.natural(&kind, &operands).into_iter().filter(|dim| !wanted.contains(dim)).collect();
+        let everywhere = extra.iter().all(|dim| operands.iter().all(|&operand| self.program.values[operand].dims.contains(dim)));
+        match kind {
+            OpKind::Einsum { .. } if everywhere => self.statement(OpKind::Einsum { contracted: extra }, operands, into),
+            kind if extra.is_empty() => self.statement(kind, operands, into),
+            OpKind::Map(MapFn { form: MapForm::Call { name, .. }, .. }) if name == "copy" => {
+                self.statement(OpKind::Reduce { function: ReduceFn::Sum, dims: extra }, operands, into)
+            }
+            kind => {
+                let whole = self.statement(kind, operands, Into::Part(into.of()));
+                self.statement(OpKind::Reduce { function: ReduceFn::Sum, dims: extra }, vec![whole], into)
+            }
+        }
+    }
+
+    fn natural(&self, kind: &OpKind, operands: &[ValueId]) -> Vec<DimId> {
+        let dims: Vec<&[DimId]> = operands.iter().map(|&operand| self.program.values[operand].dims.as_slice()).collect();
+        natural(kind, &dims)
+    }
+
+    /// Two contributions to a gradient.
+    pub(super) fn sum(&mut self, left: ValueId, right: ValueId, into: Into) -> ValueId {
+        self.statement(map(MapForm::Infix('+')), vec![left, right], into)
+    }
+
+    /// A statement. Factors and summands change places where that puts the dimensions in order.
+    pub(super) fn statement(&mut self, kind: OpKind, mut operands: Vec<ValueId>, into: Into) -> ValueId {
+        let of = into.of();
+        let wanted = self.program.values[of].dims.clone();
+        let mut dims = self.natural(&kind, &operands);
+        let commutes = matches!(&kind, OpKind::Einsum { .. } | OpKind::Map(MapFn { form: MapForm::Infix('+'), .. }));
+        if commutes && dims != wanted {
+            operands.reverse();
+            match self.natural(&kind, &operands) {
+                other if other == wanted => dims = other,
+                _ => operands.reverse(),
+            }
+        }
+        let inferred = operands.iter().map(|&operand| self.dtype(operand)).reduce(DType::promote).unwrap_or_default();
+        let value = match into {
+            Into::Gradient(of) => self.gradient(of, dims, inferred),
+            Into::Part(of) => self.part_value(of, dims, inferred),
+        };
+        let result_pin = self.program.values[value].home.clone();
+        let operands = operands.into_iter().map(|value| Operand { value, pin: None, span: self.span }).collect();
+        self.ops.push(Op { kind, operands, result: value, result_pin, phase: Phase::Backward, span: self.span });
+        value
+    }
+
+    fn part_value(&mut self, of: ValueId, dims: Vec<DimId>, dtype: DType) -> ValueId {
+        let base = gradient_name(&self.program.values[of].name);
+        let mut number = 1;
+        while self.taken.contains(&format!("{base}.{number}")) {
+            number += 1;
+        }
+        let name = format!("{base}.{number}");
+        self.taken.insert(name.clone());
+        let span = self.span;
+        self.program.values.push(Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, span })
+    }
+
+    /// The gradient of `of`, about to be given by a statement that gives `dims` of `inferred`.
+    fn gradient(&mut self, of: ValueId, dims: Vec<DimId>, inferred: DType) -> ValueId {
+        let named = self.named[of.index()];
+        let declared = named.is_some_and(|gradient| self.declared.contains(&gradient));
+        let value = &self.program.values[of];
+        let (name, wanted, dtype) = (gradient_name(&value.name), value.dims.clone(), value.dtype);
+        let ordered = dims == wanted;
+        let home = self.homes[of.index()].clone();
+        let open = || Pin { dims: vec![None; wanted.len()], unreduced: Unreduced::default() };
+        let home = home.or_else(|| (named.is_some() && !declared && !ordered).then(open));
+        let keep = declared || home.is_some();
+        let gradient = named.unwrap_or_else(|| {
+            let span = self.span;
+            let value = Value { name, dims: Vec::new(), dtype, dtype_written: false, role: None, home: None, producer: None, span };
+            self.program.values.push(value)
+        });
+        let value = &mut self.program.values[gradient];
+        value.dims = if keep { wanted } else { dims };
+        value.dtype_written = dtype != inferred;
+        value.home = home;
+        gradient
+    }
+
+    /// The program with the derived statements before operation `at`, and its values in the order in which they appear.
+    pub(super) fn finish(mut self, at: OpId) -> Program {
+        let later = self.program.ops.split_off(at);
+        self.program.ops.extend(self.ops);
+        self.program.ops.extend(later);
+        self.program.backward = None;
+        for (id, op) in self.program.ops.iter_enumerated().rev() {
+            let moves = matches!(op.kind, OpKind::Collective(_)) && op.operands[0].value == op.result;
+            if !moves {
+                self.program.values[op.result].producer = Some(id);
+            }
+        }
+        order::by_appearance(&mut self.program);
+        self.program
+    }
+}
+
+/// `dTmp`.
+pub(super) fn gradient_name(name: &str) -> String {
+    format!("d{name}")
+}
+
+fn map(form: MapForm) -> OpKind {
+    OpKind::Map(MapFn::new(form))
+}
+
+/// The same array under another name; the left side says its dtype.
+fn copy() -> OpKind {
+    map(MapForm::Call { name: "copy".to_owned(), extra: Vec::new() })
+}
