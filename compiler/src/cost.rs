@@ -126,8 +126,10 @@ pub struct Statement {
     pub flops: f64,
     /// Bytes touched; of a collective, the cost model's `V`.
     pub bytes: f64,
-    /// Seconds.
+    /// Seconds, each time.
     pub time_s: f64,
+    /// How often it is done: the layers of the block that it stands in.
+    pub times: u64,
     /// FLOPs a byte of HBM traffic; absent for collectives.
     pub intensity: Option<f64>,
     /// `flops`, `hbm`, or the axes of a collective.
@@ -157,11 +159,11 @@ pub(crate) fn cost(planned: &Planned, refinement: Refinement) -> Cost {
         parameters: held(program, Role::Param),
         state: held(program, Role::State),
         activations: Activations {
-            bytes: made.map(|op| whole_bytes(op.result)).sum(),
+            bytes: made.map(|op| program.times(op.repeat) as f64 * whole_bytes(op.result)).sum(),
             device_peak_bytes: report.memory.peak_bytes - report.memory.resident_bytes,
         },
         flops: unsharded_flops(program),
-        device_flops: report.steps.iter().map(|cost| cost.flops).sum(),
+        device_flops: report.steps.iter().map(|cost| cost.times * cost.flops).sum(),
         verdict: verdict(planned),
         axes: program.mesh.axes.iter().zip(&report.axis_s).map(|(axis, &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s }).collect(),
         thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
@@ -173,10 +175,11 @@ fn held(program: &Program, role: Role) -> Held {
     let mut held = Held::default();
     for (id, value) in program.values.iter_enumerated().filter(|(_, value)| value.role == Some(role)) {
         let whole = Sharding::replicated(value.dims.len());
-        held.elements += local::local_elements(program, id, &whole);
-        held.bytes += local::local_bytes(program, id, &whole);
+        let copies = program.times(value.repeat) as f64;
+        held.elements += copies * local::local_elements(program, id, &whole);
+        held.bytes += copies * local::local_bytes(program, id, &whole);
         let home = value.home.as_ref().and_then(Pin::exact).unwrap_or(whole);
-        held.device_bytes += local::local_bytes(program, id, &home);
+        held.device_bytes += copies * local::local_bytes(program, id, &home);
     }
     held
 }
@@ -185,7 +188,7 @@ fn unsharded_flops(program: &Program) -> f64 {
     let whole = |value: ValueId| Sharding::replicated(program.values[value].dims.len());
     let flops = program.ops.iter().map(|op| {
         let operands: Vec<Sharding> = op.operands.iter().map(|operand| whole(operand.value)).collect();
-        local::work(program, op, &operands.iter().collect::<Vec<_>>(), &whole(op.result)).flops
+        program.times(op.repeat) as f64 * local::work(program, op, &operands.iter().collect::<Vec<_>>(), &whole(op.result)).flops
     });
     flops.sum()
 }
@@ -231,7 +234,16 @@ fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
         }
     };
     let text = text::step(&planned.plan, step);
-    Statement { text, flops: cost.flops, bytes: cost.bytes, time_s: cost.seconds, intensity, bound, factor }
+    Statement {
+        text,
+        flops: cost.flops,
+        bytes: cost.bytes,
+        time_s: cost.seconds,
+        times: program.times(step.repeat),
+        intensity,
+        bound,
+        factor,
+    }
 }
 
 /// Which of arithmetic and HBM traffic takes longer, and by which factor.

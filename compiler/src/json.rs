@@ -113,8 +113,11 @@ pub struct StepJson {
     pub local_bytes: u64,
     /// FLOPs of a device.
     pub flops: f64,
-    /// Seconds.
+    /// Seconds, each time.
     pub time_s: f64,
+    /// How often it is done: the layers of the `repeat` that it stands in, 1 outside.
+    #[serde(default = "once")]
+    pub times: u64,
     /// Whether making it longer makes the schedule longer.
     pub critical: bool,
     /// Whether it is a collective that can hide: its operand stays on the devices, or exists before the compute above it is done, with slack.
@@ -144,6 +147,10 @@ pub struct DimJson {
     pub dim: String,
     /// The axes, major to minor.
     pub axes: Vec<String>,
+}
+
+fn once() -> u64 {
+    1
 }
 
 /// The JSON form of a plan.
@@ -208,6 +215,7 @@ fn step_json(planned: &Planned, number: usize) -> StepJson {
         local_bytes: cost.bytes.round() as u64,
         flops: cost.flops,
         time_s: cost.seconds,
+        times: program.times(step.repeat),
         critical: schedule.critical[number],
         may_run_early: schedule.early[number],
         text: text::step(&planned.plan, step),

@@ -36,11 +36,16 @@ pub(crate) fn step(plan: &Plan, step: &Step) -> String {
 pub(crate) fn plan(planned: &Planned) -> String {
     let plan = &planned.plan;
     let mut out = print::plan_header(plan);
-    let lines: Vec<String> = plan.steps.iter().map(|s| step(plan, s)).collect();
-    let column = lines.iter().map(|line| line.width()).filter(|&width| width <= COMMENT_COLUMN).max().unwrap_or(0);
-    for (number, line) in lines.iter().enumerate() {
-        let comment = comment(plan, number, &planned.report);
-        let _ = writeln!(out, "{line}{}  # {comment}", " ".repeat(column.saturating_sub(line.width())));
+    let lines = print::plan_body(plan);
+    let column = lines.iter().map(|(line, _)| line.width()).filter(|&width| width <= COMMENT_COLUMN).max().unwrap_or(0);
+    for (line, number) in &lines {
+        match number {
+            Some(number) => {
+                let comment = comment(plan, *number, &planned.report);
+                let _ = writeln!(out, "{line}{}  # {comment}", " ".repeat(column.saturating_sub(line.width())));
+            }
+            None => out.extend([line, "\n"]),
+        }
     }
     out.push_str(&print::plan_footer(plan));
     out.push('\n');
@@ -119,9 +124,10 @@ fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
         if costs.is_empty() {
             continue;
         }
-        let bytes: f64 = costs.iter().map(|cost| cost.bytes).sum();
-        let seconds: f64 = costs.iter().map(|cost| cost.seconds).sum();
-        lines.push(format!("{:<13} x{:<3} {:>7} {:>7}", kind.name(), costs.len(), units::bytes(bytes), units::seconds(seconds)));
+        let bytes: f64 = costs.iter().map(|cost| cost.times * cost.bytes).sum();
+        let seconds: f64 = costs.iter().map(|cost| cost.total_s()).sum();
+        let count: f64 = costs.iter().map(|cost| cost.times).sum();
+        lines.push(format!("{:<13} x{count:<3} {:>7} {:>7}", kind.name(), units::bytes(bytes), units::seconds(seconds)));
     }
     lines
 }

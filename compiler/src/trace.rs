@@ -13,20 +13,21 @@ pub(crate) fn trace(planned: &Planned) -> String {
     let program = &planned.plan.program;
     let mut events = vec![named("process_name", 0, &planned.name), named("thread_name", 0, "compute")];
     events.extend(program.mesh.axes.iter().enumerate().map(|(axis, of)| named("thread_name", axis + 1, &format!("axis {}", of.name))));
-    for (number, step) in planned.plan.steps.iter().enumerate() {
+    let schedule = &planned.report.schedule;
+    for run in &schedule.runs {
+        let (number, step) = (run.step, &planned.plan.steps[run.step]);
         let cost = &planned.report.steps[number];
         let tracks: Vec<usize> = match step.kind {
             StepKind::Local(_) => vec![0],
             StepKind::Collective(..) => cost.axes.iter().map(|axis| axis.index() + 1).collect(),
         };
-        let schedule = &planned.report.schedule;
         let arguments = json!({
-            "bytes": cost.bytes, "flops": cost.flops, "critical": schedule.critical[number], "may_run_early": schedule.early[number],
+            "bytes": cost.bytes, "flops": cost.flops, "layer": step.repeat.map(|_| run.layer), "critical": schedule.critical[number], "may_run_early": schedule.early[number],
         });
         events.extend(tracks.into_iter().map(|track| {
             json!({
                 "name": text::step(&planned.plan, step), "ph": "X", "pid": DEVICE, "tid": track,
-                "ts": schedule.start_s[number] * 1e6, "dur": cost.seconds * 1e6, "args": arguments,
+                "ts": run.start_s * 1e6, "dur": cost.seconds * 1e6, "args": arguments,
             })
         }));
     }

@@ -34,7 +34,17 @@ pub enum Statement {
     Allow(Vec<Name>),
     /// `backward from Out given dOut`.
     Backward(Backward),
-    /// A form of the language that this version reads but does not compile; the name says which (`repeat`, `pipeline`, …).
+    /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` are done once a layer.
+    Repeat(Repeat),
+    /// `}`
+    Close,
+    /// `carry x, y`: what the body gives under these names is what the next layer starts from.
+    Carry(Vec<TensorDecl>),
+    /// `carry x.in = x`: starts as the right side in the first layer; `carry x = h + y` also gives what the next layer starts from.
+    Enter(Definition),
+    /// `next x.in = y`: what the next layer starts from.
+    Next(Definition),
+    /// A form of the language that this version reads but does not compile; the name says which (`pipeline`, …).
     NotYet(Name),
 }
 
@@ -183,6 +193,15 @@ pub struct Backward {
     pub given: Option<Name>,
     /// Into how many parts the batch is cut, one after another.
     pub microbatches: Option<SizeExpr>,
+}
+
+/// `repeat L=40 {`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// What the layers are called.
+    pub name: Name,
+    /// How many there are; `None` where the block goes backwards through those of an earlier one.
+    pub count: Option<SizeExpr>,
 }
 
 /// An expression and where it stands.

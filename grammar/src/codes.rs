@@ -4,6 +4,7 @@ pub mod budget;
 pub mod gradient;
 pub mod mesh;
 pub mod names;
+pub mod repeat;
 pub mod sharding;
 pub mod syntax;
 
@@ -28,7 +29,7 @@ impl Code {
 
 /// All codes in order.
 pub fn all() -> impl Iterator<Item = &'static Code> {
-    [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES, gradient::CODES].into_iter().flatten()
+    [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES, gradient::CODES, repeat::CODES].into_iter().flatten()
 }
 
 /// The code called `code`, in any case.

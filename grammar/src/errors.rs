@@ -16,6 +16,7 @@ pub(crate) enum Mark {
     Bracket,
     Brace,
     Paren,
+    Block,
     Limit,
     Code,
     /// A number where a dimension must stand.
@@ -122,6 +123,11 @@ pub(crate) fn open_block(text: &str, span: Span) -> Diag {
     Diag::error(syntax::MISSING, "the block is never closed", at, "opened here").help("write a `}` behind it")
 }
 
+/// A brace that no block was opened for.
+pub(crate) fn nothing_to_close(at: Span) -> Diag {
+    Diag::error(syntax::TRAILING, "no block is open here", at, "closes nothing").help("leave it out, or open a block: `repeat L=40 {`")
+}
+
 /// More of something than a statement may hold.
 pub(crate) fn too_much(count: usize, what: &str, limit: usize, text: &str, span: Span) -> Diag {
     let short = text.char_indices().nth(40).map_or(text.len(), |(at, _)| at);
@@ -139,6 +145,7 @@ fn wanted(mark: Mark) -> (&'static str, &'static str) {
         Mark::Bracket => ("a `,` or `]`", "close the brackets: `A[I, J_X]`"),
         Mark::Brace => ("a `}`", "close the braces: `{U_X}`, `D_{X,Y}`"),
         Mark::Paren => ("a `)`", "close the parenthesis: `gelu(A)`"),
+        Mark::Block => ("a `{`", "open the block on the same line: `repeat L=40 {`"),
         Mark::Limit => {
             ("a limit", "write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`")
         }

@@ -26,6 +26,7 @@ pub fn format(source: &str) -> Result<String, Vec<Diag>> {
     let mut at = 0;
     let mut statements = file.statements.iter().peekable();
     for span in scan::statements(source) {
+        out.closes = source[span.start..].starts_with('}');
         out.gap(&source[at..span.start]);
         let whole = &source[span.start..span.end];
         if !scan::is_verbatim(whole) {
@@ -35,7 +36,9 @@ pub fn format(source: &str) -> Result<String, Vec<Diag>> {
         while let Some(statement) = statements.next_if(|next| next.span.start < span.end) {
             parts.push(text_of(statement, source));
         }
+        out.depth -= usize::from(out.closes && out.depth > 0);
         out.line(parts.join(" "));
+        out.depth += parts.iter().filter(|part| part.starts_with("repeat ") && part.ends_with('{')).count();
         at = span.end;
     }
     out.gap(&format!("{}\n", &source[at..]));
@@ -53,6 +56,10 @@ fn text_of(statement: &Spanned<Statement>, source: &str) -> String {
 #[derive(Default)]
 struct Output {
     lines: Vec<String>,
+    /// Blocks that are open.
+    depth: usize,
+    /// Whether the statement at hand closes one: no blank line goes before it.
+    closes: bool,
 }
 
 impl Output {
@@ -75,13 +82,13 @@ impl Output {
     }
 
     fn blank(&mut self) {
-        if self.lines.last().is_some_and(|line| !line.is_empty()) {
+        if self.lines.last().is_some_and(|line| !line.is_empty()) && !self.closes {
             self.lines.push(String::new());
         }
     }
 
     fn line(&mut self, text: String) {
-        self.lines.push(text);
+        self.lines.push(format!("{}{text}", "  ".repeat(self.depth)));
     }
 
     fn finish(mut self) -> String {

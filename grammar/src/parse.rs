@@ -8,11 +8,11 @@ use pest::iterators::{Pair, Pairs};
 use pest_derive::Parser;
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Role, SizeExpr, SizeFactor,
-    Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Repeat, Role, SizeExpr,
+    SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
-use crate::errors::{Faulty, Mark};
+use crate::errors::{self, Faulty, Mark};
 use crate::number;
 use crate::scan;
 use crate::span::{Name, Span, Spanned};
@@ -32,11 +32,27 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
             None => read(&text, span, &mut file.statements, &mut diags),
         }
     }
+    diags.extend(unbalanced(&file, source));
     // White space of several bytes was several spaces to the grammar, and a mark may point at one of them.
     for label in diags.iter_mut().flat_map(|diag| &mut diag.labels) {
         label.span = label.span.whole_characters(source);
     }
     (file, diags)
+}
+
+/// Blocks that nothing closes, and braces that close nothing.
+fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
+    let mut open: Vec<Span> = Vec::new();
+    let mut diags = Vec::new();
+    for Spanned { node, span } in &file.statements {
+        match node {
+            Statement::Repeat(_) => open.push(*span),
+            Statement::Close if open.pop().is_none() => diags.push(errors::nothing_to_close(*span)),
+            _ => {}
+        }
+    }
+    diags.extend(open.into_iter().map(|span| errors::open_block(&source[span.start..span.end], span)));
+    diags
 }
 
 fn read(text: &str, span: Span, statements: &mut Vec<Spanned<Statement>>, diags: &mut Vec<Diag>) {
@@ -64,6 +80,7 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_rbracket => Mark::Bracket,
         Rule::missing_rbrace => Mark::Brace,
         Rule::missing_rparen => Mark::Paren,
+        Rule::missing_lbrace => Mark::Block,
         Rule::missing_limit => Mark::Limit,
         Rule::missing_code => Mark::Code,
         Rule::bad_dim => Mark::NumberAsDim,
@@ -124,6 +141,10 @@ impl Reader {
             Rule::assertion => Statement::Assert(self.assertion(inner)),
             Rule::allow_code => Statement::Allow(each(inner, Rule::code, |p| self.name(&p))),
             Rule::backward => Statement::Backward(self.backward(inner)),
+            Rule::repeat => Statement::Repeat(self.repeat(inner)),
+            Rule::close => Statement::Close,
+            Rule::carry => self.carry(inner),
+            Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,
             Rule::not_yet => Statement::NotYet(self.first_name(&mut inner, &[Rule::not_yet_kw])),
             _ => return None,
         };
@@ -141,6 +162,18 @@ impl Reader {
             }
         }
         backward
+    }
+
+    fn repeat(self, mut pieces: Pieces<'_>) -> Repeat {
+        let name = self.first_name(&mut pieces, &[Rule::repeat_of]);
+        Repeat { name, count: pieces.find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)) }
+    }
+
+    fn carry(self, pieces: Pieces<'_>) -> Statement {
+        match pieces.clone().find(|p| p.as_rule() == Rule::definition) {
+            Some(definition) => Statement::Enter(self.definition(definition.into_inner())),
+            None => Statement::Carry(each(pieces, Rule::tensor_decl, |p| self.tensor_decl(p))),
+        }
     }
 
     fn axis(self, pair: Pair<'_, Rule>) -> AxisDecl {

@@ -1,7 +1,7 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Role, SizeExpr, SizeFactor,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Repeat, Role, SizeExpr, SizeFactor,
     Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
@@ -23,6 +23,11 @@ pub fn statement(statement: &Statement, source: &str) -> String {
             format!("allow {}", join(codes.iter().map(|code| code.node.clone())))
         }
         Statement::Backward(directive) => backward(directive, source),
+        Statement::Repeat(of) => repeat(of, source),
+        Statement::Close => "}".to_owned(),
+        Statement::Carry(tensors) => format!("carry {}", join(tensors.iter().map(tensor_decl))),
+        Statement::Enter(definition) => format!("carry {}", define(definition, source)),
+        Statement::Next(definition) => format!("next {}", define(definition, source)),
         Statement::NotYet(_) => source.to_owned(),
     }
 }
@@ -175,6 +180,12 @@ fn backward(directive: &Backward, source: &str) -> String {
     let given = directive.given.as_ref().map_or(String::new(), |name| format!(" given {}", name.node));
     let parts = directive.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
     format!("backward from {}{given}{parts}", directive.from.node)
+}
+
+/// `repeat L=40 {`.
+fn repeat(of: &Repeat, source: &str) -> String {
+    let count = of.count.as_ref().map_or(" reversed".to_owned(), |count| format!("={}", size(count, source)));
+    format!("repeat {}{count} {{", of.name.node)
 }
 
 /// `comm <= 2ms`.

@@ -1,8 +1,9 @@
 //! Cuts a source into statements before the grammar sees it.
 //!
 //! A statement is a line; it goes on where a bracket is open or the line ends in a comma, and the block of a
-//! `repeat` or `pipeline` goes on until its brace is closed. A line that can only begin a statement ends an unclosed
-//! one before it. Cutting first keeps every error inside its statement, keeps parsing linear, and is where hostile
+//! `pipeline` goes on until its brace is closed. What opens the block of a `repeat` and the brace that closes it are
+//! statements of their own, so that blocks nest nothing: a file is a list of statements. A line that can only begin a
+//! statement ends an unclosed one before it. Cutting first keeps every error inside its statement, keeps parsing linear, and is where hostile
 //! input (50,000 open parentheses) is turned away before anything recursive sees it.
 
 use std::borrow::Cow;
@@ -17,7 +18,7 @@ const DEEPEST: usize = 64;
 const MOST_OPERATORS: usize = 400;
 
 /// The words a statement can begin with.
-pub(crate) const KEYWORDS: [&str; 15] = [
+pub(crate) const KEYWORDS: [&str; 17] = [
     "plan",
     "hardware",
     "mesh",
@@ -29,6 +30,8 @@ pub(crate) const KEYWORDS: [&str; 15] = [
     "assert",
     "allow",
     "repeat",
+    "carry",
+    "next",
     "backward",
     "pipeline",
     "optimizer",
@@ -36,13 +39,14 @@ pub(crate) const KEYWORDS: [&str; 15] = [
 ];
 
 /// Those of the keywords whose statements are kept as text.
-const NOT_YET: [&str; 4] = ["repeat", "pipeline", "optimizer", "checkpoint"];
+const NOT_YET: [&str; 3] = ["pipeline", "optimizer", "checkpoint"];
 
 /// A statement whose end is not found yet.
 struct Open {
     span: Span,
     verbatim: bool,
     brackets: usize,
+    braces: usize,
     comma: bool,
 }
 
@@ -50,41 +54,79 @@ struct Open {
 pub(crate) fn statements(source: &str) -> Vec<Span> {
     let mut found = Vec::new();
     let mut open: Option<Open> = None;
+    let mut blocks = 0;
     let mut offset = 0;
     for line in source.split_inclusive(['\n', '\r']) {
         let code = code_of(line);
         let text = code.trim_matches(is_blank);
         let start = offset + (code.len() - code.trim_start_matches(is_blank).len());
         offset += line.len();
-        if text.is_empty() {
-            continue;
-        }
-        if let Some(cut) = open.take_if(|open| open.is_cut_by(text)) {
-            found.push(cut.span);
-        }
-        let statement = open.get_or_insert_with(|| Open::new(text, start));
-        statement.take(text, start);
-        if !statement.goes_on() {
-            found.push(statement.span);
-            open = None;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let at = start + (text.len() - rest.len());
+            if let Some(cut) = open.take_if(|open| open.is_cut_by(rest)) {
+                found.push(cut.span);
+            }
+            let braces = open.as_ref().map_or(0, |open| open.braces);
+            let piece = piece(rest, open.as_ref().is_none_or(|open| !open.verbatim), braces, &mut blocks);
+            let statement = open.get_or_insert_with(|| Open::new(piece, at));
+            statement.take(piece, at);
+            if !statement.goes_on() || piece.len() < rest.len() {
+                found.push(statement.span);
+                open = None;
+            }
+            rest = rest[piece.len()..].trim_start_matches(is_blank);
         }
     }
     found.extend(open.map(|unclosed| unclosed.span));
     found
 }
 
+/// The part of a line that belongs to one statement: the line, but for braces that open or close a block.
+fn piece<'t>(text: &'t str, may_cut: bool, mut braces: usize, blocks: &mut usize) -> &'t str {
+    let opens_block = is_opening(text);
+    if !may_cut || is_verbatim(text) || (*blocks == 0 && !opens_block && !text.starts_with('}')) {
+        return text;
+    }
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' if opens_block => {
+                *blocks += 1;
+                return &text[..=at];
+            }
+            '{' => braces += 1,
+            '}' if braces == 0 => {
+                let end = at.max(1);
+                *blocks -= usize::from(at == 0 && *blocks > 0);
+                return text[..end].trim_end_matches(is_blank);
+            }
+            '}' => braces -= 1,
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Whether a statement opens a block whose statements are statements of the file.
+fn is_opening(text: &str) -> bool {
+    text.strip_prefix("repeat").is_some_and(|rest| !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':']))
+}
+
 impl Open {
     fn new(text: &str, start: usize) -> Self {
-        Self { span: Span::new(start, start), verbatim: is_verbatim(text), brackets: 0, comma: false }
+        Self { span: Span::new(start, start), verbatim: is_verbatim(text), brackets: 0, braces: 0, comma: false }
     }
 
     fn take(&mut self, text: &str, start: usize) {
         self.span.end = start + text.len();
+        if is_opening(text) || text == "}" {
+            return;
+        }
         self.comma = !self.verbatim && text.ends_with(',');
         for c in text.bytes() {
             match c {
-                b'{' => self.brackets += 1,
-                b'}' => self.brackets = self.brackets.saturating_sub(1),
+                b'{' => self.braces += 1,
+                b'}' => self.braces = self.braces.saturating_sub(1),
                 b'(' | b'[' if !self.verbatim => self.brackets += 1,
                 b')' | b']' if !self.verbatim => self.brackets = self.brackets.saturating_sub(1),
                 _ => {}
@@ -93,7 +135,7 @@ impl Open {
     }
 
     fn goes_on(&self) -> bool {
-        self.comma || self.brackets > 0
+        self.comma || self.brackets > 0 || self.braces > 0
     }
 
     /// Whether the line `text` cannot belong to this statement: it begins with a keyword, or defines something.
@@ -102,7 +144,8 @@ impl Open {
             return false;
         }
         let defines = text.contains('=') && !text.contains("<=") && !self.comma;
-        defines || begins_with_keyword(text)
+        let closes = text.starts_with('}') && self.braces == 0;
+        defines || closes || begins_with_keyword(text)
     }
 }
 

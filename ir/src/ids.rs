@@ -13,6 +13,10 @@ index_vec::define_index_type! {
     pub struct ValueId = u32;
 }
 index_vec::define_index_type! {
+    /// A block whose statements are done once a layer.
+    pub struct RepeatId = u16;
+}
+index_vec::define_index_type! {
     /// An operation of the program.
     pub struct OpId = u32;
 }

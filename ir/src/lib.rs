@@ -13,6 +13,7 @@ pub mod resolve;
 pub mod shape;
 pub mod sharding;
 pub mod suggest;
+pub mod unroll;
 pub mod verify;
 
 pub use shardwise_grammar::ast::Role;

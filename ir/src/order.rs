@@ -1,15 +1,16 @@
-//! Values as reading a printed program numbers them: declarations, then results, each in order of appearance.
+//! Values as reading a printed program numbers them: declarations, then results, each in order of appearance; and so with blocks.
 //!
 //! A declaration between statements, and statements that a pass puts between others, then change no table.
 
 use index_vec::IndexVec;
 use indexmap::IndexSet;
 
-use crate::ids::ValueId;
+use crate::ids::{RepeatId, ValueId};
 use crate::program::{Budget, Program};
 
-/// Renumbers the values of `program`; what nothing declares or gives yet comes last.
+/// Renumbers the values and blocks of `program`; what nothing declares or gives yet comes last.
 pub fn by_appearance(program: &mut Program) {
+    blocks_by_appearance(program);
     let declared = program.values.iter_enumerated().filter(|(_, value)| value.role.is_some()).map(|(id, _)| id);
     let order: IndexSet<ValueId> = declared.chain(program.ops.iter().map(|op| op.result)).chain(program.values.indices()).collect();
     let mut new_id: IndexVec<ValueId, ValueId> = program.values.indices().collect();
@@ -20,13 +21,25 @@ pub fn by_appearance(program: &mut Program) {
     rename(program, &|id| *id = new_id[*id]);
 }
 
+fn blocks_by_appearance(program: &mut Program) {
+    let order: IndexSet<RepeatId> = program.ops.iter().filter_map(|op| op.repeat).chain(program.repeats.indices()).collect();
+    let new_id = |old: RepeatId| RepeatId::new(order.get_index_of(&old).unwrap_or_default());
+    program.repeats = order.iter().map(|&old| program.repeats[old].clone()).collect();
+    program.repeats.iter_mut().for_each(|repeat| repeat.reversed = repeat.reversed.map(new_id));
+    program.ops.iter_mut().for_each(|op| op.repeat = op.repeat.map(new_id));
+    program.values.iter_mut().for_each(|value| value.repeat = value.repeat.map(new_id));
+}
+
 /// Applies `rename` to every mention of a value.
 fn rename(program: &mut Program, rename: &dyn Fn(&mut ValueId)) {
     for op in &mut program.ops {
         rename(&mut op.result);
         op.operands.iter_mut().for_each(|operand| rename(&mut operand.value));
     }
-    program.outputs.iter_mut().for_each(|output| rename(&mut output.value));
+    for output in &mut program.outputs {
+        rename(&mut output.value);
+        output.hands_to.iter_mut().for_each(&rename);
+    }
     for assert in &mut program.asserts {
         if let Budget::StaysSharded(value) = &mut assert.budget {
             rename(value);

@@ -1,6 +1,6 @@
 //! The explicit form: every step is one local operation or one collective, and every operand says its sharding.
 
-use crate::ids::{OpId, ValueId};
+use crate::ids::{OpId, RepeatId, ValueId};
 use crate::program::{CollectiveKind, Program};
 use crate::sharding::{AxisRef, Sharding};
 
@@ -42,6 +42,8 @@ pub struct Step {
     pub operands: Vec<Materialization>,
     /// What it gives.
     pub result: Materialization,
+    /// The block that it stands in: it is done once a layer.
+    pub repeat: Option<RepeatId>,
 }
 
 /// A plan: the program it carries out and the steps in order.

@@ -5,12 +5,14 @@
 
 use std::fmt;
 
-use crate::ids::{DimId, OpId, ValueId};
+use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
 use crate::program::{Backward, CollectiveKind, Dim, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 use crate::{Role, Span};
+
+const INDENT: &str = "  ";
 
 /// Prints pieces that refer to the tables of one program.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +100,8 @@ impl<'a> Printer<'a> {
 
     /// The whole step: left side, `=`, right side.
     pub fn step(self, step: &Step) -> String {
-        format!("{} = {}", self.step_left(step), self.step_right(step))
+        let keyword = if let StepKind::Local(op) = step.kind { keyword(&self.program.ops[op].kind) } else { "" };
+        format!("{keyword}{} = {}", self.step_left(step), self.step_right(step))
     }
 
     /// `ReduceScatter_{X,K}`: a collective on a value that has `dims`.
@@ -131,6 +134,8 @@ impl<'a> Printer<'a> {
             MapForm::ScaleBy(scalar) => format!("{scalar} * {}", operand(0)),
             MapForm::InfixScalar(operator, scalar) => format!("{} {operator} {scalar}", operand(0)),
             MapForm::ScalarInfix(scalar, operator) => format!("{scalar} {operator} {}", operand(0)),
+            MapForm::Enter => operand(0).to_owned(),
+            MapForm::Last => format!("last({})", operand(0)),
             MapForm::Negate => format!("-{}", operand(0)),
             MapForm::Broadcast(dims) => format!("broadcast_{}({})", self.dim_subscript(dims), operand(0)),
         }
@@ -160,7 +165,7 @@ impl<'a> Printer<'a> {
         let value = &self.program.values[op.result];
         let dtype = self.dtype(op.result, value.producer == Some(id));
         let brackets = op.result_pin.as_ref().map_or(String::new(), |pin| self.pin(&value.dims, pin));
-        format!("{}{dtype}{brackets} = {}", value.name, self.right(op))
+        format!("{}{}{dtype}{brackets} = {}", keyword(&op.kind), value.name, self.right(op))
     }
 
     fn right(self, op: &Op) -> String {
@@ -195,12 +200,60 @@ impl<'a> Printer<'a> {
                 lines.push(format!("{keyword} {}", items.join(", ")));
             }
         }
-        let declared: Vec<String> = self.program.values.indices().filter_map(|value| self.declaration(value)).collect();
+        let declared: Vec<String> = self.declarations(None);
         if !declared.is_empty() {
             lines.push(String::new());
             lines.extend(declared);
         }
         lines.join("\n") + "\n\n"
+    }
+
+    /// What is declared in a block, or outside all.
+    fn declarations(self, within: Option<RepeatId>) -> Vec<String> {
+        let there = self.program.values.iter_enumerated().filter(|(_, value)| value.repeat == within);
+        there.filter_map(|(value, _)| self.declaration(value)).collect()
+    }
+
+    /// The line that opens a block, and what is declared in it.
+    fn opening(self, id: RepeatId) -> Vec<String> {
+        let repeat = &self.program.repeats[id];
+        let count = if repeat.reversed.is_some() { " reversed".to_owned() } else { format!("={}", repeat.count) };
+        let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{INDENT}{line}"));
+        [format!("repeat {}{count} {{", repeat.name)].into_iter().chain(declared).collect()
+    }
+
+    /// What a block hands on, and the line that closes it. `pin` says where each value is then.
+    fn closing(self, id: RepeatId, pin: impl Fn(&Output) -> Option<Pin>) -> Vec<String> {
+        let hands_on = self.program.outputs.iter().filter_map(|output| {
+            let enters = &self.program.values[output.hands_to?];
+            let given = &self.program.values[output.value];
+            let brackets = |dims: &[DimId]| pin(output).map_or(String::new(), |pin| self.pin(dims, &pin));
+            (enters.repeat == Some(id))
+                .then(|| format!("{INDENT}next {}{} = {}{}", enters.name, brackets(&enters.dims), given.name, brackets(&given.dims)))
+        });
+        hands_on.chain(["}".to_owned()]).collect()
+    }
+
+    /// Lines in their blocks: for each line its number in `within`, which says in which block it stands; none for what opens and closes blocks.
+    fn blocks(
+        self,
+        within: &[Option<RepeatId>],
+        line: impl Fn(usize) -> String,
+        pin: impl Fn(&Output) -> Option<Pin>,
+    ) -> Vec<(String, Option<usize>)> {
+        let mut lines = Vec::new();
+        let mut open: Option<RepeatId> = None;
+        for (number, &block) in within.iter().enumerate() {
+            if block != open {
+                lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
+                lines.extend(block.into_iter().flat_map(|id| self.opening(id)).map(|line| (line, None)));
+                open = block;
+            }
+            let indent = if block.is_some() { INDENT } else { "" };
+            lines.push((format!("{indent}{}", line(number)), Some(number)));
+        }
+        lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
+        lines
     }
 
     fn declaration(self, id: ValueId) -> Option<String> {
@@ -221,7 +274,7 @@ impl<'a> Printer<'a> {
     }
 
     fn footer_with(self, pin: impl Fn(&Output) -> Pin) -> String {
-        let outputs = self.program.outputs.iter().map(|output| {
+        let outputs = self.program.outputs.iter().filter(|output| output.hands_to.is_none()).map(|output| {
             let value = &self.program.values[output.value];
             format!("output {}{}\n", value.name, self.pin(&value.dims, &pin(output)))
         });
@@ -235,6 +288,14 @@ impl<'a> Printer<'a> {
         let size = if factors.is_empty() { dim.size.to_string() } else { factors.join("*") };
         let pad = if dim.pad { " pad" } else { "" };
         format!("{}={size}{pad}", dim.name)
+    }
+}
+
+/// What stands before a statement.
+fn keyword(kind: &OpKind) -> &'static str {
+    match kind {
+        OpKind::Map(function) if function.form == MapForm::Enter => "carry ",
+        _ => "",
     }
 }
 
@@ -318,6 +379,16 @@ pub fn plan_footer(plan: &Plan) -> String {
     Printer::new(&plan.program).footer_with(given)
 }
 
+/// The lines of a plan's statements, blocks indented; each with the number of the step that it is, if it is one.
+pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
+    let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
+    let entered = |output: &Output| {
+        let step = plan.steps.iter().find(|step| Some(step.result.value) == output.hands_to)?;
+        Some(Pin::from(step.result.sharding.clone()))
+    };
+    Printer::new(&plan.program).blocks(&within, |number| step(&plan.program, &plan.steps[number]), entered)
+}
+
 /// The latest materialisation of a value that its output accepts.
 fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
     if let Some(written) = pin.exact() {
@@ -333,12 +404,13 @@ impl fmt::Display for Program {
         let printer = Printer::new(self);
         f.write_str(&printer.header(self.mode))?;
         let directive = |at: usize| self.backward.as_ref().filter(|backward| backward.at.index() == at);
-        for at in 0..=self.ops.len() {
-            f.write_str(&directive(at).map_or_else(String::new, |directive| printer.backward(directive)))?;
-            if at < self.ops.len() {
-                writeln!(f, "{}", printer.statement(OpId::new(at)))?;
-            }
+        let within: Vec<Option<RepeatId>> = self.ops.iter().map(|op| op.repeat).collect();
+        let written = |output: &Output| Some(&output.pin).filter(|pin| pin.exact().is_some()).cloned();
+        for (line, at) in printer.blocks(&within, |at| printer.statement(OpId::new(at)), written) {
+            f.write_str(&at.and_then(directive).map_or_else(String::new, |directive| printer.backward(directive)))?;
+            writeln!(f, "{line}")?;
         }
+        f.write_str(&directive(self.ops.len()).map_or_else(String::new, |directive| printer.backward(directive)))?;
         f.write_str(&printer.footer())
     }
 }
@@ -346,8 +418,8 @@ impl fmt::Display for Program {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&plan_header(self))?;
-        for line in &self.steps {
-            writeln!(f, "{}", step(&self.program, line))?;
+        for (line, _) in plan_body(self) {
+            writeln!(f, "{line}")?;
         }
         f.write_str(&plan_footer(self))
     }
@@ -369,6 +441,7 @@ fn without_spans(program: &Program) -> Program {
         op.operands.iter_mut().for_each(|operand| operand.span = nowhere);
     }
     bare.backward.iter_mut().for_each(|backward| backward.span = nowhere);
+    bare.repeats.iter_mut().for_each(|repeat| repeat.span = nowhere);
     bare.outputs.iter_mut().for_each(|output| output.span = nowhere);
     bare.asserts.iter_mut().for_each(|assert| assert.span = nowhere);
     bare

@@ -11,7 +11,7 @@ use shardwise_grammar::span::Span;
 use crate::dtype::DType;
 use crate::functions;
 use crate::hardware::Hardware;
-use crate::ids::{AxisId, DimId, OpId, ValueId};
+use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
 use crate::sharding::{Pin, Reduction};
 
@@ -47,6 +47,8 @@ pub struct Value {
     pub home: Option<Pin>,
     /// The operation that gives it; `None` for declared values.
     pub producer: Option<OpId>,
+    /// The block that it belongs to: there is one of it for each layer.
+    pub repeat: Option<RepeatId>,
     /// Where it was declared or defined.
     pub span: Span,
 }
@@ -90,7 +92,8 @@ impl MapFn {
         let linearity = match &form {
             MapForm::Call { name, .. } => functions::find(name).map_or(Linearity::None, |function| function.linearity),
             MapForm::Infix('/') => Linearity::First,
-            MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(..) => Linearity::None,
+            MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(..) | MapForm::Enter => Linearity::None,
+            MapForm::Last => Linearity::Joint,
             MapForm::Infix(_) | MapForm::InfixScalar(..) | MapForm::ScaleBy(_) | MapForm::Negate | MapForm::Broadcast(_) => {
                 Linearity::Joint
             }
@@ -119,6 +122,10 @@ pub enum MapForm {
     ScalarInfix(String, char),
     /// `-x`.
     Negate,
+    /// `carry x.in = x`: the first time round the operand, then what [`Output::hands_to`] says.
+    Enter,
+    /// `last(y)`: what the last time round gave.
+    Last,
     /// `broadcast_D(x)`: repeated along dimensions that it lacks, which come out whole.
     Broadcast(Vec<DimId>),
 }
@@ -248,8 +255,42 @@ pub struct Op {
     pub result_pin: Option<Pin>,
     /// Which part of the step it belongs to. Not printed: where all statements are written out, all are of one part.
     pub phase: Phase,
+    /// The block that it stands in.
+    pub repeat: Option<RepeatId>,
     /// The statement.
     pub span: Span,
+}
+
+impl Op {
+    /// Whether it is the element-wise function of this form.
+    pub fn is(&self, form: &MapForm) -> bool {
+        matches!(&self.kind, OpKind::Map(function) if function.form == *form)
+    }
+}
+
+/// A block whose operations are done once a layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// What the layers are called.
+    pub name: String,
+    /// How many there are.
+    pub count: u64,
+    /// The block through whose layers it goes, from the last to the first; it may read what each of them gave.
+    pub reversed: Option<RepeatId>,
+    /// Where it is opened.
+    pub span: Span,
+}
+
+/// The layers that blocks go through.
+pub trait Layers {
+    /// The first block that goes through the layers of `of`: itself, or the one that it goes back through.
+    fn layers(&self, of: RepeatId) -> RepeatId;
+}
+
+impl Layers for IndexVec<RepeatId, Repeat> {
+    fn layers(&self, of: RepeatId) -> RepeatId {
+        self[of].reversed.unwrap_or(of)
+    }
 }
 
 /// `backward from Out given dOut`, until the gradient pass puts statements in its place.
@@ -274,6 +315,8 @@ pub struct Output {
     pub value: ValueId,
     /// How it must leave.
     pub pin: Pin,
+    /// Of a value that is handed on to the next layer: what it is there, an [`MapForm::Enter`]'s result, in whose sharding it must be.
+    pub hands_to: Option<ValueId>,
     /// Where it was declared.
     pub span: Span,
 }
@@ -335,10 +378,24 @@ pub struct Program {
     pub values: IndexVec<ValueId, Value>,
     /// Operations in program order; an operand is always defined by an earlier one.
     pub ops: IndexVec<OpId, Op>,
+    /// Blocks, in program order.
+    pub repeats: IndexVec<RepeatId, Repeat>,
     /// Gradients that are still to be derived.
     pub backward: Option<Backward>,
     /// What leaves, in order.
     pub outputs: Vec<Output>,
     /// Budgets.
     pub asserts: Vec<Assert>,
+}
+
+impl Program {
+    /// How often what belongs to `repeat` is done, or how many of it there are.
+    pub fn times(&self, repeat: Option<RepeatId>) -> u64 {
+        repeat.map_or(1, |repeat| self.repeats[repeat].count)
+    }
+
+    /// Whether a statement that stands in `at` can name a value that belongs to `of`: one of the same layer, or of none.
+    pub fn sees(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
+        of.is_none() || at.map(|at| self.repeats.layers(at)) == of.map(|of| self.repeats.layers(of))
+    }
 }

@@ -9,6 +9,7 @@ mod gradient;
 mod layout;
 mod machine;
 mod overrides;
+mod repeat;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
@@ -18,9 +19,9 @@ use shardwise_grammar::span::{Name, Span};
 
 use crate::dtype::DType;
 use crate::hardware::Hardware;
-use crate::ids::{DimId, OpId, ValueId};
+use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
-use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Value};
+use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value};
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, order, suggest, verify};
 
@@ -41,8 +42,11 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     resolver.machine(file, overrides);
     resolver.dims(file, overrides);
     resolver.unknown_overrides(overrides);
-    for statement in &file.statements {
-        resolver.statement(&statement.node, statement.span);
+    for (place, statement) in file.statements.iter().enumerate() {
+        match &statement.node {
+            Statement::Repeat(of) => resolver.open(of, statement.span, &file.statements[place + 1..]),
+            other => resolver.statement(other, statement.span),
+        }
         if resolver.diags.len() > MOST_ERRORS {
             break;
         }
@@ -67,6 +71,11 @@ struct Resolver<'a> {
     value_names: IndexMap<String, ValueId>,
     poisoned: IndexSet<String>,
     ops: IndexVec<OpId, Op>,
+    repeats: IndexVec<RepeatId, Repeat>,
+    /// The block that is open.
+    block: Option<repeat::Block>,
+    /// What names that a block carried mean behind it.
+    ends: IndexMap<String, repeat::End>,
     outputs: Vec<Output>,
     asserts: Vec<Assert>,
     /// Shardings in which each value is known to exist.
@@ -121,6 +130,9 @@ impl<'a> Resolver<'a> {
             value_names: IndexMap::new(),
             poisoned: IndexSet::new(),
             ops: IndexVec::new(),
+            repeats: IndexVec::new(),
+            block: None,
+            ends: IndexMap::new(),
             outputs: Vec::new(),
             asserts: Vec::new(),
             known: IndexVec::new(),
@@ -146,6 +158,10 @@ impl<'a> Resolver<'a> {
                 }
             }
             Statement::Define(definition) => self.define(definition, span),
+            Statement::Enter(definition) => self.enter(definition, span),
+            Statement::Next(definition) => self.next(definition, span),
+            Statement::Carry(tensors) => self.carries(tensors),
+            Statement::Close => self.close(),
             Statement::Backward(directive) => self.differentiate(directive, span),
             Statement::NotYet(name) => self.not_yet(name),
             _ => {}
@@ -193,6 +209,7 @@ impl<'a> Resolver<'a> {
             role: Some(role),
             home: Some(pin),
             producer: None,
+            repeat: self.inside(),
             span: tensor.span,
         };
         self.add_value(value, known);
@@ -247,8 +264,8 @@ impl<'a> Resolver<'a> {
 
     /// The value called `name`, or an error.
     fn value(&mut self, name: &Name) -> Option<ValueId> {
-        if let Some(&id) = self.value_names.get(&name.node) {
-            return Some(id);
+        if let Some(id) = self.meaning(name) {
+            return self.seen(id, name);
         }
         if let Some(gradient) = self.gradient(name) {
             return Some(gradient);
@@ -293,7 +310,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn output(&mut self, tensor: &ast::TensorDecl) {
-        let Some(value) = self.value(&tensor.name) else { return };
+        let Some(value) = self.anywhere(&tensor.name) else { return };
         let Some(written) = &tensor.layout else {
             let message = format!("output `{}` has no brackets", tensor.name.node);
             let diag = Diag::error(names::NEEDS_BRACKETS, message, tensor.name.span, "how should it leave?");
@@ -302,7 +319,7 @@ impl<'a> Resolver<'a> {
         };
         let Some((dims, pin)) = self.layout(written) else { return };
         if self.same_dims(value, &dims, written.span) && self.same_dtype(value, tensor.dtype.as_ref()) {
-            self.outputs.push(Output { value, pin, span: tensor.span });
+            self.outputs.push(Output { value, pin, hands_to: None, span: tensor.span });
         }
     }
 
@@ -332,7 +349,7 @@ impl<'a> Resolver<'a> {
 
     fn budget(&mut self, assertion: &Assertion) -> Option<Budget> {
         match assertion {
-            Assertion::StaysSharded(name) => self.value(name).map(Budget::StaysSharded),
+            Assertion::StaysSharded(name) => self.anywhere(name).map(Budget::StaysSharded),
             Assertion::No { collective, over } => {
                 let kind = CollectiveKind::ALL.into_iter().find(|kind| kind.name() == collective.node);
                 let over = match over {
@@ -403,6 +420,7 @@ impl<'a> Resolver<'a> {
             dims: self.dims,
             values: self.values,
             ops: self.ops,
+            repeats: self.repeats,
             backward: self.backward,
             outputs: self.outputs,
             asserts: self.asserts,

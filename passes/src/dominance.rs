@@ -38,14 +38,16 @@ fn undominated(problem: &Problem<'_>, variable: &Variable) -> Vec<Choice> {
 
 fn dominates(problem: &Problem<'_>, variable: &Variable, better: &Choice, choice: &Choice) -> bool {
     let mut price = better.weight;
-    let result = problem.sources[variable.gives].value;
-    price = price + problem.table(result).distance(better.gives, choice.gives);
+    let distance = |source: usize, from, to| {
+        let source = &problem.sources[source];
+        problem.table(source.value).distance(from, to).times(source.times)
+    };
+    price = price + distance(variable.gives, better.gives, choice.gives);
     for (k, &source) in variable.operands.iter().enumerate() {
         if price > choice.weight {
             return false;
         }
-        let value = problem.sources[source].value;
-        price = price + problem.table(value).distance(choice.needs[k], better.needs[k]);
+        price = price + distance(source, choice.needs[k], better.needs[k]);
     }
     price <= choice.weight && choice.weight < Weight::INFINITE
 }

@@ -6,17 +6,18 @@
 use indexmap::IndexMap;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, OpKind, Program};
+use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
 
 use crate::factor::realised;
 use crate::problem::{Decision, Demand, Problem, Source};
 use crate::reshard::{Hop, Trees, Use};
 use crate::states::{State, describe};
+use crate::steps::Steps;
 use crate::textbook::{closed, collective_step};
 
 /// The plan that an assignment stands for.
 pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
-    let mut weave = Weave { problem, assignment, routes: Vec::new(), steps: Vec::new() };
+    let mut weave = Weave { problem, assignment, routes: Vec::new(), steps: Steps::default() };
     for source in &problem.sources {
         weave.routes.push(route(problem, source, assignment, &mut trees[problem.tables.number(source.value)]));
     }
@@ -26,7 +27,7 @@ pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]
         Decision::Operation(_) => None,
     });
     let declared: IndexMap<ValueId, State> = chosen.collect();
-    Plan { program: closed(problem.tables, &declared), steps: weave.steps }
+    Plan { program: closed(problem.tables, &declared), steps: weave.steps.all }
 }
 
 /// How a source reaches its uses.
@@ -64,7 +65,7 @@ struct Weave<'p, 'a> {
     problem: &'p Problem<'a>,
     assignment: &'p [usize],
     routes: Vec<Route>,
-    steps: Vec<Step>,
+    steps: Steps,
 }
 
 impl Weave<'_, '_> {
@@ -77,27 +78,44 @@ impl Weave<'_, '_> {
             }
         }
         for (op_id, op) in program.ops.iter_enumerated() {
+            if op.repeat != self.steps.block {
+                self.hand_on();
+                self.steps.enter(op.repeat);
+            }
             match (&op.kind, variable_of[op_id.index()]) {
                 (OpKind::Collective(_), _) => self.written(op_id),
                 (_, Some(variable)) => self.operation(op_id, variable),
                 (_, None) => {}
             }
         }
+        self.hand_on();
+        self.steps.enter(None);
         for source in 0..self.problem.sources.len() {
             self.finish(source);
+        }
+    }
+
+    /// Before a block is left, what it hands on is brought to where it enters.
+    fn hand_on(&mut self) {
+        let (problem, block) = (self.problem, self.steps.block);
+        for (variable, &choice) in problem.variables.iter().zip(self.assignment) {
+            let enters = variable.decides.operation().map(|op| &problem.program.ops[op]);
+            if let (Some(&given), Some(true)) = (variable.operands.get(1), enters.map(|op| op.repeat == block && op.is(&MapForm::Enter))) {
+                self.reach(given, variable.choices[choice].needs[1]);
+            }
         }
     }
 
     fn operation(&mut self, op_id: OpId, number: usize) {
         let variable = &self.problem.variables[number];
         let choice = &variable.choices[self.assignment[number]];
-        for (k, &source) in variable.operands.iter().enumerate() {
+        let op = &self.problem.program.ops[op_id];
+        for (k, &source) in variable.operands.iter().take(op.operands.len()).enumerate() {
             self.reach(source, choice.needs[k]);
         }
-        let op = &self.problem.program.ops[op_id];
         let material = |value, state| Materialization { value, sharding: self.problem.table(value).space.sharding(state).clone() };
         let operands = op.operands.iter().zip(&choice.needs).map(|(operand, &state)| material(operand.value, state)).collect();
-        self.steps.push(Step { kind: StepKind::Local(op_id), operands, result: material(op.result, choice.gives) });
+        self.steps.push(Step { kind: StepKind::Local(op_id), operands, result: material(op.result, choice.gives), repeat: op.repeat });
         self.settle(variable.gives);
     }
 
@@ -126,6 +144,7 @@ impl Weave<'_, '_> {
             kind: StepKind::Collective(describe(kind, &from, &to), Some(op_id)),
             operands: vec![Materialization { value: op.operands[0].value, sharding: from }],
             result: Materialization { value: op.result, sharding: to },
+            repeat: op.repeat,
         });
         self.settle(given);
     }
@@ -149,7 +168,7 @@ impl Weave<'_, '_> {
         let value = self.problem.sources[source].value;
         let step = collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind);
         if !(is_free(self.problem.program, &step) && self.routes[source].passed.contains(&hop.to)) {
-            self.steps.push(step);
+            self.steps.place(self.problem.program, step);
         }
     }
 
@@ -157,7 +176,7 @@ impl Weave<'_, '_> {
     fn settle(&mut self, source: usize) {
         let value = self.problem.sources[source].value;
         for hop in std::mem::take(&mut self.routes[source].homewards) {
-            self.steps.push(collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind));
+            self.steps.place(self.problem.program, collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind));
         }
         let demands = self.problem.sources[source].demands.iter().zip(&self.routes[source].served);
         let leaving: Vec<State> = demands.filter(|(demand, _)| matches!(demand, Demand::Fixed(_))).map(|(_, &state)| state).collect();

@@ -138,11 +138,14 @@ fn fixed_uses(source: &Source) -> Vec<Use> {
 
 /// By way of the home, if there is one: every use starts from it.
 fn price_from(source: &Source, root: State, uses: &[Use], trees: &mut Trees<'_>) -> Weight {
-    let Some(home) = &source.home else {
-        return trees.cost(root, uses);
+    let once = match &source.home {
+        None => trees.cost(root, uses),
+        Some(home) => {
+            let by_way_of = home.iter().map(|&state| trees.to_group(root, &vec![state]) + trees.cost(state, uses));
+            by_way_of.min().unwrap_or(Weight::INFINITE)
+        }
     };
-    let by_way_of = home.iter().map(|&state| trees.to_group(root, &vec![state]) + trees.cost(state, uses));
-    by_way_of.min().unwrap_or(Weight::INFINITE)
+    once.times(source.times)
 }
 
 /// The uses of a source under an assignment, in the order of its demands, and the state it comes to be in.

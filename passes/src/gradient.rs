@@ -31,6 +31,7 @@
 //! a scattered one gathered). So a value and the same value elsewhere share one gradient, as do an operand and a result that it is only added
 //! to something for (`h + b`); it has the name of the one that is wanted.
 
+mod blocks;
 mod emit;
 mod rules;
 
@@ -85,17 +86,24 @@ impl Flow {
         let mut wanted: Vec<bool> = program.values.iter().map(|value| value.role == Some(Role::Param) && value.dtype.is_float()).collect();
         directive.named.iter().for_each(|(of, _)| wanted[of.index()] = true);
         let mut leads = wanted.clone();
-        for (op, paths) in ops.iter().zip(&paths) {
-            let through = op.operands.iter().zip(paths).any(|(operand, path)| *path != Path::Stopped && leads[operand.value.index()]);
-            leads[op.result.index()] |= through;
-        }
+        until_stable(&mut leads, |leads| {
+            for (op, paths) in ops.iter().zip(&paths) {
+                let through = op.operands.iter().zip(paths).any(|(operand, path)| *path != Path::Stopped && leads[operand.value.index()]);
+                leads[op.result.index()] |= through;
+            }
+            handed_on(program).for_each(|(given, enters)| leads[enters.index()] |= leads[given.index()]);
+        });
         let mut live = vec![false; program.values.len()];
         live[directive.from.index()] = true;
-        for (op, paths) in ops.iter().zip(&paths).rev().filter(|(op, _)| !is_move(op)) {
-            if live[op.result.index()] {
-                op.operands.iter().zip(paths).filter(|(_, path)| **path != Path::Stopped).for_each(|(o, _)| live[o.value.index()] = true);
+        until_stable(&mut live, |live| {
+            handed_on(program).for_each(|(given, enters)| live[given.index()] |= live[enters.index()]);
+            for (op, paths) in ops.iter().zip(&paths).rev().filter(|(op, _)| !is_move(op)) {
+                if live[op.result.index()] {
+                    let passing = op.operands.iter().zip(paths).filter(|(_, path)| **path != Path::Stopped);
+                    passing.for_each(|(operand, _)| live[operand.value.index()] = true);
+                }
             }
-        }
+        });
         live.iter_mut().zip(leads).for_each(|(live, leads)| *live &= leads);
         Self { paths, wanted, live }
     }
@@ -126,6 +134,22 @@ impl Flow {
                 move |position: &usize| self.paths[id.index()][*position] != Path::Stopped && self.is_live(op.operands[*position].value);
             (0..op.operands.len()).rev().filter(passes).map(move |position| (id, op, position))
         })
+    }
+}
+
+/// What blocks hand on, each with what it is in the next layer.
+fn handed_on(program: &Program) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
+    program.outputs.iter().filter_map(|output| Some((output.value, output.hands_to?)))
+}
+
+/// Sweeps until nothing changes: layers hand on what they find out, so one sweep may not be enough.
+fn until_stable(known: &mut Vec<bool>, sweep: impl Fn(&mut Vec<bool>)) {
+    loop {
+        let before = known.clone();
+        sweep(known);
+        if *known == before {
+            return;
+        }
     }
 }
 
@@ -164,7 +188,8 @@ impl Classes {
     /// Lets an operand have the gradient of the result, unless each needs its own.
     fn share(&mut self, program: &Program, flow: &Flow, operand: ValueId, result: ValueId) {
         let (a, b) = (&program.values[operand], &program.values[result]);
-        let alike = a.dtype == b.dtype && a.dims.len() == b.dims.len() && a.dims.iter().all(|dim| b.dims.contains(dim));
+        let alike =
+            a.dtype == b.dtype && a.repeat == b.repeat && a.dims.len() == b.dims.len() && a.dims.iter().all(|dim| b.dims.contains(dim));
         let owner = self.owner(result);
         let both = flow.wanted[operand.index()] && self.spoken_for[owner.index()];
         if !alike || both || self.uses[operand.index()] != 1 {
@@ -214,21 +239,26 @@ impl Classes {
 fn derive(mut program: Program, directive: &Backward, flow: &Flow, classes: &Classes) -> Program {
     let named = name_gradients(&mut program, directive, flow);
     let homes = classes.homes(&program, directive, flow);
-    let ops: Vec<(OpId, Op, usize)> = flow.uses(&program).map(|(id, op, position)| (id, op.clone(), position)).collect();
+    let mut ops: Vec<(OpId, Op, usize)> = flow.uses(&program).map(|(id, op, position)| (id, op.clone(), position)).collect();
+    blocks::entries_last(&mut ops);
     let mut emitter = Emitter::new(program, named, homes, directive.span);
-    let mut gradients = Gradients { so_far: vec![None; flow.live.len()], contributions: vec![0; flow.live.len()] };
+    let mut gradients = Gradients::new(flow, classes);
     gradients.so_far[directive.from.index()] = Some(seed(&mut emitter, directive, classes));
     let mut known: (OpId, Vec<(Term, ValueId)>) = (directive.at, Vec::new());
     for (id, op, position) in &ops {
         if known.0 != *id {
             known = (*id, Vec::new());
         }
+        gradients.go_to(&mut emitter, op);
         let operand = op.operands[*position].value;
         let given = gradients.so_far[classes.owner(op.result).index()];
-        if let (Path::Through(term), Some(given), None) = (&flow.paths[id.index()][*position], given, classes.owner[operand.index()]) {
-            gradients.contribute(&mut emitter, classes, operand, (term, given), &mut known.1);
+        match (&flow.paths[id.index()][*position], given, classes.owner[operand.index()]) {
+            (Path::Through(term), Some(given), None) => gradients.contribute(&mut emitter, operand, (term, given), &mut known.1),
+            (Path::Carried, Some(given), _) => gradients.carry(&mut emitter, op, given),
+            _ => {}
         }
     }
+    gradients.leave(&mut emitter);
     emitter.finish(directive.at)
 }
 
@@ -243,12 +273,22 @@ fn name_gradients(program: &mut Program, directive: &Backward, flow: &Flow) -> V
         let (dims, dtype) = (program.values[of].dims.clone(), program.values[of].dtype);
         let gradient = named[of.index()].unwrap_or_else(|| {
             let (name, span) = (gradient_name(&program.values[of].name), directive.span);
-            program.values.push(Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, span })
+            program.values.push(Value {
+                name,
+                dims,
+                dtype,
+                dtype_written: false,
+                role: None,
+                home: None,
+                producer: None,
+                repeat: None,
+                span,
+            })
         });
         named[of.index()] = Some(gradient);
         if let Some(home) = program.values[of].home.as_ref().filter(|_| !used.contains(&gradient)) {
             let pin = Pin { dims: home.dims.clone(), unreduced: Unreduced::default() };
-            program.outputs.push(Output { value: gradient, pin, span: directive.span });
+            program.outputs.push(Output { value: gradient, pin, hands_to: None, span: directive.span });
         }
     }
     named
@@ -268,27 +308,28 @@ fn seed(emitter: &mut Emitter, directive: &Backward, classes: &Classes) -> Value
 }
 
 /// Gradients as they are added up.
-struct Gradients {
+struct Gradients<'f> {
+    flow: &'f Flow,
+    classes: &'f Classes,
     so_far: Vec<Option<ValueId>>,
     contributions: Vec<usize>,
+    /// Of the block at hand: values whose gradients are handed from layer to layer, and what enters of these.
+    entered: Vec<(ValueId, ValueId)>,
 }
 
-impl Gradients {
+impl<'f> Gradients<'f> {
+    fn new(flow: &'f Flow, classes: &'f Classes) -> Self {
+        Self { flow, classes, so_far: vec![None; flow.live.len()], contributions: vec![0; flow.live.len()], entered: Vec::new() }
+    }
+
     /// Adds what one use contributes to the gradient of `operand`: a formula, and the gradient that it is in.
-    fn contribute(
-        &mut self,
-        emitter: &mut Emitter,
-        classes: &Classes,
-        operand: ValueId,
-        (term, given): (&Term, ValueId),
-        known: &mut Vec<(Term, ValueId)>,
-    ) {
-        let face = classes.face(operand);
+    fn contribute(&mut self, emitter: &mut Emitter, operand: ValueId, (term, given): (&Term, ValueId), known: &mut Vec<(Term, ValueId)>) {
+        self.add_up_over_layers(emitter, operand);
+        let into = self.next_into(emitter, operand);
+        let face = self.classes.face(operand);
         let place = operand.index();
-        self.contributions[place] += 1;
-        let into = if self.contributions[place] == classes.uses[place] { Into::Gradient(face) } else { Into::Part(face) };
         let rank = |value: ValueId| emitter.program.values[value].dims.len();
-        let as_it_is = *term == Term::Given && classes.uses[place] > 1 && rank(given) == rank(operand);
+        let as_it_is = *term == Term::Given && self.classes.uses[place] > 1 && rank(given) == rank(operand);
         let part = match (as_it_is, self.so_far[place]) {
             (true, _) => given,
             (false, None) => emitter.term(term, given, into, known),
@@ -298,5 +339,17 @@ impl Gradients {
             None => part,
             Some(before) => emitter.sum(before, part, into),
         });
+    }
+
+    /// Counts a contribution to the gradient of `operand`; whether it is the last, so that what it gives is the gradient.
+    fn next_into(&mut self, emitter: &Emitter, operand: ValueId) -> Into {
+        self.contributions[operand.index()] += 1;
+        self.becomes(emitter, operand)
+    }
+
+    fn becomes(&self, emitter: &Emitter, operand: ValueId) -> Into {
+        let (place, face) = (operand.index(), self.classes.face(operand));
+        let goes_on = self.is_added_up(emitter, operand);
+        if self.contributions[place] == self.classes.uses[place] && !goes_on { Into::Gradient(face) } else { Into::Part(face) }
     }
 }

@@ -21,6 +21,7 @@ mod rules;
 pub mod schedule;
 pub mod search;
 pub mod states;
+pub mod steps;
 pub mod tables;
 pub mod textbook;
 pub mod threshold;

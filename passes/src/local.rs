@@ -4,6 +4,7 @@ use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Sharding};
+use shardwise_ir::unroll::is_border;
 
 /// Into how many parts `axes` split a dimension.
 pub fn parts(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
@@ -47,8 +48,11 @@ pub struct Work {
     pub seconds: f64,
 }
 
-/// The work of `op` with its operands and result so sharded.
+/// The work of `op` with its operands and result so sharded; what carries a value from layer to layer only names it.
 pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> Work {
+    if is_border(op) {
+        return Work::default();
+    }
     let flops = flops(program, op, operands, result);
     let read: f64 = op.operands.iter().zip(operands).map(|(operand, s)| local_bytes(program, operand.value, s)).sum();
     let bytes = read + local_bytes(program, op.result, result);

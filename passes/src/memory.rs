@@ -3,12 +3,17 @@
 //! Parameters and state stay for the whole program in the sharding they are declared with. Every other materialisation (a gathered parameter
 //! included) lives from the step that gives it to the last step that reads it; inputs from the start, outputs to the end. What is given twice
 //! (gathered again behind the forward part) lives twice, and is not held between.
+//!
+//! Of a block, one layer's values live at a time, but for those that its reverse reads or that leave the program: of these there is one for each
+//! layer. Parameters and state of a block are resident for all its layers. What a block reads from before it lives until its last layer.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
-use shardwise_ir::plan::{Materialization, Plan};
+use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::plan::{Materialization, Plan, StepKind};
 use shardwise_ir::sharding::Pin;
+use shardwise_ir::unroll::is_border;
 
 use crate::local;
 
@@ -34,6 +39,58 @@ struct Life {
 
 type Lives = Vec<(Materialization, Life)>;
 
+/// What lives so far, the latest life of each, and in which block it began.
+struct Living<'p> {
+    plan: &'p Plan,
+    ended: Lives,
+    lives: IndexMap<Materialization, (Life, Option<RepeatId>), FxBuildHasher>,
+    /// For each block, its last step.
+    last_of: IndexMap<RepeatId, usize>,
+}
+
+impl<'p> Living<'p> {
+    fn new(plan: &'p Plan) -> Self {
+        let ends = plan.steps.iter().enumerate().filter_map(|(number, step)| Some((step.repeat?, number)));
+        Self { plan, ended: Lives::new(), lives: IndexMap::default(), last_of: ends.collect() }
+    }
+
+    fn begin(&mut self, of: Materialization, bytes: f64, at: usize, block: Option<RepeatId>) {
+        let before = self.lives.insert(of.clone(), (Life { bytes, from: at, to: at }, block));
+        self.ended.extend(before.map(|(life, _)| (of, life)));
+    }
+
+    fn is_resident(&self, of: &Materialization) -> bool {
+        self.lives.get(of).is_some_and(|(life, _)| life.bytes <= 0.0)
+    }
+
+    /// Keeps what is read until `at`. What comes from before the reader's block is read in every layer; what another block gave, there is of each
+    /// layer, unless only the last one's is taken out of its block.
+    fn read(&mut self, of: &Materialization, at: usize, block: Option<RepeatId>) {
+        let program = &self.plan.program;
+        if let Some((life, began)) = self.lives.get_mut(of) {
+            let every_layer = block.filter(|_| *began != block).and_then(|block| self.last_of.get(&block).copied());
+            life.to = life.to.max(every_layer.unwrap_or(at));
+            if block.is_some() && began.is_some() && *began != block {
+                life.bytes *= program.times(began.take()) as f64;
+            }
+        }
+    }
+
+    fn leave(&mut self, value: ValueId, pin: &Pin) {
+        let last = self.plan.steps.len().saturating_sub(1);
+        let program = &self.plan.program;
+        for (_, (life, began)) in self.lives.iter_mut().filter(|(of, _)| of.value == value && pin.accepts(&of.sharding)) {
+            life.to = last;
+            life.bytes *= program.times(began.take()) as f64;
+        }
+    }
+
+    fn all(mut self) -> Lives {
+        self.ended.extend(self.lives.into_iter().map(|(of, (life, _))| (of, life)));
+        self.ended
+    }
+}
+
 /// The memory of a plan.
 pub fn memory(plan: &Plan) -> Memory {
     let (resident_bytes, lives) = lives(plan);
@@ -54,39 +111,31 @@ pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
 fn lives(plan: &Plan) -> (f64, Lives) {
     let program = &plan.program;
     let mut resident_bytes = 0.0;
-    let mut ended = Lives::new();
-    let mut lives: IndexMap<Materialization, Life, FxBuildHasher> = IndexMap::default();
+    let mut living = Living::new(plan);
     for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
         let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
             continue;
         };
-        let bytes = local::local_bytes(program, value, &sharding);
-        if matches!(declared.role, Some(Role::Param | Role::State)) {
-            resident_bytes += bytes;
-            lives.insert(Materialization { value, sharding }, Life { bytes: 0.0, from: 0, to: 0 });
-        } else {
-            lives.insert(Materialization { value, sharding }, Life { bytes, from: 0, to: 0 });
-        }
+        let bytes = program.times(declared.repeat) as f64 * local::local_bytes(program, value, &sharding);
+        let stays = matches!(declared.role, Some(Role::Param | Role::State));
+        resident_bytes += if stays { bytes } else { 0.0 };
+        living.begin(Materialization { value, sharding }, if stays { 0.0 } else { bytes }, 0, None);
     }
     for (number, step) in plan.steps.iter().enumerate() {
+        let border = matches!(step.kind, StepKind::Local(op) if is_border(&program.ops[op]));
         for operand in &step.operands {
-            if let Some(life) = lives.get_mut(operand) {
-                life.to = number;
-            }
+            // Another name for the same bytes: they are not held under both.
+            let until = if border { number.saturating_sub(1) } else { number };
+            living.read(operand, until, step.repeat.filter(|_| !border));
         }
-        let resident = lives.get(&step.result).is_some_and(|life| life.bytes <= 0.0);
+        let resident = living.is_resident(&step.result);
         let bytes = if resident { 0.0 } else { local::local_bytes(program, step.result.value, &step.result.sharding) };
-        let before = lives.insert(step.result.clone(), Life { bytes, from: number, to: number });
-        ended.extend(before.map(|life| (step.result.clone(), life)));
+        living.begin(step.result.clone(), bytes, number, step.repeat);
     }
-    let last = plan.steps.len().saturating_sub(1);
-    for output in &program.outputs {
-        for (_, life) in lives.iter_mut().filter(|(m, _)| m.value == output.value && output.pin.accepts(&m.sharding)) {
-            life.to = last;
-        }
+    for output in program.outputs.iter().filter(|output| output.hands_to.is_none()) {
+        living.leave(output.value, &output.pin);
     }
-    ended.extend(lives);
-    (resident_bytes, ended)
+    (resident_bytes, living.all())
 }
 
 /// The worst step and what is live there: a sweep over where lives begin and end.

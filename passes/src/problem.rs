@@ -4,11 +4,14 @@
 //! the value starts from a source; a use with brackets names the source that was written so, any other takes the latest. The price of a plan
 //! is the operations' own time plus, for each source, the cheapest tree that brings it from where it comes to be (by way of its home, if the
 //! author gave it one) to all of its uses: a function of the layouts of its producer and its consumers only.
+//!
+//! A block is in the problem once; what belongs to it counts as often as it has layers. That what is handed on is in the sharding in which it
+//! enters is a demand of the operation that lets it enter. What comes from before a block is moved before it, once.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
+use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
 
 use crate::layout;
@@ -82,6 +85,8 @@ pub struct Source {
     pub home: Option<Use>,
     /// Who uses it.
     pub demands: Vec<Demand>,
+    /// How often its steps are taken: once a layer of the block that it belongs to.
+    pub times: u64,
 }
 
 /// What a variable decides.
@@ -105,7 +110,7 @@ impl Decision {
 pub struct Variable {
     /// What it decides.
     pub decides: Decision,
-    /// For each operand, the source that it uses.
+    /// For each operand, the source that it uses; behind those, for what enters a block, the one that is handed on.
     pub operands: Vec<usize>,
     /// The source that it gives.
     pub gives: usize,
@@ -144,6 +149,10 @@ impl<'a> Problem<'a> {
             }
         }
         for output in &program.outputs {
+            if let Some(enters) = output.hands_to {
+                builder.hand_on(&mut problem, output.value, enters);
+                continue;
+            }
             let source = builder.source_for(&problem, output.value, Some(&output.pin));
             let states = problem.tables.states(output.value, &output.pin);
             problem.sources[source].demands.push(Demand::Fixed(states));
@@ -204,7 +213,8 @@ impl Builder {
 
     fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
         let source = problem.sources.len();
-        problem.sources.push(Source { value, written, root, home, demands: Vec::new() });
+        let times = problem.program.times(problem.program.values[value].repeat);
+        problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times });
         self.current[value.index()].push(source);
         source
     }
@@ -217,10 +227,29 @@ impl Builder {
             problem.sources[source].demands.push(Demand::Operand(variable, k));
             operands.push(source);
         }
-        let home = op.result_pin.as_ref().map(|pin| problem.tables.states(op.result, pin));
+        // What enters a block is where its brackets say, and not brought there.
+        let pin = op.result_pin.as_ref().filter(|_| !op.is(&MapForm::Enter));
+        let home = pin.map(|pin| problem.tables.states(op.result, pin));
         let gives = self.add(problem, op.result, Root::Produced(variable), home, None);
         let choices = choices(problem, op);
         problem.variables.push(Variable { decides: Decision::Operation(op_id), operands, gives, choices });
+    }
+
+    /// What a layer hands on, it has as the next one wants it.
+    fn hand_on(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) {
+        let source = *self.current[value.index()].last().expect("what is handed on is given by its block");
+        let entry = problem.program.values[enters].producer.map(Decision::Operation);
+        if let Some(number) = problem.variables.iter().position(|variable| Some(variable.decides) == entry) {
+            let (here, there) = (&problem.tables.of(enters).space, &problem.tables.of(value).space);
+            let variable = &mut problem.variables[number];
+            problem.sources[source].demands.push(Demand::Operand(number, variable.operands.len()));
+            variable.operands.push(source);
+            let with_need = |mut choice: Choice| {
+                choice.needs.push(there.find(here.sharding(choice.gives))?);
+                Some(choice)
+            };
+            variable.choices = std::mem::take(&mut variable.choices).into_iter().filter_map(with_need).collect();
+        }
     }
 
     fn written(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op, kind: &CollectiveKind) {
@@ -235,7 +264,8 @@ impl Builder {
         let axes = crate::states::axes_taking_part(kind, &from, &to);
         let terms = &problem.tables.terms;
         let seconds = crate::cost::collective_seconds(&problem.program.mesh, kind, &axes, bytes, terms.refinement);
-        problem.fixed = problem.fixed + Weight::collective(kind, terms.counted(seconds, &axes));
+        let times = problem.program.times(op.repeat);
+        problem.fixed = problem.fixed + Weight::collective(kind, terms.counted(seconds, &axes)).times(times);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
     }
@@ -270,13 +300,14 @@ fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
         let needs: Option<Vec<State>> =
             op.operands.iter().zip(&layout.needs).map(|(operand, need)| problem.table(operand.value).space.find(need)).collect();
         let gives = problem.table(op.result).space.find(&layout.gives);
-        let (true, Some(needs), Some(gives)) = (allowed, needs, gives) else {
+        let enters = !op.is(&MapForm::Enter) || op.result_pin.as_ref().is_none_or(|pin| pin.accepts(&layout.gives));
+        let (true, Some(needs), Some(gives)) = (allowed && enters, needs, gives) else {
             continue;
         };
         let sharded: Vec<&Sharding> = layout.needs.iter().collect();
         let seconds = problem.compute * local::work(program, op, &sharded, &layout.gives).seconds;
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
-        *weight = (*weight).min(Weight::seconds(seconds));
+        *weight = (*weight).min(Weight::seconds(seconds).times(program.times(op.repeat)));
     }
     best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
 }

@@ -12,14 +12,23 @@ use crate::states::{axes_taking_part, priced};
 /// One step's price.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepCost {
-    /// Seconds.
+    /// Seconds, each time.
     pub seconds: f64,
+    /// How often it is done: once a layer of the block that it stands in.
+    pub times: f64,
     /// FLOPs of a device; 0 for collectives.
     pub flops: f64,
     /// The cost model's `V` for collectives (what a device holds, for AllToAll and Permute), the bytes touched for local operations.
     pub bytes: f64,
     /// The mesh axes whose links it uses.
     pub axes: Vec<AxisId>,
+}
+
+impl StepCost {
+    /// Seconds, all times together.
+    pub fn total_s(&self) -> f64 {
+        self.times * self.seconds
+    }
 }
 
 /// A whole plan's price.
@@ -67,44 +76,37 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
     let steps = price_steps(plan, refinement);
     let sum = |collective: bool| -> f64 {
         let wanted = |step: &Step| matches!(step.kind, StepKind::Collective(..)) == collective;
-        plan.steps.iter().zip(&steps).filter(|(step, _)| wanted(step)).map(|(_, cost)| cost.seconds).fold(0.0, |a, b| a + b)
+        plan.steps.iter().zip(&steps).filter(|(step, _)| wanted(step)).map(|(_, cost)| cost.total_s()).fold(0.0, |a, b| a + b)
     };
     let (comm_s, compute_s) = (sum(true), sum(false));
     let mut axis_s = vec![0.0; plan.program.mesh.axes.len()];
     for cost in &steps {
         for axis in &cost.axes {
-            axis_s[axis.index()] += cost.seconds;
+            axis_s[axis.index()] += cost.total_s();
         }
     }
     let overlap_s = axis_s.iter().copied().fold(compute_s, f64::max);
-    let schedule = schedule::schedule(plan, &steps);
+    let serial_s = steps.iter().map(StepCost::total_s).fold(0.0, |a, b| a + b);
+    let schedule = schedule::schedule(plan, &steps, overlap_s..=serial_s);
     let memory = memory::memory(plan);
-    Report {
-        serial_s: steps.iter().map(|cost| cost.seconds).fold(0.0, |a, b| a + b),
-        steps,
-        comm_s,
-        compute_s,
-        overlap_s,
-        axis_s,
-        schedule,
-        memory,
-    }
+    Report { serial_s, steps, comm_s, compute_s, overlap_s, axis_s, schedule, memory }
 }
 
 fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let program = &plan.program;
+    let times = program.times(step.repeat) as f64;
     match &step.kind {
         StepKind::Local(op) => {
             let operands: Vec<_> = step.operands.iter().map(|operand| &operand.sharding).collect();
             let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
-            StepCost { seconds: work.seconds, flops: work.flops, bytes: work.bytes, axes: Vec::new() }
+            StepCost { seconds: work.seconds, times, flops: work.flops, bytes: work.bytes, axes: Vec::new() }
         }
         StepKind::Collective(collective, _) => {
             let (from, to) = (&step.operands[0].sharding, &step.result.sharding);
             let axes = axes_taking_part(&collective.kind, from, to);
             let bytes = local::local_bytes(program, step.result.value, priced(&collective.kind, from, to));
             let seconds = collective_seconds(&program.mesh, &collective.kind, &axes, bytes, refinement);
-            StepCost { seconds, flops: 0.0, bytes, axes }
+            StepCost { seconds, times, flops: 0.0, bytes, axes }
         }
     }
 }

@@ -5,15 +5,21 @@
 //! running. A step is *critical* if it has no slack: making it longer makes the whole longer. A collective *may run early* if its operand stays on
 //! the devices (it can hide behind what comes before the program, as the gather of a weight behind the layer before), or if it has slack and its
 //! operand exists before the compute that stands above it is done.
+//!
+//! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer to the third: what a layer adds once its
+//! collectives run beside its neighbours' compute. Laying all of them out would make planning depend on their number.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
+use std::ops::RangeInclusive;
+
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
-use shardwise_ir::ids::AxisId;
+use shardwise_ir::ids::{AxisId, RepeatId};
 use shardwise_ir::plan::{Materialization, Plan, StepKind};
+use shardwise_ir::unroll;
 
 use crate::report::StepCost;
 
@@ -22,16 +28,60 @@ use crate::report::StepCost;
 pub struct Schedule {
     /// When all is done, seconds.
     pub makespan_s: f64,
-    /// Start of each step, seconds.
-    pub start_s: Vec<f64>,
+    /// What runs when: of each block the first layers.
+    pub runs: Vec<Timed>,
     /// Whether each step is critical.
     pub critical: Vec<bool>,
     /// Whether each step is a collective that may run early, see above.
     pub early: Vec<bool>,
 }
 
-/// Schedules a plan whose steps cost `costs`.
-pub fn schedule(plan: &Plan, costs: &[StepCost]) -> Schedule {
+/// One step at one time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// The step of the plan.
+    pub step: usize,
+    /// The layer, of a step in a block.
+    pub layer: u64,
+    /// When it starts, seconds.
+    pub start_s: f64,
+}
+
+/// Layers of a block that are laid out.
+const LAYERS: u64 = 3;
+
+/// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, which it could only leave by rounding.
+pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) -> Schedule {
+    if plan.program.repeats.is_empty() {
+        let (schedule, _) = flat(plan, costs, (0..plan.steps.len()).map(|step| (step, 0)));
+        return schedule;
+    }
+    let laid_out = |fewer: Option<RepeatId>| {
+        let layers = |block: RepeatId| plan.program.times(Some(block)).min(if fewer == Some(block) { LAYERS - 1 } else { LAYERS });
+        let unrolled = unroll::plan(plan, &layers);
+        let costs: Vec<StepCost> = unrolled.from.iter().map(|&(step, _)| costs[step].clone()).collect();
+        flat(&unrolled.plan, &costs, unrolled.from.into_iter())
+    };
+    let (mut schedule, copies) = laid_out(None);
+    let three_s = schedule.makespan_s;
+    for (block, repeat) in plan.program.repeats.iter_enumerated() {
+        let more = repeat.count.saturating_sub(LAYERS) as f64;
+        if more > 0.0 && repeat.reversed.is_none() {
+            schedule.makespan_s += more * (three_s - laid_out(Some(block)).0.makespan_s).max(0.0);
+        }
+    }
+    schedule.makespan_s = schedule.makespan_s.max(*bounds.start()).min(*bounds.end());
+    let any = |marks: &[bool]| {
+        let mut marked = vec![false; plan.steps.len()];
+        copies.iter().zip(marks).for_each(|(&step, &mark)| marked[step] |= mark);
+        marked
+    };
+    (schedule.critical, schedule.early) = (any(&schedule.critical), any(&schedule.early));
+    schedule
+}
+
+/// Schedules a plan without blocks, whose steps are copies of steps of another; and these steps.
+fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, u64)>) -> (Schedule, Vec<usize>) {
     let readers = Readers::new(plan);
     let mut run = Run::new(plan, costs, &readers);
     run.all();
@@ -39,7 +89,9 @@ pub fn schedule(plan: &Plan, costs: &[StepCost]) -> Schedule {
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
     let early = early(plan, costs, &readers, &end_s, &critical);
-    Schedule { makespan_s, start_s, critical, early }
+    let runs: Vec<Timed> = from.zip(start_s).map(|((step, layer), start_s)| Timed { step, layer, start_s }).collect();
+    let copies = runs.iter().map(|run| run.step).collect();
+    (Schedule { makespan_s, runs, critical, early }, copies)
 }
 
 /// Which steps give what each step reads.

@@ -207,8 +207,8 @@ pub(crate) fn objective_s(tables: &Tables<'_>, plan: &Plan, objective: Objective
 fn plan_price(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> Weight {
     let steps = report::price_steps(plan, tables.terms.refinement);
     let price = |(step, cost): (&Step, &StepCost)| match &step.kind {
-        StepKind::Local(_) => Weight::seconds(objective.compute() * cost.seconds),
-        StepKind::Collective(collective, _) => Weight::collective(&collective.kind, cost.seconds),
+        StepKind::Local(_) => Weight::seconds(objective.compute() * cost.seconds).times(tables.program.times(step.repeat)),
+        StepKind::Collective(collective, _) => Weight::collective(&collective.kind, cost.seconds).times(tables.program.times(step.repeat)),
     };
     plan.steps.iter().zip(&steps).map(price).sum()
 }

@@ -15,13 +15,14 @@
 use indexmap::IndexMap;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, Op, OpKind, Phase, Program};
+use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
 
 use crate::layout;
 use crate::local;
 use crate::rules;
 use crate::states::{State, describe};
+use crate::steps::Steps;
 use crate::tables::Tables;
 use crate::weight::Weight;
 
@@ -37,6 +38,10 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
     let mut walk = Walk::new(tables);
     let mut phase = Phase::Forward;
     for (op_id, op) in tables.program.ops.iter_enumerated() {
+        if op.repeat != walk.steps.block {
+            walk.hand_on().ok_or(Infeasible { op: op_id })?;
+            walk.steps.enter(op.repeat);
+        }
         if phase == Phase::Forward && op.phase == Phase::Backward {
             walk.drop_copies();
             phase = Phase::Backward;
@@ -44,12 +49,14 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
         walk.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
         walk.outputs(op.result, op_id)?;
     }
+    walk.hand_on().ok_or(Infeasible { op: OpId::new(0) })?;
+    walk.steps.enter(None);
     for id in tables.program.values.indices() {
         if tables.program.values[id].producer.is_none() {
             walk.outputs(id, OpId::new(0))?;
         }
     }
-    Ok(Plan { program: closed(tables, &IndexMap::new()), steps: walk.steps })
+    Ok(Plan { program: closed(tables, &IndexMap::new()), steps: walk.steps.all })
 }
 
 /// The program with every declaration in one state: as chosen, else as written and whole where left open.
@@ -64,7 +71,7 @@ pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> 
 
 struct Walk<'a> {
     tables: &'a Tables<'a>,
-    steps: Vec<Step>,
+    steps: Steps,
     /// Where uses of each value start from: its home.
     home: Vec<State>,
     /// Every state in which each value is held.
@@ -72,7 +79,7 @@ struct Walk<'a> {
     /// Those of them that the program itself says: what is declared, and what a written collective gives.
     said: Vec<Vec<State>>,
     /// How each value leaves.
-    outputs: Vec<Vec<&'a Pin>>,
+    outputs: Vec<Vec<Pin>>,
 }
 
 impl<'a> Walk<'a> {
@@ -92,8 +99,9 @@ impl<'a> Walk<'a> {
             .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
             .collect();
         let mut outputs = vec![Vec::new(); home.len()];
-        tables.program.outputs.iter().for_each(|output| outputs[output.value.index()].push(&output.pin));
-        Self { tables, steps: Vec::new(), home, held: said.clone(), said, outputs }
+        let leaving = tables.program.outputs.iter().filter(|output| output.hands_to.is_none());
+        leaving.for_each(|output| outputs[output.value.index()].push(output.pin.clone()));
+        Self { tables, steps: Steps::default(), home, held: said.clone(), said, outputs }
     }
 
     /// Drops what was made of declared values on the way; intermediate results are kept for their gradients.
@@ -126,13 +134,38 @@ impl<'a> Walk<'a> {
         let state = self.tables.of(op.result).space.find(&gives)?;
         let read = op.operands.iter().zip(operands).map(|(o, sharding)| Materialization { value: o.value, sharding });
         let result = Materialization { value: op.result, sharding: gives };
-        self.steps.push(Step { kind: StepKind::Local(op_id), operands: read.collect(), result });
+        self.steps.push(Step { kind: StepKind::Local(op_id), operands: read.collect(), result, repeat: op.repeat });
         self.held[op.result.index()].push(state);
         let home = self.settle(op, state)?;
         self.home[op.result.index()] = home;
+        if op.is(&MapForm::Enter) {
+            self.entered(op.result, home);
+        }
         if op.result_pin.is_some() {
             // Every use starts from the home that the author gave: what lies on the way there is not held for others.
             self.held[op.result.index()] = vec![home];
+        }
+        Some(())
+    }
+
+    /// What enters a block is what the body hands on: from here on it is wanted in the same sharding.
+    fn entered(&mut self, enters: ValueId, state: State) {
+        let handed_on = self.program().outputs.iter().find(|output| output.hands_to == Some(enters));
+        if let Some(output) = handed_on {
+            let pin = self.sharding(enters, state).clone().into();
+            self.outputs[output.value.index()].push(pin);
+        }
+    }
+
+    /// Before a block is left, what it hands on is brought to where it enters.
+    fn hand_on(&mut self) -> Option<()> {
+        let (program, block) = (self.program(), self.steps.block);
+        for output in program.outputs.iter().filter(|output| block.is_some() && program.values[output.value].repeat == block) {
+            if let Some(enters) = output.hands_to {
+                let entered = self.sharding(enters, self.home[enters.index()]);
+                let wanted = self.tables.of(output.value).space.find(entered)?;
+                self.bring(output.value, self.home[output.value.index()], wanted)?;
+            }
         }
         Some(())
     }
@@ -150,6 +183,7 @@ impl<'a> Walk<'a> {
             kind: StepKind::Collective(collective, Some(op_id)),
             operands: vec![Materialization { value: operand.value, sharding: from_sharding }],
             result: Materialization { value: op.result, sharding: to_sharding },
+            repeat: op.repeat,
         });
         self.home[op.result.index()] = to;
         self.held[op.result.index()].push(to);
@@ -173,6 +207,11 @@ impl<'a> Walk<'a> {
                 pinned.unwrap_or_else(|| self.sharding(operand.value, self.home[operand.value.index()]).clone())
             })
             .collect();
+        if let Some(pin) = op.result_pin.as_ref().filter(|_| op.is(&MapForm::Enter)) {
+            let table = self.tables.of(op.result);
+            let entry = table.nearest(table.space.find(&starts[0])?, &self.tables.states(op.result, pin))?;
+            return Some(vec![entry]);
+        }
         let targets = rules::targets(self.tables, op, &starts, self.wanted(op));
         let fits = op.operands.iter().zip(&targets).all(|(operand, target)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(target)));
         let found: Option<Vec<State>> = op.operands.iter().zip(&targets).map(|(o, t)| self.tables.of(o.value).space.find(t)).collect();
@@ -181,8 +220,8 @@ impl<'a> Walk<'a> {
     }
 
     /// What the operation's result should look like, as far as the author said.
-    fn wanted(&self, op: &Op) -> Option<&'a Pin> {
-        let declared = || self.outputs[op.result.index()].first().copied();
+    fn wanted(&self, op: &Op) -> Option<&Pin> {
+        let declared = || self.outputs[op.result.index()].first();
         self.program().values[op.result].home.as_ref().or_else(declared)
     }
 
@@ -253,13 +292,13 @@ impl<'a> Walk<'a> {
     }
 
     fn hop(&mut self, value: ValueId, from: State, to: State, kind: &CollectiveKind) {
-        self.steps.push(collective_step(self.tables, value, from, to, kind));
+        self.steps.place(self.program(), collective_step(self.tables, value, from, to, kind));
         self.held[value.index()].push(to);
     }
 
     fn outputs(&mut self, value: ValueId, op: OpId) -> Result<(), Infeasible> {
         for pin in self.outputs[value.index()].clone() {
-            let accepted = self.tables.states(value, pin);
+            let accepted = self.tables.states(value, &pin);
             if accepted.iter().any(|state| self.held[value.index()].contains(state)) {
                 continue;
             }
@@ -279,6 +318,7 @@ pub fn collective_step(tables: &Tables<'_>, value: ValueId, from: State, to: Sta
         kind: StepKind::Collective(describe(kind, before, after), None),
         operands: vec![Materialization { value, sharding: before.clone() }],
         result: Materialization { value, sharding: after.clone() },
+        repeat: tables.program.values[value].repeat,
     }
 }
 

@@ -54,6 +54,12 @@ impl Weight {
         if self.is_finite() { Self(self.0 / u128::from(parts.max(1))) } else { self }
     }
 
+    /// It, `count` times; out of reach stays so.
+    #[must_use]
+    pub fn times(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(u128::from(count)).min(Self::INFINITE.0))
+    }
+
     /// Whether it can be reached at all.
     pub fn is_finite(self) -> bool {
         self < Self::INFINITE

@@ -26,7 +26,9 @@ pub(super) fn hash(name: &str) -> u64 {
 pub(super) fn is_exact(kind: &OpKind) -> bool {
     match kind {
         OpKind::Einsum { .. } | OpKind::Collective(_) => true,
-        OpKind::Map(function) => matches!(function.form, MapForm::Infix('+' | '-') | MapForm::Negate | MapForm::Broadcast(_)),
+        OpKind::Map(function) => {
+            matches!(function.form, MapForm::Infix('+' | '-') | MapForm::Negate | MapForm::Enter | MapForm::Last | MapForm::Broadcast(_))
+        }
         OpKind::Reduce { function, .. } => *function != ReduceFn::Mean,
     }
 }
@@ -136,7 +138,7 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
         MapForm::Infix('-') => both(&|a, b| a - b),
         MapForm::Infix(_) => both(&|a, b| a / b),
         MapForm::Negate => operands[0].mapv(|x| -x),
-        MapForm::Broadcast(_) => operands[0].clone(),
+        MapForm::Enter | MapForm::Last | MapForm::Broadcast(_) => operands[0].clone(),
         MapForm::ScaleBy(scalar) => operands[0].mapv(|x| number(scalar) * x),
         MapForm::InfixScalar(symbol, scalar) => operands[0].mapv(|x| infix(*symbol, x, number(scalar))),
         MapForm::ScalarInfix(scalar, symbol) => operands[0].mapv(|x| infix(*symbol, number(scalar), x)),

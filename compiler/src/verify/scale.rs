@@ -3,17 +3,22 @@
 //! The mesh stays as it is up to [`MOST_DEVICES`]; axes of larger ones whose sizes are powers of two shrink together (16x16x16 becomes 4x4x4),
 //! which keeps every product of axes that equals another equal to it, as relabelling needs. A dimension becomes the smallest multiple of everything
 //! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
+//! Of every block two layers are run, so that what is handed on is seen.
 
 use index_vec::IndexVec;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::{AxisList, Pin};
+use shardwise_ir::unroll;
 
 use super::devices::Extent;
 
 /// More multiples than dimensions to tell apart.
 const MOST_DIMS: u64 = 4096;
+
+/// Layers that are run of each block, if it has as many.
+const FEWEST_LAYERS: u64 = 2;
 
 /// Meshes up to this size are simulated as they are.
 const MOST_DEVICES: u64 = 64;
@@ -30,11 +35,15 @@ pub enum Sizes {
 
 /// Program and plan at the sizes they are run at, and whether these differ from their own.
 pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, Plan, bool) {
-    let (mut program, mut plan) = (program.clone(), plan.clone());
+    let most = if sizes == Sizes::Full { u64::MAX } else { FEWEST_LAYERS };
+    let layers = |of: &Program| of.repeats.iter().map(|repeat| repeat.count.min(most)).collect::<Vec<_>>();
+    let (of_program, of_plan) = (layers(program), layers(&plan.program));
+    let mut scaled = plan.program.repeats.iter().any(|repeat| repeat.count > most);
+    let mut program = unroll::program(program, &|block| of_program[block.index()]);
+    let mut plan = unroll::plan(plan, &|block| of_plan[block.index()]).plan;
     if sizes == Sizes::Full {
         return (program, plan, false);
     }
-    let mut scaled = false;
     for (axis, size) in axis_sizes(&plan.program).into_iter().enumerate() {
         scaled |= plan.program.mesh.axes[axis].size != size;
         plan.program.mesh.axes[axis].size = size;

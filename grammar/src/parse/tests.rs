@@ -82,12 +82,25 @@ fn allow_stands_alone_or_before_a_statement() {
 
 #[test]
 fn forms_of_later_versions_are_kept_apart() {
-    let source = "repeat L=40 { # layers\n  x = f(x)\n  y = { [ }\n  carry x }\npipeline Z { }\nC = A\n";
+    let source = "pipeline Z { # layers\n  x = f(x)\n  y = { [ }\n  x }\noptimizer adam\nC = A\n";
     let statements = read(source);
-    assert!(matches!(&statements[0], Statement::NotYet(name) if name.node == "repeat"));
-    assert!(matches!(&statements[1], Statement::NotYet(name) if name.node == "pipeline"));
+    assert!(matches!(&statements[0], Statement::NotYet(name) if name.node == "pipeline"));
+    assert!(matches!(&statements[1], Statement::NotYet(name) if name.node == "optimizer"));
     assert!(matches!(&statements[2], Statement::Define(_)));
     assert!(matches!(&read("repeat = A + B")[0], Statement::Define(_)));
+}
+
+#[test]
+fn blocks_are_statements_between_two_others() {
+    let statements = read("repeat L=4*N { # layers\n  carry x\n  x = f(x[B] {U_X})\n  next y[B] = x }\nrepeat L reversed {}\nC = A\n");
+    assert_eq!(statements.len(), 8);
+    assert!(matches!(&statements[0], Statement::Repeat(of) if of.name.node == "L" && of.count.is_some()));
+    assert!(matches!(&statements[1], Statement::Carry(of) if of[0].name.node == "x"));
+    assert!(matches!(&statements[2], Statement::Define(_)));
+    assert!(matches!(&statements[3], Statement::Next(of) if of.target.name.node == "y"));
+    assert!(matches!(&statements[4], Statement::Close));
+    assert!(matches!(&statements[5], Statement::Repeat(of) if of.count.is_none()));
+    assert!(matches!(&statements[6], Statement::Close));
 }
 
 #[test]

@@ -184,12 +184,21 @@ impl Resolver<'_> {
                 role: None,
                 home: Some(to.clone().into()),
                 producer: Some(OpId::new(self.ops.len())),
+                repeat: self.inside(),
                 span: name.span,
             };
             self.add_value(value, vec![to.clone()])
         };
         let kind = OpKind::Collective(kind.clone());
-        self.ops.push(Op { kind, operands: vec![operand], result, result_pin: Some(to.into()), phase: self.phase(), span });
+        self.ops.push(Op {
+            kind,
+            operands: vec![operand],
+            result,
+            result_pin: Some(to.into()),
+            phase: self.phase(),
+            repeat: self.inside(),
+            span,
+        });
         Some(())
     }
 }

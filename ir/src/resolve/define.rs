@@ -33,6 +33,11 @@ pub(super) struct Operation {
 impl Resolver<'_> {
     pub(super) fn define(&mut self, definition: &Definition, span: Span) {
         self.links = 0;
+        if let Some((renamed, carried)) = self.given_anew(definition) {
+            self.define(&renamed, span);
+            self.took(&carried, &renamed.target.name.node);
+            return;
+        }
         let name = &definition.target.name;
         if let ExprKind::Call(call) = &definition.value.node
             && let Some(kind) = collective_kind(call)
@@ -56,9 +61,10 @@ impl Resolver<'_> {
         }
     }
 
-    fn target(&mut self, definition: &Definition) -> Option<Target> {
+    pub(super) fn target(&mut self, definition: &Definition) -> Option<Target> {
         let decl = &definition.target;
-        let dtype = self.dtype(decl.dtype.as_ref())?;
+        let carried = self.entering(&decl.name.node).map(|value| value.dtype);
+        let dtype = self.dtype(decl.dtype.as_ref())?.or(carried);
         let written = match &decl.layout {
             Some(layout) => {
                 let (dims, pin) = self.layout(layout)?;
@@ -74,7 +80,8 @@ impl Resolver<'_> {
             let layout = self.output_layouts.get(decl.name.node.as_str())?;
             layout.dims.iter().map(|dim| self.dim_names.get(&dim.name.node).copied()).collect()
         };
-        let wished = if written.is_none() { declared() } else { None };
+        let wished =
+            if written.is_none() { self.entering(&decl.name.node).map(|value| value.dims.clone()).or_else(declared) } else { None };
         Some(Target { name: decl.name.clone(), dtype, written, wished })
     }
 
@@ -108,11 +115,20 @@ impl Resolver<'_> {
             role: None,
             home: pin.clone(),
             producer: Some(producer),
+            repeat: self.inside(),
             span: target.name.span,
         };
         let known = pin.as_ref().and_then(Pin::exact).into_iter().collect();
         let result = self.add_value(value, known);
-        self.ops.push(Op { kind: operation.kind, operands: operation.operands, result, result_pin: pin, phase: self.phase(), span });
+        self.ops.push(Op {
+            kind: operation.kind,
+            operands: operation.operands,
+            result,
+            result_pin: pin,
+            phase: self.phase(),
+            repeat: self.inside(),
+            span,
+        });
         Some(result)
     }
 

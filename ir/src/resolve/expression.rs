@@ -7,7 +7,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
 use crate::functions::{self, FUNCTIONS, Function};
-use crate::ids::DimId;
+use crate::ids::{DimId, ValueId};
 use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
 use crate::shape::{merge, natural};
 use crate::{Diag, suggest};
@@ -82,18 +82,25 @@ impl Resolver<'_> {
     }
 
     pub(super) fn named_operand(&mut self, name: &Name, layout: Option<&Layout>, span: Span) -> Option<Operand> {
-        let value = self.value(name);
+        let Some(value) = self.value(name) else {
+            layout.map(|layout| self.layout(layout));
+            return None;
+        };
+        self.placed(value, name, layout, span)
+    }
+
+    /// A use of a value with the brackets written there.
+    pub(super) fn placed(&mut self, value: ValueId, name: &Name, layout: Option<&Layout>, span: Span) -> Option<Operand> {
         let pin = match layout {
             None => None,
             Some(layout) => {
                 let (dims, pin) = self.layout(layout)?;
-                if !self.same_dims(value?, &dims, layout.span) {
+                if !self.same_dims(value, &dims, layout.span) {
                     return None;
                 }
                 Some(pin)
             }
         };
-        let value = value?;
         if self.mode == Mode::Explicit && pin.as_ref().is_none_or(|pin| pin.exact().is_none()) {
             self.needs_brackets(name);
             return None;
@@ -105,7 +112,7 @@ impl Resolver<'_> {
         self.values[operand.value].dims.clone()
     }
 
-    fn map(&self, form: MapForm, operands: Vec<Operand>) -> Operation {
+    pub(super) fn map(&self, form: MapForm, operands: Vec<Operand>) -> Operation {
         self.plain(OpKind::Map(MapFn::new(form)), operands)
     }
 
@@ -219,6 +226,9 @@ impl Resolver<'_> {
         if name == "broadcast" {
             return self.broadcast(call, span, target);
         }
+        if name == "last" {
+            return self.last(call, span);
+        }
         if name == "cast" {
             return self.cast(call, span, target);
         }
@@ -229,7 +239,8 @@ impl Resolver<'_> {
             if functions::find(&lower).is_some() {
                 return self.bad_call(&format!("`{lower}` takes no subscript: it works element by element"), span);
             }
-            let known = FUNCTIONS.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain(["cast", "broadcast"]);
+            let known =
+                FUNCTIONS.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain(["cast", "broadcast", "last"]);
             let near = suggest::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
             let diag = Diag::error(names::UNKNOWN_FUNCTION, format!("`{name}` is not a known function"), call.function.span, "unknown");
             self.error(
@@ -254,7 +265,7 @@ impl Resolver<'_> {
         Some(self.map(MapForm::Call { name: known.to_owned(), extra: scalars }, operands?))
     }
 
-    fn bad_call(&mut self, message: &str, span: Span) -> Option<Operation> {
+    pub(super) fn bad_call(&mut self, message: &str, span: Span) -> Option<Operation> {
         self.error(Diag::error(names::BAD_CALL, message, span, "this call").help("see `shardwise explain SW107`"));
         None
     }

@@ -75,7 +75,7 @@ impl Resolver<'_> {
         }
         let (dims, dtype) = (self.values[of].dims.clone(), self.values[of].dtype);
         let (name, span) = (name.node.clone(), name.span);
-        let value = Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, span };
+        let value = Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, repeat: self.inside(), span };
         let gradient = self.add_value(value, Vec::new());
         self.backward.as_mut()?.named.push((of, gradient));
         Some(gradient)

@@ -193,7 +193,7 @@ impl Resolver<'_> {
         dims.filter(|dims| dims.len() > 1).unwrap_or_default()
     }
 
-    fn size(&mut self, size: &SizeExpr) -> Option<u64> {
+    pub(super) fn size(&mut self, size: &SizeExpr) -> Option<u64> {
         let mut product = Some(1_u64);
         for factor in &size.factors {
             let number = match &factor.node {

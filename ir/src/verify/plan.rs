@@ -8,7 +8,7 @@ use super::{collective, local_result, sharding};
 use crate::Diag;
 use crate::ids::ValueId;
 use crate::plan::{Materialization, Plan, Step, StepKind};
-use crate::program::{Mode, Op, OpKind, Operand, Program};
+use crate::program::{MapForm, Mode, Op, OpKind, Operand, Output, Program};
 use crate::sharding::{Pin, Sharding};
 
 /// More errors than anyone reads.
@@ -26,7 +26,7 @@ pub fn explicit(program: Program) -> Result<Plan, Vec<Diag>> {
             }
             _ => StepKind::Local(id),
         };
-        Some(Step { kind, operands, result })
+        Some(Step { kind, operands, result, repeat: op.repeat })
     });
     let steps = steps.collect();
     let candidate = Plan { program, steps };
@@ -132,7 +132,9 @@ impl<'p> Check<'p> {
             self.diags.push(self.words.bad_sharding(step, material, &fault));
         } else {
             for (position, operand) in step.operands.iter().enumerate() {
-                if !self.exists.contains(operand) && !self.tainted.contains(&operand.value) {
+                if !self.sees(step, operand.value) {
+                    self.diags.push(self.words.of_a_layer(step, operand.value));
+                } else if !self.exists.contains(operand) && !self.tainted.contains(&operand.value) {
                     self.diags.push(self.words.missing(step, position, &self.forms[operand.value]));
                 }
             }
@@ -150,7 +152,8 @@ impl<'p> Check<'p> {
             StepKind::Local(id) => self.program.ops.get(*id).is_some_and(|op| {
                 let same_operands =
                     op.operands.len() == step.operands.len() && op.operands.iter().zip(&step.operands).all(|(a, b)| a.value == b.value);
-                same_operands && op.result == step.result.value && !matches!(op.kind, OpKind::Collective(_))
+                let in_its_block = op.repeat == step.repeat;
+                in_its_block && same_operands && op.result == step.result.value && !matches!(op.kind, OpKind::Collective(_))
             }),
             StepKind::Collective(_, written) => {
                 let [operand] = &step.operands[..] else { return false };
@@ -192,6 +195,12 @@ impl<'p> Check<'p> {
         Some(self.words.unpinned(operand, material))
     }
 
+    /// Whether the step can name the value: that of its own layer, or of none; of the last layer where it takes that out of its block.
+    fn sees(&self, step: &Step, value: ValueId) -> bool {
+        let takes_out = matches!(step.kind, StepKind::Local(op) if self.program.ops[op].is(&MapForm::Last));
+        takes_out || self.program.sees(step.repeat, self.program.values[value].repeat)
+    }
+
     fn has(&self, value: ValueId, pin: &Pin) -> bool {
         match pin.exact() {
             Some(sharding) => self.exists.contains(&Materialization { value, sharding }),
@@ -216,8 +225,11 @@ impl<'p> Check<'p> {
     fn outputs(&mut self) {
         for output in &self.program.outputs {
             let told = self.tainted.contains(&output.value) || self.diags.len() >= MOST_ERRORS;
-            if !told && !self.has(output.value, &output.pin) {
-                self.diags.push(self.words.no_output(output, &self.forms[output.value]));
+            // What enters a layer is there as its first form says.
+            let entered = output.hands_to.and_then(|enters| self.forms[enters].first());
+            let wanted = Output { pin: entered.map_or_else(|| output.pin.clone(), |form| form.clone().into()), ..output.clone() };
+            if !told && !self.has(wanted.value, &wanted.pin) {
+                self.diags.push(self.words.no_output(&wanted, &self.forms[output.value]));
             }
         }
     }

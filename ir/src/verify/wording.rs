@@ -1,6 +1,6 @@
 //! How faults of plans are said: what is, where it is, and the statement that would mend it.
 
-use shardwise_grammar::codes::sharding as codes;
+use shardwise_grammar::codes::{repeat, sharding as codes};
 use shardwise_grammar::span::Span;
 
 use super::{CollectiveFault, LocalFault, PartialFault, ShardingFault, classify};
@@ -60,6 +60,12 @@ impl<'p> Words<'p> {
         diag.help("operands and result of a step are those of the statement that it carries out")
     }
 
+    pub(super) fn of_a_layer(self, step: &Step, value: ValueId) -> Diag {
+        let message = format!("each layer has a `{}` of its own", self.name(value));
+        let diag = Diag::error(repeat::OF_A_LAYER, message, self.span(step), "of which layer?");
+        diag.and(self.program.values[value].span, "given inside a block").help("`last(…)` takes that of the last layer out of its block")
+    }
+
     pub(super) fn bad_sharding(self, step: &Step, material: &Materialization, fault: &ShardingFault) -> Diag {
         let text = self.text(material);
         let (code, message) = match fault {
@@ -102,8 +108,12 @@ impl<'p> Words<'p> {
         let name = self.name(output.value);
         let dims = &self.program.values[output.value].dims;
         let wanted = format!("{name}{}", print::Printer::new(self.program).pin(dims, &output.pin));
-        let message = format!("no statement gives the output `{wanted}`");
-        let diag = Diag::error(codes::NO_MATERIALIZATION, message, output.span, "to leave like this");
+        let (message, how) = if output.hands_to.is_some() {
+            (format!("`{name}` is not handed on as `{wanted}`, which is how it enters a layer"), "to enter the next layer like this")
+        } else {
+            (format!("no statement gives the output `{wanted}`"), "to leave like this")
+        };
+        let diag = Diag::error(codes::NO_MATERIALIZATION, message, output.span, how);
         let diag = diag.and(self.program.values[output.value].span, format!("`{name}` is defined here"));
         match output.pin.exact() {
             Some(exact) => diag.help(self.way_to(output.value, &exact, forms)),

@@ -6,8 +6,8 @@
 
 use indexmap::IndexSet;
 use shardwise_ir::dtype::DType;
-use shardwise_ir::ids::{DimId, OpId, ValueId};
-use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Operand, Phase, Program, ReduceFn, Value};
+use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
+use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Value};
 use shardwise_ir::shape::natural;
 use shardwise_ir::sharding::{Pin, Unreduced};
 use shardwise_ir::{Span, order};
@@ -45,6 +45,10 @@ pub(super) struct Emitter {
     pub(super) homes: Vec<Option<Pin>>,
     /// Gradients that leave the program: their brackets are written there.
     declared: IndexSet<ValueId>,
+    /// Values that go into a block or out of it: their gradients have their dimensions in their order.
+    carried: IndexSet<ValueId>,
+    /// The block that statements are written into, and where it begins.
+    block: (Option<RepeatId>, usize),
     span: Span,
 }
 
@@ -54,7 +58,56 @@ impl Emitter {
         let gradients = program.values.iter().map(|value| gradient_name(&value.name));
         let taken = names.chain(gradients).collect();
         let declared = program.outputs.iter().map(|output| output.value).collect();
-        Self { program, ops: Vec::new(), taken, named, homes, declared, span }
+        let carried = carried(&program);
+        Self { program, ops: Vec::new(), taken, named, homes, declared, carried, block: (None, 0), span }
+    }
+
+    /// The block that statements are written into.
+    pub(super) fn block(&self) -> Option<RepeatId> {
+        self.block.0
+    }
+
+    /// Goes on in another block, or outside all.
+    pub(super) fn enter(&mut self, block: Option<RepeatId>) {
+        self.block = (block, self.ops.len());
+    }
+
+    /// Writes a statement before the block at hand.
+    pub(super) fn before(&mut self, kind: OpKind, operands: Vec<ValueId>, into: Into) -> ValueId {
+        let block = self.block.0.take();
+        let value = self.statement(kind, operands, into);
+        self.move_to_start(1);
+        self.block.0 = block;
+        value
+    }
+
+    /// Lets `value` into the block at hand.
+    pub(super) fn carry(&mut self, value: ValueId, into: Into) -> ValueId {
+        let entered = self.statement(map(MapForm::Enter), vec![value], into);
+        self.move_to_start(0);
+        entered
+    }
+
+    fn move_to_start(&mut self, before: usize) {
+        let start = self.block.1.min(self.ops.len() - 1);
+        self.ops[start..].rotate_right(1);
+        self.block.1 += before;
+    }
+
+    /// Says what of the block at hand is `enters` in the next layer.
+    pub(super) fn hand_on(&mut self, value: ValueId, enters: ValueId) {
+        let pin = Pin { dims: vec![None; self.program.values[value].dims.len()], unreduced: Unreduced::default() };
+        self.program.outputs.push(Output { value, pin, hands_to: Some(enters), span: self.span });
+    }
+
+    /// Takes what the last layer gave out of its block.
+    pub(super) fn last(&mut self, value: ValueId, into: Into) -> ValueId {
+        self.statement(map(MapForm::Last), vec![value], into)
+    }
+
+    /// Nothing, in the shape of `like`.
+    pub(super) fn zeros_before(&mut self, like: ValueId) -> ValueId {
+        self.before(map(MapForm::ScaleBy("0.0".to_owned())), vec![like], Into::Part(like))
     }
 
     /// The statements for `term`, where [`Term::Given`] is `given`; `known` are formulas that have a value already.
@@ -152,7 +205,7 @@ impl Emitter {
         };
         let result_pin = self.program.values[value].home.clone();
         let operands = operands.into_iter().map(|value| Operand { value, pin: None, span: self.span }).collect();
-        self.ops.push(Op { kind, operands, result: value, result_pin, phase: Phase::Backward, span: self.span });
+        self.ops.push(Op { kind, operands, result: value, result_pin, phase: Phase::Backward, repeat: self.block.0, span: self.span });
         value
     }
 
@@ -165,7 +218,8 @@ impl Emitter {
         let name = format!("{base}.{number}");
         self.taken.insert(name.clone());
         let span = self.span;
-        self.program.values.push(Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, span })
+        let repeat = self.block.0;
+        self.program.values.push(Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, repeat, span })
     }
 
     /// The gradient of `of`, about to be given by a statement that gives `dims` of `inferred`.
@@ -177,14 +231,18 @@ impl Emitter {
         let ordered = dims == wanted;
         let home = self.homes[of.index()].clone();
         let open = || Pin { dims: vec![None; wanted.len()], unreduced: Unreduced::default() };
-        let home = home.or_else(|| (named.is_some() && !declared && !ordered).then(open));
+        let carried = self.carried.contains(&of);
+        let home = home.or_else(|| ((named.is_some() || carried) && !declared && !ordered).then(open));
         let keep = declared || home.is_some();
         let gradient = named.unwrap_or_else(|| {
             let span = self.span;
-            let value = Value { name, dims: Vec::new(), dtype, dtype_written: false, role: None, home: None, producer: None, span };
+            let value =
+                Value { name, dims: Vec::new(), dtype, dtype_written: false, role: None, home: None, producer: None, repeat: None, span };
             self.program.values.push(value)
         });
+        let block = self.block.0;
         let value = &mut self.program.values[gradient];
+        value.repeat = block;
         value.dims = if keep { wanted } else { dims };
         value.dtype_written = dtype != inferred;
         value.home = home;
@@ -211,6 +269,13 @@ impl Emitter {
 /// `dTmp`.
 pub(super) fn gradient_name(name: &str) -> String {
     format!("d{name}")
+}
+
+/// What goes into blocks, from layer to layer, and out of them.
+fn carried(program: &Program) -> IndexSet<ValueId> {
+    let handed_on = program.outputs.iter().filter(|output| output.hands_to.is_some()).map(|output| output.value);
+    let borders = program.ops.iter().filter(|op| op.is(&MapForm::Enter) || op.is(&MapForm::Last));
+    borders.flat_map(|op| [op.result, op.operands[0].value]).chain(handed_on).collect()
 }
 
 fn map(form: MapForm) -> OpKind {

@@ -31,11 +31,13 @@ pub(super) enum Path {
     Through(Term),
     /// Not at all: the result does not change with the operand, or is said not to.
     Stopped,
+    /// From the layer before into this one, or out of the last one: it goes the other way round.
+    Carried,
     /// Nobody knows: the function has no derivative.
     Unknown,
 }
 
-use Path::{Stopped, Through, Unknown};
+use Path::{Carried, Stopped, Through, Unknown};
 use Term::{Given, Product, Value};
 
 /// How the gradient of the result of `op` reaches operand `position`.
@@ -104,10 +106,16 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
         (MapForm::Infix('-'), 1) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => negative(Given),
         (MapForm::InfixScalar('/', scalar), _) => Term::Map(MapForm::InfixScalar('/', scalar.clone()), vec![Given]),
         (MapForm::Infix(_) | MapForm::InfixScalar(..) | MapForm::ScalarInfix(..), _) => Given,
+        (MapForm::Enter, _) => return Carried,
+        (MapForm::Last, _) => return if is_handed_on(program, op.operands[0].value) { Carried } else { Unknown },
         (MapForm::ScaleBy(scalar), _) => scaled(scalar, Given),
         (MapForm::Broadcast(dims), _) => Term::Sum(dims.clone(), Box::new(Given)),
         (MapForm::Call { name, extra }, _) => return function(program, op, name, extra.first().map(String::as_str), position),
     })
+}
+
+fn is_handed_on(program: &Program, value: ValueId) -> bool {
+    program.outputs.iter().any(|output| output.hands_to.is_some() && output.value == value)
 }
 
 fn function(program: &Program, op: &Op, name: &str, scalar: Option<&str>, position: usize) -> Path {

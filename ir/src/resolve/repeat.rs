@@ -1,0 +1,341 @@
+//! Blocks: what is carried from layer to layer, and what names mean inside a block and behind it.
+//!
+//! An author writes `carry x` and gives `x` anew. In the tables every value has a name of its own: inside the block `x` is `x.in`, what the body
+//! makes of it `x.1`, `x.2`, …, and behind the block `x.end`. Plans are printed with these names, which is why the language has `carry x.in = x`,
+//! `next x.in = x.2` and `x.end = last(x.2)`, too. One name for all of them would make brackets ambiguous: `x[B_X]` of which layer?
+
+use indexmap::IndexMap;
+use shardwise_grammar::ast::{self, Call, Definition, ExprKind, Statement, TensorDecl};
+use shardwise_grammar::codes::repeat as codes;
+use shardwise_grammar::span::{Name, Span, Spanned};
+
+use super::Resolver;
+use super::define::{Operation, Target};
+use crate::Diag;
+use crate::ids::{RepeatId, ValueId};
+use crate::program::{Layers, MapForm, Mode, Operand, Output, Repeat, Value};
+use crate::sharding::{Pin, Unreduced};
+
+/// A block that is open.
+pub(super) struct Block {
+    id: RepeatId,
+    /// What its author carries, by the author's name.
+    carried: IndexMap<String, Carried>,
+    /// For names under which carried values are given anew, what enters a layer in their place.
+    anew: IndexMap<String, ValueId>,
+    span: Span,
+}
+
+/// One of the values that a block carries.
+struct Carried {
+    /// What it is when a layer begins.
+    enters: ValueId,
+    /// What it is now.
+    latest: ValueId,
+    span: Span,
+}
+
+/// What a carried name means behind its block.
+pub(super) enum End {
+    /// That of the last layer, which nobody asked for yet.
+    Pending(ValueId),
+    /// The statement that takes it out of the block.
+    Taken(ValueId),
+}
+
+impl Resolver<'_> {
+    /// The block that statements stand in.
+    pub(super) fn inside(&self) -> Option<RepeatId> {
+        self.block.as_ref().map(|block| block.id)
+    }
+
+    /// Opens a block, of which `rest` begins with the statements.
+    pub(super) fn open(&mut self, of: &ast::Repeat, span: Span, rest: &[Spanned<Statement>]) {
+        if let Some(outer) = &self.block {
+            let diag =
+                Diag::error(codes::NESTED, "a block inside a block is not supported", span, "opened here").and(outer.span, "in this one");
+            self.error(diag.help("repeat the product of both, or write the inner body out"));
+            return;
+        }
+        let Some((count, reversed)) = self.layers(of) else { return };
+        self.take_ends();
+        let body = &rest[..rest.iter().position(|statement| statement.node == Statement::Close).unwrap_or(rest.len())];
+        let carried = self.carried_in(body);
+        let id = self.repeats.push(Repeat { name: of.name.node.clone(), count, reversed, span });
+        self.block = Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), span });
+        for (name, pin, init) in carried {
+            self.enter_carried(&name, pin, init);
+        }
+    }
+
+    /// How many layers there are, and of which earlier block.
+    fn layers(&mut self, of: &ast::Repeat) -> Option<(u64, Option<RepeatId>)> {
+        if let Some(size) = &of.count {
+            return Some((self.size(size)?, None));
+        }
+        let forward = |repeat: &Repeat| repeat.name == of.name.node && repeat.reversed.is_none();
+        let found = self.repeats.iter_enumerated().rev().find(|(_, repeat)| forward(repeat)).map(|(id, repeat)| (repeat.count, Some(id)));
+        if found.is_none() {
+            let message = format!("no earlier `repeat {}=…` has layers to go back through", of.name.node);
+            let diag = Diag::error(codes::NO_BLOCK, message, of.name.span, "not repeated before");
+            self.error(diag.help(format!("say how many layers: `repeat {}=4 {{`", of.name.node)));
+        }
+        found
+    }
+
+    /// What the author of a block carries: names of values from before it.
+    fn carried_in(&mut self, body: &[Spanned<Statement>]) -> Vec<(Name, Option<Pin>, ValueId)> {
+        let tensors = body.iter().flat_map(|statement| match &statement.node {
+            Statement::Carry(tensors) => tensors.iter().collect::<Vec<_>>(),
+            Statement::Enter(definition) if self.value_names.contains_key(&definition.target.name.node) => vec![&definition.target],
+            _ => Vec::new(),
+        });
+        let tensors: Vec<&TensorDecl> = tensors.collect();
+        tensors.into_iter().filter_map(|tensor| self.carried_from(tensor)).collect()
+    }
+
+    fn carried_from(&mut self, tensor: &TensorDecl) -> Option<(Name, Option<Pin>, ValueId)> {
+        let init = self.value(&tensor.name)?;
+        let Some(written) = &tensor.layout else { return Some((tensor.name.clone(), None, init)) };
+        let (dims, pin) = self.layout(written)?;
+        self.same_dims(init, &dims, written.span).then(|| (tensor.name.clone(), Some(pin), init))
+    }
+
+    fn enter_carried(&mut self, name: &Name, pin: Option<Pin>, init: ValueId) {
+        if self.mode == Mode::Explicit && pin.as_ref().is_none_or(|pin| pin.exact().is_none()) {
+            self.needs_brackets(name);
+            return;
+        }
+        let operand = Operand { value: init, pin: pin.clone().filter(|_| self.mode == Mode::Explicit), span: name.span };
+        let operation = self.map(MapForm::Enter, vec![operand]);
+        let fresh = self.fresh([format!("{}.in", name.node)].into_iter(), &name.node);
+        let written = pin.map(|pin| (self.values[init].dims.clone(), pin, name.span));
+        let dtype = Some(self.values[init].dtype);
+        let target = Target { name: Name::new(fresh, name.span), dtype, written, wished: None };
+        let Some(enters) = self.finish_operation(operation, target, name.span) else { return };
+        if let Some(block) = &mut self.block {
+            block.carried.insert(name.node.clone(), Carried { enters, latest: enters, span: name.span });
+        }
+    }
+
+    /// The first of the names that is free, else a numbered one.
+    fn fresh(&self, mut wished: impl Iterator<Item = String>, base: &str) -> String {
+        let free = |name: &String| !self.value_names.contains_key(name) && !self.defined_at.contains_key(name.as_str());
+        let numbered = || (1..).map(|number| format!("{base}.{number}")).find(free).unwrap_or_default();
+        wished.find(free).unwrap_or_else(numbered)
+    }
+
+    /// A definition of a carried name, under the name that it has in the tables; and the carried name.
+    pub(super) fn given_anew(&mut self, definition: &Definition) -> Option<(Definition, String)> {
+        let name = definition.target.name.node.clone();
+        let enters = self.block.as_ref()?.carried.get(&name)?.enters;
+        let mut renamed = definition.clone();
+        renamed.target.name.node = self.fresh(std::iter::empty(), &name);
+        self.block.as_mut()?.anew.insert(renamed.target.name.node.clone(), enters);
+        Some((renamed, name))
+    }
+
+    /// What a definition gave is what the carried name means from here on.
+    pub(super) fn took(&mut self, carried: &str, fresh: &str) {
+        let given = self.value_names.get(fresh).copied();
+        if let (Some(given), Some(block)) = (given, &mut self.block)
+            && let Some(carried) = block.carried.get_mut(carried)
+        {
+            carried.latest = given;
+        }
+    }
+
+    /// The value that enters a layer under the name for which `fresh` is about to be given.
+    pub(super) fn entering(&self, fresh: &str) -> Option<&Value> {
+        Some(&self.values[*self.block.as_ref()?.anew.get(fresh)?])
+    }
+
+    /// `carry x.in = x`; `carry x = h + y` is also what the next layer starts from.
+    pub(super) fn enter(&mut self, definition: &Definition, span: Span) {
+        let name = &definition.target.name;
+        let Some(block) = self.in_block(name.span, "carry") else { return };
+        if block.carried.contains_key(&name.node) {
+            self.define(definition, span);
+            return;
+        }
+        let ExprKind::Tensor { name: init, layout } = &definition.value.node else {
+            let diag = Diag::error(codes::CARRY, format!("`{}` starts as an expression", name.node), definition.value.span, "not a value");
+            self.error(diag.help(format!("give it a name before the block: `{}.0 = …`, then `carry {0} = {0}.0`", name.node)));
+            self.poison(&name.node);
+            return;
+        };
+        let entered = self.is_free(name).then(|| self.named_operand(init, layout.as_ref(), definition.value.span)).flatten();
+        let given = entered.and_then(|operand| {
+            let target = self.target(definition)?;
+            let operation = self.map(MapForm::Enter, vec![operand]);
+            self.finish_operation(operation, target, span)
+        });
+        if given.is_none() {
+            self.poison(&name.node);
+        }
+    }
+
+    /// `next x.in = y`.
+    pub(super) fn next(&mut self, definition: &Definition, span: Span) {
+        let name = &definition.target.name;
+        if self.in_block(name.span, "next").is_none() {
+            return;
+        }
+        let Some(enters) = self.value(name) else { return };
+        let ExprKind::Tensor { name: given, layout } = &definition.value.node else {
+            let diag = Diag::error(codes::CARRY, "what is handed on has no name", definition.value.span, "not a value");
+            self.error(diag.help("give it one in a statement of its own"));
+            return;
+        };
+        let Some(operand) = self.named_operand(given, layout.as_ref(), definition.value.span) else { return };
+        self.hand_on(enters, operand.value, operand.pin, span);
+    }
+
+    /// Notes what the next layer starts from.
+    fn hand_on(&mut self, enters: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
+        let (before, after) = (&self.values[enters], &self.values[given]);
+        let is_entry = before.producer.is_some_and(|op| self.ops[op].is(&MapForm::Enter)) && before.repeat == self.inside();
+        let twice = self.outputs.iter().any(|output| output.hands_to == Some(enters));
+        let fault = if !is_entry || after.repeat != self.inside() {
+            Some(format!("`{}` is not carried into this block, or `{}` not given by it", before.name, after.name))
+        } else if twice {
+            Some(format!("`{}` is handed on twice", before.name))
+        } else if before.dims != after.dims || before.dtype != after.dtype {
+            Some(format!("`{}` and `{}` differ in dimensions or dtype", before.name, after.name))
+        } else {
+            None
+        };
+        match fault {
+            Some(message) => {
+                let diag = Diag::error(codes::CARRY, message, span, "the next layer would start from this");
+                self.error(diag.help("what a layer hands on must be what it got: the same dimensions in the same order, the same dtype"));
+            }
+            None => {
+                let open = Pin { dims: vec![None; after.dims.len()], unreduced: Unreduced::default() };
+                self.outputs.push(Output { value: given, pin: pin.unwrap_or(open), hands_to: Some(enters), span });
+            }
+        }
+    }
+
+    /// `carry x` declares; only where it stands in a block.
+    pub(super) fn carries(&mut self, tensors: &[TensorDecl]) {
+        if let Some(first) = tensors.first() {
+            self.in_block(first.name.span, "carry");
+        }
+    }
+
+    fn in_block(&mut self, span: Span, keyword: &str) -> Option<&Block> {
+        if self.block.is_none() {
+            let diag = Diag::error(codes::NO_BLOCK, format!("`{keyword}` stands outside a `repeat`"), span, "of which layers?");
+            self.error(diag.help("write it inside the block: `repeat L=4 {`"));
+        }
+        self.block.as_ref()
+    }
+
+    pub(super) fn close(&mut self) {
+        let Some(block) = self.block.take() else { return };
+        for (name, carried) in block.carried.iter().filter(|(_, carried)| carried.latest == carried.enters) {
+            let diag =
+                Diag::error(codes::CARRY, format!("the block carries `{name}`, and never gives it anew"), carried.span, "carried here");
+            self.error(diag.help(format!("write what the next layer starts from: `{name} = …`")));
+        }
+        let given: Vec<(String, Carried)> = block.carried.into_iter().filter(|(_, carried)| carried.latest != carried.enters).collect();
+        self.block = Some(Block { carried: IndexMap::new(), ..block });
+        for (name, carried) in given {
+            let pin = self.values[carried.enters].home.clone();
+            self.hand_on(carried.enters, carried.latest, pin, carried.span);
+            self.ends.insert(name, End::Pending(carried.latest));
+        }
+        self.unfinished();
+        self.block = None;
+    }
+
+    /// Values that enter the block's layers, and that none of them hands on.
+    fn unfinished(&mut self) {
+        let entries = self.ops.iter().filter(|op| op.repeat == self.inside() && op.is(&MapForm::Enter)).map(|op| op.result);
+        let open = entries.filter(|&enters| !self.outputs.iter().any(|output| output.hands_to == Some(enters)));
+        let told = |value: &&ValueId| {
+            !self
+                .diags
+                .iter()
+                .any(|diag| diag.code == codes::CARRY && diag.labels.iter().any(|label| label.span == self.values[**value].span))
+        };
+        let open: Vec<ValueId> = open.collect();
+        let untold: Vec<ValueId> = open.iter().filter(told).copied().collect();
+        for enters in untold {
+            let value = &self.values[enters];
+            let diag = Diag::error(codes::CARRY, format!("no layer hands `{}` on", value.name), value.span, "carried here");
+            let help = format!("write what the next layer starts from: `next {} = …`", value.name);
+            self.error(diag.help(help));
+        }
+    }
+
+    /// What a name stands for here.
+    pub(super) fn meaning(&mut self, name: &Name) -> Option<ValueId> {
+        if let Some(carried) = self.block.as_ref().and_then(|block| block.carried.get(&name.node)) {
+            return Some(carried.latest);
+        }
+        match self.ends.get(&name.node) {
+            Some(End::Taken(value)) => return Some(*value),
+            Some(&End::Pending(last)) => return self.take_end(&name.node, last, name.span),
+            None => {}
+        }
+        self.value_names.get(&name.node).copied()
+    }
+
+    /// Takes what the blocks before carried out of them, before another one is opened.
+    fn take_ends(&mut self) {
+        let pending =
+            self.ends.iter().filter_map(|(name, end)| if let End::Pending(last) = end { Some((name.clone(), *last)) } else { None });
+        for (name, last) in pending.collect::<Vec<_>>() {
+            let span = self.values[last].span;
+            self.take_end(&name, last, span);
+        }
+    }
+
+    /// `x.end = last(x.2)`.
+    fn take_end(&mut self, name: &str, last: ValueId, span: Span) -> Option<ValueId> {
+        let fresh = self.fresh([format!("{name}.end")].into_iter(), name);
+        let operation = self.map(MapForm::Last, vec![Operand { value: last, pin: None, span }]);
+        let target = Target { name: Name::new(fresh, span), dtype: None, written: None, wished: None };
+        let end = self.finish_operation(operation, target, span)?;
+        self.ends.insert(name.to_owned(), End::Taken(end));
+        Some(end)
+    }
+
+    /// `last(y)`: the only use of a layer's value outside.
+    pub(super) fn last(&mut self, call: &Call, span: Span) -> Option<Operation> {
+        let ([argument], None) = (&call.arguments[..], &call.subscript) else {
+            return self.bad_call("`last` takes one value of a block", span);
+        };
+        let ExprKind::Tensor { name, layout } = &argument.node else {
+            return self.bad_call("`last` takes a value by its name", span);
+        };
+        let value = self.anywhere(name)?;
+        if self.values[value].repeat.is_none() || self.block.is_some() {
+            return self.bad_call(&format!("`last({})` is for values of a block, behind it", name.node), span);
+        }
+        let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
+        Some(self.map(MapForm::Last, vec![operand]))
+    }
+
+    /// The value called `name`, of whatever block.
+    pub(super) fn anywhere(&mut self, name: &Name) -> Option<ValueId> {
+        match self.meaning(name) {
+            Some(value) => Some(value),
+            None => self.value(name),
+        }
+    }
+
+    /// `value`, if it can be named here.
+    pub(super) fn seen(&mut self, value: ValueId, name: &Name) -> Option<ValueId> {
+        let (here, of) = (self.inside(), self.values[value].repeat);
+        let visible = of.is_none() || here.map(|here| self.repeats.layers(here)) == of.map(|of| self.repeats.layers(of));
+        if !visible {
+            let diag = Diag::error(codes::OF_A_LAYER, format!("each layer has a `{}` of its own", name.node), name.span, "of which layer?");
+            let diag = diag.and(self.values[value].span, "given inside a block");
+            self.error(diag.help(format!("write `last({})` behind the block for that of the last layer, or carry it", name.node)));
+        }
+        visible.then_some(value)
+    }
+}

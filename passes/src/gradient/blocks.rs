@@ -1,0 +1,124 @@
+//! Gradients through blocks: a block that goes back through the layers of each block that gradients pass.
+//!
+//! ```text
+//! repeat L=40 {                      repeat L reversed {
+//!   carry x.in = x                     carry dx.1 = dx.end
+//!   param W[D]                         dW = x.in *B dx.1
+//!   x.1 = x.in * W                     dx.in = dx.1 * W
+//!   next x.in = x.1                    next dx.1 = dx.in
+//! }                                  }
+//! x.end = last(x.1)                  dx = last(dx.in)
+//! ```
+//!
+//! What the body hands on gets its gradient from the layer behind it, and from the block's end in the last layer; so that gradient enters. What
+//! enters the body hands its gradient on to the layer before it, and in the first layer to where it came from. A value from before the block
+//! that every layer reads gets one contribution of each: they are added up from layer to layer. The statements of the reversed block may read
+//! what the same layer gave going forward; nothing needs to be said about what is kept for that.
+
+use shardwise_ir::ids::{OpId, RepeatId, ValueId};
+use shardwise_ir::program::{MapForm, Op, Program, Repeat};
+
+use super::emit::{Emitter, Into};
+use super::{Gradients, handed_on};
+
+/// Puts what enters a block behind everything else of it: in reverse, that is where the block is left.
+pub(super) fn entries_last(uses: &mut [(OpId, Op, usize)]) {
+    for block in uses.chunk_by_mut(|a, b| a.1.repeat == b.1.repeat) {
+        block.sort_by_key(|(_, op, _)| op.is(&MapForm::Enter));
+    }
+}
+
+/// The block that goes back through the layers of `block`, made if there is none.
+fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
+    let Repeat { name, count, span, .. } = program.repeats[block].clone();
+    program.repeats.push(Repeat { name, count, reversed: Some(block), span })
+}
+
+impl Gradients<'_> {
+    /// Goes to where the gradients of `op` belong: into its block's reverse, or outside.
+    pub(super) fn go_to(&mut self, emitter: &mut Emitter, op: &Op) {
+        let block = op.repeat.filter(|_| !op.is(&MapForm::Enter));
+        let here = emitter.block().and_then(|here| emitter.program.repeats[here].reversed);
+        if block != here {
+            self.leave(emitter);
+            if let Some(block) = block {
+                self.begin(emitter, block);
+            }
+        }
+    }
+
+    /// Opens the reverse of a block: the gradients of what it hands on enter.
+    fn begin(&mut self, emitter: &mut Emitter, block: RepeatId) {
+        let back = reversed(&mut emitter.program, block);
+        emitter.enter(Some(back));
+        let handed_on: Vec<(ValueId, ValueId)> =
+            handed_on(&emitter.program).filter(|(given, _)| emitter.program.values[*given].repeat == Some(block)).collect();
+        for (given, enters) in handed_on.into_iter().filter(|(given, _)| self.flow.is_live(*given)) {
+            let from = self.so_far[given.index()].unwrap_or_else(|| {
+                let init = came_from(&emitter.program, enters);
+                emitter.zeros_before(init)
+            });
+            let into = self.becomes(emitter, given);
+            let entered = emitter.carry(from, into);
+            self.so_far[given.index()] = Some(entered);
+            self.entered.push((given, entered));
+        }
+    }
+
+    /// Closes the block at hand: gradients are handed on to the layer before, and those added up over layers are complete.
+    pub(super) fn leave(&mut self, emitter: &mut Emitter) {
+        let handed_on: Vec<(ValueId, ValueId)> = handed_on(&emitter.program).collect();
+        let mut sums = Vec::new();
+        for (of, entered) in std::mem::take(&mut self.entered) {
+            let enters = handed_on.iter().find(|(given, _)| *given == of).map(|(_, enters)| *enters);
+            let next = self.so_far[enters.unwrap_or(of).index()].unwrap_or(entered);
+            emitter.hand_on(next, entered);
+            if enters.is_none() {
+                sums.push((of, next));
+            }
+        }
+        emitter.enter(None);
+        for (of, sum) in sums {
+            let into = self.becomes(emitter, of);
+            self.so_far[of.index()] = Some(emitter.last(sum, into));
+        }
+    }
+
+    /// Whether contributions to the gradient of `operand` are being added up from layer to layer.
+    pub(super) fn is_added_up(&self, emitter: &Emitter, operand: ValueId) -> bool {
+        emitter.block().is_some() && emitter.program.values[operand].repeat.is_none()
+    }
+
+    /// Lets the sum so far enter the block, if that is where contributions to the gradient of `operand` come from.
+    pub(super) fn add_up_over_layers(&mut self, emitter: &mut Emitter, operand: ValueId) {
+        if !self.is_added_up(emitter, operand) || self.entered.iter().any(|(of, _)| *of == operand) {
+            return;
+        }
+        let before = self.so_far[operand.index()].unwrap_or_else(|| emitter.zeros_before(operand));
+        let entered = emitter.carry(before, Into::Part(self.classes.face(operand)));
+        self.so_far[operand.index()] = Some(entered);
+        self.entered.push((operand, entered));
+    }
+
+    /// What passes a border of a block: out of its end, where the gradient is one of what the block hands on; or into it.
+    pub(super) fn carry(&mut self, emitter: &mut Emitter, op: &Op, given: ValueId) {
+        let operand = op.operands[0].value;
+        let into = self.next_into(emitter, operand);
+        let part = if op.is(&MapForm::Last) { given } else { emitter.last(given, self.alone(operand, into)) };
+        self.so_far[operand.index()] = Some(match self.so_far[operand.index()] {
+            None => part,
+            Some(before) => emitter.sum(before, part, into),
+        });
+    }
+
+    /// `into`, if nothing was contributed before; else a part.
+    fn alone(&self, operand: ValueId, into: Into) -> Into {
+        if self.so_far[operand.index()].is_none() { into } else { Into::Part(into.of()) }
+    }
+}
+
+/// What enters a block as `enters`.
+fn came_from(program: &Program, enters: ValueId) -> ValueId {
+    let entry = program.values[enters].producer.map(|op| &program.ops[op]);
+    entry.map_or(enters, |op| op.operands[0].value)
+}
