@@ -136,6 +136,7 @@ impl<'a> Printer<'a> {
             MapForm::ScalarInfix(scalar, operator) => format!("{scalar} {operator} {}", operand(0)),
             MapForm::Enter => operand(0).to_owned(),
             MapForm::Last => format!("last({})", operand(0)),
+            MapForm::Total => format!("total({})", operand(0)),
             MapForm::Negate => format!("-{}", operand(0)),
             MapForm::Broadcast(dims) => format!("broadcast_{}({})", self.dim_subscript(dims), operand(0)),
         }

@@ -93,7 +93,7 @@ impl MapFn {
             MapForm::Call { name, .. } => functions::find(name).map_or(Linearity::None, |function| function.linearity),
             MapForm::Infix('/') => Linearity::First,
             MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(..) | MapForm::Enter => Linearity::None,
-            MapForm::Last => Linearity::Joint,
+            MapForm::Last | MapForm::Total => Linearity::Joint,
             MapForm::Infix(_) | MapForm::InfixScalar(..) | MapForm::ScaleBy(_) | MapForm::Negate | MapForm::Broadcast(_) => {
                 Linearity::Joint
             }
@@ -126,6 +126,8 @@ pub enum MapForm {
     Enter,
     /// `last(y)`: what the last time round gave.
     Last,
+    /// `total(y)`: what all times gave, added up.
+    Total,
     /// `broadcast_D(x)`: repeated along dimensions that it lacks, which come out whole.
     Broadcast(Vec<DimId>),
 }

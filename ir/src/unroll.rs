@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use crate::ids::{OpId, RepeatId, ValueId};
 use crate::plan::{Materialization, Plan, Step, StepKind};
-use crate::program::{Budget, Layers, MapForm, Op, OpKind, Operand, Output, Program};
+use crate::program::{Budget, Layers, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value};
 
 /// A plan without blocks, and where each of its steps comes from.
 pub struct Unrolled {
@@ -27,9 +27,12 @@ pub fn program(program: &Program, layers: &dyn Fn(RepeatId) -> u64) -> Program {
 pub fn plan(plan: &Plan, layers: &dyn Fn(RepeatId) -> u64) -> Unrolled {
     let writer = Writer::new(&plan.program, layers);
     let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
-    let order = writer.order(&within);
-    let steps = order.iter().map(|&(number, layer)| writer.step(&plan.steps[number], layer)).collect();
-    Unrolled { plan: Plan { program: writer.program, steps }, from: order }
+    let copies = writer
+        .order(&within)
+        .into_iter()
+        .flat_map(|(number, layer)| writer.steps(&plan.steps[number], layer).into_iter().map(move |step| (step, (number, layer))));
+    let (steps, from) = copies.unzip();
+    Unrolled { plan: Plan { program: writer.program, steps }, from }
 }
 
 struct Writer<'p> {
@@ -38,6 +41,8 @@ struct Writer<'p> {
     /// For each value, its copy in layer 0; those of the other layers follow.
     first: IndexVec<ValueId, ValueId>,
     copies: IndexMap<(OpId, u64), OpId>,
+    /// For each `total`, the additions that it becomes.
+    sums: IndexMap<OpId, Vec<OpId>>,
     program: Program,
 }
 
@@ -55,7 +60,7 @@ impl<'p> Writer<'p> {
             dims: old.dims.clone(),
             backward: None,
         };
-        let mut writer = Self { old, layers, first: IndexVec::new(), copies: IndexMap::new(), program: empty };
+        let mut writer = Self { old, layers, first: IndexVec::new(), copies: IndexMap::new(), sums: IndexMap::new(), program: empty };
         writer.values();
         writer.ops();
         writer.outputs();
@@ -121,6 +126,10 @@ impl<'p> Writer<'p> {
         for (place, layer) in self.order(&within) {
             let id = OpId::new(place);
             let op = &self.old.ops[id];
+            if op.is(&MapForm::Total) {
+                self.total(id, op);
+                continue;
+            }
             let operands = op.operands.iter().map(|operand| Operand { value: self.operand(op, operand.value, layer), ..operand.clone() });
             let copy = Op { operands: operands.collect(), result: self.value(op.result, layer), repeat: None, ..op.clone() };
             let result = copy.result;
@@ -130,6 +139,37 @@ impl<'p> Writer<'p> {
                 self.program.values[result].producer = Some(new);
             }
         }
+    }
+
+    /// The sum of all layers, one after another; a copy where there is one.
+    fn total(&mut self, id: OpId, op: &Op) {
+        let block = self.old.values[op.operands[0].value].repeat;
+        let layers = block.map_or_else(Vec::new, |block| self.sequence(block));
+        let parts: Vec<ValueId> = layers.iter().map(|&layer| self.value(op.operands[0].value, layer)).collect();
+        let mut so_far = parts[0];
+        let mut sums = Vec::new();
+        for (number, part) in parts.iter().enumerate().skip(usize::from(parts.len() > 1)) {
+            let is_last = number + 1 == parts.len();
+            let result = if is_last { self.value(op.result, 0) } else { self.partial_total(op.result, number) };
+            let (form, read) = if parts.len() == 1 {
+                (MapForm::Call { name: "copy".to_owned(), extra: Vec::new() }, vec![*part])
+            } else {
+                (MapForm::Infix('+'), vec![so_far, *part])
+            };
+            let operands = read.into_iter().map(|value| Operand { value, pin: None, span: op.span }).collect();
+            let pin = op.result_pin.clone().filter(|_| is_last);
+            let copy = Op { kind: OpKind::Map(MapFn::new(form)), operands, result, result_pin: pin, repeat: None, ..op.clone() };
+            let new = self.program.ops.push(copy);
+            self.program.values[result].producer = Some(new);
+            sums.push(new);
+            so_far = result;
+        }
+        self.sums.insert(id, sums);
+    }
+
+    fn partial_total(&mut self, of: ValueId, number: usize) -> ValueId {
+        let value = &self.old.values[of];
+        self.program.values.push(Value { name: format!("{}@{number}", value.name), home: None, ..value.clone() })
     }
 
     /// What `op` reads as `value` in `layer`: what the layer before handed on, where it lets that enter; what the last layer gave, where it takes
@@ -162,6 +202,18 @@ impl<'p> Writer<'p> {
         self.program.asserts = asserts;
     }
 
+    fn steps(&self, step: &Step, layer: u64) -> Vec<Step> {
+        let StepKind::Local(op) = step.kind else { return vec![self.step(step, layer)] };
+        let Some(sums) = self.sums.get(&op) else { return vec![self.step(step, layer)] };
+        let laid_out = |value: ValueId| Materialization { value, sharding: step.result.sharding.clone() };
+        let addition = |&id: &OpId| {
+            let op = &self.program.ops[id];
+            let operands = op.operands.iter().map(|operand| laid_out(operand.value)).collect();
+            Step { kind: StepKind::Local(id), operands, result: laid_out(op.result), repeat: None }
+        };
+        sums.iter().map(addition).collect()
+    }
+
     fn step(&self, step: &Step, layer: u64) -> Step {
         let copy = |id: OpId| self.copies.get(&(id, layer)).copied().unwrap_or(id);
         let kind = match &step.kind {
@@ -176,6 +228,11 @@ impl<'p> Writer<'p> {
         let result = Materialization { value: self.value(step.result.value, layer), sharding: step.result.sharding.clone() };
         Step { kind, operands: step.operands.iter().map(read).collect(), result, repeat: None }
     }
+}
+
+/// Whether an operation takes a value out of its block.
+pub fn takes_out(op: &Op) -> bool {
+    matches!(&op.kind, OpKind::Map(function) if matches!(function.form, MapForm::Last | MapForm::Total))
 }
 
 /// Whether an operation only lets a value into a block or out of it.

@@ -35,6 +35,8 @@ mod blocks;
 mod emit;
 mod rules;
 
+use indexmap::IndexMap;
+
 use emit::{Emitter, Into, gradient_name};
 use rules::{Path, Term};
 use shardwise_ir::Role;
@@ -212,7 +214,7 @@ impl Classes {
 
     /// Gradients whose names others have.
     fn taken_names(&self, program: &Program, directive: &Backward, flow: &Flow) -> Vec<Fault> {
-        let by_name: indexmap::IndexMap<&str, ValueId> = program.values.iter_enumerated().map(|(id, v)| (v.name.as_str(), id)).collect();
+        let by_name: IndexMap<&str, ValueId> = program.values.iter_enumerated().map(|(id, v)| (v.name.as_str(), id)).collect();
         let given = |of: ValueId| directive.given.is_some() && self.owner(of) == directive.from;
         let named = |of: ValueId| directive.named.iter().any(|(named, _)| *named == of);
         let owners = program.values.indices().filter(|&of| flow.is_live(of) && self.owner(of) == of && !given(of));
@@ -315,30 +317,36 @@ struct Gradients<'f> {
     contributions: Vec<usize>,
     /// Of the block at hand: values whose gradients are handed from layer to layer, and what enters of these.
     entered: Vec<(ValueId, ValueId)>,
+    /// What the layer at hand contributes to gradients of values from outside its block.
+    of_layers: IndexMap<ValueId, ValueId>,
 }
 
 impl<'f> Gradients<'f> {
     fn new(flow: &'f Flow, classes: &'f Classes) -> Self {
-        Self { flow, classes, so_far: vec![None; flow.live.len()], contributions: vec![0; flow.live.len()], entered: Vec::new() }
+        Self {
+            flow,
+            classes,
+            so_far: vec![None; flow.live.len()],
+            contributions: vec![0; flow.live.len()],
+            entered: Vec::new(),
+            of_layers: IndexMap::new(),
+        }
     }
 
     /// Adds what one use contributes to the gradient of `operand`: a formula, and the gradient that it is in.
     fn contribute(&mut self, emitter: &mut Emitter, operand: ValueId, (term, given): (&Term, ValueId), known: &mut Vec<(Term, ValueId)>) {
-        self.add_up_over_layers(emitter, operand);
         let into = self.next_into(emitter, operand);
         let face = self.classes.face(operand);
-        let place = operand.index();
         let rank = |value: ValueId| emitter.program.values[value].dims.len();
-        let as_it_is = *term == Term::Given && self.classes.uses[place] > 1 && rank(given) == rank(operand);
-        let part = match (as_it_is, self.so_far[place]) {
+        let as_it_is = *term == Term::Given && self.classes.uses[operand.index()] > 1 && rank(given) == rank(operand);
+        let before = self.sum_so_far(emitter, operand);
+        let part = match (as_it_is, before) {
             (true, _) => given,
             (false, None) => emitter.term(term, given, into, known),
             (false, Some(_)) => emitter.term(term, given, Into::Part(face), known),
         };
-        self.so_far[place] = Some(match self.so_far[place] {
-            None => part,
-            Some(before) => emitter.sum(before, part, into),
-        });
+        let sum = before.map_or(part, |before| emitter.sum(before, part, into));
+        self.set_sum(emitter, operand, sum);
     }
 
     /// Counts a contribution to the gradient of `operand`; whether it is the last, so that what it gives is the gradient.
@@ -348,8 +356,7 @@ impl<'f> Gradients<'f> {
     }
 
     fn becomes(&self, emitter: &Emitter, operand: ValueId) -> Into {
-        let (place, face) = (operand.index(), self.classes.face(operand));
-        let goes_on = self.is_added_up(emitter, operand);
-        if self.contributions[place] == self.classes.uses[place] && !goes_on { Into::Gradient(face) } else { Into::Part(face) }
+        let face = self.classes.face(operand);
+        if self.completes(emitter, operand) { Into::Gradient(face) } else { Into::Part(face) }
     }
 }

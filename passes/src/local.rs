@@ -2,7 +2,7 @@
 
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::mesh::Mesh;
-use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::program::{MapForm, Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Sharding};
 use shardwise_ir::unroll::is_border;
 
@@ -53,8 +53,10 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     if is_border(op) {
         return Work::default();
     }
-    let flops = flops(program, op, operands, result);
-    let read: f64 = op.operands.iter().zip(operands).map(|(operand, s)| local_bytes(program, operand.value, s)).sum();
+    // What is added up over layers is read once in each.
+    let layers = if op.is(&MapForm::Total) { program.times(program.values[op.operands[0].value].repeat) as f64 } else { 1.0 };
+    let flops = layers * flops(program, op, operands, result);
+    let read: f64 = op.operands.iter().zip(operands).map(|(operand, s)| layers * local_bytes(program, operand.value, s)).sum();
     let bytes = read + local_bytes(program, op.result, result);
     let dtype = op.operands.iter().map(|o| program.values[o.value].dtype).reduce(shardwise_ir::dtype::DType::promote);
     let peak = program.hardware.peak_flops(dtype.unwrap_or(program.values[op.result].dtype));

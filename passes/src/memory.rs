@@ -7,11 +7,14 @@
 //! Of a block, one layer's values live at a time, but for those that its reverse reads or that leave the program: of these there is one for each
 //! layer. Parameters and state of a block are resident for all its layers. What a block reads from before it lives until its last layer.
 
+use std::ops::RangeInclusive;
+
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, StepKind};
+use shardwise_ir::program::MapForm;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_border;
 
@@ -54,9 +57,13 @@ impl<'p> Living<'p> {
         Self { plan, ended: Lives::new(), lives: IndexMap::default(), last_of: ends.collect() }
     }
 
-    fn begin(&mut self, of: Materialization, bytes: f64, at: usize, block: Option<RepeatId>) {
-        let before = self.lives.insert(of.clone(), (Life { bytes, from: at, to: at }, block));
+    fn begin(&mut self, of: Materialization, bytes: f64, when: RangeInclusive<usize>, block: Option<RepeatId>) {
+        let before = self.lives.insert(of.clone(), (Life { bytes, from: *when.start(), to: *when.end() }, block));
         self.ended.extend(before.map(|(life, _)| (of, life)));
+    }
+
+    fn first_of(&self, block: Option<RepeatId>) -> Option<usize> {
+        self.plan.steps.iter().position(|step| block.is_some() && step.repeat == block)
     }
 
     fn is_resident(&self, of: &Materialization) -> bool {
@@ -119,7 +126,7 @@ fn lives(plan: &Plan) -> (f64, Lives) {
         let bytes = program.times(declared.repeat) as f64 * local::local_bytes(program, value, &sharding);
         let stays = matches!(declared.role, Some(Role::Param | Role::State));
         resident_bytes += if stays { bytes } else { 0.0 };
-        living.begin(Materialization { value, sharding }, if stays { 0.0 } else { bytes }, 0, None);
+        living.begin(Materialization { value, sharding }, if stays { 0.0 } else { bytes }, 0..=0, None);
     }
     for (number, step) in plan.steps.iter().enumerate() {
         let border = matches!(step.kind, StepKind::Local(op) if is_border(&program.ops[op]));
@@ -128,9 +135,12 @@ fn lives(plan: &Plan) -> (f64, Lives) {
             let until = if border { number.saturating_sub(1) } else { number };
             living.read(operand, until, step.repeat.filter(|_| !border));
         }
+        // A sum over layers grows while they are gone through.
+        let total = matches!(step.kind, StepKind::Local(op) if program.ops[op].is(&MapForm::Total));
+        let from = if total { living.first_of(program.values[step.operands[0].value].repeat).unwrap_or(number) } else { number };
         let resident = living.is_resident(&step.result);
         let bytes = if resident { 0.0 } else { local::local_bytes(program, step.result.value, &step.result.sharding) };
-        living.begin(step.result.clone(), bytes, number, step.repeat);
+        living.begin(step.result.clone(), bytes, from..=number, step.repeat);
     }
     for output in program.outputs.iter().filter(|output| output.hands_to.is_none()) {
         living.leave(output.value, &output.pin);

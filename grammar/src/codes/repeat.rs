@@ -38,7 +38,7 @@ Triggered by:
     }
     y = 2.0 * h
 
-Write instead `last(h)` for that of the last layer, or carry it. What is carried keeps its name behind the block.",
+Write instead `last(h)` for that of the last layer, `total(h)` for the sum of all, or carry it. What is carried keeps its name behind the block.",
     },
     Code {
         code: CARRY,

@@ -6,6 +6,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
+use super::repeat;
 use crate::functions::{self, FUNCTIONS, Function};
 use crate::ids::{DimId, ValueId};
 use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
@@ -226,8 +227,8 @@ impl Resolver<'_> {
         if name == "broadcast" {
             return self.broadcast(call, span, target);
         }
-        if name == "last" {
-            return self.last(call, span);
+        if let Some(form) = repeat::taking_out(name) {
+            return self.take_out(call, form, span);
         }
         if name == "cast" {
             return self.cast(call, span, target);
@@ -239,8 +240,12 @@ impl Resolver<'_> {
             if functions::find(&lower).is_some() {
                 return self.bad_call(&format!("`{lower}` takes no subscript: it works element by element"), span);
             }
-            let known =
-                FUNCTIONS.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain(["cast", "broadcast", "last"]);
+            let known = FUNCTIONS.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain([
+                "cast",
+                "broadcast",
+                "last",
+                "total",
+            ]);
             let near = suggest::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
             let diag = Diag::error(names::UNKNOWN_FUNCTION, format!("`{name}` is not a known function"), call.function.span, "unknown");
             self.error(

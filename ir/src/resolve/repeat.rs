@@ -35,6 +35,15 @@ struct Carried {
     span: Span,
 }
 
+/// The function that takes a value out of its block.
+pub(super) fn taking_out(function: &str) -> Option<MapForm> {
+    match function {
+        "last" => Some(MapForm::Last),
+        "total" => Some(MapForm::Total),
+        _ => None,
+    }
+}
+
 /// What a carried name means behind its block.
 pub(super) enum End {
     /// That of the last layer, which nobody asked for yet.
@@ -303,20 +312,21 @@ impl Resolver<'_> {
         Some(end)
     }
 
-    /// `last(y)`: the only use of a layer's value outside.
-    pub(super) fn last(&mut self, call: &Call, span: Span) -> Option<Operation> {
+    /// `last(y)`, `total(y)`: the only uses of a layer's value outside.
+    pub(super) fn take_out(&mut self, call: &Call, form: MapForm, span: Span) -> Option<Operation> {
+        let function = &call.function.node;
         let ([argument], None) = (&call.arguments[..], &call.subscript) else {
-            return self.bad_call("`last` takes one value of a block", span);
+            return self.bad_call(&format!("`{function}` takes one value of a block"), span);
         };
         let ExprKind::Tensor { name, layout } = &argument.node else {
-            return self.bad_call("`last` takes a value by its name", span);
+            return self.bad_call(&format!("`{function}` takes a value by its name"), span);
         };
         let value = self.anywhere(name)?;
         if self.values[value].repeat.is_none() || self.block.is_some() {
-            return self.bad_call(&format!("`last({})` is for values of a block, behind it", name.node), span);
+            return self.bad_call(&format!("`{function}({})` is for values of a block, behind it", name.node), span);
         }
         let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
-        Some(self.map(MapForm::Last, vec![operand]))
+        Some(self.map(form, vec![operand]))
     }
 
     /// The value called `name`, of whatever block.
@@ -334,7 +344,10 @@ impl Resolver<'_> {
         if !visible {
             let diag = Diag::error(codes::OF_A_LAYER, format!("each layer has a `{}` of its own", name.node), name.span, "of which layer?");
             let diag = diag.and(self.values[value].span, "given inside a block");
-            self.error(diag.help(format!("write `last({})` behind the block for that of the last layer, or carry it", name.node)));
+            self.error(diag.help(format!(
+                "write `last({0})` behind the block for that of the last layer, `total({0})` for the sum of all, or carry it",
+                name.node
+            )));
         }
         visible.then_some(value)
     }

@@ -8,8 +8,9 @@ use super::{collective, local_result, sharding};
 use crate::Diag;
 use crate::ids::ValueId;
 use crate::plan::{Materialization, Plan, Step, StepKind};
-use crate::program::{MapForm, Mode, Op, OpKind, Operand, Output, Program};
+use crate::program::{Mode, Op, OpKind, Operand, Output, Program};
 use crate::sharding::{Pin, Sharding};
+use crate::unroll::takes_out;
 
 /// More errors than anyone reads.
 const MOST_ERRORS: usize = 100;
@@ -197,7 +198,7 @@ impl<'p> Check<'p> {
 
     /// Whether the step can name the value: that of its own layer, or of none; of the last layer where it takes that out of its block.
     fn sees(&self, step: &Step, value: ValueId) -> bool {
-        let takes_out = matches!(step.kind, StepKind::Local(op) if self.program.ops[op].is(&MapForm::Last));
+        let takes_out = matches!(step.kind, StepKind::Local(op) if takes_out(&self.program.ops[op]));
         takes_out || self.program.sees(step.repeat, self.program.values[value].repeat)
     }
 

@@ -65,39 +65,45 @@ impl Gradients<'_> {
         }
     }
 
-    /// Closes the block at hand: gradients are handed on to the layer before, and those added up over layers are complete.
+    /// Closes the block at hand: gradients are handed on to the layer before, and what its layers contribute to others is added up.
     pub(super) fn leave(&mut self, emitter: &mut Emitter) {
         let handed_on: Vec<(ValueId, ValueId)> = handed_on(&emitter.program).collect();
-        let mut sums = Vec::new();
         for (of, entered) in std::mem::take(&mut self.entered) {
-            let enters = handed_on.iter().find(|(given, _)| *given == of).map(|(_, enters)| *enters);
-            let next = self.so_far[enters.unwrap_or(of).index()].unwrap_or(entered);
+            let enters = handed_on.iter().find(|(given, _)| *given == of).and_then(|(_, enters)| self.so_far[enters.index()]);
+            // A body that ignores what enters it gives that no gradient.
+            let next = enters.unwrap_or_else(|| emitter.zeros(entered, of));
             emitter.hand_on(next, entered);
-            if enters.is_none() {
-                sums.push((of, next));
-            }
         }
         emitter.enter(None);
-        for (of, sum) in sums {
+        for (of, contribution) in std::mem::take(&mut self.of_layers) {
             let into = self.becomes(emitter, of);
-            self.so_far[of.index()] = Some(emitter.last(sum, into));
+            let before = self.so_far[of.index()];
+            let total = emitter.total(contribution, self.alone(of, into));
+            self.so_far[of.index()] = Some(before.map_or(total, |before| emitter.sum(before, total, into)));
         }
     }
 
-    /// Whether contributions to the gradient of `operand` are being added up from layer to layer.
-    pub(super) fn is_added_up(&self, emitter: &Emitter, operand: ValueId) -> bool {
+    /// Whether contributions to the gradient of `operand` are those of one layer, the operand being of none.
+    fn is_of_layers(&self, emitter: &Emitter, operand: ValueId) -> bool {
         emitter.block().is_some() && emitter.program.values[operand].repeat.is_none()
     }
 
-    /// Lets the sum so far enter the block, if that is where contributions to the gradient of `operand` come from.
-    pub(super) fn add_up_over_layers(&mut self, emitter: &mut Emitter, operand: ValueId) {
-        if !self.is_added_up(emitter, operand) || self.entered.iter().any(|(of, _)| *of == operand) {
-            return;
+    /// What was contributed to the gradient of `operand`, by the layer at hand if it is in one.
+    pub(super) fn sum_so_far(&self, emitter: &Emitter, operand: ValueId) -> Option<ValueId> {
+        if self.is_of_layers(emitter, operand) { self.of_layers.get(&operand).copied() } else { self.so_far[operand.index()] }
+    }
+
+    pub(super) fn set_sum(&mut self, emitter: &Emitter, operand: ValueId, sum: ValueId) {
+        if self.is_of_layers(emitter, operand) {
+            self.of_layers.insert(operand, sum);
+        } else {
+            self.so_far[operand.index()] = Some(sum);
         }
-        let before = self.so_far[operand.index()].unwrap_or_else(|| emitter.zeros_before(operand));
-        let entered = emitter.carry(before, Into::Part(self.classes.face(operand)));
-        self.so_far[operand.index()] = Some(entered);
-        self.entered.push((operand, entered));
+    }
+
+    /// Whether the next contribution to the gradient of `operand` makes it complete where it is contributed.
+    pub(super) fn completes(&self, emitter: &Emitter, operand: ValueId) -> bool {
+        !self.is_of_layers(emitter, operand) && self.contributions[operand.index()] == self.classes.uses[operand.index()]
     }
 
     /// What passes a border of a block: out of its end, where the gradient is one of what the block hands on; or into it.

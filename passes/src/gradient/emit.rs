@@ -105,7 +105,17 @@ impl Emitter {
         self.statement(map(MapForm::Last), vec![value], into)
     }
 
-    /// Nothing, in the shape of `like`.
+    /// Adds up what all layers gave.
+    pub(super) fn total(&mut self, value: ValueId, into: Into) -> ValueId {
+        self.statement(map(MapForm::Total), vec![value], into)
+    }
+
+    /// Nothing, in the shape of `like`: a part of the gradient of `of`.
+    pub(super) fn zeros(&mut self, like: ValueId, of: ValueId) -> ValueId {
+        self.statement(map(MapForm::ScaleBy("0.0".to_owned())), vec![like], Into::Part(of))
+    }
+
+    /// Nothing, in the shape of `like`, before the block at hand.
     pub(super) fn zeros_before(&mut self, like: ValueId) -> ValueId {
         self.before(map(MapForm::ScaleBy("0.0".to_owned())), vec![like], Into::Part(like))
     }

@@ -108,6 +108,7 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
         (MapForm::Infix(_) | MapForm::InfixScalar(..) | MapForm::ScalarInfix(..), _) => Given,
         (MapForm::Enter, _) => return Carried,
         (MapForm::Last, _) => return if is_handed_on(program, op.operands[0].value) { Carried } else { Unknown },
+        (MapForm::Total, _) => Given,
         (MapForm::ScaleBy(scalar), _) => scaled(scalar, Given),
         (MapForm::Broadcast(dims), _) => Term::Sum(dims.clone(), Box::new(Given)),
         (MapForm::Call { name, extra }, _) => return function(program, op, name, extra.first().map(String::as_str), position),
