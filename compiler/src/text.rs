@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, Program};
+use shardwise_ir::unroll::is_border;
 use shardwise_passes::problem::Objective;
 use shardwise_passes::report::{Report, StepCost};
 use unicode_width::UnicodeWidthStr;
@@ -60,6 +61,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     let time = units::seconds(cost.seconds);
     let critical = report.schedule.critical[number];
     match &plan.steps[number].kind {
+        StepKind::Local(op) if is_border(&plan.program.ops[*op]) => format!("{:>7} {:>7}  free", "", ""),
         StepKind::Local(_) => format!("{:>7} {time:>7}  compute", ""),
         StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice => {
             format!("{:>7} {:>7}  free", "", "")

@@ -19,6 +19,9 @@ pub fn by_appearance(program: &mut Program) {
     }
     program.values = order.iter().map(|&old| program.values[old].clone()).collect();
     rename(program, &|id| *id = new_id[*id]);
+    // What is handed on is said where its block ends, before what leaves.
+    let Program { outputs, values, .. } = program;
+    outputs.sort_by_key(|output| (output.hands_to.is_none(), output.hands_to.and_then(|enters| values[enters].repeat)));
 }
 
 fn blocks_by_appearance(program: &mut Program) {

@@ -22,6 +22,8 @@ pub struct Minimum {
     pub exact: bool,
     /// A choice for each variable.
     pub assignment: Vec<usize>,
+    /// Combinations looked at: what it took.
+    pub looks: usize,
 }
 
 /// How much may be spent.
@@ -46,6 +48,7 @@ struct Elimination<'a> {
     limits: Limits,
     constant: Weight,
     exact: bool,
+    looks: usize,
     /// Eliminated variables with the factors that decide them, in order.
     decided: Vec<(usize, Vec<Factor>)>,
 }
@@ -59,6 +62,7 @@ impl<'a> Elimination<'a> {
             limits,
             constant: Weight::ZERO,
             exact: true,
+            looks: 0,
             decided: Vec::new(),
         };
         for factor in factors {
@@ -133,7 +137,8 @@ impl<'a> Elimination<'a> {
         for (i, group) in groups.into_iter().enumerate() {
             let zero = vec![Weight::ZERO; self.unary[variable].len()];
             let own = if i == 0 { &self.unary[variable] } else { &zero };
-            let message = message(variable, own, &group);
+            let (message, looks) = message(variable, own, &group);
+            self.looks = self.looks.saturating_add(looks);
             self.add(message);
         }
         self.decided.push((variable, involved));
@@ -168,7 +173,7 @@ impl<'a> Elimination<'a> {
             });
             assignment[*variable] = best.unwrap_or(0);
         }
-        Minimum { bound: self.constant, exact: self.exact, assignment }
+        Minimum { bound: self.constant, exact: self.exact, assignment, looks: self.looks }
     }
 }
 
@@ -209,30 +214,34 @@ impl Others {
     }
 }
 
-/// For each combination of the others' classes, the best over the variable's choices.
-fn message(variable: usize, own: &[Weight], factors: &[&Factor]) -> Factor {
+/// For each combination of the others' classes, the best over the variable's choices; and how many combinations that were.
+fn message(variable: usize, own: &[Weight], factors: &[&Factor]) -> (Factor, usize) {
     let others = Others::new(variable, factors);
     let counts = others.counts();
     let (strides, size) = strides(&counts, usize::MAX).unwrap_or_default();
     // Choices of the variable that all factors see alike: the cheapest of each class stands for it.
-    let moves: Vec<Vec<usize>> = (0..own.len())
-        .map(|choice| {
-            let offset = |factor: &&Factor| factor.scope.iter().position(|&v| v == variable).map_or(0, |i| factor.offset(i, choice));
-            factors.iter().map(offset).collect()
-        })
-        .collect();
+    let (class, moves) = classify((0..own.len()).map(|choice| {
+        let offset = |factor: &&Factor| factor.scope.iter().position(|&v| v == variable).map_or(0, |i| factor.offset(i, choice));
+        factors.iter().map(offset).collect::<Vec<usize>>()
+    }));
+    let mut cheapest = vec![Weight::INFINITE; moves.len()];
+    for (&class, &weight) in class.iter().zip(own) {
+        cheapest[class as usize] = cheapest[class as usize].min(weight);
+    }
+    let moves: Vec<(Weight, Vec<usize>)> = cheapest.into_iter().zip(moves).filter(|(weight, _)| weight.is_finite()).collect();
     let mut table = Vec::with_capacity(size.max(1));
     let mut picked = vec![0_usize; others.variables.len()];
     for _ in 0..size.max(1) {
         let bases: Vec<usize> = factors.iter().map(|factor| base(factor, &others, &picked)).collect();
-        let best = own.iter().zip(&moves).map(|(&weight, offsets)| {
+        let best = moves.iter().map(|(weight, offsets)| {
             let priced = factors.iter().zip(&bases).zip(offsets);
-            weight + priced.map(|((factor, base), offset)| factor.table[base + offset]).sum()
+            *weight + priced.map(|((factor, base), offset)| factor.table[base + offset]).sum()
         });
         table.push(best.min().unwrap_or(Weight::INFINITE));
         advance(&mut picked, &counts);
     }
-    Factor { scope: others.variables, classes: others.classes, strides, table }
+    let looks = table.len().saturating_mul(moves.len() * factors.len().max(1));
+    (Factor { scope: others.variables, classes: others.classes, strides, table }, looks)
 }
 
 /// Where in a factor's table the others' choices point.

@@ -168,6 +168,14 @@ impl Weave<'_, '_> {
         let value = self.problem.sources[source].value;
         let step = collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind);
         if !(is_free(self.problem.program, &step) && self.routes[source].passed.contains(&hop.to)) {
+            self.place(source, step);
+        }
+    }
+
+    fn place(&mut self, source: usize, step: Step) {
+        if self.problem.sources[source].again {
+            self.steps.place_here(step);
+        } else {
             self.steps.place(self.problem.program, step);
         }
     }
@@ -176,7 +184,7 @@ impl Weave<'_, '_> {
     fn settle(&mut self, source: usize) {
         let value = self.problem.sources[source].value;
         for hop in std::mem::take(&mut self.routes[source].homewards) {
-            self.steps.place(self.problem.program, collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind));
+            self.place(source, collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind));
         }
         let demands = self.problem.sources[source].demands.iter().zip(&self.routes[source].served);
         let leaving: Vec<State> = demands.filter(|(demand, _)| matches!(demand, Demand::Fixed(_))).map(|(_, &state)| state).collect();

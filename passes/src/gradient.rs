@@ -176,6 +176,8 @@ impl Classes {
     fn new(program: &Program, directive: &Backward, flow: &Flow) -> Self {
         let mut uses = vec![0; program.values.len()];
         flow.uses(program).for_each(|(_, op, position)| uses[op.operands[position].value.index()] += 1);
+        // The next layer uses what is handed on.
+        handed_on(program).for_each(|(given, _)| uses[given.index()] += usize::from(flow.is_live(given)));
         let mut spoken_for = flow.wanted.clone();
         spoken_for[directive.from.index()] |= directive.given.is_some();
         let mut classes = Self { owner: vec![None; uses.len()], face: program.values.indices().collect(), uses, spoken_for };

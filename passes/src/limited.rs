@@ -31,10 +31,13 @@ use crate::weight::Weight;
 const LIMITS: Limits = Limits { table: 1 << 19, work: 1 << 24 };
 
 /// Charged problems solved in one search, for small ones; fewer for larger, so that the time stays within seconds.
-const MOST_SOLUTIONS: usize = 500;
+pub const MOST_SOLUTIONS: usize = 500;
 
 /// Variables times solutions, at most.
 const MOST_WORK: usize = 20_000;
+
+/// Combinations looked at in one search: a second or two.
+const MOST_LOOKS: usize = 600_000_000;
 
 /// Moves of the prices in the first node, and in later ones.
 const MOVES: (usize, usize) = (40, 8);
@@ -49,8 +52,15 @@ pub struct Fitting {
     pub smallest: Option<Plan>,
 }
 
-/// Searches for the cheapest plan whose peak is at most `capacity` bytes; `price` says what a plan costs.
-pub fn search(problem: &mut Problem<'_>, capacity: f64, deadline: Option<Instant>, price: &dyn Fn(&Plan) -> f64) -> Fitting {
+/// Searches for the cheapest plan whose peak is at most `capacity` bytes; `price` says what a plan costs. With one solution at most, the
+/// cheapest plan of all is tried and nothing else.
+pub fn search(
+    problem: &mut Problem<'_>,
+    capacity: f64,
+    deadline: Option<Instant>,
+    price: &dyn Fn(&Plan) -> f64,
+    most_solutions: usize,
+) -> Fitting {
     let room = drop_the_impossible(problem, capacity);
     let nothing = Fitting { plan: None, lower_bound_s: f64::INFINITY, smallest: None };
     if problem.variables.iter().any(|variable| variable.choices.is_empty()) {
@@ -58,9 +68,20 @@ pub fn search(problem: &mut Problem<'_>, capacity: f64, deadline: Option<Instant
     }
     let mut trees: Vec<Trees<'_>> = problem.tables.all.iter().map(Trees::new).collect();
     let prices = Prices::new(problem, &mut trees, LIMITS);
-    let solutions = MOST_SOLUTIONS.min(MOST_WORK / problem.variables.len().max(1)).max(20);
-    let mut search =
-        Search { problem, room, prices, trees, capacity, price, deadline, solutions, best: nothing, lowest_peak: f64::INFINITY };
+    let solutions = (MOST_WORK / problem.variables.len().max(1)).max(20).min(most_solutions);
+    let mut search = Search {
+        problem,
+        room,
+        prices,
+        trees,
+        capacity,
+        price,
+        deadline,
+        solutions,
+        looks: MOST_LOOKS,
+        best: nothing,
+        lowest_peak: f64::INFINITY,
+    };
     search.run();
     search.best
 }
@@ -91,6 +112,8 @@ struct Search<'p, 'a> {
     deadline: Option<Instant>,
     /// How many charged problems may still be solved.
     solutions: usize,
+    /// How many combinations may still be looked at.
+    looks: usize,
     best: Fitting,
     lowest_peak: f64,
 }
@@ -123,7 +146,7 @@ impl Search<'_, '_> {
     }
 
     fn out_of_time(&self) -> bool {
-        self.solutions == 0 || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.solutions == 0 || self.looks == 0 || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// The best bound that moving the prices gives, with the assignment it was found at; `None` if nothing is left.
@@ -137,6 +160,7 @@ impl Search<'_, '_> {
             if best.assignment.is_empty() || !self.out_of_time() {
                 self.solutions = self.solutions.saturating_sub(1);
                 let solved = self.prices.minimise(&self.charged(&allowed, &charge));
+                self.looks = self.looks.saturating_sub(solved.looks);
                 if !solved.bound.is_finite() {
                     return None;
                 }

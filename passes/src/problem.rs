@@ -7,11 +7,14 @@
 //!
 //! A block is in the problem once; what belongs to it counts as often as it has layers. That what is handed on is in the sharding in which it
 //! enters is a demand of the operation that lets it enter. What comes from before a block is moved before it, once.
+//!
+//! A declared value that is *dropped* after use has a source for each part of the program that uses it (each block, the forward and the backward
+//! part): what is gathered in one is not held for the next, but gathered again.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
-use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Program};
+use shardwise_ir::ids::{OpId, RepeatId, ValueId};
+use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
 
 use crate::layout;
@@ -87,6 +90,8 @@ pub struct Source {
     pub demands: Vec<Demand>,
     /// How often its steps are taken: once a layer of the block that it belongs to.
     pub times: u64,
+    /// Whether its steps stand where it is used, rather than where the value lives.
+    pub again: bool,
 }
 
 /// What a variable decides.
@@ -137,10 +142,15 @@ pub struct Problem<'a> {
 impl<'a> Problem<'a> {
     /// Sets the problem up, where a second of compute counts `compute` and one of a collective what the tables say. Domains hold every layout of every operation; see [`crate::dominance`] for what may be left out.
     pub fn new(tables: &'a Tables<'a>, compute: f64) -> Self {
+        Self::dropping(tables, compute, &IndexSet::default())
+    }
+
+    /// The same with these declared values dropped after use.
+    pub fn dropping(tables: &'a Tables<'a>, compute: f64, dropped: &IndexSet<ValueId>) -> Self {
         let program = tables.program;
         let fixed = Weight::ZERO;
         let mut problem = Self { program, compute, tables, variables: Vec::new(), sources: Vec::new(), fixed };
-        let mut builder = Builder { current: vec![Vec::new(); program.values.len()] };
+        let mut builder = Builder { current: vec![Vec::new(); program.values.len()], dropped, parts: IndexMap::default() };
         builder.declared(&mut problem);
         for (op_id, op) in program.ops.iter_enumerated() {
             match &op.kind {
@@ -182,12 +192,16 @@ impl<'a> Problem<'a> {
 }
 
 /// Which sources exist so far, while the program is read in order.
-struct Builder {
+struct Builder<'d> {
     /// Sources of each value, oldest first.
     current: Vec<Vec<usize>>,
+    /// Values that are dropped after use.
+    dropped: &'d IndexSet<ValueId>,
+    /// The sources of these.
+    parts: IndexMap<(ValueId, Option<RepeatId>, bool), usize, FxBuildHasher>,
 }
 
-impl Builder {
+impl Builder<'_> {
     fn declared(&mut self, problem: &mut Problem<'_>) {
         for (id, value) in problem.program.values.iter_enumerated() {
             if let (None, Some(home)) = (value.producer, &value.home) {
@@ -214,7 +228,7 @@ impl Builder {
     fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
         let source = problem.sources.len();
         let times = problem.program.times(problem.program.values[value].repeat);
-        problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times });
+        problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, again: false });
         self.current[value.index()].push(source);
         source
     }
@@ -224,6 +238,7 @@ impl Builder {
         let mut operands = Vec::new();
         for (k, operand) in op.operands.iter().enumerate() {
             let source = self.source_for(problem, operand.value, operand.pin.as_ref());
+            let source = self.source_in_part(problem, source, op);
             problem.sources[source].demands.push(Demand::Operand(variable, k));
             operands.push(source);
         }
@@ -268,6 +283,21 @@ impl Builder {
         problem.fixed = problem.fixed + Weight::collective(kind, terms.counted(seconds, &axes)).times(times);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
+    }
+
+    /// The source of a dropped value for the part of the program that `op` is in; any other is `source`.
+    fn source_in_part(&mut self, problem: &mut Problem<'_>, source: usize, op: &Op) -> usize {
+        let value = problem.sources[source].value;
+        if !self.dropped.contains(&value) || problem.program.values[value].producer.is_some() || problem.sources[source].written.is_some() {
+            return source;
+        }
+        let times = problem.program.times(op.repeat);
+        let part = (value, op.repeat, op.phase == Phase::Backward);
+        *self.parts.entry(part).or_insert_with(|| {
+            let again = Source { demands: Vec::new(), times, again: true, ..problem.sources[source].clone() };
+            problem.sources.push(again);
+            problem.sources.len() - 1
+        })
     }
 
     /// The source that a use names by its brackets, else the latest.

@@ -12,8 +12,9 @@
 //! sharding, or in a larger one than its smallest, and a collective holds its operand and its result.
 
 use index_vec::IndexVec;
+use indexmap::IndexMap;
 use shardwise_ir::Role;
-use shardwise_ir::ids::ValueId;
+use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::Pin;
@@ -57,6 +58,11 @@ impl Room {
     }
 }
 
+/// How many of a value there are: one for each layer of its block.
+fn copies(program: &Program, value: ValueId) -> f64 {
+    program.times(program.values[value].repeat) as f64
+}
+
 /// Whether a declared value stays on the devices.
 fn is_resident(program: &Program, value: ValueId) -> bool {
     matches!(program.values[value].role, Some(Role::Param | Role::State))
@@ -66,7 +72,8 @@ fn is_resident(program: &Program, value: ValueId) -> bool {
 pub fn fixed_bytes(program: &Program) -> f64 {
     let written = |value: ValueId| program.values[value].home.as_ref().and_then(Pin::exact);
     let resident = program.values.indices().filter(|&value| is_resident(program, value));
-    resident.filter_map(|value| Some(local::local_bytes(program, value, &written(value)?))).sum()
+    let bytes = |value: ValueId| Some(copies(program, value) * local::local_bytes(program, value, &written(value)?));
+    resident.filter_map(bytes).sum()
 }
 
 /// Operands that are not where they reside, each once, and the result; or what a declaration holds.
@@ -75,7 +82,7 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     let sharding = |value: ValueId, state| problem.table(value).space.sharding(state).clone();
     let gives = problem.sources[variable.gives].value;
     let Some(op) = variable.decides.operation() else {
-        return local::local_bytes(program, gives, &sharding(gives, choice.gives));
+        return copies(program, gives) * local::local_bytes(program, gives, &sharding(gives, choice.gives));
     };
     let mut held = vec![Materialization { value: gives, sharding: sharding(gives, choice.gives) }];
     for (operand, &need) in program.ops[op].operands.iter().zip(&choice.needs) {
@@ -90,24 +97,31 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
 }
 
 /// For each operation, the bytes that values need which are held across it: where declared, until their first use; after that their smallest.
+/// What another block reads of a block is held for every layer, what a block reads from before it until its end.
 fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
     let program = problem.program;
     let mut bytes = vec![0.0; program.ops.len()];
+    let last_of: IndexMap<RepeatId, usize> = program.ops.iter_enumerated().filter_map(|(id, op)| Some((op.repeat?, id.index()))).collect();
     let mut uses_of: IndexVec<ValueId, Vec<usize>> = program.values.iter().map(|_| Vec::new()).collect();
     for (op_id, op) in program.ops.iter_enumerated() {
         op.operands.iter().for_each(|operand| uses_of[operand.value].push(op_id.index()));
     }
     for (id, value) in program.values.iter_enumerated().filter(|(id, _)| !is_resident(program, *id)) {
         let uses = &uses_of[id];
-        let leaves = program.outputs.iter().any(|output| output.value == id);
+        let leaves = program.outputs.iter().any(|output| output.value == id && output.hands_to.is_none());
         let from = value.producer.map_or(0, |op| op.index() + 1);
-        let to = if leaves { program.ops.len() } else { uses.last().copied().unwrap_or(0) };
+        let elsewhere = |&op: &usize| program.ops[op].repeat.filter(|_| program.ops[op].repeat != value.repeat);
+        let ends = uses.iter().filter_map(elsewhere).map(|block| last_of[&block]);
+        let last = uses.last().copied().into_iter().chain(ends).max().unwrap_or(0);
+        let to = if leaves { program.ops.len() } else { last };
+        let saved = value.repeat.is_some() && (leaves || uses.iter().any(|op| elsewhere(op).is_some()));
+        let copies = if saved { copies(program, id) } else { 1.0 };
         let first = uses.first().copied().unwrap_or(to);
         let smallest = smallest_bytes(problem.tables, id);
         let declared = value.home.as_ref().and_then(Pin::exact).filter(|_| value.producer.is_none());
         let whole = declared.map_or(smallest, |home| local::local_bytes(program, id, &home));
         for op in (from..to).filter(|op| uses.binary_search(op).is_err()) {
-            bytes[op] += if op < first { whole } else { smallest };
+            bytes[op] += copies * if op < first { whole } else { smallest };
         }
     }
     bytes

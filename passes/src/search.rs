@@ -13,7 +13,11 @@
 
 use std::time::{Duration, Instant};
 
+use indexmap::{IndexMap, IndexSet};
+use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::program::{Phase, Program};
+use shardwise_ir::sharding::Sharding;
 
 use crate::cost::Terms;
 use crate::dominance;
@@ -21,6 +25,7 @@ use crate::eliminate::Limits;
 use crate::extract;
 use crate::improve;
 use crate::limited;
+use crate::local;
 use crate::memory::memory;
 use crate::overlap;
 use crate::prices::{Prices, unary};
@@ -142,7 +147,7 @@ pub(crate) fn solve(tables: &Tables<'_>, textbook: &Plan, compute: f64, timeout:
 
 /// The cheapest plan within `capacity`, in which `found` does not fit.
 fn within(tables: &Tables<'_>, textbook: &Plan, found: Found, request: Request, capacity: f64) -> Result<Found, Refusal> {
-    let fitting = fit(tables, textbook, request, capacity);
+    let fitting = fit_dropping(tables, textbook, request, capacity);
     let Some((plan, seconds)) = fitting.plan else {
         let smallest = smallest(tables, textbook, &found.plan, request, capacity);
         let peak = memory(&smallest).peak_bytes;
@@ -159,15 +164,70 @@ fn within(tables: &Tables<'_>, textbook: &Plan, found: Found, request: Request, 
     Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: found.layouts })
 }
 
+/// Values that are held again, one after another, where there is room.
+const MOST_HELD_AGAIN: usize = 8;
+
+/// The limited search, where holding what was gathered between its uses is a choice too: held as long as there is room, else all dropped and
+/// as many held again as fit, the largest first. Dropping never saves time, so the bound of the first is one for all.
+fn fit_dropping(tables: &Tables<'_>, textbook: &Plan, request: Request, capacity: f64) -> limited::Fitting {
+    let seconds = |fitting: &limited::Fitting| fitting.plan.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds);
+    let mut best = fit(tables, textbook, request, capacity, (&IndexSet::default(), limited::MOST_SOLUTIONS));
+    let lower_bound_s = best.lower_bound_s;
+    let parts = drop_candidates(tables.program);
+    if parts.is_empty() || seconds(&best) <= lower_bound_s * (1.0 + 1e-9) {
+        return best;
+    }
+    let mut dropped: IndexSet<ValueId> = parts.iter().copied().collect();
+    let mut keep = |fitting: limited::Fitting| {
+        let better = seconds(&fitting) < seconds(&best);
+        if better {
+            best = fitting;
+        }
+        better
+    };
+    keep(fit(tables, textbook, request, capacity, (&dropped, limited::MOST_SOLUTIONS)));
+    for value in parts.into_iter().take(MOST_HELD_AGAIN) {
+        dropped.shift_remove(&value);
+        if !keep(fit(tables, textbook, request, capacity, (&dropped, 1))) {
+            dropped.insert(value);
+        }
+    }
+    best.lower_bound_s = best.lower_bound_s.min(lower_bound_s);
+    best
+}
+
+/// Declared values that more than one part of the program uses, the largest first.
+fn drop_candidates(program: &Program) -> Vec<ValueId> {
+    let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
+    for op in &program.ops {
+        for operand in op.operands.iter().filter(|operand| program.values[operand.value].producer.is_none()) {
+            parts.entry(operand.value).or_default().insert((op.repeat, op.phase == Phase::Backward));
+        }
+    }
+    let outside =
+        |value: ValueId, parts: &IndexSet<(Option<RepeatId>, bool)>| parts.iter().any(|(block, _)| *block != program.values[value].repeat);
+    parts.retain(|&value, parts| parts.len() > 1 || outside(value, parts));
+    let mut values: Vec<ValueId> = parts.into_keys().collect();
+    let bytes = |value: ValueId| local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()));
+    values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));
+    values
+}
+
 /// The limited search, with the textbook's plan as one of those found if it fits.
-fn fit(tables: &Tables<'_>, textbook: &Plan, request: Request, capacity: f64) -> limited::Fitting {
+fn fit(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    request: Request,
+    capacity: f64,
+    (dropped, most_solutions): (&IndexSet<ValueId>, usize),
+) -> limited::Fitting {
     let left = capacity - fixed_bytes(tables.program);
     let within = Tables::on(tables.program, Terms { most_bytes: left, ..tables.terms.clone() });
-    let mut problem = Problem::new(&within, request.objective.compute());
+    let mut problem = Problem::dropping(&within, request.objective.compute(), dropped);
     prefer(&mut problem, textbook);
     let deadline = request.timeout.map(|timeout| Instant::now() + timeout);
     let price = |plan: &Plan| objective_s(tables, plan, request.objective);
-    let mut fitting = limited::search(&mut problem, capacity, deadline, &price);
+    let mut fitting = limited::search(&mut problem, capacity, deadline, &price, most_solutions);
     let known = price(textbook);
     let is_better = fitting.plan.as_ref().is_none_or(|(_, seconds)| known <= *seconds);
     if is_better && memory(textbook).peak_bytes <= capacity {
@@ -180,14 +240,18 @@ fn fit(tables: &Tables<'_>, textbook: &Plan, request: Request, capacity: f64) ->
 /// Halvings of the gap between what is too little and what is enough.
 const HALVINGS: usize = 8;
 
+/// Solutions for each of them.
+const FEW_SOLUTIONS: usize = 40;
+
 /// The plan with the smallest peak that can be found, where `capacity` is too little and `enough` is not limited.
 fn smallest(tables: &Tables<'_>, textbook: &Plan, enough: &Plan, request: Request, capacity: f64) -> Plan {
     let peak = |plan: &Plan| memory(plan).peak_bytes;
     let mut best = if peak(textbook) < peak(enough) { textbook.clone() } else { enough.clone() };
     let mut too_little = capacity;
+    let dropped = drop_candidates(tables.program).into_iter().collect();
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(too_little, peak(&best));
-        match fit(tables, textbook, request, middle).plan {
+        match fit(tables, textbook, request, middle, (&dropped, FEW_SOLUTIONS)).plan {
             Some((plan, _)) => best = plan,
             None => too_little = middle,
         }

@@ -29,6 +29,11 @@ impl Steps {
         self.all.push(step);
     }
 
+    /// A reshard that is needed here, and stands here.
+    pub fn place_here(&mut self, step: Step) {
+        self.all.push(Step { repeat: self.block, ..step });
+    }
+
     /// A reshard that is needed here.
     pub fn place(&mut self, program: &Program, step: Step) {
         let lives = program.values[step.result.value].repeat;
@@ -40,7 +45,7 @@ impl Steps {
             self.all.insert(self.start, Step { repeat: None, ..step });
             self.start += 1;
         } else {
-            self.all.push(Step { repeat: self.block, ..step });
+            self.place_here(step);
         }
     }
 }

@@ -8,6 +8,8 @@
 //! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep is gathered, else the cheaper one.
 //! * An index kept from both operands: the whole operand is sliced, or its axis moved there.
 //!
+//! A part of an expression that is only added to something is wanted as the sum is. What is added up over layers is settled after that.
+//!
 //! From one sharding to another it goes in as few steps as there are. The *wanted* result is what brackets on the left side say, else the value's output declaration. What was gathered once is not gathered again,
 //! except that copies of declared values are dropped where the forward part ends: a weight gathered for it is gathered once more for its gradient.
 //! Where the rules do not fit the brackets at the operands, the cheapest layout that does is taken.
@@ -78,6 +80,8 @@ struct Walk<'a> {
     held: Vec<Vec<State>>,
     /// Those of them that the program itself says: what is declared, and what a written collective gives.
     said: Vec<Vec<State>>,
+    /// The operation that alone reads each value, if there is one.
+    only_reader: Vec<Option<OpId>>,
     /// How each value leaves.
     outputs: Vec<Vec<Pin>>,
 }
@@ -101,7 +105,8 @@ impl<'a> Walk<'a> {
         let mut outputs = vec![Vec::new(); home.len()];
         let leaving = tables.program.outputs.iter().filter(|output| output.hands_to.is_none());
         leaving.for_each(|output| outputs[output.value.index()].push(output.pin.clone()));
-        Self { tables, steps: Steps::default(), home, held: said.clone(), said, outputs }
+        let only_reader = only_readers(tables.program);
+        Self { tables, steps: Steps::default(), home, held: said.clone(), said, only_reader, outputs }
     }
 
     /// Drops what was made of declared values on the way; intermediate results are kept for their gradients.
@@ -222,7 +227,17 @@ impl<'a> Walk<'a> {
     /// What the operation's result should look like, as far as the author said.
     fn wanted(&self, op: &Op) -> Option<&Pin> {
         let declared = || self.outputs[op.result.index()].first();
-        self.program().values[op.result].home.as_ref().or_else(declared)
+        let own = self.program().values[op.result].home.as_ref().or_else(declared);
+        own.or_else(|| self.wanted(self.sum_around(op)?))
+    }
+
+    /// The sum that the expression around an operation is, if its result is only added there.
+    fn sum_around(&self, op: &Op) -> Option<&'a Op> {
+        let program = self.program();
+        let reader = &program.ops[self.only_reader[op.result.index()]?];
+        let inside = reader.span.start <= op.span.start && op.span.end <= reader.span.end;
+        let alike = program.values[reader.result].dims == program.values[op.result].dims;
+        (inside && alike && reader.is(&MapForm::Infix('+'))).then_some(reader)
     }
 
     /// The layout that fits the brackets and is cheapest from here, the operation's own time included.
@@ -260,6 +275,10 @@ impl<'a> Walk<'a> {
         let value = op.result;
         let mut at = state;
         let wanted = self.wanted(op);
+        let later = self.only_reader[value.index()].is_some_and(|reader| self.program().ops[reader].is(&MapForm::Total));
+        if later && op.result_pin.is_none() {
+            return Some(state);
+        }
         for (kind, target) in rules::settling(self.sharding(value, at), wanted) {
             let Some(to) = self.tables.of(value).space.find(&target) else {
                 continue;
@@ -308,6 +327,20 @@ impl<'a> Walk<'a> {
         }
         Ok(())
     }
+}
+
+/// For each value the operation that reads it, if there is only one and it leaves no other way.
+fn only_readers(program: &Program) -> Vec<Option<OpId>> {
+    let mut uses = vec![0; program.values.len()];
+    let mut reader = vec![None; program.values.len()];
+    for (id, op) in program.ops.iter_enumerated() {
+        for operand in &op.operands {
+            uses[operand.value.index()] += 1;
+            reader[operand.value.index()] = Some(id);
+        }
+    }
+    program.outputs.iter().for_each(|output| uses[output.value.index()] += 1);
+    reader.into_iter().zip(uses).map(|(reader, uses)| reader.filter(|_| uses == 1)).collect()
 }
 
 /// The plan's line for one step of a value's reshard table.

@@ -15,7 +15,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
 ];
 
 /// Folders of fixtures that a runner reads whole.
-const READ_WHOLE: [&str; 9] = [
+const READ_WHOLE: [&str; 10] = [
     "tests/programs/book",
     "tests/programs/book/alternatives",
     "tests/programs/errors",
@@ -23,6 +23,7 @@ const READ_WHOLE: [&str; 9] = [
     "tests/programs/explicit",
     "tests/programs/searched",
     "tests/programs/open",
+    "tests/programs/layers",
     "tests/programs/training",
     "tests/facts",
 ];

@@ -4,17 +4,17 @@
 //! makes of it `x.1`, `x.2`, …, and behind the block `x.end`. Plans are printed with these names, which is why the language has `carry x.in = x`,
 //! `next x.in = x.2` and `x.end = last(x.2)`, too. One name for all of them would make brackets ambiguous: `x[B_X]` of which layer?
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use shardwise_grammar::ast::{self, Call, Definition, ExprKind, Statement, TensorDecl};
 use shardwise_grammar::codes::repeat as codes;
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target};
-use crate::Diag;
 use crate::ids::{RepeatId, ValueId};
 use crate::program::{Layers, MapForm, Mode, Operand, Output, Repeat, Value};
 use crate::sharding::{Pin, Unreduced};
+use crate::{Diag, Severity};
 
 /// A block that is open.
 pub(super) struct Block {
@@ -23,6 +23,8 @@ pub(super) struct Block {
     carried: IndexMap<String, Carried>,
     /// For names under which carried values are given anew, what enters a layer in their place.
     anew: IndexMap<String, ValueId>,
+    /// What enters a layer and is said to be handed on.
+    handed_on: IndexSet<ValueId>,
     span: Span,
 }
 
@@ -71,7 +73,7 @@ impl Resolver<'_> {
         let body = &rest[..rest.iter().position(|statement| statement.node == Statement::Close).unwrap_or(rest.len())];
         let carried = self.carried_in(body);
         let id = self.repeats.push(Repeat { name: of.name.node.clone(), count, reversed, span });
-        self.block = Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), span });
+        self.block = Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), handed_on: IndexSet::new(), span });
         for (name, pin, init) in carried {
             self.enter_carried(&name, pin, init);
         }
@@ -202,6 +204,7 @@ impl Resolver<'_> {
 
     /// Notes what the next layer starts from.
     fn hand_on(&mut self, enters: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
+        self.note_handed_on(enters);
         let (before, after) = (&self.values[enters], &self.values[given]);
         let is_entry = before.producer.is_some_and(|op| self.ops[op].is(&MapForm::Enter)) && before.repeat == self.inside();
         let twice = self.outputs.iter().any(|output| output.hands_to == Some(enters));
@@ -242,36 +245,46 @@ impl Resolver<'_> {
     }
 
     pub(super) fn close(&mut self) {
-        let Some(block) = self.block.take() else { return };
-        for (name, carried) in block.carried.iter().filter(|(_, carried)| carried.latest == carried.enters) {
-            let diag =
-                Diag::error(codes::CARRY, format!("the block carries `{name}`, and never gives it anew"), carried.span, "carried here");
-            self.error(diag.help(format!("write what the next layer starts from: `{name} = …`")));
+        let Some(mut block) = self.block.take() else { return };
+        let carried = std::mem::take(&mut block.carried);
+        let id = block.id;
+        self.block = Some(block);
+        for (name, carried) in carried {
+            if carried.latest == carried.enters {
+                let message = format!("the block carries `{name}`, and never gives it anew");
+                let diag = Diag::error(codes::CARRY, message, carried.span, "carried here");
+                self.error(diag.help(format!("write what the next layer starts from: `{name} = …`")));
+                self.note_handed_on(carried.enters);
+            } else {
+                let pin = self.values[carried.enters].home.clone();
+                self.hand_on(carried.enters, carried.latest, pin, carried.span);
+                self.ends.insert(name, End::Pending(carried.latest));
+            }
         }
-        let given: Vec<(String, Carried)> = block.carried.into_iter().filter(|(_, carried)| carried.latest != carried.enters).collect();
-        self.block = Some(Block { carried: IndexMap::new(), ..block });
-        for (name, carried) in given {
-            let pin = self.values[carried.enters].home.clone();
-            self.hand_on(carried.enters, carried.latest, pin, carried.span);
-            self.ends.insert(name, End::Pending(carried.latest));
-        }
-        self.unfinished();
+        let handed_on = self.block.as_mut().map(|block| std::mem::take(&mut block.handed_on)).unwrap_or_default();
+        self.unfinished(&handed_on);
+        self.is_empty(id);
         self.block = None;
     }
 
+    /// Says so if a block does nothing: it would be forgotten where the program is printed.
+    fn is_empty(&mut self, id: RepeatId) {
+        if self.ops.iter().all(|op| op.repeat != Some(id)) && !self.diags.iter().any(|diag| diag.severity == Severity::Error) {
+            let diag = Diag::error(codes::NO_BLOCK, "the block does nothing", self.repeats[id].span, "no statement in it");
+            self.error(diag.help("leave it out"));
+        }
+    }
+
+    fn note_handed_on(&mut self, enters: ValueId) {
+        if let Some(block) = &mut self.block {
+            block.handed_on.insert(enters);
+        }
+    }
+
     /// Values that enter the block's layers, and that none of them hands on.
-    fn unfinished(&mut self) {
+    fn unfinished(&mut self, handed_on: &IndexSet<ValueId>) {
         let entries = self.ops.iter().filter(|op| op.repeat == self.inside() && op.is(&MapForm::Enter)).map(|op| op.result);
-        let open = entries.filter(|&enters| !self.outputs.iter().any(|output| output.hands_to == Some(enters)));
-        let told = |value: &&ValueId| {
-            !self
-                .diags
-                .iter()
-                .any(|diag| diag.code == codes::CARRY && diag.labels.iter().any(|label| label.span == self.values[**value].span))
-        };
-        let open: Vec<ValueId> = open.collect();
-        let untold: Vec<ValueId> = open.iter().filter(told).copied().collect();
-        for enters in untold {
+        for enters in entries.filter(|enters| !handed_on.contains(enters)).collect::<Vec<_>>() {
             let value = &self.values[enters];
             let diag = Diag::error(codes::CARRY, format!("no layer hands `{}` on", value.name), value.span, "carried here");
             let help = format!("write what the next layer starts from: `next {} = …`", value.name);

@@ -58,7 +58,7 @@ impl Gradients<'_> {
                 let init = came_from(&emitter.program, enters);
                 emitter.zeros_before(init)
             });
-            let into = self.becomes(emitter, given);
+            let into = self.next_into(emitter, given);
             let entered = emitter.carry(from, into);
             self.so_far[given.index()] = Some(entered);
             self.entered.push((given, entered));
@@ -69,7 +69,8 @@ impl Gradients<'_> {
     pub(super) fn leave(&mut self, emitter: &mut Emitter) {
         let handed_on: Vec<(ValueId, ValueId)> = handed_on(&emitter.program).collect();
         for (of, entered) in std::mem::take(&mut self.entered) {
-            let enters = handed_on.iter().find(|(given, _)| *given == of).and_then(|(_, enters)| self.so_far[enters.index()]);
+            let enters =
+                handed_on.iter().find(|(given, _)| *given == of).and_then(|(_, enters)| self.so_far[self.classes.owner(*enters).index()]);
             // A body that ignores what enters it gives that no gradient.
             let next = enters.unwrap_or_else(|| emitter.zeros(entered, of));
             emitter.hand_on(next, entered);
