@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use shardwise::lint::{self, Settings};
 use shardwise::oneliner::{self, Setting};
-use shardwise::{Findings, Hardware, Objective, Options, Planned, Refinement, Strategy, codes, setting, units};
+use shardwise::{Hardware, Objective, Options, Planned, Refinement, Strategy, codes, setting, units};
 
 use crate::args::{self, Cli, Format, Pass, PlanArgs, SizeArgs};
 use crate::output::{Ending, Output};
@@ -183,23 +184,14 @@ pub(crate) fn check(files: &[String], explicit: bool, sizes: &SizeArgs, output: 
     let Some(options) = resized(Options { explicit, ..Options::default() }, sizes, output)? else { return Ok(()) };
     for path in files {
         if let Some(source) = read(path, output)? {
-            let checked = shardwise::check(&source.path, &source.text, &options);
-            output.findings(&checked.findings)?;
-            if !checked.findings.is_empty() {
+            let linted = shardwise::lint::lint(&source.path, &source.text, &options, &Settings::default());
+            if !linted.findings.is_empty() {
                 output.worst(Ending::WrongInput);
-            } else if let Err(findings) = feasible(&source, &options) {
-                output.findings(&findings)?;
             }
+            output.findings(&linted.reports())?;
         }
     }
     Ok(())
-}
-
-/// Whether the program can be planned at all, by the book's rules, and keeps no budget from being met.
-fn feasible(source: &Source, options: &Options) -> Result<(), Findings> {
-    // How much memory there is decides what can be planned, not whether the program is right.
-    let options = Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..options.clone() };
-    shardwise::plan(&source.path, &source.text, &options).map(|_| ())
 }
 
 pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::Result<()> {
@@ -234,10 +226,12 @@ pub(crate) fn write_whole(path: &str, text: &str, output: &mut Output) -> io::Re
 }
 
 pub(crate) fn explain(code: &str, output: &mut Output) -> io::Result<()> {
-    if let Some(code) = codes::find(code) {
+    if let Some(lint) = lint::find(code) {
+        output.out(&format!("{lint}\n"))
+    } else if let Some(code) = codes::find(code) {
         output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page))
     } else {
-        let known: Vec<&str> = codes::all().map(|code| code.code).collect();
+        let known: Vec<&str> = codes::all().map(|code| code.code).chain(lint::all().iter().map(|lint| lint.code)).collect();
         output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
     }
 }
