@@ -8,8 +8,11 @@
 //! units, and passes see neither.
 
 mod allow;
+mod config;
 mod fix;
+pub mod formats;
 mod page;
+mod place;
 mod settings;
 mod subject;
 
@@ -24,8 +27,10 @@ use crate::failure::Findings;
 use crate::lints;
 use crate::options::{Options, Strategy};
 
+pub use config::{Config, FILE_NAME};
 pub use fix::{Edit, Fix, Safety, apply, fixed};
 pub use page::reference;
+pub use place::{Lines, Place};
 pub use settings::{Levels, Selector, Settings};
 pub(crate) use subject::{Priced, Saving, Subject};
 

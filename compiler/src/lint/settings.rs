@@ -10,7 +10,7 @@ use std::str::FromStr;
 use shardwise_ir::Severity;
 use shardwise_ir::suggest::nearest;
 
-use super::{Group, Level, Lint, all, find};
+use super::{Group, Level, Lint, Parameter, all, find};
 
 /// A word that stands for lints: a code, the beginning of one, a name, a group, `all` or `default`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +111,18 @@ impl Levels {
     }
 }
 
+impl Lint {
+    /// Its number called `name`; what it has instead, if it has no such number.
+    pub(super) fn parameter(&self, name: &str) -> Result<&'static Parameter, String> {
+        let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name).collect();
+        match self.parameters.iter().find(|parameter| parameter.name == name) {
+            Some(parameter) => Ok(parameter),
+            None if names.is_empty() => Err(format!("{} has no numbers to set", self.code)),
+            None => Err(format!("{} has no `{name}`; it has {}", self.code, names.join(", "))),
+        }
+    }
+}
+
 /// Levels and numbers of all lints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -130,15 +142,9 @@ impl Settings {
         self.deny_warnings = true;
     }
 
-    /// Sets a number of a lint; what the lint has instead, if it has no such number.
-    pub fn set(&mut self, lint: &'static Lint, name: &str, value: f64) -> Result<(), String> {
-        let names: Vec<&str> = lint.parameters.iter().map(|parameter| parameter.name).collect();
-        match lint.parameters.iter().find(|parameter| parameter.name == name) {
-            Some(parameter) => drop(self.numbers.insert((lint.code, parameter.name), value)),
-            None if names.is_empty() => return Err(format!("{} has no numbers to set", lint.code)),
-            None => return Err(format!("{} has no `{name}`; it has {}", lint.code, names.join(", "))),
-        }
-        Ok(())
+    /// Sets a number of a lint.
+    pub(super) fn put(&mut self, lint: &'static Lint, name: &'static str, value: f64) {
+        self.numbers.insert((lint.code, name), value);
     }
 
     /// The level of `lint`.
@@ -156,8 +162,7 @@ impl Settings {
     /// A number of `lint`, as set or by default.
     pub(super) fn parameter(&self, lint: &Lint, name: &str) -> f64 {
         let set = self.numbers.iter().find(|((code, parameter), _)| *code == lint.code && *parameter == name).map(|(_, &value)| value);
-        let default = || lint.parameters.iter().find(|parameter| parameter.name == name).map(|parameter| parameter.default);
-        set.or_else(default).unwrap_or_default()
+        set.or_else(|| lint.parameter(name).ok().map(|parameter| parameter.default)).unwrap_or_default()
     }
 }
 
