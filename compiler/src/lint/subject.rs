@@ -179,6 +179,11 @@ impl<'a> Subject<'a> {
         self.program.outputs.iter().any(|output| output.value == value)
     }
 
+    /// Whether a value leaves the program in this sharding.
+    pub(crate) fn leaves(&self, of: &Materialization) -> bool {
+        self.program.outputs.iter().any(|output| output.value == of.value && output.pin.accepts(&of.sharding))
+    }
+
     pub(crate) fn name(&self, value: ValueId) -> &'a str {
         &self.program.values[value].name
     }

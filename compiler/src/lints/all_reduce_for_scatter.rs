@@ -4,11 +4,12 @@
 //! that the author wrote, whose every use is a slice.
 
 use shardwise_ir::Span;
-use shardwise_ir::plan::{Step, StepKind};
+use shardwise_ir::plan::Step;
 use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::Sharding;
 use shardwise_passes::cost::collective_seconds;
 
+use super::gather_then_slice::only_slice;
 use super::pinned_whole::finding;
 use super::pins::{self, Kind};
 use crate::lint::{Finding, Group, Level, Lint, Priced, Subject};
@@ -57,13 +58,7 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// An AllReduce of the author's whose every use is the same slice.
 fn written(subject: &Subject<'_>, plan: &Priced, number: usize, step: &Step) -> Option<Finding> {
     let op = subject.written(step)?;
-    let mut slices = plan.readers(&step.result, number);
-    let (_, first) = slices.next()?;
-    let is_slice = |step: &Step| matches!(&step.kind, StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice);
-    let leaves = subject.program.outputs.iter().any(|o| o.value == step.result.value && o.pin.accepts(&step.result.sharding));
-    if leaves || !is_slice(first) || !slices.all(|(_, other)| is_slice(other) && other.result == first.result) {
-        return None;
-    }
+    let first = only_slice(subject, plan, number, step)?;
     scattered(&step.operands[0].sharding, &first.result.sharding)?;
     let now = plan.report.steps[number].seconds;
     let axes = &plan.report.steps[number].axes;

@@ -30,9 +30,6 @@ pub(super) enum Kind {
     Gather,
 }
 
-/// Less than this is not worth a sentence: seconds, and the share of the whole plan.
-const LEAST: (f64, f64) = (1e-6, 1e-3);
-
 /// Every left side whose whole dimensions cost something.
 pub(super) fn costly<'s>(subject: &'s Subject<'_>) -> &'s [Pinned] {
     subject.pins.get_or_init(|| subject.program.ops.indices().filter_map(|op| judge(subject, op)).collect())
@@ -51,7 +48,7 @@ fn judge(subject: &Subject<'_>, op: OpId) -> Option<Pinned> {
     let moves = moves(subject.best(), value);
     let saving = subject.saving(|program| open(program, op))?;
     let total = subject.best().report.serial_s;
-    if moves.is_empty() || saving.seconds < LEAST.0.max(LEAST.1 * total) {
+    if moves.is_empty() || !walk::is_worth(saving.seconds, total) {
         return None;
     }
     let kind = kind(subject, value, pin, &saving);

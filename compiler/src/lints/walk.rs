@@ -1,17 +1,13 @@
 //! Small questions about programs and trees that several lints ask.
 
 use shardwise_grammar::ast::{DimDecl, Layout, SizeFactor, Statement, Subscript};
-use shardwise_ir::Span;
-use shardwise_ir::ids::{DimId, ValueId};
-use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::ids::{AxisId, DimId, ValueId};
+use shardwise_ir::mesh::AxisKind;
+use shardwise_ir::program::{Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::AxisRef;
+use shardwise_ir::{Role, Span};
 
 use crate::lint::{Edit, Subject};
-
-/// The operations that read a value.
-pub(super) fn readers(program: &Program, value: ValueId) -> impl Iterator<Item = &Op> {
-    program.ops.iter().filter(move |op| op.operands.iter().any(|operand| operand.value == value))
-}
 
 /// Whether element-wise steps lead from `value` to a reduction over `dim`.
 pub(super) fn is_reduced_over(program: &Program, value: ValueId, dim: DimId) -> bool {
@@ -74,4 +70,44 @@ pub(super) fn and_list(words: &[String]) -> String {
         [one] => one.clone(),
         [before @ .., last] => format!("{} and {last}", before.join(", ")),
     }
+}
+
+/// Less is not worth a sentence: a microsecond, or a thousandth of the plan.
+pub(super) fn is_worth(seconds: f64, total: f64) -> bool {
+    seconds >= (1e-3 * total).max(1e-6)
+}
+
+/// Whether a value is a parameter.
+pub(super) fn is_param(program: &Program, value: ValueId) -> bool {
+    program.values[value].role == Some(Role::Param)
+}
+
+/// Axes between slices, and those with less than half of the bandwidth that another axis has.
+pub(super) fn slow_axes(program: &Program) -> Vec<AxisId> {
+    let mesh = &program.mesh;
+    let used = || mesh.ids().filter(|&axis| mesh.axes[axis].size > 1);
+    let fastest = used().map(|axis| mesh.axes[axis].bandwidth).fold(0.0, f64::max);
+    used().filter(|&axis| mesh.axes[axis].kind() == AxisKind::Dcn || 2.0 * mesh.axes[axis].bandwidth < fastest).collect()
+}
+
+/// Whether every product with a parameter has so few rows that reading the parameter takes longer than computing with it: a step of decoding,
+/// and no part of training.
+pub(super) fn is_decode(program: &Program) -> bool {
+    let mut products = program.ops.iter().filter_map(|op| rows(program, op)).peekable();
+    let forward = program.ops.iter().all(|op| op.phase == Phase::Forward);
+    forward && products.peek().is_some() && products.all(|(rows, weight)| is_bound_by_reading(program, rows, weight))
+}
+
+/// The rows that a product multiplies a parameter with, and the parameter.
+fn rows(program: &Program, op: &Op) -> Option<(f64, ValueId)> {
+    let weight = op.operands.iter().map(|operand| operand.value).find(|&value| is_param(program, value))?;
+    let other = op.operands.iter().map(|operand| operand.value).find(|&value| value != weight)?;
+    let kept = program.values[other].dims.iter().filter(|dim| !program.values[weight].dims.contains(dim));
+    matches!(op.kind, OpKind::Einsum { .. }).then(|| (kept.map(|&dim| program.dims[dim].size as f64).product(), weight))
+}
+
+fn is_bound_by_reading(program: &Program, rows: f64, weight: ValueId) -> bool {
+    let dtype = program.values[weight].dtype;
+    let bytes = f64::from(dtype.bits()) / 8.0;
+    program.hardware.hbm_bandwidth.is_some_and(|bandwidth| 2.0 * rows / program.hardware.peak_flops(dtype) < bytes / bandwidth)
 }
