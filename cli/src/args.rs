@@ -71,6 +71,28 @@ pub(crate) struct CheckArgs {
     pub(crate) explicit: bool,
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,
+    #[command(flatten)]
+    pub(crate) levels: LevelArgs,
+    /// Make the safe edits, and say what is left.
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) fix: bool,
+    /// Print what --fix would change, and change nothing.
+    #[arg(long)]
+    pub(crate) diff: bool,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t = CheckFormat::Graphical)]
+    pub(crate) format: CheckFormat,
+    /// In which order.
+    #[arg(long, value_enum, default_value_t = Sort::Place)]
+    pub(crate) sort: Sort,
+    /// Where it is written, instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+}
+
+/// Which lints run, and how seriously.
+#[derive(Args, Debug)]
+pub(crate) struct LevelArgs {
     /// Run these lints only: codes, beginnings of codes, names, groups, `all`, `default`.
     #[arg(long, value_name = "LINTS", value_delimiter = ',')]
     pub(crate) select: Option<Vec<Selector>>,
@@ -92,21 +114,6 @@ pub(crate) struct CheckArgs {
     /// Read no configuration.
     #[arg(long)]
     pub(crate) isolated: bool,
-    /// Make the safe edits, and say what is left.
-    #[arg(long, conflicts_with = "diff")]
-    pub(crate) fix: bool,
-    /// Print what --fix would change, and change nothing.
-    #[arg(long)]
-    pub(crate) diff: bool,
-    /// What is printed.
-    #[arg(long, value_enum, default_value_t = CheckFormat::Graphical)]
-    pub(crate) format: CheckFormat,
-    /// In which order.
-    #[arg(long, value_enum, default_value_t = Sort::Place)]
-    pub(crate) sort: Sort,
-    /// Where it is written, instead of the terminal.
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

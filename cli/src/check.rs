@@ -53,17 +53,18 @@ pub(crate) fn check(args: &CheckArgs, output: &mut Output) -> io::Result<()> {
 
 /// The programs that the arguments name, each with its settings.
 fn jobs(args: &CheckArgs, output: &mut Output) -> io::Result<Vec<Job>> {
-    let mut configs = Configs::new(args.config.as_deref(), args.isolated);
+    let levels = &args.levels;
+    let mut configs = Configs::new(levels.config.as_deref(), levels.isolated);
     let mut jobs = Vec::new();
     for path in files::find(&args.files, output)? {
         let Some(mut settings) = configs.settings(&path, output)? else { continue };
         settings.layer(Levels {
-            select: args.select.clone(),
-            ignore: args.ignore.clone(),
-            warn: args.warn.clone(),
-            deny: args.deny.clone(),
+            select: levels.select.clone(),
+            ignore: levels.ignore.clone(),
+            warn: levels.warn.clone(),
+            deny: levels.deny.clone(),
         });
-        if args.deny_warnings {
+        if levels.deny_warnings {
             settings.deny_warnings();
         }
         jobs.push(Job { path: path.name, settings });
@@ -107,9 +108,9 @@ fn tell(args: &CheckArgs, files: Vec<Judged>, output: &mut Output) -> io::Result
         };
         mended += count;
         if after.name == "-" {
-            output.out(&after.source)?
+            output.out(&after.source)?;
         } else {
-            write_whole(&after.name, &after.source, output)?
+            write_whole(&after.name, &after.source, output)?;
         }
         left.push(after);
     }

@@ -268,6 +268,8 @@ fn run(source: &str, file: &ast::File, program: &Program, textbook: Priced, opti
         }
     }
     findings.extend(allow::judge(&allowed, &used, settings, source));
-    findings.iter_mut().for_each(|finding| finding.diag.severity = settings.severity(finding.diag.code));
+    for finding in &mut findings {
+        finding.diag.severity = settings.severity(finding.diag.code);
+    }
     findings
 }

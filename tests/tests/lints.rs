@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use shardwise::lint::{self, Fix, Level, Levels, Lint, Linted, Safety, Selector, Settings};
+use shardwise::lint::{self, Config, Fix, Level, Levels, Lint, Linted, Safety, Selector, Settings};
 use shardwise::verify::{self, Setup};
 use shardwise::{AxisSize, DimSize, Options, Program, codes};
 use shardwise_ir::program::Value;
-use shardwise_tests::drawn;
+use shardwise_tests::{drawn, read};
 
 /// The settings under which a lint's page is right: the default ones, and the lint itself on.
 fn settings(lint: &Lint) -> Settings {
@@ -116,4 +116,95 @@ fn safe_edits_leave_what_is_computed_and_nothing_to_edit() {
         safe += 1;
     }
     assert!(safe > 3);
+}
+
+#[test]
+fn a_sum_that_is_written_whole_and_sliced_becomes_a_scatter() {
+    let program = "plan\nhardware tpu-v5p\nmesh X=4\ndim B=64, D=64, F=64\ninput In[B, F_X]\nparam W[F_X, D]\n\
+        Sum[B, D] {U_X} = In[B, F_X] *F W[F_X, D]\nSum[B, D] = AllReduce_X(Sum[B, D] {U_X})\n\
+        Sum[B, D_X] = Slice_X(Sum[B, D])  # a part\noutput Sum[B, D_X]\n";
+    let before = lint::lint("sum.shard", program, &Options::default(), &Settings::default());
+    assert_eq!(codes_of(&before), ["SW302"]);
+    let (after, _) = lint::fixed(before, &Options::default(), &Settings::default());
+    assert!(after.source.contains("\nSum[B, D_X] = ReduceScatter_{X,D}(Sum[B, D] {U_X})\n  # a part\n"), "{}", after.source);
+    assert!(after.findings.is_empty(), "{}", drawn(&after.reports()));
+    computes_the_same("sum.shard", program, &after.source);
+}
+
+#[test]
+fn allow_silences_its_statement_its_file_or_nothing() {
+    let body = "hardware tpu-v5p\nmesh X=4\ndim B=64\ninput In[B_X]\nOne = tanh(In)\nTwo = tanh(In)\noutput In[B_X]\n";
+    let found = |source: &str| {
+        let linted = lint::lint("a.shard", source, &Options::default(), &Settings::default());
+        linted
+            .findings
+            .iter()
+            .map(|finding| format!("{}@{}", finding.diag.code, source[..finding.span().start].lines().count()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found(body), ["SW353@4", "SW353@5"]);
+    assert_eq!(found(&body.replace("One =", "allow SW353 One =")), ["SW353@5"]);
+    assert_eq!(found(&body.replace("One =", "allow SW353\nOne =")), ["SW353@6"]);
+    assert!(found(&format!("# top\nallow SW353\n{body}")).is_empty());
+    assert!(
+        found(&format!(
+            "plan\nallow SW353\n{}",
+            body.replace("One = tanh(In)", "One[B_X] = tanh(In[B_X])").replace("Two = tanh(In)\n", "")
+        ))
+        .is_empty()
+    );
+    assert_eq!(found(&format!("allow SW353, SW301, SW900\n{body}")), Vec::<String>::new());
+    assert_eq!(found(&format!("allow SW353, SW301\n{body}")), ["SW900@1"]);
+    assert_eq!(found(&body.replace("input", "allow SW101, SW35\ninput")), ["SW901@4", "SW901@4", "SW353@5", "SW353@6"]);
+}
+
+#[test]
+fn a_program_with_errors_is_not_linted_and_its_errors_cannot_be_allowed() {
+    let linted = lint::lint(
+        "a.shard",
+        "allow SW204\nhardware tpu-v5p\nmesh X=4\ndim B=64, C=1\ninput In[B_Q]\n",
+        &Options::default(),
+        &Settings::default(),
+    );
+    assert_eq!(codes_of(&linted), ["SW204"]);
+}
+
+#[test]
+fn the_reference_is_current() {
+    let page = read("compiler/docs/codes.md");
+    assert!(page == lint::reference(), "compiler/docs/codes.md is out of date: shardwise docs > compiler/docs/codes.md");
+}
+
+/// The text between the first fence of a language and its end.
+fn fenced(page: &str, language: &str) -> String {
+    let start = format!("```{language}\n");
+    let after = page.split_once(&start).unwrap_or_else(|| panic!("no {start}")).1;
+    after.split_once("```").expect("the fence ends").0.to_owned()
+}
+
+#[test]
+fn the_page_on_checking_is_right() {
+    let page = read("compiler/docs/lints.md");
+    let config = Config::parse("shardwise.toml", &fenced(&page, "toml")).unwrap_or_else(|findings| panic!("{findings}"));
+    let (here, decode) = (config.settings("a.shard".as_ref()), config.settings("decode/a.shard".as_ref()));
+    let level = |settings: &Settings, code: &str| settings.level(lint::find(code).expect("a lint"));
+    assert_eq!((level(&here, "SW313"), level(&here, "SW301"), level(&here, "SW351")), (Level::Warn, Level::Deny, Level::Allow));
+    assert_eq!((level(&here, "SW332"), level(&decode, "SW332")), (Level::Warn, Level::Allow));
+    assert!(config.excludes("vendor/x/a.shard".as_ref()) && !config.excludes("a.shard".as_ref()));
+    let program = fenced(&page, "text");
+    let found = |source: &str| codes_of(&lint::lint("a.shard", source, &Options::default(), &Settings::default()));
+    assert!(found(&program).is_empty());
+    assert_eq!(found(&program.replace("allow SW301", "")), ["SW301"]);
+    for group in lint::Group::ALL {
+        assert!(page.contains(&format!("`{}`", group.name())), "{}", group.name());
+    }
+}
+
+#[test]
+fn the_page_on_testing_shows_the_example() {
+    let page = read("compiler/docs/testing.md");
+    let (library, test) = (read("tests/snapshot-example/src/lib.rs"), read("tests/snapshot-example/tests/specs.rs"));
+    let body = |text: &str| text.split_once("Options::default();").map(|(_, rest)| rest.split_once("}\n").expect("a body").0.to_owned());
+    assert_eq!(body(&fenced(&page, "rust")), body(&library));
+    assert!(test.contains(page.split_once("#[test]").and_then(|(_, rest)| rest.split_once("```")).expect("the test").0));
 }

@@ -12,7 +12,8 @@ use shardwise_ir::suggest::nearest;
 
 use super::{Group, Level, Lint, Parameter, all, find};
 
-/// A word that stands for lints: a code, the beginning of one, a name, a group, `all` or `default`.
+/// A word that stands for lints: a code, the beginning of one, a name, a group, `all` or `default`. A group, or the beginning of a code, stands
+/// for those of its lints that are on by default: one that is off is asked for by its code, or with all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
     kind: Kind,
@@ -59,8 +60,8 @@ impl Selector {
         match &self.kind {
             Kind::All => true,
             Kind::Default => lint.level != Level::Allow,
-            Kind::Group(group) => lint.group == *group,
-            Kind::Prefix(prefix) => lint.code.starts_with(prefix.as_str()),
+            Kind::Group(group) => lint.group == *group && lint.level != Level::Allow,
+            Kind::Prefix(prefix) => lint.code.starts_with(prefix.as_str()) && lint.level != Level::Allow,
             Kind::One(code) => lint.code == *code,
         }
     }
@@ -96,7 +97,6 @@ impl Levels {
         let strongest = said.filter(|(selector, _)| selector.covers(lint)).max_by_key(|(selector, _)| selector.specificity());
         let selected = self.select.as_ref().map(|list| list.iter().any(|selector| selector.covers(lint)));
         match (strongest, selected) {
-            (Some((_, level)), Some(false)) if level == Level::Allow => Level::Allow,
             (Some((_, level)), _) => level,
             (None, Some(false)) => Level::Allow,
             (None, Some(true)) => {
@@ -194,6 +194,13 @@ mod tests {
         assert_eq!(level(levels.clone(), "SW351"), Level::Allow);
         assert_eq!(level(levels.clone(), "SW352"), Level::Deny);
         assert_eq!(level(levels, "SW301"), Level::Warn);
+    }
+
+    #[test]
+    fn what_is_off_is_not_turned_on_by_its_group() {
+        assert_eq!(level(Levels { deny: words(&["communication", "SW3"]), ..Levels::default() }, "SW313"), Level::Allow);
+        assert_eq!(level(Levels { deny: words(&["communication-bound"]), ..Levels::default() }, "SW313"), Level::Deny);
+        assert_eq!(level(Levels { select: Some(words(&["all"])), ..Levels::default() }, "SW313"), Level::Warn);
     }
 
     #[test]

@@ -3,17 +3,18 @@
 //! Two ways lead there: brackets that ask for the whole sum in a program that the compiler completes (`pins` finds them), and an AllReduce
 //! that the author wrote, whose every use is a slice.
 
-use shardwise_ir::Span;
 use shardwise_ir::plan::Step;
+use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
-use shardwise_ir::sharding::Sharding;
+use shardwise_ir::sharding::{AxisRef, Sharding};
 use shardwise_passes::cost::collective_seconds;
+use shardwise_passes::states::describe;
 
 use super::gather_then_slice::only_slice;
 use super::pinned_whole::finding;
 use super::pins::{self, Kind};
-use crate::lint::{Finding, Group, Level, Lint, Priced, Subject};
-use crate::{text, units};
+use crate::lint::{Edit, Finding, Fix, Group, Level, Lint, Priced, Subject};
+use crate::units;
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW302",
@@ -58,26 +59,30 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 /// An AllReduce of the author's whose every use is the same slice.
 fn written(subject: &Subject<'_>, plan: &Priced, number: usize, step: &Step) -> Option<Finding> {
     let op = subject.written(step)?;
-    let first = only_slice(subject, plan, number, step)?;
-    scattered(&step.operands[0].sharding, &first.result.sharding)?;
-    let now = plan.report.steps[number].seconds;
-    let axes = &plan.report.steps[number].axes;
-    let bytes = plan.report.steps[number].bytes;
-    let then = collective_seconds(&subject.program.mesh, &CollectiveKind::ReduceScatter, axes, bytes, subject.refinement());
+    let part = only_slice(subject, plan, number, step)?;
+    let from = &step.operands[0];
+    if !is_scatter(&from.sharding, &part.result.sharding) {
+        return None;
+    }
+    let cost = &plan.report.steps[number];
+    let scatter = CollectiveKind::ReduceScatter;
+    let then = collective_seconds(&subject.program.mesh, &scatter, &cost.axes, cost.bytes, subject.refinement());
     let name = subject.name(step.result.value);
-    let message =
-        format!("`{name}` is summed whole and then sliced: {} where a ReduceScatter takes {}", units::seconds(now), units::seconds(then));
-    let finding = Finding::new(&LINT, message, op.span, "every device gets all of it");
-    let slice = subject.written(first).map_or(Span::default(), |op| op.span);
-    let label = format!("and keeps a part: `{}`", text::step(&plan.plan, first));
-    let finding = if slice == Span::default() { finding } else { finding.and(slice, label) };
-    Some(finding.help(format!("write `ReduceScatter` from `{{U}}` straight to the part")).costs(now - then, bytes))
+    let (now_text, then_text) = (units::seconds(cost.seconds), units::seconds(then));
+    let message = format!("`{name}` is summed whole and then sliced: {now_text} where a ReduceScatter takes {then_text}");
+    let moved = describe(&scatter, &from.sharding, &part.result.sharding);
+    let text = print::collective(subject.program, &moved, from, &part.result);
+    let finding = Finding::new(&LINT, message, op.span, "every device gets all of it").help(format!("write `{text}`"));
+    let finding = finding.costs(cost.seconds - then, cost.bytes);
+    let Some(slice) = subject.written(part) else { return Some(finding) };
+    let mut fix = Fix::without("scatter the sum", subject.source, &[slice.span]);
+    fix.edits.insert(0, Edit { span: op.span, text });
+    Some(finding.and(slice.span, "of which each keeps a part").fix(fix))
 }
 
-/// Whether the axes that the slice splits by are among those that were summed over.
-fn scattered(partial: &Sharding, part: &Sharding) -> Option<()> {
-    let kept = part.axes().filter(|axis| !partial.dims.iter().flatten().any(|other| other == axis));
-    let mut split = kept.peekable();
-    split.peek()?;
-    split.all(|axis| partial.unreduced.axes().contains(&axis)).then_some(())
+/// Whether `part` is split over exactly the axes that `partial` is to be summed over.
+fn is_scatter(partial: &Sharding, part: &Sharding) -> bool {
+    let mut added: Vec<AxisRef> = part.axes().filter(|axis| !partial.dims.iter().flatten().any(|other| other == axis)).collect();
+    added.sort_unstable();
+    part.unreduced.is_empty() && added == partial.unreduced.axes()
 }

@@ -1,4 +1,4 @@
-//! JUnit's XML, as test dashboards read it: a suite a file, a failed case a finding, a passed case for a file without any.
+//! The XML of `JUnit`, as test dashboards read it: a suite a file, a failed case a finding, a passed case for a file without any.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 

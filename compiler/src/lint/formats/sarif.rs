@@ -87,7 +87,8 @@ struct ResultRecord {
 struct Location {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<usize>,
-    physical_location: Physical,
+    #[serde(rename = "physicalLocation")]
+    physical: Physical,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<Text>,
 }
@@ -210,8 +211,8 @@ fn fingerprint(lines: &Lines<'_>, finding: &Finding, seen: &mut BTreeMap<u64, us
 }
 
 fn location(file: &Linted, lines: &Lines<'_>, span: Span, message: Option<String>) -> Location {
-    let physical_location = Physical { artifact_location: artifact(&file.name), region: region(lines, span) };
-    Location { id: None, physical_location, message: message.map(|text| Text { text }) }
+    let physical = Physical { artifact_location: artifact(&file.name), region: region(lines, span) };
+    Location { id: None, physical, message: message.map(|text| Text { text }) }
 }
 
 fn region(lines: &Lines<'_>, span: Span) -> Region {
