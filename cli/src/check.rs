@@ -122,7 +122,7 @@ fn tell(args: &CheckArgs, files: Vec<Judged>, output: &mut Output) -> io::Result
     }
     print(args, &left, output)?;
     let summary = Summary::of(&left);
-    let is_news = summary.files > 1 || summary.with_findings > 0 || mended > 0;
+    let is_news = summary.files > 1 || summary.with_findings > 0 || summary.untried > 0 || mended > 0;
     if is_news && matches!(args.format, CheckFormat::Graphical | CheckFormat::Concise) {
         let mended = if mended > 0 { format!("{mended} edits made; ") } else { String::new() };
         output.remark(&format!("{mended}{summary}"))?;

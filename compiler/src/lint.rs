@@ -18,7 +18,6 @@ mod subject;
 
 use std::collections::BTreeSet;
 
-use shardwise_grammar::ast;
 use shardwise_ir::program::Program;
 use shardwise_ir::{Diag, Severity, Span};
 
@@ -193,6 +192,8 @@ pub struct Linted {
     pub source: String,
     /// Errors and lints.
     pub findings: Vec<Finding>,
+    /// Edits that were not tried, since the program is too large to try more: what they would have found is not among the findings.
+    pub untried: usize,
 }
 
 impl Linted {
@@ -228,14 +229,19 @@ pub fn find(word: &str) -> Option<&'static Lint> {
 pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) -> Linted {
     let (file, checked) = driver::read_tree(name, source, options);
     let mut findings: Vec<Finding> = checked.findings.reports.into_iter().map(|report| report.diag.into()).collect();
+    let mut untried = 0;
     if let Some(program) = &checked.program {
         match feasible(program, options) {
             Err(diags) => findings.extend(diags.into_iter().map(Finding::from)),
-            Ok(textbook) => findings.extend(run(source, &file, program, textbook, options, settings)),
+            Ok(textbook) => {
+                let subject = Subject::new(source, &file, program, textbook, options, settings);
+                findings.extend(run(&subject, settings));
+                untried = subject.untried();
+            }
         }
     }
     findings.sort_by_key(|finding| (finding.span(), finding.diag.code));
-    Linted { name: name.to_owned(), source: source.to_owned(), findings }
+    Linted { name: name.to_owned(), source: source.to_owned(), findings, untried }
 }
 
 /// The textbook's plan of a program that can be planned and keeps its budgets, by the textbook's plan or the searched one.
@@ -253,21 +259,20 @@ fn feasible(program: &Program, options: &Options) -> Result<Priced, Vec<Diag>> {
 }
 
 /// Every lint that is on, less what is allowed; then what was allowed for nothing.
-fn run(source: &str, file: &ast::File, program: &Program, textbook: Priced, options: &Options, settings: &Settings) -> Vec<Finding> {
-    let subject = Subject::new(source, file, program, textbook, options, settings);
-    let allowed = allow::read(file, source);
+fn run(subject: &Subject<'_>, settings: &Settings) -> Vec<Finding> {
+    let allowed = allow::read(subject.file, subject.source);
     let mut used = BTreeSet::new();
     let mut findings = Vec::new();
     let on = |lint: &&Lint| settings.level(lint) != Level::Allow;
     for lint in all().iter().filter(on) {
-        for finding in (lint.check)(&subject) {
+        for finding in (lint.check)(subject) {
             match allowed.iter().position(|allow| allow.covers(&finding)) {
                 Some(number) => drop(used.insert(number)),
                 None => findings.push(finding),
             }
         }
     }
-    findings.extend(allow::judge(&allowed, &used, settings, source));
+    findings.extend(allow::judge(&allowed, &used, settings, subject.source));
     for finding in &mut findings {
         finding.diag.severity = settings.severity(finding.diag.code);
     }

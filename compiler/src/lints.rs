@@ -1,7 +1,7 @@
 //! The table of lints, one file each, in the order of their codes.
 //!
 //! Each file is the lint's page, a whole program that triggers it, the cure, and its check; `tests/tests/lints.rs` runs both programs of every
-//! page. What several checks need is in `pins` (what brackets on left sides cost) and `walk` (uses, names and lists of the tree).
+//! page. What several checks need is in `pins` (what brackets cost) and `walk` (uses, names and lists of the tree).
 
 mod all_reduce_for_scatter;
 mod axis_without_wraparound;
@@ -29,7 +29,7 @@ mod unused_axis;
 mod unused_dimension;
 mod unused_value;
 mod vacuous_assert;
-mod walk;
+pub(crate) mod walk;
 mod wide_over_slow;
 
 use crate::lint::Lint;

@@ -1,12 +1,9 @@
 //! Lints do what their pages say: the trigger fires exactly that lint, the cure fires none, and safe edits change nothing that is computed.
 
-use std::collections::BTreeMap;
-
 use shardwise::lint::{self, Config, Fix, Level, Levels, Lint, Linted, Safety, Selector, Settings};
 use shardwise::verify::{self, Setup};
-use shardwise::{AxisSize, DimSize, Options, Program, codes};
-use shardwise_ir::program::Value;
-use shardwise_tests::{drawn, read};
+use shardwise::{Options, codes};
+use shardwise_tests::{drawn, read, small};
 
 /// The settings under which a lint's page is right: the default ones, and the lint itself on.
 fn settings(lint: &Lint) -> Settings {
@@ -69,32 +66,10 @@ fn codes_and_names_are_unique_and_in_order() {
     assert!(codes::all().all(|code| !lints.contains(&code.code)));
 }
 
-/// A program at sizes at which all of it can be computed: two devices an axis, 16 elements a dimension.
-fn small(name: &str, source: &str) -> Program {
-    let whole = shardwise::check(name, source, &Options::default()).program.unwrap_or_else(|| panic!("{name}: {source}"));
-    let mesh = whole.mesh.axes.iter().map(|axis| AxisSize { name: axis.name.clone(), size: 2, over: None });
-    let plain = whole.dims.iter().filter(|dim| dim.factors.is_empty());
-    let dims = plain.map(|dim| DimSize { name: dim.name.clone(), size: 16 });
-    let options = Options { mesh: mesh.collect(), dims: dims.collect(), ..Options::default() };
-    shardwise::check(name, source, &options).program.unwrap_or_else(|| panic!("{name}: {source}"))
-}
-
-/// Every output of a program by name, computed from data that depend on names alone.
-fn outputs(program: &Program) -> BTreeMap<String, Vec<f64>> {
-    let declared = program.values.iter().filter(|value| value.producer.is_none());
-    let elements = |value: &Value| value.dims.iter().map(|&dim| program.dims[dim].size as usize).product::<usize>();
-    let letters = |name: &str| name.bytes().map(usize::from).sum::<usize>();
-    let data = |value: &Value| (0..elements(value)).map(|i| ((i * 7 + letters(&value.name)) % 11) as f64 - 5.0).collect();
-    let given = declared.map(|value| (value.name.clone(), data(value))).collect();
-    let mut values = verify::evaluate(program, &given).expect("all declared values are given");
-    let names: Vec<&str> = program.outputs.iter().map(|output| program.values[output.value].name.as_str()).collect();
-    values.retain(|name, _| names.contains(&name.as_str()));
-    values
-}
-
 /// The edited program gives the same outputs, and its plan, run on simulated devices, gives what it says.
 fn computes_the_same(name: &str, original: &str, fixed: &str) {
-    assert_eq!(outputs(&small(name, original)), outputs(&small(name, fixed)), "{name}: {fixed}");
+    let outputs = |source: &str| small::outputs(&small::program(name, source).unwrap_or_else(|| panic!("{name}: {source}")));
+    assert_eq!(outputs(original), outputs(fixed), "{name}: {fixed}");
     let verdict = verify::verify(name, fixed, &Options::default(), &Setup::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(verdict.mismatch.is_none(), "{name}: {verdict}\n{fixed}");
 }
@@ -207,4 +182,25 @@ fn the_page_on_testing_shows_the_example() {
     let body = |text: &str| text.split_once("Options::default();").map(|(_, rest)| rest.split_once("}\n").expect("a body").0.to_owned());
     assert_eq!(body(&fenced(&page, "rust")), body(&library));
     assert!(test.contains(page.split_once("#[test]").and_then(|(_, rest)| rest.split_once("```")).expect("the test").0));
+}
+
+#[test]
+fn brackets_at_a_use_are_found_and_opened_too() {
+    let lint = lint::find("SW301").expect("a lint");
+    let at_the_use = lint.trigger.replace("Tmp[B_X, F] = ", "Tmp = ").replace("= Tmp *F", "= Tmp[B_X, F] *F");
+    let linted = run(lint, &at_the_use);
+    assert_eq!(codes_of(&linted), ["SW301"]);
+    let (fixed, _) = lint::fixed(linted, &Options::default(), &Settings::default());
+    assert!(fixed.source.contains("Out = Tmp[B_X, F_?] *F Wout") && fixed.findings.is_empty(), "{}", fixed.source);
+}
+
+#[test]
+fn of_very_large_programs_it_is_said_what_was_not_tried() {
+    let head = "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=49152, D=8192, F=32768\ninput V0[B_X, D]\nparam Win[D, F_Y], Wout[F_Y, D]\n";
+    let layer = |n: usize| format!("T{n}[B_X, F] = V{n} *D Win\nV{} = T{n} *F Wout\n", n + 1);
+    let layers = 3000;
+    let source = format!("{head}{}output V{layers}[B_X, D]\n", (0..layers).map(layer).collect::<String>());
+    let linted = lint::lint("deep.shard", &source, &Options::default(), &Settings::default());
+    assert!(linted.findings.len() > 10 && linted.findings.len() + linted.untried >= layers, "{} {}", linted.findings.len(), linted.untried);
+    assert!(lint::formats::Summary::of(&[linted]).to_string().contains("edits of large programs not tried"));
 }

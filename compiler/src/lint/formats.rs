@@ -35,6 +35,8 @@ pub struct Summary {
     pub warnings: usize,
     /// Findings that `--fix` mends.
     pub fixable: usize,
+    /// Edits of large programs that were not tried.
+    pub untried: usize,
 }
 
 impl Summary {
@@ -49,6 +51,7 @@ impl Summary {
             errors,
             warnings: findings().count() - errors,
             fixable: findings().filter(safe).count(),
+            untried: linted.iter().map(|linted| linted.untried).sum(),
         }
     }
 }
@@ -58,16 +61,19 @@ impl fmt::Display for Summary {
         let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
         write!(f, "{} checked: ", count(self.files, "file"))?;
         match (self.errors, self.warnings) {
-            (0, 0) => return write!(f, "nothing found"),
+            (0, 0) => write!(f, "nothing found")?,
             (errors, 0) => write!(f, "{}", count(errors, "error"))?,
             (0, warnings) => write!(f, "{}", count(warnings, "warning"))?,
             (errors, warnings) => write!(f, "{}, {}", count(errors, "error"), count(warnings, "warning"))?,
         }
-        if self.files > 1 {
+        if self.files > 1 && self.errors + self.warnings > 0 {
             write!(f, " in {}", count(self.with_findings, "file"))?;
         }
         if self.fixable > 0 {
             write!(f, "; --fix mends {}", self.fixable)?;
+        }
+        if self.untried > 0 {
+            write!(f, "; {} of large programs not tried", count(self.untried, "edit"))?;
         }
         Ok(())
     }

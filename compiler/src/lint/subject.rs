@@ -4,12 +4,14 @@
 //! possible. Searches are bounded by counts and never by the clock, so that findings are the same on every machine; a program too large for
 //! them is judged by the textbook's plans alone, before and after an edit.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
 
 use shardwise_grammar::ast::{Definition, File, Role, Statement, TensorDecl};
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, Mode, Op, Program};
+use shardwise_ir::sharding::AxisRef;
 use shardwise_ir::{Diag, Span};
 use shardwise_passes::report::{Report, StepCost, report};
 use shardwise_passes::tables::Tables;
@@ -18,6 +20,7 @@ use super::{Lint, Settings};
 use crate::budget;
 use crate::driver;
 use crate::lints::pins::Pinned;
+use crate::lints::walk;
 use crate::options::{Options, Refinement, Strategy};
 
 /// A plan and what it costs.
@@ -77,6 +80,10 @@ pub(crate) struct Saving {
     pub(crate) after: Priced,
 }
 
+/// Statements planned anew for all edits together: a second or two.
+const SEARCHED_TRIALS: usize = 8_000;
+const TEXTBOOK_TRIALS: usize = 200_000;
+
 /// One program under judgement.
 pub(crate) struct Subject<'a> {
     pub(crate) source: &'a str,
@@ -87,7 +94,12 @@ pub(crate) struct Subject<'a> {
     options: &'a Options,
     settings: &'a Settings,
     best: OnceCell<Option<Priced>>,
-    /// What brackets on left sides cost, once somebody asked.
+    /// The axes that brackets name.
+    named: BTreeSet<AxisRef>,
+    /// Edits that may still be planned.
+    trials: Cell<usize>,
+    untried: Cell<usize>,
+    /// What brackets cost, once somebody asked.
     pub(crate) pins: OnceCell<Vec<Pinned>>,
 }
 
@@ -103,7 +115,22 @@ impl<'a> Subject<'a> {
         options: &'a Options,
         settings: &'a Settings,
     ) -> Self {
-        Self { source, file, program, textbook, options, settings, best: OnceCell::new(), pins: OnceCell::new() }
+        let (best, pins, named) = (OnceCell::new(), OnceCell::new(), walk::named(program));
+        let subject =
+            Self { source, file, program, textbook, options, settings, best, named, trials: Cell::new(0), untried: Cell::new(0), pins };
+        let work = if subject.is_searched() { SEARCHED_TRIALS } else { TEXTBOOK_TRIALS };
+        subject.trials.set(work / program.ops.len().max(1));
+        subject
+    }
+
+    /// Whether any bracket names `axis`.
+    pub(crate) fn names(&self, axis: AxisRef) -> bool {
+        self.named.contains(&axis)
+    }
+
+    /// How many edits were not tried since the program is too large to try more.
+    pub(super) fn untried(&self) -> usize {
+        self.untried.get()
     }
 
     pub(crate) fn refinement(&self) -> Refinement {
@@ -142,8 +169,13 @@ impl<'a> Subject<'a> {
         driver::plan_of(program, &options).ok().map(|plan| Priced::new(plan, self.refinement()))
     }
 
-    /// What `edit` would save; nothing if the edited program cannot be planned.
+    /// What `edit` would save; nothing if the edited program cannot be planned, or too many were.
     pub(crate) fn saving(&self, edit: impl FnOnce(&mut Program)) -> Option<Saving> {
+        let Some(left) = self.trials.get().checked_sub(1) else {
+            self.untried.set(self.untried.get() + 1);
+            return None;
+        };
+        self.trials.set(left);
         let mut edited = self.program.clone();
         edit(&mut edited);
         let (before, after) = (self.best(), self.plan(&edited)?);

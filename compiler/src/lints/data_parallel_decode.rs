@@ -11,7 +11,7 @@ use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
 
 use super::walk;
-use crate::lint::{Finding, Group, Level, Lint, Subject};
+use crate::lint::{Finding, Group, Level, Lint, Priced, Subject};
 use crate::units;
 
 pub(crate) const LINT: Lint = Lint {
@@ -53,7 +53,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
     let program = subject.program;
-    let read: Vec<(OpId, ValueId)> = subject.best().work().filter_map(|(step, _, op)| whole_weight(program, step, op, axis)).collect();
+    let reads = |plan: &Priced| plan.work().filter_map(|(step, _, op)| whole_weight(program, step, op, axis)).collect::<Vec<_>>();
+    if reads(&subject.textbook).is_empty() {
+        return None;
+    }
+    let read: Vec<(OpId, ValueId)> = reads(subject.best());
     let &(op, _) = read.first()?;
     let mut weights: Vec<ValueId> = read.iter().map(|(_, weight)| *weight).collect();
     weights.sort_unstable();

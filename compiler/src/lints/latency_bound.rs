@@ -5,7 +5,7 @@ use shardwise_ir::program::CollectiveKind;
 use shardwise_passes::cost::collective_seconds;
 use shardwise_passes::report::StepCost;
 
-use crate::lint::{Finding, Group, Level, Lint, Parameter, Subject};
+use crate::lint::{Finding, Group, Level, Lint, Parameter, Priced, Subject};
 use crate::units;
 
 pub(crate) const LINT: Lint = Lint {
@@ -39,10 +39,12 @@ output Mean[B_X], Second[B_X]
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    if small(subject, &subject.textbook).len() < 2 {
+        return Vec::new();
+    }
     let best = subject.best();
     let least = subject.parameter(&LINT, "share") * best.report.serial_s;
-    let small: Vec<Small<'_>> =
-        best.moves().filter_map(|(number, step, cost, kind)| Small::new(subject, number, step, cost, kind)).collect();
+    let small = small(subject, best);
     let mut findings = Vec::new();
     let mut at = 0;
     while at < small.len() {
@@ -55,6 +57,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         at += together;
     }
     findings
+}
+
+fn small<'p>(subject: &Subject<'_>, plan: &'p Priced) -> Vec<Small<'p>> {
+    plan.moves().filter_map(|(number, step, cost, kind)| Small::new(subject, number, step, cost, kind)).collect()
 }
 
 /// A collective that takes as long as an empty one.

@@ -1,4 +1,4 @@
-//! `pinned-whole`: brackets on a left side say `[B, F]` where the author meant nothing by it, and a gather is paid for them.
+//! `pinned-whole`: brackets say `[B, F]` where the author meant nothing by it, and a gather is paid for them.
 
 use super::pins::{self, Kind, Pinned};
 use super::walk;
@@ -10,7 +10,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "pinned-whole",
     group: Group::Communication,
     level: Level::Warn,
-    what: "Brackets on a left side keep a value whole, and a collective is paid for that.",
+    what: "Brackets keep a value whole, on a left side or at a use, and a collective is paid for that.",
     why: "Brackets mean what they say: `Tmp[B, F]` is whole on every device, wherever the statement leaves it. A name without brackets, or with
 `_?` in the place of a subscript, leaves the sharding to the compiler, which may find that nobody needs the whole value.",
     trigger: "hardware tpu-v5p
@@ -47,14 +47,8 @@ pub(super) fn finding(lint: &Lint, subject: &Subject<'_>, pinned: &Pinned, what:
     let before = subject.best().report.serial_s;
     let message = format!("`{name}` {what}, which costs {} of {}", units::seconds(saving.seconds), units::seconds(before));
     let moves: Vec<String> = moves.iter().map(|step| format!("`{step}`")).collect();
-    let span = subject.program.values[*value].span;
-    let finding = Finding::new(lint, message, span, format!("for this the plan has {}", walk::and_list(&moves)));
+    let finding = Finding::new(lint, message, pinned.span, format!("for this the plan has {}", walk::and_list(&moves)));
     let after = saving.after.report.serial_s;
     let finding = finding.help(format!("write `_?` for what may be split, or leave the brackets out: {} then", units::seconds(after)));
-    let finding = finding.costs(saving.seconds, saving.bytes);
-    let edits = subject.definition(*value).and_then(|(definition, _)| definition.target.layout.as_ref()).map(walk::opened);
-    match edits {
-        Some(edits) => finding.fix(Fix::safe(format!("leave `{name}` open"), edits)),
-        None => finding,
-    }
+    finding.costs(saving.seconds, saving.bytes).fix(Fix::safe(format!("leave `{name}` open"), pinned.edits.clone()))
 }

@@ -1,22 +1,30 @@
-//! What whole dimensions on left sides cost: each such pin is opened, the program planned again, and the difference is the price.
+//! What whole dimensions in brackets cost: each such pin is opened, the program planned again, and the difference is the price.
 //!
 //! Looking only for a gather in the plan would blame brackets for what is needed anyway, and would miss that opening them changes other steps.
 
+use std::collections::BTreeSet;
+
+use shardwise_ir::Span;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
+use shardwise_ir::plan::StepKind;
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_ir::sharding::{AxisList, Pin};
 
 use super::walk;
-use crate::lint::{Priced, Saving, Subject};
+use crate::lint::{Edit, Priced, Saving, Subject};
 
-/// A left side that keeps a value whole and pays for it.
+/// Brackets that keep a value whole and are paid for.
 #[derive(Clone, Debug)]
 pub(crate) struct Pinned {
     pub(super) value: ValueId,
+    /// The name that the brackets stand behind.
+    pub(super) span: Span,
     /// The collectives that bring the value there, as the plan prints them.
     pub(super) moves: Vec<String>,
     pub(super) kind: Kind,
     pub(super) saving: Saving,
+    /// What opens them.
+    pub(super) edits: Vec<Edit>,
 }
 
 /// How the pin is paid for.
@@ -30,47 +38,94 @@ pub(super) enum Kind {
     Gather,
 }
 
-/// Every left side whose whole dimensions cost something.
-pub(super) fn costly<'s>(subject: &'s Subject<'_>) -> &'s [Pinned] {
-    subject.pins.get_or_init(|| subject.program.ops.indices().filter_map(|op| judge(subject, op)).collect())
+/// Where brackets stand.
+#[derive(Clone, Copy)]
+enum Site {
+    Left(OpId),
+    Operand(OpId, usize),
 }
 
-fn judge(subject: &Subject<'_>, op: OpId) -> Option<Pinned> {
-    let written = &subject.program.ops[op];
-    let value = written.result;
-    let pin = written.result_pin.as_ref()?;
-    let is_whole = pin.dims.iter().flatten().any(|axes| axes.is_empty());
-    let is_written = matches!(written.kind, OpKind::Collective(_));
-    // The textbook's plan is there already: where it moves nothing, brackets cost nothing by the rules.
-    if subject.is_explicit() || is_written || !is_whole || subject.is_output(value) || moves(&subject.textbook, value).is_empty() {
-        return None;
+impl Site {
+    fn value(self, program: &Program) -> ValueId {
+        match self {
+            Self::Left(op) => program.ops[op].result,
+            Self::Operand(op, number) => program.ops[op].operands[number].value,
+        }
     }
-    let moves = moves(subject.best(), value);
-    let saving = subject.saving(|program| open(program, op))?;
-    let total = subject.best().report.serial_s;
-    if moves.is_empty() || !walk::is_worth(saving.seconds, total) {
-        return None;
+
+    fn pin(self, program: &Program) -> Option<&Pin> {
+        match self {
+            Self::Left(op) => program.ops[op].result_pin.as_ref(),
+            Self::Operand(op, number) => program.ops[op].operands[number].pin.as_ref(),
+        }
     }
-    let kind = kind(subject, value, pin, &saving);
-    Some(Pinned { value, moves, kind, saving })
+
+    /// Opens the whole dimensions of the brackets.
+    fn open(self, program: &mut Program) {
+        match self {
+            Self::Operand(op, number) => program.ops[op].operands[number].pin.iter_mut().for_each(open),
+            Self::Left(op) => {
+                let value = program.ops[op].result;
+                if program.values[value].home == program.ops[op].result_pin {
+                    program.values[value].home.iter_mut().for_each(open);
+                }
+                program.ops[op].result_pin.iter_mut().for_each(open);
+            }
+        }
+    }
 }
 
-/// Opens the whole dimensions of a left side.
-fn open(program: &mut Program, op: OpId) {
-    let value = program.ops[op].result;
-    let is_home = program.values[value].home == program.ops[op].result_pin;
-    if let Some(pin) = &mut program.ops[op].result_pin {
-        pin.dims.iter_mut().for_each(open_dim);
-    }
-    if is_home {
-        program.values[value].home.clone_from(&program.ops[op].result_pin);
-    }
+fn is_whole(axes: &Option<AxisList>) -> bool {
+    axes.as_ref().is_some_and(|axes| axes.is_empty())
 }
 
-fn open_dim(axes: &mut Option<AxisList>) {
-    if axes.as_ref().is_some_and(|axes| axes.is_empty()) {
+fn open(pin: &mut Pin) {
+    for axes in pin.dims.iter_mut().filter(|axes| is_whole(axes)) {
         *axes = None;
     }
+}
+
+/// All brackets whose whole dimensions cost something.
+pub(super) fn costly<'s>(subject: &'s Subject<'_>) -> &'s [Pinned] {
+    subject.pins.get_or_init(|| if subject.is_explicit() { Vec::new() } else { find(subject) })
+}
+
+fn find(subject: &Subject<'_>) -> Vec<Pinned> {
+    let program = subject.program;
+    // The textbook's plan is there already: where it inserts nothing, brackets cost nothing by the rules.
+    let steps = subject.textbook.plan.steps.iter();
+    let moved: BTreeSet<ValueId> =
+        steps.filter(|step| matches!(step.kind, StepKind::Collective(_, None))).map(|step| step.result.value).collect();
+    let computing = program.ops.iter_enumerated().filter(|(_, op)| !matches!(op.kind, OpKind::Collective(_)));
+    let sites = computing.flat_map(|(id, op)| {
+        let operands = (0..op.operands.len()).map(move |number| Site::Operand(id, number));
+        operands.chain([Site::Left(id)])
+    });
+    let pays = |site: &Site| moved.contains(&site.value(program)) && site.pin(program).is_some_and(|pin| pin.dims.iter().any(is_whole));
+    sites.filter(pays).filter_map(|site| judge(subject, site)).collect()
+}
+
+fn judge(subject: &Subject<'_>, site: Site) -> Option<Pinned> {
+    let program = subject.program;
+    let value = site.value(program);
+    let (span, layout) = match site {
+        Site::Left(_) if subject.is_output(value) => return None,
+        Site::Left(_) => (program.values[value].span, subject.definition(value)?.0.target.layout.as_ref()?),
+        Site::Operand(op, number) => {
+            let span = program.ops[op].operands[number].span;
+            (span, walk::brackets_at(subject.file, span)?)
+        }
+    };
+    let moves = moves(subject.best(), value);
+    if moves.is_empty() {
+        return None;
+    }
+    let saving = subject.saving(|program| site.open(program))?;
+    if !walk::is_worth(saving.seconds, subject.best().report.serial_s) {
+        return None;
+    }
+    let kind = kind(subject, value, site.pin(program)?, &saving);
+    Some(Pinned { value, span, moves, kind, saving, edits: walk::opened(layout) })
 }
 
 fn moves(priced: &Priced, value: ValueId) -> Vec<String> {
@@ -87,7 +142,7 @@ fn kind(subject: &Subject<'_>, value: ValueId, pin: &Pin, saving: &Saving) -> Ki
     if has(before, value, &CollectiveKind::AllReduce) && !has(&saving.after, value, &CollectiveKind::AllReduce) {
         return Kind::AllReduce;
     }
-    let whole = subject.program.values[value].dims.iter().zip(&pin.dims).filter(|(_, axes)| axes.as_ref().is_some_and(|a| a.is_empty()));
+    let whole = subject.program.values[value].dims.iter().zip(&pin.dims).filter(|(_, axes)| is_whole(axes));
     let reduced = whole.map(|(&dim, _)| dim).find(|&dim| walk::is_reduced_over(subject.program, value, dim));
     reduced.filter(|_| has(before, value, &CollectiveKind::AllGather)).map_or(Kind::Gather, Kind::Statistics)
 }

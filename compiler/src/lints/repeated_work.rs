@@ -10,7 +10,7 @@ use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
 
 use super::walk;
-use crate::lint::{Finding, Group, Level, Lint, Parameter, Saving, Subject};
+use crate::lint::{Finding, Group, Level, Lint, Parameter, Priced, Saving, Subject};
 use crate::units;
 
 pub(crate) const LINT: Lint = Lint {
@@ -48,44 +48,53 @@ output Tmp[B_X, F_Y], Gate[B_X, G_Y]
 const LEAST: f64 = 1e-6;
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    if !has_einsums(subject.program) {
+    // Where following the rules repeats nothing, nothing is searched.
+    if repeated(subject, &subject.textbook).is_empty() {
         return Vec::new();
     }
     let best = subject.best();
     let least = LEAST.max(subject.parameter(&LINT, "share") * best.report.serial_s);
-    let mut findings = Vec::new();
-    for (step, cost, op) in best.work().filter(|(_, _, op)| matches!(subject.program.ops[*op].kind, OpKind::Einsum { .. })) {
-        let idle: Vec<AxisId> = subject.program.mesh.ids().filter(|&axis| is_idle(subject.program, step, axis)).collect();
-        let times: u64 = idle.iter().map(|&axis| subject.program.mesh.axes[axis].size).product();
-        let wasted = cost.seconds * (1.0 - 1.0 / times as f64);
-        if wasted >= least {
-            findings.push(finding(subject, op, &idle, times, wasted));
-        }
-    }
-    findings
+    let repeated = repeated(subject, best).into_iter().filter(|repeated| repeated.wasted_s >= least);
+    repeated.map(|repeated| finding(subject, &repeated)).collect()
 }
 
-fn has_einsums(program: &Program) -> bool {
-    program.mesh.axes.iter().any(|axis| axis.size > 1) && program.ops.iter().any(|op| matches!(op.kind, OpKind::Einsum { .. }))
+/// A product that is computed several times.
+struct Repeated {
+    op: OpId,
+    idle: Vec<AxisId>,
+    times: u64,
+    wasted_s: f64,
+}
+
+fn repeated(subject: &Subject<'_>, plan: &Priced) -> Vec<Repeated> {
+    let program = subject.program;
+    let products = plan.work().filter(|(_, _, op)| matches!(program.ops[*op].kind, OpKind::Einsum { .. }));
+    let all = products.map(|(step, cost, op)| {
+        let idle: Vec<AxisId> = program.mesh.ids().filter(|&axis| is_idle(subject, step, axis)).collect();
+        let times: u64 = idle.iter().map(|&axis| program.mesh.axes[axis].size).product();
+        Repeated { op, idle, times, wasted_s: cost.seconds * (1.0 - 1.0 / times as f64) }
+    });
+    all.filter(|repeated| repeated.wasted_s >= LEAST).collect()
 }
 
 /// An axis that brackets name somewhere, but that takes no part in this step. (One that they name nowhere is `unused-axis`'s.)
-fn is_idle(program: &Program, step: &Step, axis: AxisId) -> bool {
+fn is_idle(subject: &Subject<'_>, step: &Step, axis: AxisId) -> bool {
     let whole = AxisRef::whole(axis);
     let mut all = step.operands.iter().chain([&step.result]);
-    program.mesh.axes[axis].size > 1 && walk::is_named(program, whole) && !all.any(|of| of.sharding.uses(whole))
+    subject.program.mesh.axes[axis].size > 1 && subject.names(whole) && !all.any(|of| of.sharding.uses(whole))
 }
 
-fn finding(subject: &Subject<'_>, op: OpId, idle: &[AxisId], times: u64, wasted: f64) -> Finding {
+fn finding(subject: &Subject<'_>, repeated: &Repeated) -> Finding {
     let program = subject.program;
+    let Repeated { op, idle, times, wasted_s } = repeated;
     let names: Vec<String> = idle.iter().map(|&axis| format!("`{}`", program.mesh.axes[axis].name)).collect();
-    let result = &program.ops[op].result;
+    let result = program.ops[*op].result;
     let axes = walk::and_list(&names);
-    let message = format!("`{}` is computed {times} times along {axes}: {} for nothing", subject.name(*result), units::seconds(wasted));
-    let finding = Finding::new(&LINT, message, program.ops[op].span, format!("no dimension here is split over {axes}"));
-    let open: Vec<ValueId> = declared(program, op);
+    let message = format!("`{}` is computed {times} times along {axes}: {} for nothing", subject.name(result), units::seconds(*wasted_s));
+    let finding = Finding::new(&LINT, message, program.ops[*op].span, format!("no dimension here is split over {axes}"));
+    let open: Vec<ValueId> = declared(program, *op);
     let saving = subject.saving(|program| open.iter().for_each(|&value| leave_open(program, value)));
-    finding.help(help(subject, &open, saving.filter(|saving| saving.seconds > LEAST), &axes)).costs(wasted, 0.0)
+    finding.help(help(subject, &open, saving.filter(|saving| saving.seconds > LEAST), &axes)).costs(*wasted_s, 0.0)
 }
 
 /// The operands that declarations place.

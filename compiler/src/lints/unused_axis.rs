@@ -6,7 +6,6 @@ use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Step;
 use shardwise_ir::sharding::AxisRef;
 
-use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Subject};
 use crate::units;
 
@@ -41,7 +40,7 @@ output Tmp[B_X, F_Y]
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let program = subject.program;
-    let unused = program.mesh.ids().filter(|&axis| program.mesh.axes[axis].size > 1 && !walk::is_named(program, AxisRef::whole(axis)));
+    let unused = program.mesh.ids().filter(|&axis| program.mesh.axes[axis].size > 1 && !subject.names(AxisRef::whole(axis)));
     unused.map(|axis| finding(subject, axis)).collect()
 }
 

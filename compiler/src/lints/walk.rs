@@ -1,6 +1,8 @@
 //! Small questions about programs and trees that several lints ask.
 
-use shardwise_grammar::ast::{DimDecl, Layout, SizeFactor, Statement, Subscript};
+use std::collections::BTreeSet;
+
+use shardwise_grammar::ast::{DimDecl, ExprKind, File, Layout, SizeFactor, Statement, Subscript};
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::program::{Op, OpKind, Phase, Program};
@@ -25,19 +27,36 @@ pub(super) fn is_reduced_over(program: &Program, value: ValueId, dim: DimId) -> 
     false
 }
 
-/// Whether any bracket of the program names `axis`.
-pub(super) fn is_named(program: &Program, axis: AxisRef) -> bool {
+/// The axes that brackets of the program name.
+pub(crate) fn named(program: &Program) -> BTreeSet<AxisRef> {
     let pins = program.values.iter().filter_map(|value| value.home.as_ref());
     let statements = program.ops.iter().flat_map(|op| op.operands.iter().filter_map(|o| o.pin.as_ref()).chain(op.result_pin.as_ref()));
     let outputs = program.outputs.iter().map(|output| &output.pin);
-    let mut all = pins.chain(statements).chain(outputs);
-    all.any(|pin| pin.unreduced.axes().contains(&axis) || pin.dims.iter().flatten().any(|axes| axes.contains(&axis)))
+    let all = pins.chain(statements).chain(outputs);
+    all.flat_map(|pin| pin.unreduced.axes().iter().chain(pin.dims.iter().flatten().flatten())).copied().collect()
 }
 
 /// Opens the whole dimensions of brackets: `[B, F_Y]` becomes `[B_?, F_Y]`.
 pub(super) fn opened(layout: &Layout) -> Vec<Edit> {
     let whole = layout.dims.iter().filter(|dim| dim.subscript == Subscript::Whole);
     whole.map(|dim| Edit { span: Span::new(dim.span.end, dim.span.end), text: "_?".to_owned() }).collect()
+}
+
+/// The brackets behind the name that stands at `span` in an expression.
+pub(super) fn brackets_at(file: &File, span: Span) -> Option<&Layout> {
+    let statement = file.statements.iter().find(|statement| statement.span.start <= span.start && span.end <= statement.span.end)?;
+    let Statement::Define(definition) = &statement.node else { return None };
+    let mut open = vec![&definition.value];
+    while let Some(expr) = open.pop() {
+        match &expr.node {
+            ExprKind::Tensor { layout, .. } if expr.span == span => return layout.as_ref(),
+            ExprKind::Tensor { .. } | ExprKind::Number(_) => {}
+            ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => open.extend([&**left, &**right]),
+            ExprKind::Negate(inner) => open.push(inner),
+            ExprKind::Call(call) => open.extend(&call.arguments),
+        }
+    }
+    None
 }
 
 /// Takes one of several things that stand in a list out of it, with the comma beside it.
@@ -72,9 +91,9 @@ pub(super) fn and_list(words: &[String]) -> String {
     }
 }
 
-/// Less is not worth a sentence: a microsecond, or a thousandth of the plan.
+/// Less is not worth a sentence: a microsecond, and a thousandth of the plan or ten microseconds.
 pub(super) fn is_worth(seconds: f64, total: f64) -> bool {
-    seconds >= (1e-3 * total).max(1e-6)
+    seconds >= (1e-3 * total).clamp(1e-6, 1e-5)
 }
 
 /// Whether a value is a parameter.
