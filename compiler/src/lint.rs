@@ -1,7 +1,7 @@
 //! Lints: what a right program would still be better without, with what it costs and the edit that mends it.
 //!
 //! A lint is a row of a table ([`Lint`]), not an object with methods: its page (what, why, a program that triggers it, the cure) is data that
-//! `explain`, the reference and the tests read alike, and its check is one function over a [`Subject`]. The costs are differences between
+//! `explain`, the reference and the tests read alike, and its check is one function over a program and its plans. The costs are differences between
 //! plans: where a lint proposes an edit, the edited program is planned too, so no number here is a rule of thumb.
 //!
 //! Lints live in this crate and not among the passes, since an edit is text at a place of the syntax tree and a finding is a sentence with

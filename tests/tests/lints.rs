@@ -185,6 +185,29 @@ fn the_page_on_testing_shows_the_example() {
 }
 
 #[test]
+fn padding_that_is_much_of_a_dimension_is_told() {
+    let program = |heads: u64| {
+        format!(
+            "hardware tpu-v5p\nmesh X=4, Y=16\ndim B=8192, D=8192, H={heads} pad, K=128\ninput In[B_X, D]\nparam Wq[D, H_Y, K]\nQ = In *D Wq\noutput Q[B_X, H_Y, K]\n"
+        )
+    };
+    let found = |heads: u64| lint::lint("pad.shard", &program(heads), &Options::default(), &Settings::default());
+    assert_eq!(found(40).findings[0].diag.message, "17% of `H` is padding in 16 parts: 4.68 us are lost");
+    assert!(found(48).findings.is_empty() && found(47).findings.is_empty());
+}
+
+#[test]
+fn a_gather_that_nothing_reads_goes() {
+    let program = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=64\ninput In[B_X, D]\nIn[B, D] = AllGather_X(In[B_X, D])\n\
+        Out = gelu(In[B_X, D])\noutput Out[B_X, D]\n";
+    let before = lint::lint("idle.shard", program, &Options::default(), &Settings::default());
+    assert_eq!(codes_of(&before), ["SW353"]);
+    let (after, _) = lint::fixed(before, &Options::default(), &Settings::default());
+    assert!(!after.source.contains("AllGather") && after.findings.is_empty(), "{}", after.source);
+    computes_the_same("idle.shard", program, &after.source);
+}
+
+#[test]
 fn brackets_at_a_use_are_found_and_opened_too() {
     let lint = lint::find("SW301").expect("a lint");
     let at_the_use = lint.trigger.replace("Tmp[B_X, F] = ", "Tmp = ").replace("= Tmp *F", "= Tmp[B_X, F] *F");

@@ -75,12 +75,12 @@ impl Site {
     }
 }
 
-fn is_whole(axes: &Option<AxisList>) -> bool {
-    axes.as_ref().is_some_and(|axes| axes.is_empty())
+fn is_whole(axes: Option<&AxisList>) -> bool {
+    axes.is_some_and(|axes| axes.is_empty())
 }
 
 fn open(pin: &mut Pin) {
-    for axes in pin.dims.iter_mut().filter(|axes| is_whole(axes)) {
+    for axes in pin.dims.iter_mut().filter(|axes| is_whole(axes.as_ref())) {
         *axes = None;
     }
 }
@@ -101,7 +101,9 @@ fn find(subject: &Subject<'_>) -> Vec<Pinned> {
         let operands = (0..op.operands.len()).map(move |number| Site::Operand(id, number));
         operands.chain([Site::Left(id)])
     });
-    let pays = |site: &Site| moved.contains(&site.value(program)) && site.pin(program).is_some_and(|pin| pin.dims.iter().any(is_whole));
+    let pays = |site: &Site| {
+        moved.contains(&site.value(program)) && site.pin(program).is_some_and(|pin| pin.dims.iter().any(|axes| is_whole(axes.as_ref())))
+    };
     sites.filter(pays).filter_map(|site| judge(subject, site)).collect()
 }
 
@@ -142,7 +144,7 @@ fn kind(subject: &Subject<'_>, value: ValueId, pin: &Pin, saving: &Saving) -> Ki
     if has(before, value, &CollectiveKind::AllReduce) && !has(&saving.after, value, &CollectiveKind::AllReduce) {
         return Kind::AllReduce;
     }
-    let whole = subject.program.values[value].dims.iter().zip(&pin.dims).filter(|(_, axes)| is_whole(axes));
+    let whole = subject.program.values[value].dims.iter().zip(&pin.dims).filter(|(_, axes)| is_whole(axes.as_ref()));
     let reduced = whole.map(|(&dim, _)| dim).find(|&dim| walk::is_reduced_over(subject.program, value, dim));
     reduced.filter(|_| has(before, value, &CollectiveKind::AllGather)).map_or(Kind::Gather, Kind::Statistics)
 }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use indexmap::IndexSet;
 use shardwise_grammar::ast::{Role, Statement};
 use shardwise_ir::ids::ValueId;
+use shardwise_ir::plan::Materialization;
+use shardwise_ir::print;
 use shardwise_ir::program::Budget;
 use shardwise_ir::sharding::Pin;
 use shardwise_passes::local;
@@ -49,7 +52,30 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let used: BTreeSet<ValueId> = read.chain(asserted).chain(program.outputs.iter().map(|output| output.value)).collect();
     let differentiated = differentiated(subject);
     let unused = program.values.indices().filter(|value| !used.contains(value) && !differentiated.contains(subject.name(*value)));
-    unused.filter_map(|value| declared(subject, value).or_else(|| computed(subject, value))).collect()
+    let values = unused.filter_map(|value| declared(subject, value).or_else(|| computed(subject, value)));
+    values.chain(moved(subject)).collect()
+}
+
+/// Collectives of the author's whose result nothing reads, though other shardings of the value are read.
+fn moved(subject: &Subject<'_>) -> Vec<Finding> {
+    let plan = &subject.textbook;
+    let read: IndexSet<&Materialization> = plan.plan.steps.iter().flat_map(|step| &step.operands).collect();
+    let values: BTreeSet<ValueId> = read.iter().map(|of| of.value).collect();
+    let is_idle = |of: &Materialization| values.contains(&of.value) && !read.contains(of) && !subject.leaves(of);
+    let mut findings = Vec::new();
+    for (step, cost) in plan.plan.steps.iter().zip(&plan.report.steps).filter(|(step, _)| is_idle(&step.result)) {
+        let Some(op) = subject.written(step) else { continue };
+        let result = print::materialization(subject.program, &step.result);
+        let message = format!("`{result}` is made and never used: {} for nothing", units::seconds(cost.seconds));
+        let fix = Fix::without(format!("take `{result}` out"), subject.source, &[op.span]);
+        findings.push(
+            Finding::new(&LINT, message, op.span, "nothing reads it in this sharding")
+                .help("take it out")
+                .costs(cost.seconds, cost.bytes)
+                .fix(fix),
+        );
+    }
+    findings
 }
 
 /// The values that `backward` names.

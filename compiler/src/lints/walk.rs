@@ -21,7 +21,7 @@ pub(super) fn is_reduced_over(program: &Program, value: ValueId, dim: DimId) -> 
         match &op.kind {
             OpKind::Reduce { dims, .. } if dims.contains(&dim) => return true,
             OpKind::Map(_) | OpKind::Collective(_) => reached.push(op.result),
-            OpKind::Reduce { .. } | OpKind::Einsum { .. } => {}
+            _ => {}
         }
     }
     false
@@ -50,10 +50,10 @@ pub(super) fn brackets_at(file: &File, span: Span) -> Option<&Layout> {
     while let Some(expr) = open.pop() {
         match &expr.node {
             ExprKind::Tensor { layout, .. } if expr.span == span => return layout.as_ref(),
-            ExprKind::Tensor { .. } | ExprKind::Number(_) => {}
             ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => open.extend([&**left, &**right]),
             ExprKind::Negate(inner) => open.push(inner),
             ExprKind::Call(call) => open.extend(&call.arguments),
+            _ => {}
         }
     }
     None
