@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use shardwise::lint::Selector;
 
 /// Turns a sketch of a sharded model into the cheapest communication plan, with reasons.
 #[derive(Debug, Parser)]
@@ -25,17 +26,8 @@ pub(crate) enum Colour {
 pub(crate) enum Command {
     /// Print the cheapest plan of each program.
     Plan(PlanArgs),
-    /// Say everything that is wrong with programs.
-    Check {
-        /// Programs; `-` is standard input.
-        #[arg(required = true)]
-        files: Vec<String>,
-        /// Treat every program as if it began with `plan`.
-        #[arg(long)]
-        explicit: bool,
-        #[command(flatten)]
-        sizes: SizeArgs,
-    },
+    /// Say everything that is wrong with programs, and what they would be better without.
+    Check(CheckArgs),
     /// Lay programs out canonically, in place (`-` to standard output).
     Fmt {
         /// Programs; `-` is standard input.
@@ -56,6 +48,8 @@ pub(crate) enum Command {
         /// A code, such as SW201.
         code: String,
     },
+    /// Print the reference of all codes, as Markdown.
+    Docs,
     /// List the hardware presets.
     Hardware,
     /// Print the JSON Schema of `plan --format json`.
@@ -65,6 +59,83 @@ pub(crate) enum Command {
         /// For which shell.
         shell: Shell,
     },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Programs, or folders of them (`*.shard`, less what .gitignore names); `-` is standard input.
+    #[arg(default_value = ".")]
+    pub(crate) files: Vec<String>,
+    /// Treat every program as if it began with `plan`.
+    #[arg(long)]
+    pub(crate) explicit: bool,
+    #[command(flatten)]
+    pub(crate) sizes: SizeArgs,
+    #[command(flatten)]
+    pub(crate) levels: LevelArgs,
+    /// Make the safe edits, and say what is left.
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) fix: bool,
+    /// Print what --fix would change, and change nothing.
+    #[arg(long)]
+    pub(crate) diff: bool,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t = CheckFormat::Graphical)]
+    pub(crate) format: CheckFormat,
+    /// In which order.
+    #[arg(long, value_enum, default_value_t = Sort::Place)]
+    pub(crate) sort: Sort,
+    /// Where it is written, instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+}
+
+/// Which lints run, and how seriously.
+#[derive(Args, Debug)]
+pub(crate) struct LevelArgs {
+    /// Run these lints only: codes, beginnings of codes, names, groups, `all`, `default`.
+    #[arg(long, value_name = "LINTS", value_delimiter = ',')]
+    pub(crate) select: Option<Vec<Selector>>,
+    /// Do not run these.
+    #[arg(long, value_name = "LINTS", value_delimiter = ',')]
+    pub(crate) ignore: Vec<Selector>,
+    /// Run these besides the others.
+    #[arg(long, value_name = "LINTS", value_delimiter = ',')]
+    pub(crate) warn: Vec<Selector>,
+    /// Findings of these are errors.
+    #[arg(long, value_name = "LINTS", value_delimiter = ',')]
+    pub(crate) deny: Vec<Selector>,
+    /// All findings are errors.
+    #[arg(long)]
+    pub(crate) deny_warnings: bool,
+    /// The configuration, instead of the nearest shardwise.toml.
+    #[arg(long, value_name = "FILE", conflicts_with = "isolated")]
+    pub(crate) config: Option<String>,
+    /// Read no configuration.
+    #[arg(long)]
+    pub(crate) isolated: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// The source with the places marked.
+    Graphical,
+    /// A line a finding.
+    Concise,
+    Json,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// Annotations of GitHub Actions.
+    Github,
+    Junit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    /// File by file, from top to bottom.
+    Place,
+    /// The most expensive file first, in it the most expensive finding.
+    Cost,
 }
 
 #[derive(Args, Debug)]

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use shardwise::lint;
 use shardwise::oneliner::{self, Setting};
-use shardwise::{Findings, Hardware, Objective, Options, Planned, Refinement, Strategy, codes, setting, units};
+use shardwise::{Hardware, Objective, Options, Planned, Refinement, Strategy, codes, setting, units};
 
 use crate::args::{self, Cli, Format, Pass, PlanArgs, SizeArgs};
 use crate::output::{Ending, Output};
@@ -27,23 +28,25 @@ impl Source {
 }
 
 pub(crate) fn read(path: &str, output: &mut Output) -> io::Result<Option<Source>> {
+    match read_text(path) {
+        Ok(text) => Ok(Some(Source { path: path.to_owned(), text })),
+        Err((complaint, ending)) => output.complain(&complaint, ending).map(|()| None),
+    }
+}
+
+/// The text of a program, or why there is none.
+pub(crate) fn read_text(path: &str) -> Result<String, (String, Ending)> {
     let mut bytes = Vec::new();
     let result =
         if path == "-" { io::stdin().lock().read_to_end(&mut bytes).map(|_| ()) } else { std::fs::read(path).map(|read| bytes = read) };
     if let Err(error) = result {
         let hint = if error.kind() == io::ErrorKind::NotFound { "; give the path of a program, or - for standard input" } else { "" };
-        output.complain(&format!("cannot read `{path}`: {error}{hint}"), Ending::WrongUsage)?;
-        return Ok(None);
+        return Err((format!("cannot read `{path}`: {error}{hint}"), Ending::WrongUsage));
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(Some(Source { path: path.to_owned(), text })),
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            let message = format!("{}: `{path}` is not UTF-8 text (byte {at})", codes::syntax::NOT_TEXT);
-            output.complain(&message, Ending::WrongInput)?;
-            Ok(None)
-        }
-    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        (format!("{}: `{path}` is not UTF-8 text (byte {at})", codes::syntax::NOT_TEXT), Ending::WrongInput)
+    })
 }
 
 fn sources(args: &PlanArgs, output: &mut Output) -> io::Result<Vec<Source>> {
@@ -179,29 +182,6 @@ pub(crate) fn cost(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     })
 }
 
-pub(crate) fn check(files: &[String], explicit: bool, sizes: &SizeArgs, output: &mut Output) -> io::Result<()> {
-    let Some(options) = resized(Options { explicit, ..Options::default() }, sizes, output)? else { return Ok(()) };
-    for path in files {
-        if let Some(source) = read(path, output)? {
-            let checked = shardwise::check(&source.path, &source.text, &options);
-            output.findings(&checked.findings)?;
-            if !checked.findings.is_empty() {
-                output.worst(Ending::WrongInput);
-            } else if let Err(findings) = feasible(&source, &options) {
-                output.findings(&findings)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether the program can be planned at all, by the book's rules, and keeps no budget from being met.
-fn feasible(source: &Source, options: &Options) -> Result<(), Findings> {
-    // How much memory there is decides what can be planned, not whether the program is right.
-    let options = Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..options.clone() };
-    shardwise::plan(&source.path, &source.text, &options).map(|_| ())
-}
-
 pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::Result<()> {
     for path in files {
         let Some(source) = read(path, output)? else {
@@ -234,12 +214,18 @@ pub(crate) fn write_whole(path: &str, text: &str, output: &mut Output) -> io::Re
 }
 
 pub(crate) fn explain(code: &str, output: &mut Output) -> io::Result<()> {
-    if let Some(code) = codes::find(code) {
+    if let Some(lint) = lint::find(code) {
+        output.out(&format!("{lint}\n"))
+    } else if let Some(code) = codes::find(code) {
         output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page))
     } else {
-        let known: Vec<&str> = codes::all().map(|code| code.code).collect();
+        let known: Vec<&str> = codes::all().map(|code| code.code).chain(lint::all().iter().map(|lint| lint.code)).collect();
         output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
     }
+}
+
+pub(crate) fn docs(output: &mut Output) -> io::Result<()> {
+    output.out(&lint::reference())
 }
 
 pub(crate) fn hardware(output: &mut Output) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! The `shardwise` command: arguments, files, colours, exit codes. Everything else is the library's.
 
 mod args;
+mod check;
 mod commands;
 mod output;
 mod sweep;
@@ -20,10 +21,11 @@ fn main() -> ExitCode {
         Command::Plan(args) => commands::plan(args, &mut output),
         Command::Verify(args) => verify::verify(args, &mut output),
         Command::Cost(args) => commands::cost(args, &mut output),
-        Command::Check { files, explicit, sizes } => commands::check(files, *explicit, sizes, &mut output),
+        Command::Check(args) => check::check(args, &mut output),
         Command::Sweep(args) => sweep::sweep(args, &mut output),
         Command::Fmt { files, check } => commands::format(files, *check, &mut output),
         Command::Explain { code } => commands::explain(code, &mut output),
+        Command::Docs => commands::docs(&mut output),
         Command::Hardware => commands::hardware(&mut output),
         Command::Schema => commands::schema(&mut output),
         Command::Completions { shell } => commands::completions(*shell, &mut output),

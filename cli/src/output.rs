@@ -81,14 +81,25 @@ impl Output {
     }
 
     fn report(&self, report: &Report) -> io::Result<()> {
-        let theme = if self.coloured { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        writeln!(io::stderr().lock(), "{}\n", self.drawn(report, self.coloured))
+    }
+
+    /// A finding as it is drawn, without the lines' end behind it.
+    #[expect(clippy::unused_self, reason = "all drawing goes through the one that knows how the run ends")]
+    pub(crate) fn drawn(&self, report: &Report, coloured: bool) -> String {
+        let theme = if coloured { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
         let handler = GraphicalReportHandler::new_themed(theme).with_width(width()).with_links(false);
         let mut text = String::new();
         if handler.render_report(&mut text, report).is_err() {
             text = format!("{}: {report}", report.diag.code);
         }
-        writeln!(io::stderr().lock(), "{}", text.trim_end_matches('\n'))?;
-        writeln!(io::stderr().lock())
+        text.trim_end_matches('\n').to_owned()
+    }
+
+    /// A sentence about what was done, which is no result.
+    #[expect(clippy::unused_self, reason = "all printing goes through the one that knows how the run ends")]
+    pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
+        writeln!(io::stderr().lock(), "{text}")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use shardwise_grammar::codes;
+use shardwise_grammar::{ast, codes};
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Mode, Program};
@@ -95,10 +95,21 @@ pub fn print_after(name: &str, source: &str, options: &Options, pass: Pass) -> R
 
 /// Reads a program as far as `last`.
 fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
-    let (file, mut diags) = shardwise_grammar::parse(source);
+    let (file, diags) = shardwise_grammar::parse(source);
+    resolved(&file, diags, (name, source), options, last)
+}
+
+/// Reads a program, and keeps the tree beside it.
+pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
+    let (file, diags) = shardwise_grammar::parse(source);
+    let checked = resolved(&file, diags, (name, source), options, Pass::Gradient);
+    (file, checked)
+}
+
+fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, last: Pass) -> Checked {
     let Options { hardware, mesh, dims, explicit, .. } = options.clone();
     let overrides = Overrides { hardware, mesh, dims, explicit };
-    let (program, more) = resolve(&file, &overrides);
+    let (program, more) = resolve(file, &overrides);
     diags.extend(more);
     let mut program = program.filter(|_| !has_errors(&diags));
     if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
@@ -167,6 +178,15 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
 /// ```
 pub fn format(name: &str, source: &str) -> Result<String, Findings> {
     shardwise_grammar::format(source).map_err(|diags| Findings::new(diags, name, source))
+}
+
+/// The plan of a program, and nothing beside it.
+pub(crate) fn plan_of(program: &Program, options: &Options) -> Result<Plan, Vec<Diag>> {
+    let made = match program.mode {
+        Mode::Explicit => explicit(program.clone()),
+        Mode::Ordinary => choose(program, options),
+    };
+    made.map(|(plan, ..)| plan)
 }
 
 type Made = (Plan, Option<Plan>, Origin);

@@ -3,6 +3,7 @@
 pub mod cost;
 pub mod failure;
 pub mod json;
+pub mod lint;
 pub mod oneliner;
 pub mod options;
 pub mod setting;
@@ -14,6 +15,7 @@ mod budget;
 mod dot;
 mod driver;
 mod gradient;
+mod lints;
 mod pipeline;
 mod provenance;
 mod text;

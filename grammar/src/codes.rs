@@ -7,6 +7,7 @@ pub mod names;
 pub mod repeat;
 pub mod sharding;
 pub mod syntax;
+pub mod tool;
 
 /// A diagnostic code and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,9 @@ impl Code {
 
 /// All codes in order.
 pub fn all() -> impl Iterator<Item = &'static Code> {
-    [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES, gradient::CODES, repeat::CODES].into_iter().flatten()
+    [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES, gradient::CODES, repeat::CODES, tool::CODES]
+        .into_iter()
+        .flatten()
 }
 
 /// The code called `code`, in any case.

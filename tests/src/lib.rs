@@ -4,6 +4,7 @@ pub mod brute;
 pub mod facts;
 pub mod mutate;
 pub mod sketch;
+pub mod small;
 
 use std::path::{Path, PathBuf};
 

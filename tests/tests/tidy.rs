@@ -15,10 +15,12 @@ const ARROWS: [(&str, &[&str]); 5] = [
 ];
 
 /// Folders of fixtures that a runner reads whole.
-const READ_WHOLE: [&str; 10] = [
+const READ_WHOLE: [&str; 12] = [
     "tests/programs/book",
     "tests/programs/book/alternatives",
     "tests/programs/errors",
+    "tests/programs/formats",
+    "tests/programs/lints",
     "tests/programs/codes",
     "tests/programs/explicit",
     "tests/programs/searched",

@@ -1,0 +1,19 @@
+//! One line a finding: `path:line:column: warning[SW301]: …`, as editors and `grep` like it.
+
+use super::severity_name;
+use crate::lint::{Lines, Linted};
+
+/// One line a finding.
+pub fn concise(linted: &[Linted]) -> String {
+    let mut text = String::new();
+    for file in linted {
+        let lines = Lines::new(&file.source);
+        for finding in &file.findings {
+            let place = lines.place(finding.span().start);
+            let severity = severity_name(finding.diag.severity);
+            let (path, code, message) = (&file.name, finding.diag.code, &finding.diag.message);
+            text.push_str(&format!("{path}:{}:{}: {severity}[{code}]: {message}\n", place.line, place.column));
+        }
+    }
+    text
+}

@@ -1,0 +1,64 @@
+//! The table of lints, one file each, in the order of their codes.
+//!
+//! Each file is the lint's page, a whole program that triggers it, the cure, and its check; `tests/tests/lints.rs` runs both programs of every
+//! page. What several checks need is in `pins` (what brackets cost) and `walk` (uses, names and lists of the tree).
+
+mod all_reduce_for_scatter;
+mod axis_without_wraparound;
+mod communication_bound;
+mod data_parallel_decode;
+mod fsdp_in_decode;
+mod gather_then_slice;
+mod gathered_for_statistics;
+mod gathered_twice;
+mod latency_bound;
+mod memory_near_limit;
+mod partial_output;
+mod pinned_whole;
+pub(crate) mod pins;
+mod repeated_work;
+mod replicated;
+mod round_trip;
+mod shadowed_name;
+mod small_shard;
+mod tensor_parallel_over_slow;
+mod uneven_size;
+pub(crate) mod unknown_allow;
+pub(crate) mod unused_allow;
+mod unused_axis;
+mod unused_dimension;
+mod unused_value;
+mod vacuous_assert;
+pub(crate) mod walk;
+mod wide_over_slow;
+
+use crate::lint::Lint;
+
+pub(crate) const ALL: &[Lint] = &[
+    pinned_whole::LINT,
+    all_reduce_for_scatter::LINT,
+    gather_then_slice::LINT,
+    gathered_twice::LINT,
+    round_trip::LINT,
+    gathered_for_statistics::LINT,
+    partial_output::LINT,
+    wide_over_slow::LINT,
+    tensor_parallel_over_slow::LINT,
+    fsdp_in_decode::LINT,
+    data_parallel_decode::LINT,
+    latency_bound::LINT,
+    communication_bound::LINT,
+    repeated_work::LINT,
+    small_shard::LINT,
+    uneven_size::LINT,
+    replicated::LINT,
+    memory_near_limit::LINT,
+    axis_without_wraparound::LINT,
+    unused_axis::LINT,
+    unused_dimension::LINT,
+    unused_value::LINT,
+    shadowed_name::LINT,
+    vacuous_assert::LINT,
+    unused_allow::LINT,
+    unknown_allow::LINT,
+];

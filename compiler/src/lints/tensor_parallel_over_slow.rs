@@ -1,0 +1,85 @@
+//! `tensor-parallel-over-slow`: activations cross the slowest network in every layer.
+
+use shardwise_ir::Role;
+use shardwise_ir::ids::{AxisId, ValueId};
+use shardwise_ir::program::Program;
+use shardwise_ir::sharding::{AxisRef, Pin};
+use shardwise_passes::threshold::batch_like;
+
+use super::walk;
+use crate::lint::{Finding, Group, Level, Lint, Subject};
+use crate::units;
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW309",
+    name: "tensor-parallel-over-slow",
+    group: Group::Communication,
+    level: Level::Warn,
+    what: "Weights are split over a slow axis so that activations cross it, though there are faster axes.",
+    why: "Tensor parallelism moves activations twice a layer, data parallelism gradients once a step. The axis with the least bandwidth (between slices, between
+nodes) is for the batch; what moves in every layer belongs on the fastest links.",
+    trigger: "hardware tpu-v5p
+mesh P=4 dcn, X=4
+dim B=8192, D=8192, F=32768
+input In[B_X, D]
+param Win[D, F_P], Wout[F_P, D]
+Tmp = In *D Win
+Out = Tmp *F Wout
+output Out[B_X, D]
+",
+    cure: "hardware tpu-v5p
+mesh P=4 dcn, X=4
+dim B=8192, D=8192, F=32768
+input In[B_P, D]
+param Win[D, F_X], Wout[F_X, D]
+Tmp = In *D Win
+Out = Tmp *F Wout
+output Out[B_P, D]
+",
+    parameters: &[],
+    check,
+};
+
+fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let slow = walk::slow_axes(subject.program);
+    let fast = subject.program.mesh.ids().any(|axis| subject.program.mesh.axes[axis].size > 1 && !slow.contains(&axis));
+    if fast { slow.iter().filter_map(|&axis| finding(subject, axis)).collect() } else { Vec::new() }
+}
+
+fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
+    let program = subject.program;
+    let param = split_over(program, axis)?;
+    let batch = batch_like(program);
+    let is_activation = |value: ValueId| program.values[value].dims.iter().any(|dim| batch.contains(dim));
+    let crossing: Vec<_> =
+        subject.best().moves().filter(|(_, step, cost, _)| cost.axes.contains(&axis) && is_activation(step.result.value)).collect();
+    let (_, first, ..) = crossing.first()?;
+    let seconds: f64 = crossing.iter().map(|(_, _, cost, _)| cost.seconds).sum();
+    let bytes: f64 = crossing.iter().map(|(_, _, cost, _)| cost.bytes).sum();
+    let slow = &program.mesh.axes[axis];
+    let fastest = program.mesh.axes.iter().filter(|other| other.size > 1).max_by(|a, b| a.bandwidth.total_cmp(&b.bandwidth))?;
+    let message = format!(
+        "`{}` is split over `{}`, so that activations cross {} links: {}",
+        subject.name(param),
+        slow.name,
+        slow.kind().name(),
+        units::seconds(seconds)
+    );
+    let times = fastest.bandwidth / slow.bandwidth;
+    let step = crate::text::step(&subject.best().plan, first);
+    let finding = Finding::new(&LINT, message, program.values[param].span, format!("hence `{step}`"));
+    let help = format!(
+        "split weights over `{}`, whose links have {} times the bandwidth, and the batch over `{}`",
+        fastest.name,
+        units::number(times),
+        slow.name
+    );
+    Some(finding.help(help).costs(seconds, bytes))
+}
+
+/// The first parameter that is split over `axis`.
+fn split_over(program: &Program, axis: AxisId) -> Option<ValueId> {
+    let uses = |home: &Pin| home.dims.iter().flatten().any(|axes| axes.contains(&AxisRef::whole(axis)));
+    let params = program.values.iter_enumerated().filter(|(_, value)| value.role == Some(Role::Param));
+    params.into_iter().find(|(_, value)| value.home.as_ref().is_some_and(uses)).map(|(id, _)| id)
+}

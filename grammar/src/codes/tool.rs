@@ -1,0 +1,20 @@
+//! What the tool is told from outside programs (`SW902` …; `SW900` and `SW901` are lints).
+
+use super::Code;
+
+/// `bad-configuration`
+pub const BAD_CONFIGURATION: &str = "SW902";
+
+pub(super) const CODES: &[Code] = &[Code {
+    code: BAD_CONFIGURATION,
+    name: "bad-configuration",
+    page: r#"A `shardwise.toml` cannot be read: it is no TOML, has a key that does not exist, or names what is no lint.
+
+Triggered by:
+
+    ignored = ["SW301"]
+
+Write instead:
+
+    ignore = ["SW301"]"#,
+}];
