@@ -43,9 +43,9 @@ pub(crate) enum Command {
     Cost(PlanArgs),
     /// Plan over mesh shapes, sizes and hardware: a table, CSV, JSON or a plot.
     Sweep(SweepArgs),
-    /// Explain a diagnostic's code.
+    /// Explain an error or a lint.
     Explain {
-        /// A code, such as SW201.
+        /// A code, such as SW201, or a lint's name.
         code: String,
     },
     /// Print the reference of all codes, as Markdown.

@@ -219,7 +219,8 @@ pub(crate) fn explain(code: &str, output: &mut Output) -> io::Result<()> {
     } else if let Some(code) = codes::find(code) {
         output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page))
     } else {
-        let known: Vec<&str> = codes::all().map(|code| code.code).chain(lint::all().iter().map(|lint| lint.code)).collect();
+        let mut known: Vec<&str> = codes::all().map(|code| code.code).chain(lint::all().iter().map(|lint| lint.code)).collect();
+        known.sort_unstable();
         output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
     }
 }

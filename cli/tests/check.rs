@@ -169,4 +169,28 @@ fn the_dearest_finding_comes_first_where_asked() {
     folder.write("a.shard", UNUSED).write("b.shard", costs);
     let (_, stdout, _) = folder.check(&["--format", "concise", "--sort", "cost"]);
     assert!(stdout.starts_with("b.shard:5:1: warning[SW353]"), "{stdout}");
+    let both = costs.replace("dim B", "dim Q=1, B");
+    let (_, _, stderr) = folder.write("b.shard", &both).check(&["--sort", "cost", "b.shard"]);
+    assert!(stderr.find("SW353").zip(stderr.find("SW352")).is_some_and(|(dear, cheap)| dear < cheap), "{stderr}");
+}
+
+#[test]
+fn explain_knows_lints_by_code_and_by_name() {
+    let explain = |word: &str| ended(Command::new(env!("CARGO_BIN_EXE_shardwise")).args(["explain", word]).output().expect("it starts"));
+    let (code, stdout, _) = explain("sw301");
+    assert_eq!(code, Some(0));
+    assert!(stdout.starts_with("SW301 pinned-whole (communication, warn by default)\n") && stdout.contains("Triggered by:"), "{stdout}");
+    assert_eq!(explain("pinned-whole").1, stdout);
+    assert!(explain("SW999").2.contains("SW301 SW302"), "{}", explain("SW999").2);
+}
+
+#[test]
+fn every_format_can_go_to_a_file() {
+    let folder = Folder::new("formats");
+    folder.write("a.shard", UNUSED);
+    for format in ["graphical", "concise", "json", "sarif", "github", "junit"] {
+        let (code, stdout, _) = folder.check(&["--format", format, "--output", "out"]);
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{format}");
+        assert!(folder.read("out").contains("dimension `J` is not used"), "{format}: {}", folder.read("out"));
+    }
 }

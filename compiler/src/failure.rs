@@ -73,7 +73,7 @@ fn line_length(source: &str, offset: usize) -> usize {
     before + after
 }
 
-/// Findings about one source, in source order.
+/// Findings about one source, mostly in source order.
 #[derive(Clone, Debug)]
 pub struct Findings {
     /// One by one.
@@ -84,6 +84,11 @@ impl Findings {
     /// `diags` about `source`, which is called `name`, sorted by place.
     pub fn new(mut diags: Vec<Diag>, name: &str, source: &str) -> Self {
         diags.sort_by_key(|diag| (diag.labels.first().map(|label| label.span.start), diag.code));
+        Self::in_order(diags, name, source)
+    }
+
+    /// The same in the order given.
+    pub fn in_order(diags: Vec<Diag>, name: &str, source: &str) -> Self {
         Self { reports: diags.into_iter().map(|diag| Report::new(diag, name, source)).collect() }
     }
 

@@ -202,9 +202,9 @@ impl Linted {
         self.findings.iter().any(|finding| finding.diag.severity == Severity::Error)
     }
 
-    /// The findings as diagnostics that draw themselves.
+    /// The findings as diagnostics that draw themselves, in their order here.
     pub fn reports(&self) -> Findings {
-        Findings::new(self.findings.iter().map(|finding| finding.diag.clone()).collect(), &self.name, &self.source)
+        Findings::in_order(self.findings.iter().map(|finding| finding.diag.clone()).collect(), &self.name, &self.source)
     }
 }
 

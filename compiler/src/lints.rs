@@ -30,6 +30,7 @@ mod unused_dimension;
 mod unused_value;
 mod vacuous_assert;
 pub(crate) mod walk;
+mod weights_over_slow;
 mod wide_over_slow;
 
 use crate::lint::Lint;
@@ -48,6 +49,7 @@ pub(crate) const ALL: &[Lint] = &[
     data_parallel_decode::LINT,
     latency_bound::LINT,
     communication_bound::LINT,
+    weights_over_slow::LINT,
     repeated_work::LINT,
     small_shard::LINT,
     uneven_size::LINT,

@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use shardwise::Options;
 use shardwise::lint::{self, Levels, Linted, Settings, formats};
 use shardwise_tests::small::outputs;
-use shardwise_tests::{sketch, small};
+use shardwise_tests::{files, sketch, small};
 
 /// Every lint, those that are off by default too.
 fn everything() -> Settings {
@@ -73,4 +73,24 @@ fn random_programs_on_one_axis() {
 fn random_programs_on_two_axes() {
     let edits: usize = [3, 8].into_iter().map(|operations| run(40, 2, operations)).sum();
     assert!(edits > 20, "hardly anything was edited: {edits}");
+}
+
+/// Texts that nobody would write: every program up to each of its lines, with one line missing, and with a word exchanged.
+#[test]
+fn broken_programs_are_told_and_nothing_panics() {
+    let folders = ["book", "training", "explicit", "errors", "codes", "open"];
+    let programs = folders.iter().flat_map(|folder| files(&format!("tests/programs/{folder}"), ".shard"));
+    let settings = everything();
+    for (name, source) in programs {
+        let lines: Vec<&str> = source.lines().collect();
+        for at in 0..lines.len() {
+            let without: Vec<&str> = lines.iter().enumerate().filter(|(number, _)| *number != at).map(|(_, line)| *line).collect();
+            let allowed = format!("{}\nallow SW301, SW3 {}\n", lines[..at].join("\n"), lines[at]);
+            for text in [lines[..at].join("\n"), without.join("\r\n"), allowed] {
+                let linted = lint::lint(&name, &text, &Options::default(), &settings);
+                is_sound(&linted).unwrap_or_else(|error| panic!("{name}: {error}"));
+                lint::fixed(linted, &Options::default(), &settings);
+            }
+        }
+    }
 }

@@ -42,7 +42,7 @@ pub(super) fn read(file: &File, source: &str) -> Vec<Allowed> {
             continue;
         };
         let next = file.statements[number + 1..].iter().find(|next| !matches!(next.node, Statement::Allow(_)));
-        let on_its_line = next.is_some_and(|next| !source[statement.span.end..next.span.start].contains('\n'));
+        let on_its_line = next.is_some_and(|next| source.get(statement.span.end..next.span.start).is_some_and(|gap| !gap.contains('\n')));
         let scope = if is_top && !on_its_line { None } else { Some(next.map_or(Span::default(), |next| next.span)) };
         allowed.extend(codes.iter().map(|code| Allowed {
             code: code.node.clone(),

@@ -78,7 +78,7 @@ impl Selector {
 /// What is said about levels, in one place: a configuration, an override for some paths, a command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Levels {
-    /// If given, only these run.
+    /// If given, only these run, and those that `warn` and `deny` name.
     pub select: Option<Vec<Selector>>,
     /// These do not run.
     pub ignore: Vec<Selector>,
