@@ -3,6 +3,8 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::choices::ChoiceArgs;
+
 /// Turns a sketch of a sharded model into the cheapest communication plan, with reasons.
 #[derive(Debug, Parser)]
 #[command(name = "shardwise", version, about, arg_required_else_help = true, max_term_width = 100)]
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     Cost(PlanArgs),
     /// Plan over mesh shapes, sizes and hardware: a table, CSV, JSON or a plot.
     Sweep(SweepArgs),
+    /// What changed between two plans.
+    Diff(DiffArgs),
     /// Explain a diagnostic's code.
     Explain {
         /// A code, such as SW201.
@@ -184,6 +188,50 @@ pub(crate) struct PlanArgs {
     pub(crate) explicit: bool,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// A plan, or a program that is planned; `-` is standard input.
+    pub(crate) before: String,
+    /// What it is compared with.
+    pub(crate) after: String,
+    #[command(flatten)]
+    pub(crate) choices: ChoiceArgs,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    pub(crate) format: DiffFormat,
+    /// Time that the second plan may take: 2ms, 300us. Exit 1 where it takes more.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) budget: Option<f64>,
+    /// By how much the second plan may be slower: 5%. Exit 1 where it is slower.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) max_regression: Option<f64>,
+    /// Which time `--budget` and `--max-regression` are about.
+    #[arg(long, value_enum, default_value_t = Quantity::Serial)]
+    pub(crate) by: Quantity,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiffFormat {
+    Text,
+    /// For a comment on a pull request.
+    Markdown,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Quantity {
+    /// The sum of all steps.
+    Serial,
+    /// The plan's own schedule.
+    Scheduled,
+    /// The busiest resource.
+    Overlap,
+    /// The sum of all local operations.
+    Compute,
+    /// The sum of all collectives.
+    Comm,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
     Search,
@@ -225,7 +273,7 @@ pub(crate) enum Pass {
 }
 
 /// `300MB`, `16GiB`, `1e9`.
-fn bytes(text: &str) -> Result<f64, String> {
+pub(crate) fn bytes(text: &str) -> Result<f64, String> {
     let units = [
         ("KiB", 1024.0),
         ("MiB", 1_048_576.0),
@@ -244,7 +292,21 @@ fn bytes(text: &str) -> Result<f64, String> {
     number.map(|n| n * factor).filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(|| "give bytes, such as 300MB, 16GB or 16GiB".to_owned())
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// `2ms`, `300us`, `1.5 s`.
+fn time(text: &str) -> Result<f64, String> {
+    let units = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
+    let split = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
+    let seconds = split.and_then(|(number, factor)| Some(number.trim().parse::<f64>().ok()? * factor));
+    seconds.filter(|s| s.is_finite() && *s >= 0.0).ok_or_else(|| "give a time with its unit, such as 2ms or 300us".to_owned())
+}
+
+/// `5%` as a part.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    number.filter(|n| n.is_finite() && *n >= 0.0).map(|n| n / 100.0).ok_or_else(|| "give a percentage, such as 5%".to_owned())
+}
+
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.trim_end_matches('s').parse().ok();
     number.filter(|n| (0.0..1e9).contains(n)).ok_or_else(|| "give seconds, such as 10 or 0.5".to_owned())
 }

@@ -1,7 +1,9 @@
 //! The `shardwise` command: arguments, files, colours, exit codes. Everything else is the library's.
 
 mod args;
+mod choices;
 mod commands;
+mod diff;
 mod output;
 mod sweep;
 mod verify;
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
         Command::Check { files, explicit, sizes } => commands::check(files, *explicit, sizes, &mut output),
         Command::Sweep(args) => sweep::sweep(args, &mut output),
         Command::Fmt { files, check } => commands::format(files, *check, &mut output),
+        Command::Diff(args) => diff::diff(args, &mut output),
         Command::Explain { code } => commands::explain(code, &mut output),
         Command::Hardware => commands::hardware(&mut output),
         Command::Schema => commands::schema(&mut output),

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod cost;
+pub mod diff;
 pub mod failure;
 pub mod json;
 pub mod oneliner;
@@ -16,9 +17,11 @@ mod driver;
 mod gradient;
 mod pipeline;
 mod provenance;
+mod readers;
 mod text;
 mod trace;
 
+pub use diff::diff;
 pub use driver::{Checked, Planned, check, format, plan, print_after};
 pub use failure::{Findings, Report};
 pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy};

@@ -1,0 +1,72 @@
+//! A difference accounts for all that differs: what was added, removed and changed adds up to the difference of the totals.
+
+use shardwise::diff::{Diff, Limits, Line};
+use shardwise::{Options, Planned, Strategy, diff};
+use shardwise_tests::files;
+
+fn planned(name: &str, source: &str, strategy: Strategy) -> Planned {
+    shardwise::plan(name, source, &Options { strategy, ..Options::default() }).unwrap_or_else(|findings| panic!("{name}: {findings}"))
+}
+
+fn seconds<'l>(lines: impl IntoIterator<Item = &'l Line>) -> f64 {
+    lines.into_iter().map(|line| line.time_s).sum()
+}
+
+/// What the lines of a difference say that a total changed by.
+fn told(diff: &Diff) -> (f64, f64) {
+    let changed = seconds(diff.changed.iter().map(|change| &change.after)) - seconds(diff.changed.iter().map(|change| &change.before));
+    let comm = seconds(&diff.added) - seconds(&diff.removed) + changed;
+    let after = seconds(diff.statements.iter().filter_map(|statement| statement.after.as_ref()));
+    (comm, after - seconds(diff.statements.iter().filter_map(|statement| statement.before.as_ref())))
+}
+
+fn change(diff: &Diff, name: &str) -> f64 {
+    diff.total(name).map(|total| total.after - total.before).expect("the total is there")
+}
+
+#[test]
+fn lines_add_up_to_the_totals() {
+    let programs = files("tests/programs/book", ".shard");
+    for ((name, source), (other, other_source)) in programs.iter().zip(programs.iter().cycle().skip(1)) {
+        let (textbook, searched) = (planned(name, source, Strategy::Textbook), planned(name, source, Strategy::Search));
+        for after in [searched, planned(other, other_source, Strategy::Search)] {
+            let diff = diff(&textbook, &after);
+            let (comm, compute) = told(&diff);
+            let rounding = 1e-9 * (textbook.report.serial_s + after.report.serial_s);
+            assert!((comm - change(&diff, "comm")).abs() <= rounding, "{name} to {}:\n{diff}", after.name);
+            assert!((compute - change(&diff, "compute")).abs() <= rounding, "{name} to {}:\n{diff}", after.name);
+        }
+    }
+}
+
+#[test]
+fn the_way_back_removes_what_the_way_there_adds() {
+    for (name, source) in files("tests/programs/book", ".shard") {
+        let (textbook, searched) = (planned(&name, &source, Strategy::Textbook), planned(&name, &source, Strategy::Search));
+        let (there, back) = (diff(&textbook, &searched), diff(&searched, &textbook));
+        assert_eq!((&there.added, &there.removed, there.changed.len()), (&back.removed, &back.added, back.changed.len()), "{name}");
+        assert!(diff(&searched, &searched).is_empty(), "{name}");
+        assert!(there.is_empty() == (textbook.plan == searched.plan), "{name}:\n{there}");
+    }
+}
+
+#[test]
+fn a_step_that_only_moved_is_the_same_step() {
+    let source = shardwise_tests::read("tests/programs/fsdp_tp.shard");
+    let before = planned("before", &source, Strategy::Search);
+    let unused = source.replace("Tmp = In *D Win", "Tmp = In *D Win\nFirst = gelu(In)");
+    let diff = diff(&before, &planned("after", &unused, Strategy::Search));
+    assert_eq!((diff.added.len(), diff.removed.len(), diff.unchanged + diff.changed.len()), (0, 0, 4), "{diff}");
+    assert_eq!(diff.statements.len(), 1, "{diff}");
+}
+
+#[test]
+fn a_limit_is_exact() {
+    let source = shardwise_tests::read("tests/programs/fsdp_tp.shard");
+    let (before, after) = (planned("a", &source, Strategy::Search), planned("b", &source, Strategy::Textbook));
+    let diff = diff(&before, &after);
+    let limits = Limits { budget_s: Some(after.report.serial_s), max_regression: Some(0.0), ..Limits::default() };
+    assert_eq!(diff.broken(&limits), Vec::<String>::new());
+    let limits = Limits { budget_s: Some(after.report.serial_s * 0.999), ..limits };
+    assert_eq!(diff.broken(&limits).len(), 1);
+}
