@@ -55,11 +55,8 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// What changed between two plans.
     Diff(DiffArgs),
-    /// Explain a diagnostic's code.
-    Explain {
-        /// A code, such as SW201.
-        code: String,
-    },
+    /// Explain a diagnostic's code, or why a program's collectives are there.
+    Explain(ExplainArgs),
     /// List the hardware presets.
     Hardware,
     /// Print the JSON Schema of `plan --format json`.
@@ -208,6 +205,18 @@ pub(crate) struct DiffArgs {
     /// Which time `--budget` and `--max-regression` are about.
     #[arg(long, value_enum, default_value_t = Quantity::Serial)]
     pub(crate) by: Quantity,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// A code, such as SW201, or a program; `-` is standard input.
+    #[arg(value_name = "CODE|FILE")]
+    pub(crate) subject: String,
+    /// Which collectives: those of a value or of a line of the program, with what else could be done; without it all of them.
+    #[arg(value_name = "VALUE|LINE")]
+    pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) choices: ChoiceArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -233,15 +233,6 @@ pub(crate) fn write_whole(path: &str, text: &str, output: &mut Output) -> io::Re
     Ok(())
 }
 
-pub(crate) fn explain(code: &str, output: &mut Output) -> io::Result<()> {
-    if let Some(code) = codes::find(code) {
-        output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page))
-    } else {
-        let known: Vec<&str> = codes::all().map(|code| code.code).collect();
-        output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
-    }
-}
-
 pub(crate) fn hardware(output: &mut Output) -> io::Result<()> {
     let mut text =
         format!("{:<10}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}\n", "name", "bf16 FLOP/s", "int8 OP/s", "HBM", "HBM/s", "link/s", "network/s");

@@ -4,6 +4,7 @@ mod args;
 mod choices;
 mod commands;
 mod diff;
+mod explain;
 mod output;
 mod sweep;
 mod verify;
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::sweep(args, &mut output),
         Command::Fmt { files, check } => commands::format(files, *check, &mut output),
         Command::Diff(args) => diff::diff(args, &mut output),
-        Command::Explain { code } => commands::explain(code, &mut output),
+        Command::Explain(args) => explain::explain(args, &mut output),
         Command::Hardware => commands::hardware(&mut output),
         Command::Schema => commands::schema(&mut output),
         Command::Completions { shell } => commands::completions(*shell, &mut output),

@@ -2,6 +2,7 @@
 
 pub mod cost;
 pub mod diff;
+pub mod explain;
 pub mod failure;
 pub mod json;
 pub mod oneliner;
@@ -16,6 +17,7 @@ mod dot;
 mod driver;
 mod gradient;
 mod pipeline;
+mod place;
 mod provenance;
 mod readers;
 mod text;

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The workspace's root, where every command runs.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// The binary under test.
-pub const SHARDWISE: &str = env!("CARGO_BIN_EXE_shardwise");
+pub(crate) const SHARDWISE: &str = env!("CARGO_BIN_EXE_shardwise");
 
 /// Runs the command on `input`.
-pub fn run(arguments: &[&str], input: &str) -> Output {
+pub(crate) fn run(arguments: &[&str], input: &str) -> Output {
     run_in(&root(), arguments, input)
 }
 
 /// Runs the command in a folder.
-pub fn run_in(folder: &Path, arguments: &[&str], input: &str) -> Output {
+pub(crate) fn run_in(folder: &Path, arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(SHARDWISE)
         .args(arguments)
         .current_dir(folder)
@@ -33,12 +33,12 @@ pub fn run_in(folder: &Path, arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("the command ends")
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// An empty folder for one test.
-pub fn empty_folder(name: &str) -> PathBuf {
+pub(crate) fn empty_folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     // It may not be there yet.
     let _ = std::fs::remove_dir_all(&folder);
@@ -47,14 +47,14 @@ pub fn empty_folder(name: &str) -> PathBuf {
 }
 
 /// `PATH` with the binary's folder first, so that scripts find `shardwise`.
-pub fn path_with_binary() -> String {
+pub(crate) fn path_with_binary() -> String {
     let folder = Path::new(SHARDWISE).parent().expect("a binary is in a folder");
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
 }
 
 /// Runs every `sh` block of a page in `folder`; the `text` (or other) block behind it must be what it prints on both streams, `diagnostics` last.
 /// Returns how many were run.
-pub fn run_page(page: &str, folder: &Path) -> usize {
+pub(crate) fn run_page(page: &str, folder: &Path) -> usize {
     let page = std::fs::read_to_string(root().join(page)).expect("the page is there");
     let blocks = blocks(&page);
     let mut commands = 0;
@@ -70,7 +70,7 @@ pub fn run_page(page: &str, folder: &Path) -> usize {
 }
 
 /// The fenced blocks of a page: language and text.
-pub fn blocks(page: &str) -> Vec<(String, String)> {
+pub(crate) fn blocks(page: &str) -> Vec<(String, String)> {
     let fences: Vec<&str> = page.split("\n```").collect();
     let inside = fences.iter().skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
     inside.map(|(language, text)| (language.to_owned(), text.to_owned())).collect()

@@ -23,7 +23,7 @@ pub(super) fn markdown(diff: &Diff) -> String {
     let rows = rows(diff);
     if !rows.is_empty() {
         out.push_str("\n| | step | bytes | time | needed by |\n| --- | --- | ---: | ---: | --- |\n");
-        rows.iter().for_each(|row| out.push_str(row));
+        out.push_str(&rows.concat());
     }
     let _ = writeln!(out, "\n{}.", counts(diff));
     out

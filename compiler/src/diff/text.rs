@@ -108,9 +108,13 @@ fn total_line(total: &Total) -> String {
 
 /// Before, after, the change, and the change as a part.
 pub(super) fn cells(total: &Total) -> [String; 4] {
-    let (unit, change): (fn(f64) -> String, fn(f64) -> String) =
-        if total.unit == "bytes" { (units::bytes, units::bytes_change) } else { (units::seconds, units::seconds_change) };
+    let (before, after) = (total.before, total.after);
+    let [before, after, change] = if total.unit == "bytes" {
+        [units::bytes(before), units::bytes(after), units::bytes_change(after - before)]
+    } else {
+        [units::seconds(before), units::seconds(after), units::seconds_change(after - before)]
+    };
     let relative = total.relative().filter(|part| part.abs() >= 5e-4);
     let relative = relative.map_or_else(String::new, |part| format!("{:+.1}%", 100.0 * part));
-    [unit(total.before), unit(total.after), change(total.after - total.before), relative]
+    [before, after, change, relative]
 }

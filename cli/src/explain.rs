@@ -1,0 +1,43 @@
+//! `explain`: a code's page, or a program's collectives. What looks like a code is one; a program called like it is `./SW201`.
+
+use std::io;
+
+use shardwise::codes;
+use shardwise::explain::{Explanation, Target};
+
+use crate::args::ExplainArgs;
+use crate::commands::read;
+use crate::output::{Ending, Output};
+
+pub(crate) fn explain(args: &ExplainArgs, output: &mut Output) -> io::Result<()> {
+    if args.target.is_none() && looks_like_a_code(&args.subject) {
+        return page(&args.subject, output);
+    }
+    let Some(options) = args.choices.options(output)? else { return Ok(()) };
+    let Some(source) = read(&args.subject, output)? else { return Ok(()) };
+    let target = args.target.as_deref().map_or(Target::Everything, Target::parse);
+    match shardwise::explain::explain(&source.path, &source.text, &options, &target) {
+        Err(findings) => output.findings(&findings),
+        Ok(explanation) => {
+            if !matches!(explanation, Explanation::Plan(_)) {
+                output.worst(Ending::WrongInput);
+            }
+            output.out(&explanation.to_string())
+        }
+    }
+}
+
+/// `SW` and digits, in any case.
+fn looks_like_a_code(text: &str) -> bool {
+    let digits = text.get(..2).filter(|letters| letters.eq_ignore_ascii_case("SW")).map(|_| &text[2..]);
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn page(code: &str, output: &mut Output) -> io::Result<()> {
+    if let Some(code) = codes::find(code) {
+        output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page))
+    } else {
+        let known: Vec<&str> = codes::all().map(|code| code.code).collect();
+        output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
+    }
+}
