@@ -26,7 +26,7 @@ pub(crate) enum Colour {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Print the cheapest plan of each program.
-    Plan(PlanArgs),
+    Plan(PlanCommand),
     /// Say everything that is wrong with programs.
     Check {
         /// Programs; `-` is standard input.
@@ -183,6 +183,32 @@ pub(crate) struct PlanArgs {
     /// Treat every program as if it began with `plan`.
     #[arg(long)]
     pub(crate) explicit: bool,
+}
+
+/// `plan`: how the plan is made, and where it goes. (`cost` is made alike, and goes to standard output.)
+#[derive(Args, Debug)]
+pub(crate) struct PlanCommand {
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+/// Where `plan` writes, for build tools.
+#[derive(Args, Debug)]
+pub(crate) struct TargetArgs {
+    /// Write the plan to a file, whole or not at all, instead of to standard output.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "print_after")]
+    pub(crate) output: Option<String>,
+    /// Write what the output is made from, as make and ninja read it.
+    #[arg(long, value_name = "FILE", requires = "output", conflicts_with = "expression")]
+    pub(crate) depfile: Option<String>,
+    /// Leave the output alone where it would not change (for ninja's `restat`).
+    #[arg(long, requires = "output")]
+    pub(crate) if_changed: bool,
+    /// Write nothing; exit 1 unless the output is as it would be written.
+    #[arg(long, requires = "output", conflicts_with_all = ["depfile", "if_changed"])]
+    pub(crate) check: bool,
 }
 
 #[derive(Args, Debug)]

@@ -7,6 +7,7 @@ mod diff;
 mod explain;
 mod output;
 mod sweep;
+mod target;
 mod verify;
 
 use std::process::ExitCode;
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut output = Output::new(cli.color);
     let ending = match &cli.command {
-        Command::Plan(args) => commands::plan(args, &mut output),
+        Command::Plan(args) => target::plan(args, &mut output),
         Command::Verify(args) => verify::verify(args, &mut output),
         Command::Cost(args) => commands::cost(args, &mut output),
         Command::Check { files, explicit, sizes } => commands::check(files, *explicit, sizes, &mut output),

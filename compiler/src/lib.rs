@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod build;
 pub mod cost;
 pub mod diff;
 pub mod explain;
@@ -32,4 +33,4 @@ pub use shardwise_grammar::codes;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;
 pub use shardwise_ir::program::Program;
-pub use shardwise_ir::{Diag, Severity, Span};
+pub use shardwise_ir::{Diag, Role, Severity, Span};

@@ -318,6 +318,14 @@ pub fn plan_footer(plan: &Plan) -> String {
     Printer::new(&plan.program).footer_with(given)
 }
 
+/// What leaves a plan, in the order of its outputs; an output that the plan does not give is left out.
+pub fn outputs(plan: &Plan) -> Vec<Materialization> {
+    let outputs = plan.program.outputs.iter();
+    outputs
+        .filter_map(|output| Some(Materialization { value: output.value, sharding: given_output(plan, output.value, &output.pin)? }))
+        .collect()
+}
+
 /// The latest materialisation of a value that its output accepts.
 fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
     if let Some(written) = pin.exact() {
