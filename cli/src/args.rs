@@ -35,6 +35,9 @@ pub(crate) enum Command {
         /// Treat every program as if it began with `plan`.
         #[arg(long)]
         explicit: bool,
+        /// Check again whenever a program changes.
+        #[arg(long)]
+        watch: bool,
         #[command(flatten)]
         sizes: SizeArgs,
     },
@@ -192,6 +195,9 @@ pub(crate) struct PlanCommand {
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+    /// Plan again whenever a program changes.
+    #[arg(long, conflicts_with_all = ["expression", "check"])]
+    pub(crate) watch: bool,
 }
 
 /// Where `plan` writes, for build tools.

@@ -9,6 +9,7 @@ mod output;
 mod sweep;
 mod target;
 mod verify;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -20,11 +21,14 @@ use crate::output::{Ending, Output};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut output = Output::new(cli.color);
+    if let Some(ending) = watched(&cli) {
+        return ending.unwrap_or_else(Ending::from).code();
+    }
     let ending = match &cli.command {
         Command::Plan(args) => target::plan(args, &mut output),
         Command::Verify(args) => verify::verify(args, &mut output),
         Command::Cost(args) => commands::cost(args, &mut output),
-        Command::Check { files, explicit, sizes } => commands::check(files, *explicit, sizes, &mut output),
+        Command::Check { files, explicit, sizes, .. } => commands::check(files, *explicit, sizes, &mut output),
         Command::Sweep(args) => sweep::sweep(args, &mut output),
         Command::Fmt { files, check } => commands::format(files, *check, &mut output),
         Command::Diff(args) => diff::diff(args, &mut output),
@@ -36,5 +40,16 @@ fn main() -> ExitCode {
     match ending {
         Ok(()) => output.ending().code(),
         Err(ending) => Ending::from(ending).code(),
+    }
+}
+
+/// The commands that can go on after they are done, where that was asked for.
+fn watched(cli: &Cli) -> Option<std::io::Result<Ending>> {
+    match &cli.command {
+        Command::Plan(args) if args.watch => Some(watch::watch(&args.plan.files, cli.color, |output| target::plan(args, output))),
+        Command::Check { files, explicit, watch: true, sizes } => {
+            Some(watch::watch(files, cli.color, |output| commands::check(files, *explicit, sizes, output)))
+        }
+        _ => None,
     }
 }

@@ -11,7 +11,7 @@ use crate::commands::{self, planned, write_whole, written};
 use crate::output::{Ending, Output};
 
 pub(crate) fn plan(args: &PlanCommand, output: &mut Output) -> io::Result<()> {
-    let PlanCommand { plan, target } = args;
+    let PlanCommand { plan, target, .. } = args;
     let Some(path) = &target.output else { return commands::plan(plan, output) };
     if plan.files.len() > 1 {
         return output.complain("-o is for one program; run the command once for each", Ending::WrongUsage);
