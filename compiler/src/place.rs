@@ -10,9 +10,26 @@ pub(crate) fn line_and_column(source: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
 }
 
-/// The line on which a span begins.
-pub(crate) fn line(source: &str, span: Span) -> usize {
-    line_and_column(source, span.start).0
+/// Where the lines of a source begin, for whoever asks often.
+pub(crate) struct Lines(Vec<usize>);
+
+impl Lines {
+    pub(crate) fn new(source: &str) -> Self {
+        Self([0].into_iter().chain(source.match_indices('\n').map(|(end, _)| end + 1)).collect())
+    }
+
+    /// The line on which a span begins.
+    pub(crate) fn of(&self, span: Span) -> usize {
+        self.0.partition_point(|&start| start <= span.start)
+    }
+
+    /// The bytes of a line and its end; `None` where there is no such line.
+    pub(crate) fn bytes(&self, line: usize, source: &str) -> Option<Span> {
+        let start = *self.0.get(line.checked_sub(1)?)?;
+        let end = self.0.get(line).copied().unwrap_or(source.len());
+        // Behind the last line end no line begins.
+        (start < end || source.is_empty()).then(|| Span::new(start, end))
+    }
 }
 
 /// Longer statements are cut.
@@ -36,6 +53,9 @@ mod tests {
         assert_eq!(line_and_column("a\nµb\n", 4), (2, 2));
         assert_eq!(line_and_column("a\nµb\n", 99), (3, 1));
         assert_eq!(line_and_column("a\nµb\n", 3), (2, 1), "inside a character");
+        let lines = Lines::new("a\nµb\n");
+        assert_eq!((lines.of(Span::new(0, 1)), lines.of(Span::new(4, 5))), (1, 2));
+        assert_eq!((lines.bytes(2, "a\nµb\n"), lines.bytes(3, "a\nµb\n"), lines.bytes(0, "a")), (Some(Span::new(2, 6)), None, None));
         assert_eq!(quote("x  =\n y", Span::new(0, 7)), "x = y");
     }
 }

@@ -6,6 +6,7 @@
 
 use indexmap::IndexSet;
 use rayon::prelude::*;
+use shardwise_ir::Span;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::print::Printer;
@@ -69,7 +70,7 @@ fn attempt(planned: &Planned, source: &str, options: &Options, step: usize, site
         Place::Output => "leave as",
     };
     let alternative = Alternative {
-        line: place::line(source, site.brackets),
+        line: place::line_and_column(source, site.brackets.start).0,
         what: what.to_owned(),
         edit: site.with(source, concrete.as_deref().unwrap_or(brackets)),
         change_s: other.objective_s(&other.report) - planned.objective_s(&planned.report),
@@ -118,6 +119,7 @@ impl<'a> Ideas<'a> {
         }
         concerned.sort_unstable();
         concerned.dedup();
+        ideas.extend(self.unpinned_uses());
         let names: Vec<&str> = concerned.iter().map(|&value| program.values[value].name.as_str()).collect();
         ideas.extend(self.opened(&names));
         ideas.extend(concerned.iter().filter_map(|&value| self.unsplit(value)));
@@ -139,6 +141,18 @@ impl<'a> Ideas<'a> {
     fn opened(&self, names: &[&str]) -> Vec<(&'a Site, String)> {
         let fitting = self.sites.iter().filter(|site| site.place != Place::Use && names.contains(&site.value.as_str()));
         fitting.filter_map(|site| Some((site, site.open.clone()?))).collect()
+    }
+
+    /// Brackets at the uses of the value's readers, left open.
+    fn unpinned_uses(&self) -> Vec<(&'a Site, String)> {
+        let program = &self.planned.plan.program;
+        let statements = self.readers.of(self.step).into_iter().take(READERS).filter_map(|reader| match reader {
+            Reader::Statement(_, op) => Some(program.ops[op].span),
+            Reader::Home(_) | Reader::Output(_) => None,
+        });
+        let statements: Vec<Span> = statements.collect();
+        let uses = self.sites.iter().filter(|site| site.place == Place::Use && statements.contains(&site.statement));
+        uses.filter_map(|site| Some((site, site.open.clone()?))).collect()
     }
 
     /// Other shardings in which a reader could read the value.
@@ -172,7 +186,12 @@ impl<'a> Ideas<'a> {
         let reduced =
             layout::enumerate(program, op, &partial).into_iter().map(|layout| layout.gives).filter(|gives| gives.unreduced.is_empty());
         let whole = Sharding::replicated(now.dims.len());
-        self.neighbours(reduced.chain([whole]), &[now], now, value).into_iter().map(|text| (site, text)).collect()
+        let mut texts = self.neighbours(reduced, &[now], now, value);
+        // Whole is what an author tries first, however far it is.
+        let whole =
+            self.neighbours([whole].into_iter(), &[now], now, value).into_iter().filter(|text| !texts.contains(text)).collect::<Vec<_>>();
+        texts.extend(whole);
+        texts.into_iter().map(|text| (site, text)).collect()
     }
 
     /// Those of some shardings that differ least from what is there, as brackets.

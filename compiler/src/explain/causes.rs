@@ -9,6 +9,7 @@ use shardwise_ir::program::{Linearity, MapForm, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Sharding};
 
 use super::{Collective, End};
+use crate::place::Lines;
 use crate::readers::{Reader, Readers};
 use crate::{Planned, place};
 
@@ -19,6 +20,7 @@ const MOST_NEEDS: usize = 4;
 pub(super) struct Told<'a> {
     planned: &'a Planned,
     source: &'a str,
+    lines: Lines,
     /// The program before the search chose for open declarations.
     written: Option<Program>,
     readers: Readers<'a>,
@@ -42,7 +44,7 @@ fn stand(sharding: &Sharding, axis: AxisRef) -> Stand {
 
 impl<'a> Told<'a> {
     pub(super) fn new(planned: &'a Planned, source: &'a str, written: Option<Program>) -> Self {
-        Self { planned, source, written, readers: Readers::new(&planned.plan) }
+        Self { planned, source, lines: Lines::new(source), written, readers: Readers::new(&planned.plan) }
     }
 
     pub(super) fn collective(&self, number: usize) -> Collective {
@@ -103,13 +105,13 @@ impl<'a> Told<'a> {
     fn declaration(&self, value: ValueId) -> String {
         let of = &self.program().values[value];
         let keyword = of.role.map_or("", role_name);
-        format!("line {}: `{keyword} {}`", place::line(self.source, of.span), place::quote(self.source, of.span))
+        format!("line {}: `{keyword} {}`", self.lines.of(of.span), place::quote(self.source, of.span))
     }
 
     /// `` line 10: `Tmp = In *D Win` ``; a statement that `backward` stands for is printed, since nobody wrote it.
     fn statement(&self, op: OpId) -> String {
         let span = self.program().ops[op].span;
-        let (line, written) = (place::line(self.source, span), place::quote(self.source, span));
+        let (line, written) = (self.lines.of(span), place::quote(self.source, span));
         if written.starts_with("backward ") {
             return format!("line {line}, derived: `{}`", print::Printer::new(self.program()).statement(op));
         }
@@ -160,12 +162,12 @@ impl<'a> Told<'a> {
             Reader::Home(value) => {
                 let of = &self.program().values[value];
                 let pin = of.home.as_ref().map_or_else(String::new, |pin| print::Printer::new(self.program()).pin(&of.dims, pin));
-                let who = format!("the brackets of `{}{pin}` at line {}", of.name, place::line(self.source, of.span));
+                let who = format!("the brackets of `{}{pin}` at line {}", of.name, self.lines.of(of.span));
                 End { who, because: self.asked(operand, &moved.result) }
             }
             Reader::Output(output) => {
                 let span = self.program().outputs[output].span;
-                let who = format!("the output at line {}: `{}`", place::line(self.source, span), place::quote(self.source, span));
+                let who = format!("the output at line {}: `{}`", self.lines.of(span), place::quote(self.source, span));
                 End { who, because: self.asked(operand, &moved.result) }
             }
             Reader::Statement(number, op) => {
@@ -263,10 +265,10 @@ impl<'a> Told<'a> {
         let value = &self.program().values[result.value];
         let of = self.name(result.value);
         if value.home.is_some() {
-            return format!("the brackets of `{of}` at line {} keep `{dim}` whole over `{axis}`", place::line(self.source, value.span));
+            return format!("the brackets of `{of}` at line {} keep `{dim}` whole over `{axis}`", self.lines.of(value.span));
         }
         let asking = self.readers.of(number).into_iter().find_map(|reader| match reader {
-            Reader::Output(output) => Some(format!("the output at line {}", place::line(self.source, self.program().outputs[output].span))),
+            Reader::Output(output) => Some(format!("the output at line {}", self.lines.of(self.program().outputs[output].span))),
             Reader::Statement(_, op) => Some(self.statement(op)),
             Reader::Home(_) => None,
         });
@@ -322,11 +324,7 @@ impl<'a> Told<'a> {
             let step = self.step(giver);
             if let Some(pin) = value.home.as_ref().filter(|pin| pin.accepts(&step.result.sharding) && value.producer.is_some()) {
                 let brackets = print::Printer::new(self.program()).pin(&value.dims, pin);
-                return format!(
-                    "{split} is in the brackets of `{}{brackets}` at line {}{way}",
-                    value.name,
-                    place::line(self.source, value.span)
-                );
+                return format!("{split} is in the brackets of `{}{brackets}` at line {}{way}", value.name, self.lines.of(value.span));
             }
             let keeps = |operand: &Materialization| matches!(stand(&operand.sharding, axis), Stand::Splits(at) if self.dim(operand.value, at) == dim);
             let Some(next) = step.operands.iter().position(keeps) else {

@@ -127,15 +127,19 @@ pub(super) fn no_room(name: &str, source: &str, options: &Options, findings: &Fi
 fn remedy(source: &str, site: &Site, brackets: &str, plan: Option<&Planned>) -> Remedy {
     let written = &source[site.brackets.start..site.brackets.end];
     Remedy {
-        line: place::line(source, site.brackets),
+        line: place::line_and_column(source, site.brackets.start).0,
         written: site.with(source, written),
         edit: site.with(source, brackets),
         serial_s: plan.map(|plan| plan.report.serial_s),
     }
 }
 
-/// Where a plan has a value that was left open at a site, as brackets: where it is declared, or where it ends up.
+/// Where a plan has a value that was left open at a site, as brackets: where it is declared, or where it ends up. A use
+/// that is left open stays so.
 pub(super) fn chosen(planned: &Planned, site: &Site) -> Option<String> {
+    if site.place == Place::Use {
+        return None;
+    }
     let program = &planned.plan.program;
     let (id, value) = program.values.iter_enumerated().find(|(_, value)| value.name == site.value)?;
     let printer = Printer::new(program);

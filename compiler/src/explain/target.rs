@@ -4,7 +4,7 @@ use shardwise_grammar::codes::names;
 use shardwise_ir::plan::{Plan, StepKind};
 use shardwise_ir::{Diag, Severity, Span, suggest};
 
-use crate::place;
+use crate::place::Lines;
 use crate::readers::{Reader, Readers};
 
 /// What is asked about.
@@ -44,20 +44,20 @@ pub(super) fn steps(plan: &Plan, source: &str, target: &Target) -> Result<Vec<us
             Ok(collectives.filter(|&step| plan.steps[step].result.value == value).collect())
         }
         Target::Line(line) => {
-            let last = source.lines().count();
-            if *line == 0 || *line > last {
+            let Some(bytes) = Lines::new(source).bytes(*line, source) else {
+                let last = source.lines().count();
                 return Err(sentence(format!("there is no line {line}"), format!("the program has the lines 1 to {last}")));
-            }
+            };
             let readers = Readers::new(plan);
-            Ok(collectives.filter(|&step| concerns(plan, &readers, source, step, *line)).collect())
+            Ok(collectives.filter(|&step| concerns(plan, &readers, step, bytes)).collect())
         }
     }
 }
 
 /// Whether a line gives what a collective moves, or needs what it gives.
-fn concerns(plan: &Plan, readers: &Readers<'_>, source: &str, step: usize, line: usize) -> bool {
+fn concerns(plan: &Plan, readers: &Readers<'_>, step: usize, line: Span) -> bool {
     let program = &plan.program;
-    let on_line = |span: Span| place::line(source, span) <= line && line <= place::line(source, Span::new(span.end.max(1) - 1, span.end));
+    let on_line = |span: Span| span.start < line.end && line.start < span.end;
     let value = &program.values[plan.steps[step].result.value];
     let written = if let StepKind::Collective(_, Some(op)) = plan.steps[step].kind { Some(program.ops[op].span) } else { None };
     let given = written.unwrap_or_else(|| value.producer.map_or(value.span, |op| program.ops[op].span));

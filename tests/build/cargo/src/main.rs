@@ -16,6 +16,7 @@ fn main() {
     for step in mlp::STEPS.iter().filter(|step| !step.axes.is_empty()) {
         println!("  {} over {} ({} bytes)", step.kind, step.axes.join(","), step.bytes);
     }
-    let split = decode::TENSORS.iter().filter(|tensor| tensor.role == plans::Role::Param && tensor.dims.iter().any(|dim| !dim.axes.is_empty()));
+    let split =
+        decode::TENSORS.iter().filter(|tensor| tensor.role == plans::Role::Param && tensor.dims.iter().any(|dim| !dim.axes.is_empty()));
     println!("decode: {:.1} us on {}, {} weights split", decode::SERIAL_S * 1e6, decode::HARDWARE, split.count());
 }
