@@ -128,5 +128,27 @@ fn json_is_a_target_too() {
 fn the_page_shows_what_the_tools_print() {
     let folder = workshop("page", "make/Makefile");
     std::fs::copy(root().join("tests/build/ninja/build.ninja"), folder.join("build.ninja")).expect("the example is there");
-    assert_eq!(common::run_page("compiler/docs/build.md", &folder), 4);
+    assert_eq!(common::run_page("compiler/docs/build.md", &folder), 6);
+}
+
+#[test]
+fn the_page_quotes_the_examples() {
+    let page = std::fs::read_to_string(root().join("compiler/docs/build.md")).expect("the page is there");
+    let example = |path: &str| std::fs::read_to_string(root().join("tests/build").join(path)).expect("the example is there");
+    let rust = example("cargo/build.rs") + &example("cargo/src/main.rs");
+    let makefile = example("make/Makefile");
+    let mut quoted = 0;
+    for (language, text) in common::blocks(&page) {
+        let whole = match language.as_str() {
+            "rust" if !text.contains("configure()") => &rust,
+            "make" => &makefile,
+            _ => continue,
+        };
+        for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("//")) {
+            let spelled = line.replace("plans::mlp", "mlp");
+            assert!(whole.lines().any(|other| other == spelled), "`{line}` is not in the example");
+            quoted += 1;
+        }
+    }
+    assert!(quoted > 8, "{quoted}");
 }

@@ -38,7 +38,19 @@ pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {
     configure().compile(&[folder])
 }
 
-/// The builder with its defaults: options as the command's, output into `OUT_DIR`, warnings are warnings.
+/// The builder: everything that can be set, and its defaults.
+///
+/// ```no_run
+/// # fn main() -> Result<(), shardwise::build::Failed> {
+/// shardwise::build::configure()
+///     .options(shardwise::Options { memory: Some(16e9), ..Default::default() })
+///     .deny_warnings(true)
+///     .compile(&["programs", "more/decode.shard"])?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Without more: options as the command's, output into `OUT_DIR`, warnings are warnings.
 pub fn configure() -> Builder {
     Builder { options: Options::default(), out_dir: None, deny_warnings: false }
 }

@@ -40,6 +40,25 @@ fn lines_add_up_to_the_totals() {
 }
 
 #[test]
+fn lines_add_up_for_random_programs() {
+    let mut compared = 0;
+    for case in 0..200_u32 {
+        let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+        let numbers: Vec<u32> = std::iter::successors(Some(case), next).skip(3).take(120).map(|state| state >> 8).collect();
+        let source = shardwise_tests::sketch::program(&numbers, 2, 5);
+        let plan = |strategy| shardwise::plan("random", &source, &Options { strategy, memory: Some(f64::INFINITY), ..Options::default() });
+        let (Ok(before), Ok(after)) = (plan(Strategy::Textbook), plan(Strategy::Search)) else { continue };
+        let diff = diff(&before, &after);
+        let (comm, compute) = told(&diff);
+        let rounding = 1e-9 * (before.report.serial_s + after.report.serial_s);
+        assert!((comm - change(&diff, "comm")).abs() <= rounding, "{source}\n{diff}");
+        assert!((compute - change(&diff, "compute")).abs() <= rounding, "{source}\n{diff}");
+        compared += 1;
+    }
+    assert!(compared > 100, "{compared}");
+}
+
+#[test]
 fn the_way_back_removes_what_the_way_there_adds() {
     for (name, source) in files("tests/programs/book", ".shard") {
         let (textbook, searched) = (planned(&name, &source, Strategy::Textbook), planned(&name, &source, Strategy::Search));

@@ -125,3 +125,48 @@ fn what_brackets_are_not_to_blame_for_stays_the_error_that_it_is() {
     let findings = explain("unknown", unknown, &Options::default(), &Target::Everything).expect_err("`Q` is not there");
     assert_eq!(findings.reports[0].diag.code, "SW101");
 }
+
+/// Numbers to make a random program from.
+fn numbers(case: u32) -> Vec<u32> {
+    let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+    std::iter::successors(Some(case), next).skip(3).take(120).map(|state| state >> 8).collect()
+}
+
+#[test]
+fn random_programs_are_explained_too() {
+    let (mut collectives, mut alternatives) = (0, 0);
+    for case in 0..40 {
+        let source = shardwise_tests::sketch::program(&numbers(case), 2, 3);
+        let options = Options { memory: Some(f64::INFINITY), ..Options::default() };
+        let explanation = match explain("random", &source, &options, &Target::Everything) {
+            Err(_) => continue,
+            Ok(Explanation::Plan(causes)) => causes,
+            Ok(Explanation::Conflict(conflict)) => {
+                assert!(conflict.sets.iter().flatten().all(|remedy| remedy.serial_s.is_some()), "{conflict:?}\n{source}");
+                continue;
+            }
+            Ok(other) => panic!("there is memory without end: {other:?}\n{source}"),
+        };
+        for collective in &explanation.collectives {
+            let free = collective.time_s == 0.0;
+            assert!(free || collective.needs.iter().any(|need| !need.because.is_empty()), "{collective:#?}\n{source}");
+            collectives += 1;
+        }
+        let first = explanation.collectives.iter().find(|collective| collective.time_s > 0.0);
+        let Some(value) = first.and_then(|collective| collective.text.split('[').next()) else { continue };
+        for collective in causes("random", &source, &options, &Target::Value(value.to_owned())).collectives {
+            assert!(collective.alternatives.windows(2).take(5).all(|pair| pair[0].change_s <= pair[1].change_s), "{collective:#?}");
+            alternatives += collective.alternatives.len();
+        }
+    }
+    assert!(collectives > 20 && alternatives > 20, "{collectives} collectives, {alternatives} alternatives");
+}
+
+#[test]
+fn brackets_at_a_use_are_a_cause_and_other_brackets_a_cure() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I, J_X], B[J_X, K]\nC = A[I, J] *J B\noutput C[I, K_X]\n";
+    let told = causes("pinned", source, &Options::default(), &Target::Value("A".to_owned()));
+    assert_eq!(told.collectives[0].needs[0].because, ["its brackets say `A[I, J]`"]);
+    let as_it_is = told.collectives[0].alternatives.iter().find(|alternative| alternative.edit == "A[I, J_X]").expect("it is offered");
+    assert!((as_it_is.line, as_it_is.removes_it) == (5, true) && as_it_is.change_s < 0.0, "{told:#?}");
+}

@@ -55,6 +55,9 @@ impl<'a> Told<'a> {
         }
         let more = readers.len().saturating_sub(MOST_NEEDS);
         let mut needs: Vec<End> = readers.iter().take(MOST_NEEDS).map(|reader| self.need(step, reader)).collect();
+        if needs.is_empty() {
+            needs.push(End { who: "nothing".to_owned(), because: Vec::new() });
+        }
         if more > 0 {
             needs.push(End { who: format!("{more} more"), because: Vec::new() });
         }
@@ -202,7 +205,29 @@ impl<'a> Told<'a> {
             return vec![format!("its brackets say `{}`", print::materialization(self.program(), &self.step(number).operands[read]))];
         }
         let moved = axes.into_iter().filter(|&axis| stand(&from.sharding, axis) != stand(to, axis));
-        moved.flat_map(|axis| self.axis_because(&from.sharding, number, op, read, axis)).collect()
+        let sentences: Vec<String> = moved.flat_map(|axis| self.axis_because(&from.sharding, number, op, read, axis)).collect();
+        if sentences.is_empty() { self.order(&from.sharding, number, read) } else { sentences }
+    }
+
+    /// Why an operand is split over the same axes in another order.
+    fn order(&self, from: &Sharding, number: usize, read: usize) -> Vec<String> {
+        let step = self.step(number);
+        let operand = &step.operands[read];
+        let other_order = (0..from.dims.len()).find(|&position| from.dims[position] != operand.sharding.dims[position]);
+        let Some(position) = other_order else { return Vec::new() };
+        let (dim, wanted) = (self.dim(operand.value, position), &operand.sharding.dims[position]);
+        let ordered = format!("`{}_{}`", self.dim_name(dim), print::axis_word(&self.program().mesh, wanted));
+        let alike = step.operands.iter().enumerate().find(|(other, operand)| {
+            let dims = &self.program().values[operand.value].dims;
+            *other != read && dims.iter().zip(&operand.sharding.dims).any(|(other, axes)| *other == dim && axes == wanted)
+        });
+        match alike {
+            Some((other, operand)) => {
+                let order = format!("{ordered}, in this order, is how `{}` is split too", self.name(operand.value));
+                vec![order, self.origin(number, other, wanted[0], dim)]
+            }
+            None => vec![format!("it works on {ordered}, in this order")],
+        }
     }
 
     fn axis_because(&self, from: &Sharding, number: usize, op: OpId, read: usize, axis: AxisRef) -> Vec<String> {
