@@ -80,6 +80,15 @@ impl<'a> Told<'a> {
         producer.map(|op| self.program().ops[op].span).is_some_and(|span| span.start <= declared.start && declared.end <= span.end)
     }
 
+    /// Whose choice it is where no brackets ask for it.
+    fn choice(&self) -> &'static str {
+        match self.planned.strategy_name() {
+            "search" => "the search's choice",
+            "textbook" => "the choice of the book's rules",
+            _ => "as the plan says",
+        }
+    }
+
     fn program(&self) -> &'a Program {
         &self.planned.plan.program
     }
@@ -226,7 +235,7 @@ impl<'a> Told<'a> {
                 let order = format!("{ordered}, in this order, is how `{}` is split too", self.name(operand.value));
                 vec![order, self.origin(number, other, wanted[0], dim)]
             }
-            None => vec![format!("it works on {ordered}, in this order")],
+            None => vec![format!("its work is split as {ordered}, in this order: {}", self.choice())],
         }
     }
 
@@ -311,7 +320,7 @@ impl<'a> Told<'a> {
                 };
                 format!("{function} is not linear: the sum over `{axis}` must be finished before it")
             }
-            _ => format!("the sum over `{axis}` is finished before it; carrying it on was not cheaper"),
+            _ => format!("the sum over `{axis}` is finished before it: {}", self.choice()),
         }
     }
 
@@ -329,7 +338,7 @@ impl<'a> Told<'a> {
                     self.origin(number, other, axis, dim),
                 ]
             }
-            None => vec![format!("it works on `{dim_name}` split over `{name}`")],
+            None => vec![format!("its work is split over `{name}` along `{dim_name}`: {}", self.choice())],
         }
     }
 
