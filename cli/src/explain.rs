@@ -1,13 +1,18 @@
 //! `explain`: a code's page, or a program's collectives. What looks like a code is one; a program called like it is `./SW201`.
 
 use std::io;
+use std::time::{Duration, Instant};
 
-use shardwise::codes;
-use shardwise::explain::{Explanation, Target};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use shardwise::explain::{self, Explanation, Target};
+use shardwise::{Findings, Options, codes};
 
 use crate::args::ExplainArgs;
-use crate::commands::read;
+use crate::commands::{Source, read};
 use crate::output::{Ending, Output};
+
+/// Runs shorter than this show no bar.
+const PATIENCE: Duration = Duration::from_millis(400);
 
 pub(crate) fn explain(args: &ExplainArgs, output: &mut Output) -> io::Result<()> {
     if args.target.is_none() && looks_like_a_code(&args.subject) {
@@ -16,7 +21,7 @@ pub(crate) fn explain(args: &ExplainArgs, output: &mut Output) -> io::Result<()>
     let Some(options) = args.choices.options(output)? else { return Ok(()) };
     let Some(source) = read(&args.subject, output)? else { return Ok(()) };
     let target = args.target.as_deref().map_or(Target::Everything, Target::parse);
-    match shardwise::explain::explain(&source.path, &source.text, &options, &target) {
+    match watched(&source, &options, &target) {
         Err(findings) => output.findings(&findings),
         Ok(explanation) => {
             if !matches!(explanation, Explanation::Plan(_)) {
@@ -25,6 +30,22 @@ pub(crate) fn explain(args: &ExplainArgs, output: &mut Output) -> io::Result<()>
             output.out(&explanation.to_string())
         }
     }
+}
+
+/// Explains with a bar on stderr that appears when the run is long (indicatif hides it where that is no terminal).
+fn watched(source: &Source, options: &Options, target: &Target) -> Result<Explanation, Findings> {
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} plans, {eta} left").unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
+    let started = Instant::now();
+    let progress = |done: usize, all: usize| {
+        if started.elapsed() > PATIENCE {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        }
+    };
+    let explained = explain::explain(&source.path, &source.text, options, target, &progress);
+    bar.finish_and_clear();
+    explained
 }
 
 /// `SW` and digits, in any case.

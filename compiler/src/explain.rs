@@ -16,7 +16,7 @@ use shardwise_grammar::codes::budget;
 
 use crate::driver;
 use crate::readers::moves_data;
-use crate::{Findings, Options, Planned};
+use crate::{Findings, Options};
 
 pub use alternatives::Alternative;
 pub use conflict::{Conflict, NoRoom, Remedy};
@@ -76,6 +76,9 @@ pub struct End {
     pub because: Vec<String>,
 }
 
+/// Told how many programs of how many are planned, in no order, from any thread.
+pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
 /// Explains the collectives of a program that `target` names. Errors are those that keep the program from being read, or a target that is not there.
 ///
 /// ```
@@ -88,7 +91,7 @@ pub struct End {
 /// C = A *J B
 /// output C[I, K_X]
 /// ";
-/// let explanation = explain("example", source, &shardwise::Options::default(), &Target::Value("A".to_owned()))?;
+/// let explanation = explain("example", source, &shardwise::Options::default(), &Target::Value("A".to_owned()), &|_, _| ())?;
 /// let Explanation::Plan(causes) = &explanation else { panic!("it can be planned") };
 /// let gather = &causes.collectives[0];
 /// assert_eq!(gather.from.who, "declared at line 5: `input A[I, J_X]`");
@@ -96,7 +99,7 @@ pub struct End {
 /// assert!(gather.cure.is_some());
 /// # Ok::<(), shardwise::Findings>(())
 /// ```
-pub fn explain(name: &str, source: &str, options: &Options, target: &Target) -> Result<Explanation, Findings> {
+pub fn explain(name: &str, source: &str, options: &Options, target: &Target, progress: Progress<'_>) -> Result<Explanation, Findings> {
     // A plan that breaks a budget is the one that needs to be explained.
     let source = sites::without_asserts(source);
     let planned = match driver::plan(name, &source, options) {
@@ -107,19 +110,17 @@ pub fn explain(name: &str, source: &str, options: &Options, target: &Target) -> 
     let told = causes::Told::new(&planned, &source, driver::check(name, &source, options).program);
     let mut collectives: Vec<Collective> = steps.iter().map(|&step| told.collective(step)).collect();
     if *target != Target::Everything {
-        let costing = |step: usize| moves_data(&planned.plan.steps[step], planned.report.steps[step].seconds);
-        for (collective, &step) in collectives.iter_mut().zip(&steps).filter(|(_, step)| costing(**step)) {
-            weigh(&planned, &source, options, step, collective);
+        let costing: Vec<usize> =
+            (0..steps.len()).filter(|&at| moves_data(&planned.plan.steps[steps[at]], collectives[at].time_s)).collect();
+        let weighed: Vec<usize> = costing.iter().map(|&at| steps[at]).collect();
+        let alternatives = alternatives::alternatives(&planned, &source, options, &weighed, progress);
+        for (at, alternatives) in costing.into_iter().zip(alternatives) {
+            collectives[at].cure = alternatives.iter().position(|alternative| alternative.removes_it);
+            collectives[at].alternatives = alternatives;
         }
     }
     let objective = crate::text::objective(planned.objective).to_owned();
     Ok(Explanation::Plan(Causes { about: target.words(), objective, now_s: planned.objective_s(&planned.report), collectives }))
-}
-
-/// Puts the alternatives to a collective beside it.
-fn weigh(planned: &Planned, source: &str, options: &Options, step: usize, collective: &mut Collective) {
-    collective.alternatives = alternatives::alternatives(planned, source, options, step);
-    collective.cure = collective.alternatives.iter().position(|alternative| alternative.removes_it);
 }
 
 /// What can be said of a program without a plan.

@@ -5,7 +5,7 @@ use shardwise::{Options, Strategy};
 use shardwise_tests::files;
 
 fn causes(name: &str, source: &str, options: &Options, target: &Target) -> Causes {
-    match explain(name, source, options, target) {
+    match explain(name, source, options, target, &|_, _| ()) {
         Ok(Explanation::Plan(causes)) => causes,
         other => panic!("{name}: {other:?}"),
     }
@@ -92,7 +92,7 @@ fn alternatives_cost_what_they_say() {
 }
 
 fn remedies(source: &str) -> Vec<Vec<Remedy>> {
-    match explain("conflict", source, &Options::default(), &Target::Everything) {
+    match explain("conflict", source, &Options::default(), &Target::Everything, &|_, _| ()) {
         Ok(Explanation::Conflict(conflict)) => conflict.sets,
         other => panic!("{other:?}"),
     }
@@ -122,7 +122,7 @@ fn two_conflicts_are_two_sets() {
 #[test]
 fn what_brackets_are_not_to_blame_for_stays_the_error_that_it_is() {
     let unknown = "hardware tpu-v5p\nmesh X=4\ndim I=64\ninput A[I_X]\nB = gelu(Q)\noutput B[I]\n";
-    let findings = explain("unknown", unknown, &Options::default(), &Target::Everything).expect_err("`Q` is not there");
+    let findings = explain("unknown", unknown, &Options::default(), &Target::Everything, &|_, _| ()).expect_err("`Q` is not there");
     assert_eq!(findings.reports[0].diag.code, "SW101");
 }
 
@@ -138,7 +138,7 @@ fn random_programs_are_explained_too() {
     for case in 0..40 {
         let source = shardwise_tests::sketch::program(&numbers(case), 2, 3);
         let options = Options { memory: Some(f64::INFINITY), ..Options::default() };
-        let explanation = match explain("random", &source, &options, &Target::Everything) {
+        let explanation = match explain("random", &source, &options, &Target::Everything, &|_, _| ()) {
             Err(_) => continue,
             Ok(Explanation::Plan(causes)) => causes,
             Ok(Explanation::Conflict(conflict)) => {

@@ -2,17 +2,22 @@
 //!
 //! The places: how its readers read the value, where its statement brings it, and the declarations and outputs that the collective connects. A place
 //! without brackets gets those of the shardings nearest to what is there; a declaration or an output with brackets is left open, and the
-//! search says where it wants it; a declaration is also tried without the collective's axes. Trying every sharding would be a search of its own; a handful of neighbours is what an author would try.
+//! search says where it wants it; a declaration is also tried without the collective's axes. Trying every sharding would be a
+//! search of its own; a handful of neighbours is what an author would try.
 
-use indexmap::IndexSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
+use rustc_hash::FxBuildHasher;
 use shardwise_ir::Span;
 use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::plan::{Materialization, Plan};
+use shardwise_ir::plan::Materialization;
 use shardwise_ir::print::Printer;
 use shardwise_ir::sharding::Sharding;
 use shardwise_passes::layout;
 
+use super::Progress;
 use super::conflict::chosen;
 use super::sites::{Place, Site, edited, sites};
 use crate::readers::{Reader, Readers, moves_data};
@@ -40,18 +45,51 @@ pub struct Alternative {
     pub removes_it: bool,
 }
 
-/// The alternatives to the collective at `step`, cheapest first.
-pub(super) fn alternatives(planned: &Planned, source: &str, options: &Options, step: usize) -> Vec<Alternative> {
+/// Other brackets at a place.
+type Edit<'s> = (&'s Site, String);
+
+/// For each of some collectives its alternatives, cheapest first. Every edit is planned once, however many collectives it concerns.
+pub(super) fn alternatives(
+    planned: &Planned,
+    source: &str,
+    options: &Options,
+    steps: &[usize],
+    progress: Progress<'_>,
+) -> Vec<Vec<Alternative>> {
     let sites = sites(source);
-    let ideas = Ideas { planned, sites: &sites, readers: Readers::new(&planned.plan), step }.all();
-    let tried: Vec<Option<(Alternative, Plan)>> =
-        ideas.par_iter().map(|(site, brackets)| attempt(planned, source, options, step, site, brackets)).collect();
-    let mut seen: Vec<Plan> = vec![planned.plan.clone()];
+    let readers = Readers::new(&planned.plan);
+    let ideas: Vec<Vec<Edit<'_>>> = steps.iter().map(|&step| Ideas { planned, sites: &sites, readers: &readers, step }.all()).collect();
+    let mut edits: IndexMap<(Span, &str), &Site, FxBuildHasher> = IndexMap::default();
+    for (site, brackets) in ideas.iter().flatten() {
+        edits.entry((site.brackets, brackets)).or_insert(site);
+    }
+    let done = AtomicUsize::new(0);
+    let plan = |number: usize| {
+        let (&(_, brackets), site) = edits.get_index(number)?;
+        let other = driver::plan(&planned.name, &edited(source, [(*site, brackets)]), options).ok();
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, edits.len());
+        other
+    };
+    let others: Vec<Option<Planned>> = (0..edits.len()).into_par_iter().map(plan).collect();
+    let other = |(site, brackets): &Edit<'_>| {
+        let number = edits.get_index_of(&(site.brackets, brackets.as_str()))?;
+        others[number].as_ref()
+    };
+    let weighed = steps.iter().zip(&ideas).map(|(&step, ideas)| {
+        let outcomes = ideas.iter().filter_map(|edit| Some((edit, other(edit)?)));
+        told(planned, source, step, outcomes)
+    });
+    weighed.collect()
+}
+
+/// The cheapest distinct ones, and the cheapest that removes the collective.
+fn told<'o>(planned: &Planned, source: &str, step: usize, outcomes: impl Iterator<Item = (&'o Edit<'o>, &'o Planned)>) -> Vec<Alternative> {
+    let mut seen = vec![planned];
     let mut found = Vec::new();
-    for (alternative, plan) in tried.into_iter().flatten() {
-        if !seen.iter().any(|other| other.steps == plan.steps) {
-            seen.push(plan);
-            found.push(alternative);
+    for (edit, other) in outcomes {
+        if !seen.iter().any(|before| before.plan.steps == other.plan.steps) {
+            seen.push(other);
+            found.push(alternative(planned, source, step, edit, other));
         }
     }
     found.sort_by(|a, b| a.change_s.total_cmp(&b.change_s));
@@ -59,24 +97,21 @@ pub(super) fn alternatives(planned: &Planned, source: &str, options: &Options, s
     told.into_iter().map(|number| found[number].clone()).collect()
 }
 
-/// Plans the program with other brackets at one place.
-fn attempt(planned: &Planned, source: &str, options: &Options, step: usize, site: &Site, brackets: &str) -> Option<(Alternative, Plan)> {
-    let other = driver::plan(&planned.name, &edited(source, [(site, brackets)]), options).ok()?;
-    let concrete = if site.open.as_deref() == Some(brackets) { chosen(&other, site) } else { None };
+fn alternative(planned: &Planned, source: &str, step: usize, (site, brackets): &Edit<'_>, other: &Planned) -> Alternative {
+    let concrete = if site.open.as_ref() == Some(brackets) { chosen(other, site) } else { None };
     let what = match site.place {
         Place::Declaration(_) => "declare",
         Place::Home => "keep",
         Place::Use => "read",
         Place::Output => "leave as",
     };
-    let alternative = Alternative {
+    Alternative {
         line: place::line_and_column(source, site.brackets.start).0,
         what: what.to_owned(),
-        edit: site.with(source, concrete.as_deref().unwrap_or(brackets)),
+        edit: site.with(source, concrete.as_ref().unwrap_or(brackets)),
         change_s: other.objective_s(&other.report) - planned.objective_s(&planned.report),
-        removes_it: !moves_on(&other, planned, step),
-    };
-    Some((alternative, other.plan))
+        removes_it: !moves_on(other, planned, step),
+    }
 }
 
 /// Whether a plan still moves the value over one of the collective's axes.
@@ -93,12 +128,12 @@ fn moves_on(other: &Planned, planned: &Planned, step: usize) -> bool {
 struct Ideas<'a> {
     planned: &'a Planned,
     sites: &'a [Site],
-    readers: Readers<'a>,
+    readers: &'a Readers<'a>,
     step: usize,
 }
 
 impl<'a> Ideas<'a> {
-    fn all(&self) -> Vec<(&'a Site, String)> {
+    fn all(&self) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
         let moved = &self.planned.plan.steps[self.step];
         let mut ideas = self.home(moved.result.value);
@@ -127,7 +162,7 @@ impl<'a> Ideas<'a> {
     }
 
     /// A declaration without the axes that the collective runs over.
-    fn unsplit(&self, value: ValueId) -> Option<(&'a Site, String)> {
+    fn unsplit(&self, value: ValueId) -> Option<Edit<'a>> {
         let program = &self.planned.plan.program;
         let of = &program.values[value];
         let site = self.sites.iter().find(|site| matches!(site.place, Place::Declaration(_)) && site.value == of.name)?;
@@ -138,13 +173,13 @@ impl<'a> Ideas<'a> {
     }
 
     /// Declarations, outputs and written left sides of these values, left open.
-    fn opened(&self, names: &[&str]) -> Vec<(&'a Site, String)> {
+    fn opened(&self, names: &[&str]) -> Vec<Edit<'a>> {
         let fitting = self.sites.iter().filter(|site| site.place != Place::Use && names.contains(&site.value.as_str()));
         fitting.filter_map(|site| Some((site, site.open.clone()?))).collect()
     }
 
     /// Brackets at the uses of the value's readers, left open.
-    fn unpinned_uses(&self) -> Vec<(&'a Site, String)> {
+    fn unpinned_uses(&self) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
         let statements = self.readers.of(self.step).into_iter().take(READERS).filter_map(|reader| match reader {
             Reader::Statement(_, op) => Some(program.ops[op].span),
@@ -156,7 +191,7 @@ impl<'a> Ideas<'a> {
     }
 
     /// Other shardings in which a reader could read the value.
-    fn uses(&self, number: usize, op: OpId, from: &Materialization) -> Vec<(&'a Site, String)> {
+    fn uses(&self, number: usize, op: OpId, from: &Materialization) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
         let (op, read) = (&program.ops[op], &self.planned.plan.steps[number]);
         let mut ideas = Vec::new();
@@ -173,7 +208,7 @@ impl<'a> Ideas<'a> {
     }
 
     /// Other shardings in which a result without brackets could be kept.
-    fn home(&self, value: ValueId) -> Vec<(&'a Site, String)> {
+    fn home(&self, value: ValueId) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
         let Some(op) = program.values[value].producer.map(|op| &program.ops[op]) else { return Vec::new() };
         let here = |site: &&Site| site.place == Place::Home && site.statement == op.span && site.value == program.values[value].name;
