@@ -167,6 +167,25 @@ fn every_program_that_is_wrong_is_told_in_lines_that_cargo_reads() {
 }
 
 #[test]
+fn what_is_generated_compiles_without_a_warning() {
+    let folder = empty("generated");
+    copy(&root().join("tests/programs/book"), &folder.join("programs"));
+    copy(&root().join("tests/programs/training"), &folder.join("programs/Step/8 more"));
+    let odd = "hardware h100\nmesh data=2, type=4\ndim B'=64, W.in=128, self=8\ninput A[B'_{data}, W.in_{type}, self]\noutput A[B', W.in, self]\n";
+    put(&folder.join("programs/Axis.shard"), odd);
+    let built = run(&folder, |builder| builder).expect("the programs are right");
+    assert!(built.programs.len() > 60, "{}", built.programs.len());
+    // What is not used is the includer's business; everything else is not.
+    put(
+        &folder.join("lib.rs"),
+        "#![deny(warnings)]\npub mod plans {\n    include!(\"out/shardwise.rs\");\n}\npub const N: u64 = plans::Axis_::dims::self_;\n",
+    );
+    let arguments = ["--edition", "2024", "--crate-type", "lib", "--emit", "metadata", "--out-dir", ".", "lib.rs"];
+    let compiled = Command::new("rustc").args(arguments).current_dir(&folder).output().expect("rustc starts");
+    assert!(compiled.status.success(), "{}", stderr(&compiled));
+}
+
+#[test]
 fn warnings_are_told_and_can_be_denied() {
     let folder = empty("warned");
     let plan = shardwise::plan("mlp", MLP, &Options::default()).expect("it is right").to_string();

@@ -55,7 +55,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Trouble> {
 
 fn source(path: &Path, below: &Path) -> Result<Source, Trouble> {
     let text = fs::read_to_string(path).map_err(|error| (path.to_owned(), error))?;
-    let module = below.with_extension("").components().map(|part| rust::identifier(&part.as_os_str().to_string_lossy())).collect();
+    let module = below.with_extension("").components().map(|part| rust::module_name(&part.as_os_str().to_string_lossy())).collect();
     Ok(Source { path: path.to_owned(), module, text })
 }
 

@@ -111,7 +111,7 @@ fn modules(programs: &[&Compiled], depth: usize, out: &mut String) {
         if first.module.len() == depth + 1 {
             program(first, depth, out);
         } else {
-            let _ = write!(out, "\n/// Programs of the folder `{name}`.\npub mod {name} {{");
+            let _ = write!(out, "\n/// Programs of the folder `{name}`.\n#[allow(non_snake_case)]\npub mod {name} {{");
             modules(these, depth + 1, out);
             out.push_str("}\n");
         }
@@ -123,7 +123,8 @@ fn program(program: &Compiled, depth: usize, out: &mut String) {
     let planned = &program.planned;
     let name = &program.module[depth];
     let outer = "super::".repeat(depth + 1);
-    let _ = writeln!(out, "\n/// The plan of `{name}`.\n#[allow(dead_code, clippy::all, clippy::pedantic)]\npub mod {name} {{");
+    let _ =
+        writeln!(out, "\n/// The plan of `{name}`.\n#[allow(dead_code, non_snake_case, clippy::all, clippy::pedantic)]\npub mod {name} {{");
     let _ = writeln!(out, "    use {outer}{{Axis, Dim, Role, Step, Tensor}};\n");
     for (documentation, constant) in constants(planned, &program.module.join("/")) {
         let _ = writeln!(out, "    /// {documentation}\n    pub const {constant};");
@@ -223,6 +224,12 @@ fn sizes<'n>(module: &str, documentation: &str, sizes: impl Iterator<Item = (&'n
     out.push_str("    }\n");
 }
 
+/// The name of a program's or folder's module, which stands beside the types.
+pub(super) fn module_name(name: &str) -> String {
+    let name = identifier(name);
+    if ["Axis", "Dim", "Role", "Tensor", "Step"].contains(&name.as_str()) { name + "_" } else { name }
+}
+
 /// Words that no item can be called; those that `r#` does not help are among them.
 const RESERVED: [&str; 53] = [
     "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else", "enum",
@@ -232,7 +239,7 @@ const RESERVED: [&str; 53] = [
 ];
 
 /// A name as a Rust identifier: other characters become `_`, and what would be a keyword or begin with a digit gets a `_`.
-pub(super) fn identifier(name: &str) -> String {
+fn identifier(name: &str) -> String {
     let word: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let word = if word.is_empty() { "_".to_owned() } else { word };
     if RESERVED.contains(&word.as_str()) {
@@ -246,11 +253,12 @@ pub(super) fn identifier(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::identifier;
+    use super::{identifier, module_name};
 
     #[test]
     fn names_become_identifiers() {
         let all = ["mlp", "fsdp-tp", "8x8", "type", "B'", "", "W.in", "_", "ä"].map(identifier);
+        assert_eq!((module_name("Step"), module_name("step")), ("Step_".to_owned(), "step".to_owned()));
         assert_eq!(all, ["mlp", "fsdp_tp", "_8x8", "type_", "B_", "__", "W_in", "__", "__"]);
     }
 }
