@@ -1,4 +1,4 @@
-//! `explain`: a code's page, or a program's collectives. What looks like a code is one; a program called like it is `./SW201`.
+//! `explain`: a code's page, or a program's collectives. What is a code, or looks like one, is taken for one; a program called so is `./SW201`.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -15,8 +15,13 @@ use crate::output::{Ending, Output};
 const PATIENCE: Duration = Duration::from_millis(400);
 
 pub(crate) fn explain(args: &ExplainArgs, output: &mut Output) -> io::Result<()> {
-    if args.target.is_none() && looks_like_a_code(&args.subject) {
-        return page(&args.subject, output);
+    if args.target.is_none() {
+        if let Some(page) = page(&args.subject) {
+            return output.out(&page);
+        }
+        if looks_like_a_code(&args.subject) {
+            return no_such_code(&args.subject, output);
+        }
     }
     let Some(options) = args.choices.options(output)? else { return Ok(()) };
     let Some(source) = read(&args.subject, output)? else { return Ok(()) };
@@ -54,11 +59,12 @@ fn looks_like_a_code(text: &str) -> bool {
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn page(code: &str, output: &mut Output) -> io::Result<()> {
-    if let Some(code) = codes::find(code) {
-        output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page))
-    } else {
-        let known: Vec<&str> = codes::all().map(|code| code.code).collect();
-        output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
-    }
+/// The page of a code, if it is one.
+fn page(code: &str) -> Option<String> {
+    codes::find(code).map(|code| format!("{} {}\n\n{}\n", code.code, code.name, code.page))
+}
+
+fn no_such_code(code: &str, output: &mut Output) -> io::Result<()> {
+    let known: Vec<&str> = codes::all().map(|code| code.code).collect();
+    output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
 }
