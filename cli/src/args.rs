@@ -249,6 +249,15 @@ pub(crate) struct ExplainArgs {
     pub(crate) target: Option<String>,
     #[command(flatten)]
     pub(crate) choices: ChoiceArgs,
+    /// What is printed of a program.
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Text)]
+    pub(crate) format: ExplainFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExplainFormat {
+    Text,
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

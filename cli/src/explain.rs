@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use shardwise::explain::{self, Explanation, Target};
 use shardwise::{Findings, Options, codes};
 
-use crate::args::ExplainArgs;
+use crate::args::{ExplainArgs, ExplainFormat};
 use crate::commands::{Source, read};
 use crate::output::{Ending, Output};
 
@@ -32,7 +32,10 @@ pub(crate) fn explain(args: &ExplainArgs, output: &mut Output) -> io::Result<()>
             if !matches!(explanation, Explanation::Plan(_)) {
                 output.worst(Ending::WrongInput);
             }
-            output.out(&explanation.to_string())
+            output.out(&match args.format {
+                ExplainFormat::Text => explanation.to_string(),
+                ExplainFormat::Json => explanation.json(),
+            })
         }
     }
 }

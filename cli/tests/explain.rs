@@ -87,6 +87,22 @@ fn what_does_not_fit_is_named_with_an_edit_that_fits() {
 }
 
 #[test]
+fn json_says_the_same() {
+    let explained = |arguments: &[&str]| -> serde_json::Value {
+        let output = run(&[&["explain", "--format", "json"], arguments].concat(), "");
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output.stdout)))
+    };
+    let plan = explained(&[MLP, "Win"]);
+    assert_eq!((&plan["schema"], &plan["kind"]), (&"shardwise.explain/1".into(), &"plan".into()));
+    let gather = &plan["collectives"][0];
+    assert_eq!(gather["text"], "Win[D, F_Y] = AllGather_X(Win[D_X, F_Y])");
+    let cure = usize::try_from(gather["cure"].as_u64().expect("there is one")).expect("a place in a list");
+    assert_eq!(gather["alternatives"][cure]["edit"], "param Win: bf16[D, F_Y]");
+    assert_eq!(explained(&["tests/programs/codes/sw505-no-room.shard"])["kind"], "no_room");
+    assert_eq!(explained(&["tests/programs/errors/p3-c4.shard"])["sets"][0][0]["line"], 7);
+}
+
+#[test]
 fn the_page_shows_what_the_command_writes() {
     assert_eq!(common::run_page("compiler/docs/explain.md", &common::root()), 4);
 }

@@ -12,6 +12,7 @@ mod sites;
 mod target;
 mod text;
 
+use serde::Serialize;
 use shardwise_grammar::codes::budget;
 
 use crate::driver;
@@ -23,7 +24,8 @@ pub use conflict::{Conflict, NoRoom, Remedy};
 pub use target::Target;
 
 /// What can be said of a program's collectives, or of why there are none. `Display` is the text for people.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Explanation {
     /// The program can be planned: its collectives, as far as they were asked about.
     Plan(Causes),
@@ -34,7 +36,7 @@ pub enum Explanation {
 }
 
 /// Why a plan's collectives are there.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Causes {
     /// What was asked about, in words: `` `Win` ``, `line 7`, `every collective`.
     pub about: String,
@@ -47,7 +49,7 @@ pub struct Causes {
 }
 
 /// One collective and its reasons.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Collective {
     /// The line as the plan prints it.
     pub text: String,
@@ -68,7 +70,7 @@ pub struct Collective {
 }
 
 /// Something at one end of a collective.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct End {
     /// A declaration, a statement, another collective, the brackets of a left side, or an output.
     pub who: String,
@@ -131,6 +133,22 @@ fn refused(name: &str, source: &str, options: &Options, findings: Findings) -> R
     match conflict::conflict(name, source, options, &findings) {
         Some(conflict) => Ok(Explanation::Conflict(conflict)),
         None => Err(findings),
+    }
+}
+
+/// What [`Explanation::json`] writes.
+#[derive(Serialize)]
+struct Document<'e> {
+    /// Always `shardwise.explain/1`.
+    schema: &'static str,
+    #[serde(flatten)]
+    explanation: &'e Explanation,
+}
+
+impl Explanation {
+    /// The JSON text, indented: `kind` is `plan`, `conflict` or `no_room`, the rest is what stands in the value.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(&Document { schema: "shardwise.explain/1", explanation: self }).unwrap_or_default() + "\n"
     }
 }
 

@@ -1,6 +1,6 @@
 //! A difference accounts for all that differs: what was added, removed and changed adds up to the difference of the totals.
 
-use shardwise::diff::{Diff, Limits, Line};
+use shardwise::diff::{Diff, Limits, Line, Quantity};
 use shardwise::{Options, Planned, Strategy, diff};
 use shardwise_tests::files;
 
@@ -88,4 +88,14 @@ fn a_limit_is_exact() {
     assert_eq!(diff.broken(&limits), Vec::<String>::new());
     let limits = Limits { budget_s: Some(after.report.serial_s * 0.999), ..limits };
     assert_eq!(diff.broken(&limits).len(), 1);
+}
+
+#[test]
+fn growth_from_nothing_is_more_than_any_part() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K]\nC = A *J B\noutput C[I_X, K]\n";
+    let (before, after) =
+        (planned("a", source, Strategy::Search), planned("b", &source.replace("output C[I_X", "output C[I"), Strategy::Search));
+    let limits = Limits { by: Quantity::Comm, max_regression: Some(1e6), ..Limits::default() };
+    assert_eq!(diff(&before, &after).broken(&limits), ["comm grew from nothing to 2 us, more than 100000000%"]);
+    assert_eq!(diff(&before, &before).broken(&limits), Vec::<String>::new());
 }

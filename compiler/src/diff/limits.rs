@@ -75,9 +75,11 @@ impl Limits {
 
     fn regression(&self, total: &Total) -> Option<String> {
         let most = self.max_regression.filter(|most| total.after > total.before * (1.0 + most + ROUNDING))?;
-        let (before, after) = (units::seconds(total.before), units::seconds(total.after));
-        let slower = total.relative().map_or_else(|| "from nothing".to_owned(), |part| format!("{:.1}%", 100.0 * part));
-        Some(format!("{} grew by {slower} ({before} -> {after}), more than {}%", total.name, units::number(100.0 * most)))
+        let (before, after, most) = (units::seconds(total.before), units::seconds(total.after), units::number(100.0 * most));
+        Some(match total.relative() {
+            Some(part) => format!("{} grew by {:.1}% ({before} -> {after}), more than {most}%", total.name, 100.0 * part),
+            None => format!("{} grew from nothing to {after}, more than {most}%", total.name),
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
+use serde::Serialize;
 use shardwise_ir::Span;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::Materialization;
@@ -31,7 +32,7 @@ const READERS: usize = 2;
 const TOLD: usize = 6;
 
 /// A program near the one at hand.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alternative {
     /// The line of the edit.
     pub line: usize,

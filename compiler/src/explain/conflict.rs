@@ -4,14 +4,16 @@
 //! it. Trying brackets one after another would find the same in more plans. Feasibility is asked of the book's rules, which take any layout
 //! that fits when the brackets leave them no choice, and find one whenever there is one.
 
+use serde::Serialize;
+use shardwise_ir::print::Printer;
+
 use super::sites::{Place, Site, edited, sites};
 use crate::driver;
 use crate::place;
 use crate::{Findings, Options, Planned, Strategy};
-use shardwise_ir::print::Printer;
 
 /// Brackets that contradict each other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Conflict {
     /// The first error.
     pub message: String,
@@ -21,7 +23,7 @@ pub struct Conflict {
 }
 
 /// Why no plan fits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NoRoom {
     /// What the smallest plan found needs.
     pub message: String,
@@ -32,7 +34,7 @@ pub struct NoRoom {
 }
 
 /// An edit of one place.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Remedy {
     /// The line.
     pub line: usize,
