@@ -4,6 +4,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use shardwise::lint::Selector;
 
+use crate::choices::ChoiceArgs;
+
 /// Turns a sketch of a sharded model into the cheapest communication plan, with reasons.
 #[derive(Debug, Parser)]
 #[command(name = "shardwise", version, about, arg_required_else_help = true, max_term_width = 100)]
@@ -25,7 +27,7 @@ pub(crate) enum Colour {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Print the cheapest plan of each program.
-    Plan(PlanArgs),
+    Plan(PlanCommand),
     /// Say everything that is wrong with programs, and what they would be better without.
     Check(CheckArgs),
     /// Lay programs out canonically, in place (`-` to standard output).
@@ -43,11 +45,10 @@ pub(crate) enum Command {
     Cost(PlanArgs),
     /// Plan over mesh shapes, sizes and hardware: a table, CSV, JSON or a plot.
     Sweep(SweepArgs),
-    /// Explain an error or a lint.
-    Explain {
-        /// A code, such as SW201, or a lint's name.
-        code: String,
-    },
+    /// What changed between two plans.
+    Diff(DiffArgs),
+    /// Explain a diagnostic's code, or why a program's collectives are there.
+    Explain(ExplainArgs),
     /// Print the reference of all codes, as Markdown.
     Docs,
     /// List the hardware presets.
@@ -88,6 +89,9 @@ pub(crate) struct CheckArgs {
     /// Where it is written, instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
+    /// Check again whenever a program changes.
+    #[arg(long)]
+    pub(crate) watch: bool,
 }
 
 /// Which lints run, and how seriously.
@@ -255,6 +259,100 @@ pub(crate) struct PlanArgs {
     pub(crate) explicit: bool,
 }
 
+/// `plan`: how the plan is made, and where it goes. (`cost` is made alike, and goes to standard output.)
+#[derive(Args, Debug)]
+pub(crate) struct PlanCommand {
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// Plan again whenever a program changes.
+    #[arg(long, conflicts_with_all = ["expression", "check"])]
+    pub(crate) watch: bool,
+}
+
+/// Where `plan` writes, for build tools.
+#[derive(Args, Debug)]
+pub(crate) struct TargetArgs {
+    /// Write the plan to a file, whole or not at all, instead of to standard output.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "print_after")]
+    pub(crate) output: Option<String>,
+    /// Write what the output is made from, as make and ninja read it.
+    #[arg(long, value_name = "FILE", requires = "output", conflicts_with = "expression")]
+    pub(crate) depfile: Option<String>,
+    /// Leave the output alone where it would not change (for ninja's `restat`).
+    #[arg(long, requires = "output")]
+    pub(crate) if_changed: bool,
+    /// Write nothing; exit 1 unless the output is as it would be written.
+    #[arg(long, requires = "output", conflicts_with_all = ["depfile", "if_changed"])]
+    pub(crate) check: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// A plan, or a program that is planned; `-` is standard input.
+    pub(crate) before: String,
+    /// What it is compared with.
+    pub(crate) after: String,
+    #[command(flatten)]
+    pub(crate) choices: ChoiceArgs,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    pub(crate) format: DiffFormat,
+    /// Time that the second plan may take: 2ms, 300us. Exit 1 where it takes more.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) budget: Option<f64>,
+    /// By how much the second plan may be slower: 5%. Exit 1 where it is slower.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) max_regression: Option<f64>,
+    /// Which time `--budget` and `--max-regression` are about.
+    #[arg(long, value_enum, default_value_t = Quantity::Serial)]
+    pub(crate) by: Quantity,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// A code, such as SW201, or a program; `-` is standard input.
+    #[arg(value_name = "CODE|FILE")]
+    pub(crate) subject: String,
+    /// Which collectives: those of a value or of a line of the program, with what else could be done; without it all of them.
+    #[arg(value_name = "VALUE|LINE")]
+    pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) choices: ChoiceArgs,
+    /// What is printed of a program.
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Text)]
+    pub(crate) format: ExplainFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExplainFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiffFormat {
+    Text,
+    /// For a comment on a pull request.
+    Markdown,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Quantity {
+    /// The sum of all steps.
+    Serial,
+    /// The plan's own schedule.
+    Scheduled,
+    /// The busiest resource.
+    Overlap,
+    /// The sum of all local operations.
+    Compute,
+    /// The sum of all collectives.
+    Comm,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
     Search,
@@ -296,7 +394,7 @@ pub(crate) enum Pass {
 }
 
 /// `300MB`, `16GiB`, `1e9`.
-fn bytes(text: &str) -> Result<f64, String> {
+pub(crate) fn bytes(text: &str) -> Result<f64, String> {
     let units = [
         ("KiB", 1024.0),
         ("MiB", 1_048_576.0),
@@ -315,7 +413,21 @@ fn bytes(text: &str) -> Result<f64, String> {
     number.map(|n| n * factor).filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(|| "give bytes, such as 300MB, 16GB or 16GiB".to_owned())
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// `2ms`, `300us`, `1.5 s`.
+fn time(text: &str) -> Result<f64, String> {
+    let units = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
+    let split = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
+    let seconds = split.and_then(|(number, factor)| Some(number.trim().parse::<f64>().ok()? * factor));
+    seconds.filter(|s| s.is_finite() && *s >= 0.0).ok_or_else(|| "give a time with its unit, such as 2ms or 300us".to_owned())
+}
+
+/// `5%` as a part.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    number.filter(|n| n.is_finite() && *n >= 0.0).map(|n| n / 100.0).ok_or_else(|| "give a percentage, such as 5%".to_owned())
+}
+
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.trim_end_matches('s').parse().ok();
     number.filter(|n| (0.0..1e9).contains(n)).ok_or_else(|| "give seconds, such as 10 or 0.5".to_owned())
 }

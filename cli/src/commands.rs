@@ -118,7 +118,11 @@ pub(crate) fn resized(options: Options, sizes: &SizeArgs, output: &mut Output) -
 }
 
 /// Plans every source; findings are shown in its own name, the path.
-fn planned(args: &PlanArgs, output: &mut Output, mut show: impl FnMut(&Planned, &mut Output) -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn planned(
+    args: &PlanArgs,
+    output: &mut Output,
+    mut show: impl FnMut(&Planned, &mut Output) -> io::Result<()>,
+) -> io::Result<()> {
     let Some(options) = options(args, output)? else { return Ok(()) };
     for source in sources(args, output)? {
         match shardwise::plan(&source.path, &source.text, &options) {
@@ -138,12 +142,17 @@ pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
         Some(Pass::Resolve) => print_program(args, shardwise::Pass::Resolve, output),
         Some(Pass::Gradient) => print_program(args, shardwise::Pass::Gradient, output),
         Some(Pass::Textbook) => print_textbook(args, output),
-        Some(Pass::Search) | None => planned(args, output, |planned, output| match args.format {
-            Format::Text => output.out(&planned.to_string()),
-            Format::Dot => output.out(&planned.dot()),
-            Format::Trace => output.out(&planned.trace()),
-            Format::Json => output.out(&(planned.json().to_text() + "\n")),
-        }),
+        Some(Pass::Search) | None => planned(args, output, |planned, output| output.out(&written(planned, args.format))),
+    }
+}
+
+/// A plan in the format that was asked for.
+pub(crate) fn written(planned: &Planned, format: Format) -> String {
+    match format {
+        Format::Text => planned.to_string(),
+        Format::Dot => planned.dot(),
+        Format::Trace => planned.trace(),
+        Format::Json => planned.json().to_text() + "\n",
     }
 }
 
@@ -211,18 +220,6 @@ pub(crate) fn write_whole(path: &str, text: &str, output: &mut Output) -> io::Re
         output.complain(&format!("cannot write `{path}`: {error}"), Ending::WrongUsage)?;
     }
     Ok(())
-}
-
-pub(crate) fn explain(code: &str, output: &mut Output) -> io::Result<()> {
-    if let Some(lint) = lint::find(code) {
-        output.out(&format!("{lint}\n"))
-    } else if let Some(code) = codes::find(code) {
-        output.out(&format!("{} {}\n\n{}\n", code.code, code.name, code.page))
-    } else {
-        let mut known: Vec<&str> = codes::all().map(|code| code.code).chain(lint::all().iter().map(|lint| lint.code)).collect();
-        known.sort_unstable();
-        output.complain(&format!("`{code}` is no code; the codes are {}", known.join(" ")), Ending::WrongUsage)
-    }
 }
 
 pub(crate) fn docs(output: &mut Output) -> io::Result<()> {

@@ -315,7 +315,8 @@ impl Planned {
         alternatives.iter().map(|other| print::materialization(&self.plan.program, other)).collect()
     }
 
-    fn objective_s(&self, report: &Report) -> f64 {
+    /// What a plan costs by the objective, seconds.
+    pub(crate) fn objective_s(&self, report: &Report) -> f64 {
         match self.objective {
             Objective::Serial => report.serial_s,
             Objective::Comm => report.comm_s,

@@ -1,6 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+pub mod build;
 pub mod cost;
+pub mod diff;
+pub mod explain;
 pub mod failure;
 pub mod json;
 pub mod lint;
@@ -17,10 +20,13 @@ mod driver;
 mod gradient;
 mod lints;
 mod pipeline;
+mod place;
 mod provenance;
+mod readers;
 mod text;
 mod trace;
 
+pub use diff::diff;
 pub use driver::{Checked, Planned, check, format, plan, print_after};
 pub use failure::{Findings, Report};
 pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy};
@@ -29,4 +35,4 @@ pub use shardwise_grammar::codes;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;
 pub use shardwise_ir::program::Program;
-pub use shardwise_ir::{Diag, Severity, Span};
+pub use shardwise_ir::{Diag, Role, Severity, Span};

@@ -10,6 +10,21 @@ pub fn bytes(bytes: f64) -> String {
     scaled(bytes, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
 }
 
+/// `+1.2 ms`, `-310 us`, `+0 ns`.
+pub fn seconds_change(seconds: f64) -> String {
+    signed(seconds, self::seconds)
+}
+
+/// `+134 MB`, `-64 B`.
+pub fn bytes_change(bytes: f64) -> String {
+    signed(bytes, self::bytes)
+}
+
+fn signed(number: f64, unit: impl Fn(f64) -> String) -> String {
+    let sign = if number < 0.0 { '-' } else { '+' };
+    format!("{sign}{}", unit(number.abs()))
+}
+
 /// `412 TFLOP`.
 pub fn flops(flops: f64) -> String {
     scaled(flops, &[(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP")])
@@ -55,6 +70,8 @@ mod tests {
         assert_eq!(seconds(0.0), "0 ns");
         assert_eq!(seconds(0.9999), "1 s");
         assert_eq!(bytes(134_217_728.0), "134 MB");
+        assert_eq!(seconds_change(-3.1e-4), "-310 us");
+        assert_eq!(bytes_change(0.0), "+0 B");
         assert_eq!(bytes(1e30), "1000000000000000000 TB");
     }
 }

@@ -390,6 +390,15 @@ pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
     Printer::new(&plan.program).blocks(&within, |number| step(&plan.program, &plan.steps[number]), entered)
 }
 
+/// What leaves a plan, in the order of its outputs; an output that the plan does not give is left out.
+pub fn outputs(plan: &Plan) -> Vec<Materialization> {
+    let outputs = plan.program.outputs.iter();
+    outputs
+        .filter(|output| output.hands_to.is_none())
+        .filter_map(|output| Some(Materialization { value: output.value, sharding: given_output(plan, output.value, &output.pin)? }))
+        .collect()
+}
+
 /// The latest materialisation of a value that its output accepts.
 fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
     if let Some(written) = pin.exact() {

@@ -1,0 +1,68 @@
+//! `plan -o`: a plan as a build tool's target. The file is written whole or not at all, and only when every program could be planned; what it
+//! depends on is written beside it for make and ninja.
+
+use std::io;
+use std::path::Path;
+
+use shardwise::build::{depfile, write_if_changed};
+
+use crate::args::{PlanArgs, PlanCommand, TargetArgs};
+use crate::commands::{self, planned, write_whole, written};
+use crate::output::{Ending, Output};
+
+pub(crate) fn plan(args: &PlanCommand, output: &mut Output) -> io::Result<()> {
+    let PlanCommand { plan, target, .. } = args;
+    let Some(path) = &target.output else { return commands::plan(plan, output) };
+    if plan.files.len() > 1 {
+        return output.complain("-o is for one program; run the command once for each", Ending::WrongUsage);
+    }
+    let mut text = String::new();
+    planned(plan, output, |planned, _| {
+        text = written(planned, plan.format);
+        Ok(())
+    })?;
+    if output.ending() != Ending::Done {
+        return Ok(());
+    }
+    if target.check { up_to_date(path, plan, &text, output) } else { deliver(path, plan, target, &text, output) }
+}
+
+/// Whether the file is what would be written.
+fn up_to_date(path: &str, plan: &PlanArgs, text: &str, output: &mut Output) -> io::Result<()> {
+    match std::fs::read(path) {
+        Ok(bytes) if bytes == text.as_bytes() => Ok(()),
+        Ok(_) => {
+            output.complain(&format!("`{path}` is not the plan of {} any more; {}", from(plan), again(plan, path)), Ending::WrongInput)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            output.complain(&format!("`{path}` is not there; {}", again(plan, path)), Ending::WrongInput)
+        }
+        Err(error) => output.complain(&format!("cannot read `{path}`: {error}"), Ending::WrongUsage),
+    }
+}
+
+fn from(plan: &PlanArgs) -> String {
+    plan.files.first().map_or_else(|| "the expression".to_owned(), |file| format!("`{file}`"))
+}
+
+fn again(plan: &PlanArgs, path: &str) -> String {
+    match plan.files.first() {
+        Some(file) => format!("run `shardwise plan {file} -o {path}` with the same options"),
+        None => "run the same command without `--check`".to_owned(),
+    }
+}
+
+/// Writes what the output is made from, then the output: an output without its dependencies would never be made again.
+fn deliver(path: &str, plan: &PlanArgs, target: &TargetArgs, text: &str, output: &mut Output) -> io::Result<()> {
+    if let Some(beside) = &target.depfile {
+        let inputs: Vec<&str> = plan.files.iter().map(String::as_str).filter(|file| *file != "-").collect();
+        write_whole(beside, &depfile(path, &inputs), output)?;
+    }
+    if !target.if_changed {
+        return write_whole(path, text, output);
+    }
+    match write_if_changed(Path::new(path), text) {
+        Ok(_) => Ok(()),
+        Err(error) => output.complain(&format!("cannot write `{path}`: {error}"), Ending::WrongUsage),
+    }
+}

@@ -1,0 +1,242 @@
+//! For build scripts: folders of programs in, plans and a Rust module with their numbers out.
+//!
+//! In `build.rs`:
+//!
+//! ```no_run
+//! fn main() -> Result<(), shardwise::build::Failed> {
+//!     shardwise::build::compile("programs")?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! and in the crate: `mod plans { include!(concat!(env!("OUT_DIR"), "/shardwise.rs")); }`, then `plans::mlp::SERIAL_S`, `plans::mlp::STEPS`, … See
+//! `compiler/docs/build.md`.
+//!
+//! One function for the usual, a builder for the rest, as `prost-build` and `tonic-build` have it. Errors are told twice: in lines that cargo shows
+//! with the place in the program, and as a value, for callers that are not cargo. What is written depends on the programs and options alone; a
+//! file is written beside its place and renamed, and only where its bytes differ, so that nothing is rebuilt for nothing. This module is the only one
+//! of the library that reads and writes files and prints.
+
+mod depfile;
+mod files;
+mod rust;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use shardwise_ir::Severity;
+
+use crate::place;
+use crate::{Findings, Options, Planned, Report};
+
+pub use depfile::depfile;
+pub use files::write_if_changed;
+
+/// Compiles the programs of a folder into `OUT_DIR`, with default options.
+pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {
+    configure().compile(&[folder])
+}
+
+/// The builder: everything that can be set, and its defaults.
+///
+/// ```no_run
+/// # fn main() -> Result<(), shardwise::build::Failed> {
+/// shardwise::build::configure()
+///     .options(shardwise::Options { memory: Some(16e9), ..Default::default() })
+///     .deny_warnings(true)
+///     .compile(&["programs", "more/decode.shard"])?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Without more: options as the command's, output into `OUT_DIR`, warnings are warnings.
+pub fn configure() -> Builder {
+    Builder { options: Options::default(), out_dir: None, deny_warnings: false }
+}
+
+/// How programs are compiled.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is compiled until `compile` is called"]
+pub struct Builder {
+    options: Options,
+    out_dir: Option<PathBuf>,
+    deny_warnings: bool,
+}
+
+/// What was compiled.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// One by one, in the order of their paths.
+    pub programs: Vec<Compiled>,
+    /// Every file that there is now, whether it had to be written or not.
+    pub files: Vec<PathBuf>,
+    /// What is printed for cargo.
+    pub cargo_lines: Vec<String>,
+}
+
+/// A program and its plan.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// Its path, as given or below the folder that was given.
+    pub path: PathBuf,
+    /// The Rust module that it became, from the outermost.
+    pub module: Vec<String>,
+    /// Its plan.
+    pub planned: Planned,
+}
+
+/// Why nothing was compiled. `Debug` is the sentence of `Display`, since that is what `main` shows.
+pub struct Failed {
+    /// What is wrong with the programs, in the order of their paths.
+    pub findings: Vec<Findings>,
+    /// What is printed for cargo.
+    pub cargo_lines: Vec<String>,
+    sentence: String,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl fmt::Debug for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl Builder {
+    /// How plans are made.
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Where files are written, instead of cargo's `OUT_DIR`.
+    pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.out_dir = Some(folder.into());
+        self
+    }
+
+    /// Whether a warning fails the build.
+    pub fn deny_warnings(mut self, deny: bool) -> Self {
+        self.deny_warnings = deny;
+        self
+    }
+
+    /// Compiles programs, and all programs (`*.shard`) of folders and the folders in them, and prints what cargo wants to know.
+    pub fn compile<P: AsRef<Path>>(self, inputs: &[P]) -> Result<Built, Failed> {
+        let done = self.run(inputs);
+        let lines = match &done {
+            Ok(built) => &built.cargo_lines,
+            Err(failed) => &failed.cargo_lines,
+        };
+        for line in lines {
+            say(line);
+        }
+        done
+    }
+
+    /// The same without printing.
+    pub fn run<P: AsRef<Path>>(self, inputs: &[P]) -> Result<Built, Failed> {
+        let mut lines: Vec<String> =
+            inputs.iter().map(|input| format!("cargo::rerun-if-changed={}", files::slashed(input.as_ref()))).collect();
+        let out_dir = self.out_dir.clone().or_else(|| std::env::var_os("OUT_DIR").map(PathBuf::from));
+        let Some(out_dir) = out_dir else {
+            return Err(environment(lines, "`OUT_DIR` is not set: call this from a build script, or say `.out_dir(…)`".to_owned()));
+        };
+        let mut sources = Vec::new();
+        for input in inputs {
+            match files::programs(input.as_ref()) {
+                Ok(found) => sources.extend(found),
+                Err((path, error)) => return Err(environment(lines, cannot("read", &path, &error))),
+            }
+        }
+        // A folder that is watched is watched with what is in it; that is said once more for each file, since other tools read these lines too.
+        lines.extend(sources.iter().map(|source| format!("cargo::rerun-if-changed={}", files::slashed(&source.path))));
+        let programs = self.plan(sources, &mut lines)?;
+        let files = files::write_all(&out_dir, &programs);
+        match files {
+            Ok(files) => Ok(Built { programs, files, cargo_lines: lines }),
+            Err((path, error)) => Err(environment(lines, cannot("write", &path, &error))),
+        }
+    }
+
+    /// Plans every program, and says all that is wrong with any.
+    fn plan(&self, sources: Vec<files::Source>, lines: &mut Vec<String>) -> Result<Vec<Compiled>, Failed> {
+        let mut programs: Vec<Compiled> = Vec::new();
+        let mut refused: Vec<Findings> = Vec::new();
+        for files::Source { path, module, text } in sources {
+            let name = files::slashed(&path);
+            match crate::plan(&name, &text, &self.options) {
+                Err(findings) => {
+                    lines.extend(findings.reports.iter().map(|report| line(&name, &text, report, report.diag.severity)));
+                    refused.push(findings);
+                }
+                Ok(mut planned) => {
+                    let severity = if self.deny_warnings { Severity::Error } else { Severity::Warning };
+                    lines.extend(planned.warnings.reports.iter().map(|report| line(&name, &text, report, severity)));
+                    if self.deny_warnings && !planned.warnings.is_empty() {
+                        refused.push(planned.warnings.clone());
+                    }
+                    planned.name = module.last().cloned().unwrap_or_default();
+                    programs.push(Compiled { path, module, planned });
+                }
+            }
+        }
+        if let Some(clash) = clash(&programs) {
+            return Err(environment(std::mem::take(lines), clash));
+        }
+        if refused.is_empty() {
+            return Ok(programs);
+        }
+        let sentence = match refused.as_slice() {
+            [one] => format!("a program cannot be compiled: {one}"),
+            many => format!("{} programs cannot be compiled", many.len()),
+        };
+        Err(Failed { findings: refused, cargo_lines: std::mem::take(lines), sentence })
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "cargo reads what a build script prints")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// `cargo::error=programs/mlp.shard:7:5: SW104: …; help: …`.
+fn line(path: &str, source: &str, report: &Report, severity: Severity) -> String {
+    let diag = &report.diag;
+    let kind = if severity == Severity::Error { "error" } else { "warning" };
+    let place = diag.labels.first().map_or_else(String::new, |label| {
+        let (line, column) = place::line_and_column(source, label.span.start);
+        format!(":{line}:{column}")
+    });
+    let help = diag.help.as_ref().map_or_else(String::new, |help| format!("; help: {help}"));
+    let text = format!("{path}{place}: {}: {}{help}", diag.code, diag.message);
+    // A line break would end the line that cargo reads.
+    format!("cargo::{kind}={}", text.replace(['\n', '\r'], " "))
+}
+
+fn environment(mut lines: Vec<String>, sentence: String) -> Failed {
+    lines.push(format!("cargo::error={}", sentence.replace(['\n', '\r'], " ")));
+    Failed { findings: Vec::new(), cargo_lines: lines, sentence }
+}
+
+fn cannot(verb: &str, path: &Path, error: &io::Error) -> String {
+    format!("cannot {verb} `{}`: {error}", files::slashed(path))
+}
+
+/// Two programs that would be one module, if there are such.
+fn clash(programs: &[Compiled]) -> Option<String> {
+    programs.iter().enumerate().find_map(|(number, program)| {
+        // A program may not be called like a folder beside it either.
+        let same = |other: &&Compiled| other.module.starts_with(&program.module) || program.module.starts_with(&other.module);
+        let other = programs[..number].iter().find(same)?;
+        let (one, two) = (files::slashed(&other.path), files::slashed(&program.path));
+        Some(format!("`{one}` and `{two}` would both be the module `{}`; rename one of them", program.module.join("::")))
+    })
+}

@@ -1,0 +1,99 @@
+//! Which programs there are, and where what they become is written.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Compiled, rust};
+
+/// What a program's file name ends in.
+const ENDING: &str = "shard";
+
+/// A program's text.
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    pub(super) module: Vec<String>,
+    pub(super) text: String,
+}
+
+/// Something about a file that went wrong.
+type Trouble = (PathBuf, io::Error);
+
+/// A path as messages and generated files write it, on every system.
+pub(super) fn slashed(path: &Path) -> String {
+    path.to_string_lossy().replace('\\', "/")
+}
+
+/// The program at a path, or all programs in the folder at it, sorted.
+pub(super) fn programs(input: &Path) -> Result<Vec<Source>, Trouble> {
+    if !input.is_dir() {
+        return Ok(vec![source(input, input.file_name().map_or(input, Path::new))?]);
+    }
+    let mut paths = Vec::new();
+    walk(input, &mut paths)?;
+    paths.sort();
+    if paths.is_empty() {
+        let error = io::Error::new(io::ErrorKind::NotFound, format!("no `*.{ENDING}` in it"));
+        return Err((input.to_owned(), error));
+    }
+    paths.iter().map(|path| source(path, path.strip_prefix(input).unwrap_or(path))).collect()
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Trouble> {
+    let trouble = |error| (folder.to_owned(), error);
+    for entry in fs::read_dir(folder).map_err(trouble)? {
+        let path = entry.map_err(trouble)?.path();
+        if path.is_dir() {
+            walk(&path, found)?;
+        } else if path.extension() == Some(OsStr::new(ENDING)) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn source(path: &Path, below: &Path) -> Result<Source, Trouble> {
+    let text = fs::read_to_string(path).map_err(|error| (path.to_owned(), error))?;
+    let module = below.with_extension("").components().map(|part| rust::module_name(&part.as_os_str().to_string_lossy())).collect();
+    Ok(Source { path: path.to_owned(), module, text })
+}
+
+/// Writes the plans, as text and as JSON, and the Rust module; returns every path, the module's last.
+pub(super) fn write_all(out_dir: &Path, programs: &[Compiled]) -> Result<Vec<PathBuf>, Trouble> {
+    let mut files = Vec::new();
+    for program in programs {
+        let stem = out_dir.join(program.module.join("/"));
+        write(&mut files, stem.with_extension("plan"), &program.planned.to_string())?;
+        write(&mut files, stem.with_extension("json"), &(program.planned.json().to_text() + "\n"))?;
+    }
+    write(&mut files, out_dir.join("shardwise.rs"), &rust::module(programs))?;
+    Ok(files)
+}
+
+fn write(files: &mut Vec<PathBuf>, path: PathBuf, text: &str) -> Result<(), Trouble> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let written = fs::create_dir_all(folder).and_then(|()| write_if_changed(&path, text));
+    match written {
+        Ok(_) => {
+            files.push(path);
+            Ok(())
+        }
+        Err(error) => Err((path, error)),
+    }
+}
+
+/// Writes a file unless it is so already, never half: beside its place first, then renamed. Returns whether it was written.
+pub fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
+    if fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
+        return Ok(false);
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // It may not exist; there is nothing more to do about it either way.
+        let _ = fs::remove_file(&beside);
+    }
+    written.map(|()| true)
+}

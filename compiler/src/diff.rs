@@ -1,0 +1,246 @@
+//! What changed between two plans, in words that a reviewer can judge.
+//!
+//! Collectives are matched by the value that they move and the statement (or output) that they are for, not by line: a plan that got one step
+//! longer has one addition, however its lines moved. A textual diff of two plans would be simpler, but every comment of a plan changes with a
+//! size, and a step that only moved would be both removed and added. Free steps (slices, axes of one device) are left out.
+
+mod limits;
+mod markdown;
+mod pairs;
+mod text;
+
+use serde::Serialize;
+use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::print;
+use shardwise_passes::report::StepCost;
+
+use crate::readers::{Reader, Readers, moves_data};
+use crate::{Planned, text as plan_text};
+
+pub use limits::{Limits, Quantity};
+
+/// What changed from one plan to another.
+///
+/// ```
+/// let source = "
+/// hardware tpu-v5p
+/// mesh X=4
+/// dim I=8192, J=8192, K=8192
+/// input A[I, J_X], B[J_X, K]
+/// C = A *J B
+/// output C[I, K_X]
+/// ";
+/// let options = shardwise::Options::default();
+/// let before = shardwise::plan("before", source, &options)?;
+/// let after = shardwise::plan("after", &source.replace("C[I, K_X]", "C[I, K]"), &options)?;
+/// let diff = shardwise::diff(&before, &after);
+/// assert_eq!((diff.added.len(), diff.removed.len(), diff.changed.len()), (0, 0, 1));
+/// assert!(diff.to_string().contains("C[I, K] = AllReduce_X(C[I, K] {U_X})"));
+/// # Ok::<(), shardwise::Findings>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diff {
+    /// Always `shardwise.diff/1`.
+    pub schema: String,
+    /// What the first plan is called.
+    pub before: String,
+    /// What the second plan is called.
+    pub after: String,
+    /// Hardware, axes and dimensions that differ.
+    pub settings: Vec<Setting>,
+    /// Collectives that only the second plan has.
+    pub added: Vec<Line>,
+    /// Collectives that only the first plan has.
+    pub removed: Vec<Line>,
+    /// Collectives whose sharding, bytes, time or criticality differ.
+    pub changed: Vec<Change>,
+    /// How many collectives are the same.
+    pub unchanged: usize,
+    /// Local operations that are laid out otherwise, take another time, or are in one plan only.
+    pub statements: Vec<Statement>,
+    /// The whole: times, bytes moved, memory.
+    pub totals: Vec<Total>,
+}
+
+/// A collective or a local operation of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// `AllGather_X`, `ReduceScatter_{X,K}`; `compute` for local operations.
+    pub what: String,
+    /// The value that it gives.
+    pub value: String,
+    /// What needs it: the value of a statement, `output`, or `home` for the brackets on its own left side.
+    pub needed_by: Vec<String>,
+    /// Bytes: the cost model's `V` of a collective, what a local operation touches.
+    pub bytes: f64,
+    /// Seconds.
+    pub time_s: f64,
+    /// Whether making it longer makes the schedule longer.
+    pub critical: bool,
+    /// The line as the plan prints it.
+    pub text: String,
+}
+
+/// The same collective in both plans.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// In the first plan.
+    pub before: Line,
+    /// In the second plan.
+    pub after: Line,
+}
+
+/// A local operation; absent on one side where only one plan has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Statement {
+    /// In the first plan.
+    pub before: Option<Line>,
+    /// In the second plan.
+    pub after: Option<Line>,
+}
+
+/// Something declared that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// `hardware`, `mesh` or `dim`.
+    pub what: String,
+    /// As the first program writes it; empty where it does not.
+    pub before: String,
+    /// As the second program writes it; empty where it does not.
+    pub after: String,
+}
+
+/// One number of the whole.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Total {
+    /// `serial`, `scheduled`, `overlap`, `compute`, `comm`, `moved` (bytes of all collectives) or `memory` (bytes at the peak).
+    pub name: String,
+    /// `seconds` or `bytes`.
+    pub unit: String,
+    /// Of the first plan.
+    pub before: f64,
+    /// Of the second plan.
+    pub after: f64,
+}
+
+/// Compares two plans.
+pub fn diff(before: &Planned, after: &Planned) -> Diff {
+    let (old, new) = (lines(before, true), lines(after, true));
+    let pairs::Pairs { added, removed, both } = pairs::pair(old, new);
+    let (same, changed): (Vec<Change>, Vec<Change>) = both.into_iter().partition(|change| same(&change.before, &change.after));
+    Diff {
+        schema: "shardwise.diff/1".to_owned(),
+        before: before.name.clone(),
+        after: after.name.clone(),
+        settings: settings(&before.plan, &after.plan),
+        added,
+        removed,
+        changed,
+        unchanged: same.len(),
+        statements: pairs::statements(lines(before, false), lines(after, false)),
+        totals: totals(before, after),
+    }
+}
+
+/// Whether two lines say and cost the same.
+fn same(before: &Line, after: &Line) -> bool {
+    let cost = |line: &Line| (line.bytes.to_bits(), line.time_s.to_bits(), line.critical);
+    before.text == after.text && cost(before) == cost(after)
+}
+
+/// The collectives that move data, or the local operations.
+fn lines(planned: &Planned, collectives: bool) -> Vec<Line> {
+    let steps = planned.plan.steps.iter().zip(&planned.report.steps).enumerate();
+    let wanted = |step: &Step, cost: &StepCost| {
+        if collectives { moves_data(step, cost.seconds) } else { matches!(step.kind, StepKind::Local(_)) }
+    };
+    let readers = Readers::new(&planned.plan);
+    steps.filter(|(_, (step, cost))| wanted(step, cost)).map(|(number, _)| line(planned, &readers, number)).collect()
+}
+
+fn line(planned: &Planned, readers: &Readers<'_>, number: usize) -> Line {
+    let (step, cost) = (&planned.plan.steps[number], &planned.report.steps[number]);
+    let program = &planned.plan.program;
+    let value = &program.values[step.result.value];
+    let (what, needed_by) = match &step.kind {
+        StepKind::Local(_) => ("compute".to_owned(), Vec::new()),
+        StepKind::Collective(collective, _) => {
+            (print::Printer::new(program).collective(&value.dims, collective), needed_by(&planned.plan, &readers.of(number)))
+        }
+    };
+    Line {
+        what,
+        value: value.name.clone(),
+        needed_by,
+        bytes: cost.bytes,
+        time_s: cost.seconds,
+        critical: planned.report.schedule.critical[number],
+        text: plan_text::step(&planned.plan, step),
+    }
+}
+
+fn needed_by(plan: &Plan, readers: &[Reader]) -> Vec<String> {
+    let name = |reader: &Reader| match reader {
+        Reader::Home(_) => "home".to_owned(),
+        Reader::Statement(_, op) => plan.program.values[plan.program.ops[*op].result].name.clone(),
+        Reader::Output(_) => "output".to_owned(),
+    };
+    readers.iter().map(name).collect()
+}
+
+fn settings(before: &Plan, after: &Plan) -> Vec<Setting> {
+    let (old, new) = (&before.program, &after.program);
+    let mut settings = vec![("hardware", old.hardware.name.clone(), new.hardware.name.clone())];
+    let axes = |plan: &Plan| plan.program.mesh.axes.iter().map(|axis| (axis.name.clone(), print::axis(axis))).collect::<Vec<_>>();
+    let dims =
+        |plan: &Plan| plan.program.dims.iter().map(|dim| (dim.name.clone(), format!("{}={}", dim.name, dim.size))).collect::<Vec<_>>();
+    settings.extend(pairs::named(axes(before), axes(after)).into_iter().map(|(old, new)| ("mesh", old, new)));
+    settings.extend(pairs::named(dims(before), dims(after)).into_iter().map(|(old, new)| ("dim", old, new)));
+    let differing = settings.into_iter().filter(|(_, old, new)| old != new);
+    differing.map(|(what, before, after)| Setting { what: what.to_owned(), before, after }).collect()
+}
+
+fn totals(before: &Planned, after: &Planned) -> Vec<Total> {
+    let time = |quantity: Quantity| (quantity.name(), "seconds", quantity.of(&before.report), quantity.of(&after.report));
+    let moved = |planned: &Planned| lines(planned, true).iter().map(|line| line.bytes).fold(0.0, |a, b| a + b);
+    let bytes = [
+        ("moved", "bytes", moved(before), moved(after)),
+        ("memory", "bytes", before.report.memory.peak_bytes, after.report.memory.peak_bytes),
+    ];
+    let rows = Quantity::ALL.map(time).into_iter().chain(bytes);
+    rows.map(|(name, unit, before, after)| Total { name: name.to_owned(), unit: unit.to_owned(), before, after }).collect()
+}
+
+impl Diff {
+    /// Whether both plans do the same at the same price.
+    pub fn is_empty(&self) -> bool {
+        let steps = self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty() && self.statements.is_empty();
+        steps && self.settings.is_empty() && self.totals.iter().all(|total| total.before.to_bits() == total.after.to_bits())
+    }
+
+    /// The JSON text, indented.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// A comment for a pull request.
+    pub fn markdown(&self) -> String {
+        markdown::markdown(self)
+    }
+
+    /// What of `limits` the second plan breaks, a sentence each.
+    pub fn broken(&self, limits: &Limits) -> Vec<String> {
+        limits.broken(self)
+    }
+
+    /// One number of the whole, by its name.
+    pub fn total(&self, name: &str) -> Option<&Total> {
+        self.totals.iter().find(|total| total.name == name)
+    }
+}
+
+impl std::fmt::Display for Diff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&text::text(self))
+    }
+}

@@ -1,0 +1,91 @@
+//! What a change may cost: a limit on the second plan alone, and one on how much slower it is than the first.
+
+use shardwise_passes::report::Report;
+
+use super::{Diff, Total};
+use crate::units;
+
+/// A time of a whole plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Quantity {
+    /// The sum of all steps.
+    #[default]
+    Serial,
+    /// The plan's own schedule.
+    Scheduled,
+    /// The busiest resource.
+    Overlap,
+    /// The sum of all local operations.
+    Compute,
+    /// The sum of all collectives.
+    Comm,
+}
+
+impl Quantity {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 5] = [Self::Serial, Self::Scheduled, Self::Overlap, Self::Compute, Self::Comm];
+
+    /// As an `assert` names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serial => "serial",
+            Self::Scheduled => "scheduled",
+            Self::Overlap => "overlap",
+            Self::Compute => "compute",
+            Self::Comm => "comm",
+        }
+    }
+
+    /// Seconds.
+    pub(super) fn of(self, report: &Report) -> f64 {
+        match self {
+            Self::Serial => report.serial_s,
+            Self::Scheduled => report.schedule.makespan_s,
+            Self::Overlap => report.overlap_s,
+            Self::Compute => report.compute_s,
+            Self::Comm => report.comm_s,
+        }
+    }
+}
+
+/// What a change may cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Which time is limited.
+    pub by: Quantity,
+    /// Seconds that the second plan may take.
+    pub budget_s: Option<f64>,
+    /// By which part of the first plan's time the second may be slower: 0.05 for 5%.
+    pub max_regression: Option<f64>,
+}
+
+/// Sums of equal steps in another order differ by less than this part.
+const ROUNDING: f64 = 1e-9;
+
+impl Limits {
+    pub(super) fn broken(&self, diff: &Diff) -> Vec<String> {
+        let Some(total) = diff.total(self.by.name()) else { return Vec::new() };
+        self.over_budget(total).into_iter().chain(self.regression(total)).collect()
+    }
+
+    fn over_budget(&self, total: &Total) -> Option<String> {
+        let budget_s = self.budget_s.filter(|budget_s| total.after > budget_s * (1.0 + ROUNDING))?;
+        Some(format!("{} is {}, over the budget of {}", total.name, units::seconds(total.after), units::seconds(budget_s)))
+    }
+
+    fn regression(&self, total: &Total) -> Option<String> {
+        let most = self.max_regression.filter(|most| total.after > total.before * (1.0 + most + ROUNDING))?;
+        let (before, after, most) = (units::seconds(total.before), units::seconds(total.after), units::number(100.0 * most));
+        Some(match total.relative() {
+            Some(part) => format!("{} grew by {:.1}% ({before} -> {after}), more than {most}%", total.name, 100.0 * part),
+            None => format!("{} grew from nothing to {after}, more than {most}%", total.name),
+        })
+    }
+}
+
+impl Total {
+    /// The change as a part of the first plan's; `None` where that is 0.
+    pub fn relative(&self) -> Option<f64> {
+        (self.before > 0.0).then(|| (self.after - self.before) / self.before)
+    }
+}

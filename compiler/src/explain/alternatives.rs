@@ -1,0 +1,249 @@
+//! What else could be done, and what each would cost: edits of brackets near a collective, each planned again as a whole.
+//!
+//! The places: how its readers read the value, where its statement brings it, and the declarations and outputs that the collective connects. A place
+//! without brackets gets those of the shardings nearest to what is there; a declaration or an output with brackets is left open, and the
+//! search says where it wants it; a declaration is also tried without the collective's axes. Trying every sharding would be a
+//! search of its own; a handful of neighbours is what an author would try.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use indexmap::{IndexMap, IndexSet};
+use rayon::prelude::*;
+use rustc_hash::FxBuildHasher;
+use serde::Serialize;
+use shardwise_ir::Span;
+use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::plan::Materialization;
+use shardwise_ir::print::Printer;
+use shardwise_ir::sharding::Sharding;
+use shardwise_passes::layout;
+
+use super::Progress;
+use super::conflict::chosen;
+use super::sites::{Place, Site, edited, sites};
+use crate::readers::{Reader, Readers, moves_data};
+use crate::{Options, Planned, driver, place};
+
+/// Neighbours tried at one place.
+const NEIGHBOURS: usize = 6;
+/// Readers whose operands are tried.
+const READERS: usize = 2;
+/// Alternatives that are told.
+const TOLD: usize = 6;
+
+/// A program near the one at hand.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Alternative {
+    /// The line of the edit.
+    pub line: usize,
+    /// What the edit does: `read`, `keep`, `declare` or `leave as`.
+    pub what: String,
+    /// What to type.
+    pub edit: String,
+    /// How much the objective of the whole plan changes, in seconds.
+    pub change_s: f64,
+    /// Whether its plan moves the value over none of the collective's axes.
+    pub removes_it: bool,
+}
+
+/// Other brackets at a place.
+type Edit<'s> = (&'s Site, String);
+
+/// For each of some collectives its alternatives, cheapest first. Every edit is planned once, however many collectives it concerns.
+pub(super) fn alternatives(
+    planned: &Planned,
+    source: &str,
+    options: &Options,
+    steps: &[usize],
+    progress: Progress<'_>,
+) -> Vec<Vec<Alternative>> {
+    let sites = sites(source);
+    let readers = Readers::new(&planned.plan);
+    let ideas: Vec<Vec<Edit<'_>>> = steps.iter().map(|&step| Ideas { planned, sites: &sites, readers: &readers, step }.all()).collect();
+    let mut edits: IndexMap<(Span, &str), &Site, FxBuildHasher> = IndexMap::default();
+    for (site, brackets) in ideas.iter().flatten() {
+        edits.entry((site.brackets, brackets)).or_insert(site);
+    }
+    let done = AtomicUsize::new(0);
+    let plan = |number: usize| {
+        let (&(_, brackets), site) = edits.get_index(number)?;
+        let other = driver::plan(&planned.name, &edited(source, [(*site, brackets)]), options).ok();
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, edits.len());
+        other
+    };
+    let others: Vec<Option<Planned>> = (0..edits.len()).into_par_iter().map(plan).collect();
+    let other = |(site, brackets): &Edit<'_>| {
+        let number = edits.get_index_of(&(site.brackets, brackets.as_str()))?;
+        others[number].as_ref()
+    };
+    let weighed = steps.iter().zip(&ideas).map(|(&step, ideas)| {
+        let outcomes = ideas.iter().filter_map(|edit| Some((edit, other(edit)?)));
+        told(planned, source, step, outcomes)
+    });
+    weighed.collect()
+}
+
+/// The cheapest distinct ones, and the cheapest that removes the collective.
+fn told<'o>(planned: &Planned, source: &str, step: usize, outcomes: impl Iterator<Item = (&'o Edit<'o>, &'o Planned)>) -> Vec<Alternative> {
+    let mut seen = vec![planned];
+    let mut found = Vec::new();
+    for (edit, other) in outcomes {
+        if !seen.iter().any(|before| before.plan.steps == other.plan.steps) {
+            seen.push(other);
+            found.push(alternative(planned, source, step, edit, other));
+        }
+    }
+    found.sort_by(|a, b| a.change_s.total_cmp(&b.change_s));
+    let told: IndexSet<usize> = (0..found.len()).take(TOLD).chain(found.iter().position(|alternative| alternative.removes_it)).collect();
+    told.into_iter().map(|number| found[number].clone()).collect()
+}
+
+fn alternative(planned: &Planned, source: &str, step: usize, (site, brackets): &Edit<'_>, other: &Planned) -> Alternative {
+    let concrete = if site.open.as_ref() == Some(brackets) { chosen(other, site) } else { None };
+    let what = match site.place {
+        Place::Declaration(_) => "declare",
+        Place::Home => "keep",
+        Place::Use => "read",
+        Place::Output => "leave as",
+    };
+    Alternative {
+        line: place::line_and_column(source, site.brackets.start).0,
+        what: what.to_owned(),
+        edit: site.with(source, concrete.as_ref().unwrap_or(brackets)),
+        change_s: other.objective_s(&other.report) - planned.objective_s(&planned.report),
+        removes_it: !moves_on(other, planned, step),
+    }
+}
+
+/// Whether a plan still moves the value over one of the collective's axes.
+fn moves_on(other: &Planned, planned: &Planned, step: usize) -> bool {
+    let (moved, axes) = (&planned.plan.steps[step].result, &planned.report.steps[step].axes);
+    let name = &planned.plan.program.values[moved.value].name;
+    other.plan.steps.iter().zip(&other.report.steps).any(|(step, cost)| {
+        let same_value = other.plan.program.values[step.result.value].name == *name;
+        same_value && moves_data(step, cost.seconds) && cost.axes.iter().any(|axis| axes.contains(axis))
+    })
+}
+
+/// What to try.
+struct Ideas<'a> {
+    planned: &'a Planned,
+    sites: &'a [Site],
+    readers: &'a Readers<'a>,
+    step: usize,
+}
+
+impl<'a> Ideas<'a> {
+    fn all(&self) -> Vec<Edit<'a>> {
+        let program = &self.planned.plan.program;
+        let moved = &self.planned.plan.steps[self.step];
+        let mut ideas = self.home(moved.result.value);
+        let mut concerned = vec![moved.result.value];
+        for reader in self.readers.of(self.step).into_iter().take(READERS) {
+            match reader {
+                Reader::Statement(number, op) => {
+                    ideas.extend(self.uses(number, op, &moved.operands[0]));
+                    concerned.extend(program.ops[op].operands.iter().map(|operand| operand.value));
+                    concerned.push(program.ops[op].result);
+                    ideas.extend(self.home(program.ops[op].result));
+                }
+                Reader::Home(_) | Reader::Output(_) => {}
+            }
+        }
+        if let Some(op) = program.values[moved.result.value].producer {
+            concerned.extend(program.ops[op].operands.iter().map(|operand| operand.value));
+        }
+        concerned.sort_unstable();
+        concerned.dedup();
+        ideas.extend(self.unpinned_uses());
+        let names: Vec<&str> = concerned.iter().map(|&value| program.values[value].name.as_str()).collect();
+        ideas.extend(self.opened(&names));
+        ideas.extend(concerned.iter().filter_map(|&value| self.unsplit(value)));
+        ideas
+    }
+
+    /// A declaration without the axes that the collective runs over.
+    fn unsplit(&self, value: ValueId) -> Option<Edit<'a>> {
+        let program = &self.planned.plan.program;
+        let of = &program.values[value];
+        let site = self.sites.iter().find(|site| matches!(site.place, Place::Declaration(_)) && site.value == of.name)?;
+        let axes = &self.planned.report.steps[self.step].axes;
+        let mut sharding = of.home.as_ref()?.exact()?;
+        sharding.dims.iter_mut().for_each(|split| split.retain(|axis| !axes.contains(&axis.axis())));
+        Some((site, Printer::new(program).sharding(&of.dims, &sharding)))
+    }
+
+    /// Declarations, outputs and written left sides of these values, left open.
+    fn opened(&self, names: &[&str]) -> Vec<Edit<'a>> {
+        let fitting = self.sites.iter().filter(|site| site.place != Place::Use && names.contains(&site.value.as_str()));
+        fitting.filter_map(|site| Some((site, site.open.clone()?))).collect()
+    }
+
+    /// Brackets at the uses of the value's readers, left open.
+    fn unpinned_uses(&self) -> Vec<Edit<'a>> {
+        let program = &self.planned.plan.program;
+        let statements = self.readers.of(self.step).into_iter().take(READERS).filter_map(|reader| match reader {
+            Reader::Statement(_, op) => Some(program.ops[op].span),
+            Reader::Home(_) | Reader::Output(_) => None,
+        });
+        let statements: Vec<Span> = statements.collect();
+        let uses = self.sites.iter().filter(|site| site.place == Place::Use && statements.contains(&site.statement));
+        uses.filter_map(|site| Some((site, site.open.clone()?))).collect()
+    }
+
+    /// Other shardings in which a reader could read the value.
+    fn uses(&self, number: usize, op: OpId, from: &Materialization) -> Vec<Edit<'a>> {
+        let program = &self.planned.plan.program;
+        let (op, read) = (&program.ops[op], &self.planned.plan.steps[number]);
+        let mut ideas = Vec::new();
+        for (position, operand) in op.operands.iter().enumerate().filter(|(_, operand)| operand.value == from.value) {
+            let Some(site) = self.sites.iter().find(|site| site.place == Place::Use && site.span == operand.span) else { continue };
+            let partial: Vec<bool> =
+                op.operands.iter().map(|other| other.value == from.value && !from.sharding.unreduced.is_empty()).collect();
+            let layouts = layout::enumerate(program, op, &partial);
+            let now = &read.operands[position].sharding;
+            let needs = layouts.into_iter().map(|layout| layout.needs[position].clone());
+            ideas.extend(self.neighbours(needs, &[now, &from.sharding], now, from.value).into_iter().map(|text| (site, text)));
+        }
+        ideas
+    }
+
+    /// Other shardings in which a result without brackets could be kept.
+    fn home(&self, value: ValueId) -> Vec<Edit<'a>> {
+        let program = &self.planned.plan.program;
+        let Some(op) = program.values[value].producer.map(|op| &program.ops[op]) else { return Vec::new() };
+        let here = |site: &&Site| site.place == Place::Home && site.statement == op.span && site.value == program.values[value].name;
+        let Some(site) = self.sites.iter().find(here).filter(|site| site.open.is_none()) else { return Vec::new() };
+        let Some(now) = self.planned.plan.steps.iter().rev().find(|step| step.result.value == value).map(|step| &step.result.sharding)
+        else {
+            return Vec::new();
+        };
+        let partial = vec![false; op.operands.len()];
+        let reduced =
+            layout::enumerate(program, op, &partial).into_iter().map(|layout| layout.gives).filter(|gives| gives.unreduced.is_empty());
+        let whole = Sharding::replicated(now.dims.len());
+        let mut texts = self.neighbours(reduced, &[now], now, value);
+        // Whole is what an author tries first, however far it is.
+        let whole =
+            self.neighbours([whole].into_iter(), &[now], now, value).into_iter().filter(|text| !texts.contains(text)).collect::<Vec<_>>();
+        texts.extend(whole);
+        texts.into_iter().map(|text| (site, text)).collect()
+    }
+
+    /// Those of some shardings that differ least from what is there, as brackets.
+    fn neighbours(&self, of: impl Iterator<Item = Sharding>, near: &[&Sharding], now: &Sharding, value: ValueId) -> Vec<String> {
+        let program = &self.planned.plan.program;
+        let distinct: IndexSet<Sharding> = of.filter(|sharding| sharding != now).collect();
+        let mut nearest: Vec<(usize, Sharding)> =
+            distinct.into_iter().map(|sharding| (near.iter().map(|other| differences(&sharding, other)).sum(), sharding)).collect();
+        nearest.sort_by_key(|(distance, _)| *distance);
+        let value = &program.values[value];
+        nearest.iter().take(NEIGHBOURS).map(|(_, sharding)| Printer::new(program).sharding(&value.dims, sharding)).collect()
+    }
+}
+
+/// How many dimensions two shardings split differently, what is pending counted as one more.
+fn differences(a: &Sharding, b: &Sharding) -> usize {
+    let dims = a.dims.iter().zip(&b.dims).filter(|(a, b)| a != b).count();
+    dims + usize::from(a.unreduced != b.unreduced)
+}
