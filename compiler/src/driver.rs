@@ -8,6 +8,7 @@ use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, print, verify};
+use shardwise_passes::composite::written_out;
 use shardwise_passes::report::{Report, report};
 use shardwise_passes::search::{Found, Optimality, Refusal, Request, search};
 use shardwise_passes::tables::Tables;
@@ -187,7 +188,10 @@ fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
     if options.strategy == Strategy::Textbook {
         return match budget::no_room(&textbook, "the textbook's plan", capacity) {
             Some(diag) => Err(vec![diag]),
-            None => Ok((textbook.clone(), Some(textbook), Origin::Textbook)),
+            None => {
+                let plan = written_out(&textbook).into_owned();
+                Ok((plan.clone(), Some(plan), Origin::Textbook))
+            }
         };
     }
     let Found { plan, optimality, alternatives, .. } = {
@@ -197,6 +201,7 @@ fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
             Refusal::NoRoom(smallest, _) => budget::no_room(&smallest, "the smallest plan found", capacity).into_iter().collect(),
         })?
     };
+    let plan = written_out(&plan).into_owned();
     debug_assert!(verify::plan(&plan).is_ok(), "a searched plan is a plan: {:?}\n{plan}", verify::plan(&plan));
     Ok((plan, Some(textbook), Origin::Searched(optimality, alternatives)))
 }

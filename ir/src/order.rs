@@ -6,7 +6,7 @@ use index_vec::IndexVec;
 use indexmap::IndexSet;
 
 use crate::ids::ValueId;
-use crate::program::{Budget, Program};
+use crate::program::{Budget, OpKind, Program};
 
 /// Renumbers the values of `program`; what nothing declares or gives yet comes last.
 pub fn by_appearance(program: &mut Program) {
@@ -18,6 +18,16 @@ pub fn by_appearance(program: &mut Program) {
     }
     program.values = order.iter().map(|&old| program.values[old].clone()).collect();
     rename(program, &|id| *id = new_id[*id]);
+}
+
+/// Notes for every value the operation that gives it, where operations have changed places.
+pub fn find_producers(program: &mut Program) {
+    for (id, op) in program.ops.iter_enumerated().rev() {
+        let moves = matches!(op.kind, OpKind::Collective(_)) && op.operands[0].value == op.result;
+        if !moves {
+            program.values[op.result].producer = Some(id);
+        }
+    }
 }
 
 /// Applies `rename` to every mention of a value.

@@ -9,6 +9,7 @@ mod gradient;
 mod layout;
 mod machine;
 mod overrides;
+mod structure;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};

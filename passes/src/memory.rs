@@ -10,6 +10,7 @@ use shardwise_ir::Role;
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::sharding::Pin;
 
+use crate::composite;
 use crate::local;
 
 /// Bytes of one device.
@@ -34,8 +35,9 @@ struct Life {
 
 type Lives = Vec<(Materialization, Life)>;
 
-/// The memory of a plan.
+/// The memory of a plan; where composites are still to be written out in it, of the plan that comes of that.
 pub fn memory(plan: &Plan) -> Memory {
+    let plan = &*composite::written_out(plan);
     let (resident_bytes, lives) = lives(plan);
     let (peak_step, live) = peak(lives.iter().map(|(_, life)| life), plan.steps.len());
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step, capacity_bytes: plan.program.hardware.hbm_bytes }

@@ -3,11 +3,13 @@
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 
-use crate::cost::{Refinement, collective_seconds};
+use crate::composite;
+use crate::cost::{Refinement, Terms, collective_seconds};
 use crate::local;
 use crate::memory::{self, Memory};
 use crate::schedule::{self, Schedule};
 use crate::states::{axes_taking_part, priced};
+use crate::weight::Weight;
 
 /// One step's price.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,8 +64,20 @@ pub fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
     plan.steps.iter().map(|step| price_step(plan, step, refinement)).collect()
 }
 
-/// Prices a plan.
+/// What the steps of a plan count together on `terms`, a second of compute `compute`.
+pub fn weight(plan: &Plan, compute: f64, terms: &Terms) -> Weight {
+    let plan = composite::written_out(plan);
+    let steps = price_steps(&plan, terms.refinement);
+    let price = |(step, cost): (&Step, &StepCost)| match &step.kind {
+        StepKind::Local(_) => Weight::seconds(compute * cost.seconds),
+        StepKind::Collective(collective, _) => Weight::collective(&collective.kind, terms.counted(cost.seconds, &cost.axes)),
+    };
+    plan.steps.iter().zip(&steps).map(price).sum()
+}
+
+/// Prices a plan; where composites are still to be written out in it, the plan that comes of that.
 pub fn report(plan: &Plan, refinement: Refinement) -> Report {
+    let plan = &*composite::written_out(plan);
     let steps = price_steps(plan, refinement);
     let sum = |collective: bool| -> f64 {
         let wanted = |step: &Step| matches!(step.kind, StepKind::Collective(..)) == collective;
