@@ -226,7 +226,7 @@ pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
         OpKind::Take { .. } => "take",
         OpKind::Rearrange(Rearrange::Rename(_)) => "rename",
         OpKind::Rearrange(Rearrange::Reshape(_)) => "reshape",
-        OpKind::Rearrange(_) => "map",
+        OpKind::Rearrange(_) | OpKind::Route(_) => "map",
         OpKind::Collective(kind) => kind.json_name(),
     }
 }

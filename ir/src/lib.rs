@@ -14,6 +14,7 @@ pub mod rearrange;
 pub mod resolve;
 pub mod shape;
 pub mod sharding;
+pub mod sparse;
 pub mod suggest;
 pub mod verify;
 

@@ -30,10 +30,12 @@ impl MapFn {
     /// What the function does to the order of operand `position`, if it keeps to one direction wherever it is defined.
     pub fn direction(&self, position: usize) -> Option<Direction> {
         match (&self.form, position) {
-            (MapForm::Infix('+'), _) | (MapForm::Infix('-'), 0) => Some(Direction::Increasing),
-            (MapForm::Infix('-'), _) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => Some(Direction::Decreasing),
+            (MapForm::Infix('-'), 1) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => Some(Direction::Decreasing),
             (MapForm::ScaleBy(scalar) | MapForm::InfixScalar('/', scalar), _) => by_sign(scalar),
-            (MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(_, '+') | MapForm::Broadcast(_), _) => Some(Direction::Increasing),
+            (
+                MapForm::Infix('+' | '-') | MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(_, '+') | MapForm::Broadcast(_),
+                _,
+            ) => Some(Direction::Increasing),
             (MapForm::Call { name, .. }, _) => by_name(name),
             _ => None,
         }

@@ -9,7 +9,7 @@ use crate::ids::{DimId, OpId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
 use crate::program::{Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program};
-use crate::rearrange::{Rearrange, Window};
+use crate::rearrange::{Rearrange, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 use crate::{Role, Span};
 
@@ -120,6 +120,9 @@ impl<'a> Printer<'a> {
             OpKind::Composite { function, dims } => format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", ")),
             OpKind::Take { dim } => format!("take_{}({})", self.dim_name(*dim), operands.join(", ")),
             OpKind::Put { dim } => format!("put_{}({})", self.dim_name(*dim), operands.join(", ")),
+            OpKind::Route(Route { tokens, experts, capacity, choices }) => {
+                format!("route_{}({}, {choices})", self.dim_subscript(&[*tokens, *experts, *capacity]), operand(0))
+            }
             OpKind::Rearrange(how) => self.rearrange(how, &operands.join(", ")),
             OpKind::Collective(kind) => format!("{}({})", kind.name(), operands.join(", ")),
         }

@@ -13,7 +13,7 @@ use crate::functions;
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
-use crate::rearrange::{Composite, Rearrange};
+use crate::rearrange::{Composite, Rearrange, Route};
 use crate::sharding::{Pin, Reduction};
 
 /// A named dimension.
@@ -95,10 +95,16 @@ impl MapFn {
             MapForm::Call { name, extra } if name == "select" && extra.iter().any(|scalar| !is_zero(scalar)) => Linearity::None,
             MapForm::Call { name, .. } => functions::find(name).map_or(Linearity::None, |function| function.linearity),
             MapForm::Infix('/') => Linearity::First,
-            MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(..) | MapForm::Position(_) => Linearity::None,
-            MapForm::Causal { fill: Fill::Infinite, .. } => Linearity::None,
-            MapForm::Infix(_) | MapForm::InfixScalar(..) | MapForm::ScaleBy(_) | MapForm::Negate => Linearity::Joint,
-            MapForm::Broadcast(_) | MapForm::Causal { fill: Fill::Zero, .. } => Linearity::Joint,
+            MapForm::InfixScalar('+' | '-', _)
+            | MapForm::ScalarInfix(..)
+            | MapForm::Position(_)
+            | MapForm::Causal { fill: Fill::Infinite, .. } => Linearity::None,
+            MapForm::Infix(_)
+            | MapForm::InfixScalar(..)
+            | MapForm::ScaleBy(_)
+            | MapForm::Negate
+            | MapForm::Broadcast(_)
+            | MapForm::Causal { fill: Fill::Zero, .. } => Linearity::Joint,
         };
         Self { form, linearity }
     }
@@ -262,6 +268,8 @@ pub enum OpKind {
     },
     /// Elements put elsewhere.
     Rearrange(Rearrange),
+    /// `route_{T,E->C}(Scores, 2)`: which slot of which expert each token is sent to.
+    Route(Route),
     /// A softmax and its kin.
     Composite {
         /// Which.
@@ -297,6 +305,8 @@ pub struct Op {
     pub result_pin: Option<Pin>,
     /// Which part of the step it belongs to. Not printed: where all statements are written out, all are of one part.
     pub phase: Phase,
+    /// Which share of its terms is not masked, and counts. Not printed: it follows from the masks ([`crate::sparse`]).
+    pub share: f64,
     /// The statement.
     pub span: Span,
 }

@@ -40,6 +40,20 @@ pub struct Window {
     pub start: u64,
 }
 
+/// Tokens sent to experts: each to those with its largest scores (the first of equal ones), where it takes the next slot that is free; none, if all
+/// are taken. The result is one where a token has a slot, else zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// Along which tokens queue up.
+    pub tokens: DimId,
+    /// The experts.
+    pub experts: DimId,
+    /// The slots of an expert.
+    pub capacity: DimId,
+    /// How many experts a token is sent to.
+    pub choices: u64,
+}
+
 /// Dimensions that become others: their factors, major to minor, are the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Regroup {

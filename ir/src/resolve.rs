@@ -23,7 +23,7 @@ use crate::ids::{DimId, OpId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
 use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Value};
 use crate::sharding::Sharding;
-use crate::{Diag, Severity, order, suggest, verify};
+use crate::{Diag, Severity, order, sparse, suggest, verify};
 
 pub use overrides::{AxisSize, DimSize, Overrides};
 
@@ -410,6 +410,7 @@ impl<'a> Resolver<'a> {
         });
         if let Some(program) = &mut program {
             order::by_appearance(program);
+            sparse::mark(program);
         }
         // A plan without errors is judged as a whole by `verify::explicit`, once.
         if let Some(program) = program.as_ref().filter(|program| program.mode == Mode::Ordinary || failed(&self.diags)) {

@@ -28,6 +28,7 @@ pub fn natural(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
         }
         OpKind::Put { .. } => operands.last().map_or_else(Vec::new, |like| like.to_vec()),
         OpKind::Rearrange(how) => rearranged(how, &first()),
+        OpKind::Route(route) => merge(&first(), &[route.capacity]),
         OpKind::Composite { .. } | OpKind::Collective(_) => all(),
     }
 }
@@ -59,6 +60,7 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
             MapForm::Position(_) => DType::Int32,
             _ => all,
         },
+        OpKind::Route(_) => DType::Bool,
         OpKind::Reduce { function: ReduceFn::Sum, .. } if all == DType::Bool => DType::Int32,
         OpKind::Reduce { function: ReduceFn::Mean, .. } | OpKind::Composite { .. } if !all.is_float() => DType::F32,
         OpKind::Take { .. } => operands.first().copied().unwrap_or_default(),

@@ -38,6 +38,7 @@ pub(crate) fn is_whole(op: &Op, index: DimId) -> bool {
     match &op.kind {
         OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == index,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
+        OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
         _ => false,
     }
 }
@@ -80,7 +81,7 @@ pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
         OpKind::Reduce { function, .. } => vec![same(function.reduction())],
         OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
         OpKind::Rearrange(_) => [Reduction::Sum].into_iter().chain(extrema).map(same).collect(),
-        OpKind::Composite { .. } | OpKind::Collective(_) => Vec::new(),
+        OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => Vec::new(),
     };
     let carried = |channel: &Channel| channel.operands.iter().all(|&operand| partial[operand] == Some(channel.takes));
     possible.into_iter().filter(carried).collect()

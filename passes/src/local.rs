@@ -82,7 +82,7 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
         OpKind::Einsum { contracted } => {
             let summed: f64 = contracted.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
             let per_point = if contracted.is_empty() { 1.0 } else { 2.0 };
-            per_point * summed * local_elements(program, op.result, result)
+            op.share * per_point * summed * local_elements(program, op.result, result)
         }
         OpKind::Map(_) => local_elements(program, op.result, result),
         OpKind::Reduce { .. } | OpKind::Put { .. } => local_elements(program, op.operands[0].value, operands[0]),
@@ -91,6 +91,7 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
             let along: f64 = dims.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
             composite::flops(*function, dims, elements, elements / along.max(1.0))
         }
+        OpKind::Route(route) => route.choices as f64 * local_elements(program, op.operands[0].value, operands[0]),
         OpKind::Rearrange(_) | OpKind::Take { .. } | OpKind::Collective(_) => 0.0,
     }
 }

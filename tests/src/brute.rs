@@ -269,7 +269,7 @@ impl Brute<'_> {
             }
             OpKind::Reduce { function, .. } => vec![(vec![0], function.reduction(), function.reduction())],
             OpKind::Rearrange(_) => vec![(all, kind(0), kind(0))],
-            OpKind::Composite { .. } | OpKind::Collective(_) => vec![],
+            OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => vec![],
         }
     }
 

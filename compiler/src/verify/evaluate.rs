@@ -50,7 +50,8 @@ pub(super) fn hash(name: &str) -> u64 {
 /// Whether results on small integers are exact whatever the order of summing.
 pub(super) fn is_exact(kind: &OpKind) -> bool {
     match kind {
-        OpKind::Einsum { .. } | OpKind::Take { .. } | OpKind::Put { .. } | OpKind::Rearrange(_) | OpKind::Collective(_) => true,
+        OpKind::Einsum { .. } | OpKind::Take { .. } | OpKind::Put { .. } | OpKind::Rearrange(_) => true,
+        OpKind::Route(_) | OpKind::Collective(_) => true,
         OpKind::Composite { .. } => false,
         OpKind::Map(function) => match &function.form {
             MapForm::Infix('+' | '-') | MapForm::Negate | MapForm::Broadcast(_) | MapForm::Position(_) => true,
@@ -109,6 +110,7 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>], p
         OpKind::Take { dim } => structure::take(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], (result, &place.shape)),
         OpKind::Put { dim } => structure::put(*dim, &dims, operands, place.starts[2][position(dims[2], *dim)?], result),
         OpKind::Rearrange(how) => structure::rearranged(program, how, &dims, operands, (result, &place.shape))?,
+        OpKind::Route(route) => structure::route(route, dims[0], operands[0], (result, &place.shape))?,
         OpKind::Composite { function, dims: along } => {
             let order: Vec<DimId> = dims[0].iter().copied().filter(|dim| !along.contains(dim)).chain(along.iter().copied()).collect();
             let whole: f64 = along.iter().map(|&dim| program.dims[dim].size as f64).product();

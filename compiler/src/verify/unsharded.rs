@@ -123,6 +123,7 @@ fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
             let rows = |k: usize| sizes(&program.values[op.operands[k].value].dims);
             bounds[op.operands[0].value] * rows(0) * rows(1)
         }
+        OpKind::Route(_) => 1.0,
         OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => sizes(&[*dim]),
         OpKind::Map(_) | OpKind::Reduce { .. } | OpKind::Rearrange(_) | OpKind::Composite { .. } | OpKind::Collective(_) => {
             operands().sum()

@@ -13,9 +13,6 @@ use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn}
 use crate::shape::{merge, natural};
 use crate::{Diag, suggest};
 
-/// Forms of the language that come later.
-const NOT_YET: [&str; 1] = ["route"];
-
 const REDUCTIONS: [(&str, ReduceFn); 4] =
     [("sum", ReduceFn::Sum), ("mean", ReduceFn::Mean), ("max", ReduceFn::Max), ("min", ReduceFn::Min)];
 
@@ -208,11 +205,6 @@ impl Resolver<'_> {
     fn call(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
         let name = call.function.node.as_str();
         let lower = name.to_lowercase();
-        if NOT_YET.contains(&lower.as_str()) {
-            let diag = Diag::error(names::NOT_YET, format!("`{name}` is not supported yet"), call.function.span, "not in this version");
-            self.error(diag.help("write it out in reductions and element-wise steps"));
-            return None;
-        }
         if let Some((_, function)) = REDUCTIONS.iter().find(|(known, _)| *known == lower) {
             return self.reduce(call, *function, span, target);
         }

@@ -110,6 +110,7 @@ fn must_be_whole(op: &Op, dim: DimId) -> bool {
         OpKind::Composite { dims, .. } => dims.contains(&dim),
         OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == dim,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
+        OpKind::Route(route) => [route.tokens, route.experts].contains(&dim),
         _ => false,
     }
 }
@@ -196,7 +197,7 @@ fn sums(op: &Op) -> Result<Carried, PartialFault> {
         OpKind::Einsum { .. } => Together::Each,
         OpKind::Take { .. } | OpKind::Put { .. } => Together::Only(0),
         OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } | OpKind::Rearrange(_) => Together::All(all),
-        OpKind::Reduce { .. } | OpKind::Composite { .. } | OpKind::Collective(_) => return Err(PartialFault::NotLinear),
+        OpKind::Reduce { .. } | OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => return Err(PartialFault::NotLinear),
         OpKind::Map(function) => match function.linearity {
             Linearity::None => return Err(PartialFault::NotLinear),
             Linearity::Joint => Together::All(all),

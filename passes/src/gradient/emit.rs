@@ -11,7 +11,7 @@ use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Operand, Phase, Program,
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::{dtype, natural};
 use shardwise_ir::sharding::{Pin, Unreduced};
-use shardwise_ir::{Span, order};
+use shardwise_ir::{Span, order, sparse};
 
 use super::rules::Term;
 
@@ -159,7 +159,7 @@ impl Emitter {
         }
         let result_pin = self.program.values[value].home.clone();
         let operands = operands.into_iter().map(|value| Operand { value, pin: None, span: self.span }).collect();
-        self.ops.push(Op { kind, operands, result: value, result_pin, phase: Phase::Backward, span: self.span });
+        self.ops.push(Op { kind, operands, result: value, result_pin, phase: Phase::Backward, share: 1.0, span: self.span });
         value
     }
 
@@ -206,6 +206,7 @@ impl Emitter {
         self.program.backward = None;
         order::find_producers(&mut self.program);
         order::by_appearance(&mut self.program);
+        sparse::mark(&mut self.program);
         self.program
     }
 }

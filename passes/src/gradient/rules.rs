@@ -60,6 +60,7 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
             _ => Stopped,
         },
         OpKind::Rearrange(how) => Through(rearranged(program, op, how, position)),
+        OpKind::Route(_) => Stopped,
         OpKind::Composite { function, dims } => Through(composite(program, op, *function, dims)),
         // The same array elsewhere: its gradient is the same array too, wherever that is wanted.
         OpKind::Collective(_) => Through(Given),

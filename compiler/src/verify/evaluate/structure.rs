@@ -3,7 +3,7 @@
 use ndarray::{ArrayD, Axis, IxDyn, Slice, Zip, concatenate, indices};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::Program;
-use shardwise_ir::rearrange::{Composite, Rearrange, Window};
+use shardwise_ir::rearrange::{Composite, Rearrange, Route, Window};
 
 use super::{position, spread};
 
@@ -95,6 +95,36 @@ pub(super) fn rearranged(
             concatenate(Axis(position(result, *to)?), &views).ok()
         }
     }
+}
+
+/// One where a token has a slot of an expert: it is sent to those with its largest scores, and queues up behind the tokens before it.
+pub(super) fn route(route: &Route, dims: &[DimId], scores: &Array, (result, shape): (&[DimId], &[usize])) -> Option<Array> {
+    let mut groups = dims.to_vec();
+    groups.retain(|dim| ![route.tokens, route.experts].contains(dim));
+    let length = |dim: DimId| position(dims, dim).map_or(1, |axis| scores.shape()[axis]);
+    let slots = position(result, route.capacity).map_or(0, |axis| shape[axis]);
+    let mut chosen = ArrayD::zeros(IxDyn(shape));
+    for group in indices(IxDyn(&groups.iter().map(|&dim| length(dim)).collect::<Vec<_>>())) {
+        let mut taken = vec![0; length(route.experts)];
+        for token in 0..length(route.tokens) {
+            let at = |dim: DimId, expert: usize, slot: usize| match dim {
+                dim if dim == route.tokens => token,
+                dim if dim == route.experts => expert,
+                dim if dim == route.capacity => slot,
+                dim => position(&groups, dim).map_or(0, |axis| group[axis]),
+            };
+            let place = |dims: &[DimId], expert: usize, slot: usize| IxDyn(&dims.iter().map(|&dim| at(dim, expert, slot)).collect::<Vec<_>>());
+            let mut ranked: Vec<usize> = (0..taken.len()).collect();
+            ranked.sort_by(|&a, &b| scores[place(dims, b, 0)].total_cmp(&scores[place(dims, a, 0)]).then(a.cmp(&b)));
+            for expert in ranked.into_iter().take(route.choices as usize) {
+                if taken[expert] < slots {
+                    *chosen.get_mut(place(result, expert, taken[expert]))? = 1.0;
+                }
+                taken[expert] += 1;
+            }
+        }
+    }
+    Some(chosen)
 }
 
 fn replaced(dims: &[DimId], old: DimId, new: DimId) -> Vec<DimId> {

@@ -104,15 +104,43 @@ impl<'m> Relations<'m> {
     /// A small size for dimensions that are one. A factor that some axes split completely is as large as they are.
     fn shrunk(&self, plan: &Plan, members: &[DimId], taken: &[u64]) -> u64 {
         let size = plan.program.dims[members[0]].size;
-        let lists: Vec<AxisList> = members.iter().flat_map(|&dim| splits(plan, dim)).collect();
-        let unit = lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm);
+        let mut lists: Vec<AxisList> = members.iter().flat_map(|&dim| splits(plan, dim)).collect();
         if !members.iter().any(|dim| self.factored.contains(dim)) {
-            return smallest(size, unit, taken);
+            return smallest(size, lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm), taken);
         }
+        lists.extend(members.iter().flat_map(|&dim| self.through_products(plan, dim)));
+        let unit = lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm);
         match lists.iter().find(|axes| size > 1 && count(self.mesh, axes) == size) {
             Some(axes) => count(&plan.program.mesh, axes),
             None => smallest(size, unit, &[taken, &[unit]].concat()),
         }
+    }
+
+    /// The axes of products that split this factor of theirs, at the sizes written. Axes that fall between factors count for the last.
+    fn through_products(&self, plan: &Plan, factor: DimId) -> Vec<AxisList> {
+        let dims = &plan.program.dims;
+        let mut lists = Vec::new();
+        for product in dims.indices().filter(|&dim| !dims[dim].factors.is_empty()) {
+            let atoms = atoms(dims, product);
+            for axes in splits(plan, product) {
+                let mut rest = axes.as_slice();
+                for &atom in &atoms {
+                    let fitting = (0..=rest.len()).rev().find(|&n| dims[atom].size.is_multiple_of(count(self.mesh, &rest[..n]))).unwrap_or(0);
+                    let (here, behind) = rest.split_at(fitting);
+                    let complete = count(self.mesh, here) == dims[atom].size;
+                    let straddles = !behind.is_empty() && (!complete || Some(&atom) == atoms.last());
+                    if atom == factor {
+                        lists.push(here.iter().copied().collect());
+                    }
+                    if straddles {
+                        lists.extend((Some(&factor) == atoms.last()).then(|| axes.clone()));
+                        break;
+                    }
+                    rest = behind;
+                }
+            }
+        }
+        lists
     }
 
     /// Whether everything that was divided still is, and what was split completely too.
