@@ -8,6 +8,7 @@ use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, print, verify};
+use shardwise_passes::composite::written_out;
 use shardwise_passes::report::{Report, report};
 use shardwise_passes::search::{Found, Optimality, Refusal, Request, search};
 use shardwise_passes::tables::Tables;
@@ -150,7 +151,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
     let made = match program.mode {
         Mode::Explicit => explicit(program),
-        Mode::Ordinary => choose(&program, options),
+        Mode::Ordinary => choose(&program, options).map(in_full),
     };
     let (plan, textbook_plan, origin) = made.map_err(refuse)?;
     let report_of = |plan: &Plan| report(plan, options.refinement);
@@ -191,6 +192,13 @@ pub(crate) fn plan_of(program: &Program, options: &Options) -> Result<Plan, Vec<
 
 type Made = (Plan, Option<Plan>, Origin);
 
+/// The same with composites written out.
+fn in_full((plan, textbook, origin): Made) -> Made {
+    let plan = written_out(&plan).into_owned();
+    debug_assert!(verify::plan(&plan).is_ok(), "a plan is a plan: {:?}\n{plan}", verify::plan(&plan));
+    (plan, textbook, origin)
+}
+
 fn explicit(program: Program) -> Result<Made, Vec<Diag>> {
     let plan = verify::explicit(program)?;
     Ok((plan, None, Origin::Explicit))
@@ -217,7 +225,6 @@ fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
             Refusal::NoRoom(smallest, _) => budget::no_room(&smallest, "the smallest plan found", capacity).into_iter().collect(),
         })?
     };
-    debug_assert!(verify::plan(&plan).is_ok(), "a searched plan is a plan: {:?}\n{plan}", verify::plan(&plan));
     Ok((plan, Some(textbook), Origin::Searched(optimality, alternatives)))
 }
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shardwise_ir::plan::{Materialization, StepKind};
 use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::AxisRef;
 use shardwise_passes::report::Report;
 
@@ -227,7 +228,13 @@ pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
     match kind {
         OpKind::Einsum { .. } => "einsum",
         OpKind::Map(_) => "map",
-        OpKind::Reduce { .. } => "reduce",
+        OpKind::Reduce { .. } | OpKind::Put { .. } => "reduce",
+        OpKind::Composite { function, .. } if function.reduces() => "reduce",
+        OpKind::Composite { .. } => "map",
+        OpKind::Take { .. } => "take",
+        OpKind::Rearrange(Rearrange::Rename(_)) => "rename",
+        OpKind::Rearrange(Rearrange::Reshape(_)) => "reshape",
+        OpKind::Rearrange(_) | OpKind::Route(_) => "map",
         OpKind::Collective(kind) => kind.json_name(),
     }
 }

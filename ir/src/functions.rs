@@ -44,15 +44,21 @@ pub const FUNCTIONS: &[Function] = &[
     unary("erf", Linearity::None),
     unary("exp", Linearity::None),
     unary("gelu", Linearity::None),
+    binary("greater"),
+    binary("greater_equal"),
     unary("identity", Linearity::Joint),
+    binary("less"),
+    binary("less_equal"),
     unary("log", Linearity::None),
     binary("maximum"),
     binary("minimum"),
     unary("neg", Linearity::Joint),
+    binary("not_equal"),
     unary("ones", Linearity::None),
     binary("pow"),
     unary("relu", Linearity::None),
     unary("rsqrt", Linearity::None),
+    Function { name: "select", arity: 3, linearity: Linearity::Rest },
     unary("sigmoid", Linearity::None),
     unary("silu", Linearity::None),
     unary("sin", Linearity::None),
@@ -67,4 +73,9 @@ pub const FUNCTIONS: &[Function] = &[
 /// The function called `name`.
 pub fn find(name: &str) -> Option<&'static Function> {
     FUNCTIONS.iter().find(|function| function.name == name)
+}
+
+/// Whether a function gives true or false.
+pub fn is_comparison(name: &str) -> bool {
+    matches!(name, "equal" | "not_equal" | "less" | "less_equal" | "greater" | "greater_equal")
 }

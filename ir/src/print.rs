@@ -8,7 +8,8 @@ use std::fmt;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
-use crate::program::{Backward, CollectiveKind, Dim, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program};
+use crate::program::{Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program};
+use crate::rearrange::{Rearrange, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 use crate::{Role, Span};
 
@@ -119,7 +120,28 @@ impl<'a> Printer<'a> {
             OpKind::Reduce { function, dims } => {
                 format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", "))
             }
+            OpKind::Composite { function, dims } => format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", ")),
+            OpKind::Take { dim } => format!("take_{}({})", self.dim_name(*dim), operands.join(", ")),
+            OpKind::Put { dim } => format!("put_{}({})", self.dim_name(*dim), operands.join(", ")),
+            OpKind::Route(Route { tokens, experts, capacity, choices }) => {
+                format!("route_{}({}, {choices})", self.dim_subscript(&[*tokens, *experts, *capacity]), operand(0))
+            }
+            OpKind::Rearrange(how) => self.rearrange(how, &operands.join(", ")),
             OpKind::Collective(kind) => format!("{}({})", kind.name(), operands.join(", ")),
+        }
+    }
+
+    fn rearrange(self, how: &Rearrange, operands: &str) -> String {
+        let window = |name: &str, window: &Window| {
+            let (from, to) = (self.dim_name(window.from), self.dim_name(window.to));
+            format!("{name}_{{{from},{to}}}({operands}, {})", window.start)
+        };
+        match how {
+            Rearrange::Rename(_) => format!("rename({operands})"),
+            Rearrange::Reshape(_) => format!("reshape({operands})"),
+            Rearrange::Slice(part) => window("slice", part),
+            Rearrange::Pad(part) => window("pad", part),
+            Rearrange::Concat { from, to } => format!("concat_{{{},{}}}({operands})", self.dim_names(from), self.dim_name(*to)),
         }
     }
 
@@ -139,6 +161,11 @@ impl<'a> Printer<'a> {
             MapForm::Total => format!("total({})", operand(0)),
             MapForm::Negate => format!("-{}", operand(0)),
             MapForm::Broadcast(dims) => format!("broadcast_{}({})", self.dim_subscript(dims), operand(0)),
+            MapForm::Position(dim) => format!("position_{}({})", self.dim_name(*dim), operand(0)),
+            MapForm::Causal { query, key, fill } => {
+                let name = if *fill == Fill::Infinite { "causal" } else { "lower" };
+                format!("{name}_{}({})", self.dim_subscript(&[*query, *key]), operand(0))
+            }
         }
     }
 

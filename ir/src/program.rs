@@ -13,6 +13,7 @@ use crate::functions;
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
+use crate::rearrange::{Composite, Rearrange, Route};
 use crate::sharding::{Pin, Reduction};
 
 /// A named dimension.
@@ -75,6 +76,8 @@ pub enum Linearity {
     First,
     /// In the last operand alone: the gradient of a derivative (`dgelu(x, dy)`).
     Last,
+    /// In all operands behind the first together: what a mask chooses from.
+    Rest,
 }
 
 /// An element-wise function.
@@ -90,13 +93,23 @@ impl MapFn {
     /// The function of a form; where partial sums may pass follows from it, except for `cast`, whose dtypes decide.
     pub fn new(form: MapForm) -> Self {
         let linearity = match &form {
+            // A choice between a value and a number is linear where the number is zero.
+            MapForm::Call { name, extra } if name == "select" && extra.iter().any(|scalar| !is_zero(scalar)) => Linearity::None,
             MapForm::Call { name, .. } => functions::find(name).map_or(Linearity::None, |function| function.linearity),
             MapForm::Infix('/') => Linearity::First,
-            MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(..) | MapForm::Enter => Linearity::None,
-            MapForm::Last | MapForm::Total => Linearity::Joint,
-            MapForm::Infix(_) | MapForm::InfixScalar(..) | MapForm::ScaleBy(_) | MapForm::Negate | MapForm::Broadcast(_) => {
-                Linearity::Joint
-            }
+            MapForm::InfixScalar('+' | '-', _)
+            | MapForm::Enter
+            | MapForm::ScalarInfix(..)
+            | MapForm::Position(_)
+            | MapForm::Causal { fill: Fill::Infinite, .. } => Linearity::None,
+            MapForm::Infix(_)
+            | MapForm::InfixScalar(..)
+            | MapForm::ScaleBy(_)
+            | MapForm::Negate
+            | MapForm::Broadcast(_)
+            | MapForm::Last
+            | MapForm::Total
+            | MapForm::Causal { fill: Fill::Zero, .. } => Linearity::Joint,
         };
         Self { form, linearity }
     }
@@ -130,6 +143,30 @@ pub enum MapForm {
     Total,
     /// `broadcast_D(x)`: repeated along dimensions that it lacks, which come out whole.
     Broadcast(Vec<DimId>),
+    /// `position_S(x)`: of each element, where along `S` it stands.
+    Position(DimId),
+    /// `causal_{T,S}(x)`, `lower_{T,S}(x)`: what stands further along `key` than along `query` is masked.
+    Causal {
+        /// The dimension of what looks.
+        query: DimId,
+        /// The dimension of what is looked at.
+        key: DimId,
+        /// What masked elements become.
+        fill: Fill,
+    },
+}
+
+/// What masked elements become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fill {
+    /// Minus infinity: nothing to a softmax (`causal`).
+    Infinite,
+    /// Zero: the gradient of that (`lower`).
+    Zero,
+}
+
+fn is_zero(scalar: &str) -> bool {
+    scalar.parse::<f64>().is_ok_and(|number| number.abs() <= 0.0)
 }
 
 /// The moves between devices. Axes that are left to the types are resolved before they get here.
@@ -229,6 +266,28 @@ pub enum OpKind {
         /// Over what.
         dims: Vec<DimId>,
     },
+    /// `take_V(Table, Ids)`: the rows of a table along `dim` at the places that the second operand says; no row, and zeros, for any other number.
+    Take {
+        /// The dimension of the table that is looked up.
+        dim: DimId,
+    },
+    /// `put_V(Rows, Ids, Like)`: rows added up at the places that the second operand says, in an array like the third (whose elements are not
+    /// read). The transpose of `take`.
+    Put {
+        /// The dimension of the places.
+        dim: DimId,
+    },
+    /// Elements put elsewhere.
+    Rearrange(Rearrange),
+    /// `route_{T,E->C}(Scores, 2)`: which slot of which expert each token is sent to.
+    Route(Route),
+    /// A softmax and its kin.
+    Composite {
+        /// Which.
+        function: Composite,
+        /// Along what.
+        dims: Vec<DimId>,
+    },
     /// A collective that the author wrote. Its operand's pin and its `result_pin` are exact; where its result is its operand's own value,
     /// it adds a materialisation of it.
     Collective(CollectiveKind),
@@ -259,6 +318,8 @@ pub struct Op {
     pub phase: Phase,
     /// The block that it stands in.
     pub repeat: Option<RepeatId>,
+    /// Which share of its terms is not masked, and counts. Not printed: it follows from the masks ([`crate::sparse`]).
+    pub share: f64,
     /// The statement.
     pub span: Span,
 }

@@ -10,6 +10,7 @@ mod layout;
 mod machine;
 mod overrides;
 mod repeat;
+mod structure;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
@@ -23,7 +24,7 @@ use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
 use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value};
 use crate::sharding::Sharding;
-use crate::{Diag, Severity, order, suggest, verify};
+use crate::{Diag, Severity, order, sparse, suggest, verify};
 
 pub use overrides::{AxisSize, DimSize, Overrides};
 
@@ -427,6 +428,7 @@ impl<'a> Resolver<'a> {
         });
         if let Some(program) = &mut program {
             order::by_appearance(program);
+            sparse::mark(program);
         }
         // A plan without errors is judged as a whole by `verify::explicit`, once.
         if let Some(program) = program.as_ref().filter(|program| program.mode == Mode::Ordinary || failed(&self.diags)) {

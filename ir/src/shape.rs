@@ -1,23 +1,77 @@
-//! Which dimensions an operation gives, and in which order where no left side says it.
+//! Which dimensions an operation gives, in which order where no left side says it, and of which dtype.
 //!
 //! Resolving text and deriving statements must agree on this: a derived statement is printed without brackets and read again.
 
+use crate::dtype::DType;
+use crate::functions;
 use crate::ids::DimId;
-use crate::program::{MapForm, OpKind};
+use crate::program::{MapForm, OpKind, ReduceFn};
+use crate::rearrange::{Rearrange, Regroup, Window};
 
 /// The dimensions of what `kind` gives on operands that have `operands`.
 pub fn natural(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
-    let all = operands.iter().skip(1).fold(operands.first().map_or_else(Vec::new, |first| first.to_vec()), |dims, next| merge(&dims, next));
+    let first = || operands.first().map_or_else(Vec::new, |first| first.to_vec());
+    let all = || operands.iter().skip(1).fold(first(), |dims, next| merge(&dims, next));
     match kind {
         OpKind::Einsum { contracted: gone } | OpKind::Reduce { dims: gone, .. } => {
-            all.into_iter().filter(|dim| !gone.contains(dim)).collect()
+            all().into_iter().filter(|dim| !gone.contains(dim)).collect()
         }
+        OpKind::Composite { function, dims } if function.reduces() => all().into_iter().filter(|dim| !dims.contains(dim)).collect(),
         OpKind::Map(function) => match &function.form {
-            MapForm::Broadcast(added) => merge(&all, added),
+            MapForm::Broadcast(added) => merge(&all(), added),
+            _ => all(),
+        },
+        OpKind::Take { dim } => {
+            let ids = operands.get(1).copied().unwrap_or_default();
+            let kept = first().into_iter().filter(|other| other != dim && !ids.contains(other));
+            ids.iter().copied().chain(kept).collect()
+        }
+        OpKind::Put { .. } => operands.last().map_or_else(Vec::new, |like| like.to_vec()),
+        OpKind::Rearrange(how) => rearranged(how, &first()),
+        OpKind::Route(route) => merge(&first(), &[route.capacity]),
+        OpKind::Composite { .. } | OpKind::Collective(_) => all(),
+    }
+}
+
+/// `dims` with those that `how` is about replaced where they stand.
+fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
+    let replaced = |dim: DimId| match how {
+        Rearrange::Rename(pairs) => vec![pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new)],
+        Rearrange::Slice(Window { from, to, .. }) | Rearrange::Pad(Window { from, to, .. }) => vec![if dim == *from { *to } else { dim }],
+        Rearrange::Concat { from, to } => vec![if from.first() == Some(&dim) { *to } else { dim }],
+        Rearrange::Reshape(groups) => match groups.iter().find(|group| group.from.contains(&dim)) {
+            Some(Regroup { from, to }) if from.first() == Some(&dim) => to.clone(),
+            Some(_) => Vec::new(),
+            None => vec![dim],
+        },
+    };
+    dims.iter().copied().flat_map(replaced).collect()
+}
+
+/// The dtype of what `kind` gives on operands of these dtypes, where no left side says it.
+pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
+    let promoted = |operands: &[DType]| operands.iter().copied().reduce(DType::promote).unwrap_or_default();
+    let all = promoted(operands);
+    match kind {
+        OpKind::Map(function) => match &function.form {
+            MapForm::Call { name, .. } if functions::is_comparison(name) => DType::Bool,
+            MapForm::Call { name, .. } if name == "select" => promoted(operands.get(1..).unwrap_or_default()),
+            MapForm::Call { name, .. } => cast_to(name).unwrap_or(all),
+            MapForm::Position(_) => DType::Int32,
             _ => all,
         },
-        OpKind::Collective(_) => all,
+        OpKind::Route(_) => DType::Bool,
+        OpKind::Reduce { function: ReduceFn::Sum, .. } if all == DType::Bool => DType::Int32,
+        OpKind::Reduce { function: ReduceFn::Mean, .. } | OpKind::Composite { .. } if !all.is_float() => DType::F32,
+        OpKind::Take { .. } => operands.first().copied().unwrap_or_default(),
+        OpKind::Put { .. } => operands.last().copied().unwrap_or_default(),
+        OpKind::Einsum { .. } | OpKind::Reduce { .. } | OpKind::Rearrange(_) | OpKind::Composite { .. } | OpKind::Collective(_) => all,
     }
+}
+
+/// The dtype that `cast<f32>` leads to.
+pub fn cast_to(function: &str) -> Option<DType> {
+    DType::from_name(function.strip_prefix("cast<")?.strip_suffix('>')?)
 }
 
 /// Both lists in one order that agrees with each as far as possible: before a shared dimension stand those that precede it in either.

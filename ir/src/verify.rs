@@ -4,7 +4,9 @@
 //! * A collective leads from its operand to its result by exactly one step of the language's section 4, and its text says which.
 //! * A local operation finds every index split alike in all operands that have it, and no axis on two indices.
 //! * What it gives is what its layout projects: kept indices keep their axes, summed ones leave the result unreduced.
-//! * Partial sums pass through linear operations only, and in one operand of a product only; partial maxima and minima pass through none.
+//! * Partial sums pass through linear operations only, and in one operand of a product only; partial maxima and minima through what keeps the
+//!   order of elements, or turns it around.
+//! * A reshape leaves every device one block; what is cut, joined or normalised is whole along that dimension.
 //! * A plan reads only what is declared or given before, each step does what the statement behind it says, values come to their homes, and
 //!   outputs leave as they were asked for.
 //!
@@ -13,6 +15,7 @@
 mod collective;
 mod local;
 mod plan;
+mod scale;
 mod wording;
 
 pub use collective::{CollectiveFault, classify, collective};

@@ -1,14 +1,17 @@
 //! Every way to lay out one operation on the mesh.
 //!
-//! A layout sends each mesh axis to one of the operation's indices (the iteration space is split there), to a pass-through of partial sums
-//! (the operation is linear in what carries them), or to nothing (the devices along it repeat the work). From it follow what each operand must
-//! look like and what the operation gives: an axis on a summed index leaves the result unreduced over it.
+//! A layout sends each mesh axis to one of the operation's indices (the iteration space is split there), to a pass-through of partial results
+//! (the operation is linear in what carries sums, or keeps the order of what carries maxima), or to nothing (the devices along it repeat the work).
+//! From it follow what each operand must look like and what the operation gives: an axis on a summed index leaves the result unreduced over it.
+//! Dimensions of operands are the indices; a renamed dimension of the result is the index that it was, a reshaped one follows from those of its group.
 
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Linearity, Op, OpKind, Program};
+use shardwise_ir::rearrange::{Rearrange, Regroup, Window};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 use crate::local;
+use crate::regroup;
 
 /// What each operand must be, and what comes out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,20 +33,58 @@ pub fn indices(program: &Program, op: &Op) -> Vec<DimId> {
     indices
 }
 
-/// The sets of operands that may carry the same partial sums into the operation.
-pub fn channels(op: &Op) -> Vec<Vec<usize>> {
-    let all: Vec<usize> = (0..op.operands.len()).collect();
+/// Whether elements from all along an index are needed at once. A composite is no such operation: where it is split, it is written out.
+pub(crate) fn is_whole(op: &Op, index: DimId) -> bool {
     match &op.kind {
-        OpKind::Einsum { .. } => all.into_iter().map(|operand| vec![operand]).collect(),
-        OpKind::Map(function) => match function.linearity {
-            Linearity::None => Vec::new(),
-            Linearity::Joint => vec![all],
-            Linearity::First => vec![vec![0]],
-            Linearity::Last => vec![vec![all.len() - 1]],
-        },
-        OpKind::Reduce { function, .. } if function.reduction() == Reduction::Sum => vec![all],
-        OpKind::Reduce { .. } | OpKind::Collective(_) => Vec::new(),
+        OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == index,
+        OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
+        OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
+        _ => false,
     }
+}
+
+/// Operands that may carry partial results over the same axes into an operation, of which kind, and of which kind the result then is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// Which.
+    pub operands: Vec<usize>,
+    /// What they carry.
+    pub takes: Reduction,
+    /// What comes out.
+    pub gives: Reduction,
+}
+
+/// Every channel of `op` for operands that carry what `partial` says.
+pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
+    let all: Vec<usize> = (0..op.operands.len()).collect();
+    let sum = |operands: Vec<usize>| Channel { operands, takes: Reduction::Sum, gives: Reduction::Sum };
+    let same = |kind: Reduction| Channel { operands: all.clone(), takes: kind, gives: kind };
+    let extrema = [Reduction::Max, Reduction::Min];
+    let possible = match &op.kind {
+        OpKind::Einsum { .. } => all.iter().map(|&operand| sum(vec![operand])).collect(),
+        OpKind::Map(function) => {
+            let sums = match function.linearity {
+                Linearity::None => None,
+                Linearity::Joint => Some(all.clone()),
+                Linearity::First => Some(vec![0]),
+                Linearity::Last => Some(vec![all.len() - 1]),
+                Linearity::Rest => Some(all[1..].to_vec()),
+            };
+            let ordered = all.iter().flat_map(|&operand| {
+                let direction = function.direction(operand).into_iter();
+                let through =
+                    move |takes| direction.clone().map(move |way| Channel { operands: vec![operand], takes, gives: way.through(takes) });
+                extrema.into_iter().flat_map(through)
+            });
+            sums.filter(|operands| !operands.is_empty()).map(sum).into_iter().chain(ordered).collect()
+        }
+        OpKind::Reduce { function, .. } => vec![same(function.reduction())],
+        OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
+        OpKind::Rearrange(_) => [Reduction::Sum].into_iter().chain(extrema).map(same).collect(),
+        OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => Vec::new(),
+    };
+    let carried = |channel: &Channel| channel.operands.iter().all(|&operand| partial[operand] == Some(channel.takes));
+    possible.into_iter().filter(carried).collect()
 }
 
 /// How results of `op` are partial when an index that it sums (or takes the maximum of) is split.
@@ -64,11 +105,10 @@ impl Assignment {
     }
 }
 
-/// All layouts of `op` whose sizes divide, the least split first. `may_be_partial` says of which operands partial sums exist at all.
-pub fn enumerate(program: &Program, op: &Op, may_be_partial: &[bool]) -> Vec<Layout> {
+/// All layouts of `op` whose sizes divide, the least split first. `partial` says of which kind partial results of each operand are, if there are any.
+pub fn enumerate(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec<Layout> {
     let indices = indices(program, op);
-    let mut channels = channels(op);
-    channels.retain(|operands| operands.iter().all(|&operand| may_be_partial[operand]));
+    let channels = channels(op, partial);
     let mut found = vec![Assignment { split: vec![AxisList::new(); indices.len()], partial: vec![AxisList::new(); channels.len()] }];
     for axis in program.mesh.ids().map(AxisRef::whole) {
         // Inserting the axis at every place of every list, into all assignments of the axes before it, gives each order once.
@@ -76,7 +116,7 @@ pub fn enumerate(program: &Program, op: &Op, may_be_partial: &[bool]) -> Vec<Lay
         for assignment in &found {
             debug_assert!(!assignment.uses(axis), "axes are taken one after another");
             extended.push(assignment.clone());
-            for (index, &dim) in indices.iter().enumerate() {
+            for (index, &dim) in indices.iter().enumerate().filter(|(_, dim)| !is_whole(op, **dim)) {
                 // Last place first: of equally good orders that of the mesh is preferred.
                 for place in (0..=assignment.split[index].len()).rev() {
                     let mut next = assignment.clone();
@@ -94,32 +134,70 @@ pub fn enumerate(program: &Program, op: &Op, may_be_partial: &[bool]) -> Vec<Lay
         }
         found = extended;
     }
-    found.iter().map(|assignment| project(program, op, &indices, &channels, assignment)).collect()
+    found.iter().filter_map(|assignment| project(program, op, &indices, &channels, assignment)).collect()
 }
 
-fn project(program: &Program, op: &Op, indices: &[DimId], channels: &[Vec<usize>], assignment: &Assignment) -> Layout {
+/// What an assignment makes of operands and result; `None` where partial results of several kinds would meet, or a reshape would break blocks.
+fn project(program: &Program, op: &Op, indices: &[DimId], channels: &[Channel], assignment: &Assignment) -> Option<Layout> {
     let split = |dim: &DimId| {
         let index = indices.iter().position(|i| i == dim);
         index.map(|index| assignment.split[index].clone()).unwrap_or_default()
     };
-    let dims_of = |dims: &[DimId]| dims.iter().map(split).collect();
     let carried = |operand: usize| {
-        let here = channels.iter().zip(&assignment.partial).filter(move |(operands, _)| operands.contains(&operand));
-        here.flat_map(|(_, axes)| axes.iter().copied())
+        let here =
+            channels.iter().zip(&assignment.partial).filter(|(channel, axes)| !axes.is_empty() && channel.operands.contains(&operand));
+        let kind = here.clone().map(|(channel, _)| channel.takes).next().unwrap_or_default();
+        Unreduced::new(kind, here.flat_map(|(_, axes)| axes.iter().copied()))
     };
-    let needs = op.operands.iter().enumerate().map(|(k, operand)| Sharding {
-        dims: dims_of(&program.values[operand.value].dims),
-        unreduced: Unreduced::new(Reduction::Sum, carried(k)),
-    });
-    let kept = &program.values[op.result].dims;
-    let summed = indices.iter().filter(|index| !kept.contains(index)).flat_map(split);
-    let passed = assignment.partial.iter().flatten().copied();
-    let unreduced = Unreduced::new(reduction(op), summed.chain(passed));
-    Layout { needs: needs.collect(), gives: Sharding { dims: dims_of(kept), unreduced } }
+    let needs = op
+        .operands
+        .iter()
+        .enumerate()
+        .map(|(k, operand)| Sharding { dims: program.values[operand.value].dims.iter().map(split).collect(), unreduced: carried(k) });
+    let needs = needs.collect();
+    let summed: AxisList = summed(program, op, indices).flat_map(|dim| split(&dim)).collect();
+    let passed = channels.iter().zip(&assignment.partial).filter(|(_, axes)| !axes.is_empty());
+    let mut kinds = passed.clone().map(|(channel, _)| channel.gives).chain((!summed.is_empty()).then(|| reduction(op)));
+    let kind = kinds.next().unwrap_or_default();
+    if kinds.any(|other| other != kind) {
+        return None;
+    }
+    let pending = summed.into_iter().chain(passed.flat_map(|(_, axes)| axes.iter().copied()));
+    let gives = Sharding { dims: result_dims(program, op, &split)?, unreduced: Unreduced::new(kind, pending) };
+    Some(Layout { needs, gives })
 }
 
-/// What `op` gives when its operands are so sharded (which must fit together; see `shardwise_ir::verify` for whether they do).
-pub fn gives(program: &Program, op: &Op, needs: &[Sharding]) -> Sharding {
+/// Indices whose elements are put together in the result.
+fn summed<'a>(program: &'a Program, op: &'a Op, indices: &'a [DimId]) -> impl Iterator<Item = DimId> + 'a {
+    let kept = &program.values[op.result].dims;
+    let sums = !matches!(op.kind, OpKind::Rearrange(_) | OpKind::Composite { .. });
+    indices.iter().copied().filter(move |index| sums && !kept.contains(index))
+}
+
+/// The axes of the result's dimensions, where `split` says those of the indices; `None` where a reshape would break blocks.
+fn result_dims(program: &Program, op: &Op, split: &dyn Fn(&DimId) -> AxisList) -> Option<smallvec::SmallVec<[AxisList; 4]>> {
+    let kept = &program.values[op.result].dims;
+    match &op.kind {
+        OpKind::Rearrange(Rearrange::Rename(pairs)) => {
+            let old = |dim: &DimId| pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old);
+            Some(kept.iter().map(|dim| split(&old(dim))).collect())
+        }
+        OpKind::Rearrange(Rearrange::Reshape(groups)) => {
+            let mut lists: Vec<(DimId, AxisList)> = Vec::new();
+            for group in groups {
+                let given = regroup::regrouped(program, group, &group.from.iter().map(split).collect::<Vec<_>>())?;
+                lists.extend(group.to.iter().copied().zip(given));
+            }
+            let new = |dim: &DimId| lists.iter().find(|(other, _)| other == dim).map(|(_, axes)| axes.clone());
+            Some(kept.iter().map(|dim| new(dim).unwrap_or_else(|| split(dim))).collect())
+        }
+        _ => Some(kept.iter().map(split).collect()),
+    }
+}
+
+/// What `op` gives when its operands are so sharded (which must fit together; see `shardwise_ir::verify` for whether they do); `None` where a
+/// reshape would break blocks.
+pub fn gives(program: &Program, op: &Op, needs: &[Sharding]) -> Option<Sharding> {
     let split = |dim: &DimId| {
         let operands = op.operands.iter().zip(needs);
         let lists = operands.filter_map(|(operand, need)| {
@@ -128,11 +206,41 @@ pub fn gives(program: &Program, op: &Op, needs: &[Sharding]) -> Sharding {
         });
         lists.max_by_key(|axes| axes.len()).cloned().unwrap_or_default()
     };
-    let kept = &program.values[op.result].dims;
     let indices = indices(program, op);
-    let summed = indices.iter().filter(|index| !kept.contains(index)).flat_map(split);
+    let partial: Vec<Option<Reduction>> =
+        needs.iter().map(|need| Some(need.unreduced.kind()).filter(|_| !need.unreduced.is_empty())).collect();
+    let carrier = partial.iter().position(Option::is_some);
+    let passed = carrier.and_then(|carrier| channels(op, &partial).into_iter().find(|channel| channel.operands.contains(&carrier)));
+    let kind = passed.map_or_else(|| reduction(op), |channel| channel.gives);
+    let summed = summed(program, op, &indices).flat_map(|dim| split(&dim));
     let mut pending: Vec<AxisRef> = summed.chain(needs.iter().flat_map(|need| need.unreduced.axes().iter().copied())).collect();
     pending.sort_unstable();
     pending.dedup();
-    Sharding { dims: kept.iter().map(split).collect(), unreduced: Unreduced::new(reduction(op), pending) }
+    Some(Sharding { dims: result_dims(program, op, &split)?, unreduced: Unreduced::new(kind, pending) })
+}
+
+/// How the operand of a relabelling (a rename or reshape) must be split to come out split as `wanted`; `None` for other operations, and where
+/// nothing comes out so.
+pub(crate) fn operand_of_relabelling(program: &Program, op: &Op, wanted: &Sharding) -> Option<Sharding> {
+    let OpKind::Rearrange(how) = &op.kind else { return None };
+    let (old, new) = (&program.values[op.operands[0].value].dims, &program.values[op.result].dims);
+    let split = |dim: DimId| new.iter().position(|&other| other == dim).map(|place| wanted.dims[place].clone()).unwrap_or_default();
+    let dims = match how {
+        Rearrange::Rename(pairs) => {
+            let name = |dim: DimId| pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new);
+            old.iter().map(|&dim| split(name(dim))).collect()
+        }
+        Rearrange::Reshape(groups) => {
+            let mut lists: Vec<(DimId, AxisList)> = Vec::new();
+            for group @ Regroup { from, to } in groups {
+                let given = regroup::before(program, group, &to.iter().map(|&dim| split(dim)).collect::<Vec<_>>())?;
+                lists.extend(from.iter().copied().zip(given));
+            }
+            let before = |dim: DimId| lists.iter().find(|(other, _)| *other == dim).map(|(_, axes)| axes.clone());
+            old.iter().map(|&dim| before(dim).unwrap_or_else(|| split(dim))).collect()
+        }
+        Rearrange::Slice(_) | Rearrange::Pad(_) | Rearrange::Concat { .. } => return None,
+    };
+    let operand = Sharding { dims, unreduced: wanted.unreduced.clone() };
+    (gives(program, op, std::slice::from_ref(&operand)).as_ref() == Some(wanted)).then_some(operand)
 }

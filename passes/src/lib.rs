@@ -1,5 +1,6 @@
 //! Rewriting and judging: layouts, reshards, the two planning strategies, and what a plan costs.
 mod branch;
+pub mod composite;
 pub mod cost;
 pub mod dominance;
 pub mod eliminate;
@@ -14,6 +15,7 @@ pub mod memory;
 pub mod overlap;
 pub mod prices;
 pub mod problem;
+mod regroup;
 pub mod report;
 pub mod reshard;
 pub mod room;

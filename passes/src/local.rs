@@ -3,8 +3,11 @@
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::program::{MapForm, Op, OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::{AxisRef, Sharding};
 use shardwise_ir::unroll::is_border;
+
+use crate::composite;
 
 /// Into how many parts `axes` split a dimension.
 pub fn parts(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
@@ -56,8 +59,7 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     // What is added up over layers is read once in each.
     let layers = if op.is(&MapForm::Total) { program.times(program.values[op.operands[0].value].repeat) as f64 } else { 1.0 };
     let flops = layers * flops(program, op, operands, result);
-    let read: f64 = op.operands.iter().zip(operands).map(|(operand, s)| layers * local_bytes(program, operand.value, s)).sum();
-    let bytes = read + local_bytes(program, op.result, result);
+    let bytes = layers * traffic(program, op, operands, result);
     let dtype = op.operands.iter().map(|o| program.values[o.value].dtype).reduce(shardwise_ir::dtype::DType::promote);
     let peak = program.hardware.peak_flops(dtype.unwrap_or(program.values[op.result].dtype));
     let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
@@ -65,23 +67,43 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     Work { flops, bytes, flops_s, hbm_s, seconds: flops_s.max(hbm_s) }
 }
 
+/// Bytes of the operands that are looked at, each once, and of the result.
+fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
+    let all = || op.operands.iter().zip(operands).map(|(operand, s)| local_bytes(program, operand.value, s));
+    let written = local_bytes(program, op.result, result);
+    match &op.kind {
+        // The same bytes under other names.
+        OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => 0.0,
+        OpKind::Rearrange(Rearrange::Slice(_)) => 2.0 * written,
+        // As many rows of the table as come out of it.
+        OpKind::Take { .. } => 2.0 * written + all().skip(1).sum::<f64>(),
+        OpKind::Put { .. } => written + all().take(2).sum::<f64>(),
+        _ => written + all().sum::<f64>(),
+    }
+}
+
 /// Two a multiply-add over every index of a contraction, one an element otherwise (of the operand, for a reduction).
 fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
     match &op.kind {
         OpKind::Einsum { contracted } => {
-            let first = &program.values[op.operands[0].value].dims;
-            let summed: f64 = contracted
-                .iter()
-                .filter_map(|dim| {
-                    let position = first.iter().position(|d| d == dim)?;
-                    Some(local_size(program, *dim, &operands[0].dims[position]) as f64)
-                })
-                .product();
+            let summed: f64 = contracted.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
             let per_point = if contracted.is_empty() { 1.0 } else { 2.0 };
-            per_point * summed * local_elements(program, op.result, result)
+            op.share * per_point * summed * local_elements(program, op.result, result)
         }
         OpKind::Map(_) => local_elements(program, op.result, result),
-        OpKind::Reduce { .. } => local_elements(program, op.operands[0].value, operands[0]),
-        OpKind::Collective(_) => 0.0,
+        OpKind::Reduce { .. } | OpKind::Put { .. } => local_elements(program, op.operands[0].value, operands[0]),
+        OpKind::Composite { function, dims } => {
+            let elements = local_elements(program, op.operands[0].value, operands[0]);
+            let along: f64 = dims.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
+            composite::flops(*function, dims, elements, elements / along.max(1.0))
+        }
+        OpKind::Route(route) => route.choices as f64 * local_elements(program, op.operands[0].value, operands[0]),
+        OpKind::Rearrange(_) | OpKind::Take { .. } | OpKind::Collective(_) => 0.0,
     }
+}
+
+/// How long the first operand is along a dimension.
+fn along(program: &Program, op: &Op, sharding: &Sharding, dim: DimId) -> Option<f64> {
+    let position = program.values[op.operands[0].value].dims.iter().position(|&other| other == dim)?;
+    Some(local_size(program, dim, &sharding.dims[position]) as f64)
 }

@@ -18,6 +18,7 @@ use shardwise_ir::program::MapForm;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_border;
 
+use crate::composite;
 use crate::local;
 
 /// Bytes of one device.
@@ -98,8 +99,9 @@ impl<'p> Living<'p> {
     }
 }
 
-/// The memory of a plan.
+/// The memory of a plan; where composites are still to be written out in it, of the plan that comes of that.
 pub fn memory(plan: &Plan) -> Memory {
+    let plan = &*composite::written_out(plan);
     let (resident_bytes, lives) = lives(plan);
     let (peak_step, live) = peak(lives.iter().map(|(_, life)| life), plan.steps.len());
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step, capacity_bytes: plan.program.hardware.hbm_bytes }

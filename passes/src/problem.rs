@@ -17,8 +17,10 @@ use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
 
+use crate::composite;
 use crate::layout;
 use crate::local;
+use crate::report;
 use crate::reshard::{Reshards, Use};
 use crate::states::State;
 use crate::tables::Tables;
@@ -323,7 +325,7 @@ fn inversions(sharding: &Sharding) -> usize {
 /// All layouts of `op` that its pins allow.
 fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
     let program = problem.program;
-    let partial: Vec<bool> = op.operands.iter().map(|operand| problem.tables.partial(operand.value) == Some(Reduction::Sum)).collect();
+    let partial: Vec<Option<Reduction>> = op.operands.iter().map(|operand| problem.tables.partial(operand.value)).collect();
     let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
     for layout in layout::enumerate(program, op, &partial) {
         let allowed = op.operands.iter().zip(&layout.needs).all(|(operand, need)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(need)));
@@ -334,10 +336,19 @@ fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
         let (true, Some(needs), Some(gives)) = (allowed && enters, needs, gives) else {
             continue;
         };
-        let sharded: Vec<&Sharding> = layout.needs.iter().collect();
-        let seconds = problem.compute * local::work(program, op, &sharded, &layout.gives).seconds;
+        let own = own_price(problem, op, &layout);
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
-        *weight = (*weight).min(Weight::seconds(seconds).times(program.times(op.repeat)));
+        *weight = (*weight).min(own.times(program.times(op.repeat)));
     }
     best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
+}
+
+/// What an operation laid out so costs by itself: that of the statements and reductions that it is written out in, if it is.
+fn own_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight {
+    if composite::is_split(problem.program, op, &layout.needs[0]) {
+        let plan = composite::alone(problem.program, op, &layout.needs[0]);
+        return report::weight(&plan, problem.compute, &problem.tables.terms);
+    }
+    let sharded: Vec<&Sharding> = layout.needs.iter().collect();
+    Weight::seconds(problem.compute * local::work(problem.program, op, &sharded, &layout.gives).seconds)
 }

@@ -3,11 +3,13 @@
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 
-use crate::cost::{Refinement, collective_seconds};
+use crate::composite;
+use crate::cost::{Refinement, Terms, collective_seconds};
 use crate::local;
 use crate::memory::{self, Memory};
 use crate::schedule::{self, Schedule};
 use crate::states::{axes_taking_part, priced};
+use crate::weight::Weight;
 
 /// One step's price.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,8 +73,48 @@ pub fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
     plan.steps.iter().map(|step| price_step(plan, step, refinement)).collect()
 }
 
-/// Prices a plan.
+/// What the steps of a plan count together on `terms`, a second of compute `compute`.
+pub fn weight(plan: &Plan, compute: f64, terms: &Terms) -> Weight {
+    let plan = composite::written_out(plan);
+    let steps = price_steps(&plan, terms.refinement);
+    let price = |(step, cost): (&Step, &StepCost)| match &step.kind {
+        StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(plan.program.times(step.repeat)),
+        StepKind::Collective(collective, _) => {
+            Weight::collective(&collective.kind, terms.counted(cost.seconds, &cost.axes)).times(plan.program.times(step.repeat))
+        }
+    };
+    plan.steps.iter().zip(&steps).map(price).sum()
+}
+
+/// Prices a plan step by step as it stands: a composite's step costs what it is written out as.
+pub fn folded(plan: &Plan, refinement: Refinement) -> Report {
+    let mut report = report(plan, refinement);
+    let Some((_, from)) = composite::write_out_all(plan) else { return report };
+    let mut steps: Vec<StepCost> = Vec::new();
+    for (cost, &number) in report.steps.iter().zip(&from) {
+        if steps.len() == number {
+            steps.push(cost.clone());
+        } else if let Some(whole) = steps.last_mut() {
+            whole.seconds += cost.seconds;
+            whole.flops += cost.flops;
+            whole.bytes += cost.bytes;
+        }
+    }
+    report.steps = steps;
+    report.memory.peak_step = report.memory.peak_step.map(|step| from[step]);
+    let Schedule { runs, critical, early, .. } = &mut report.schedule;
+    runs.iter_mut().for_each(|run| run.step = from[run.step]);
+    for marks in [critical, early] {
+        let mut marked = vec![false; plan.steps.len()];
+        from.iter().zip(&*marks).for_each(|(&step, &mark)| marked[step] |= mark);
+        *marks = marked;
+    }
+    report
+}
+
+/// Prices a plan; where composites are still to be written out in it, the plan that comes of that.
 pub fn report(plan: &Plan, refinement: Refinement) -> Report {
+    let plan = &*composite::written_out(plan);
     let steps = price_steps(plan, refinement);
     let sum = |collective: bool| -> f64 {
         let wanted = |step: &Step| matches!(step.kind, StepKind::Collective(..)) == collective;

@@ -23,7 +23,7 @@ pub(crate) fn targets(tables: &Tables<'_>, op: &Op, starts: &[Sharding], wanted:
 
 /// Whether the operands fit together locally: every index split alike wherever it stands, no axis on two indices.
 pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bool {
-    let gives = layout::gives(program, op, needs);
+    let Some(gives) = layout::gives(program, op, needs) else { return false };
     let indices = layout::indices(program, op);
     let mut used: Vec<AxisRef> = Vec::new();
     indices.iter().all(|&index| {
@@ -46,12 +46,28 @@ fn align(program: &Program, op: &Op, targets: &mut [Sharding]) {
     for index in layout::indices(program, op) {
         let lists = op.operands.iter().zip(targets.iter()).filter_map(|(operand, s)| list(program, operand.value, s, index));
         let free = lists.filter(|axes| axes.iter().all(|axis| !used.contains(axis)));
-        let finest = free.fold(AxisList::new(), |best, axes| if axes.len() > best.len() { axes.clone() } else { best });
+        let mut finest = free.fold(AxisList::new(), |best, axes| if axes.len() > best.len() { axes.clone() } else { best });
+        if layout::is_whole(op, index) {
+            finest.clear();
+        }
         used.extend(finest.iter().copied());
         for (operand, target) in op.operands.iter().zip(targets.iter_mut()) {
             if let Some(position) = program.values[operand.value].dims.iter().position(|&dim| dim == index) {
                 target.dims[position] = finest.clone();
             }
+        }
+    }
+}
+
+/// Slices what is whole along kept indices so that the result comes out split as `wanted`, where the axes are free.
+pub(crate) fn slice_for(program: &Program, op: &Op, targets: &mut [Sharding], wanted: &Pin) {
+    for (&index, axes) in program.values[op.result].dims.iter().zip(&wanted.dims) {
+        let Some(axes) = axes.as_ref().filter(|axes| !axes.is_empty()) else { continue };
+        let place = |k: usize| program.values[op.operands[k].value].dims.iter().position(|&dim| dim == index);
+        let with_it: Vec<(usize, usize)> = (0..op.operands.len()).filter_map(|k| Some((k, place(k)?))).collect();
+        let whole = with_it.iter().all(|&(k, position)| targets[k].dims[position].is_empty());
+        if whole && axes.iter().all(|&axis| targets.iter().all(|target| !target.uses(axis))) {
+            with_it.into_iter().for_each(|(k, position)| targets[k].dims[position] = axes.clone());
         }
     }
 }
@@ -104,6 +120,10 @@ impl Product<'_> {
             targets[0].dims[left] = b;
         } else if may_slice && b.len() == shared && free(&targets[1], &a[shared..]) {
             targets[1].dims[right] = a;
+        } else if shared > 0 && a.len() == shared && self.is_intermediate(0) && !self.is_intermediate(1) {
+            take_over(&mut targets[0], left, &b);
+        } else if shared > 0 && b.len() == shared && self.is_intermediate(1) && !self.is_intermediate(0) {
+            take_over(&mut targets[1], right, &a);
         } else {
             targets[0].dims[left].truncate(shared);
             targets[1].dims[right].truncate(shared);

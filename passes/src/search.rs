@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{RepeatId, ValueId};
-use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Phase, Program};
 use shardwise_ir::sharding::Sharding;
 
@@ -30,7 +30,7 @@ use crate::memory::memory;
 use crate::overlap;
 use crate::prices::{Prices, unary};
 use crate::problem::{Objective, Problem};
-use crate::report::{self, StepCost};
+use crate::report;
 use crate::reshard::Trees;
 use crate::room::fixed_bytes;
 use crate::tables::Tables;
@@ -267,12 +267,7 @@ pub(crate) fn objective_s(tables: &Tables<'_>, plan: &Plan, objective: Objective
     }
 }
 
-/// What the steps of a plan cost together, as they stand.
+/// What the steps of a plan cost together.
 fn plan_price(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> Weight {
-    let steps = report::price_steps(plan, tables.terms.refinement);
-    let price = |(step, cost): (&Step, &StepCost)| match &step.kind {
-        StepKind::Local(_) => Weight::seconds(objective.compute() * cost.seconds).times(tables.program.times(step.repeat)),
-        StepKind::Collective(collective, _) => Weight::collective(&collective.kind, cost.seconds).times(tables.program.times(step.repeat)),
-    };
-    plan.steps.iter().zip(&steps).map(price).sum()
+    report::weight(plan, objective.compute(), &Terms::time(tables.terms.refinement))
 }

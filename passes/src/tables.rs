@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::ValueId;
-use shardwise_ir::program::{Linearity, Op, OpKind, Program};
+use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Reduction};
 
 use crate::cost::{Refinement, Terms};
@@ -99,7 +99,8 @@ fn states_at_most(axes: usize, rank: usize) -> u64 {
     total
 }
 
-/// For each value, whether it can be partial: written so, given by a reduction, or passed through by a linear operation.
+/// For each value, whether it can be partial, and of which kind: written so, given by a reduction, or passed through. Where more than one kind could
+/// pass, that of the first is kept.
 fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
     let pending = |pin: &Option<Pin>| pin.as_ref().filter(|pin| !pin.unreduced.is_empty()).map(|pin| pin.unreduced.kind());
     let mut kinds: Vec<Option<Reduction>> = program.values.iter().map(|value| pending(&value.home)).collect();
@@ -112,18 +113,12 @@ fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
 }
 
 fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
-    let sums = |k: usize| kinds[op.operands[k].value.index()] == Some(Reduction::Sum);
-    let any = (0..op.operands.len()).any(sums);
-    let passes = match &op.kind {
-        OpKind::Einsum { contracted } => !contracted.is_empty() || any,
-        OpKind::Map(function) => match function.linearity {
-            Linearity::None => false,
-            Linearity::Joint => (0..op.operands.len()).all(sums),
-            Linearity::First => sums(0),
-            Linearity::Last => sums(op.operands.len() - 1),
-        },
-        OpKind::Reduce { .. } => return Some(layout::reduction(op)),
-        OpKind::Collective(_) => return kinds[op.operands[0].value.index()],
+    let operands: Vec<Option<Reduction>> = op.operands.iter().map(|operand| kinds[operand.value.index()]).collect();
+    let own = match &op.kind {
+        OpKind::Einsum { contracted } => (!contracted.is_empty()).then_some(Reduction::Sum),
+        OpKind::Reduce { .. } | OpKind::Take { .. } | OpKind::Put { .. } => Some(layout::reduction(op)),
+        OpKind::Collective(_) => operands[0],
+        OpKind::Map(_) | OpKind::Rearrange(_) | OpKind::Route(_) | OpKind::Composite { .. } => None,
     };
-    passes.then_some(Reduction::Sum)
+    own.or_else(|| layout::channels(op, &operands).first().map(|channel| channel.gives))
 }

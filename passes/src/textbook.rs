@@ -3,10 +3,13 @@
 //! * Case 1: shardings flow forward.
 //! * Case 2, a summed index split in one operand only: the split operand is gathered. Where one of the two is an intermediate (whose layout is
 //!   the compiler's, not the author's), the whole one is sliced instead, which costs nothing; that is how the sources write the layer behind a
-//!   settled activation. Two operands split differently keep what they share and gather the rest.
+//!   settled activation. Two operands split differently keep what they share and gather the rest; where a weight is split further, and the axis is
+//!   in use elsewhere in an intermediate, it is moved there.
 //! * Case 3, split alike: the result is unreduced and settled at once, by ReduceScatter where the wanted result carries the axis, else AllReduce.
 //! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep is gathered, else the cheaper one.
 //! * An index kept from both operands: the whole operand is sliced, or its axis moved there.
+//! * A rename or reshape is done where the product behind it wants the result.
+//! * A product that is only added to something is split from the start as the sum is wanted, where slicing its operands does that for nothing.
 //!
 //! A part of an expression that is only added to something is wanted as the sum is. What is added up over layers is settled after that.
 //!
@@ -17,7 +20,7 @@
 use indexmap::IndexMap;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Phase, Program};
+use shardwise_ir::program::{CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
 
 use crate::layout;
@@ -135,7 +138,7 @@ impl<'a> Walk<'a> {
             self.bring(operand.value, start, need)?;
         }
         let operands: Vec<Sharding> = op.operands.iter().zip(&needs).map(|(o, &need)| self.sharding(o.value, need).clone()).collect();
-        let gives = layout::gives(self.program(), op, &operands);
+        let gives = layout::gives(self.program(), op, &operands)?;
         let state = self.tables.of(op.result).space.find(&gives)?;
         let read = op.operands.iter().zip(operands).map(|(o, sharding)| Materialization { value: o.value, sharding });
         let result = Materialization { value: op.result, sharding: gives };
@@ -217,11 +220,44 @@ impl<'a> Walk<'a> {
             let entry = table.nearest(table.space.find(&starts[0])?, &self.tables.states(op.result, pin))?;
             return Some(vec![entry]);
         }
-        let targets = rules::targets(self.tables, op, &starts, self.wanted(op));
+        let mut targets = self.before_use(op, &starts).unwrap_or_else(|| rules::targets(self.tables, op, &starts, self.wanted(op)));
+        if let Some(pin) = self.wanted_of_sum(op).cloned() {
+            rules::slice_for(self.program(), op, &mut targets, &pin);
+        }
         let fits = op.operands.iter().zip(&targets).all(|(operand, target)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(target)));
         let found: Option<Vec<State>> = op.operands.iter().zip(&targets).map(|(o, t)| self.tables.of(o.value).space.find(t)).collect();
         let valid = found.as_ref().is_some_and(|_| rules::fit_together(self.program(), op, &targets));
         if fits && valid { found } else { self.cheapest_needs(op) }
+    }
+
+    /// The one use of what `op` gives: the operation, and which operand of it.
+    fn only_use(&self, op: &Op) -> Option<(&'a Op, usize)> {
+        let user = &self.program().ops[self.only_reader[op.result.index()]?];
+        user.operands.iter().position(|operand| operand.value == op.result).map(|k| (user, k))
+    }
+
+    /// How the sum is wanted that the result of a product is only a part of.
+    fn wanted_of_sum(&self, op: &Op) -> Option<&Pin> {
+        let (user, _) = self.only_use(op).filter(|_| matches!(op.kind, OpKind::Einsum { .. }) && op.result_pin.is_none())?;
+        let OpKind::Map(MapFn { form: MapForm::Infix('+'), .. }) = &user.kind else { return None };
+        let pin = self.wanted(user)?;
+        (self.program().values[user.result].dims == self.program().values[op.result].dims).then_some(pin)
+    }
+
+    /// A relabelling is done where its one use wants the result: moves come before it, as the sources write them.
+    fn before_use(&self, op: &Op, starts: &[Sharding]) -> Option<Vec<Sharding>> {
+        let (user, k) = self.only_use(op)?;
+        let given = layout::gives(self.program(), op, starts)?;
+        let others_are_there = |(other, operand): (usize, &Operand)| other == k || !self.held[operand.value.index()].is_empty();
+        if !matches!(user.kind, OpKind::Einsum { .. }) || !user.operands.iter().enumerate().all(others_are_there) {
+            return None;
+        }
+        let start = |operand: &Operand| self.sharding(operand.value, self.home[operand.value.index()]).clone();
+        let operands: Vec<Sharding> =
+            user.operands.iter().enumerate().map(|(other, operand)| if other == k { given.clone() } else { start(operand) }).collect();
+        let wanted = rules::targets(self.tables, user, &operands, self.wanted(user)).swap_remove(k);
+        let accepted = op.result_pin.as_ref().is_none_or(|pin| pin.accepts(&wanted));
+        accepted.then(|| layout::operand_of_relabelling(self.program(), op, &wanted)).flatten().map(|operand| vec![operand])
     }
 
     /// What the operation's result should look like, as far as the author said.
@@ -242,7 +278,7 @@ impl<'a> Walk<'a> {
 
     /// The layout that fits the brackets and is cheapest from here, the operation's own time included.
     fn cheapest_needs(&self, op: &Op) -> Option<Vec<State>> {
-        let partial: Vec<bool> = op.operands.iter().map(|o| self.tables.partial(o.value) == Some(Reduction::Sum)).collect();
+        let partial: Vec<Option<Reduction>> = op.operands.iter().map(|o| self.tables.partial(o.value)).collect();
         let layouts = layout::enumerate(self.program(), op, &partial);
         let priced = layouts.iter().filter_map(|layout| self.price(op, layout)).filter(|(weight, _)| weight.is_finite());
         priced.min_by_key(|(weight, _)| *weight).map(|(_, needs)| needs)

@@ -7,7 +7,8 @@
 use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::{Plan, StepKind};
-use shardwise_ir::program::Program;
+use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
 
 use crate::cost::Refinement;
 use crate::local;
@@ -139,9 +140,16 @@ impl Trial {
     }
 }
 
-/// Gives `dim` a size, and every declared product of it the size that follows.
+/// Gives `dim` a size, dimensions that it is renamed to the same, and every declared product of it the size that follows.
 fn resize(program: &mut Program, dim: DimId, size: u64) {
-    program.dims[dim].size = size;
+    let mut alike = vec![dim];
+    for op in &program.ops {
+        if let OpKind::Rearrange(Rearrange::Rename(pairs)) = &op.kind {
+            let renamed = pairs.iter().filter(|(a, b)| alike.contains(a) != alike.contains(b)).flat_map(|&(a, b)| [a, b]);
+            alike.extend(renamed.collect::<Vec<_>>());
+        }
+    }
+    alike.into_iter().for_each(|dim| program.dims[dim].size = size);
     for product in (0..program.dims.len()).map(DimId::new) {
         let factors = program.dims[product].factors.clone();
         if !factors.is_empty() {

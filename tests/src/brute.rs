@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::mesh::AxisKind;
-use shardwise_ir::program::{Linearity, MapFn, MapForm, Op, OpKind, Program, ReduceFn};
+use shardwise_ir::program::{Linearity, MapFn, MapForm, Op, OpKind, Program};
+use shardwise_ir::rearrange::{Rearrange, Window};
 use shardwise_ir::sharding::{AxisRef, Pin, Reduction, Sharding, Unreduced};
 
 /// Axes of each dimension, major to minor, and the set of pending ones.
@@ -220,17 +221,7 @@ impl Brute<'_> {
         let mut indices: Vec<DimId> = op.operands.iter().flat_map(|operand| self.program.values[operand.value].dims.clone()).collect();
         indices.sort_unstable();
         indices.dedup();
-        let through: Vec<Vec<usize>> = match &op.kind {
-            OpKind::Einsum { .. } => vec![vec![0], vec![1]],
-            OpKind::Map(function) => match function.linearity {
-                Linearity::None => vec![],
-                Linearity::Joint => vec![(0..op.operands.len()).collect()],
-                Linearity::First => vec![vec![0]],
-                Linearity::Last => vec![vec![op.operands.len() - 1]],
-            },
-            OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } => vec![vec![0]],
-            _ => vec![],
-        };
+        let through = self.through(op);
         // The states of an imaginary value over all indices are the orders; pass-throughs are one more imaginary dimension each.
         let mut all: Vec<Assignment> = vec![(vec![Vec::new(); indices.len()], vec![Vec::new(); through.len()])];
         for axis in 0..self.axes() {
@@ -251,20 +242,54 @@ impl Brute<'_> {
             }
             all = next;
         }
-        all.retain(|(split, _)| split.iter().zip(&indices).all(|(axes, &dim)| self.divides(dim, axes)));
+        let may_split = |axes: &[usize], dim: DimId| axes.is_empty() || (self.divides(dim, axes) && !needs_all(op, dim));
+        all.retain(|(split, _)| split.iter().zip(&indices).all(|(axes, &dim)| may_split(axes, dim)));
         all.into_iter().filter_map(|(split, partial)| self.project(op, &indices, &through, &split, &partial)).collect()
     }
 
-    fn project(&self, op: &Op, indices: &[DimId], through: &[Vec<usize>], split: &[Vec<usize>], partial: &[Vec<usize>]) -> Option<Layout> {
+    /// Operands that may carry partial results over the same axes, of which kind these are, and of which kind what comes out is.
+    fn through(&self, op: &Op) -> Vec<(Vec<usize>, Reduction, Reduction)> {
+        let all: Vec<usize> = (0..op.operands.len()).collect();
+        let sum = |operands: Vec<usize>| (operands, Reduction::Sum, Reduction::Sum);
+        let kind = |k: usize| self.kind(op.operands[k].value);
+        match &op.kind {
+            OpKind::Einsum { .. } => vec![sum(vec![0]), sum(vec![1])],
+            OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
+            OpKind::Map(function) => {
+                let sums = match function.linearity {
+                    Linearity::None => None,
+                    Linearity::Joint => Some(all.clone()),
+                    Linearity::First => Some(vec![0]),
+                    Linearity::Last => Some(vec![op.operands.len() - 1]),
+                    Linearity::Rest => Some(all[1..].to_vec()).filter(|rest| !rest.is_empty()),
+                };
+                let extremum = all.iter().filter(|&&k| kind(k) != Reduction::Sum);
+                let ordered = extremum.filter_map(|&k| Some((vec![k], kind(k), function.direction(k)?.through(kind(k)))));
+                sums.map(sum).into_iter().chain(ordered).collect()
+            }
+            OpKind::Reduce { function, .. } => vec![(vec![0], function.reduction(), function.reduction())],
+            OpKind::Rearrange(_) => vec![(all, kind(0), kind(0))],
+            OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => vec![],
+        }
+    }
+
+    fn project(
+        &self,
+        op: &Op,
+        indices: &[DimId],
+        through: &[(Vec<usize>, Reduction, Reduction)],
+        split: &[Vec<usize>],
+        partial: &[Vec<usize>],
+    ) -> Option<Layout> {
         let of = |dim: &DimId| indices.iter().position(|index| index == dim).map(|i| split[i].clone()).unwrap_or_default();
+        let used = || through.iter().zip(partial).filter(|(_, axes)| !axes.is_empty());
+        if used().any(|((who, takes, _), _)| who.iter().any(|&k| self.kind(op.operands[k].value) != *takes)) {
+            return None;
+        }
         let mut needs = Vec::new();
         for (k, operand) in op.operands.iter().enumerate() {
-            let mut pending: Vec<usize> =
-                through.iter().zip(partial).filter(|(who, _)| who.contains(&k)).flat_map(|(_, axes)| axes.clone()).collect();
+            let mut pending: Vec<usize> = used().filter(|((who, ..), _)| who.contains(&k)).flat_map(|(_, axes)| axes.clone()).collect();
             pending.sort_unstable();
-            if !pending.is_empty() && self.is_extremum(operand.value) {
-                return None;
-            }
             let state = (self.program.values[operand.value].dims.iter().map(of).collect(), pending);
             if operand.pin.as_ref().is_some_and(|pin| !pin.accepts(&sharding(&state))) {
                 return None;
@@ -272,18 +297,43 @@ impl Brute<'_> {
             needs.push(state);
         }
         let kept = &self.program.values[op.result].dims;
-        let mut pending: Vec<usize> = partial.iter().flatten().copied().collect();
-        pending.extend(indices.iter().filter(|dim| !kept.contains(dim)).flat_map(of));
+        let moved = matches!(op.kind, OpKind::Rearrange(_));
+        let summed: Vec<usize> = indices.iter().filter(|dim| !moved && !kept.contains(dim)).flat_map(of).collect();
+        let own = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
+        let mut kinds = used().map(|((.., gives), _)| *gives).chain((!summed.is_empty()).then_some(own));
+        if kinds.any(|kind| kind != self.kind(op.result)) {
+            return None;
+        }
+        let mut pending: Vec<usize> = partial.iter().flatten().copied().chain(summed).collect();
         pending.sort_unstable();
-        let gives = (kept.iter().map(of).collect(), pending);
+        let gives = (kept.iter().map(|dim| of(&before(op, *dim))).collect(), pending);
         let seconds = if self.goal == Goal::Comm { 0.0 } else { self.work(op, indices, split, &needs, &gives) };
         Some(Layout { needs, gives, seconds })
     }
 
-    /// Whether what is pending of a value are maxima or minima, which pass through nothing.
-    fn is_extremum(&self, value: ValueId) -> bool {
-        let producer = self.program.values[value].producer.map(|op| &self.program.ops[op].kind);
-        matches!(producer, Some(OpKind::Reduce { function: ReduceFn::Max | ReduceFn::Min, .. }))
+    /// Of which kind partial results of a value are, if it has any.
+    fn kind(&self, value: ValueId) -> Reduction {
+        let Some(op) = self.program.values[value].producer.map(|op| &self.program.ops[op]) else { return Reduction::Sum };
+        let of = |k: usize| self.kind(op.operands[k].value);
+        match &op.kind {
+            OpKind::Reduce { function, .. } => function.reduction(),
+            OpKind::Rearrange(_) => of(0),
+            OpKind::Map(function) => {
+                let all: Vec<usize> = (0..op.operands.len()).collect();
+                let summing = match function.linearity {
+                    Linearity::None => vec![],
+                    Linearity::Joint => all.clone(),
+                    Linearity::First => vec![0],
+                    Linearity::Last => vec![op.operands.len() - 1],
+                    Linearity::Rest => all[1..].to_vec(),
+                };
+                let sums = !summing.is_empty() && summing.iter().all(|&k| of(k) == Reduction::Sum);
+                let ordered =
+                    || all.iter().find_map(|&k| Some(function.direction(k)?.through(of(k))).filter(|kind| *kind != Reduction::Sum));
+                if sums { Reduction::Sum } else { ordered().unwrap_or_default() }
+            }
+            _ => Reduction::Sum,
+        }
     }
 
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
@@ -353,6 +403,23 @@ fn tree(space: &Space, root: usize, uses: &[Vec<usize>]) -> f64 {
             }
             best
         }
+    }
+}
+
+/// Whether elements from all along a dimension are needed at once.
+fn needs_all(op: &Op, dim: DimId) -> bool {
+    match &op.kind {
+        OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == dim,
+        OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
+        _ => false,
+    }
+}
+
+/// What a dimension of the result was called in the operand.
+fn before(op: &Op, dim: DimId) -> DimId {
+    match &op.kind {
+        OpKind::Rearrange(Rearrange::Rename(pairs)) => pairs.iter().find(|(_, new)| *new == dim).map_or(dim, |(old, _)| *old),
+        _ => dim,
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! What they must contain, since it is what planners get wrong: fan-out, several outputs, transposed results, `A *B A`, dimensions and axes of size
 //! 1, padded dimensions, batch dimensions, a dimension called as an axis, values declared with pending sums, pinned and half-open intermediates,
-//! open declarations, partial sums that meet linear and other functions, and all reductions.
+//! open declarations, partial sums that meet linear and other functions, all reductions, normalisations along split dimensions, tables, masks,
+//! and dimensions that are renamed, split into factors, merged, cut and joined.
 
 use std::fmt::Write as _;
 
@@ -34,8 +35,17 @@ impl<'a> Dice<'a> {
     }
 }
 
-/// `X` is an axis as well.
-const DIMS: [&str; 5] = ["I", "J", "K", "L", "X"];
+/// `X` is an axis as well. `M` is as long as `I`, `N` the product of `I` and `J`; `U` is cut into two `V`.
+const DIMS: [&str; 9] = ["I", "J", "K", "L", "X", "M", "N", "U", "V"];
+/// Those that any value may be declared with.
+const PLAIN: usize = 5;
+const I: usize = 0;
+const J: usize = 1;
+const L: usize = 3;
+const M: usize = 5;
+const N: usize = 6;
+const U: usize = 7;
+const V: usize = 8;
 const AXES: [&str; 3] = ["X", "Y", "Z"];
 
 /// No value's magnitude may pass two to this, so that nothing overflows.
@@ -49,6 +59,31 @@ struct Value {
     /// Logarithm of a bound on its elements.
     bits: f64,
     declared: bool,
+}
+
+/// The right side of a statement.
+struct Right {
+    dims: Vec<usize>,
+    text: String,
+    bits: f64,
+    left: Left,
+}
+
+impl Right {
+    fn new(dims: Vec<usize>, text: String, bits: f64) -> Self {
+        Self { dims, text, bits, left: Left::Plain }
+    }
+}
+
+/// What the left side must say of the dimensions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// Nothing; brackets have them in order.
+    Plain,
+    /// Nothing; brackets may order them.
+    Ordered,
+    /// Which they are.
+    Needed,
 }
 
 struct Sketch<'a> {
@@ -68,6 +103,8 @@ pub fn program(numbers: &[u32], axes: usize, operations: usize) -> String {
     for i in 0..2 + sketch.dice.roll(2) {
         sketch.declare(i);
     }
+    let ids = sketch.brackets(&[L], false).0;
+    let _ = writeln!(sketch.text, "input Q: int32{ids}");
     for i in 0..operations {
         sketch.operation(i);
     }
@@ -79,18 +116,30 @@ impl Sketch<'_> {
     fn header(&mut self, axes: usize) {
         let hardware = *self.dice.pick(&["tpu-v5p", "tpu-v5e", "h100"]);
         self.axes = (0..axes).map(|_| *self.dice.pick(&[2, 4, 3, 2, 1])).collect();
-        self.sizes = DIMS.iter().map(|_| *self.dice.pick(&[48, 96, 480, 144, 1, 4800, 0])).collect();
+        self.sizes = (0..PLAIN).map(|_| *self.dice.pick(&[48, 96, 480, 144, 1, 4800, 0])).collect();
+        let product = if self.splits() { self.sizes[I] * self.sizes[J] } else { 16 };
+        self.sizes.extend([self.sizes[I], product, 8, 4]);
         let axes: Vec<String> = AXES.iter().zip(&self.axes).map(|(axis, size)| format!("{axis}={size}")).collect();
-        let size = |(dim, size): (&&str, &u64)| if *size == 0 { format!("{dim}=10 pad") } else { format!("{dim}={size}") };
+        let product = self.splits();
+        let size = |(dim, size): (&&str, &u64)| match *size {
+            _ if *dim == DIMS[N] && product => "N=I*J".to_owned(),
+            0 => format!("{dim}=10 pad"),
+            size => format!("{dim}={size}"),
+        };
         let sizes: Vec<String> = DIMS.iter().zip(&self.sizes).map(size).collect();
         let _ = writeln!(self.text, "hardware {hardware}\nmesh {}\ndim {}", axes.join(", "), sizes.join(", "));
     }
 
+    /// Whether `N` is a product, whose factors it can be split into.
+    fn splits(&self) -> bool {
+        self.sizes[I] > 0 && self.sizes[J] > 0
+    }
+
     fn declare(&mut self, i: usize) {
-        let first = self.dice.roll(DIMS.len());
+        let first = if self.dice.one_in(4) { *self.dice.pick(&[N, U, V, M]) } else { self.dice.roll(PLAIN) };
         let mut dims = vec![first];
         for _ in 0..self.dice.roll(3) {
-            let next = self.dice.roll(DIMS.len());
+            let next = self.dice.roll(PLAIN);
             if !dims.contains(&next) {
                 dims.push(next);
             }
@@ -139,27 +188,32 @@ impl Sketch<'_> {
 
     fn operation(&mut self, i: usize) {
         let a = self.any_value();
-        let (mut dims, right, bits, free_order) = match self.dice.roll(8) {
+        let Right { mut dims, text: right, bits, left: free } = match self.dice.roll(11) {
+            3..=6 if a.dims.is_empty() => self.function(&a),
             0 => self.function(&a),
             1 | 2 => self.element_wise(&a),
             3 => self.reduction(&a),
+            4 => self.structure(&a),
+            5 => self.normalised(&a),
+            6 => self.masked(&a),
             _ => self.product(&a),
         };
         let name = format!("T{i}");
+        let open = |dims: &[usize]| format!("[{}]", dims.iter().map(|&dim| format!("{}_?", DIMS[dim])).collect::<Vec<_>>().join(", "));
         let left = match self.dice.roll(6) {
             0 => self.brackets(&dims, true).0,
-            1 if free_order => {
+            1 if free != Left::Plain => {
                 dims.reverse();
-                format!("[{}]", dims.iter().map(|&dim| format!("{}_?", DIMS[dim])).collect::<Vec<_>>().join(", "))
+                open(&dims)
             }
+            _ if free == Left::Needed => open(&dims),
             _ => String::new(),
         };
         let _ = writeln!(self.text, "{name}{left} = {right}");
         self.values.push(Value { name, dims, bits, declared: false });
     }
 
-    /// Dimensions, right side, bits, and whether the left side may order the dimensions.
-    fn function(&mut self, a: &Value) -> (Vec<usize>, String, f64, bool) {
+    fn function(&mut self, a: &Value) -> Right {
         let tame = ["tanh", "sigmoid", "relu", "gelu", "abs"];
         let (text, bits) = match self.dice.roll(8) {
             0 => (format!("2.0 * {}", a.name), a.bits + 1.0),
@@ -167,10 +221,10 @@ impl Sketch<'_> {
             2 if a.bits < MOST_BITS / 4.0 => (format!("square({})", a.name), 2.0 * a.bits),
             roll => (format!("{}({})", tame[roll % tame.len()], a.name), a.bits),
         };
-        (a.dims.clone(), text, bits, false)
+        Right::new(a.dims.clone(), text, bits)
     }
 
-    fn element_wise(&mut self, a: &Value) -> (Vec<usize>, String, f64, bool) {
+    fn element_wise(&mut self, a: &Value) -> Right {
         let b = self.any_value();
         let (a_name, b_name) = (&a.name, &b.name);
         let text = match self.dice.roll(5) {
@@ -179,37 +233,102 @@ impl Sketch<'_> {
             2 if b.declared => format!("{a_name} / {b_name}"),
             _ => format!("{a_name} + {b_name}"),
         };
-        (union(a, &b), text, a.bits.max(b.bits) + 1.0, false)
+        Right::new(union(a, &b), text, a.bits.max(b.bits) + 1.0)
     }
 
-    fn reduction(&mut self, a: &Value) -> (Vec<usize>, String, f64, bool) {
+    fn reduction(&mut self, a: &Value) -> Right {
         let function = *self.dice.pick(&["sum", "max", "min", "mean"]);
         let over = *self.dice.pick(&a.dims.clone());
         if a.dims.len() < 2 {
             return self.function(a);
         }
         let kept = a.dims.iter().copied().filter(|&dim| dim != over).collect();
-        (kept, format!("{function}_{}({})", DIMS[over], a.name), a.bits + 13.0, false)
+        Right::new(kept, format!("{function}_{}({})", DIMS[over], a.name), a.bits + 13.0)
     }
 
-    fn product(&mut self, a: &Value) -> (Vec<usize>, String, f64, bool) {
+    /// Dimensions that become others, as far as there are such; else a function.
+    fn structure(&mut self, a: &Value) -> Right {
+        let has = |dim: usize| a.dims.contains(&dim);
+        let with = |from: &[usize], to: &[usize]| -> Vec<usize> {
+            a.dims.iter().copied().filter(|dim| !from.contains(dim)).chain(to.iter().copied()).collect()
+        };
+        let name = &a.name;
+        let written = |dims: Vec<usize>, text: &str| Right { left: Left::Needed, ..Right::new(dims, format!("{text}({name})"), a.bits) };
+        let splits = self.splits();
+        match self.dice.roll(5) {
+            0 if has(I) && !has(M) => written(with(&[I], &[M]), "rename"),
+            0 if has(M) && !has(I) => written(with(&[M], &[I]), "rename"),
+            _ if splits && has(N) && !has(I) && !has(J) => written(with(&[N], &[J, I]), "reshape"),
+            _ if splits && has(I) && has(J) && !has(N) => written(with(&[I, J], &[N]), "reshape"),
+            1 if has(U) && !has(V) => {
+                let start = *self.dice.pick(&[0, 2, 4]);
+                Right { left: Left::Ordered, ..Right::new(with(&[U], &[V]), format!("slice_{{U->V}}({name}, {start})"), a.bits) }
+            }
+            2 if has(V) && !has(U) => {
+                Right { left: Left::Ordered, ..Right::new(with(&[V], &[U]), format!("pad_{{V->U}}({name}, 2)"), a.bits) }
+            }
+            _ if has(V) && !has(U) => {
+                Right { left: Left::Ordered, ..Right::new(with(&[V], &[U]), format!("concat_{{V,V->U}}({name}, {name})"), a.bits) }
+            }
+            3 if a.dims[0] != L => {
+                let mut dims = vec![L];
+                dims.extend(a.dims[1..].iter().copied().filter(|&dim| dim != L));
+                Right { left: Left::Ordered, ..Right::new(dims, format!("take_{}({name}, Q)", DIMS[a.dims[0]]), a.bits) }
+            }
+            4 => {
+                let like = self.any_value();
+                let along = like.dims.first().copied().unwrap_or(L);
+                let fits = along != L && !a.dims.contains(&along) && like.dims.iter().skip(1).all(|dim| *dim == L || a.dims.contains(dim));
+                if fits && a.bits < MOST_BITS {
+                    return Right::new(like.dims.clone(), format!("put_{}({name}, Q, {})", DIMS[along], like.name), a.bits + 39.0);
+                }
+                self.function(a)
+            }
+            _ => self.function(a),
+        }
+    }
+
+    fn normalised(&mut self, a: &Value) -> Right {
+        let count = 1 + self.dice.roll(a.dims.len().min(2));
+        let along = &a.dims[a.dims.len() - count..];
+        let function = *self.dice.pick(&["softmax", "logsumexp", "layernorm", "rmsnorm"]);
+        let kept = a.dims.iter().copied().filter(|dim| function != "logsumexp" || !along.contains(dim)).collect();
+        let names: Vec<&str> = along.iter().map(|&dim| DIMS[dim]).collect();
+        Right::new(kept, format!("{function}_{{{}}}({})", names.join(","), a.name), a.bits + 4.0)
+    }
+
+    fn masked(&mut self, a: &Value) -> Right {
+        let (b, first) = (self.any_value(), DIMS[a.dims[0]]);
+        let (x, y) = (&a.name, &b.name);
+        let two = a.dims.get(1).map(|&dim| DIMS[dim]);
+        let text = match (self.dice.roll(5), two) {
+            (0, _) => return Right::new(union(a, &b), format!("select(less({x}, {y}), {x}, 0.0)"), a.bits),
+            (1, _) => return Right::new(union(a, &b), format!("select(greater_equal({y}, 1.0), {x}, {y})"), a.bits.max(b.bits)),
+            (2, Some(second)) => format!("lower_{{{first},{second}}}({x})"),
+            (3, Some(second)) => format!("softmax_{second}(causal_{{{first},{second}}}({x}))"),
+            _ => format!("{x} + position_{first}({x})"),
+        };
+        Right::new(a.dims.clone(), text, a.bits + 13.0)
+    }
+
+    fn product(&mut self, a: &Value) -> Right {
         let b = if self.dice.one_in(5) { a.clone() } else { self.any_value() };
         if a.bits + b.bits > MOST_BITS {
-            return (a.dims.clone(), format!("tanh({})", a.name), 0.0, false);
+            return Right::new(a.dims.clone(), format!("tanh({})", a.name), 0.0);
         }
         let union = union(a, &b);
         let shared: Vec<usize> = a.dims.iter().copied().filter(|dim| b.dims.contains(dim)).collect();
         let mut summed: Vec<usize> = shared.into_iter().filter(|_| self.dice.roll(3) > 0).collect();
         if summed.len() == union.len() || union.len() - summed.len() > 3 {
-            summed = union[1..].iter().copied().filter(|dim| a.dims.contains(dim) && b.dims.contains(dim)).collect();
+            summed = union.iter().skip(1).copied().filter(|dim| a.dims.contains(dim) && b.dims.contains(dim)).collect();
         }
         let kept: Vec<usize> = union.iter().copied().filter(|dim| !summed.contains(dim)).collect();
         let bits = a.bits + b.bits + 13.0 * summed.len() as f64;
         if summed.is_empty() {
-            return (kept, format!("{} * {}", a.name, b.name), bits, false);
+            return Right::new(kept, format!("{} * {}", a.name, b.name), bits);
         }
         let over: Vec<&str> = summed.iter().map(|&dim| DIMS[dim]).collect();
-        (kept, format!("{} *{} {}", a.name, over.join(","), b.name), bits, true)
+        Right { left: Left::Ordered, ..Right::new(kept, format!("{} *{} {}", a.name, over.join(","), b.name), bits) }
     }
 
     /// The last value, and some of the others.

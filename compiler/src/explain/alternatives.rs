@@ -15,7 +15,7 @@ use shardwise_ir::Span;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print::Printer;
-use shardwise_ir::sharding::Sharding;
+use shardwise_ir::sharding::{Reduction, Sharding};
 use shardwise_passes::layout;
 
 use super::Progress;
@@ -198,8 +198,8 @@ impl<'a> Ideas<'a> {
         let mut ideas = Vec::new();
         for (position, operand) in op.operands.iter().enumerate().filter(|(_, operand)| operand.value == from.value) {
             let Some(site) = self.sites.iter().find(|site| site.place == Place::Use && site.span == operand.span) else { continue };
-            let partial: Vec<bool> =
-                op.operands.iter().map(|other| other.value == from.value && !from.sharding.unreduced.is_empty()).collect();
+            let pending = Some(from.sharding.unreduced.kind()).filter(|_| !from.sharding.unreduced.is_empty());
+            let partial: Vec<Option<Reduction>> = op.operands.iter().map(|other| pending.filter(|_| other.value == from.value)).collect();
             let layouts = layout::enumerate(program, op, &partial);
             let now = &read.operands[position].sharding;
             let needs = layouts.into_iter().map(|layout| layout.needs[position].clone());
@@ -218,7 +218,7 @@ impl<'a> Ideas<'a> {
         else {
             return Vec::new();
         };
-        let partial = vec![false; op.operands.len()];
+        let partial = vec![None; op.operands.len()];
         let reduced =
             layout::enumerate(program, op, &partial).into_iter().map(|layout| layout.gives).filter(|gives| gives.unreduced.is_empty());
         let whole = Sharding::replicated(now.dims.len());

@@ -13,7 +13,7 @@ use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, Mode, Op, Program};
 use shardwise_ir::sharding::AxisRef;
 use shardwise_ir::{Diag, Span};
-use shardwise_passes::report::{Report, StepCost, report};
+use shardwise_passes::report::{Report, StepCost, folded};
 use shardwise_passes::tables::Tables;
 
 use super::{Lint, Settings};
@@ -23,7 +23,7 @@ use crate::lints::pins::Pinned;
 use crate::lints::walk;
 use crate::options::{Options, Refinement, Strategy};
 
-/// A plan and what it costs.
+/// A plan and what it costs; composites are steps of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Priced {
     pub(crate) plan: Plan,
@@ -32,8 +32,7 @@ pub(crate) struct Priced {
 
 impl Priced {
     pub(crate) fn new(plan: Plan, refinement: Refinement) -> Self {
-        let report = report(&plan, refinement);
-        Self { plan, report }
+        Self { report: folded(&plan, refinement), plan }
     }
 
     /// The asserts that it breaks.

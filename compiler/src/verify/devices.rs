@@ -75,6 +75,16 @@ impl Devices {
         extents.iter().zip(&sharding.dims).map(|(&extent, axes)| self.span(extent, axes, device)).collect()
     }
 
+    /// Where a device's block of a value begins along each dimension.
+    pub(super) fn starts(&self, extents: &[Extent], sharding: &Sharding, device: usize) -> Vec<usize> {
+        self.spans(extents, sharding, device).into_iter().map(|span| span.start).collect()
+    }
+
+    /// How large a device's block of a value is.
+    pub(super) fn shape(&self, extents: &[Extent], sharding: &Sharding, device: usize) -> Vec<usize> {
+        self.spans(extents, sharding, device).into_iter().map(|span| span.len()).collect()
+    }
+
     /// A device's block of a whole value, pending sums apart.
     pub(super) fn block(&self, whole: &ArrayD<f64>, extents: &[Extent], sharding: &Sharding, device: usize) -> ArrayD<f64> {
         let mut block = whole.view();

@@ -1,20 +1,45 @@
 //! What operations compute, on whole arrays and on local blocks alike.
 
+mod structure;
+
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
 use shardwise_ir::ids::DimId;
-use shardwise_ir::program::{Linearity, MapForm, Op, OpKind, Program, ReduceFn};
+use shardwise_ir::program::{Fill, Linearity, MapForm, Op, OpKind, Program, ReduceFn};
 
 /// No element of the data is larger.
 pub(super) const LARGEST: f64 = 4.0;
 
+/// What the data of a declared value are.
+#[derive(Clone, Copy)]
+pub(super) enum Data {
+    /// Of both signs.
+    Any,
+    /// Above zero.
+    Positive,
+    /// Places along something of this length.
+    Places(u64),
+}
+
 /// Small integers that depend on the seed and the place only.
-pub(super) fn data(shape: &[usize], seed: u64, positive: bool) -> ArrayD<f64> {
+pub(super) fn data(shape: &[usize], seed: u64, data: Data) -> ArrayD<f64> {
     let mut state = seed;
     ArrayD::from_shape_fn(IxDyn(shape), |_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        if positive { ((state >> 33) % 4) as f64 + 1.0 } else { ((state >> 33) % 9) as f64 - LARGEST }
+        match data {
+            Data::Any => ((state >> 33) % 9) as f64 - LARGEST,
+            Data::Positive => ((state >> 33) % 4) as f64 + 1.0,
+            Data::Places(many) => ((state >> 33) % many) as f64,
+        }
     })
+}
+
+/// Where the blocks of an operation lie in the whole values.
+pub(super) struct Place {
+    /// Of each operand, where its block begins along each dimension.
+    pub(super) starts: Vec<Vec<usize>>,
+    /// How large the block of the result is to be.
+    pub(super) shape: Vec<usize>,
 }
 
 /// A number for a name.
@@ -25,10 +50,16 @@ pub(super) fn hash(name: &str) -> u64 {
 /// Whether results on small integers are exact whatever the order of summing.
 pub(super) fn is_exact(kind: &OpKind) -> bool {
     match kind {
-        OpKind::Einsum { .. } | OpKind::Collective(_) => true,
-        OpKind::Map(function) => {
-            matches!(function.form, MapForm::Infix('+' | '-') | MapForm::Negate | MapForm::Enter | MapForm::Last | MapForm::Broadcast(_))
-        }
+        OpKind::Einsum { .. } | OpKind::Take { .. } | OpKind::Put { .. } | OpKind::Rearrange(_) => true,
+        OpKind::Route(_) | OpKind::Collective(_) => true,
+        OpKind::Composite { .. } => false,
+        OpKind::Map(function) => match &function.form {
+            MapForm::Infix('+' | '-') | MapForm::Negate | MapForm::Enter | MapForm::Last | MapForm::Broadcast(_) | MapForm::Position(_) => {
+                true
+            }
+            MapForm::Causal { fill, .. } => *fill == Fill::Zero,
+            _ => false,
+        },
         OpKind::Reduce { function, .. } => *function != ReduceFn::Mean,
     }
 }
@@ -40,8 +71,8 @@ pub(super) fn wants_positive(kind: &OpKind) -> bool {
     matches!(&function.form, MapForm::Call { name, .. } if root(name)) || function.linearity == Linearity::First
 }
 
-/// The result of `op` on these operands; `None` if they are not as long along the dimensions that they share.
-pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>]) -> Option<ArrayD<f64>> {
+/// The result of `op` on these operands; `None` if they are not as long along the dimensions that they share, or not as large as it needs.
+pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>], place: &Place) -> Option<ArrayD<f64>> {
     let dims: Vec<&[DimId]> = op.operands.iter().map(|operand| program.values[operand.value].dims.as_slice()).collect();
     let result = &program.values[op.result].dims;
     if !fit(&dims, operands) {
@@ -62,7 +93,11 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>]) -
             let shape = shape_of_map(program, &function.form, result, shape(result, &dims, operands));
             let spread: Vec<ArrayD<f64>> =
                 operands.iter().zip(&dims).map(|(operand, dims)| spread(operand, dims, result, &shape)).collect();
-            map(&function.form, &spread)
+            let start = |dim: DimId| {
+                let found = dims.iter().zip(&place.starts).find_map(|(dims, starts)| Some(starts[dims.iter().position(|&d| d == dim)?]));
+                found.unwrap_or(0)
+            };
+            placed(&function.form, &spread[0], result, &start).unwrap_or_else(|| map(&function.form, &spread))
         }
         OpKind::Reduce { function, dims: over } => {
             let order: Vec<DimId> = result.iter().chain(over).copied().collect();
@@ -74,8 +109,44 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>]) -
             let whole: f64 = over.iter().map(|&dim| program.dims[dim].size as f64).product();
             if *function == ReduceFn::Mean { reduced / whole } else { reduced }
         }
+        OpKind::Take { dim } => structure::take(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], (result, &place.shape)),
+        OpKind::Put { dim } => structure::put(*dim, &dims, operands, place.starts[2][position(dims[2], *dim)?], result),
+        OpKind::Rearrange(how) => structure::rearranged(program, how, &dims, operands, (result, &place.shape))?,
+        OpKind::Route(route) => structure::route(route, dims[0], operands[0], (result, &place.shape))?,
+        OpKind::Composite { function, dims: along } => {
+            let order: Vec<DimId> = dims[0].iter().copied().filter(|dim| !along.contains(dim)).chain(along.iter().copied()).collect();
+            let whole: f64 = along.iter().map(|&dim| program.dims[dim].size as f64).product();
+            let shape = shape(&order, &dims, operands);
+            let (computed, rank) = structure::composite(*function, spread(operands[0], dims[0], &order, &shape), along.len(), whole);
+            let order = &order[..rank];
+            let shape: Vec<usize> = result.iter().filter_map(|dim| Some(computed.shape()[position(order, *dim)?])).collect();
+            spread(&computed, order, result, &shape)
+        }
         OpKind::Collective(_) => operands[0].clone(),
     })
+}
+
+/// Where a dimension stands among others.
+pub(super) fn position(dims: &[DimId], dim: DimId) -> Option<usize> {
+    dims.iter().position(|&other| other == dim)
+}
+
+/// What depends on where an element stands.
+fn placed(form: &MapForm, operand: &ArrayD<f64>, dims: &[DimId], start: &dyn Fn(DimId) -> usize) -> Option<ArrayD<f64>> {
+    let of = |dim: DimId| Some((position(dims, dim)?, start(dim)));
+    match form {
+        MapForm::Position(dim) => {
+            let (axis, start) = of(*dim)?;
+            Some(ArrayD::from_shape_fn(operand.raw_dim(), |index| (start + index[axis]) as f64))
+        }
+        MapForm::Causal { query, key, fill } => {
+            let ((query, at), (key, from)) = (of(*query)?, of(*key)?);
+            let filler = if *fill == Fill::Infinite { f64::NEG_INFINITY } else { 0.0 };
+            let seen = |index: &IxDyn| from + index[key] <= at + index[query];
+            Some(ArrayD::from_shape_fn(operand.raw_dim(), |index| if seen(&index) { operand[&index] } else { filler }))
+        }
+        _ => None,
+    }
 }
 
 /// Whether every dimension is as long in all operands that have it.
@@ -113,7 +184,7 @@ fn shape(order: &[DimId], dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> Vec<u
 }
 
 /// An operand with its dimensions in the order given, repeated along those that it lacks.
-fn spread(operand: &ArrayD<f64>, dims: &[DimId], order: &[DimId], shape: &[usize]) -> ArrayD<f64> {
+pub(super) fn spread(operand: &ArrayD<f64>, dims: &[DimId], order: &[DimId], shape: &[usize]) -> ArrayD<f64> {
     let mut present: Vec<usize> = order.iter().filter_map(|dim| dims.iter().position(|d| d == dim)).collect();
     let missing = (0..dims.len()).filter(|i| !present.contains(i)).collect::<Vec<_>>();
     present.extend(missing);
@@ -138,10 +209,22 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
         MapForm::Infix('-') => both(&|a, b| a - b),
         MapForm::Infix(_) => both(&|a, b| a / b),
         MapForm::Negate => operands[0].mapv(|x| -x),
-        MapForm::Enter | MapForm::Last | MapForm::Total | MapForm::Broadcast(_) => operands[0].clone(),
+        MapForm::Enter | MapForm::Last | MapForm::Total => operands[0].clone(),
+        MapForm::Broadcast(_) | MapForm::Position(_) | MapForm::Causal { .. } => operands[0].clone(),
         MapForm::ScaleBy(scalar) => operands[0].mapv(|x| number(scalar) * x),
         MapForm::InfixScalar(symbol, scalar) => operands[0].mapv(|x| infix(*symbol, x, number(scalar))),
         MapForm::ScalarInfix(scalar, symbol) => operands[0].mapv(|x| infix(*symbol, number(scalar), x)),
+        MapForm::Call { name, extra } if name == "select" => {
+            let scalars: Vec<f64> = extra.iter().map(number).collect();
+            let mut out = operands[0].clone();
+            for (index, chosen) in out.indexed_iter_mut() {
+                // Values come before numbers among what is chosen from.
+                let choices = operands[1..].iter().map(|operand| operand[&index]).chain(scalars.iter().copied());
+                let which = usize::from(*chosen == 0.0);
+                *chosen = choices.clone().nth(which).unwrap_or(f64::NAN);
+            }
+            out
+        }
         MapForm::Call { name, extra } => match (operands.len(), extra.first().map(number)) {
             (2, _) => both(&|a, b| binary(name, a, b)),
             (_, Some(scalar)) => operands[0].mapv(|x| binary(name, x, scalar)),
@@ -204,13 +287,22 @@ fn unary(name: &str, x: f64) -> f64 {
     }
 }
 
+fn truth(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
+}
+
 /// Derivatives take what the function was applied to, then the gradient of its result.
 fn binary(name: &str, a: f64, b: f64) -> f64 {
     match name {
         "maximum" => a.max(b),
         "minimum" => a.min(b),
         "pow" => a.powf(b),
-        "equal" => f64::from(u8::from((a - b).abs() <= 0.0)),
+        "equal" => truth((a - b).abs() <= 0.0),
+        "not_equal" => truth((a - b).abs() > 0.0),
+        "less" => truth(a < b),
+        "less_equal" => truth(a <= b),
+        "greater" => truth(a > b),
+        "greater_equal" => truth(a >= b),
         _ => b * slope(name, a),
     }
 }

@@ -11,6 +11,7 @@ use shardwise_ir::program::{Program, Value};
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
 
 use super::devices::{Blocks, Devices, Extent};
+use super::evaluate::Place;
 use super::unsharded::{Truth, largest, shape};
 use super::verdict::{Fault, Mismatch};
 use super::{collectives, evaluate, scale};
@@ -73,7 +74,10 @@ impl<'a> Run<'a> {
                 let operands = step.operands.iter().map(|operand| self.read(operand)).collect::<Result<Vec<_>, _>>()?;
                 let local = |device: usize| {
                     let blocks: Vec<&ArrayD<f64>> = operands.iter().map(|operand| &operand[device]).collect();
-                    evaluate::operation(&self.plan.program, op, &blocks).ok_or_else(|| Fault::Unfit { device: self.name(device) })
+                    let starts = |of: &Materialization| self.mesh.starts(&self.extents_of(of.value), &of.sharding, device);
+                    let shape = self.mesh.shape(&self.extents_of(step.result.value), &step.result.sharding, device);
+                    let place = Place { starts: step.operands.iter().map(starts).collect(), shape };
+                    evaluate::operation(&self.plan.program, op, &blocks, &place).ok_or_else(|| Fault::Unfit { device: self.name(device) })
                 };
                 (0..self.mesh.len()).map(local).collect::<Result<Blocks, _>>()?
             }

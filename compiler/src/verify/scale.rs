@@ -4,6 +4,10 @@
 //! which keeps every product of axes that equals another equal to it, as relabelling needs. A dimension becomes the smallest multiple of everything
 //! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
 //! Of every block two layers are run, so that what is handed on is seen.
+//!
+//! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor that is split completely stays so, since that is what
+//! makes reshapes local. Where this leads to sizes that some split does not divide, products and their factors keep their own; so do dimensions
+//! that are cut and joined at constant places.
 
 use index_vec::IndexVec;
 use shardwise_ir::ids::DimId;
@@ -13,6 +17,8 @@ use shardwise_ir::sharding::{AxisList, Pin};
 use shardwise_ir::unroll;
 
 use super::devices::Extent;
+
+mod relations;
 
 /// More multiples than dimensions to tell apart.
 const MOST_DIMS: u64 = 4096;
@@ -44,16 +50,16 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
     if sizes == Sizes::Full {
         return (program, plan, false);
     }
+    let mesh = plan.program.mesh.clone();
     for (axis, size) in axis_sizes(&plan.program).into_iter().enumerate() {
         scaled |= plan.program.mesh.axes[axis].size != size;
         plan.program.mesh.axes[axis].size = size;
     }
     program.mesh = plan.program.mesh.clone();
-    let mut taken: Vec<u64> = Vec::new();
+    let chosen = relations::sizes(&program, &plan, &mesh);
     for dim in plan.program.dims.indices() {
         let name = plan.program.dims[dim].name.clone();
-        let size = dim_size(&plan, dim, &taken);
-        taken.push(size);
+        let size = chosen[dim];
         scaled |= size != plan.program.dims[dim].size;
         plan.program.dims[dim].size = size;
         for other in program.dims.iter_mut().filter(|other| other.name == name) {
@@ -66,8 +72,8 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
     (program, plan, scaled)
 }
 
-fn dim_size(plan: &Plan, dim: DimId, taken: &[u64]) -> u64 {
-    let (size, unit) = (plan.program.dims[dim].size, unit(plan, dim));
+/// The smallest size that behaves as `size` under splits that `unit` is a multiple of: divided by all of them, or by some not.
+fn smallest(size: u64, unit: u64, taken: &[u64]) -> u64 {
     let free = |size: &u64| *size > 1 && !taken.contains(size);
     if size == 1 {
         1

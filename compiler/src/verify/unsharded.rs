@@ -9,7 +9,7 @@ use index_vec::IndexVec;
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
 use shardwise_ir::ids::{DimId, ValueId};
-use shardwise_ir::program::{Op, OpKind, Program, ReduceFn, Value};
+use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Program, ReduceFn, Value};
 
 use super::evaluate as local;
 
@@ -32,10 +32,15 @@ impl Truth {
         let mut arrays = Arrays::new();
         let positive = program.ops.iter().any(|op| local::wants_positive(&op.kind));
         for (id, value) in declared(program) {
-            arrays.insert(id, local::data(&whole_shape(program, id), seed ^ local::hash(&value.name), positive));
+            let data = match places(program, id) {
+                Some(places) => local::Data::Places(places),
+                None if positive => local::Data::Positive,
+                None => local::Data::Any,
+            };
+            arrays.insert(id, local::data(&whole_shape(program, id), seed ^ local::hash(&value.name), data));
         }
         compute(program, &mut arrays);
-        let mut bounds: IndexVec<ValueId, f64> = program.values.iter().map(|value| declared_bound(program, value)).collect();
+        let mut bounds: IndexVec<ValueId, f64> = program.values.indices().map(|value| declared_bound(program, value)).collect();
         program.ops.iter().for_each(|op| bounds[op.result] = bound(program, op, &bounds));
         let exact = program.ops.iter().all(|op| local::is_exact(&op.kind)) && bounds.iter().all(|&bound| bound <= EXACT);
         let undefined = arrays.values().flatten().filter(|x| x.is_nan()).count();
@@ -77,13 +82,30 @@ fn whole_shape(program: &Program, value: ValueId) -> Vec<usize> {
 fn compute(program: &Program, arrays: &mut Arrays) {
     for op in &program.ops {
         let operands: Vec<&ArrayD<f64>> = op.operands.iter().map(|operand| &arrays[&operand.value]).collect();
-        let result = local::operation(program, op, &operands);
+        let place = local::Place {
+            starts: operands.iter().map(|operand| vec![0; operand.ndim()]).collect(),
+            shape: whole_shape(program, op.result),
+        };
+        let result = local::operation(program, op, &operands, &place);
         arrays.insert(op.result, result.unwrap_or_else(|| ArrayD::from_elem(whole_shape(program, op.result), f64::NAN)));
     }
 }
 
+/// How many places there are along the dimension that a declared value says places of, if it does.
+fn places(program: &Program, value: ValueId) -> Option<u64> {
+    let along = |op: &Op| match op.kind {
+        OpKind::Take { dim } | OpKind::Put { dim } if op.operands[1].value == value => Some(program.dims[dim].size),
+        _ => None,
+    };
+    program.ops.iter().filter_map(along).min()
+}
+
 /// A pending value's parts are larger than the value.
-fn declared_bound(program: &Program, value: &Value) -> f64 {
+fn declared_bound(program: &Program, id: ValueId) -> f64 {
+    let value = &program.values[id];
+    if let Some(places) = places(program, id) {
+        return places as f64;
+    }
     let pending = value.home.iter().flat_map(|pin| pin.unreduced.axes()).map(|axis| axis.size(&program.mesh) as f64);
     let parts: f64 = pending.product();
     if parts > 1.0 { local::LARGEST + 2.0 * parts } else { local::LARGEST }
@@ -96,7 +118,16 @@ fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
     match &op.kind {
         OpKind::Einsum { contracted } => operands().product::<f64>() * sizes(contracted),
         OpKind::Reduce { function: ReduceFn::Sum, dims } => operands().sum::<f64>() * sizes(dims),
-        OpKind::Map(_) | OpKind::Reduce { .. } | OpKind::Collective(_) => operands().sum(),
+        OpKind::Take { .. } => bounds[op.operands[0].value],
+        OpKind::Put { .. } => {
+            let rows = |k: usize| sizes(&program.values[op.operands[k].value].dims);
+            bounds[op.operands[0].value] * rows(0) * rows(1)
+        }
+        OpKind::Route(_) => 1.0,
+        OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => sizes(&[*dim]),
+        OpKind::Map(_) | OpKind::Reduce { .. } | OpKind::Rearrange(_) | OpKind::Composite { .. } | OpKind::Collective(_) => {
+            operands().sum()
+        }
     }
 }
 

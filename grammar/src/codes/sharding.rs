@@ -24,6 +24,10 @@ pub const BAD_COLLECTIVE: &str = "SW209";
 pub const NO_LAYOUT: &str = "SW210";
 /// `no-such-materialization`
 pub const NO_MATERIALIZATION: &str = "SW211";
+/// `must-be-whole`
+pub const MUST_BE_WHOLE: &str = "SW212";
+/// `blocks-break`
+pub const BLOCKS_BREAK: &str = "SW213";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -179,5 +183,31 @@ Write instead:
 
     A[I, J] = AllGather_X(A[I, J_X])
     B[I, J] = gelu(A[I, J])",
+    },
+    Code {
+        code: MUST_BE_WHOLE,
+        name: "must-be-whole",
+        page: r"The operation needs all elements along a dimension at once, and the operand's brackets split it. A `softmax` (and `logsumexp`, `layernorm`, `rmsnorm`) is one local operation where its dimension is whole; where it is split, the compiler writes it out so that only maxima and sums travel, and a plan that does so shows these statements. `slice`, `pad` and `concat` cut and join at constant places, which do not fall on the borders of blocks.
+
+Triggered by:
+
+    P = softmax_S(L[B, S_X])
+
+Write instead, and let the compiler choose:
+
+    P = softmax_S(L)",
+    },
+    Code {
+        code: BLOCKS_BREAK,
+        name: "blocks-break",
+        page: r"A reshape is local only where the block of every device stays one block. Splitting `N = K*M` sends `N_Y` to `K_Y` where |Y| divides K; merging `K_Y` and `M_Z` gives `N_YZ` only where |Y| = K: with two of `K` to a device, its data would be two separate runs of `N`.
+
+Triggered by (with K=8, Y=4):
+
+    Af = reshape(A[B, K_Y, M_Z])
+
+Write instead, and let the compiler plan a move:
+
+    Af[B_?, N_?] = reshape(A)",
     },
 ];

@@ -68,6 +68,9 @@ impl Resolver<'_> {
     /// `_X`, `_{X,K}`, `_{X,I,Y,K}`: a dimension receives the axes written before it.
     fn collective_subscript(&mut self, kind: &CollectiveKind, written: &Spanned<Vec<Name>>) -> Option<Subscript> {
         let takes_dim = matches!(kind, CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice);
+        if let Some(pairs) = self.pairs(&written.node).filter(|_| takes_dim) {
+            return Some(pairs);
+        }
         let mut subscript = Subscript { axes: AxisList::new(), into: Vec::new() };
         for (i, word) in written.node.iter().enumerate() {
             let last = i + 1 == written.node.len();
@@ -87,6 +90,17 @@ impl Resolver<'_> {
             }
         }
         Some(subscript)
+    }
+
+    /// `_{Y,X,X,L}` where `X` is an axis and a dimension: axes and receivers in turns, if any other reading would name an axis twice.
+    fn pairs(&self, words: &[Name]) -> Option<Subscript> {
+        let repeats = words.iter().enumerate().any(|(i, word)| words[..i].iter().any(|earlier| earlier.node == word.node));
+        if !repeats || words.len() % 2 == 1 {
+            return None;
+        }
+        let axes = words.iter().step_by(2).map(|word| self.mesh.find(&word.node).map(AxisRef::whole)).collect::<Option<_>>()?;
+        let into = words.iter().skip(1).step_by(2).map(|word| self.dim_names.get(&word.node).copied().map(Some)).collect::<Option<_>>()?;
+        Some(Subscript { axes, into })
     }
 
     fn result_sharding(
@@ -196,6 +210,7 @@ impl Resolver<'_> {
             result,
             result_pin: Some(to.into()),
             phase: self.phase(),
+            share: 1.0,
             repeat: self.inside(),
             span,
         });

@@ -9,6 +9,7 @@ use crate::Diag;
 use crate::dtype::DType;
 use crate::ids::{DimId, OpId, ValueId};
 use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
+use crate::shape;
 use crate::sharding::Pin;
 
 /// What a left side says.
@@ -27,7 +28,6 @@ pub(super) struct Operation {
     pub(super) operands: Vec<Operand>,
     /// The dimensions of what it gives, as a set that the target may order.
     pub(super) dims: Vec<DimId>,
-    pub(super) dtype: Option<DType>,
 }
 
 impl Resolver<'_> {
@@ -103,8 +103,8 @@ impl Resolver<'_> {
         if self.value_names.contains_key(&target.name.node) {
             return None;
         }
-        let operand_dtype = operation.operands.iter().map(|operand| self.values[operand.value].dtype).reduce(DType::promote);
-        let inferred = operation.dtype.or(operand_dtype).unwrap_or(DType::Bf16);
+        let dtypes: Vec<DType> = operation.operands.iter().map(|operand| self.values[operand.value].dtype).collect();
+        let inferred = shape::dtype(&operation.kind, &dtypes);
         let pin = target.written.map(|(_, pin, _)| pin);
         let producer = OpId::new(self.ops.len());
         let value = Value {
@@ -126,6 +126,7 @@ impl Resolver<'_> {
             result,
             result_pin: pin,
             phase: self.phase(),
+            share: 1.0,
             repeat: self.inside(),
             span,
         });

@@ -6,16 +6,12 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
-use super::repeat;
+use super::{repeat, structure};
 use crate::functions::{self, FUNCTIONS, Function};
 use crate::ids::{DimId, ValueId};
 use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
 use crate::shape::{merge, natural};
 use crate::{Diag, suggest};
-
-/// Forms of the language that come later.
-const NOT_YET: [&str; 11] =
-    ["softmax", "logsumexp", "layernorm", "rmsnorm", "reshape", "rename", "take", "concat", "slice", "route", "select"];
 
 const REDUCTIONS: [(&str, ReduceFn); 4] =
     [("sum", ReduceFn::Sum), ("mean", ReduceFn::Mean), ("max", ReduceFn::Max), ("min", ReduceFn::Min)];
@@ -43,7 +39,7 @@ impl Resolver<'_> {
     }
 
     /// An operand: a value, or the value of an expression of its own.
-    fn operand(&mut self, expr: &Expr, target: Option<&Target>) -> Option<Operand> {
+    pub(super) fn operand(&mut self, expr: &Expr, target: Option<&Target>) -> Option<Operand> {
         if let ExprKind::Tensor { name, layout } = &expr.node {
             return self.named_operand(name, layout.as_ref(), expr.span);
         }
@@ -118,10 +114,10 @@ impl Resolver<'_> {
     }
 
     /// An operation whose result has the dimensions that its operands give.
-    fn plain(&self, kind: OpKind, operands: Vec<Operand>) -> Operation {
+    pub(super) fn plain(&self, kind: OpKind, operands: Vec<Operand>) -> Operation {
         let dims: Vec<&[DimId]> = operands.iter().map(|operand| self.values[operand.value].dims.as_slice()).collect();
         let dims = natural(&kind, &dims);
-        Operation { kind, operands, dims, dtype: None }
+        Operation { kind, operands, dims }
     }
 
     fn product(
@@ -176,7 +172,7 @@ impl Resolver<'_> {
     }
 
     /// The dimensions of a subscript or suffix, each once.
-    fn distinct_dims(&mut self, written: &Spanned<Vec<Name>>) -> Option<Vec<DimId>> {
+    pub(super) fn distinct_dims(&mut self, written: &Spanned<Vec<Name>>) -> Option<Vec<DimId>> {
         let mut dims = Vec::new();
         for name in &written.node {
             let dim = self.dim(name)?;
@@ -216,13 +212,11 @@ impl Resolver<'_> {
     fn call(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
         let name = call.function.node.as_str();
         let lower = name.to_lowercase();
-        if NOT_YET.contains(&lower.as_str()) {
-            let diag = Diag::error(names::NOT_YET, format!("`{name}` is not supported yet"), call.function.span, "not in this version");
-            self.error(diag.help("write it out in reductions and element-wise steps"));
-            return None;
-        }
         if let Some((_, function)) = REDUCTIONS.iter().find(|(known, _)| *known == lower) {
             return self.reduce(call, *function, span, target);
+        }
+        if structure::NAMES.contains(&name) {
+            return self.structural(name, call, span, target);
         }
         if name == "broadcast" {
             return self.broadcast(call, span, target);
@@ -246,6 +240,7 @@ impl Resolver<'_> {
                 "last",
                 "total",
             ]);
+            let known = known.chain(structure::NAMES);
             let near = suggest::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
             let diag = Diag::error(names::UNKNOWN_FUNCTION, format!("`{name}` is not a known function"), call.function.span, "unknown");
             self.error(
@@ -259,6 +254,9 @@ impl Resolver<'_> {
         if call.arguments.len() != arity || scalars.len() == arity {
             return self.bad_call(&format!("`{known}` takes {arity} operand{}", if arity == 1 { "" } else { "s" }), span);
         }
+        if known == "select" && call.arguments.first().and_then(scalar).is_some() {
+            return self.bad_call("`select` is written `select(mask, a, b)`: what is true comes first", span);
+        }
         let scalar_first =
             call.arguments.iter().skip_while(|argument| scalar(argument).is_none()).any(|argument| scalar(argument).is_none());
         if scalar_first && !matches!(known, "maximum" | "minimum") {
@@ -270,7 +268,7 @@ impl Resolver<'_> {
         Some(self.map(MapForm::Call { name: known.to_owned(), extra: scalars }, operands?))
     }
 
-    pub(super) fn bad_call(&mut self, message: &str, span: Span) -> Option<Operation> {
+    pub(super) fn bad_call<T>(&mut self, message: &str, span: Span) -> Option<T> {
         self.error(Diag::error(names::BAD_CALL, message, span, "this call").help("see `shardwise explain SW107`"));
         None
     }
@@ -283,7 +281,7 @@ impl Resolver<'_> {
         let operand = self.operand(argument, target)?;
         let linearity = if dtype.is_float() && self.values[operand.value].dtype.is_float() { Linearity::Joint } else { Linearity::None };
         let form = MapForm::Call { name: format!("cast<{}>", dtype.name()), extra: Vec::new() };
-        Some(Operation { dtype: Some(dtype), ..self.plain(OpKind::Map(MapFn { form, linearity }), vec![operand]) })
+        Some(self.plain(OpKind::Map(MapFn { form, linearity }), vec![operand]))
     }
 
     fn broadcast(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
@@ -321,7 +319,7 @@ impl Resolver<'_> {
 }
 
 /// A number, with its sign.
-fn scalar(expr: &Expr) -> Option<String> {
+pub(super) fn scalar(expr: &Expr) -> Option<String> {
     match &expr.node {
         ExprKind::Number(number) => Some(number.clone()),
         ExprKind::Negate(inner) => scalar(inner).map(|number| format!("-{number}")),

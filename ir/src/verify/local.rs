@@ -1,7 +1,10 @@
 //! Local operations: what blocks give when each device works on its own.
 
+use super::scale;
 use crate::ids::DimId;
-use crate::program::{Linearity, Op, OpKind, Program, ReduceFn};
+use crate::monotone::Direction;
+use crate::program::{Linearity, MapFn, Op, OpKind, Program, ReduceFn};
+use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 /// Why an operation cannot run on local blocks. Operands are named by their position.
@@ -21,6 +24,20 @@ pub enum LocalFault {
         /// The operands that have it.
         operands: [usize; 2],
     },
+    /// An index is split that must be whole: elements from all of it are needed at once.
+    MustBeWhole {
+        /// The index.
+        dim: DimId,
+        /// The operand that has it.
+        operand: usize,
+    },
+    /// Behind a reshape the blocks of a device would not be one block.
+    BlocksBreak {
+        /// The axis that splits something else afterwards.
+        axis: AxisRef,
+        /// The dimension that it splits before.
+        dim: DimId,
+    },
     /// A partial operand where none may be.
     Partial {
         /// The operand.
@@ -35,8 +52,10 @@ pub enum LocalFault {
 pub enum PartialFault {
     /// The operation is not linear in it.
     NotLinear,
-    /// It is a partial maximum or minimum, which passes nowhere.
-    NotASum,
+    /// It is a partial maximum or minimum, and the operation does not keep the order of elements.
+    NotMonotone,
+    /// Operands carry partial results of different kinds.
+    MixedKinds,
     /// Operands of a sum are partial over different axes.
     Mismatch,
     /// The axis also splits an index, or another factor is partial over it.
@@ -55,6 +74,9 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
     let indices = indices(program, op, operands)?;
     let mut split: Vec<(AxisRef, usize)> = Vec::new();
     for index in &indices {
+        if !index.axes.is_empty() && must_be_whole(op, index.dim) {
+            return Err(LocalFault::MustBeWhole { dim: index.dim, operand: index.operand });
+        }
         for &axis in index.axes {
             if let Some(&(_, first)) = split.iter().find(|(used, _)| *used == axis) {
                 return Err(LocalFault::AxisConflict { axis, operands: [first, index.operand] });
@@ -62,12 +84,35 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
             split.push((axis, index.operand));
         }
     }
-    let mut pending = passed(op, operands, &split)?;
+    let (kind, mut pending) = passed(op, operands, &split)?;
     let kept = &program.values[op.result].dims;
-    pending.extend(indices.iter().filter(|index| !kept.contains(&index.dim)).flat_map(|index| index.axes.iter().copied()));
-    let kind = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
     let axes_of = |dim: &DimId| indices.iter().find(|index| index.dim == *dim).map_or_else(AxisList::new, |index| index.axes.clone());
-    Ok(Sharding { dims: kept.iter().map(axes_of).collect(), unreduced: Unreduced::new(kind, pending) })
+    let dims = match &op.kind {
+        OpKind::Rearrange(Rearrange::Reshape(groups)) => {
+            let lists: Vec<(DimId, &AxisList)> = indices.iter().map(|index| (index.dim, index.axes)).collect();
+            scale::reshaped(program, groups, &lists, kept).map_err(|(axis, dim)| LocalFault::BlocksBreak { axis, dim })?
+        }
+        OpKind::Rearrange(Rearrange::Rename(pairs)) => {
+            let old = |dim: &DimId| pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old);
+            kept.iter().map(|dim| axes_of(&old(dim))).collect()
+        }
+        _ => {
+            pending.extend(indices.iter().filter(|index| !kept.contains(&index.dim)).flat_map(|index| index.axes.iter().copied()));
+            kept.iter().map(axes_of).collect()
+        }
+    };
+    Ok(Sharding { dims, unreduced: Unreduced::new(kind, pending) })
+}
+
+/// Whether elements from all along `dim` are needed at once.
+fn must_be_whole(op: &Op, dim: DimId) -> bool {
+    match &op.kind {
+        OpKind::Composite { dims, .. } => dims.contains(&dim),
+        OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == dim,
+        OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
+        OpKind::Route(route) => [route.tokens, route.experts].contains(&dim),
+        _ => false,
+    }
 }
 
 fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<Vec<Index<'s>>, LocalFault> {
@@ -86,32 +131,29 @@ fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<
     Ok(indices)
 }
 
-/// The unreduced axes that pass from operands to result.
-fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result<Vec<AxisRef>, LocalFault> {
+/// How partial results combine that are given, and the unreduced axes that pass from operands to result.
+fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result<(Reduction, Vec<AxisRef>), LocalFault> {
+    let own = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
     let carriers: Vec<usize> = (0..operands.len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
-    let Some(&first) = carriers.first() else { return Ok(Vec::new()) };
+    let Some(&first) = carriers.first() else { return Ok((own, Vec::new())) };
     let fault = |operand: usize, reason: PartialFault| Err(LocalFault::Partial { operand, reason });
-    if let Some(&k) = carriers.iter().find(|&&k| operands[k].unreduced.kind() != Reduction::Sum) {
-        return fault(k, PartialFault::NotASum);
+    let kind = operands[first].unreduced.kind();
+    if let Some(&k) = carriers.iter().find(|&&k| operands[k].unreduced.kind() != kind) {
+        return fault(k, PartialFault::MixedKinds);
     }
-    let joint = match &op.kind {
-        OpKind::Einsum { .. } => false,
-        OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } => true,
-        OpKind::Reduce { .. } | OpKind::Collective(_) => return fault(first, PartialFault::NotLinear),
-        OpKind::Map(function) => match function.linearity {
-            Linearity::None => return fault(first, PartialFault::NotLinear),
-            Linearity::Joint => true,
-            Linearity::First => match carriers.iter().find(|&&k| k != 0) {
-                Some(&k) => return fault(k, PartialFault::NotLinear),
-                None => false,
-            },
-            Linearity::Last => match carriers.iter().find(|&&k| k + 1 != operands.len()) {
-                Some(&k) => return fault(k, PartialFault::NotLinear),
-                None => false,
-            },
-        },
+    let (given, together) = match if kind == Reduction::Sum { sums(op) } else { extrema(op, kind, first) } {
+        Ok(Carried { given, together }) => (given, together),
+        Err(reason) => return fault(first, reason),
     };
-    if joint && operands.iter().any(|sharding| sharding.unreduced != operands[first].unreduced) {
+    let (only, joint) = match together {
+        Together::Each => ((0..operands.len()).collect(), false),
+        Together::Only(k) => (vec![k], false),
+        Together::All(all) => (all, true),
+    };
+    if let Some(&k) = carriers.iter().find(|k| !only.contains(k)) {
+        return fault(k, if kind == Reduction::Sum { PartialFault::NotLinear } else { PartialFault::NotMonotone });
+    }
+    if joint && only.iter().any(|&k| operands[k].unreduced != operands[first].unreduced) {
         return fault(first, PartialFault::Mismatch);
     }
     let mut axes: Vec<AxisRef> = Vec::new();
@@ -126,5 +168,56 @@ fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result
     }
     axes.sort_unstable();
     axes.dedup();
-    Ok(axes)
+    Ok((given, axes))
+}
+
+/// Whether partial results of `kind` may pass through `operand` at all.
+pub(super) fn may_pass(op: &Op, kind: Reduction, operand: usize) -> Result<(), PartialFault> {
+    if kind == Reduction::Sum { sums(op) } else { extrema(op, kind, operand) }.map(|_| ())
+}
+
+/// Which operands may carry partial results, and what comes of them.
+struct Carried {
+    given: Reduction,
+    together: Together,
+}
+
+enum Together {
+    /// Any of them, over axes of its own.
+    Each,
+    /// This one.
+    Only(usize),
+    /// All of these, over the same axes.
+    All(Vec<usize>),
+}
+
+fn sums(op: &Op) -> Result<Carried, PartialFault> {
+    let all: Vec<usize> = (0..op.operands.len()).collect();
+    let together = match &op.kind {
+        OpKind::Einsum { .. } => Together::Each,
+        OpKind::Take { .. } | OpKind::Put { .. } => Together::Only(0),
+        OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } | OpKind::Rearrange(_) => Together::All(all),
+        OpKind::Reduce { .. } | OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => return Err(PartialFault::NotLinear),
+        OpKind::Map(function) => match function.linearity {
+            Linearity::None => return Err(PartialFault::NotLinear),
+            Linearity::Joint => Together::All(all),
+            Linearity::First => Together::Only(0),
+            Linearity::Last => Together::Only(all.len() - 1),
+            Linearity::Rest => Together::All(all[1..].to_vec()),
+        },
+    };
+    Ok(Carried { given: Reduction::Sum, together })
+}
+
+fn extrema(op: &Op, kind: Reduction, carrier: usize) -> Result<Carried, PartialFault> {
+    let through = |function: &MapFn| function.direction(carrier).map(|direction: Direction| direction.through(kind));
+    let all = || Together::All((0..op.operands.len()).collect());
+    match &op.kind {
+        OpKind::Map(function) => {
+            through(function).map(|given| Carried { given, together: Together::Only(carrier) }).ok_or(PartialFault::NotMonotone)
+        }
+        OpKind::Reduce { function, .. } if function.reduction() == kind => Ok(Carried { given: kind, together: all() }),
+        OpKind::Rearrange(_) => Ok(Carried { given: kind, together: all() }),
+        _ => Err(PartialFault::NotMonotone),
+    }
 }

@@ -3,13 +3,15 @@
 use shardwise_grammar::codes::{repeat, sharding as codes};
 use shardwise_grammar::span::Span;
 
+use super::local::may_pass;
 use super::{CollectiveFault, LocalFault, PartialFault, ShardingFault, classify};
 use crate::Diag;
 use crate::ids::{DimId, ValueId};
 use crate::plan::{Collective, Materialization, Step, StepKind};
 use crate::print;
-use crate::program::{CollectiveKind, Linearity, MapForm, Mode, Op, OpKind, Operand, Output, Program};
-use crate::sharding::{AxisList, Sharding, Unreduced};
+use crate::program::{CollectiveKind, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Program};
+use crate::rearrange::Rearrange;
+use crate::sharding::{AxisList, AxisRef, Sharding, Unreduced};
 
 /// Words diagnostics about one program.
 #[derive(Clone, Copy)]
@@ -172,15 +174,13 @@ impl<'p> Words<'p> {
         diag.help(help)
     }
 
-    /// An operand pinned as a partial sum, of an operation that is linear in none.
+    /// An operand pinned as partial, of an operation that nothing partial passes through.
     pub(super) fn nonlinear_pin(self, op: &Op) -> Option<Diag> {
-        let linear = match &op.kind {
-            OpKind::Map(function) => function.linearity != Linearity::None,
-            OpKind::Reduce { function, .. } => function.reduction() == crate::sharding::Reduction::Sum,
-            OpKind::Einsum { .. } | OpKind::Collective(_) => true,
-        };
-        let operand = op.operands.iter().position(|operand| operand.pin.as_ref().is_some_and(|pin| !pin.unreduced.is_empty()))?;
-        (!linear).then(|| self.partial(op, operand, None, PartialFault::NotLinear))
+        let kind =
+            |operand: &Operand| operand.pin.as_ref().map(|pin| &pin.unreduced).filter(|pending| !pending.is_empty()).map(Unreduced::kind);
+        let (operand, kind) = op.operands.iter().enumerate().find_map(|(k, operand)| Some((k, kind(operand)?)))?;
+        let reason = may_pass(op, kind, operand).err()?;
+        Some(self.partial(op, operand, None, reason))
     }
 
     /// What keeps an operation from running on local blocks.
@@ -198,8 +198,78 @@ impl<'p> Words<'p> {
                 let options = pair.iter().filter_map(|&k| self.without(operands.get(k)?, |axes| axes.iter().position(|a| a == axis)));
                 diag.help(self.first_of(options, &format!("gather one operand over `{name}` first")))
             }
+            LocalFault::MustBeWhole { dim, operand } => self.must_be_whole(op, operands, *dim, *operand),
+            LocalFault::BlocksBreak { axis, dim } => self.blocks_break(op, operands, *axis, *dim),
             LocalFault::Partial { operand, reason } => self.partial(op, *operand, operands.get(*operand), *reason),
         }
+    }
+
+    fn must_be_whole(self, op: &Op, operands: &[Materialization], dim: DimId, operand: usize) -> Diag {
+        let name = &self.program.dims[dim].name;
+        let function = function_name(op);
+        let message = format!("`{function}` needs all of `{name}` at once, and it is split");
+        let diag = Diag::error(codes::MUST_BE_WHOLE, message, Self::operand_span(op, operand), format!("`{name}` is split here"));
+        let gathered = operands.get(operand).and_then(|material| {
+            let position = self.program.values[material.value].dims.iter().position(|&other| other == dim)?;
+            let split = material.sharding.dims[position].clone();
+            self.without(material, |axes| (*axes == split && !split.is_empty()).then_some(0))
+        });
+        let diag = diag.and(op.span, "this operation");
+        match (gathered, &op.kind) {
+            (Some(statement), OpKind::Composite { .. }) if self.program.mode == Mode::Explicit => diag.help(format!(
+                "gather first: `{statement}`; or write `{function}` out in reductions and element-wise steps, so that only statistics travel"
+            )),
+            (Some(statement), _) if self.program.mode == Mode::Explicit => diag.help(format!("gather first: `{statement}`")),
+            (Some(statement), _) => diag.help(format!("gather first (`{statement}`), or leave the brackets off")),
+            (None, _) => diag.help(format!("gather `{name}` first")),
+        }
+    }
+
+    fn blocks_break(self, op: &Op, operands: &[Materialization], axis: AxisRef, dim: DimId) -> Diag {
+        let (axis_name, dim_name) = (&self.program.mesh.axes[axis.axis()].name, &self.program.dims[dim].name);
+        let given = op.operands.first().map_or("?", |operand| self.name(operand.value));
+        let message = format!(
+            "behind this reshape of `{given}` a device would not hold one block: the runs that `{axis_name}` cuts `{dim_name}` into do not stay together"
+        );
+        let diag =
+            Diag::error(codes::BLOCKS_BREAK, message, Self::operand_span(op, 0), format!("`{dim_name}` is split over `{axis_name}` here"));
+        let diag = diag.and(op.span, "this reshape");
+        let major = self.major_of(op, dim);
+        let condition = match major {
+            Some((major, parts)) => {
+                let split = operands.first().map_or(1, |material| self.parts_of(material, major));
+                let (name, size) = (&self.program.dims[major].name, self.program.dims[major].size);
+                format!(
+                    "`{name}` = {size} is major to it and split {split} ways, {} to a device: it must be split {parts} ways",
+                    size / split.max(1)
+                )
+            }
+            None => "an axis must divide the major factor, or come when that is split completely".to_owned(),
+        };
+        let step = operands.first().and_then(|material| {
+            let position = self.program.values[material.value].dims.iter().position(|&other| other == dim)?;
+            let mut to = material.sharding.clone();
+            let keep = to.dims[position].iter().position(|&other| other == axis)?;
+            to.dims[position].truncate(keep);
+            self.statement(material.value, &material.sharding, &to)
+        });
+        let step = step.map_or(String::new(), |statement| format!("; or move it away first: `{statement}`"));
+        diag.help(format!("{condition}{step}"))
+    }
+
+    /// The dimension before `dim` where a reshape merges it, and into how many parts that must be split.
+    fn major_of(self, op: &Op, dim: DimId) -> Option<(DimId, u64)> {
+        let OpKind::Rearrange(Rearrange::Reshape(groups)) = &op.kind else { return None };
+        let group = groups.iter().find(|group| group.from.contains(&dim))?;
+        let place = group.from.iter().position(|&other| other == dim)?;
+        let major = *group.from.get(place.checked_sub(1)?)?;
+        Some((major, self.program.dims[major].size))
+    }
+
+    fn parts_of(self, material: &Materialization, dim: DimId) -> u64 {
+        let position = self.program.values[material.value].dims.iter().position(|&other| other == dim);
+        let axes = position.and_then(|position| material.sharding.dims.get(position));
+        axes.map_or(1, |axes| axes.iter().map(|axis| axis.size(&self.program.mesh)).fold(1, u64::saturating_mul))
     }
 
     fn split_differently(self, op: &Op, operands: &[Materialization], dim: DimId, pair: [usize; 2]) -> Diag {
@@ -252,8 +322,13 @@ impl<'p> Words<'p> {
                 let message = format!("`{function}` of a partial sum: {function}(p + q) is not {function}(p) + {function}(q)");
                 (message, format!("`{name}` is still to be reduced"))
             }
-            PartialFault::NotASum => {
-                (format!("`{name}` is a partial maximum or minimum, which passes through no operation"), "still to be reduced".to_owned())
+            PartialFault::NotMonotone => {
+                let message = format!("`{}` of a partial maximum or minimum does not keep the order of its elements", function_name(op));
+                (message, format!("`{name}` is still to be reduced"))
+            }
+            PartialFault::MixedKinds => {
+                let message = format!("the operands of `{}` are partial results of different kinds", self.name(op.result));
+                (message, format!("`{name}` is still to be reduced, another otherwise"))
             }
             PartialFault::Mismatch => {
                 let message = format!("the operands of `{}` are not partial sums over the same axes", self.name(op.result));
@@ -281,9 +356,23 @@ fn function_name(op: &Op) -> String {
     match &op.kind {
         OpKind::Map(function) => match &function.form {
             MapForm::Call { name, .. } => name.clone(),
+            MapForm::Causal { fill: Fill::Infinite, .. } => "causal".to_owned(),
+            MapForm::Position(_) => "position".to_owned(),
             _ => "f".to_owned(),
         },
         OpKind::Reduce { function, .. } => function.name().to_owned(),
+        OpKind::Composite { function, .. } => function.name().to_owned(),
+        OpKind::Take { .. } => "take".to_owned(),
+        OpKind::Put { .. } => "put".to_owned(),
+        OpKind::Route(_) => "route".to_owned(),
+        OpKind::Rearrange(how) => match how {
+            Rearrange::Rename(_) => "rename",
+            Rearrange::Reshape(_) => "reshape",
+            Rearrange::Slice(_) => "slice",
+            Rearrange::Pad(_) => "pad",
+            Rearrange::Concat { .. } => "concat",
+        }
+        .to_owned(),
         OpKind::Einsum { .. } | OpKind::Collective(_) => "f".to_owned(),
     }
 }

@@ -125,7 +125,8 @@ fn contraction_is_checked_against_operands_and_left_side() {
         ("C = gelou(A)", "SW106"),
         ("C = A[J, I] *J B", "SW104"),
         ("C: f64 = A *J B", "SW109"),
-        ("C = softmax_J(A)", "SW190"),
+        ("C = softmax_K(A)", "SW105"),
+        ("C = route_J(A)", "SW107"),
         ("C = A[I_W, J] *J B", "SW204"),
         ("C = A[I_X, J_X] *J B", "SW201"),
     ] {
@@ -137,8 +138,8 @@ fn contraction_is_checked_against_operands_and_left_side() {
 
 #[test]
 fn one_mistake_gives_one_error() {
-    let source = "input A[I, J_Q]\nB = gelu(A)\nC[I, J] = softmax_J(B)\nD = C + Nothing\nE = D + Nothing\noutput E[I, J], D[I, J]";
-    assert_eq!(codes(&on_machine(source)), ["SW204", "SW190", "SW101"]);
+    let source = "input A[I, J_Q]\nB = gelu(A)\nC[I, J] = route_J(B)\nD = C + Nothing\nE = D + Nothing\noutput E[I, J], D[I, J]";
+    assert_eq!(codes(&on_machine(source)), ["SW204", "SW107", "SW101"]);
     assert_eq!(codes("hardware tpu-v5p\nmesh X=4 rnig\ndim I=8\ninput A[I_X]\nB = gelu(A)\n"), ["SW403"]);
     assert_eq!(codes(&on_machine("backward from Loss\noutput dW[I]")), ["SW101"]);
 }

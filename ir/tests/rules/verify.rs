@@ -74,7 +74,10 @@ fn local_operations_follow_the_four_cases() {
         ("C[I_X, K] = L[I_X, J] *J R[J, K_X]", "SW206"),
         ("C[I] {U_X} = gelu(P[I] {U_X})", "SW207"),
         ("C[I] {U_X} = P[I] {U_X} + Q[I] {U_Y}", "SW207"),
-        ("C[I] {max_X} = -M[I] {max_X}", "SW207"),
+        ("C[I] {max_X} = -M[I] {max_X}", "SW208"),
+        ("C[I] {max_X} = gelu(M[I] {max_X})", "SW207"),
+        ("C[I] {max_X} = M[I] {max_X} + M[I] {max_X}", "SW207"),
+        ("C[I] {max_X} = M[I] {max_X} + P[I] {U_X}", "SW207"),
         ("C[I] {U_X} = 1.0 / P[I] {U_X}", "SW207"),
         ("C[I] {U_X} = P[I] {U_X} * P[I] {U_X}", "SW207"),
         ("C[I_X] = P[I] {U_X} * V[I_X]", "SW205"),
@@ -92,6 +95,15 @@ fn partial_results_pass_through_linear_operations() {
         "input P[I] {U_X}, Q[I] {U_X}, R[I], V[I_X], S[I] {U_Y}\nA[I] {U_X} = P[I] {U_X} + Q[I] {U_X}\nB[I] {U_X} = 2.0 * A[I] {U_X}\n\
          C[I] {U_X} = B[I] {U_X} / R[I]\nD[] {U_X} = sum_I(C[I] {U_X})\nE[] {max_X} = max_I(V[I_X])\nE[] = AllReduce_X(E[] {max_X})\n\
          F[I] {U_XY} = P[I] {U_X} * S[I] {U_Y}\noutput D[] {U_X}, E[]",
+    ));
+}
+
+#[test]
+fn partial_maxima_pass_through_what_keeps_or_turns_the_order() {
+    plan(&explicit(
+        "input M[I] {max_X}, R[I], V[I_X, J]\nA[I] {max_X} = exp(M[I] {max_X})\nB[I] {min_X} = R[I] - A[I] {max_X}\n\
+         C[I] {min_X} = 2.0 * B[I] {min_X}\nD[] {min_X} = min_I(C[I] {min_X})\nE[] {max_X} = -D[] {min_X}\n\
+         F[J] {max_X} = max_I(V[I_X, J])\noutput E[] {max_X}, F[J] {max_X}",
     ));
 }
 

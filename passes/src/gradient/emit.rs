@@ -8,9 +8,10 @@ use indexmap::IndexSet;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Value};
-use shardwise_ir::shape::natural;
+use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::shape::{dtype, natural};
 use shardwise_ir::sharding::{Pin, Unreduced};
-use shardwise_ir::{Span, order};
+use shardwise_ir::{Span, order, sparse};
 
 use super::rules::Term;
 
@@ -140,12 +141,13 @@ impl Emitter {
         let parts: Vec<&Term> = match term {
             Term::Given | Term::Value(_) => Vec::new(),
             Term::Product(left, right) => vec![left, right],
-            Term::Map(_, terms) => terms.iter().collect(),
+            Term::Map(_, terms) | Term::Other(_, terms) => terms.iter().collect(),
             Term::Sum(_, of) => vec![of],
         };
         let operands = parts.into_iter().map(|part| self.part(part, given, into, known)).collect();
         let kind = match term {
             Term::Map(form, _) => map(form.clone()),
+            Term::Other(kind, _) => kind.clone(),
             Term::Sum(dims, _) => OpKind::Reduce { function: ReduceFn::Sum, dims: dims.clone() },
             Term::Given | Term::Value(_) | Term::Product(..) => OpKind::Einsum { contracted: Vec::new() },
         };
@@ -208,14 +210,28 @@ impl Emitter {
                 _ => operands.reverse(),
             }
         }
-        let inferred = operands.iter().map(|&operand| self.dtype(operand)).reduce(DType::promote).unwrap_or_default();
+        let inferred = dtype(&kind, &operands.iter().map(|&operand| self.dtype(operand)).collect::<Vec<_>>());
         let value = match into {
             Into::Gradient(of) => self.gradient(of, dims, inferred),
             Into::Part(of) => self.part_value(of, dims, inferred),
         };
+        if matches!(&kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_))) {
+            // Only its left side says what such a statement leads to.
+            let value = &mut self.program.values[value];
+            value.home.get_or_insert_with(|| Pin { dims: vec![None; value.dims.len()], unreduced: Unreduced::default() });
+        }
         let result_pin = self.program.values[value].home.clone();
         let operands = operands.into_iter().map(|value| Operand { value, pin: None, span: self.span }).collect();
-        self.ops.push(Op { kind, operands, result: value, result_pin, phase: Phase::Backward, repeat: self.block.0, span: self.span });
+        self.ops.push(Op {
+            kind,
+            operands,
+            result: value,
+            result_pin,
+            phase: Phase::Backward,
+            share: 1.0,
+            repeat: self.block.0,
+            span: self.span,
+        });
         value
     }
 
@@ -265,13 +281,9 @@ impl Emitter {
         self.program.ops.extend(self.ops);
         self.program.ops.extend(later);
         self.program.backward = None;
-        for (id, op) in self.program.ops.iter_enumerated().rev() {
-            let moves = matches!(op.kind, OpKind::Collective(_)) && op.operands[0].value == op.result;
-            if !moves {
-                self.program.values[op.result].producer = Some(id);
-            }
-        }
+        order::find_producers(&mut self.program);
         order::by_appearance(&mut self.program);
+        sparse::mark(&mut self.program);
         self.program
     }
 }

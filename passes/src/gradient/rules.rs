@@ -6,11 +6,13 @@
 //! Where a function has a corner, the gradient is one that its neighbours have: `abs` and `relu` are flat there, and what lies between equal
 //! operands of `maximum` goes to the second; equal maxima of a reduction share theirs.
 
+use shardwise_ir::functions;
 use shardwise_ir::ids::{DimId, ValueId};
-use shardwise_ir::program::{MapForm, Op, OpKind, Program, ReduceFn};
+use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
+use shardwise_ir::rearrange::{Composite, EPSILON, Rearrange, Regroup, Window};
 
 /// A formula over values of the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Term {
     /// The gradient of the operation's result.
     Given,
@@ -22,10 +24,12 @@ pub(super) enum Term {
     Map(MapForm, Vec<Term>),
     /// A sum over dimensions.
     Sum(Vec<DimId>, Box<Term>),
+    /// Another operation.
+    Other(OpKind, Vec<Term>),
 }
 
 /// How the gradient of a result reaches an operand.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Path {
     /// By this formula.
     Through(Term),
@@ -49,8 +53,67 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
         }),
         OpKind::Map(function) => map(program, op, &function.form, position),
         OpKind::Reduce { function, dims } => Through(reduction(program, op, *function, dims)),
+        OpKind::Take { dim } => match position {
+            0 => Through(Term::Other(OpKind::Put { dim: *dim }, vec![Given, Value(op.operands[1].value), Value(op.operands[0].value)])),
+            _ => Stopped,
+        },
+        OpKind::Put { dim } => match position {
+            0 => Through(Term::Other(OpKind::Take { dim: *dim }, vec![Given, Value(op.operands[1].value)])),
+            _ => Stopped,
+        },
+        OpKind::Rearrange(how) => Through(rearranged(program, op, how, position)),
+        OpKind::Route(_) => Stopped,
+        OpKind::Composite { function, dims } => Through(composite(program, op, *function, dims)),
         // The same array elsewhere: its gradient is the same array too, wherever that is wanted.
         OpKind::Collective(_) => Through(Given),
+    }
+}
+
+/// What was moved is moved back: the transpose of each is another of them.
+fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> Term {
+    let back = match how {
+        Rearrange::Rename(pairs) => Rearrange::Rename(pairs.iter().map(|&(old, new)| (new, old)).collect()),
+        Rearrange::Reshape(groups) => {
+            Rearrange::Reshape(groups.iter().map(|Regroup { from, to }| Regroup { from: to.clone(), to: from.clone() }).collect())
+        }
+        Rearrange::Slice(Window { from, to, start }) => Rearrange::Pad(Window { from: *to, to: *from, start: *start }),
+        Rearrange::Pad(Window { from, to, start }) => Rearrange::Slice(Window { from: *to, to: *from, start: *start }),
+        Rearrange::Concat { from, to } => {
+            let start = from[..position].iter().map(|&dim| program.dims[dim].size).sum();
+            Rearrange::Slice(Window { from: *to, to: from[position], start })
+        }
+    };
+    debug_assert!(position < op.operands.len(), "a position is an operand's");
+    Term::Other(OpKind::Rearrange(back), vec![Given])
+}
+
+/// `g` is the gradient of `y = f(x)`, and everything is along `dims`. In all of them the gradient is taken of the whole at once, which needs fewer
+/// statements than the gradients of the statements that it stands for.
+fn composite(program: &Program, op: &Op, function: Composite, dims: &[DimId]) -> Term {
+    let (x, y) = (Value(op.operands[0].value), Value(op.result));
+    let sum = |of: Term| Term::Sum(dims.to_vec(), Box::new(of));
+    let size = dims.iter().map(|&dim| program.dims[dim].size).fold(1_u64, u64::saturating_mul);
+    let mean = |of: Term| Term::Map(MapForm::InfixScalar('/', size.to_string()), vec![sum(of)]);
+    // 1 / sqrt(mean(of^2) + epsilon)
+    let inverse = |of: Term| {
+        let guarded = Term::Map(MapForm::InfixScalar('+', EPSILON.to_owned()), vec![mean(call("square", vec![of]))]);
+        call("rsqrt", vec![guarded])
+    };
+    match function {
+        Composite::Softmax => {
+            let weighted = times(y.clone(), Given);
+            minus(weighted.clone(), times(y, sum(weighted)))
+        }
+        Composite::LogSumExp => times(Given, call("exp", vec![minus(x, y)])),
+        Composite::RmsNorm => {
+            let scale = inverse(x);
+            times(scale, minus(Given, times(y.clone(), mean(times(y, Given)))))
+        }
+        Composite::LayerNorm => {
+            let scale = inverse(minus(x.clone(), mean(x)));
+            let centred = minus(Given, mean(Given));
+            times(scale, minus(centred, times(y.clone(), mean(times(y, Given)))))
+        }
     }
 }
 
@@ -111,6 +174,9 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
         (MapForm::Total, _) => Given,
         (MapForm::ScaleBy(scalar), _) => scaled(scalar, Given),
         (MapForm::Broadcast(dims), _) => Term::Sum(dims.clone(), Box::new(Given)),
+        (MapForm::Causal { query, key, .. }, _) => Term::Map(MapForm::Causal { query: *query, key: *key, fill: Fill::Zero }, vec![Given]),
+        (MapForm::Position(_), _) => return Stopped,
+        (MapForm::Call { name, .. }, _) if name == "select" => return select(op, position),
         (MapForm::Call { name, extra }, _) => return function(program, op, name, extra.first().map(String::as_str), position),
     })
 }
@@ -138,10 +204,25 @@ fn function(program: &Program, op: &Op, name: &str, scalar: Option<&str>, positi
         "dabs" | "derf" | "dgelu" | "drelu" | "dsigmoid" | "dsilu" | "dtanh" if position == 1 => by_name(name, Value(op.operands[0].value)),
         "maximum" | "minimum" => extremum(op, name == "maximum", scalar, position),
         "pow" => return power(op, scalar, position),
-        "stop_gradient" | "ones" | "equal" => return Stopped,
+        "stop_gradient" | "ones" => return Stopped,
+        _ if functions::is_comparison(name) => return Stopped,
         _ if name.starts_with("cast<") && program.values[op.result].dtype.is_float() => Given,
         _ => return Unknown,
     })
+}
+
+/// What was chosen gets the gradient, the other zero; a number in the place of a value gets none.
+fn select(op: &Op, position: usize) -> Path {
+    let mask = Value(op.operands[0].value);
+    let chosen = |operands: Vec<Term>, scalar: &str| {
+        Term::Map(MapForm::Call { name: "select".to_owned(), extra: vec![scalar.to_owned()] }, operands)
+    };
+    match position {
+        0 => Stopped,
+        1 => Through(chosen(vec![mask, Given], "0.0")),
+        // Where the second is chosen the mask is false.
+        _ => Through(minus(Given, chosen(vec![mask, Given], "0.0"))),
+    }
 }
 
 /// What is larger gets all of it; the second of two equal ones. `relu` of the difference knows which is larger.

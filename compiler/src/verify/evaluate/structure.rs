@@ -1,0 +1,177 @@
+//! Tables, relabellings and normalisations, element by element: written for being obviously right, not for speed.
+
+use ndarray::{ArrayD, Axis, IxDyn, Slice, Zip, concatenate, indices};
+use shardwise_ir::ids::DimId;
+use shardwise_ir::program::Program;
+use shardwise_ir::rearrange::{Composite, Rearrange, Route, Window};
+
+use super::{position, spread};
+
+type Array = ArrayD<f64>;
+
+/// The rows of a table at the places that the second operand says; `start` is where the table's block begins. Nothing for what it does not hold.
+pub(super) fn take(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, result: (&[DimId], &[usize])) -> Array {
+    let (table, ids) = (operands[0], operands[1]);
+    let rows = position(dims[0], dim).map_or(0, |axis| table.shape()[axis]);
+    ArrayD::from_shape_fn(IxDyn(result.1), |index| {
+        let at = |other: DimId| position(result.0, other).map_or(0, |place| index[place]);
+        let row = ids[IxDyn(&dims[1].iter().map(|&other| at(other)).collect::<Vec<_>>())] - start as f64;
+        let place: Vec<usize> = dims[0].iter().map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) }).collect();
+        if row >= 0.0 && row < rows as f64 { table.get(IxDyn(&place)).copied().unwrap_or(f64::NAN) } else { 0.0 }
+    })
+}
+
+/// Rows added up at the places that the second operand says, in an array like the third, whose block begins at `start`.
+pub(super) fn put(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, result: &[DimId]) -> Array {
+    let (rows, ids, like) = (operands[0], operands[1], operands[2]);
+    let all: Vec<DimId> = dims[0].iter().chain(dims[1].iter().filter(|other| !dims[0].contains(other))).copied().collect();
+    let length = |other: DimId| {
+        let of = |k: usize| Some(operands[k].shape()[position(dims[k], other)?]);
+        of(0).or_else(|| of(1)).unwrap_or(1)
+    };
+    let mut sum =
+        ArrayD::zeros(IxDyn(&result.iter().map(|&other| position(dims[2], other).map_or(1, |p| like.shape()[p])).collect::<Vec<_>>()));
+    for index in indices(IxDyn(&all.iter().map(|&other| length(other)).collect::<Vec<_>>())) {
+        let at = |other: DimId| position(&all, other).map_or(0, |place| index[place]);
+        let of = |k: usize| IxDyn(&dims[k].iter().map(|&other| at(other)).collect::<Vec<_>>());
+        let row = ids[of(1)] - start as f64;
+        let place: Vec<usize> = result.iter().map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) }).collect();
+        if row >= 0.0
+            && let Some(element) = sum.get_mut(IxDyn(&place))
+        {
+            *element += rows[of(0)];
+        }
+    }
+    sum
+}
+
+/// Elements put elsewhere; `None` where the block of the result would have another number of them.
+pub(super) fn rearranged(
+    program: &Program,
+    how: &Rearrange,
+    dims: &[&[DimId]],
+    operands: &[&Array],
+    (result, shape): (&[DimId], &[usize]),
+) -> Option<Array> {
+    let operand = operands[0];
+    let size = |dim: DimId| program.dims[dim].size as usize;
+    // The axis of an operand that is cut or joined, which must be whole.
+    let whole = |k: usize, dim: DimId| position(dims[k], dim).filter(|&axis| operands[k].shape()[axis] == size(dim));
+    match how {
+        Rearrange::Rename(pairs) => {
+            let renamed = |dim: DimId| pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new);
+            Some(ordered(operand, &dims[0].iter().map(|&dim| renamed(dim)).collect::<Vec<_>>(), result))
+        }
+        Rearrange::Reshape(groups) => {
+            // Each group's dimensions side by side, then as one run of elements, then apart again.
+            let kept: Vec<DimId> = dims[0].iter().copied().filter(|dim| groups.iter().all(|group| !group.from.contains(dim))).collect();
+            let before: Vec<DimId> = kept.iter().chain(groups.iter().flat_map(|group| &group.from)).copied().collect();
+            let after: Vec<DimId> = kept.iter().chain(groups.iter().flat_map(|group| &group.to)).copied().collect();
+            let lengths: Vec<usize> = after.iter().map(|&dim| position(result, dim).map_or(1, |place| shape[place])).collect();
+            let flat = ordered(operand, dims[0], &before).into_iter().collect::<Vec<_>>();
+            Some(ordered(&ArrayD::from_shape_vec(IxDyn(&lengths), flat).ok()?, &after, result))
+        }
+        Rearrange::Slice(Window { from, to, start }) => {
+            let axis = Axis(whole(0, *from)?);
+            let part = operand.slice_axis(axis, Slice::from(*start as usize..*start as usize + size(*to))).to_owned();
+            Some(ordered(&part, &replaced(dims[0], *from, *to), result))
+        }
+        Rearrange::Pad(Window { from, to, start }) => {
+            let axis = Axis(whole(0, *from)?);
+            let mut lengths = operand.shape().to_vec();
+            lengths[axis.index()] = size(*to);
+            let mut padded = ArrayD::zeros(IxDyn(&lengths));
+            padded.slice_axis_mut(axis, Slice::from(*start as usize..*start as usize + size(*from))).assign(operand);
+            Some(ordered(&padded, &replaced(dims[0], *from, *to), result))
+        }
+        Rearrange::Concat { from, to } => {
+            let parts: Option<Vec<Array>> = from
+                .iter()
+                .enumerate()
+                .map(|(k, &dim)| whole(k, dim).map(|_| ordered(operands[k], &replaced(dims[k], dim, *to), result)))
+                .collect();
+            let parts = parts?;
+            let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
+            concatenate(Axis(position(result, *to)?), &views).ok()
+        }
+    }
+}
+
+/// One where a token has a slot of an expert: it is sent to those with its largest scores, and queues up behind the tokens before it.
+pub(super) fn route(route: &Route, dims: &[DimId], scores: &Array, (result, shape): (&[DimId], &[usize])) -> Option<Array> {
+    let mut groups = dims.to_vec();
+    groups.retain(|dim| ![route.tokens, route.experts].contains(dim));
+    let length = |dim: DimId| position(dims, dim).map_or(1, |axis| scores.shape()[axis]);
+    let slots = position(result, route.capacity).map_or(0, |axis| shape[axis]);
+    let mut chosen = ArrayD::zeros(IxDyn(shape));
+    for group in indices(IxDyn(&groups.iter().map(|&dim| length(dim)).collect::<Vec<_>>())) {
+        let mut taken = vec![0; length(route.experts)];
+        for token in 0..length(route.tokens) {
+            let at = |dim: DimId, expert: usize, slot: usize| match dim {
+                dim if dim == route.tokens => token,
+                dim if dim == route.experts => expert,
+                dim if dim == route.capacity => slot,
+                dim => position(&groups, dim).map_or(0, |axis| group[axis]),
+            };
+            let place =
+                |dims: &[DimId], expert: usize, slot: usize| IxDyn(&dims.iter().map(|&dim| at(dim, expert, slot)).collect::<Vec<_>>());
+            let mut ranked: Vec<usize> = (0..taken.len()).collect();
+            ranked.sort_by(|&a, &b| scores[place(dims, b, 0)].total_cmp(&scores[place(dims, a, 0)]).then(a.cmp(&b)));
+            for expert in ranked.into_iter().take(route.choices as usize) {
+                if taken[expert] < slots {
+                    *chosen.get_mut(place(result, expert, taken[expert]))? = 1.0;
+                }
+                taken[expert] += 1;
+            }
+        }
+    }
+    Some(chosen)
+}
+
+fn replaced(dims: &[DimId], old: DimId, new: DimId) -> Vec<DimId> {
+    dims.iter().map(|&dim| if dim == old { new } else { dim }).collect()
+}
+
+/// An array with its dimensions in another order.
+fn ordered(array: &Array, dims: &[DimId], order: &[DimId]) -> Array {
+    let shape: Vec<usize> = order.iter().map(|&dim| position(dims, dim).map_or(1, |place| array.shape()[place])).collect();
+    spread(array, dims, order, &shape)
+}
+
+/// A composite over the last `along` dimensions, which are `whole` long in all; with the number of dimensions that the result has.
+pub(super) fn composite(function: Composite, array: Array, along: usize, whole: f64) -> (Array, usize) {
+    let rank = array.ndim();
+    let kept = rank - along;
+    let reduced = |of: &Array, start: f64, f: &dyn Fn(f64, f64) -> f64| {
+        (kept..rank).fold(of.clone(), |so_far, _| so_far.fold_axis(Axis(so_far.ndim() - 1), start, |&a, &b| f(a, b)))
+    };
+    let with = |of: &Array, statistic: &Array, f: &dyn Fn(f64, f64) -> f64| {
+        let mut wide = statistic.view();
+        (kept..rank).for_each(|axis| wide.insert_axis_inplace(Axis(axis)));
+        let mut out = of.clone();
+        if let Some(wide) = wide.broadcast(of.raw_dim()) {
+            Zip::from(&mut out).and(wide).for_each(|a, &b| *a = f(*a, b));
+        }
+        out
+    };
+    let sum = |of: &Array| reduced(of, 0.0, &|a, b| a + b);
+    let inverse = |of: &Array| sum(&of.mapv(|x| x * x)).mapv(|total| 1.0 / (total / whole + 1e-6).sqrt());
+    match function {
+        Composite::Softmax | Composite::LogSumExp => {
+            let largest = reduced(&array, f64::NEG_INFINITY, &f64::max);
+            let exponents = with(&array, &largest, &|x, m| (x - m).exp());
+            let total = sum(&exponents);
+            if function == Composite::Softmax {
+                (with(&exponents, &total, &|e, l| e / l), rank)
+            } else {
+                (total.mapv(f64::ln) + largest, kept)
+            }
+        }
+        Composite::LayerNorm => {
+            let mean = sum(&array).mapv(|total| total / whole);
+            let centred = with(&array, &mean, &|x, m| x - m);
+            (with(&centred, &inverse(&centred), &|c, r| c * r), rank)
+        }
+        Composite::RmsNorm => (with(&array, &inverse(&array), &|x, r| x * r), rank),
+    }
+}

@@ -1,0 +1,172 @@
+//! Sizes of dimensions that depend on each other: products on their factors, renamed ones on each other.
+
+use std::cmp::Ordering;
+
+use index_vec::IndexVec;
+use shardwise_ir::ids::DimId;
+use shardwise_ir::mesh::Mesh;
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::rearrange::{Rearrange, Window, atoms};
+use shardwise_ir::sharding::{AxisList, AxisRef};
+
+use super::{lcm, smallest, splits};
+
+type Lengths = IndexVec<DimId, u64>;
+
+/// A size for every dimension of the plan, whose mesh has the size that it is run at; `mesh` is its own.
+pub(super) fn sizes(program: &Program, plan: &Plan, mesh: &Mesh) -> Lengths {
+    let own: Lengths = plan.program.dims.iter().map(|dim| dim.size).collect();
+    let relations = Relations::new(program, plan, mesh);
+    let found = relations.solve(plan, &own, true);
+    if relations.hold(plan, &own, &found) { found } else { relations.solve(plan, &own, false) }
+}
+
+/// What must hold between dimensions.
+struct Relations<'m> {
+    /// The mesh that goes with the sizes written.
+    mesh: &'m Mesh,
+    /// For each dimension the first of those that a rename makes one with it.
+    class: IndexVec<DimId, DimId>,
+    /// Dimensions that are products, or factors of one.
+    factored: Vec<DimId>,
+    /// Dimensions that keep their sizes.
+    fixed: Vec<DimId>,
+}
+
+/// Into how many parts axes split what they stand on.
+fn count(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
+    axes.iter().map(|axis| axis.size(mesh)).product()
+}
+
+impl<'m> Relations<'m> {
+    fn new(program: &Program, plan: &Plan, mesh: &'m Mesh) -> Self {
+        let mut relations = Self { mesh, class: plan.program.dims.indices().collect(), factored: Vec::new(), fixed: Vec::new() };
+        for dim in plan.program.dims.indices().filter(|&dim| !plan.program.dims[dim].factors.is_empty()) {
+            relations.factored.push(dim);
+            relations.factored.extend(atoms(&plan.program.dims, dim));
+        }
+        // Statements of the program may be other ones than the plan's; dimensions are found by their names.
+        for here in [program, &plan.program] {
+            let find = |dim: DimId| plan.program.dims.position(|other| other.name == here.dims[dim].name);
+            for how in here.ops.iter().filter_map(|op| if let OpKind::Rearrange(how) = &op.kind { Some(how) } else { None }) {
+                match how {
+                    Rearrange::Rename(pairs) => pairs.iter().for_each(|&(a, b)| relations.join(find(a), find(b))),
+                    Rearrange::Reshape(_) => {}
+                    Rearrange::Slice(Window { from, to, .. }) | Rearrange::Pad(Window { from, to, .. }) => {
+                        relations.fixed.extend([from, to].into_iter().filter_map(|&dim| find(dim)));
+                    }
+                    Rearrange::Concat { from, to } => relations.fixed.extend(from.iter().chain([to]).filter_map(|&dim| find(dim))),
+                }
+            }
+        }
+        relations
+    }
+
+    fn join(&mut self, a: Option<DimId>, b: Option<DimId>) {
+        if let (Some(a), Some(b)) = (a, b) {
+            let (a, b) = (self.class[a], self.class[b]);
+            let (first, other) = (a.min(b), a.max(b));
+            self.class.iter_mut().filter(|class| **class == other).for_each(|class| *class = first);
+        }
+    }
+
+    fn members(&self, dim: DimId) -> Vec<DimId> {
+        self.class.indices().filter(|&other| self.class[other] == self.class[dim]).collect()
+    }
+
+    fn is_any(&self, dim: DimId, among: &[DimId]) -> bool {
+        self.members(dim).iter().any(|member| among.contains(member))
+    }
+
+    /// Sizes in order of the dimensions: those with factors once these have theirs. `shrink` makes factored ones small, too.
+    fn solve(&self, plan: &Plan, own: &Lengths, shrink: bool) -> Lengths {
+        let program = &plan.program;
+        let mut found = own.clone();
+        let mut taken = Vec::new();
+        for dim in program.dims.indices().filter(|&dim| self.class[dim] == dim) {
+            let members = self.members(dim);
+            if members.iter().any(|&member| !program.dims[member].factors.is_empty()) {
+                continue;
+            }
+            let keeps = self.is_any(dim, &self.fixed) || (!shrink && self.is_any(dim, &self.factored));
+            let size = if keeps { own[dim] } else { self.shrunk(plan, &members, &taken) };
+            taken.push(size);
+            members.into_iter().for_each(|member| found[member] = size);
+        }
+        for dim in program.dims.indices().filter(|&dim| !program.dims[dim].factors.is_empty()) {
+            let size = atoms(&program.dims, dim).into_iter().map(|atom| found[atom]).product();
+            self.members(dim).into_iter().for_each(|member| found[member] = size);
+        }
+        found
+    }
+
+    /// A small size for dimensions that are one. A factor that some axes split completely is as large as they are.
+    fn shrunk(&self, plan: &Plan, members: &[DimId], taken: &[u64]) -> u64 {
+        let size = plan.program.dims[members[0]].size;
+        let mut lists: Vec<AxisList> = members.iter().flat_map(|&dim| splits(plan, dim)).collect();
+        if !members.iter().any(|dim| self.factored.contains(dim)) {
+            return smallest(size, lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm), taken);
+        }
+        lists.extend(members.iter().flat_map(|&dim| self.through_products(plan, dim)));
+        let unit = lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm);
+        match lists.iter().find(|axes| size > 1 && count(self.mesh, axes) == size) {
+            Some(axes) => count(&plan.program.mesh, axes),
+            None => smallest(size, unit, &[taken, &[unit]].concat()),
+        }
+    }
+
+    /// The axes of products that split this factor of theirs, at the sizes written. Axes that fall between factors count for the last.
+    fn through_products(&self, plan: &Plan, factor: DimId) -> Vec<AxisList> {
+        let dims = &plan.program.dims;
+        let mut lists = Vec::new();
+        for product in dims.indices().filter(|&dim| !dims[dim].factors.is_empty()) {
+            let atoms = atoms(dims, product);
+            for axes in splits(plan, product) {
+                let mut rest = axes.as_slice();
+                for &atom in &atoms {
+                    let fitting =
+                        (0..=rest.len()).rev().find(|&n| dims[atom].size.is_multiple_of(count(self.mesh, &rest[..n]))).unwrap_or(0);
+                    let (here, behind) = rest.split_at(fitting);
+                    let complete = count(self.mesh, here) == dims[atom].size;
+                    let straddles = !behind.is_empty() && (!complete || Some(&atom) == atoms.last());
+                    if atom == factor {
+                        lists.push(here.iter().copied().collect());
+                    }
+                    if straddles {
+                        lists.extend((Some(&factor) == atoms.last()).then(|| axes.clone()));
+                        break;
+                    }
+                    rest = behind;
+                }
+            }
+        }
+        lists
+    }
+
+    /// Whether everything that was divided still is, and what was split completely too.
+    fn hold(&self, plan: &Plan, own: &Lengths, found: &Lengths) -> bool {
+        self.factored.iter().all(|&dim| {
+            let alike = |size: u64, mesh: &Mesh| {
+                let counts = splits(plan, dim).into_iter().map(|axes| count(mesh, &axes));
+                counts.map(|count| (size.is_multiple_of(count), size == count)).collect::<Vec<_>>()
+            };
+            alike(own[dim], self.mesh) == alike(found[dim], &plan.program.mesh)
+        }) && self.reshapes_hold(plan, own, found)
+    }
+
+    /// Whether axes of a product meet the same borders between its factors at the sizes found as at its own.
+    fn reshapes_hold(&self, plan: &Plan, own: &Lengths, found: &Lengths) -> bool {
+        let products = self.factored.iter().copied().filter(|&dim| !plan.program.dims[dim].factors.is_empty());
+        products.into_iter().all(|dim| {
+            let atoms = atoms(&plan.program.dims, dim);
+            splits(plan, dim).iter().all(|axes| sides(&atoms, axes, own, self.mesh) == sides(&atoms, axes, found, &plan.program.mesh))
+        })
+    }
+}
+
+/// On which side of each border between factors the parts behind each axis end.
+fn sides(atoms: &[DimId], axes: &[AxisRef], sizes: &Lengths, mesh: &Mesh) -> Vec<Vec<Ordering>> {
+    let borders: Vec<u64> = (1..=atoms.len()).map(|n| atoms[..n].iter().map(|&atom| sizes[atom]).fold(1, u64::saturating_mul)).collect();
+    (1..=axes.len()).map(|n| borders.iter().map(|border| count(mesh, &axes[..n]).cmp(border)).collect()).collect()
+}

@@ -1,0 +1,140 @@
+//! What operations do with dimensions other than summing them: other names, other sizes, rows looked up.
+//!
+//! These are kinds of operation and not element-wise functions, because a dimension of theirs is another one behind them; and they are few kinds and
+//! not one, because what each asks of shardings differs: a renamed dimension keeps its axes, a reshaped one keeps those that leave blocks whole, one
+//! that is cut or joined at constant places must be whole.
+
+use index_vec::IndexVec;
+
+use crate::ids::DimId;
+use crate::program::Dim;
+
+/// Elements put elsewhere, none changed: linear, and maxima and minima stay what they are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Rearrange {
+    /// `rename(x)`: dimensions under other names of equal size, as pairs of old and new.
+    Rename(Vec<(DimId, DimId)>),
+    /// `reshape(x)`: dimensions split into their factors or merged into their product.
+    Reshape(Vec<Regroup>),
+    /// `slice_{S->P}(x, 128)`: the part of `S` from there that is as long as `P`.
+    Slice(Window),
+    /// `pad_{P->S}(x, 128)`: the same backwards, zeros around it.
+    Pad(Window),
+    /// `concat_{P,Q->S}(a, b)`: one behind the other.
+    Concat {
+        /// The dimension of each operand.
+        from: Vec<DimId>,
+        /// That of the result.
+        to: DimId,
+    },
+}
+
+/// A dimension and a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// The operand's dimension.
+    pub from: DimId,
+    /// The result's.
+    pub to: DimId,
+    /// Where the shorter one begins in the longer one.
+    pub start: u64,
+}
+
+/// Tokens sent to experts: each to those with its largest scores (the first of equal ones), where it takes the next slot that is free; none, if all
+/// are taken. The result is one where a token has a slot, else zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// Along which tokens queue up.
+    pub tokens: DimId,
+    /// The experts.
+    pub experts: DimId,
+    /// The slots of an expert.
+    pub capacity: DimId,
+    /// How many experts a token is sent to.
+    pub choices: u64,
+}
+
+/// Dimensions that become others: their factors, major to minor, are the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Regroup {
+    /// Of the operand, major to minor.
+    pub from: Vec<DimId>,
+    /// Of the result, major to minor.
+    pub to: Vec<DimId>,
+}
+
+/// What is computed along dimensions in several passes, as one operation where these dimensions are whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Composite {
+    /// `exp(x - max(x)) / sum(exp(x - max(x)))`.
+    Softmax,
+    /// `log(sum(exp(x - max(x)))) + max(x)`.
+    LogSumExp,
+    /// `(x - mean(x)) * rsqrt(mean((x - mean(x))^2) + 1e-6)`.
+    LayerNorm,
+    /// `x * rsqrt(mean(x^2) + 1e-6)`.
+    RmsNorm,
+}
+
+impl Composite {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Softmax, Self::LogSumExp, Self::LayerNorm, Self::RmsNorm];
+
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Softmax => "softmax",
+            Self::LogSumExp => "logsumexp",
+            Self::LayerNorm => "layernorm",
+            Self::RmsNorm => "rmsnorm",
+        }
+    }
+
+    /// Whether the dimensions that it goes over are gone from its result.
+    pub fn reduces(self) -> bool {
+        self == Self::LogSumExp
+    }
+}
+
+/// What keeps a variance of zero from being divided by, in every normalisation.
+pub const EPSILON: &str = "1e-6";
+
+/// The factors of a dimension that have none themselves, major to minor; itself, if it is no product.
+pub fn atoms(dims: &IndexVec<DimId, Dim>, dim: DimId) -> Vec<DimId> {
+    let factors = &dims[dim].factors;
+    if factors.is_empty() { vec![dim] } else { factors.iter().flat_map(|&factor| atoms(dims, factor)).collect() }
+}
+
+/// How a reshape leads from one list of dimensions to another: each product with the factors that it is split into or merged from. `None` where
+/// their factors are not the same.
+pub fn regroup(dims: &IndexVec<DimId, Dim>, from: &[DimId], to: &[DimId]) -> Option<Vec<Regroup>> {
+    let changed = |here: &[DimId], there: &[DimId]| here.iter().copied().filter(|dim| !there.contains(dim)).collect::<Vec<_>>();
+    let (mut from, mut to) = (changed(from, to), changed(to, from));
+    let mut groups = Vec::new();
+    while let Some(&first) = from.first() {
+        let here = atoms(dims, first);
+        let product = to.iter().copied().find(|&dim| atoms(dims, dim).contains(&here[0]))?;
+        let there = atoms(dims, product);
+        let group = if there.len() >= here.len() {
+            Regroup { from: parts(dims, &from, &there)?, to: vec![product] }
+        } else {
+            Regroup { from: vec![first], to: parts(dims, &to, &here)? }
+        };
+        from.retain(|dim| !group.from.contains(dim));
+        to.retain(|dim| !group.to.contains(dim));
+        groups.push(group);
+    }
+    to.is_empty().then_some(groups)
+}
+
+/// Those of `among` whose factors are `whole`, in its order.
+fn parts(dims: &IndexVec<DimId, Dim>, among: &[DimId], whole: &[DimId]) -> Option<Vec<DimId>> {
+    let mut left = whole;
+    let mut parts = Vec::new();
+    while !left.is_empty() {
+        let next = among.iter().copied().find(|&dim| !parts.contains(&dim) && left.starts_with(&atoms(dims, dim)))?;
+        left = &left[atoms(dims, next).len()..];
+        parts.push(next);
+    }
+    Some(parts)
+}

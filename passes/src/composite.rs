@@ -1,0 +1,265 @@
+//! A softmax and its kin: one operation where the dimensions they go along are whole, several where these are split.
+//!
+//! Before, in a plan under way:
+//!
+//! ```text
+//! P[B, S_X] = softmax_S(L[B, S_X])
+//! ```
+//!
+//! After:
+//!
+//! ```text
+//! P.1[B] {max_X} = max_S(L[B, S_X])
+//! P.1[B] = AllReduce_X(P.1[B] {max_X})
+//! P.2[B, S_X] = L[B, S_X] - P.1[B]
+//! P.3[B, S_X] = exp(P.2[B, S_X])
+//! P.4[B] {U_X} = sum_S(P.3[B, S_X])
+//! P.4[B] = AllReduce_X(P.4[B] {U_X})
+//! P[B, S_X] = P.3[B, S_X] / P.4[B]
+//! ```
+//!
+//! so that only maxima and sums travel. To the search both are layouts of one operation, each with its price: one pass over the data where the
+//! dimensions are whole, every statement and every reduction of the expansion where they are not. Plans are written out when they are priced and when
+//! they are done. The alternative, writing all of them out before the search, would make every softmax five passes over memory, and take the choice
+//! between the two from the search; the expansion's own statements could then be laid out apart, which gains nothing where they work on the same
+//! elements.
+
+use std::borrow::Cow;
+
+use index_vec::IndexVec;
+use indexmap::{IndexMap, IndexSet};
+use shardwise_ir::dtype::DType;
+use shardwise_ir::ids::{DimId, OpId, ValueId};
+use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
+use shardwise_ir::program::{CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value};
+use shardwise_ir::rearrange::{Composite, EPSILON};
+use shardwise_ir::sharding::{AxisList, Reduction, Sharding, Unreduced};
+use shardwise_ir::{order, shape};
+
+/// What a statement of the expansion reads.
+#[derive(Clone, Copy)]
+enum Part {
+    /// The operand of the whole.
+    Operand,
+    /// What the statement of this number gives.
+    Piece(usize),
+}
+
+use Part::{Operand as Whole, Piece};
+
+/// One statement of an expansion.
+type Statement = (OpKind, Vec<Part>);
+
+/// The statements of a composite; the last gives its result.
+fn statements(function: Composite, dims: &[DimId]) -> Vec<Statement> {
+    let reduce = |function: ReduceFn, of: Part| (OpKind::Reduce { function, dims: dims.to_vec() }, vec![of]);
+    let call = |name: &str, of: Part| (map(MapForm::Call { name: name.to_owned(), extra: Vec::new() }), vec![of]);
+    let infix = |symbol: char, left: Part, right: Part| (map(MapForm::Infix(symbol)), vec![left, right]);
+    let times = |left: Part, right: Part| (OpKind::Einsum { contracted: Vec::new() }, vec![left, right]);
+    let guarded = |of: Part| (map(MapForm::InfixScalar('+', EPSILON.to_owned())), vec![of]);
+    let exponents =
+        || vec![reduce(ReduceFn::Max, Whole), infix('-', Whole, Piece(0)), call("exp", Piece(1)), reduce(ReduceFn::Sum, Piece(2))];
+    match function {
+        Composite::Softmax => [exponents(), vec![infix('/', Piece(2), Piece(3))]].concat(),
+        Composite::LogSumExp => [exponents(), vec![call("log", Piece(3)), infix('+', Piece(4), Piece(0))]].concat(),
+        Composite::LayerNorm => vec![
+            reduce(ReduceFn::Mean, Whole),
+            infix('-', Whole, Piece(0)),
+            call("square", Piece(1)),
+            reduce(ReduceFn::Mean, Piece(2)),
+            guarded(Piece(3)),
+            call("rsqrt", Piece(4)),
+            times(Piece(1), Piece(5)),
+        ],
+        Composite::RmsNorm => vec![
+            call("square", Whole),
+            reduce(ReduceFn::Mean, Piece(0)),
+            guarded(Piece(1)),
+            call("rsqrt", Piece(2)),
+            times(Whole, Piece(3)),
+        ],
+    }
+}
+
+fn map(form: MapForm) -> OpKind {
+    OpKind::Map(MapFn::new(form))
+}
+
+/// FLOPs of a composite: so many an element of its operand, and so many for each of its statistics.
+pub(crate) fn flops(function: Composite, dims: &[DimId], elements: f64, statistics: f64) -> f64 {
+    let mut small: Vec<bool> = Vec::new();
+    let mut total = 0.0;
+    for (kind, parts) in statements(function, dims) {
+        let of_statistics = parts.iter().all(|part| matches!(part, Piece(number) if small[*number]));
+        total += if of_statistics { statistics } else { elements };
+        small.push(of_statistics || matches!(kind, OpKind::Reduce { .. }));
+    }
+    total
+}
+
+/// Whether an operation laid out so is written out.
+pub(crate) fn is_split(program: &Program, op: &Op, operand: &Sharding) -> bool {
+    let OpKind::Composite { dims, .. } = &op.kind else { return false };
+    let positions = program.values[op.operands[0].value].dims.iter().zip(&operand.dims);
+    positions.into_iter().any(|(dim, axes)| dims.contains(dim) && !axes.is_empty())
+}
+
+/// The plan of a composite alone, with its operand so sharded: for its price.
+pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> Plan {
+    let only = |values: &[ValueId]| values.iter().map(|&value| Value { repeat: None, ..program.values[value].clone() }).collect();
+    let (x, y) = (ValueId::new(0), ValueId::new(1));
+    let mut bare = Program {
+        mode: program.mode,
+        hardware: program.hardware.clone(),
+        mesh: program.mesh.clone(),
+        dims: program.dims.clone(),
+        values: only(&[op.operands[0].value, op.result]),
+        ops: IndexVec::new(),
+        repeats: IndexVec::new(),
+        backward: None,
+        outputs: Vec::new(),
+        asserts: Vec::new(),
+    };
+    let op = Op { operands: vec![Operand { value: x, ..op.operands[0].clone() }], result: y, repeat: None, ..op.clone() };
+    let steps = write_out(&mut bare, &op, operand, &mut IndexSet::new());
+    Plan { program: bare, steps }
+}
+
+/// The plan with every composite that is split along its dimensions written out.
+pub fn written_out(plan: &Plan) -> Cow<'_, Plan> {
+    write_out_all(plan).map_or(Cow::Borrowed(plan), |(plan, _)| Cow::Owned(plan))
+}
+
+/// The same, with the number of the step that each step comes from; `None` where there is nothing to write out.
+pub fn write_out_all(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
+    let split = |step: &Step| match step.kind {
+        StepKind::Local(op) if is_split(&plan.program, &plan.program.ops[op], &step.operands[0].sharding) => Some(op),
+        _ => None,
+    };
+    let operands: IndexMap<OpId, &Sharding> =
+        plan.steps.iter().filter_map(|step| Some((split(step)?, &step.operands[0].sharding))).collect();
+    if operands.is_empty() {
+        return None;
+    }
+    let mut program = Program { ops: IndexVec::new(), ..plan.program.clone() };
+    let mut taken: IndexSet<String> = program.values.iter().map(|value| value.name.clone()).collect();
+    let mut place: IndexVec<OpId, Option<OpId>> = IndexVec::new();
+    let mut expansions: IndexMap<OpId, Vec<Step>> = IndexMap::new();
+    for (id, op) in plan.program.ops.iter_enumerated() {
+        if let Some(operand) = operands.get(&id) {
+            expansions.insert(id, write_out(&mut program, op, operand, &mut taken));
+            place.push(None);
+        } else {
+            place.push(Some(program.ops.push(op.clone())));
+        }
+    }
+    order::find_producers(&mut program);
+    let mut steps = Vec::new();
+    let mut from = Vec::new();
+    for (number, step) in plan.steps.iter().enumerate() {
+        let kind = match &step.kind {
+            StepKind::Local(op) => match (place[*op], expansions.get(op)) {
+                (Some(op), _) => StepKind::Local(op),
+                (None, own) => {
+                    steps.extend(own.into_iter().flatten().cloned());
+                    from.resize(steps.len(), number);
+                    continue;
+                }
+            },
+            StepKind::Collective(collective, op) => StepKind::Collective(collective.clone(), op.and_then(|op| place[op])),
+        };
+        steps.push(Step { kind, ..step.clone() });
+        from.push(number);
+    }
+    Some((Plan { program, steps }, from))
+}
+
+/// Adds the statements of a composite to a program, and the values that they give; the steps that carry them out.
+fn write_out(program: &mut Program, op: &Op, operand: &Sharding, taken: &mut IndexSet<String>) -> Vec<Step> {
+    let OpKind::Composite { function, dims } = &op.kind else { return Vec::new() };
+    let all = statements(*function, dims);
+    let mut expansion = Expansion { program, op, operand, given: Vec::new(), steps: Vec::new() };
+    let last = all.len() - 1;
+    for (number, (kind, parts)) in all.into_iter().enumerate() {
+        let name = (number != last).then(|| fresh(&expansion.program.values[op.result].name, taken));
+        expansion.statement(kind, &parts, name);
+    }
+    expansion.steps
+}
+
+/// `P.1`, `P.2`: the first that nothing is called.
+fn fresh(base: &str, taken: &mut IndexSet<String>) -> String {
+    let name = (1..).map(|number| format!("{base}.{number}")).find(|name| !taken.contains(name)).unwrap_or_default();
+    taken.insert(name.clone());
+    name
+}
+
+/// An expansion under way.
+struct Expansion<'p> {
+    program: &'p mut Program,
+    op: &'p Op,
+    operand: &'p Sharding,
+    /// What the statements so far give.
+    given: Vec<ValueId>,
+    steps: Vec<Step>,
+}
+
+impl Expansion<'_> {
+    /// A statement that gives a value called `name`, or the result of the whole.
+    fn statement(&mut self, kind: OpKind, parts: &[Part], name: Option<String>) {
+        let read: Vec<ValueId> = parts.iter().map(|part| self.value(*part)).collect();
+        let result = match name {
+            Some(name) => self.new_value(&kind, &read, name),
+            None => self.op.result,
+        };
+        let operands = read.iter().map(|&value| Operand { value, pin: None, span: self.op.span }).collect();
+        let result_pin = self.program.values[result].home.clone();
+        let pending: AxisList = match &kind {
+            OpKind::Reduce { dims, .. } => dims.iter().flat_map(|dim| self.axes(*dim)).collect(),
+            _ => AxisList::new(),
+        };
+        let combined = if let OpKind::Reduce { function, .. } = &kind { function.reduction() } else { Reduction::Sum };
+        let id = self.program.ops.push(Op { kind, operands, result, result_pin, ..self.op.clone() });
+        let read = read.into_iter().map(|value| self.settled(value)).collect();
+        let settled = self.settled(result);
+        let repeat = self.op.repeat;
+        if pending.is_empty() {
+            self.steps.push(Step { kind: StepKind::Local(id), operands: read, result: settled, repeat });
+        } else {
+            let unreduced = Unreduced::new(combined, pending);
+            let axes = unreduced.axes().to_vec();
+            let partial = Materialization { value: result, sharding: Sharding { unreduced, ..settled.sharding.clone() } };
+            let reduction = Collective { kind: CollectiveKind::AllReduce, axes, into: Vec::new() };
+            self.steps.push(Step { kind: StepKind::Local(id), operands: read, result: partial.clone(), repeat });
+            self.steps.push(Step { kind: StepKind::Collective(reduction, None), operands: vec![partial], result: settled, repeat });
+        }
+        self.given.push(result);
+    }
+
+    fn value(&self, part: Part) -> ValueId {
+        match part {
+            Whole => self.op.operands[0].value,
+            Piece(number) => self.given[number],
+        }
+    }
+
+    fn new_value(&mut self, kind: &OpKind, operands: &[ValueId], name: String) -> ValueId {
+        let dims: Vec<&[DimId]> = operands.iter().map(|&value| self.program.values[value].dims.as_slice()).collect();
+        let dtypes: Vec<DType> = operands.iter().map(|&value| self.program.values[value].dtype).collect();
+        let (dims, dtype) = (shape::natural(kind, &dims), shape::dtype(kind, &dtypes));
+        let (span, repeat) = (self.op.span, self.op.repeat);
+        self.program.values.push(Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, repeat, span })
+    }
+
+    /// How the operand is split along a dimension.
+    fn axes(&self, dim: DimId) -> AxisList {
+        let position = self.program.values[self.op.operands[0].value].dims.iter().position(|&other| other == dim);
+        position.map(|position| self.operand.dims[position].clone()).unwrap_or_default()
+    }
+
+    /// A value split as the operand is, nothing pending.
+    fn settled(&self, value: ValueId) -> Materialization {
+        let dims = self.program.values[value].dims.iter().map(|&dim| self.axes(dim)).collect();
+        Materialization { value, sharding: Sharding { dims, unreduced: Unreduced::default() } }
+    }
+}
