@@ -186,13 +186,11 @@ fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
     let textbook = textbook::plan(&tables).map_err(refuse)?;
     let capacity = options.memory.or(program.hardware.hbm_bytes);
     if options.strategy == Strategy::Textbook {
-        return match budget::no_room(&textbook, "the textbook's plan", capacity) {
-            Some(diag) => Err(vec![diag]),
-            None => {
-                let plan = written_out(&textbook).into_owned();
-                Ok((plan.clone(), Some(plan), Origin::Textbook))
-            }
-        };
+        if let Some(diag) = budget::no_room(&textbook, "the textbook's plan", capacity) {
+            return Err(vec![diag]);
+        }
+        let plan = written_out(&textbook).into_owned();
+        return Ok((plan.clone(), Some(plan), Origin::Textbook));
     }
     let Found { plan, optimality, alternatives, .. } = {
         let request = Request { objective: options.objective, timeout: options.timeout, capacity };

@@ -32,10 +32,9 @@ impl MapFn {
         match (&self.form, position) {
             (MapForm::Infix('-'), 1) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => Some(Direction::Decreasing),
             (MapForm::ScaleBy(scalar) | MapForm::InfixScalar('/', scalar), _) => by_sign(scalar),
-            (
-                MapForm::Infix('+' | '-') | MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(_, '+') | MapForm::Broadcast(_),
-                _,
-            ) => Some(Direction::Increasing),
+            (MapForm::Infix('+' | '-') | MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(_, '+') | MapForm::Broadcast(_), _) => {
+                Some(Direction::Increasing)
+            }
             (MapForm::Call { name, .. }, _) => by_name(name),
             _ => None,
         }

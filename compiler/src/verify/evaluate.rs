@@ -50,8 +50,6 @@ pub(super) fn hash(name: &str) -> u64 {
 /// Whether results on small integers are exact whatever the order of summing.
 pub(super) fn is_exact(kind: &OpKind) -> bool {
     match kind {
-        OpKind::Einsum { .. } | OpKind::Take { .. } | OpKind::Put { .. } | OpKind::Rearrange(_) => true,
-        OpKind::Route(_) | OpKind::Collective(_) => true,
         OpKind::Composite { .. } => false,
         OpKind::Map(function) => match &function.form {
             MapForm::Infix('+' | '-') | MapForm::Negate | MapForm::Broadcast(_) | MapForm::Position(_) => true,
@@ -59,6 +57,12 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
             _ => false,
         },
         OpKind::Reduce { function, .. } => *function != ReduceFn::Mean,
+        OpKind::Einsum { .. }
+        | OpKind::Take { .. }
+        | OpKind::Put { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Route(_)
+        | OpKind::Collective(_) => true,
     }
 }
 

@@ -112,7 +112,15 @@ impl Resolver<'_> {
         };
         let known = pin.as_ref().and_then(Pin::exact).into_iter().collect();
         let result = self.add_value(value, known);
-        self.ops.push(Op { kind: operation.kind, operands: operation.operands, result, result_pin: pin, phase: self.phase(), share: 1.0, span });
+        self.ops.push(Op {
+            kind: operation.kind,
+            operands: operation.operands,
+            result,
+            result_pin: pin,
+            phase: self.phase(),
+            share: 1.0,
+            span,
+        });
         Some(result)
     }
 

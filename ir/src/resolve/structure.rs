@@ -27,7 +27,8 @@ pub(super) const NAMES: [&str; 15] = [
     "concat",
     "causal",
     "lower",
-    "position", "route",
+    "position",
+    "route",
 ];
 
 impl Resolver<'_> {

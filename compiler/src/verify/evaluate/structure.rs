@@ -113,7 +113,8 @@ pub(super) fn route(route: &Route, dims: &[DimId], scores: &Array, (result, shap
                 dim if dim == route.capacity => slot,
                 dim => position(&groups, dim).map_or(0, |axis| group[axis]),
             };
-            let place = |dims: &[DimId], expert: usize, slot: usize| IxDyn(&dims.iter().map(|&dim| at(dim, expert, slot)).collect::<Vec<_>>());
+            let place =
+                |dims: &[DimId], expert: usize, slot: usize| IxDyn(&dims.iter().map(|&dim| at(dim, expert, slot)).collect::<Vec<_>>());
             let mut ranked: Vec<usize> = (0..taken.len()).collect();
             ranked.sort_by(|&a, &b| scores[place(dims, b, 0)].total_cmp(&scores[place(dims, a, 0)]).then(a.cmp(&b)));
             for expert in ranked.into_iter().take(route.choices as usize) {
