@@ -76,6 +76,8 @@ struct Walk<'a> {
     said: Vec<Vec<State>>,
     /// How each value leaves.
     outputs: Vec<Vec<&'a Pin>>,
+    /// Who reads each value, as which operand.
+    uses: Vec<Vec<(OpId, usize)>>,
 }
 
 impl<'a> Walk<'a> {
@@ -96,7 +98,11 @@ impl<'a> Walk<'a> {
             .collect();
         let mut outputs = vec![Vec::new(); home.len()];
         tables.program.outputs.iter().for_each(|output| outputs[output.value.index()].push(&output.pin));
-        Self { tables, steps: Vec::new(), home, held: said.clone(), said, outputs }
+        let mut uses = vec![Vec::new(); home.len()];
+        for (id, op) in tables.program.ops.iter_enumerated() {
+            op.operands.iter().enumerate().for_each(|(k, operand)| uses[operand.value.index()].push((id, k)));
+        }
+        Self { tables, steps: Vec::new(), home, held: said.clone(), said, outputs, uses }
     }
 
     /// Drops what was made of declared values on the way; intermediate results are kept for their gradients.
@@ -188,9 +194,10 @@ impl<'a> Walk<'a> {
 
     /// The one use of what `op` gives: the operation, and which operand of it.
     fn only_use(&self, op: &Op) -> Option<(&'a Op, usize)> {
-        let mut uses = self.program().ops.iter().flat_map(|user| (0..user.operands.len()).map(move |k| (user, k)));
-        let found = uses.find(|(user, k)| user.operands[*k].value == op.result)?;
-        uses.all(|(user, k)| user.operands[k].value != op.result).then_some(found)
+        match self.uses[op.result.index()][..] {
+            [(user, k)] => Some((&self.program().ops[user], k)),
+            _ => None,
+        }
     }
 
     /// How the sum is wanted that the result of a product is only a part of.

@@ -111,7 +111,7 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>], p
             let whole: f64 = over.iter().map(|&dim| program.dims[dim].size as f64).product();
             if *function == ReduceFn::Mean { reduced / whole } else { reduced }
         }
-        OpKind::Take { dim } => structure::take(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], (result, &place.shape)),
+        OpKind::Take { dim } => structure::take(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], (result, &place.shape))?,
         OpKind::Put { dim } => structure::put(*dim, &dims, operands, place.starts[2][position(dims[2], *dim)?], result),
         OpKind::Rearrange(how) => structure::rearranged(program, how, &dims, operands, (result, &place.shape))?,
         OpKind::Route(route) => structure::route(route, dims[0], operands[0], (result, &place.shape))?,
