@@ -227,14 +227,12 @@ fn step_json(planned: &Planned, number: usize) -> StepJson {
 pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
     match kind {
         OpKind::Einsum { .. } => "einsum",
-        OpKind::Map(_) => "map",
-        OpKind::Reduce { .. } | OpKind::Put { .. } => "reduce",
         OpKind::Composite { function, .. } if function.reduces() => "reduce",
-        OpKind::Composite { .. } => "map",
+        OpKind::Reduce { .. } | OpKind::Put { .. } => "reduce",
         OpKind::Take { .. } => "take",
         OpKind::Rearrange(Rearrange::Rename(_)) => "rename",
         OpKind::Rearrange(Rearrange::Reshape(_)) => "reshape",
-        OpKind::Rearrange(_) | OpKind::Route(_) => "map",
+        OpKind::Map(_) | OpKind::Composite { .. } | OpKind::Rearrange(_) | OpKind::Route(_) => "map",
         OpKind::Collective(kind) => kind.json_name(),
     }
 }

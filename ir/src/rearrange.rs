@@ -99,10 +99,25 @@ impl Composite {
 /// What keeps a variance of zero from being divided by, in every normalisation.
 pub const EPSILON: &str = "1e-6";
 
+/// A product of more factors is none that anybody reshapes; declarations that square each other would have 2^n.
+const MOST_FACTORS: usize = 64;
+
 /// The factors of a dimension that have none themselves, major to minor; itself, if it is no product.
 pub fn atoms(dims: &IndexVec<DimId, Dim>, dim: DimId) -> Vec<DimId> {
-    let factors = &dims[dim].factors;
-    if factors.is_empty() { vec![dim] } else { factors.iter().flat_map(|&factor| atoms(dims, factor)).collect() }
+    let mut found = Vec::new();
+    let mut left = vec![dim];
+    while let Some(next) = left.pop() {
+        let factors = &dims[next].factors;
+        if factors.is_empty() {
+            found.push(next);
+        } else {
+            left.extend(factors.iter().rev());
+        }
+        if found.len() + left.len() > MOST_FACTORS {
+            return vec![dim];
+        }
+    }
+    found
 }
 
 /// How a reshape leads from one list of dimensions to another: each product with the factors that it is split into or merged from. `None` where

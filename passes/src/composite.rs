@@ -189,7 +189,11 @@ fn write_out(program: &mut Program, op: &Op, operand: &Sharding, taken: &mut Ind
 
 /// `P.1`, `P.2`: the first that nothing is called.
 fn fresh(base: &str, taken: &mut IndexSet<String>) -> String {
-    let name = (1..).map(|number| format!("{base}.{number}")).find(|name| !taken.contains(name)).unwrap_or_default();
+    let mut number = 1;
+    while taken.contains(&format!("{base}.{number}")) {
+        number += 1;
+    }
+    let name = format!("{base}.{number}");
     taken.insert(name.clone());
     name
 }

@@ -67,7 +67,9 @@ pub(crate) fn slice_for(program: &Program, op: &Op, targets: &mut [Sharding], wa
         let with_it: Vec<(usize, usize)> = (0..op.operands.len()).filter_map(|k| Some((k, place(k)?))).collect();
         let whole = with_it.iter().all(|&(k, position)| targets[k].dims[position].is_empty());
         if whole && axes.iter().all(|&axis| targets.iter().all(|target| !target.uses(axis))) {
-            with_it.into_iter().for_each(|(k, position)| targets[k].dims[position] = axes.clone());
+            for (k, position) in with_it {
+                targets[k].dims[position] = axes.clone();
+            }
         }
     }
 }

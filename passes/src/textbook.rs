@@ -83,10 +83,10 @@ struct Walk<'a> {
     held: Vec<Vec<State>>,
     /// Those of them that the program itself says: what is declared, and what a written collective gives.
     said: Vec<Vec<State>>,
-    /// The operation that alone reads each value, if there is one.
-    only_reader: Vec<Option<OpId>>,
     /// How each value leaves.
     outputs: Vec<Vec<Pin>>,
+    /// Who reads each value, as which operand.
+    uses: Vec<Vec<(OpId, usize)>>,
 }
 
 impl<'a> Walk<'a> {
@@ -108,8 +108,11 @@ impl<'a> Walk<'a> {
         let mut outputs = vec![Vec::new(); home.len()];
         let leaving = tables.program.outputs.iter().filter(|output| output.hands_to.is_none());
         leaving.for_each(|output| outputs[output.value.index()].push(output.pin.clone()));
-        let only_reader = only_readers(tables.program);
-        Self { tables, steps: Steps::default(), home, held: said.clone(), said, only_reader, outputs }
+        let mut uses = vec![Vec::new(); home.len()];
+        for (id, op) in tables.program.ops.iter_enumerated() {
+            op.operands.iter().enumerate().for_each(|(k, operand)| uses[operand.value.index()].push((id, k)));
+        }
+        Self { tables, steps: Steps::default(), home, held: said.clone(), said, outputs, uses }
     }
 
     /// Drops what was made of declared values on the way; intermediate results are kept for their gradients.
@@ -230,10 +233,20 @@ impl<'a> Walk<'a> {
         if fits && valid { found } else { self.cheapest_needs(op) }
     }
 
+    /// The operation that reads a value, if there is only one and the value leaves no other way.
+    fn only_reader(&self, value: ValueId) -> Option<&'a Op> {
+        match self.uses[value.index()][..] {
+            [(reader, _)] if self.outputs[value.index()].is_empty() => Some(&self.program().ops[reader]),
+            _ => None,
+        }
+    }
+
     /// The one use of what `op` gives: the operation, and which operand of it.
     fn only_use(&self, op: &Op) -> Option<(&'a Op, usize)> {
-        let user = &self.program().ops[self.only_reader[op.result.index()]?];
-        user.operands.iter().position(|operand| operand.value == op.result).map(|k| (user, k))
+        match self.uses[op.result.index()][..] {
+            [(user, k)] => Some((&self.program().ops[user], k)),
+            _ => None,
+        }
     }
 
     /// How the sum is wanted that the result of a product is only a part of.
@@ -270,7 +283,7 @@ impl<'a> Walk<'a> {
     /// The sum that the expression around an operation is, if its result is only added there.
     fn sum_around(&self, op: &Op) -> Option<&'a Op> {
         let program = self.program();
-        let reader = &program.ops[self.only_reader[op.result.index()]?];
+        let reader = self.only_reader(op.result)?;
         let inside = reader.span.start <= op.span.start && op.span.end <= reader.span.end;
         let alike = program.values[reader.result].dims == program.values[op.result].dims;
         (inside && alike && reader.is(&MapForm::Infix('+'))).then_some(reader)
@@ -311,7 +324,7 @@ impl<'a> Walk<'a> {
         let value = op.result;
         let mut at = state;
         let wanted = self.wanted(op);
-        let later = self.only_reader[value.index()].is_some_and(|reader| self.program().ops[reader].is(&MapForm::Total));
+        let later = self.only_reader(value).is_some_and(|reader| reader.is(&MapForm::Total));
         if later && op.result_pin.is_none() {
             return Some(state);
         }
@@ -363,20 +376,6 @@ impl<'a> Walk<'a> {
         }
         Ok(())
     }
-}
-
-/// For each value the operation that reads it, if there is only one and it leaves no other way.
-fn only_readers(program: &Program) -> Vec<Option<OpId>> {
-    let mut uses = vec![0; program.values.len()];
-    let mut reader = vec![None; program.values.len()];
-    for (id, op) in program.ops.iter_enumerated() {
-        for operand in &op.operands {
-            uses[operand.value.index()] += 1;
-            reader[operand.value.index()] = Some(id);
-        }
-    }
-    program.outputs.iter().for_each(|output| uses[output.value.index()] += 1);
-    reader.into_iter().zip(uses).map(|(reader, uses)| reader.filter(|_| uses == 1)).collect()
 }
 
 /// The plan's line for one step of a value's reshard table.

@@ -149,7 +149,9 @@ fn resize(program: &mut Program, dim: DimId, size: u64) {
             alike.extend(renamed.collect::<Vec<_>>());
         }
     }
-    alike.into_iter().for_each(|dim| program.dims[dim].size = size);
+    for dim in alike {
+        program.dims[dim].size = size;
+    }
     for product in (0..program.dims.len()).map(DimId::new) {
         let factors = program.dims[product].factors.clone();
         if !factors.is_empty() {

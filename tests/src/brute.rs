@@ -337,6 +337,16 @@ impl Brute<'_> {
     }
 
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
+        let written = self.bytes(op.result, gives);
+        let copied = match &op.kind {
+            OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
+            OpKind::Rearrange(Rearrange::Slice(_)) => Some(2.0 * written),
+            OpKind::Take { .. } => Some(2.0 * written + self.bytes(op.operands[1].value, &needs[1])),
+            _ => None,
+        };
+        if let Some(bytes) = copied {
+            return bytes / self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+        }
         let points: f64 = indices.iter().zip(split).map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64).product();
         let added: f64 = match &op.kind {
             OpKind::Map(MapFn { form: MapForm::Broadcast(dims), .. }) => {
@@ -347,8 +357,8 @@ impl Brute<'_> {
         let points = points * added;
         let per_point = if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()) { 2.0 } else { 1.0 };
         let bytes: f64 = op.operands.iter().zip(needs).map(|(operand, state)| self.bytes(operand.value, state)).sum();
-        let bytes = bytes + self.bytes(op.result, gives);
-        let dtype = self.program.values[op.operands[0].value].dtype;
+        let bytes = bytes + written;
+        let dtype = op.operands.iter().map(|operand| self.program.values[operand.value].dtype).max().unwrap_or_default();
         let hbm = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
         (per_point * points / self.program.hardware.peak_flops(dtype)).max(bytes / hbm)
     }

@@ -11,7 +11,8 @@ struct Sketch {
     text: String,
 }
 
-const DIMS: [&str; 4] = ["I", "J", "K", "L"];
+/// The last two only come to be: `P` is cut out of others, `M` is what `I` is renamed to.
+const DIMS: [&str; 6] = ["I", "J", "K", "L", "P", "M"];
 
 /// Deterministic choices from a list of random numbers.
 struct Dice<'a> {
@@ -37,7 +38,9 @@ fn sketch(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
         text += &format!("{}{name}={size}{kind}", if i > 0 { ", " } else { "" });
     }
     let sizes = [24, 48, 96, 480, 4800, 49152, 3];
-    text += &format!("\ndim {}\n", DIMS.map(|dim| format!("{dim}={}", sizes[dice.roll(sizes.len())])).join(", "));
+    let plain: Vec<usize> = (0..4).map(|_| sizes[dice.roll(sizes.len())]).collect();
+    let dims = plain.iter().copied().chain([3, plain[0]]).zip(DIMS).map(|(size, dim)| format!("{dim}={size}"));
+    text += &format!("\ndim {}\ninput Q: int32[P]\n", dims.collect::<Vec<_>>().join(", "));
     let mut values: Vec<(String, Vec<usize>)> = Vec::new();
     for i in 0..2 {
         let first = dice.roll(4);
@@ -68,16 +71,29 @@ fn operation(body: &mut String, i: usize, values: &mut [(String, Vec<usize>)], d
     let (b, b_dims) = values[dice.roll(values.len())].clone();
     let union: Vec<usize> = a_dims.iter().copied().chain(b_dims.iter().copied().filter(|d| !a_dims.contains(d))).collect();
     let shared: Vec<usize> = a_dims.iter().copied().filter(|d| b_dims.contains(d)).collect();
-    let (dims, right) = match dice.roll(11) {
+    let (dims, right) = match dice.roll(16) {
         0 => (a_dims.clone(), format!("gelu({a})")),
         1 => (union, format!("{a} + {b}")),
         2 => (a_dims.clone(), format!("2.0 * {a}")),
         9 => (union, format!("dgelu({a}, {b})")),
         10 if a_dims.len() == 1 => {
-            let added = (a_dims[0] + 1) % 4;
+            let added = (a_dims[0].min(3) + 1) % 4;
             (vec![a_dims[0], added], format!("broadcast_{}({a})", DIMS[added]))
         }
         7 => (union, format!("{a} / {b}")),
+        11 => (a_dims.clone(), [format!("exp({a})"), format!("-{a}"), format!("{a} + 1.0")][dice.roll(3)].clone()),
+        12 if !a_dims.is_empty() && !a_dims.contains(&4) => {
+            let from = a_dims[0];
+            ([&[4], &a_dims[1..]].concat(), format!("slice_{{{}->P}}({a})", DIMS[from]))
+        }
+        13 if !a_dims.is_empty() && !a_dims.contains(&4) => ([&[4], &a_dims[1..]].concat(), format!("take_{}({a}, Q)", DIMS[a_dims[0]])),
+        14 if !shared.is_empty() => (union, format!("select({b}, {a}, 0.0)")),
+        15 if a_dims.contains(&0) && !a_dims.contains(&5) => {
+            let dims: Vec<usize> = a_dims.iter().map(|&dim| if dim == 0 { 5 } else { dim }).collect();
+            let left = brackets(&dims, dice, axes, false);
+            *body += &format!("{name}{left} = rename({a})\n");
+            return (name, dims);
+        }
         8 if a_dims.len() > 1 => (a_dims[..1].to_vec(), format!("max_{}({a})", DIMS[a_dims[1]])),
         3 if a_dims.len() > 1 => (a_dims[..1].to_vec(), format!("sum_{}({a})", DIMS[a_dims[1]])),
         _ if !shared.is_empty() => {

@@ -45,20 +45,20 @@ fn run(cases: u32, axes: usize, operations: usize) {
 #[test]
 fn one_axis() {
     for operations in [1, 2, 4, 8, 12] {
-        run(150, 1, operations);
+        run(120, 1, operations);
     }
 }
 
 #[test]
 fn two_axes() {
     for operations in [1, 3, 6, 12] {
-        run(100, 2, operations);
+        run(70, 2, operations);
     }
 }
 
 #[test]
 fn three_axes() {
     for operations in [1, 3, 5] {
-        run(40, 3, operations);
+        run(30, 3, operations);
     }
 }

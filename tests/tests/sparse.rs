@@ -2,7 +2,7 @@
 
 use shardwise::verify::{Setup, verify};
 use shardwise::{Options, Planned, Strategy};
-use shardwise_tests::{read, statements};
+use shardwise_tests::{files, read, statements};
 
 fn plan(source: &str, strategy: Strategy) -> Planned {
     shardwise::plan("sparse", source, &Options { strategy, ..Options::default() }).unwrap_or_else(|e| panic!("{e}\n{source}"))
@@ -59,13 +59,12 @@ fn experts_count_the_slots_that_they_have_and_the_exchange_what_is_sent() {
 
 #[test]
 fn what_is_masked_and_routed_gives_the_unsharded_numbers() {
-    for name in ["causal", "moe", "moe-replicated", "window", "context"] {
-        let source = read(&format!("tests/programs/sparse/{name}.shard"));
+    for (name, source) in files("tests/programs/sparse", ".shard") {
         for strategy in [Strategy::Textbook, Strategy::Search] {
             for seed in 1..4 {
                 let options = Options { strategy, ..Options::default() };
                 let verdict =
-                    verify(name, &source, &options, &Setup { seed, ..Setup::default() }).unwrap_or_else(|e| panic!("{name}: {e}"));
+                    verify(&name, &source, &options, &Setup { seed, ..Setup::default() }).unwrap_or_else(|e| panic!("{name}: {e}"));
                 assert!(verdict.mismatch.is_none(), "{name}: {verdict}");
                 assert_eq!(verdict.undefined, 0, "{name}: {verdict}");
             }

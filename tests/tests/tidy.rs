@@ -15,7 +15,8 @@ const ARROWS: [(&str, &[&str]); 5] = [
 ];
 
 /// Folders of fixtures that a runner reads whole.
-const READ_WHOLE: [&str; 12] = [
+const READ_WHOLE: [&str; 13] = [
+    "tests/programs/sparse",
     "tests/programs/book",
     "tests/programs/book/alternatives",
     "tests/programs/errors",

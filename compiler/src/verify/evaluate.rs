@@ -50,8 +50,6 @@ pub(super) fn hash(name: &str) -> u64 {
 /// Whether results on small integers are exact whatever the order of summing.
 pub(super) fn is_exact(kind: &OpKind) -> bool {
     match kind {
-        OpKind::Einsum { .. } | OpKind::Take { .. } | OpKind::Put { .. } | OpKind::Rearrange(_) => true,
-        OpKind::Route(_) | OpKind::Collective(_) => true,
         OpKind::Composite { .. } => false,
         OpKind::Map(function) => match &function.form {
             MapForm::Infix('+' | '-') | MapForm::Negate | MapForm::Enter | MapForm::Last | MapForm::Broadcast(_) | MapForm::Position(_) => {
@@ -61,6 +59,12 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
             _ => false,
         },
         OpKind::Reduce { function, .. } => *function != ReduceFn::Mean,
+        OpKind::Einsum { .. }
+        | OpKind::Take { .. }
+        | OpKind::Put { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Route(_)
+        | OpKind::Collective(_) => true,
     }
 }
 
@@ -109,7 +113,7 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>], p
             let whole: f64 = over.iter().map(|&dim| program.dims[dim].size as f64).product();
             if *function == ReduceFn::Mean { reduced / whole } else { reduced }
         }
-        OpKind::Take { dim } => structure::take(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], (result, &place.shape)),
+        OpKind::Take { dim } => structure::take(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], (result, &place.shape))?,
         OpKind::Put { dim } => structure::put(*dim, &dims, operands, place.starts[2][position(dims[2], *dim)?], result),
         OpKind::Rearrange(how) => structure::rearranged(program, how, &dims, operands, (result, &place.shape))?,
         OpKind::Route(route) => structure::route(route, dims[0], operands[0], (result, &place.shape))?,

@@ -6,8 +6,8 @@
 //! Of every block two layers are run, so that what is handed on is seen.
 //!
 //! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor that is split completely stays so, since that is what
-//! makes reshapes local. Where this leads to sizes that some split does not divide, products and their factors keep their own; so do dimensions
-//! that are cut and joined at constant places.
+//! makes reshapes local; parts lie in a dimension as they did, with something before and behind them where there is. Where this leads to sizes that
+//! some split does not divide, the dimensions concerned keep their own.
 
 use index_vec::IndexVec;
 use shardwise_ir::ids::DimId;
@@ -57,6 +57,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
     }
     program.mesh = plan.program.mesh.clone();
     let chosen = relations::sizes(&program, &plan, &mesh);
+    let before = plan.program.dims.clone();
     for dim in plan.program.dims.indices() {
         let name = plan.program.dims[dim].name.clone();
         let size = chosen[dim];
@@ -66,19 +67,21 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
             other.size = size;
         }
     }
+    relations::move_windows(&mut program, &before);
+    relations::move_windows(&mut plan.program, &before);
     for dim in program.dims.iter_mut().filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name)) {
         dim.size = dim.size.min(2);
     }
     (program, plan, scaled)
 }
 
-/// The smallest size that behaves as `size` under splits that `unit` is a multiple of: divided by all of them, or by some not.
-fn smallest(size: u64, unit: u64, taken: &[u64]) -> u64 {
-    let free = |size: &u64| *size > 1 && !taken.contains(size);
+/// The smallest size from `least` on that behaves as `size` under splits that `unit` is a multiple of: divided by all of them, or by some not.
+fn smallest(size: u64, unit: u64, taken: &[u64], least: u64) -> u64 {
+    let free = |size: &u64| *size > 1 && *size >= least && !taken.contains(size);
     if size == 1 {
         1
     } else if size.is_multiple_of(unit) {
-        (1..=MOST_DIMS).map(|k| k * unit).find(free).unwrap_or(unit)
+        (1..=MOST_DIMS).map(|k| k * unit).find(free).unwrap_or(size)
     } else {
         (unit + 1..unit + MOST_DIMS).filter(|size| !size.is_multiple_of(unit)).find(free).unwrap_or(unit + 1)
     }

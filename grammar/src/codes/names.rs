@@ -231,14 +231,8 @@ Taken are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan
 
 Triggered by:
 
-    P = softmax_S(L)
+    pipeline Z, microbatches=8
 
-Write instead the reductions and element-wise steps that it stands for:
-
-    m = max_S(L)
-    c = L - m
-    e = exp(c)
-    d = sum_S(e)
-    P = e / d",
+Write instead the statements that it stands for, one after another.",
     },
 ];

@@ -9,15 +9,20 @@ use super::{position, spread};
 
 type Array = ArrayD<f64>;
 
-/// The rows of a table at the places that the second operand says; `start` is where the table's block begins. Nothing for what it does not hold.
-pub(super) fn take(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, result: (&[DimId], &[usize])) -> Array {
+/// The rows of a table at the places that the second operand says; `start` is where the table's block begins, and what it does not hold is zero.
+/// `None` where the blocks do not belong to that of the result.
+pub(super) fn take(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, result: (&[DimId], &[usize])) -> Option<Array> {
     let (table, ids) = (operands[0], operands[1]);
     let rows = position(dims[0], dim).map_or(0, |axis| table.shape()[axis]);
-    ArrayD::from_shape_fn(IxDyn(result.1), |index| {
-        let at = |other: DimId| position(result.0, other).map_or(0, |place| index[place]);
-        let row = ids[IxDyn(&dims[1].iter().map(|&other| at(other)).collect::<Vec<_>>())] - start as f64;
-        let place: Vec<usize> = dims[0].iter().map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) }).collect();
-        if row >= 0.0 && row < rows as f64 { table.get(IxDyn(&place)).copied().unwrap_or(f64::NAN) } else { 0.0 }
+    let length = |other: DimId| position(result.0, other).map(|place| result.1[place]);
+    let fits = |k: usize| dims[k].iter().zip(operands[k].shape()).all(|(&other, &size)| other == dim || length(other) == Some(size));
+    (fits(0) && fits(1)).then(|| {
+        ArrayD::from_shape_fn(IxDyn(result.1), |index| {
+            let at = |other: DimId| position(result.0, other).map_or(0, |place| index[place]);
+            let row = ids[IxDyn(&dims[1].iter().map(|&other| at(other)).collect::<Vec<_>>())] - start as f64;
+            let place: Vec<usize> = dims[0].iter().map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) }).collect();
+            if row >= 0.0 && row < rows as f64 { table.get(IxDyn(&place)).copied().unwrap_or(f64::NAN) } else { 0.0 }
+        })
     })
 }
 

@@ -6,7 +6,7 @@ use index_vec::IndexVec;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::program::{Dim, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Window, atoms};
 use shardwise_ir::sharding::{AxisList, AxisRef};
 
@@ -30,8 +30,16 @@ struct Relations<'m> {
     class: IndexVec<DimId, DimId>,
     /// Dimensions that are products, or factors of one.
     factored: Vec<DimId>,
-    /// Dimensions that keep their sizes.
-    fixed: Vec<DimId>,
+    /// Dimensions that are cut or joined, and what they are made of: a whole and a part of it, or a whole and all its parts.
+    joints: Vec<Joint>,
+}
+
+/// A dimension and what it is made of.
+struct Joint {
+    whole: DimId,
+    parts: Vec<DimId>,
+    /// Whether the parts are all there is.
+    complete: bool,
 }
 
 /// Into how many parts axes split what they stand on.
@@ -41,7 +49,7 @@ fn count(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
 
 impl<'m> Relations<'m> {
     fn new(program: &Program, plan: &Plan, mesh: &'m Mesh) -> Self {
-        let mut relations = Self { mesh, class: plan.program.dims.indices().collect(), factored: Vec::new(), fixed: Vec::new() };
+        let mut relations = Self { mesh, class: plan.program.dims.indices().collect(), factored: Vec::new(), joints: Vec::new() };
         for dim in plan.program.dims.indices().filter(|&dim| !plan.program.dims[dim].factors.is_empty()) {
             relations.factored.push(dim);
             relations.factored.extend(atoms(&plan.program.dims, dim));
@@ -53,10 +61,10 @@ impl<'m> Relations<'m> {
                 match how {
                     Rearrange::Rename(pairs) => pairs.iter().for_each(|&(a, b)| relations.join(find(a), find(b))),
                     Rearrange::Reshape(_) => {}
-                    Rearrange::Slice(Window { from, to, .. }) | Rearrange::Pad(Window { from, to, .. }) => {
-                        relations.fixed.extend([from, to].into_iter().filter_map(|&dim| find(dim)));
+                    Rearrange::Slice(Window { from: whole, to: part, .. }) | Rearrange::Pad(Window { from: part, to: whole, .. }) => {
+                        relations.cut(find(*whole), vec![find(*part)], false);
                     }
-                    Rearrange::Concat { from, to } => relations.fixed.extend(from.iter().chain([to]).filter_map(|&dim| find(dim))),
+                    Rearrange::Concat { from, to } => relations.cut(find(*to), from.iter().map(|&dim| find(dim)).collect(), true),
                 }
             }
         }
@@ -69,6 +77,27 @@ impl<'m> Relations<'m> {
             let (first, other) = (a.min(b), a.max(b));
             self.class.iter_mut().filter(|class| **class == other).for_each(|class| *class = first);
         }
+    }
+
+    fn cut(&mut self, whole: Option<DimId>, parts: Vec<Option<DimId>>, complete: bool) {
+        if let (Some(whole), Some(parts)) = (whole, parts.into_iter().collect::<Option<Vec<_>>>()) {
+            // The same joint stands in the program and in its plan.
+            if self.joints.iter().any(|joint| joint.whole == whole && joint.parts == parts) {
+                return;
+            }
+            self.joints.push(Joint { whole, parts, complete });
+        }
+    }
+
+    /// What a dimension is made of, by classes.
+    fn joints_of(&self, dim: DimId) -> impl Iterator<Item = &Joint> {
+        self.joints.iter().filter(move |joint| self.class[joint.whole] == self.class[dim])
+    }
+
+    /// How many cuts it takes to come from a dimension to one that is not made of others; parts as long as the whole may go in circles.
+    fn depth(&self, dim: DimId, left: usize) -> usize {
+        let parts = self.joints_of(dim).flat_map(|joint| &joint.parts).filter(|_| left > 0);
+        parts.map(|&part| 1 + self.depth(part, left - 1)).max().unwrap_or(0)
     }
 
     fn members(&self, dim: DimId) -> Vec<DimId> {
@@ -84,35 +113,54 @@ impl<'m> Relations<'m> {
         let program = &plan.program;
         let mut found = own.clone();
         let mut taken = Vec::new();
-        for dim in program.dims.indices().filter(|&dim| self.class[dim] == dim) {
+        let mut order: Vec<DimId> = program.dims.indices().filter(|&dim| self.class[dim] == dim).collect();
+        order.sort_by_key(|&dim| self.depth(dim, self.joints.len().min(4)));
+        for dim in order {
             let members = self.members(dim);
             if members.iter().any(|&member| !program.dims[member].factors.is_empty()) {
                 continue;
             }
-            let keeps = self.is_any(dim, &self.fixed) || (!shrink && self.is_any(dim, &self.factored));
-            let size = if keeps { own[dim] } else { self.shrunk(plan, &members, &taken) };
+            let jointed = self.joints.iter().any(|joint| [joint.whole].iter().chain(&joint.parts).any(|&other| self.class[other] == dim));
+            let keeps = !shrink && (jointed || self.is_any(dim, &self.factored));
+            let all = self.joints_of(dim).find(|joint| joint.complete);
+            let size = match all {
+                _ if keeps => own[dim],
+                Some(joint) => joint.parts.iter().map(|&part| found[part]).sum(),
+                None => self.shrunk(plan, &members, &taken, self.room(dim, own, &found)),
+            };
             taken.push(size);
-            members.into_iter().for_each(|member| found[member] = size);
+            for member in members {
+                found[member] = size;
+            }
         }
         for dim in program.dims.indices().filter(|&dim| !program.dims[dim].factors.is_empty()) {
             let size = atoms(&program.dims, dim).into_iter().map(|atom| found[atom]).product();
-            self.members(dim).into_iter().for_each(|member| found[member] = size);
+            for member in self.members(dim) {
+                found[member] = size;
+            }
         }
         found
     }
 
-    /// A small size for dimensions that are one. A factor that some axes split completely is as large as they are.
-    fn shrunk(&self, plan: &Plan, members: &[DimId], taken: &[u64]) -> u64 {
+    /// The least that a dimension must be so that its parts lie in it as they do, with something before and behind them where there is.
+    fn room(&self, dim: DimId, own: &Lengths, found: &Lengths) -> u64 {
+        let parts = self.joints_of(dim).flat_map(|joint| &joint.parts);
+        parts.map(|&part| if own[part] == own[dim] { found[part] } else { found[part] + 2 }).max().unwrap_or(0)
+    }
+
+    /// A small size for dimensions that are one, `least` at least. A factor that some axes split completely is as large as they are.
+    fn shrunk(&self, plan: &Plan, members: &[DimId], taken: &[u64], least: u64) -> u64 {
         let size = plan.program.dims[members[0]].size;
         let mut lists: Vec<AxisList> = members.iter().flat_map(|&dim| splits(plan, dim)).collect();
         if !members.iter().any(|dim| self.factored.contains(dim)) {
-            return smallest(size, lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm), taken);
+            let unit = lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm);
+            return smallest(size, unit, taken, least);
         }
         lists.extend(members.iter().flat_map(|&dim| self.through_products(plan, dim)));
         let unit = lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm);
         match lists.iter().find(|axes| size > 1 && count(self.mesh, axes) == size) {
             Some(axes) => count(&plan.program.mesh, axes),
-            None => smallest(size, unit, &[taken, &[unit]].concat()),
+            None => smallest(size, unit, &[taken, &[unit]].concat(), least),
         }
     }
 
@@ -146,13 +194,21 @@ impl<'m> Relations<'m> {
 
     /// Whether everything that was divided still is, and what was split completely too.
     fn hold(&self, plan: &Plan, own: &Lengths, found: &Lengths) -> bool {
-        self.factored.iter().all(|&dim| {
-            let alike = |size: u64, mesh: &Mesh| {
-                let counts = splits(plan, dim).into_iter().map(|axes| count(mesh, &axes));
-                counts.map(|count| (size.is_multiple_of(count), size == count)).collect::<Vec<_>>()
-            };
-            alike(own[dim], self.mesh) == alike(found[dim], &plan.program.mesh)
-        }) && self.reshapes_hold(plan, own, found)
+        let lie = |joint: &Joint| {
+            let total: u64 = joint.parts.iter().map(|&part| found[part]).sum();
+            let equal = joint.parts.iter().all(|&part| (own[part] == own[joint.whole]) == (found[part] == found[joint.whole]));
+            equal && if joint.complete { total == found[joint.whole] } else { total <= found[joint.whole] }
+        };
+        let wholes = self.joints.iter().map(|joint| &joint.whole);
+        self.joints.iter().all(lie)
+            && self.factored.iter().chain(wholes).all(|&dim| {
+                let alike = |size: u64, mesh: &Mesh| {
+                    let counts = splits(plan, dim).into_iter().map(|axes| count(mesh, &axes));
+                    counts.map(|count| (size.is_multiple_of(count), size == count)).collect::<Vec<_>>()
+                };
+                alike(own[dim], self.mesh) == alike(found[dim], &plan.program.mesh)
+            })
+            && self.reshapes_hold(plan, own, found)
     }
 
     /// Whether axes of a product meet the same borders between its factors at the sizes found as at its own.
@@ -169,4 +225,24 @@ impl<'m> Relations<'m> {
 fn sides(atoms: &[DimId], axes: &[AxisRef], sizes: &Lengths, mesh: &Mesh) -> Vec<Vec<Ordering>> {
     let borders: Vec<u64> = (1..=atoms.len()).map(|n| atoms[..n].iter().map(|&atom| sizes[atom]).fold(1, u64::saturating_mul)).collect();
     (1..=axes.len()).map(|n| borders.iter().map(|border| count(mesh, &axes[..n]).cmp(border)).collect()).collect()
+}
+
+/// Puts parts of dimensions, whose sizes were `before`, to places that fit the sizes that they have now.
+pub(super) fn move_windows(program: &mut Program, before: &IndexVec<DimId, Dim>) {
+    let Program { dims, ops, .. } = program;
+    let was = |dim: DimId| before.iter().find(|other| other.name == dims[dim].name).map_or(dims[dim].size, |other| other.size);
+    for op in ops.iter_mut() {
+        let OpKind::Rearrange(how) = &mut op.kind else { continue };
+        let (window, whole, part) = match how {
+            Rearrange::Slice(window) => (&mut window.start, window.from, window.to),
+            Rearrange::Pad(window) => (&mut window.start, window.to, window.from),
+            _ => continue,
+        };
+        let unchanged = (was(whole), was(part)) == (dims[whole].size, dims[part].size);
+        *window = match *window {
+            start if unchanged || start == 0 => start,
+            start if start + was(part) == was(whole) => dims[whole].size - dims[part].size,
+            _ => 1,
+        };
+    }
 }
