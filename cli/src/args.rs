@@ -63,6 +63,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct CheckArgs {
     /// Programs, or folders of them (`*.shard`, less what .gitignore names); `-` is standard input.
     #[arg(default_value = ".")]

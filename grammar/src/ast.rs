@@ -13,7 +13,6 @@ pub struct File {
 }
 
 /// One statement (`input A[I], B[J]` is one).
-#[expect(clippy::large_enum_variant, reason = "most statements are definitions, the largest kind")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
     /// `plan`: the program is explicit.

@@ -103,7 +103,9 @@ pub fn folded(plan: &Plan, refinement: Refinement) -> Report {
     report.steps = steps;
     report.memory.peak_step = report.memory.peak_step.map(|step| from[step]);
     let Schedule { runs, critical, early, .. } = &mut report.schedule;
-    runs.iter_mut().for_each(|run| run.step = from[run.step]);
+    for run in runs.iter_mut() {
+        run.step = from[run.step];
+    }
     for marks in [critical, early] {
         let mut marked = vec![false; plan.steps.len()];
         from.iter().zip(&*marks).for_each(|(&step, &mark)| marked[step] |= mark);
@@ -131,7 +133,7 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
     let serial_s = steps.iter().map(StepCost::total_s).fold(0.0, |a, b| a + b);
     let schedule = schedule::schedule(plan, &steps, overlap_s..=serial_s);
     let memory = memory::memory(plan);
-    Report { serial_s, steps, comm_s, compute_s, overlap_s, axis_s, schedule, memory }
+    Report { steps, serial_s, comm_s, compute_s, overlap_s, axis_s, schedule, memory }
 }
 
 fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {

@@ -15,7 +15,8 @@ const ARROWS: [(&str, &[&str]); 5] = [
 ];
 
 /// Folders of fixtures that a runner reads whole.
-const READ_WHOLE: [&str; 13] = [
+const READ_WHOLE: [&str; 14] = [
+    "tests/programs/models",
     "tests/programs/sparse",
     "tests/programs/book",
     "tests/programs/book/alternatives",

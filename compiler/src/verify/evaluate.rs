@@ -213,8 +213,9 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
         MapForm::Infix('-') => both(&|a, b| a - b),
         MapForm::Infix(_) => both(&|a, b| a / b),
         MapForm::Negate => operands[0].mapv(|x| -x),
-        MapForm::Enter | MapForm::Last | MapForm::Total => operands[0].clone(),
-        MapForm::Broadcast(_) | MapForm::Position(_) | MapForm::Causal { .. } => operands[0].clone(),
+        MapForm::Enter | MapForm::Last | MapForm::Total | MapForm::Broadcast(_) | MapForm::Position(_) | MapForm::Causal { .. } => {
+            operands[0].clone()
+        }
         MapForm::ScaleBy(scalar) => operands[0].mapv(|x| number(scalar) * x),
         MapForm::InfixScalar(symbol, scalar) => operands[0].mapv(|x| infix(*symbol, x, number(scalar))),
         MapForm::ScalarInfix(scalar, symbol) => operands[0].mapv(|x| infix(*symbol, number(scalar), x)),

@@ -132,7 +132,8 @@ impl Resolver<'_> {
     /// The first of the names that is free, else a numbered one.
     fn fresh(&self, mut wished: impl Iterator<Item = String>, base: &str) -> String {
         let free = |name: &String| !self.value_names.contains_key(name) && !self.defined_at.contains_key(name.as_str());
-        let numbered = || (1..).map(|number| format!("{base}.{number}")).find(free).unwrap_or_default();
+        let numbered =
+            || (1..=self.values.len() + self.defined_at.len() + 1).map(|number| format!("{base}.{number}")).find(free).unwrap_or_default();
         wished.find(free).unwrap_or_else(numbered)
     }
 
@@ -217,15 +218,12 @@ impl Resolver<'_> {
         } else {
             None
         };
-        match fault {
-            Some(message) => {
-                let diag = Diag::error(codes::CARRY, message, span, "the next layer would start from this");
-                self.error(diag.help("what a layer hands on must be what it got: the same dimensions in the same order, the same dtype"));
-            }
-            None => {
-                let open = Pin { dims: vec![None; after.dims.len()], unreduced: Unreduced::default() };
-                self.outputs.push(Output { value: given, pin: pin.unwrap_or(open), hands_to: Some(enters), span });
-            }
+        if let Some(message) = fault {
+            let diag = Diag::error(codes::CARRY, message, span, "the next layer would start from this");
+            self.error(diag.help("what a layer hands on must be what it got: the same dimensions in the same order, the same dtype"));
+        } else {
+            let open = Pin { dims: vec![None; after.dims.len()], unreduced: Unreduced::default() };
+            self.outputs.push(Output { value: given, pin: pin.unwrap_or(open), hands_to: Some(enters), span });
         }
     }
 

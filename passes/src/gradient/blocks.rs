@@ -85,17 +85,17 @@ impl Gradients<'_> {
     }
 
     /// Whether contributions to the gradient of `operand` are those of one layer, the operand being of none.
-    fn is_of_layers(&self, emitter: &Emitter, operand: ValueId) -> bool {
+    fn is_of_layers(emitter: &Emitter, operand: ValueId) -> bool {
         emitter.block().is_some() && emitter.program.values[operand].repeat.is_none()
     }
 
     /// What was contributed to the gradient of `operand`, by the layer at hand if it is in one.
     pub(super) fn sum_so_far(&self, emitter: &Emitter, operand: ValueId) -> Option<ValueId> {
-        if self.is_of_layers(emitter, operand) { self.of_layers.get(&operand).copied() } else { self.so_far[operand.index()] }
+        if Self::is_of_layers(emitter, operand) { self.of_layers.get(&operand).copied() } else { self.so_far[operand.index()] }
     }
 
     pub(super) fn set_sum(&mut self, emitter: &Emitter, operand: ValueId, sum: ValueId) {
-        if self.is_of_layers(emitter, operand) {
+        if Self::is_of_layers(emitter, operand) {
             self.of_layers.insert(operand, sum);
         } else {
             self.so_far[operand.index()] = Some(sum);
@@ -104,7 +104,7 @@ impl Gradients<'_> {
 
     /// Whether the next contribution to the gradient of `operand` makes it complete where it is contributed.
     pub(super) fn completes(&self, emitter: &Emitter, operand: ValueId) -> bool {
-        !self.is_of_layers(emitter, operand) && self.contributions[operand.index()] == self.classes.uses[operand.index()]
+        !Self::is_of_layers(emitter, operand) && self.contributions[operand.index()] == self.classes.uses[operand.index()]
     }
 
     /// What passes a border of a block: out of its end, where the gradient is one of what the block hands on; or into it.
