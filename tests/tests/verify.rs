@@ -23,7 +23,13 @@ fn plans_of_the_programs_of_the_book_are_right() {
 
 #[test]
 fn plans_of_the_larger_programs_are_right() {
-    for path in ["tests/programs/fsdp_tp.shard", "tests/programs/mlp-2d.shard", "tests/programs/mlp-3d.shard"] {
+    let programs = [
+        "tests/programs/fsdp_tp.shard",
+        "tests/programs/mlp-2d.shard",
+        "tests/programs/mlp-3d.shard",
+        "tests/programs/renamed-padded.shard",
+    ];
+    for path in programs {
         is_right(path, &read(path));
     }
 }

@@ -89,8 +89,12 @@ fn smallest(size: u64, unit: u64, taken: &[u64], least: u64) -> u64 {
 
 /// How long the plan's dimensions are, and the grids that their blocks are cut from.
 pub(super) fn extents(plan: &Plan) -> IndexVec<DimId, Extent> {
+    // What a rename makes one is cut alike.
+    let class = relations::renamed(plan);
+    let members = |dim: DimId| class.indices().filter(|&other| class[other] == class[dim]).collect::<Vec<_>>();
     let extent = |dim: DimId| {
-        let (size, unit) = (plan.program.dims[dim].size, unit(plan, dim));
+        let unit = members(dim).into_iter().map(|member| unit(plan, member)).fold(1, lcm);
+        let size = plan.program.dims[dim].size;
         Extent { size: size as usize, grid: size.next_multiple_of(unit) as usize }
     };
     plan.program.dims.indices().map(extent).collect()

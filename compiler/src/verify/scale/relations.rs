@@ -22,6 +22,11 @@ pub(super) fn sizes(program: &Program, plan: &Plan, mesh: &Mesh) -> Lengths {
     if relations.hold(plan, &own, &found) { found } else { relations.solve(plan, &own, false) }
 }
 
+/// For each dimension of the plan the first of those that a rename makes one with it.
+pub(super) fn renamed(plan: &Plan) -> IndexVec<DimId, DimId> {
+    Relations::new(&plan.program, plan, &plan.program.mesh).class
+}
+
 /// What must hold between dimensions.
 struct Relations<'m> {
     /// The mesh that goes with the sizes written.
