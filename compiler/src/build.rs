@@ -25,8 +25,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use shardwise_ir::Severity;
+use shardwise_ir::{Diag, Severity};
 
+use crate::lint::{self, Settings};
 use crate::place;
 use crate::{Findings, Options, Planned, Report};
 
@@ -50,9 +51,9 @@ pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {
 /// # }
 /// ```
 ///
-/// Without more: options as the command's, output into `OUT_DIR`, warnings are warnings.
+/// Without more: options as the command's, output into `OUT_DIR`, warnings are warnings, and no lints.
 pub fn configure() -> Builder {
-    Builder { options: Options::default(), out_dir: None, deny_warnings: false }
+    Builder { options: Options::default(), out_dir: None, deny_warnings: false, lints: None }
 }
 
 /// How programs are compiled.
@@ -62,6 +63,7 @@ pub struct Builder {
     options: Options,
     out_dir: Option<PathBuf>,
     deny_warnings: bool,
+    lints: Option<Settings>,
 }
 
 /// What was compiled.
@@ -128,6 +130,12 @@ impl Builder {
         self
     }
 
+    /// Lints programs too, with these levels: what warns is a warning of cargo's, what is denied fails the build.
+    pub fn lints(mut self, settings: Settings) -> Self {
+        self.lints = Some(settings);
+        self
+    }
+
     /// Compiles programs, and all programs (`*.shard`) of folders and the folders in them, and prints what cargo wants to know.
     pub fn compile<P: AsRef<Path>>(self, inputs: &[P]) -> Result<Built, Failed> {
         let done = self.run(inputs);
@@ -166,6 +174,17 @@ impl Builder {
         }
     }
 
+    /// What lints find in a program that can be planned.
+    fn findings(&self, name: &str, text: &str) -> Findings {
+        let Some(settings) = &self.lints else { return Findings::in_order(Vec::new(), name, text) };
+        let linted = lint::lint(name, text, &self.options, settings);
+        let found = linted.findings.into_iter().map(|finding| finding.diag).map(|diag| match (diag.severity, self.deny_warnings) {
+            (Severity::Warning, true) => Diag { severity: Severity::Error, ..diag },
+            _ => diag,
+        });
+        Findings::in_order(found.collect(), name, text)
+    }
+
     /// Plans every program, and says all that is wrong with any.
     fn plan(&self, sources: Vec<files::Source>, lines: &mut Vec<String>) -> Result<Vec<Compiled>, Failed> {
         let mut programs: Vec<Compiled> = Vec::new();
@@ -182,6 +201,11 @@ impl Builder {
                     lines.extend(planned.warnings.reports.iter().map(|report| line(&name, &text, report, severity)));
                     if self.deny_warnings && !planned.warnings.is_empty() {
                         refused.push(planned.warnings.clone());
+                    }
+                    let findings = self.findings(&name, &text);
+                    lines.extend(findings.reports.iter().map(|report| line(&name, &text, report, report.diag.severity)));
+                    if findings.has_errors() {
+                        refused.push(findings);
                     }
                     planned.name = module.last().cloned().unwrap_or_default();
                     programs.push(Compiled { path, module, planned });

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use shardwise::Options;
 use shardwise::build::{self, Built, Failed};
+use shardwise::lint::Settings;
 use shardwise_tests::root;
 
 const SCRATCH: &str = env!("CARGO_TARGET_TMPDIR");
@@ -164,6 +165,21 @@ fn every_program_that_is_wrong_is_told_in_lines_that_cargo_reads() {
         "the folder and its programs"
     );
     assert!(!folder.join("out").exists(), "nothing is written where something is wrong");
+}
+
+#[test]
+fn lints_warn_or_fail_as_they_are_set() {
+    let folder = empty("linted");
+    put(&folder.join("programs/a.shard"), &MLP.replace("dim ", "dim Unused=3, "));
+    let quiet = run(&folder, |builder| builder).expect("nothing is asked of lints");
+    assert!(!quiet.cargo_lines.iter().any(|line| line.contains("SW35")), "{:?}", quiet.cargo_lines);
+    let warned = run(&folder, |builder| builder.lints(Settings::default())).expect("warnings do not fail a build");
+    let unused = |lines: &[String], kind: &str| lines.iter().any(|line| line.starts_with(kind) && line.contains("`Unused` is not used"));
+    assert!(unused(&warned.cargo_lines, "cargo::warning="), "{:?}", warned.cargo_lines);
+    let mut settings = Settings::default();
+    settings.deny_warnings();
+    let failed = run(&folder, |builder| builder.lints(settings.clone())).expect_err("what is denied fails it");
+    assert!(unused(&failed.cargo_lines, "cargo::error="), "{:?}", failed.cargo_lines);
 }
 
 #[test]
