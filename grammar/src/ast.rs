@@ -43,6 +43,8 @@ pub enum Statement {
     Enter(Definition),
     /// `next x.in = y`: what the next layer starts from.
     Next(Definition),
+    /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for gradients; the rest is computed again.
+    Checkpoint(Vec<Name>),
     /// A form of the language that this version reads but does not compile; the name says which (`pipeline`, …).
     NotYet(Name),
 }

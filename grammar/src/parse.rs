@@ -143,6 +143,7 @@ impl Reader {
             Rule::backward => Statement::Backward(self.backward(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::close => Statement::Close,
+            Rule::checkpoint => Statement::Checkpoint(each(inner, Rule::name, |p| self.name(&p))),
             Rule::carry => self.carry(inner),
             Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,
             Rule::not_yet => Statement::NotYet(self.first_name(&mut inner, &[Rule::not_yet_kw])),

@@ -25,6 +25,7 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Backward(directive) => backward(directive, source),
         Statement::Repeat(of) => repeat(of, source),
         Statement::Close => "}".to_owned(),
+        Statement::Checkpoint(kept) => format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone()))).trim_end().to_owned(),
         Statement::Carry(tensors) => format!("carry {}", join(tensors.iter().map(tensor_decl))),
         Statement::Enter(definition) => format!("carry {}", define(definition, source)),
         Statement::Next(definition) => format!("next {}", define(definition, source)),

@@ -58,6 +58,7 @@ fn rename(program: &mut Program, rename: &dyn Fn(&mut ValueId)) {
             rename(value);
         }
     }
+    program.repeats.iter_mut().filter_map(|repeat| repeat.kept.as_mut()).flatten().for_each(&rename);
     if let Some(backward) = &mut program.backward {
         rename(&mut backward.from);
         backward.given.iter_mut().for_each(&rename);

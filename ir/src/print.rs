@@ -259,7 +259,11 @@ impl<'a> Printer<'a> {
             (enters.repeat == Some(id))
                 .then(|| format!("{INDENT}next {}{} = {}{}", enters.name, brackets(&enters.dims), given.name, brackets(&given.dims)))
         });
-        hands_on.chain(["}".to_owned()]).collect()
+        let kept = self.program.repeats[id].kept.as_ref().map(|kept| {
+            let names: Vec<&str> = kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
+            format!("{INDENT}checkpoint {}", names.join(", ")).trim_end().to_owned()
+        });
+        hands_on.chain(kept).chain(["}".to_owned()]).collect()
     }
 
     /// Lines in their blocks: for each line its number in `within`, which says in which block it stands; none for what opens and closes blocks.

@@ -340,6 +340,8 @@ pub struct Repeat {
     pub count: u64,
     /// The block through whose layers it goes, from the last to the first; it may read what each of them gave.
     pub reversed: Option<RepeatId>,
+    /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
+    pub kept: Option<Vec<ValueId>>,
     /// Where it is opened.
     pub span: Span,
 }

@@ -163,6 +163,7 @@ impl<'a> Resolver<'a> {
             Statement::Next(definition) => self.next(definition, span),
             Statement::Carry(tensors) => self.carries(tensors),
             Statement::Close => self.close(),
+            Statement::Checkpoint(names) => self.checkpoint(names, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
             Statement::NotYet(name) => self.not_yet(name),
             _ => {}

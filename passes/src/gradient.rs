@@ -31,6 +31,7 @@
 //! a scattered one gathered). So a value and the same value elsewhere share one gradient, as do an operand and a result that it is only added
 //! to something for (`h + b`); it has the name of the one that is wanted.
 
+mod again;
 mod blocks;
 mod emit;
 mod rules;

@@ -8,8 +8,8 @@
 //! A block is in the problem once; what belongs to it counts as often as it has layers. That what is handed on is in the sharding in which it
 //! enters is a demand of the operation that lets it enter. What comes from before a block is moved before it, once.
 //!
-//! A declared value that is *dropped* after use has a source for each part of the program that uses it (each block, the forward and the backward
-//! part): what is gathered in one is not held for the next, but gathered again.
+//! A value that is *dropped* after use has a source for each part of the program that uses it (each block, the forward and the backward part): what
+//! is gathered in one is not held for the next, but gathered again from where the value was declared or given.
 
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
@@ -147,7 +147,7 @@ impl<'a> Problem<'a> {
         Self::dropping(tables, compute, &IndexSet::default())
     }
 
-    /// The same with these declared values dropped after use.
+    /// The same with these values dropped after use.
     pub fn dropping(tables: &'a Tables<'a>, compute: f64, dropped: &IndexSet<ValueId>) -> Self {
         let program = tables.program;
         let fixed = Weight::ZERO;
@@ -290,7 +290,10 @@ impl Builder<'_> {
     /// The source of a dropped value for the part of the program that `op` is in; any other is `source`.
     fn source_in_part(&mut self, problem: &mut Problem<'_>, source: usize, op: &Op) -> usize {
         let value = problem.sources[source].value;
-        if !self.dropped.contains(&value) || problem.program.values[value].producer.is_some() || problem.sources[source].written.is_some() {
+        let Source { written, home, .. } = &problem.sources[source];
+        let given = problem.program.values[value].producer.map(|producer| &problem.program.ops[producer]);
+        let where_given = given.is_some_and(|given| (given.repeat, given.phase) == (op.repeat, op.phase));
+        if !self.dropped.contains(&value) || written.is_some() || home.is_some() || where_given {
             return source;
         }
         let times = problem.program.times(op.repeat);

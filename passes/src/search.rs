@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan};
-use shardwise_ir::program::{Phase, Program};
+use shardwise_ir::program::{Op, Phase, Program};
 use shardwise_ir::sharding::Sharding;
 
 use crate::cost::Terms;
@@ -196,17 +196,18 @@ fn fit_dropping(tables: &Tables<'_>, textbook: &Plan, request: Request, capacity
     best
 }
 
-/// Declared values that more than one part of the program uses, the largest first.
+/// Values that more than one part of the program uses, the largest first.
 fn drop_candidates(program: &Program) -> Vec<ValueId> {
     let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
+    let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
     for op in &program.ops {
-        for operand in op.operands.iter().filter(|operand| program.values[operand.value].producer.is_none()) {
-            parts.entry(operand.value).or_default().insert((op.repeat, op.phase == Phase::Backward));
+        for operand in &op.operands {
+            let value = &program.values[operand.value];
+            let given = value.producer.map_or((value.repeat, false), |producer| part(&program.ops[producer]));
+            parts.entry(operand.value).or_default().extend([given, part(op)]);
         }
     }
-    let outside =
-        |value: ValueId, parts: &IndexSet<(Option<RepeatId>, bool)>| parts.iter().any(|(block, _)| *block != program.values[value].repeat);
-    parts.retain(|&value, parts| parts.len() > 1 || outside(value, parts));
+    parts.retain(|_, parts| parts.len() > 1);
     let mut values: Vec<ValueId> = parts.into_keys().collect();
     let bytes = |value: ValueId| local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()));
     values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));

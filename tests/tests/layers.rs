@@ -87,6 +87,16 @@ fn a_hundred_layers_cost_a_hundred_times_one_more() {
     assert!((many.memory.peak_bytes - few.memory.peak_bytes - 100.0 * step).abs() <= 1.0);
 }
 
+#[test]
+fn what_is_not_kept_is_computed_again() {
+    let of = |name: &str| plan(name, &read(&format!("tests/programs/layers/{name}.shard")), Planning::Textbook);
+    let (kept, again) = (of("train"), of("checkpoint"));
+    assert!(again.report.memory.peak_bytes < 0.5 * kept.report.memory.peak_bytes, "{kept}\n{again}");
+    let (few, many) = (kept.cost().flops, again.cost().flops);
+    // One product and an activation more, beside six products and what goes with them.
+    assert!((many / few - 7.0 / 6.0).abs() < 1e-3, "{few} {many}");
+}
+
 /// The cheapest plan of the layers written out, each free to be laid out otherwise: a lower bound.
 fn written_out_s(program: &Program) -> f64 {
     let flat = unroll::program(program, &|block| program.times(Some(block)));

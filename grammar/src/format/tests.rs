@@ -53,6 +53,8 @@ fn every_notation_has_one_canonical_form() {
         ("assert  no AllGather  over dcn", "assert no AllGather over dcn"),
         ("backward  from Out  given dOut ,microbatches = 8", "backward from Out given dOut, microbatches=8"),
         ("allow  SW301 output C=A", "allow SW301 output C = A"),
+        ("checkpoint", "checkpoint"),
+        ("checkpoint  h ,q", "checkpoint h, q"),
     ];
     for (source, expected) in cases {
         assert_eq!(format(source), Ok(format!("{expected}\n")), "{source}");

@@ -72,7 +72,7 @@ impl Resolver<'_> {
         self.take_ends();
         let body = &rest[..rest.iter().position(|statement| statement.node == Statement::Close).unwrap_or(rest.len())];
         let carried = self.carried_in(body);
-        let id = self.repeats.push(Repeat { name: of.name.node.clone(), count, reversed, span });
+        let id = self.repeats.push(Repeat { name: of.name.node.clone(), count, reversed, kept: None, span });
         self.block = Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), handed_on: IndexSet::new(), span });
         for (name, pin, init) in carried {
             self.enter_carried(&name, pin, init);
@@ -240,6 +240,13 @@ impl Resolver<'_> {
             self.error(diag.help("write it inside the block: `repeat L=4 {`"));
         }
         self.block.as_ref()
+    }
+
+    /// `checkpoint h, q`.
+    pub(super) fn checkpoint(&mut self, names: &[Name], span: Span) {
+        let Some(id) = self.in_block(span, "checkpoint").map(|block| block.id) else { return };
+        let kept: Vec<ValueId> = names.iter().filter_map(|name| self.value(name)).collect();
+        self.repeats[id].kept.get_or_insert_default().extend(kept);
     }
 
     pub(super) fn close(&mut self) {

@@ -13,6 +13,7 @@ use shardwise_ir::shape::{dtype, natural};
 use shardwise_ir::sharding::{Pin, Unreduced};
 use shardwise_ir::{Span, order, sparse};
 
+use super::again;
 use super::rules::Term;
 
 /// What a statement gives.
@@ -278,7 +279,8 @@ impl Emitter {
     /// The program with the derived statements before operation `at`, and its values in the order in which they appear.
     pub(super) fn finish(mut self, at: OpId) -> Program {
         let later = self.program.ops.split_off(at);
-        self.program.ops.extend(self.ops);
+        let derived = again::recompute(&mut self.program, self.ops, &mut self.taken, self.span);
+        self.program.ops.extend(derived);
         self.program.ops.extend(later);
         self.program.backward = None;
         order::find_producers(&mut self.program);

@@ -1,0 +1,100 @@
+//! `checkpoint`: what a block does not keep for its gradients is computed again where they are.
+//!
+//! ```text
+//! repeat L=40 {                 repeat L reversed {
+//!   carry x.in = x                carry dx.1 = dx.end
+//!   h = gelu(x.in *D W)           h.again.1 = x.in *D W
+//!   x.1 = x.in + h *F V           h.again = gelu(h.again.1)
+//!   next x.in = x.1               dV = h.again *B dx.1
+//!   checkpoint                    …
+//! }                             }
+//! ```
+//!
+//! Kept are the values named and what enters each layer. The statements that lead from these to what the gradients read are copied to the front of
+//! the reversed block, in their order, so that plans lay them out, price them and count their FLOPs like any other; nothing else needs to know.
+
+use indexmap::{IndexMap, IndexSet};
+use shardwise_ir::Span;
+use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::program::{MapForm, Op, Phase, Program, Value};
+
+/// The derived statements, with those before them that give again what is not kept.
+pub(super) fn recompute(program: &mut Program, derived: Vec<Op>, taken: &mut IndexSet<String>, span: Span) -> Vec<Op> {
+    let mut done = Vec::with_capacity(derived.len());
+    for run in derived.chunk_by(|a, b| a.repeat == b.repeat) {
+        let forward = run[0].repeat.and_then(|block| program.repeats[block].reversed);
+        let kept = forward.and_then(|block| program.repeats[block].kept.clone());
+        match (forward, kept) {
+            (Some(forward), Some(kept)) => done.extend(with_copies(program, run, forward, &kept, taken, span)),
+            _ => done.extend(run.iter().cloned()),
+        }
+    }
+    program.repeats.iter_mut().for_each(|repeat| repeat.kept = None);
+    done
+}
+
+fn with_copies(
+    program: &mut Program,
+    run: &[Op],
+    forward: RepeatId,
+    kept: &[ValueId],
+    taken: &mut IndexSet<String>,
+    span: Span,
+) -> Vec<Op> {
+    let needed = needed(program, run, forward, kept);
+    let mut again: IndexMap<ValueId, ValueId> = IndexMap::new();
+    let mut copies = Vec::new();
+    let entries = run.iter().take_while(|op| op.is(&MapForm::Enter)).count();
+    let body: Vec<Op> = program.ops.iter().filter(|op| op.repeat == Some(forward) && needed.contains(&op.result)).cloned().collect();
+    for op in body {
+        let value = Value {
+            name: fresh(&program.values[op.result].name, taken),
+            repeat: run[0].repeat,
+            producer: None,
+            span,
+            ..program.values[op.result].clone()
+        };
+        let result = program.values.push(value);
+        let mut copy = Op { repeat: run[0].repeat, phase: Phase::Backward, result, ..op.clone() };
+        rename(&mut copy, &again);
+        again.insert(op.result, result);
+        copies.push(copy);
+    }
+    let mut all: Vec<Op> = run.to_vec();
+    for op in &mut all {
+        rename(op, &again);
+    }
+    all.splice(entries..entries, copies);
+    all
+}
+
+/// Values of the forward block that have to be computed again.
+fn needed(program: &Program, run: &[Op], forward: RepeatId, kept: &[ValueId]) -> IndexSet<ValueId> {
+    let is_kept = |value: ValueId| {
+        let producer = program.values[value].producer.map(|op| &program.ops[op]);
+        kept.contains(&value) || producer.is_none_or(|op| op.is(&MapForm::Enter) || op.repeat != Some(forward))
+    };
+    let mut needed: IndexSet<ValueId> =
+        run.iter().flat_map(|op| &op.operands).map(|operand| operand.value).filter(|&value| !is_kept(value)).collect();
+    for op in program.ops.iter().rev().filter(|op| op.repeat == Some(forward)) {
+        if needed.contains(&op.result) {
+            needed.extend(op.operands.iter().map(|operand| operand.value).filter(|&value| !is_kept(value)));
+        }
+    }
+    needed
+}
+
+fn rename(op: &mut Op, again: &IndexMap<ValueId, ValueId>) {
+    for operand in &mut op.operands {
+        operand.value = again.get(&operand.value).copied().unwrap_or(operand.value);
+    }
+}
+
+/// `h.again`, or with a number behind it if that is taken.
+fn fresh(name: &str, taken: &mut IndexSet<String>) -> String {
+    let plain = format!("{name}.again");
+    let numbered = || (2..=taken.len() + 2).map(|number| format!("{plain}{number}")).find(|name| !taken.contains(name)).unwrap_or_default();
+    let fresh = if taken.contains(&plain) { numbered() } else { plain };
+    taken.insert(fresh.clone());
+    fresh
+}
