@@ -13,6 +13,7 @@ pub mod limited;
 pub mod local;
 pub mod memory;
 pub mod overlap;
+pub mod pipeline;
 pub mod prices;
 pub mod problem;
 mod regroup;
