@@ -23,6 +23,7 @@ pub mod room;
 mod rules;
 pub mod schedule;
 pub mod search;
+pub mod staged;
 pub mod states;
 pub mod steps;
 pub mod tables;
