@@ -242,16 +242,7 @@ fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
         }
     };
     let text = text::step(&planned.plan, step);
-    Statement {
-        text,
-        flops: cost.flops,
-        bytes: cost.bytes,
-        time_s: cost.seconds,
-        times: cost.times as u64,
-        intensity,
-        bound,
-        factor,
-    }
+    Statement { text, flops: cost.flops, bytes: cost.bytes, time_s: cost.seconds, times: cost.times as u64, intensity, bound, factor }
 }
 
 /// Which of arithmetic and HBM traffic takes longer, and by which factor.

@@ -18,7 +18,9 @@ const MOST_DRAWN: u64 = 256;
 pub(crate) fn trace(planned: &Planned) -> String {
     let program = &planned.plan.program;
     let mut events = vec![named("process_name", DEVICE, 0, &planned.name), named("thread_name", DEVICE, 0, "compute")];
-    events.extend(program.mesh.axes.iter().enumerate().map(|(axis, of)| named("thread_name", DEVICE, axis + 1, &format!("axis {}", of.name))));
+    events.extend(
+        program.mesh.axes.iter().enumerate().map(|(axis, of)| named("thread_name", DEVICE, axis + 1, &format!("axis {}", of.name))),
+    );
     let schedule = &planned.report.schedule;
     for run in &schedule.runs {
         let (number, step) = (run.step, &planned.plan.steps[run.step]);
@@ -50,7 +52,8 @@ fn stages(planned: &Planned) -> Vec<Value> {
         let layers = &program.repeats[staged.block].name;
         let axis = program.pipeline(Some(staged.block)).map_or("", |pipeline| program.mesh.axes[pipeline.axis].name.as_str());
         events.push(named("process_name", process, 0, &format!("pipeline {axis}: {layers}")));
-        events.extend((0..staged.shape.stages).map(|stage| named("thread_name", process, stage as usize, &format!("stage {axis}={stage}"))));
+        events
+            .extend((0..staged.shape.stages).map(|stage| named("thread_name", process, stage as usize, &format!("stage {axis}={stage}"))));
         let few = Shape { microbatches: staged.shape.microbatches.min(MOST_DRAWN.next_multiple_of(staged.shape.stages)), ..staged.shape };
         events.extend(simulate(&few, &staged.times).placed.iter().map(|placed| {
             let Work { microbatch, chunk, backward } = placed.work;

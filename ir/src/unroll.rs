@@ -75,7 +75,15 @@ impl<'p> Writer<'p> {
             dims: old.dims.clone(),
             backward: None,
         };
-        let mut writer = Self { old, layers, first: IndexVec::new(), stages: IndexVec::new(), copies: IndexMap::new(), sums: IndexMap::new(), program: empty };
+        let mut writer = Self {
+            old,
+            layers,
+            first: IndexVec::new(),
+            stages: IndexVec::new(),
+            copies: IndexMap::new(),
+            sums: IndexMap::new(),
+            program: empty,
+        };
         writer.values();
         writer.ops();
         writer.outputs();

@@ -215,4 +215,3 @@ pub fn is_communication(program: &Program, step: &Step) -> bool {
         StepKind::Collective(..) => true,
     }
 }
-

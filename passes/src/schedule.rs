@@ -71,7 +71,8 @@ pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) ->
         schedule.makespan_s = layered_s(plan, &without_hops, schedule.makespan_s);
     } else {
         let around = staged::only(plan, costs, |step| !staged::is_staged(program, step));
-        let once = plan.steps.iter().zip(costs).filter(|(step, _)| staged::is_staged(program, step) && !staged::by_microbatch(program, step));
+        let once =
+            plan.steps.iter().zip(costs).filter(|(step, _)| staged::is_staged(program, step) && !staged::by_microbatch(program, step));
         let once_s: f64 = once.map(|(_, cost)| cost.total_s()).sum();
         let staged_s: f64 = pipelines.iter().map(|staged| staged.makespan_s).sum();
         schedule.makespan_s = layered_s(plan, &around, laid_out(plan, &around, None).0.makespan_s) + once_s + staged_s;

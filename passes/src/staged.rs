@@ -85,12 +85,8 @@ pub fn pipelines(plan: &Plan, costs: &[StepCost], layer_s: impl Fn(RepeatId, &[S
         };
         let (back, here) = (reverse(program, block), Some(block));
         let share = of(here, false) / (of(here, false) + of(back, false)).max(f64::MIN_POSITIVE);
-        let times = Times {
-            forward_s: share * both_s,
-            backward_s: (1.0 - share) * both_s,
-            hop_s: of(here, true),
-            hop_back_s: of(back, true),
-        };
+        let times =
+            Times { forward_s: share * both_s, backward_s: (1.0 - share) * both_s, hop_s: of(here, true), hop_back_s: of(back, true) };
         Some(Staged { block, shape, times, makespan_s: shape.makespan_s(&times) })
     };
     program.repeats.indices().filter_map(staged).collect()

@@ -83,6 +83,25 @@ fn programs_with_pipelines_are_right_and_their_plans_kept() {
     }
 }
 
+#[test]
+fn the_page_is_right() {
+    let page = read("compiler/docs/pipelines.md");
+    for block in page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+        holds("page", block, Sizes::Scaled);
+    }
+    let summary: Vec<&str> = page.lines().filter(|line| line.starts_with("# pipeline ") || line.starts_with("# serial")).collect();
+    let planned = plan("3d", &fixture("3d"), Planning::Search).to_string();
+    assert!(summary.len() == 2 && summary.iter().all(|line| planned.contains(line)), "{planned}");
+}
+
+#[test]
+fn other_objectives_are_met() {
+    objectives_hold("forward", &fixture("forward"));
+    let small = "hardware h100\nmesh Z=2 dcn, X=2\ndim B=64, D=512, F=1024\ninput x[B, D_X]\n";
+    let layers = "repeat L=4 {\ncarry x\nparam W[D_X, F], V[F, D_X]\nx = x + gelu(x *D W) *F V\n}\n}\noutput x[B_X, D]\n";
+    objectives_hold("small", &format!("{small}pipeline Z, microbatches=4 {{\n{layers}"));
+}
+
 /// The step that hands a value on to the next stage.
 fn hop(plan: &PlanJson, value: &str) -> StepJson {
     plan.steps.iter().find(|step| step.kind == "permute" && step.value == value).cloned().unwrap_or_else(|| panic!("{value}"))
@@ -136,7 +155,12 @@ fn stages_hold_their_own_layers_only() {
 #[test]
 fn one_stage_is_a_block() {
     let source = fixture("gpipe").replace("mesh Z=4", "mesh Z=1").replace("microbatches=8", "microbatches=1 of B");
-    let block = source.lines().filter(|line| !line.starts_with("pipeline") && *line != "}").collect::<Vec<_>>().join("\n").replace("repeat L=16 {", "repeat L=16 {\n");
+    let block = source
+        .lines()
+        .filter(|line| !line.starts_with("pipeline") && *line != "}")
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace("repeat L=16 {", "repeat L=16 {\n");
     let (staged, block) = (plan("staged", &source, Planning::Search).report, plan("block", &block, Planning::Search).report);
     assert!(close(staged.serial_s, block.serial_s), "{} {}", staged.serial_s, block.serial_s);
     assert!(staged.bubble_s.abs() < 1e-15);
@@ -239,10 +263,9 @@ fn frame(number: u64, microbatches: u64) -> String {
 
 #[test]
 fn random_pipelines_are_right() {
-    run(12, |numbers, seed| {
+    run(8, |numbers, seed| {
         let source = random(numbers, 8, Some(&frame(seed, 2)));
         holds("random", &source, Sizes::Full);
-        objectives_hold("random", &source);
         Ok(())
     });
 }

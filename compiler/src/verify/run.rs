@@ -33,13 +33,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(
-        plan: &'a Plan,
-        stages: &'a IndexVec<ValueId, Option<Stage>>,
-        truth: &Truth,
-        seed: u64,
-        tolerance: f64,
-    ) -> Self {
+    pub(super) fn new(plan: &'a Plan, stages: &'a IndexVec<ValueId, Option<Stage>>, truth: &Truth, seed: u64, tolerance: f64) -> Self {
         let program = &plan.program;
         let truth: IndexVec<ValueId, _> = program.values.iter().map(|value| truth.of(program, value)).collect();
         let mut run = Self {

@@ -45,7 +45,9 @@ impl Resolver<'_> {
 
     fn not_layers(&mut self, at: Span, pipeline: Span) {
         let diag = Diag::error(codes::FORM, "a pipeline holds one `repeat`, and nothing else", at, "not its layers");
-        self.error(diag.and(pipeline, "the pipeline").help("write the layers in it, `repeat L=40 { carry x … }`, and other statements outside"));
+        self.error(
+            diag.and(pipeline, "the pipeline").help("write the layers in it, `repeat L=40 { carry x … }`, and other statements outside"),
+        );
         self.frame = None;
     }
 

@@ -79,7 +79,8 @@ impl<'p> Words<'p> {
             ShardingFault::NotDivisible(position) => {
                 let value = &self.program.values[material.value];
                 let dim = value.dims.get(*position).map_or("?", |&dim| self.program.dims[dim].name.as_str());
-                let cut = value.dims.get(*position).is_some_and(|&dim| self.program.size_in(value.repeat, dim) != self.program.dims[dim].size);
+                let cut =
+                    value.dims.get(*position).is_some_and(|&dim| self.program.size_in(value.repeat, dim) != self.program.dims[dim].size);
                 let size = if cut { "its size in a microbatch" } else { "its size" };
                 (codes::NOT_DIVISIBLE, format!("the axes of `{dim}` in `{text}` do not divide {size}"))
             }
