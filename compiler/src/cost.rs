@@ -222,13 +222,13 @@ pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -
 fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
     let program = &planned.plan.program;
     let (intensity, bound, factor) = match &step.kind {
-        StepKind::Local(op) => {
+        StepKind::Local(op) if !cost.is_move(step) => {
             let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
             let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
             let (bound, factor) = roofline(&work);
             (Some(work.flops / work.bytes.max(1.0)), bound.to_owned(), factor)
         }
-        StepKind::Collective(..) => {
+        _ => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
             (None, axes.join(" "), None)
         }
