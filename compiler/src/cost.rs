@@ -16,6 +16,7 @@ use shardwise_passes::local::{self, Work};
 use shardwise_passes::report::StepCost;
 use shardwise_passes::threshold::{self, Bound};
 
+use crate::attention::{self, Attention};
 use crate::{Planned, text};
 
 pub(crate) use table::table;
@@ -45,6 +46,8 @@ pub struct Cost {
     pub axes: Vec<AxisBusy>,
     /// Where the verdict changes; dimensions that no parameter has, in order of declaration.
     pub thresholds: Vec<Threshold>,
+    /// Attention whose sequence is split, done in every way there is.
+    pub attention: Vec<Attention>,
     /// The plan's statements in order.
     pub statements: Vec<Statement>,
 }
@@ -167,6 +170,7 @@ pub(crate) fn cost(planned: &Planned, refinement: Refinement) -> Cost {
         verdict: verdict(planned),
         axes: program.mesh.axes.iter().zip(&report.axis_s).map(|(axis, &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s }).collect(),
         thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
+        attention: attention::compare(planned),
         statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
     }
 }

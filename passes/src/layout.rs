@@ -11,8 +11,8 @@ use shardwise_ir::rearrange::{Rearrange, Regroup, Window};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 use crate::local;
-use crate::rotation;
 use crate::regroup;
+use crate::rotation;
 
 /// What each operand must be, and what comes out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
