@@ -219,7 +219,7 @@ impl Sketch<'_> {
             0 => (format!("2.0 * {}", a.name), a.bits + 1.0),
             1 => (format!("-{}", a.name), a.bits),
             2 if a.bits < MOST_BITS / 4.0 => (format!("square({})", a.name), 2.0 * a.bits),
-            3 => (format!("roll_{}({})", DIMS[a.dims[0]], a.name), a.bits),
+            3 if !a.dims.is_empty() => (format!("roll_{}({})", DIMS[a.dims[0]], a.name), a.bits),
             roll => (format!("{}({})", tame[roll % tame.len()], a.name), a.bits),
         };
         Right::new(a.dims.clone(), text, bits)
