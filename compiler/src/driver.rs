@@ -109,6 +109,14 @@ pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::Fi
     (file, checked)
 }
 
+/// The program, if its pipelines can run; else what keeps them from that.
+fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
+    let faults = shardwise_ir::pipeline::faults(&program);
+    let can_run = faults.is_empty();
+    diags.extend(faults);
+    can_run.then_some(program)
+}
+
 fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, last: Pass) -> Checked {
     let Options { hardware, mesh, dims, explicit, .. } = options.clone();
     let overrides = Overrides { hardware, mesh, dims, explicit };
@@ -117,12 +125,12 @@ fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str)
     let mut program = program.filter(|_| !has_errors(&diags));
     if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
         match verify::explicit(explicit) {
-            Ok(plan) => program = Some(plan.program),
+            Ok(plan) => program = staged(plan.program, &mut diags),
             Err(faults) => diags.extend(faults),
         }
     } else if let Some(ordinary) = program.take() {
         match pipeline::rewrite(ordinary, last) {
-            Ok(rewritten) => program = Some(rewritten),
+            Ok(rewritten) => program = staged(rewritten, &mut diags),
             Err(faults) => diags.extend(faults),
         }
     }
