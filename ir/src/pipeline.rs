@@ -79,6 +79,11 @@ impl Program {
         self.pipeline(block).map_or(1, |pipeline| self.mesh.axes[pipeline.axis].size)
     }
 
+    /// Whether the stages of a block lie along an axis, so that its devices do different layers.
+    pub fn lies_along(&self, block: Option<RepeatId>, axis: AxisId) -> bool {
+        self.pipeline(block).is_some_and(|pipeline| pipeline.axis == axis)
+    }
+
     /// How many layers of a block a device has.
     pub fn on_device(&self, block: Option<RepeatId>) -> u64 {
         self.times(block) / self.stages(block)
@@ -158,7 +163,7 @@ struct Check<'p> {
 
 impl Check<'_> {
     fn all(&self) -> Vec<Diag> {
-        [self.on_the_stages_axis(), self.mixing(), self.between()].into_iter().flatten().collect()
+        [self.on_the_stages_axis(), self.too_few_rows(), self.mixing(), self.between()].into_iter().flatten().collect()
     }
 
     /// Brackets inside that split something over the axis of the stages; one error, for the first.
@@ -182,6 +187,28 @@ impl Check<'_> {
         let message = format!("`{name}` splits something inside its own pipeline");
         let diag = Diag::error(codes::STAGES_AXIS, message, span, "split over the stages").and(pipeline.span, "the pipeline");
         Some(diag.help(format!("the devices along `{name}` have different layers: split over another axis, or leave `{name}` out here")))
+    }
+
+    /// Brackets inside that split the batch so often that a microbatch has too few rows; one error, for the first.
+    fn too_few_rows(&self) -> Option<Diag> {
+        let Self { program, block } = *self;
+        let pipeline = program.pipeline(Some(block))?;
+        let parts = |axes: &[AxisRef]| axes.iter().map(|axis| axis.size(&program.mesh)).fold(1_u64, u64::saturating_mul);
+        let uneven = |value: ValueId, pin: &Option<Pin>| {
+            let dims = program.values[value].dims.iter().zip(pin.iter().flat_map(|pin| &pin.dims));
+            let mut split = dims.filter_map(|(&dim, axes)| Some((dim, parts(axes.as_ref()?))));
+            split.find(|&(dim, parts)| !program.dims[dim].pad && !program.size_in(Some(block), dim).is_multiple_of(parts))
+        };
+        let uses = program.ops.iter().filter(|op| op.repeat == Some(block)).flat_map(|op| {
+            let result = uneven(op.result, &op.result_pin).map(|fault| (op.span, fault));
+            let read = op.operands.iter().filter(|operand| program.values[operand.value].repeat == Some(block));
+            read.filter_map(|operand| Some((operand.span, uneven(operand.value, &operand.pin)?))).chain(result).collect::<Vec<_>>()
+        });
+        let (span, (dim, parts)) = uses.min_by_key(|(span, _)| span.start)?;
+        let (name, rows) = (&program.dims[dim].name, program.size_in(Some(block), dim));
+        let message = format!("{parts} devices cannot share the {rows} of `{name}` that a microbatch has");
+        let diag = Diag::error(codes::UNEVEN, message, span, "split so").and(pipeline.span, format!("{} microbatches", pipeline.microbatches));
+        Some(diag.help(format!("write fewer microbatches, or split `{name}` over fewer devices here")))
     }
 
     /// The first statement in which one row of the batch would look at another.
@@ -222,12 +249,13 @@ impl Check<'_> {
         let mut behind = vec![false; program.values.len()];
         for op in &program.ops {
             let from_stages = takes_out(op) && program.values[op.operands[0].value].repeat == Some(block);
-            behind[op.result.index()] |= from_stages || op.operands.iter().any(|operand| behind[operand.value.index()]);
+            let read = op.operands.iter().any(|operand| behind[operand.value.index()]) && !reads_shape_only(op);
+            behind[op.result.index()] |= from_stages || read;
         }
         let mut before = vec![false; program.values.len()];
         for op in program.ops.iter().rev() {
             let enters = op.repeat == Some(back) && op.is(&MapForm::Enter);
-            if enters || before[op.result.index()] {
+            if enters || (before[op.result.index()] && !reads_shape_only(op)) {
                 op.operands.iter().for_each(|operand| before[operand.value.index()] = true);
             }
         }
@@ -240,6 +268,11 @@ impl Check<'_> {
         let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch").and(pipeline.span, "one forward, one backward");
         Some(diag.help("write `schedule=gpipe`, which goes forward with all of them first"))
     }
+}
+
+/// Whether an operation looks at no element of its operand.
+fn reads_shape_only(op: &Op) -> bool {
+    matches!(&op.kind, OpKind::Map(MapFn { form: MapForm::Call { name, .. }, .. }) if name == "ones")
 }
 
 /// Whether elements from along the batch meet in an element of the result, other than in a sum over all of it.

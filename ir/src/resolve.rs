@@ -78,9 +78,10 @@ struct Resolver<'a> {
     repeats: IndexVec<RepeatId, Repeat>,
     /// The block that is open.
     block: Option<repeat::Block>,
-    /// The pipeline that is open, and how many are to be closed, wrong ones included.
+    /// The pipeline that is open, unless its statement is wrong; whether one is; and how many are inside a block, where none can be.
     frame: Option<pipeline::Frame>,
-    frames_to_close: usize,
+    is_framed: bool,
+    wrong_frames: usize,
     /// What names that a block carried mean behind it.
     ends: IndexMap<String, repeat::End>,
     outputs: Vec<Output>,
@@ -140,7 +141,8 @@ impl<'a> Resolver<'a> {
             repeats: IndexVec::new(),
             block: None,
             frame: None,
-            frames_to_close: 0,
+            is_framed: false,
+            wrong_frames: 0,
             ends: IndexMap::new(),
             outputs: Vec::new(),
             asserts: Vec::new(),

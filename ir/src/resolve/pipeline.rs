@@ -29,14 +29,14 @@ pub(super) struct Frame {
 impl Resolver<'_> {
     /// Opens a pipeline, of which `rest` begins with what it holds.
     pub(super) fn open_pipeline(&mut self, of: &ast::Pipeline, span: Span, rest: &[Spanned<Statement>]) {
-        if self.frame.is_some() || self.inside().is_some() {
+        if self.is_framed || self.inside().is_some() {
             let diag = Diag::error(codes::FORM, "a pipeline stands inside another block", span, "opened here");
             self.error(diag.help("close the block first: a pipeline holds layers, and is not repeated itself"));
-            self.frames_to_close += 1;
+            self.wrong_frames += 1;
             return;
         }
         self.frame = self.frame_of(of, span);
-        self.frames_to_close += 1;
+        self.is_framed = true;
         if !matches!(rest.first().map(|statement| &statement.node), Some(Statement::Repeat(inner)) if inner.count.is_some()) {
             let at = rest.first().map_or(span, |statement| statement.span);
             self.not_layers(at, span);
@@ -166,12 +166,15 @@ impl Resolver<'_> {
 
     /// `}` behind the pipeline's block; whether it closed a pipeline.
     pub(super) fn close_pipeline(&mut self) -> bool {
-        if self.inside().is_some() || self.frames_to_close == 0 {
-            return false;
+        if self.wrong_frames > 0 {
+            self.wrong_frames -= 1;
+            return true;
         }
-        self.frames_to_close -= 1;
-        self.frame = None;
-        true
+        let closes = self.is_framed && self.inside().is_none();
+        if closes {
+            (self.is_framed, self.frame) = (false, None);
+        }
+        closes
     }
 
     /// A statement that stands in a pipeline, and not in its layers.
