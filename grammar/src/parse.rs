@@ -1,5 +1,6 @@
 //! From the grammar's pairs to the tree: the only file that matches on its rules.
 
+mod optimizer;
 #[cfg(test)]
 mod tests;
 
@@ -83,6 +84,7 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_lbrace => Mark::Block,
         Rule::missing_limit => Mark::Limit,
         Rule::missing_code => Mark::Code,
+        Rule::missing_setting => Mark::Setting,
         Rule::bad_dim => Mark::NumberAsDim,
         Rule::bad_underscore => Mark::Underscore,
         Rule::bad_unreduced => Mark::Unbracketed,
@@ -141,6 +143,7 @@ impl Reader {
             Rule::assertion => Statement::Assert(self.assertion(inner)),
             Rule::allow_code => Statement::Allow(each(inner, Rule::code, |p| self.name(&p))),
             Rule::backward => Statement::Backward(self.backward(inner)),
+            Rule::optimizer => Statement::Optimizer(self.optimizer(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::close => Statement::Close,
             Rule::checkpoint => Statement::Checkpoint(each(inner, Rule::name, |p| self.name(&p))),

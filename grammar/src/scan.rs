@@ -39,7 +39,7 @@ pub(crate) const KEYWORDS: [&str; 17] = [
 ];
 
 /// Those of the keywords whose statements are kept as text.
-const NOT_YET: [&str; 2] = ["pipeline", "optimizer"];
+const NOT_YET: [&str; 1] = ["pipeline"];
 
 /// A statement whose end is not found yet.
 struct Open {
