@@ -389,6 +389,7 @@ pub(crate) enum Format {
 pub(crate) enum Pass {
     Resolve,
     Gradient,
+    Optimizer,
     Textbook,
     Search,
 }

@@ -71,7 +71,7 @@ pub struct Planned {
 /// assert!(checked.findings.to_string().contains('Y'));
 /// ```
 pub fn check(name: &str, source: &str, options: &Options) -> Checked {
-    read(name, source, options, Pass::Gradient)
+    read(name, source, options, Pass::LAST)
 }
 
 /// The program as it is after a pass, printed as a program.
@@ -105,7 +105,7 @@ fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
     let (file, diags) = shardwise_grammar::parse(source);
-    let checked = resolved(&file, diags, (name, source), options, Pass::Gradient);
+    let checked = resolved(&file, diags, (name, source), options, Pass::LAST);
     (file, checked)
 }
 

@@ -207,7 +207,8 @@ impl Check<'_> {
         let (span, (dim, parts)) = uses.min_by_key(|(span, _)| span.start)?;
         let (name, rows) = (&program.dims[dim].name, program.size_in(Some(block), dim));
         let message = format!("{parts} devices cannot share the {rows} of `{name}` that a microbatch has");
-        let diag = Diag::error(codes::UNEVEN, message, span, "split so").and(pipeline.span, format!("{} microbatches", pipeline.microbatches));
+        let diag =
+            Diag::error(codes::UNEVEN, message, span, "split so").and(pipeline.span, format!("{} microbatches", pipeline.microbatches));
         Some(diag.help(format!("write fewer microbatches, or split `{name}` over fewer devices here")))
     }
 

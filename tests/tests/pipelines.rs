@@ -60,7 +60,8 @@ fn holds(name: &str, source: &str, sizes: Sizes) {
     }
     assert!(costs[0].0 <= costs[1].0 * (1.0 + 1e-12), "{name}: {costs:?}");
     for objective in [Objective::Comm, Objective::Overlap] {
-        let cheapest = shardwise::plan(name, source, &Options { objective, ..Options::default() }).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let cheapest =
+            shardwise::plan(name, source, &Options { objective, ..Options::default() }).unwrap_or_else(|e| panic!("{name}: {e}"));
         let comm_s = if objective == Objective::Comm { costs[1].1 } else { f64::INFINITY };
         assert!(cheapest.report.comm_s <= comm_s * (1.0 + 1e-12), "{name}: {cheapest}");
     }
@@ -130,7 +131,12 @@ fn stages_hold_their_own_layers_only() {
 #[test]
 fn one_stage_is_a_block() {
     let source = fixture("gpipe").replace("mesh Z=4", "mesh Z=1").replace("microbatches=8", "microbatches=1 of B");
-    let block = source.lines().filter(|line| !line.starts_with("pipeline") && *line != "}").collect::<Vec<_>>().join("\n").replace("repeat L=16 {", "repeat L=16 {\n");
+    let block = source
+        .lines()
+        .filter(|line| !line.starts_with("pipeline") && *line != "}")
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace("repeat L=16 {", "repeat L=16 {\n");
     let (staged, block) = (plan("staged", &source, Planning::Search).report, plan("block", &block, Planning::Search).report);
     assert!(close(staged.serial_s, block.serial_s), "{} {}", staged.serial_s, block.serial_s);
     assert!(staged.bubble_s.abs() < 1e-15);
