@@ -17,6 +17,7 @@ use shardwise_passes::report::StepCost;
 use shardwise_passes::staged;
 use shardwise_passes::threshold::{self, Bound};
 
+use crate::attention::{self, Attention};
 use crate::{Planned, text};
 
 pub(crate) use table::table;
@@ -46,6 +47,8 @@ pub struct Cost {
     pub axes: Vec<AxisBusy>,
     /// Where the verdict changes; dimensions that no parameter has, in order of declaration.
     pub thresholds: Vec<Threshold>,
+    /// Attention whose sequence is split, done in every way there is.
+    pub attention: Vec<Attention>,
     /// The plan's statements in order.
     pub statements: Vec<Statement>,
 }
@@ -168,6 +171,7 @@ pub(crate) fn cost(planned: &Planned, refinement: Refinement) -> Cost {
         verdict: verdict(planned),
         axes: program.mesh.axes.iter().zip(&report.axis_s).map(|(axis, &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s }).collect(),
         thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
+        attention: attention::compare(planned),
         statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
     }
 }
@@ -230,13 +234,13 @@ pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -
 fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
     let program = &planned.plan.program;
     let (intensity, bound, factor) = match &step.kind {
-        StepKind::Local(op) => {
+        StepKind::Local(op) if !cost.is_move(step) => {
             let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
             let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
             let (bound, factor) = roofline(&work);
             (Some(work.flops / work.bytes.max(1.0)), bound.to_owned(), factor)
         }
-        StepKind::Collective(..) => {
+        _ => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
             (None, axes.join(" "), None)
         }

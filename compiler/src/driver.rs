@@ -19,7 +19,7 @@ use crate::failure::Findings;
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
 use crate::pipeline::{self, Pass};
-use crate::{budget, dot, provenance, text, trace, units};
+use crate::{attention, budget, dot, provenance, text, trace, units};
 
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub struct Planned {
     pub refinement: Refinement,
     /// Warnings.
     pub warnings: Findings,
+    /// Where attention stands in the program.
+    pub(crate) attention: Vec<attention::Site>,
     origin: Origin,
     carried_claim: Option<String>,
 }
@@ -69,7 +71,7 @@ pub struct Planned {
 /// assert!(checked.findings.to_string().contains('Y'));
 /// ```
 pub fn check(name: &str, source: &str, options: &Options) -> Checked {
-    read(name, source, options, Pass::Gradient)
+    read(name, source, options, Pass::LAST)
 }
 
 /// The program as it is after a pass, printed as a program.
@@ -103,7 +105,7 @@ fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
     let (file, diags) = shardwise_grammar::parse(source);
-    let checked = resolved(&file, diags, (name, source), options, Pass::Gradient);
+    let checked = resolved(&file, diags, (name, source), options, Pass::LAST);
     (file, checked)
 }
 
@@ -157,6 +159,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         return Err(checked.findings);
     };
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
+    let attention = attention::sites(&program);
     let made = match program.mode {
         Mode::Explicit => explicit(program),
         Mode::Ordinary => choose(&program, options).map(in_full),
@@ -177,7 +180,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     let objective = options.objective;
     let name = name.to_owned();
     let refinement = options.refinement;
-    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, origin, carried_claim })
+    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, attention, origin, carried_claim })
 }
 
 /// The canonical layout of a program, its comments kept.

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use shardwise_ir::pipeline::is_hop;
 use shardwise_ir::plan::{Materialization, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
@@ -263,7 +262,7 @@ fn step_json(planned: &Planned, number: usize) -> StepJson {
     let (step, cost, schedule) = (&planned.plan.steps[number], &planned.report.steps[number], &planned.report.schedule);
     let program = &planned.plan.program;
     let (kind, axes) = match &step.kind {
-        StepKind::Local(op) if is_hop(program, *op) => (CollectiveKind::Permute.json_name(), cost_axes(program, cost)),
+        StepKind::Local(_) if cost.is_move(step) => (CollectiveKind::Permute.json_name(), cost_axes(program, cost)),
         StepKind::Local(op) => (local_kind(&program.ops[*op].kind), Vec::new()),
         StepKind::Collective(collective, _) => (collective.kind.json_name(), names(program, &collective.axes)),
     };

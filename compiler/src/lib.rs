@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod attention;
 pub mod build;
 pub mod cost;
 pub mod diff;
@@ -19,6 +20,7 @@ mod dot;
 mod driver;
 mod gradient;
 mod lints;
+mod optimizer;
 mod pipeline;
 mod place;
 mod provenance;

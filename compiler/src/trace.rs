@@ -3,7 +3,6 @@
 //! Of a pipeline these show the first layers of one stage and one microbatch; a process of its own has a track for each stage.
 
 use serde_json::{Value, json};
-use shardwise_ir::plan::StepKind;
 use shardwise_passes::pipeline::{Shape, Work, simulate};
 
 use crate::{Planned, text};
@@ -25,10 +24,7 @@ pub(crate) fn trace(planned: &Planned) -> String {
     for run in &schedule.runs {
         let (number, step) = (run.step, &planned.plan.steps[run.step]);
         let cost = &planned.report.steps[number];
-        let tracks: Vec<usize> = match step.kind {
-            StepKind::Local(_) => vec![0],
-            StepKind::Collective(..) => cost.axes.iter().map(|axis| axis.index() + 1).collect(),
-        };
+        let tracks: Vec<usize> = if cost.is_move(step) { cost.axes.iter().map(|axis| axis.index() + 1).collect() } else { vec![0] };
         let arguments = json!({
             "bytes": cost.bytes, "flops": cost.flops, "layer": step.repeat.map(|_| run.layer), "critical": schedule.critical[number], "may_run_early": schedule.early[number],
         });

@@ -47,8 +47,8 @@ pub enum Statement {
     Next(Definition),
     /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for gradients; the rest is computed again.
     Checkpoint(Vec<Name>),
-    /// A form of the language that this version reads but does not compile; the name says which (`optimizer`).
-    NotYet(Name),
+    /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
+    Optimizer(Optimizer),
 }
 
 /// What a declared value is for.
@@ -196,6 +196,35 @@ pub struct Backward {
     pub given: Option<Name>,
     /// Into how many parts the batch is cut, one after another.
     pub microbatches: Option<SizeExpr>,
+}
+
+/// `optimizer adam over X, moments=f32, rate=1e-3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Optimizer {
+    /// `adam`, `sgd`.
+    pub name: Name,
+    /// What its state is split over beside what splits the parameter, if written.
+    pub over: Option<StateOver>,
+    /// In the order written.
+    pub settings: Vec<Setting>,
+}
+
+/// What stands behind the `over` of an optimizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateOver {
+    /// `_?`: open.
+    Open,
+    /// `X`, `{X,Y}`: words as in [`Subscript::Axes`].
+    Axes(Vec<Name>),
+}
+
+/// `rate=1e-3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// `rate`.
+    pub name: Name,
+    /// `1e-3`.
+    pub value: Name,
 }
 
 /// `repeat L=40 {`.

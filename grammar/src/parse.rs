@@ -1,5 +1,6 @@
 //! From the grammar's pairs to the tree: the only file that matches on its rules.
 
+mod optimizer;
 #[cfg(test)]
 mod tests;
 
@@ -83,6 +84,7 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_lbrace => Mark::Block,
         Rule::missing_limit => Mark::Limit,
         Rule::missing_code => Mark::Code,
+        Rule::missing_setting => Mark::Setting,
         Rule::bad_dim => Mark::NumberAsDim,
         Rule::bad_underscore => Mark::Underscore,
         Rule::bad_unreduced => Mark::Unbracketed,
@@ -142,12 +144,12 @@ impl Reader {
             Rule::allow_code => Statement::Allow(each(inner, Rule::code, |p| self.name(&p))),
             Rule::backward => Statement::Backward(self.backward(inner)),
             Rule::pipeline => Statement::Pipeline(self.pipeline(inner)),
+            Rule::optimizer => Statement::Optimizer(self.optimizer(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::close => Statement::Close,
             Rule::checkpoint => Statement::Checkpoint(each(inner, Rule::name, |p| self.name(&p))),
             Rule::carry => self.carry(inner),
             Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,
-            Rule::not_yet => Statement::NotYet(self.first_name(&mut inner, &[Rule::not_yet_kw])),
             _ => return None,
         };
         Some(Spanned::new(statement, span))

@@ -1,8 +1,8 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Pipeline, Repeat, Role, SizeExpr,
-    SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Optimizer, Pipeline, Repeat, Role,
+    SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::Name;
@@ -25,12 +25,12 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Backward(directive) => backward(directive, source),
         Statement::Pipeline(of) => pipeline(of, source),
         Statement::Repeat(of) => repeat(of, source),
+        Statement::Optimizer(of) => optimizer(of),
         Statement::Close => "}".to_owned(),
         Statement::Checkpoint(kept) => format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone()))).trim_end().to_owned(),
         Statement::Carry(tensors) => format!("carry {}", join(tensors.iter().map(tensor_decl))),
         Statement::Enter(definition) => format!("carry {}", define(definition, source)),
         Statement::Next(definition) => format!("next {}", define(definition, source)),
-        Statement::NotYet(_) => source.to_owned(),
     }
 }
 
@@ -182,6 +182,17 @@ fn backward(directive: &Backward, source: &str) -> String {
     let given = directive.given.as_ref().map_or(String::new(), |name| format!(" given {}", name.node));
     let parts = directive.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
     format!("backward from {}{given}{parts}", directive.from.node)
+}
+
+/// `optimizer adam over X, moments=f32`.
+fn optimizer(of: &Optimizer) -> String {
+    let over = match &of.over {
+        None => String::new(),
+        Some(StateOver::Open) => " over _?".to_owned(),
+        Some(StateOver::Axes(axes)) => format!(" over {}", words(axes)),
+    };
+    let settings = of.settings.iter().map(|setting| format!("{}={}", setting.name.node, setting.value.node));
+    join([format!("optimizer {}{over}", of.name.node)].into_iter().chain(settings))
 }
 
 /// `repeat L=40 {`.

@@ -6,6 +6,7 @@ pub mod hardware;
 pub mod ids;
 pub mod mesh;
 pub mod monotone;
+pub mod optimizer;
 pub mod order;
 pub mod pipeline;
 pub mod plan;

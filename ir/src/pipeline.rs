@@ -284,6 +284,7 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
         OpKind::Rearrange(Rearrange::Slice(Window { from, to, .. }) | Rearrange::Pad(Window { from, to, .. })) => along(from) || along(to),
         OpKind::Rearrange(Rearrange::Concat { from, to }) => from.iter().chain([to]).any(along),
         OpKind::Rearrange(Rearrange::Rename(pairs)) => pairs.iter().any(|(old, new)| along(old) || along(new)),
+        OpKind::Rearrange(Rearrange::Roll(roll)) => along(&roll.dim),
         OpKind::Rearrange(Rearrange::Reshape(_)) => false,
         OpKind::Route(route) => along(&route.tokens) || along(&route.experts),
         OpKind::Take { dim } | OpKind::Put { dim } => along(dim),

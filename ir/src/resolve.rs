@@ -8,6 +8,7 @@ mod expression;
 mod gradient;
 mod layout;
 mod machine;
+mod optimizer;
 mod overrides;
 mod pipeline;
 mod repeat;
@@ -23,6 +24,7 @@ use crate::dtype::DType;
 use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
+use crate::optimizer::Optimizer;
 use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value};
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, order, sparse, suggest, verify};
@@ -94,6 +96,8 @@ struct Resolver<'a> {
     defined_at: IndexMap<&'a str, Span>,
     /// The gradients asked for so far.
     backward: Option<Backward>,
+    /// The updates asked for.
+    optimizer: Option<Optimizer>,
     /// Whether a form that is not compiled yet stands above, which may define any name.
     after_not_yet: bool,
     /// Intermediate values named so far for the statement at hand.
@@ -150,6 +154,7 @@ impl<'a> Resolver<'a> {
             output_layouts,
             defined_at,
             backward: None,
+            optimizer: None,
             after_not_yet: false,
             links: 0,
             searches: 0,
@@ -176,7 +181,7 @@ impl<'a> Resolver<'a> {
             Statement::Close => self.close(),
             Statement::Checkpoint(names) => self.checkpoint(names, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
-            Statement::NotYet(name) => self.not_yet(name),
+            Statement::Optimizer(written) => self.optimize(written, span),
             _ => {}
         }
     }
@@ -435,6 +440,7 @@ impl<'a> Resolver<'a> {
             ops: self.ops,
             repeats: self.repeats,
             backward: self.backward,
+            optimizer: self.optimizer,
             outputs: self.outputs,
             asserts: self.asserts,
         });

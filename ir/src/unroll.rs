@@ -74,6 +74,7 @@ impl<'p> Writer<'p> {
             mesh: old.mesh.clone(),
             dims: old.dims.clone(),
             backward: None,
+            optimizer: None,
         };
         let mut writer = Self {
             old,
@@ -221,9 +222,11 @@ impl<'p> Writer<'p> {
     }
 
     fn outputs(&mut self) {
-        for output in self.old.outputs.iter().filter(|output| output.hands_to.is_none()) {
+        for output in self.old.outputs.iter().filter(|output| self.old.enters(output).is_none()) {
             let layers = self.old.values[output.value].repeat.map_or(1, |block| self.count(block));
-            let copies = (0..layers).map(|layer| Output { value: self.value(output.value, layer), ..output.clone() });
+            let hands_to = |layer| output.hands_to.map(|of| self.value(of, layer));
+            let copies =
+                (0..layers).map(|layer| Output { value: self.value(output.value, layer), hands_to: hands_to(layer), ..output.clone() });
             self.program.outputs.extend(copies.collect::<Vec<_>>());
         }
         let mut asserts = std::mem::take(&mut self.program.asserts);

@@ -144,6 +144,13 @@ fn stages<'a>(mesh: &'a Mesh, axes: &[AxisId]) -> Vec<Stage<'a>> {
     stages
 }
 
+/// Seconds in which each device sends `bytes` to its neighbour along `axes`, all of them at once, as a pipeline does (`V_local / w`). Where an axis
+/// does not wrap, what goes from its end to its beginning takes every hop between, against the traffic of the others.
+pub fn shift_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64) -> f64 {
+    let back = |axis: &Axis| if axis.kind() == AxisKind::Line { axis.hop_s * (axis.size as f64 - 1.0) } else { 0.0 };
+    axes.iter().map(|&axis| hop_seconds(mesh, axis, bytes).max(back(&mesh.axes[axis]))).fold(0.0, f64::max)
+}
+
 fn network(kind: AxisKind) -> Network {
     match kind {
         AxisKind::Ring | AxisKind::Line => Network::Torus,

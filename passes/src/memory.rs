@@ -5,7 +5,8 @@
 //! (gathered again behind the forward part) lives twice, and is not held between.
 //!
 //! Of a block, one layer's values live at a time, but for those that its reverse reads or that leave the program: of these there is one for each
-//! layer. Parameters and state of a block are resident for all its layers. What a block reads from before it lives until its last layer.
+//! layer. Parameters and state of a block are resident for all its layers; what updates them takes their place.
+//! What a block reads from before it lives until its last layer.
 //!
 //! In a pipeline a device has its stage's layers only, and of each what is kept for the gradients of the microbatches on their way. What the batch
 //! has no part in is kept from microbatch to microbatch: gathered weights, and gradients while they are added up, of all layers of the stage.
@@ -105,6 +106,20 @@ impl<'p> Living<'p> {
         }
     }
 
+    /// What updates a parameter or state is written over it, if nothing reads that any more: the same bytes.
+    fn take_place(&mut self, value: ValueId, of: Option<ValueId>) {
+        let Some((of, home)) = of.and_then(|of| Some((of, self.plan.program.values[of].home.as_ref().and_then(Pin::exact)?))) else {
+            return;
+        };
+        let there = Materialization { value: of, sharding: home.clone() };
+        let last_read = self.plan.steps.iter().rposition(|step| step.operands.contains(&there)).unwrap_or(0);
+        if let Some((life, _)) = self.lives.get_mut(&Materialization { value, sharding: home })
+            && last_read <= life.from
+        {
+            life.bytes = 0.0;
+        }
+    }
+
     fn all(mut self) -> Lives {
         self.ended.extend(self.lives.into_iter().map(|(of, (life, _))| (of, life)));
         self.ended
@@ -165,8 +180,9 @@ fn lives(plan: &Plan) -> (f64, Lives) {
             late.insert(step.result.value);
         }
     }
-    for output in program.outputs.iter().filter(|output| output.hands_to.is_none()) {
+    for output in program.outputs.iter().filter(|output| program.enters(output).is_none()) {
         living.leave(output.value, &output.pin);
+        living.take_place(output.value, program.updates(output));
     }
     (resident_bytes, living.all())
 }

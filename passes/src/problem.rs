@@ -22,6 +22,7 @@ use crate::layout;
 use crate::local;
 use crate::report;
 use crate::reshard::{Reshards, Use};
+use crate::rotation::{self, Sent};
 use crate::states::State;
 use crate::tables::Tables;
 use crate::weight::Weight;
@@ -161,8 +162,7 @@ impl<'a> Problem<'a> {
             }
         }
         for output in &program.outputs {
-            if let Some(enters) = output.hands_to {
-                builder.hand_on(&mut problem, output.value, enters);
+            if output.hands_to.is_some_and(|enters| builder.hand_on(&mut problem, output.value, enters)) {
                 continue;
             }
             let source = builder.source_for(&problem, output.value, Some(&output.pin));
@@ -258,11 +258,12 @@ impl Builder<'_> {
         problem.variables.push(Variable { decides: Decision::Operation(op_id), operands, gives, choices });
     }
 
-    /// What a layer hands on, it has as the next one wants it.
-    fn hand_on(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) {
+    /// What a layer hands on, it has as the next one wants it; so does a step, where it may choose. Whether there is such a choice.
+    fn hand_on(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) -> bool {
         let source = *self.current[value.index()].last().expect("what is handed on is given by its block");
-        let entry = problem.program.values[enters].producer.map(Decision::Operation);
-        if let Some(number) = problem.variables.iter().position(|variable| Some(variable.decides) == entry) {
+        let entry = problem.program.values[enters].producer.map_or(Decision::Declaration(enters), Decision::Operation);
+        let number = problem.variables.iter().position(|variable| variable.decides == entry);
+        if let Some(number) = number {
             let (here, there) = (&problem.tables.of(enters).space, &problem.tables.of(value).space);
             let variable = &mut problem.variables[number];
             problem.sources[source].demands.push(Demand::Operand(number, variable.operands.len()));
@@ -273,6 +274,7 @@ impl Builder<'_> {
             };
             variable.choices = std::mem::take(&mut variable.choices).into_iter().filter_map(with_need).collect();
         }
+        number.is_some()
     }
 
     fn written(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op, kind: &CollectiveKind) {
@@ -365,6 +367,9 @@ fn own_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight 
     if composite::is_split(problem.program, op, &layout.needs[0]) {
         let plan = composite::alone(problem.program, op, &layout.needs[0]);
         return report::weight(&plan, problem.compute, &problem.tables.terms);
+    }
+    if let Some(Sent { seconds, axes, .. }) = rotation::sent(problem.program, op, &layout.needs[0]) {
+        return report::moved(seconds, &axes, &problem.tables.terms);
     }
     let sharded: Vec<&Sharding> = layout.needs.iter().collect();
     Weight::seconds(problem.compute * local::work(problem.program, op, &sharded, &layout.gives).seconds)

@@ -3,13 +3,14 @@
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::pipeline::{Turns, is_hop};
 use shardwise_ir::plan::{Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, MapForm, Op, Program};
+use shardwise_ir::program::{MapForm, Op, Program};
 use shardwise_ir::sharding::Sharding;
 
 use crate::composite;
 use crate::cost::{Refinement, Terms, collective_seconds, hop_seconds};
 use crate::local;
 use crate::memory::{self, Memory};
+use crate::rotation::{self, Sent};
 use crate::schedule::{self, Schedule};
 use crate::states::{axes_taking_part, priced};
 use crate::weight::Weight;
@@ -40,6 +41,11 @@ impl StepCost {
     /// Seconds, all times together, and those in which stages of a pipeline wait for their turn.
     pub fn waited_s(&self) -> f64 {
         self.waited * self.seconds
+    }
+
+    /// Whether `step`, whose price this is, moves data between devices or between shardings, rather than computing.
+    pub fn is_move(&self, step: &Step) -> bool {
+        matches!(step.kind, StepKind::Collective(..)) || !self.axes.is_empty()
     }
 }
 
@@ -92,9 +98,7 @@ pub fn weight(plan: &Plan, compute: f64, terms: &Terms) -> Weight {
     let price = |(step, cost): (&Step, &StepCost)| {
         let times = terms.turns(turns(&plan.program, step), compute);
         match &step.kind {
-            StepKind::Local(op) if is_hop(&plan.program, *op) => {
-                Weight::collective(&CollectiveKind::Permute, terms.counted(cost.seconds, &cost.axes)).times(times)
-            }
+            StepKind::Local(_) if cost.is_move(step) => moved(cost.seconds, &cost.axes, terms).times(times),
             StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(times),
             StepKind::Collective(collective, _) => {
                 Weight::collective(&collective.kind, terms.counted(cost.seconds, &cost.axes)).times(times)
@@ -102,6 +106,11 @@ pub fn weight(plan: &Plan, compute: f64, terms: &Terms) -> Weight {
         }
     };
     plan.steps.iter().zip(&steps).map(price).sum()
+}
+
+/// What an operation counts that sends data itself.
+pub(crate) fn moved(seconds: f64, axes: &[AxisId], terms: &Terms) -> Weight {
+    Weight::step(terms.counted(seconds, axes))
 }
 
 /// Prices a plan step by step as it stands: a composite's step costs what it is written out as.
@@ -137,8 +146,8 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
     let plan = &*composite::written_out(plan);
     let steps = price_steps(plan, refinement);
     let sum = |collective: bool| -> f64 {
-        let wanted = |step: &Step| is_communication(&plan.program, step) == collective;
-        plan.steps.iter().zip(&steps).filter(|(step, _)| wanted(step)).map(|(_, cost)| cost.total_s()).fold(0.0, |a, b| a + b)
+        let wanted = |(step, cost): &(&Step, &StepCost)| cost.is_move(step) == collective;
+        plan.steps.iter().zip(&steps).filter(wanted).map(|(_, cost)| cost.total_s()).fold(0.0, |a, b| a + b)
     };
     let (comm_s, compute_s) = (sum(true), sum(false));
     let mut axis_s = vec![0.0; plan.program.mesh.axes.len()];
@@ -159,6 +168,9 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let program = &plan.program;
     let turns = turns(program, step);
     let (times, waited) = (turns.done as f64, turns.waited as f64);
+    if let Some(Sent { bytes, axes, seconds }) = rotation::sent_by(plan, step) {
+        return StepCost { seconds, times, waited, flops: 0.0, bytes, axes };
+    }
     match &step.kind {
         StepKind::Local(op) if is_hop(program, *op) => {
             let hop = hop(program, &program.ops[*op], &step.result.sharding);
@@ -205,13 +217,5 @@ fn turns(program: &Program, step: &Step) -> Turns {
         StepKind::Local(op) if is_hop(program, *op) => program.sends(step.repeat),
         StepKind::Local(op) => program.turns(step.repeat, program.by_microbatch(&program.ops[*op])),
         StepKind::Collective(..) => program.turns(step.repeat, program.has_batch(step.repeat, step.result.value)),
-    }
-}
-
-/// Whether a step uses links: a collective, or what stages hand on.
-pub fn is_communication(program: &Program, step: &Step) -> bool {
-    match &step.kind {
-        StepKind::Local(op) => is_hop(program, *op),
-        StepKind::Collective(..) => true,
     }
 }

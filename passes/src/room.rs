@@ -85,7 +85,9 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     let Some(op) = variable.decides.operation() else {
         return copies(program, gives) * local::local_bytes(program, gives, &sharding(gives, choice.gives));
     };
-    let mut held = vec![Materialization { value: gives, sharding: sharding(gives, choice.gives) }];
+    let result = Materialization { value: gives, sharding: sharding(gives, choice.gives) };
+    // An update may take the place of what it updates.
+    let mut held = if program.is_update(gives) { Vec::new() } else { vec![result] };
     for (operand, &need) in program.ops[op].operands.iter().zip(&choice.needs) {
         let read = Materialization { value: operand.value, sharding: sharding(operand.value, need) };
         let at_home = is_resident(program, operand.value)

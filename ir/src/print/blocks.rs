@@ -1,7 +1,7 @@
 //! Blocks as they are written: what opens them, what they hand on, what closes them, and the pipeline around their layers.
 
 use super::{INDENT, Printer};
-use crate::ids::{DimId, RepeatId};
+use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
 use crate::program::Output;
 use crate::sharding::Pin;
@@ -43,11 +43,8 @@ impl<'a> Printer<'a> {
     fn closing(self, id: RepeatId, pin: impl Fn(&Output) -> Option<Pin>) -> Vec<String> {
         let inner = &self.body_indent(id);
         let hands_on = self.program.outputs.iter().filter_map(|output| {
-            let enters = &self.program.values[output.hands_to?];
-            let given = &self.program.values[output.value];
-            let brackets = |dims: &[DimId]| pin(output).map_or(String::new(), |pin| self.pin(dims, &pin));
-            (enters.repeat == Some(id))
-                .then(|| format!("{inner}next {}{} = {}{}", enters.name, brackets(&enters.dims), given.name, brackets(&given.dims)))
+            let in_block = self.program.values[output.value].repeat == Some(id);
+            Some(format!("{inner}{}", self.next(output, output.hands_to.filter(|_| in_block)?, pin(output).as_ref())))
         });
         let kept = self.program.repeats[id].kept.as_ref().map(|kept| {
             let names: Vec<&str> = kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
@@ -55,6 +52,15 @@ impl<'a> Printer<'a> {
         });
         let frame = self.frame(id).map(|_| "}".to_owned());
         hands_on.chain(kept).chain([format!("{}}}", self.frame_indent(id))]).chain(frame).collect()
+    }
+
+    /// `next x.in[B] = x.1[B]`: what is handed on, and what it is then.
+    pub(super) fn next(self, output: &Output, then: ValueId, pin: Option<&Pin>) -> String {
+        let side = |value: ValueId| {
+            let value = &self.program.values[value];
+            format!("{}{}", value.name, pin.map_or(String::new(), |pin| self.pin(&value.dims, pin)))
+        };
+        format!("next {} = {}", side(then), side(output.value))
     }
 
     /// Lines in their blocks: for each line its number in `within`, which says in which block it stands; none for what opens and closes blocks.
