@@ -22,6 +22,7 @@ pub mod room;
 mod rules;
 pub mod schedule;
 pub mod search;
+pub mod serving;
 pub mod states;
 pub mod steps;
 pub mod tables;
