@@ -16,6 +16,7 @@ use shardwise_passes::local::{self, Work};
 use shardwise_passes::report::StepCost;
 use shardwise_passes::threshold::{self, Bound};
 
+use crate::attention::{self, Attention};
 use crate::inference::{self, Inference, Sizing};
 use crate::{Planned, text};
 
@@ -49,6 +50,8 @@ pub struct Cost {
     /// The program as a step of serving, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inference: Option<Inference>,
+    /// Attention whose sequence is split, done in every way there is.
+    pub attention: Vec<Attention>,
     /// The plan's statements in order.
     pub statements: Vec<Statement>,
 }
@@ -172,6 +175,7 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         axes: program.mesh.axes.iter().zip(&report.axis_s).map(|(axis, &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s }).collect(),
         thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
         inference: inference::inference(planned, sizing),
+        attention: attention::compare(planned),
         statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
     }
 }
@@ -227,13 +231,13 @@ pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -
 fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
     let program = &planned.plan.program;
     let (intensity, bound, factor) = match &step.kind {
-        StepKind::Local(op) => {
+        StepKind::Local(op) if !cost.is_move(step) => {
             let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
             let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
             let (bound, factor) = roofline(&work);
             (Some(work.flops / work.bytes.max(1.0)), bound.to_owned(), factor)
         }
-        StepKind::Collective(..) => {
+        _ => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
             (None, axes.join(" "), None)
         }

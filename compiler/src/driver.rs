@@ -20,7 +20,7 @@ use crate::inference::Sizing;
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
 use crate::pipeline::{self, Pass};
-use crate::{budget, dot, provenance, text, trace, units};
+use crate::{attention, budget, dot, provenance, text, trace, units};
 
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub struct Planned {
     pub refinement: Refinement,
     /// Warnings.
     pub warnings: Findings,
+    /// Where attention stands in the program.
+    pub(crate) attention: Vec<attention::Site>,
     origin: Origin,
     carried_claim: Option<String>,
 }
@@ -150,6 +152,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         return Err(checked.findings);
     };
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
+    let attention = attention::sites(&program);
     let made = match program.mode {
         Mode::Explicit => explicit(program),
         Mode::Ordinary => choose(&program, options).map(in_full),
@@ -170,7 +173,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     let objective = options.objective;
     let name = name.to_owned();
     let refinement = options.refinement;
-    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, origin, carried_claim })
+    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, attention, origin, carried_claim })
 }
 
 /// The canonical layout of a program, its comments kept.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shardwise_ir::plan::{Materialization, StepKind};
-use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::AxisRef;
 use shardwise_passes::report::Report;
@@ -204,6 +204,9 @@ fn step_json(planned: &Planned, number: usize) -> StepJson {
     let (step, cost, schedule) = (&planned.plan.steps[number], &planned.report.steps[number], &planned.report.schedule);
     let program = &planned.plan.program;
     let (kind, axes) = match &step.kind {
+        StepKind::Local(_) if cost.is_move(step) => {
+            (CollectiveKind::Permute.json_name(), cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.clone()).collect())
+        }
         StepKind::Local(op) => (local_kind(&program.ops[*op].kind), Vec::new()),
         StepKind::Collective(collective, _) => (collective.kind.json_name(), names(program, &collective.axes)),
     };

@@ -62,11 +62,11 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     let critical = report.schedule.critical[number];
     match &plan.steps[number].kind {
         StepKind::Local(op) if is_border(&plan.program.ops[*op]) => format!("{:>7} {:>7}  free", "", ""),
-        StepKind::Local(_) => format!("{:>7} {time:>7}  compute", ""),
+        _ if !cost.is_move(&plan.steps[number]) => format!("{:>7} {time:>7}  compute", ""),
         StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice => {
             format!("{:>7} {:>7}  free", "", "")
         }
-        StepKind::Collective(..) => {
+        _ => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
             let mark = match (critical, report.schedule.early[number]) {
                 (true, false) => " critical",
@@ -120,7 +120,7 @@ fn axis_line(program: &Program, report: &Report) -> Option<String> {
 fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for kind in CollectiveKind::ALL.iter().filter(|kind| **kind != CollectiveKind::Slice) {
-        let of_kind = |step: &&(&Step, &StepCost)| matches!(&step.0.kind, StepKind::Collective(c, _) if c.kind == *kind);
+        let of_kind = |step: &&(&Step, &StepCost)| kind_of_move(step.0, step.1).is_some_and(|moved| moved == kind);
         let steps: Vec<(&Step, &StepCost)> = plan.steps.iter().zip(&report.steps).collect();
         let costs: Vec<&StepCost> = steps.iter().filter(of_kind).map(|(_, cost)| *cost).collect();
         if costs.is_empty() {
@@ -132,6 +132,14 @@ fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
         lines.push(format!("{:<13} x{count:<3} {:>7} {:>7}", kind.name(), units::bytes(bytes), units::seconds(seconds)));
     }
     lines
+}
+
+/// The collective that a step is, or that it works like: what is rolled from block to block is sent by a Permute.
+fn kind_of_move<'s>(step: &'s Step, cost: &StepCost) -> Option<&'s CollectiveKind> {
+    match &step.kind {
+        StepKind::Collective(collective, _) => Some(&collective.kind),
+        StepKind::Local(_) => cost.is_move(step).then_some(&CollectiveKind::Permute),
+    }
 }
 
 fn memory_line(planned: &Planned) -> String {

@@ -1,7 +1,6 @@
 //! The schedule as a Chrome trace, which Perfetto and `chrome://tracing` open: one track for compute, one for the links of each mesh axis.
 
 use serde_json::{Value, json};
-use shardwise_ir::plan::StepKind;
 
 use crate::{Planned, text};
 
@@ -17,10 +16,7 @@ pub(crate) fn trace(planned: &Planned) -> String {
     for run in &schedule.runs {
         let (number, step) = (run.step, &planned.plan.steps[run.step]);
         let cost = &planned.report.steps[number];
-        let tracks: Vec<usize> = match step.kind {
-            StepKind::Local(_) => vec![0],
-            StepKind::Collective(..) => cost.axes.iter().map(|axis| axis.index() + 1).collect(),
-        };
+        let tracks: Vec<usize> = if cost.is_move(step) { cost.axes.iter().map(|axis| axis.index() + 1).collect() } else { vec![0] };
         let arguments = json!({
             "bytes": cost.bytes, "flops": cost.flops, "layer": step.repeat.map(|_| run.layer), "critical": schedule.critical[number], "may_run_early": schedule.early[number],
         });

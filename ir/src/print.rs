@@ -9,7 +9,7 @@ use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
 use crate::program::{Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program};
-use crate::rearrange::{Rearrange, Route, Window};
+use crate::rearrange::{Rearrange, Roll, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 use crate::{Role, Span};
 
@@ -141,6 +141,8 @@ impl<'a> Printer<'a> {
             Rearrange::Reshape(_) => format!("reshape({operands})"),
             Rearrange::Slice(part) => window("slice", part),
             Rearrange::Pad(part) => window("pad", part),
+            Rearrange::Roll(Roll { dim, by: 1 }) => format!("roll_{}({operands})", self.dim_name(*dim)),
+            Rearrange::Roll(Roll { dim, by }) => format!("roll_{}({operands}, {by})", self.dim_name(*dim)),
             Rearrange::Concat { from, to } => format!("concat_{{{},{}}}({operands})", self.dim_names(from), self.dim_name(*to)),
         }
     }

@@ -137,6 +137,19 @@ fn stages<'a>(mesh: &'a Mesh, axes: &[AxisId]) -> Vec<Stage<'a>> {
     stages
 }
 
+/// Seconds in which each device sends `bytes` to its neighbour along `axes`, all of them at once, as a pipeline does (`V_local / w`). Where an axis
+/// does not wrap, what goes from its end to its beginning takes every hop between, against the traffic of the others.
+pub fn shift_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64) -> f64 {
+    let along = |axis: &Axis| {
+        let hops = match axis.kind() {
+            AxisKind::Line => axis.size as f64 - 1.0,
+            AxisKind::Ring | AxisKind::Switch | AxisKind::Dcn => 1.0,
+        };
+        (bytes / axis.bandwidth).max(axis.hop_s * hops)
+    };
+    axes.iter().map(|&axis| along(&mesh.axes[axis])).fold(0.0, f64::max)
+}
+
 fn network(kind: AxisKind) -> Network {
     match kind {
         AxisKind::Ring | AxisKind::Line => Network::Torus,

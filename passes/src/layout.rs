@@ -12,6 +12,7 @@ use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 use crate::local;
 use crate::regroup;
+use crate::rotation;
 
 /// What each operand must be, and what comes out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,9 +34,15 @@ pub fn indices(program: &Program, op: &Op) -> Vec<DimId> {
     indices
 }
 
-/// Whether elements from all along an index are needed at once. A composite is no such operation: where it is split, it is written out.
-pub(crate) fn is_whole(op: &Op, index: DimId) -> bool {
+/// Whether `axes` may split an index of an operation; not, where elements from all along it are needed at once. A composite is no such operation:
+/// where it is split, it is written out.
+pub(crate) fn may_split(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
+    axes.is_empty() || !is_whole(program, op, index, axes)
+}
+
+fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
     match &op.kind {
+        OpKind::Rearrange(Rearrange::Roll(roll)) if roll.dim == index => rotation::share(program, roll, axes).is_none(),
         OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == index,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
@@ -116,12 +123,12 @@ pub fn enumerate(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> V
         for assignment in &found {
             debug_assert!(!assignment.uses(axis), "axes are taken one after another");
             extended.push(assignment.clone());
-            for (index, &dim) in indices.iter().enumerate().filter(|(_, dim)| !is_whole(op, **dim)) {
+            for (index, &dim) in indices.iter().enumerate() {
                 // Last place first: of equally good orders that of the mesh is preferred.
                 for place in (0..=assignment.split[index].len()).rev() {
                     let mut next = assignment.clone();
                     next.split[index].insert(place, axis);
-                    if local::divides(program, dim, &next.split[index]) {
+                    if local::divides(program, dim, &next.split[index]) && may_split(program, op, dim, &next.split[index]) {
                         extended.push(next);
                     }
                 }
@@ -239,7 +246,7 @@ pub(crate) fn operand_of_relabelling(program: &Program, op: &Op, wanted: &Shardi
             let before = |dim: DimId| lists.iter().find(|(other, _)| *other == dim).map(|(_, axes)| axes.clone());
             old.iter().map(|&dim| before(dim).unwrap_or_else(|| split(dim))).collect()
         }
-        Rearrange::Slice(_) | Rearrange::Pad(_) | Rearrange::Concat { .. } => return None,
+        Rearrange::Slice(_) | Rearrange::Pad(_) | Rearrange::Concat { .. } | Rearrange::Roll(_) => return None,
     };
     let operand = Sharding { dims, unreduced: wanted.unreduced.clone() };
     (gives(program, op, std::slice::from_ref(&operand)).as_ref() == Some(wanted)).then_some(operand)

@@ -19,6 +19,7 @@ mod regroup;
 pub mod report;
 pub mod reshard;
 pub mod room;
+pub mod rotation;
 mod rules;
 pub mod schedule;
 pub mod search;

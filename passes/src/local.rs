@@ -74,7 +74,7 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
     match &op.kind {
         // The same bytes under other names.
         OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => 0.0,
-        OpKind::Rearrange(Rearrange::Slice(_)) => 2.0 * written,
+        OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => 2.0 * written,
         // As many rows of the table as come out of it.
         OpKind::Take { .. } => 2.0 * written + all().skip(1).sum::<f64>(),
         OpKind::Put { .. } => written + all().take(2).sum::<f64>(),

@@ -22,6 +22,7 @@ use crate::layout;
 use crate::local;
 use crate::report;
 use crate::reshard::{Reshards, Use};
+use crate::rotation::{self, Sent};
 use crate::states::State;
 use crate::tables::Tables;
 use crate::weight::Weight;
@@ -351,6 +352,9 @@ fn own_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight 
     if composite::is_split(problem.program, op, &layout.needs[0]) {
         let plan = composite::alone(problem.program, op, &layout.needs[0]);
         return report::weight(&plan, problem.compute, &problem.tables.terms);
+    }
+    if let Some(Sent { seconds, axes, .. }) = rotation::sent(problem.program, op, &layout.needs[0]) {
+        return report::moved(seconds, &axes, &problem.tables.terms);
     }
     let sharded: Vec<&Sharding> = layout.needs.iter().collect();
     Weight::seconds(problem.compute * local::work(problem.program, op, &sharded, &layout.gives).seconds)

@@ -7,6 +7,7 @@ use crate::composite;
 use crate::cost::{Refinement, Terms, collective_seconds};
 use crate::local;
 use crate::memory::{self, Memory};
+use crate::rotation::{self, Sent};
 use crate::schedule::{self, Schedule};
 use crate::states::{axes_taking_part, priced};
 use crate::weight::Weight;
@@ -30,6 +31,11 @@ impl StepCost {
     /// Seconds, all times together.
     pub fn total_s(&self) -> f64 {
         self.times * self.seconds
+    }
+
+    /// Whether `step`, whose price this is, moves data between devices or between shardings, rather than computing.
+    pub fn is_move(&self, step: &Step) -> bool {
+        matches!(step.kind, StepKind::Collective(..)) || !self.axes.is_empty()
     }
 }
 
@@ -78,12 +84,18 @@ pub fn weight(plan: &Plan, compute: f64, terms: &Terms) -> Weight {
     let plan = composite::written_out(plan);
     let steps = price_steps(&plan, terms.refinement);
     let price = |(step, cost): (&Step, &StepCost)| match &step.kind {
+        StepKind::Local(_) if cost.is_move(step) => moved(cost.seconds, &cost.axes, terms).times(plan.program.times(step.repeat)),
         StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(plan.program.times(step.repeat)),
         StepKind::Collective(collective, _) => {
             Weight::collective(&collective.kind, terms.counted(cost.seconds, &cost.axes)).times(plan.program.times(step.repeat))
         }
     };
     plan.steps.iter().zip(&steps).map(price).sum()
+}
+
+/// What an operation counts that sends data itself.
+pub(crate) fn moved(seconds: f64, axes: &[AxisId], terms: &Terms) -> Weight {
+    Weight::step(terms.counted(seconds, axes))
 }
 
 /// Prices a plan step by step as it stands: a composite's step costs what it is written out as.
@@ -119,8 +131,8 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
     let plan = &*composite::written_out(plan);
     let steps = price_steps(plan, refinement);
     let sum = |collective: bool| -> f64 {
-        let wanted = |step: &Step| matches!(step.kind, StepKind::Collective(..)) == collective;
-        plan.steps.iter().zip(&steps).filter(|(step, _)| wanted(step)).map(|(_, cost)| cost.total_s()).fold(0.0, |a, b| a + b)
+        let wanted = |(step, cost): &(&Step, &StepCost)| cost.is_move(step) == collective;
+        plan.steps.iter().zip(&steps).filter(wanted).map(|(_, cost)| cost.total_s()).fold(0.0, |a, b| a + b)
     };
     let (comm_s, compute_s) = (sum(true), sum(false));
     let mut axis_s = vec![0.0; plan.program.mesh.axes.len()];
@@ -139,6 +151,9 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
 fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let program = &plan.program;
     let times = program.times(step.repeat) as f64;
+    if let Some(Sent { bytes, axes, seconds }) = rotation::sent_by(plan, step) {
+        return StepCost { seconds, times, flops: 0.0, bytes, axes };
+    }
     match &step.kind {
         StepKind::Local(op) => {
             let operands: Vec<_> = step.operands.iter().map(|operand| &operand.sharding).collect();

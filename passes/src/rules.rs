@@ -47,7 +47,7 @@ fn align(program: &Program, op: &Op, targets: &mut [Sharding]) {
         let lists = op.operands.iter().zip(targets.iter()).filter_map(|(operand, s)| list(program, operand.value, s, index));
         let free = lists.filter(|axes| axes.iter().all(|axis| !used.contains(axis)));
         let mut finest = free.fold(AxisList::new(), |best, axes| if axes.len() > best.len() { axes.clone() } else { best });
-        if layout::is_whole(op, index) {
+        if !layout::may_split(program, op, index, &finest) {
             finest.clear();
         }
         used.extend(finest.iter().copied());

@@ -18,7 +18,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, RepeatId};
-use shardwise_ir::plan::{Materialization, Plan, StepKind};
+use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::unroll;
 
 use crate::report::StepCost;
@@ -164,7 +164,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(plan: &Plan, costs: &'a [StepCost], readers: &'a Readers) -> Self {
-        let is_local: Vec<bool> = plan.steps.iter().map(|step| matches!(step.kind, StepKind::Local(_))).collect();
+        let is_local: Vec<bool> = plan.steps.iter().zip(costs).map(|(step, cost)| !cost.is_move(step)).collect();
         let steps = costs.len();
         let axes = plan.program.mesh.axes.len();
         let mut run = Self {
@@ -290,7 +290,7 @@ fn early(plan: &Plan, costs: &[StepCost], readers: &Readers, end_s: &[f64], crit
         let exists_s = readers.givers[step].iter().map(|&giver| end_s[giver]).fold(0.0, f64::max);
         let stays = |operand: &Materialization| matches!(plan.program.values[operand.value].role, Some(Role::Param | Role::State));
         let is_resident = readers.givers[step].is_empty() && plan.steps[step].operands.iter().all(stays);
-        let is_local = matches!(plan.steps[step].kind, StepKind::Local(_));
+        let is_local = !cost.is_move(&plan.steps[step]);
         early.push(!is_local && cost.seconds > 0.0 && (is_resident || (!critical[step] && exists_s < compute_s)));
         if is_local {
             compute_s = end_s[step];

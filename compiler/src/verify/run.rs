@@ -3,11 +3,12 @@
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 use ndarray::ArrayD;
-use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::{Materialization, Plan, StepKind};
 use shardwise_ir::print;
-use shardwise_ir::program::{Program, Value};
+use shardwise_ir::program::{OpKind, Program, Value};
+use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
 
 use super::devices::{Blocks, Devices, Extent};
@@ -69,6 +70,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, number: usize) -> Result<(), Fault> {
         let step = &self.plan.steps[number];
         let blocks = match &step.kind {
+            StepKind::Local(op) if self.rolls(*op, &step.operands[0]) => self.rolled(*op, &step.operands[0])?,
             StepKind::Local(op) => {
                 let op = &self.plan.program.ops[*op];
                 let operands = step.operands.iter().map(|operand| self.read(operand)).collect::<Result<Vec<_>, _>>()?;
@@ -92,6 +94,32 @@ impl<'a> Run<'a> {
         self.compare(&step.result, &blocks)?;
         self.held.insert(step.result.clone(), blocks);
         Ok(())
+    }
+
+    /// Whether an operation goes round a dimension that is split.
+    fn rolls(&self, op: OpId, operand: &Materialization) -> bool {
+        let program = &self.plan.program;
+        let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else { return false };
+        program.values[operand.value].dims.iter().zip(&operand.sharding.dims).any(|(dim, axes)| *dim == roll.dim && !axes.is_empty())
+    }
+
+    /// A roll along a split dimension, by what it means: all blocks in one place, rolled, and cut again.
+    fn rolled(&self, op: OpId, operand: &Materialization) -> Result<Blocks, Fault> {
+        let program = &self.plan.program;
+        let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else { return Err(Fault::NotApplicable) };
+        let mut whole = operand.sharding.clone();
+        let split = program.values[operand.value].dims.iter().zip(&mut whole.dims).filter(|(dim, _)| **dim == roll.dim);
+        split.for_each(|(_, axes)| axes.clear());
+        let extents = self.extents_of(operand.value);
+        let gathered = self.mesh.move_blocks(self.read(operand)?, &extents, &operand.sharding, &whole).ok_or(Fault::NotApplicable)?;
+        let one = |device: usize| {
+            let place =
+                Place { starts: vec![self.mesh.starts(&extents, &whole, device)], shape: self.mesh.shape(&extents, &whole, device) };
+            let block = evaluate::operation(program, &program.ops[op], &[&gathered[device]], &place);
+            block.ok_or_else(|| Fault::Unfit { device: self.name(device) })
+        };
+        let blocks = (0..self.mesh.len()).map(one).collect::<Result<Blocks, _>>()?;
+        self.mesh.move_blocks(&blocks, &extents, &whole, &operand.sharding).ok_or(Fault::NotApplicable)
     }
 
     fn read(&self, operand: &Materialization) -> Result<&Blocks, Fault> {

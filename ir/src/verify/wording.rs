@@ -371,6 +371,7 @@ fn function_name(op: &Op) -> String {
             Rearrange::Slice(_) => "slice",
             Rearrange::Pad(_) => "pad",
             Rearrange::Concat { .. } => "concat",
+            Rearrange::Roll(_) => "roll",
         }
         .to_owned(),
         OpKind::Einsum { .. } | OpKind::Collective(_) => "f".to_owned(),
