@@ -25,6 +25,7 @@ pub mod rotation;
 mod rules;
 pub mod schedule;
 pub mod search;
+pub mod serving;
 pub mod staged;
 pub mod states;
 pub mod steps;

@@ -5,7 +5,7 @@ use shardwise::{Options, Strategy};
 use shardwise_tests::files;
 
 /// Published parameter counts.
-const PARAMETERS: [(&str, f64); 1] = [("llama3-8b-train", 8.03e9)];
+const PARAMETERS: [(&str, f64); 2] = [("llama2-13b-decode", 13.02e9), ("llama3-8b-train", 8.03e9)];
 
 fn textbook() -> Options {
     Options { strategy: Strategy::Textbook, ..Options::default() }
