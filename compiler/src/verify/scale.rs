@@ -1,7 +1,6 @@
 //! Smaller sizes at which the same plan can be run.
 //!
-//! The mesh stays as it is up to [`MOST_DEVICES`]; axes of larger ones whose sizes are powers of two shrink together (16x16x16 becomes 4x4x4),
-//! which keeps every product of axes that equals another equal to it, as relabelling needs. A dimension becomes the smallest multiple of everything
+//! Large meshes shrink (`mesh`). A dimension becomes the smallest multiple of everything
 //! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
 //! Of every block two layers are run, so that what is handed on is seen.
 //!
@@ -18,6 +17,7 @@ use shardwise_ir::unroll;
 
 use super::devices::Extent;
 
+mod mesh;
 mod relations;
 
 /// More multiples than dimensions to tell apart.
@@ -25,9 +25,6 @@ const MOST_DIMS: u64 = 4096;
 
 /// Layers that are run of each block, if it has as many.
 const FEWEST_LAYERS: u64 = 2;
-
-/// Meshes up to this size are simulated as they are.
-const MOST_DEVICES: u64 = 64;
 
 /// Which sizes a plan is run at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +48,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
         return (program, plan, false);
     }
     let mesh = plan.program.mesh.clone();
-    for (axis, size) in axis_sizes(&plan.program).into_iter().enumerate() {
+    for (axis, size) in mesh::sizes(&plan.program.mesh).into_iter().enumerate() {
         scaled |= plan.program.mesh.axes[axis].size != size;
         plan.program.mesh.axes[axis].size = size;
     }
@@ -107,21 +104,6 @@ pub(super) fn describe(program: &Program) -> String {
     format!("{}; {}", axes.join(" "), dims.join(" "))
 }
 
-fn axis_sizes(program: &Program) -> Vec<u64> {
-    let sizes: Vec<u64> = program.mesh.axes.iter().map(|axis| axis.size).collect();
-    let devices = sizes.iter().fold(1_u64, |n, &size| n.saturating_mul(size));
-    let logs: Vec<u64> = sizes.iter().map(|size| u64::from(size.trailing_zeros())).collect();
-    let common = logs.iter().fold(0, |a, &b| gcd(a, b));
-    let powers = sizes.iter().all(|size| size.is_power_of_two());
-    if devices <= MOST_DEVICES || !powers || common < 2 {
-        return sizes;
-    }
-    let bits: u64 = logs.iter().sum();
-    let fits = |&shrink: &u64| common % shrink == 0 && bits / shrink <= u64::from(MOST_DEVICES.ilog2());
-    let shrink = (2..=common).find(fits).unwrap_or(common);
-    logs.iter().map(|log| 1 << (log / shrink)).collect()
-}
-
 /// What every split of a dimension divides.
 fn unit(plan: &Plan, dim: DimId) -> u64 {
     splits(plan, dim).iter().map(|axes| parts(&plan.program, axes)).fold(1, lcm)
@@ -143,10 +125,6 @@ fn parts(program: &Program, axes: &AxisList) -> u64 {
     axes.iter().map(|axis| axis.size(&program.mesh)).product()
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
 fn lcm(a: u64, b: u64) -> u64 {
-    a / gcd(a, b) * b
+    a / mesh::gcd(a, b) * b
 }
