@@ -2,18 +2,19 @@
 //!
 //! Large meshes shrink (`mesh`). A dimension becomes the smallest multiple of everything
 //! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
-//! Of every block two layers are run, so that what is handed on is seen.
+//! Of every block two layers are run, so that what is handed on is seen; of a pipeline two in each chunk of each stage.
 //!
 //! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor that is split completely stays so, since that is what
 //! makes reshapes local; parts lie in a dimension as they did, with something before and behind them where there is. Where this leads to sizes that
 //! some split does not divide, the dimensions concerned keep their own.
 
 use index_vec::IndexVec;
-use shardwise_ir::ids::DimId;
+use shardwise_ir::ids::{DimId, RepeatId, ValueId};
+use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::{AxisList, Pin};
-use shardwise_ir::unroll;
+use shardwise_ir::unroll::{self, Stage};
 
 use super::devices::Extent;
 
@@ -36,23 +37,37 @@ pub enum Sizes {
     Full,
 }
 
-/// Program and plan at the sizes they are run at, and whether these differ from their own.
-pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, Plan, bool) {
-    let most = if sizes == Sizes::Full { u64::MAX } else { FEWEST_LAYERS };
-    let layers = |of: &Program| of.repeats.iter().map(|repeat| repeat.count.min(most)).collect::<Vec<_>>();
-    let (of_program, of_plan) = (layers(program), layers(&plan.program));
-    let mut scaled = plan.program.repeats.iter().any(|repeat| repeat.count > most);
-    let mut program = unroll::program(program, &|block| of_program[block.index()]);
-    let mut plan = unroll::plan(plan, &|block| of_plan[block.index()]).plan;
-    if sizes == Sizes::Full {
-        return (program, plan, false);
-    }
+/// What is run: at its own sizes, or smaller ones.
+pub(super) struct Scaled {
+    pub(super) program: Program,
+    pub(super) plan: Plan,
+    /// The stage that has a value of the plan, of those that only one has.
+    pub(super) stages: IndexVec<ValueId, Option<Stage>>,
+    /// Whether sizes differ from the program's.
+    pub(super) differs: bool,
+}
+
+/// Program and plan at the sizes they are run at.
+pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
+    let full = sizes == Sizes::Full;
     let mesh = plan.program.mesh.clone();
-    for (axis, size) in mesh::sizes(&plan.program.mesh).into_iter().enumerate() {
-        scaled |= plan.program.mesh.axes[axis].size != size;
-        plan.program.mesh.axes[axis].size = size;
+    let mut small = mesh.clone();
+    if !full {
+        small.axes.iter_mut().zip(mesh::sizes(&plan.program.mesh)).for_each(|(axis, size)| axis.size = size);
     }
-    program.mesh = plan.program.mesh.clone();
+    let layers = |of: &Program| -> Vec<u64> {
+        of.repeats.indices().map(|block| if full { of.times(Some(block)) } else { few_layers(of, block, &small) }).collect()
+    };
+    let (of_program, of_plan) = (layers(program), layers(&plan.program));
+    let fewer = plan.program.repeats.iter().zip(&of_plan).any(|(repeat, &layers)| repeat.count > layers);
+    let mut scaled = fewer || small != mesh;
+    let (mut program, mut plan) = (program.clone(), plan.clone());
+    (program.mesh, plan.program.mesh) = (small.clone(), small);
+    let mut program = unroll::program(&program, &|block| of_program[block.index()]);
+    let unroll::Unrolled { mut plan, stages, .. } = unroll::plan(&plan, &|block| of_plan[block.index()]);
+    if full {
+        return Scaled { program, plan, stages, differs: false };
+    }
     let chosen = relations::sizes(&program, &plan, &mesh);
     let before = plan.program.dims.clone();
     for dim in plan.program.dims.indices() {
@@ -69,7 +84,15 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
     for dim in program.dims.iter_mut().filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name)) {
         dim.size = dim.size.min(2);
     }
-    (program, plan, scaled)
+    Scaled { program, plan, stages, differs: scaled }
+}
+
+/// How many layers of a block are run on a mesh: of a pipeline so many on every stage.
+fn few_layers(program: &Program, block: RepeatId, mesh: &Mesh) -> u64 {
+    let count = program.times(Some(block));
+    let Some(pipeline) = program.pipeline(Some(block)) else { return count.min(FEWEST_LAYERS) };
+    let chunks = program.stages(Some(block)) * pipeline.chunks;
+    (count / chunks).min(FEWEST_LAYERS) * mesh.axes[pipeline.axis].size * pipeline.chunks
 }
 
 /// The smallest size from `least` on that behaves as `size` under splits that `unit` is a multiple of: divided by all of them, or by some not.
