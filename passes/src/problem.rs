@@ -126,6 +126,7 @@ pub struct Variable {
 }
 
 /// Everything the search needs; no names, no text.
+#[derive(Clone)]
 pub struct Problem<'a> {
     /// The program.
     pub program: &'a Program,
@@ -170,6 +171,16 @@ impl<'a> Problem<'a> {
             problem.sources[source].demands.push(Demand::Fixed(states));
         }
         problem
+    }
+
+    /// The same with only these choices, each variable's in this order.
+    #[must_use]
+    pub fn restricted(&self, kept: &[Vec<usize>]) -> Self {
+        let mut restricted = self.clone();
+        for (variable, kept) in restricted.variables.iter_mut().zip(kept) {
+            variable.choices = kept.iter().map(|&choice| variable.choices[choice].clone()).collect();
+        }
+        restricted
     }
 
     /// The reshard table of a value.
