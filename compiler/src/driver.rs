@@ -16,6 +16,7 @@ use shardwise_passes::textbook::{self, Infeasible};
 
 use crate::cost::{self, Cost, Threshold};
 use crate::failure::Findings;
+use crate::inference::Sizing;
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
 use crate::pipeline::{self, Pass};
@@ -287,7 +288,12 @@ impl Planned {
 
     /// What the plan holds and does, what bounds it, and at which sizes that changes.
     pub fn cost(&self) -> Cost {
-        cost::cost(self, self.refinement)
+        self.cost_sized(&Sizing::default())
+    }
+
+    /// The same, with the step of serving that is asked for.
+    pub fn cost_sized(&self, sizing: &Sizing) -> Cost {
+        cost::cost(self, sizing, self.refinement)
     }
 
     /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters included; `None` for a name that is no dimension's.
@@ -298,7 +304,12 @@ impl Planned {
 
     /// FLOPs, bytes, intensity, time and bound of every step, then the whole.
     pub fn cost_table(&self) -> String {
-        cost::table(&self.cost(), &text::summary(self))
+        self.cost_table_sized(&Sizing::default())
+    }
+
+    /// The same, with the step of serving that is asked for.
+    pub fn cost_table_sized(&self, sizing: &Sizing) -> String {
+        cost::table(&self.cost_sized(sizing), &text::summary(self), self.capacity_bytes)
     }
 
     /// `search`, `textbook` or `explicit`.

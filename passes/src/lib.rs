@@ -1,8 +1,10 @@
 //! Rewriting and judging: layouts, reshards, the two planning strategies, and what a plan costs.
+mod anytime;
 mod branch;
 pub mod composite;
 pub mod cost;
 pub mod dominance;
+mod dual;
 pub mod eliminate;
 pub mod extract;
 pub mod factor;
@@ -11,6 +13,7 @@ pub mod improve;
 pub mod layout;
 pub mod limited;
 pub mod local;
+mod marginals;
 pub mod memory;
 pub mod optimizer;
 pub mod overlap;
@@ -25,6 +28,7 @@ pub mod rotation;
 mod rules;
 pub mod schedule;
 pub mod search;
+pub mod serving;
 pub mod staged;
 pub mod states;
 pub mod steps;

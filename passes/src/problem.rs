@@ -127,6 +127,7 @@ pub struct Variable {
 }
 
 /// Everything the search needs; no names, no text.
+#[derive(Clone)]
 pub struct Problem<'a> {
     /// The program.
     pub program: &'a Program,
@@ -175,6 +176,16 @@ impl<'a> Problem<'a> {
     /// How often what stands in a block counts, done for each microbatch or once a step.
     fn counted(&self, block: Option<RepeatId>, by_microbatch: bool) -> u64 {
         self.tables.terms.turns(self.program.turns(block, by_microbatch), self.compute)
+    }
+
+    /// The same with only these choices, each variable's in this order.
+    #[must_use]
+    pub fn restricted(&self, kept: &[Vec<usize>]) -> Self {
+        let mut restricted = self.clone();
+        for (variable, kept) in restricted.variables.iter_mut().zip(kept) {
+            variable.choices = kept.iter().map(|&choice| variable.choices[choice].clone()).collect();
+        }
+        restricted
     }
 
     /// The reshard table of a value.

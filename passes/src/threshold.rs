@@ -91,7 +91,7 @@ fn granule(plan: &Plan, dim: DimId) -> u64 {
 }
 
 /// Saturating.
-fn least_common_multiple(a: u64, b: u64) -> u64 {
+pub fn least_common_multiple(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);
     while y > 0 {
         (x, y) = (y, x % y);
@@ -144,7 +144,7 @@ impl Trial {
 }
 
 /// Gives `dim` a size, dimensions that it is renamed to the same, and every declared product of it the size that follows.
-fn resize(program: &mut Program, dim: DimId, size: u64) {
+pub fn resize(program: &mut Program, dim: DimId, size: u64) {
     let mut alike = vec![dim];
     for op in &program.ops {
         if let OpKind::Rearrange(Rearrange::Rename(pairs)) = &op.kind {

@@ -1,7 +1,6 @@
 //! Smaller sizes at which the same plan can be run.
 //!
-//! The mesh stays as it is up to [`MOST_DEVICES`]; axes of larger ones whose sizes are powers of two shrink together (16x16x16 becomes 4x4x4),
-//! which keeps every product of axes that equals another equal to it, as relabelling needs. A dimension becomes the smallest multiple of everything
+//! Large meshes shrink (`mesh`). A dimension becomes the smallest multiple of everything
 //! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
 //! Of every block two layers are run, so that what is handed on is seen; of a pipeline two in each chunk of each stage.
 //!
@@ -19,6 +18,7 @@ use shardwise_ir::unroll::{self, Stage};
 
 use super::devices::Extent;
 
+mod mesh;
 mod relations;
 
 /// More multiples than dimensions to tell apart.
@@ -26,9 +26,6 @@ const MOST_DIMS: u64 = 4096;
 
 /// Layers that are run of each block, if it has as many.
 const FEWEST_LAYERS: u64 = 2;
-
-/// Meshes up to this size are simulated as they are.
-const MOST_DEVICES: u64 = 64;
 
 /// Which sizes a plan is run at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +53,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     let mesh = plan.program.mesh.clone();
     let mut small = mesh.clone();
     if !full {
-        small.axes.iter_mut().zip(axis_sizes(&plan.program)).for_each(|(axis, size)| axis.size = size);
+        small.axes.iter_mut().zip(mesh::sizes(&plan.program.mesh)).for_each(|(axis, size)| axis.size = size);
     }
     let layers = |of: &Program| -> Vec<u64> {
         of.repeats.indices().map(|block| if full { of.times(Some(block)) } else { few_layers(of, block, &small) }).collect()
@@ -130,21 +127,6 @@ pub(super) fn describe(program: &Program) -> String {
     format!("{}; {}", axes.join(" "), dims.join(" "))
 }
 
-fn axis_sizes(program: &Program) -> Vec<u64> {
-    let sizes: Vec<u64> = program.mesh.axes.iter().map(|axis| axis.size).collect();
-    let devices = sizes.iter().fold(1_u64, |n, &size| n.saturating_mul(size));
-    let logs: Vec<u64> = sizes.iter().map(|size| u64::from(size.trailing_zeros())).collect();
-    let common = logs.iter().fold(0, |a, &b| gcd(a, b));
-    let powers = sizes.iter().all(|size| size.is_power_of_two());
-    if devices <= MOST_DEVICES || !powers || common < 2 {
-        return sizes;
-    }
-    let bits: u64 = logs.iter().sum();
-    let fits = |&shrink: &u64| common % shrink == 0 && bits / shrink <= u64::from(MOST_DEVICES.ilog2());
-    let shrink = (2..=common).find(fits).unwrap_or(common);
-    logs.iter().map(|log| 1 << (log / shrink)).collect()
-}
-
 /// What every split of a dimension divides.
 fn unit(plan: &Plan, dim: DimId) -> u64 {
     splits(plan, dim).iter().map(|axes| parts(&plan.program, axes)).fold(1, lcm)
@@ -166,10 +148,6 @@ fn parts(program: &Program, axes: &AxisList) -> u64 {
     axes.iter().map(|axis| axis.size(&program.mesh)).product()
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
 fn lcm(a: u64, b: u64) -> u64 {
-    a / gcd(a, b) * b
+    a / mesh::gcd(a, b) * b
 }
