@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use shardwise_ir::plan::StepKind;
+use shardwise_ir::program::Blocks;
 
 use crate::{Planned, text};
 
@@ -21,8 +22,11 @@ pub(crate) fn trace(planned: &Planned) -> String {
             StepKind::Local(_) => vec![0],
             StepKind::Collective(..) => cost.axes.iter().map(|axis| axis.index() + 1).collect(),
         };
+        let repeats = &program.repeats;
+        let layer = repeats.layer_block(step.repeat).map(|_| run.copy.layer);
+        let microbatch = repeats.microbatches(step.repeat).map(|_| run.copy.microbatch);
         let arguments = json!({
-            "bytes": cost.bytes, "flops": cost.flops, "layer": step.repeat.map(|_| run.layer), "critical": schedule.critical[number], "may_run_early": schedule.early[number],
+            "bytes": cost.bytes, "flops": cost.flops, "layer": layer, "microbatch": microbatch, "critical": schedule.critical[number], "may_run_early": schedule.early[number],
         });
         events.extend(tracks.into_iter().map(|track| {
             json!({

@@ -1,7 +1,7 @@
 //! Cuts a source into statements before the grammar sees it.
 //!
 //! A statement is a line; it goes on where a bracket is open or the line ends in a comma, and the block of a
-//! `pipeline` goes on until its brace is closed. What opens the block of a `repeat` and the brace that closes it are
+//! `pipeline` goes on until its brace is closed. What opens the block of a `repeat` or of `microbatches` and the brace that closes it are
 //! statements of their own, so that blocks nest nothing: a file is a list of statements. A line that can only begin a
 //! statement ends an unclosed one before it. Cutting first keeps every error inside its statement, keeps parsing linear, and is where hostile
 //! input (50,000 open parentheses) is turned away before anything recursive sees it.
@@ -18,7 +18,7 @@ const DEEPEST: usize = 64;
 const MOST_OPERATORS: usize = 400;
 
 /// The words a statement can begin with.
-pub(crate) const KEYWORDS: [&str; 17] = [
+pub(crate) const KEYWORDS: [&str; 18] = [
     "plan",
     "hardware",
     "mesh",
@@ -36,10 +36,14 @@ pub(crate) const KEYWORDS: [&str; 17] = [
     "pipeline",
     "optimizer",
     "checkpoint",
+    "microbatches",
 ];
 
 /// Those of the keywords whose statements are kept as text.
 const NOT_YET: [&str; 2] = ["pipeline", "optimizer"];
+
+/// Those of the keywords that open a block.
+const BLOCKS: [&str; 2] = ["repeat", "microbatches"];
 
 /// A statement whose end is not found yet.
 struct Open {
@@ -108,8 +112,8 @@ fn piece<'t>(text: &'t str, may_cut: bool, mut braces: usize, blocks: &mut usize
 }
 
 /// Whether a statement opens a block whose statements are statements of the file.
-fn is_opening(text: &str) -> bool {
-    text.strip_prefix("repeat").is_some_and(|rest| !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':']))
+pub(crate) fn is_opening(text: &str) -> bool {
+    BLOCKS.iter().filter_map(|keyword| text.strip_prefix(keyword)).any(is_behind_keyword)
 }
 
 impl Open {
@@ -178,10 +182,12 @@ pub(crate) fn is_taken(text: &str) -> bool {
 
 /// Whether a statement is of a form that is kept as text.
 pub(crate) fn is_verbatim(statement: &str) -> bool {
-    NOT_YET.iter().any(|keyword| {
-        let rest = statement.strip_prefix(keyword);
-        rest.is_some_and(|rest| !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':']))
-    })
+    NOT_YET.iter().filter_map(|keyword| statement.strip_prefix(keyword)).any(is_behind_keyword)
+}
+
+/// Whether what stands before `rest` is a keyword, and not the name of a value that is declared or defined.
+fn is_behind_keyword(rest: &str) -> bool {
+    !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':'])
 }
 
 /// A statement with spaces in place of its comments and of all white space, so that offsets stay as they are.

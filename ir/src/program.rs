@@ -8,6 +8,7 @@ use index_vec::IndexVec;
 use shardwise_grammar::ast::Role;
 use shardwise_grammar::span::Span;
 
+pub use crate::blocks::{Blocks, Cut, Repeat};
 use crate::dtype::DType;
 use crate::functions;
 use crate::hardware::Hardware;
@@ -48,7 +49,7 @@ pub struct Value {
     pub home: Option<Pin>,
     /// The operation that gives it; `None` for declared values.
     pub producer: Option<OpId>,
-    /// The block that it belongs to: there is one of it for each layer.
+    /// The block that it belongs to: there is one of it for each layer and microbatch, but of what is declared one for each layer.
     pub repeat: Option<RepeatId>,
     /// Where it was declared or defined.
     pub span: Span,
@@ -331,33 +332,6 @@ impl Op {
     }
 }
 
-/// A block whose operations are done once a layer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repeat {
-    /// What the layers are called.
-    pub name: String,
-    /// How many there are.
-    pub count: u64,
-    /// The block through whose layers it goes, from the last to the first; it may read what each of them gave.
-    pub reversed: Option<RepeatId>,
-    /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
-    pub kept: Option<Vec<ValueId>>,
-    /// Where it is opened.
-    pub span: Span,
-}
-
-/// The layers that blocks go through.
-pub trait Layers {
-    /// The first block that goes through the layers of `of`: itself, or the one that it goes back through.
-    fn layers(&self, of: RepeatId) -> RepeatId;
-}
-
-impl Layers for IndexVec<RepeatId, Repeat> {
-    fn layers(&self, of: RepeatId) -> RepeatId {
-        self[of].reversed.unwrap_or(of)
-    }
-}
-
 /// `backward from Out given dOut`, until the gradient pass puts statements in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backward {
@@ -369,6 +343,8 @@ pub struct Backward {
     pub at: OpId,
     /// Values whose gradients the program names, and these gradients, which no operation gives yet.
     pub named: Vec<(ValueId, ValueId)>,
+    /// Into how many microbatches of which dimension the step is cut.
+    pub microbatches: Option<(u64, Option<DimId>)>,
     /// The statement.
     pub span: Span,
 }
@@ -451,16 +427,4 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// Budgets.
     pub asserts: Vec<Assert>,
-}
-
-impl Program {
-    /// How often what belongs to `repeat` is done, or how many of it there are.
-    pub fn times(&self, repeat: Option<RepeatId>) -> u64 {
-        repeat.map_or(1, |repeat| self.repeats[repeat].count)
-    }
-
-    /// Whether a statement that stands in `at` can name a value that belongs to `of`: one of the same layer, or of none.
-    pub fn sees(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
-        of.is_none() || at.map(|at| self.repeats.layers(at)) == of.map(|of| self.repeats.layers(of))
-    }
 }

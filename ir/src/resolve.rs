@@ -8,6 +8,7 @@ mod expression;
 mod gradient;
 mod layout;
 mod machine;
+mod microbatches;
 mod overrides;
 mod repeat;
 mod structure;
@@ -46,6 +47,7 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     for (place, statement) in file.statements.iter().enumerate() {
         match &statement.node {
             Statement::Repeat(of) => resolver.open(of, statement.span, &file.statements[place + 1..]),
+            Statement::Microbatches(of) => resolver.open_microbatches(of, statement.span),
             other => resolver.statement(other, statement.span),
         }
         if resolver.diags.len() > MOST_ERRORS {
@@ -75,6 +77,8 @@ struct Resolver<'a> {
     repeats: IndexVec<RepeatId, Repeat>,
     /// The block that is open.
     block: Option<repeat::Block>,
+    /// The microbatches whose statements are being read.
+    microbatches: Option<RepeatId>,
     /// What names that a block carried mean behind it.
     ends: IndexMap<String, repeat::End>,
     outputs: Vec<Output>,
@@ -133,6 +137,7 @@ impl<'a> Resolver<'a> {
             ops: IndexVec::new(),
             repeats: IndexVec::new(),
             block: None,
+            microbatches: None,
             ends: IndexMap::new(),
             outputs: Vec::new(),
             asserts: Vec::new(),
@@ -211,7 +216,7 @@ impl<'a> Resolver<'a> {
             role: Some(role),
             home: Some(pin),
             producer: None,
-            repeat: self.inside(),
+            repeat: self.block_of_layers(),
             span: tensor.span,
         };
         self.add_value(value, known);
@@ -313,6 +318,10 @@ impl<'a> Resolver<'a> {
 
     fn output(&mut self, tensor: &ast::TensorDecl) {
         let Some(value) = self.anywhere(&tensor.name) else { return };
+        if self.is_of_microbatches(value) {
+            self.of_a_microbatch(value, &tensor.name);
+            return;
+        }
         let Some(written) = &tensor.layout else {
             let message = format!("output `{}` has no brackets", tensor.name.node);
             let diag = Diag::error(names::NEEDS_BRACKETS, message, tensor.name.span, "how should it leave?");

@@ -178,7 +178,8 @@ fn summed<'a>(program: &'a Program, op: &'a Op, indices: &'a [DimId]) -> impl It
 fn result_dims(program: &Program, op: &Op, split: &dyn Fn(&DimId) -> AxisList) -> Option<smallvec::SmallVec<[AxisList; 4]>> {
     let kept = &program.values[op.result].dims;
     match &op.kind {
-        OpKind::Rearrange(Rearrange::Rename(pairs)) => {
+        OpKind::Rearrange(how @ (Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. })) => {
+            let pairs = how.relabelled().unwrap_or_default();
             let old = |dim: &DimId| pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old);
             Some(kept.iter().map(|dim| split(&old(dim))).collect())
         }
@@ -226,7 +227,8 @@ pub(crate) fn operand_of_relabelling(program: &Program, op: &Op, wanted: &Shardi
     let (old, new) = (&program.values[op.operands[0].value].dims, &program.values[op.result].dims);
     let split = |dim: DimId| new.iter().position(|&other| other == dim).map(|place| wanted.dims[place].clone()).unwrap_or_default();
     let dims = match how {
-        Rearrange::Rename(pairs) => {
+        Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. } => {
+            let pairs = how.relabelled().unwrap_or_default();
             let name = |dim: DimId| pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new);
             old.iter().map(|&dim| split(name(dim))).collect()
         }

@@ -7,7 +7,8 @@
 //! operand exists before the compute that stands above it is done.
 //!
 //! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer to the third: what a layer adds once its
-//! collectives run beside its neighbours' compute. Laying all of them out would make planning depend on their number.
+//! collectives run beside its neighbours' compute. So of microbatches, of which each goes on as its layers do. Laying all of them out would make
+//! planning depend on their number.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -19,7 +20,8 @@ use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, RepeatId};
 use shardwise_ir::plan::{Materialization, Plan, StepKind};
-use shardwise_ir::unroll;
+use shardwise_ir::program::Blocks;
+use shardwise_ir::unroll::{self, Copy};
 
 use crate::report::StepCost;
 
@@ -41,8 +43,8 @@ pub struct Schedule {
 pub struct Timed {
     /// The step of the plan.
     pub step: usize,
-    /// The layer, of a step in a block.
-    pub layer: u64,
+    /// The layer and microbatch, of a step in blocks.
+    pub copy: Copy,
     /// When it starts, seconds.
     pub start_s: f64,
 }
@@ -53,24 +55,12 @@ const LAYERS: u64 = 3;
 /// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, which it could only leave by rounding.
 pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) -> Schedule {
     if plan.program.repeats.is_empty() {
-        let (schedule, _) = flat(plan, costs, (0..plan.steps.len()).map(|step| (step, 0)));
+        let (schedule, _) = flat(plan, costs, (0..plan.steps.len()).map(|step| (step, Copy::default())));
         return schedule;
     }
-    let laid_out = |fewer: Option<RepeatId>| {
-        let layers = |block: RepeatId| plan.program.times(Some(block)).min(if fewer == Some(block) { LAYERS - 1 } else { LAYERS });
-        let unrolled = unroll::plan(plan, &layers);
-        let costs: Vec<StepCost> = unrolled.from.iter().map(|&(step, _)| costs[step].clone()).collect();
-        flat(&unrolled.plan, &costs, unrolled.from.into_iter())
-    };
-    let (mut schedule, copies) = laid_out(None);
-    let three_s = schedule.makespan_s;
-    for (block, repeat) in plan.program.repeats.iter_enumerated() {
-        let more = repeat.count.saturating_sub(LAYERS) as f64;
-        if more > 0.0 && repeat.reversed.is_none() {
-            schedule.makespan_s += more * (three_s - laid_out(Some(block)).0.makespan_s).max(0.0);
-        }
-    }
-    schedule.makespan_s = schedule.makespan_s.max(*bounds.start()).min(*bounds.end());
+    let (mut schedule, copies) = laid_out(plan, costs, &[]);
+    let blocks: Vec<RepeatId> = plan.program.repeats.indices().filter(|&block| plan.program.repeats[block].reversed.is_none()).collect();
+    schedule.makespan_s = grown(plan, costs, &blocks, &mut Vec::new()).clamp(*bounds.start(), bounds.end().max(*bounds.start()));
     let any = |marks: &[bool]| {
         let mut marked = vec![false; plan.steps.len()];
         copies.iter().zip(marks).for_each(|(&step, &mark)| marked[step] |= mark);
@@ -80,8 +70,47 @@ pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) ->
     schedule
 }
 
+/// Lays out so many of each block, one less of those that are `fewer`.
+fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (Schedule, Vec<usize>) {
+    let counts = |block: RepeatId| plan.program.repeats[block].count.min(if fewer.contains(&block) { LAYERS - 1 } else { LAYERS });
+    let unrolled = unroll::plan(plan, &counts);
+    let mut copies: IndexMap<(usize, Copy), f64, FxBuildHasher> = IndexMap::default();
+    unrolled.from.iter().for_each(|&from| *copies.entry(from).or_default() += 1.0);
+    // Several steps may stand for one: the additions of a sum.
+    let cost = |from: &(usize, Copy)| StepCost { seconds: costs[from.0].seconds / copies[from], ..costs[from.0].clone() };
+    let costs: Vec<StepCost> = unrolled.from.iter().map(cost).collect();
+    flat(&unrolled.plan, &costs, unrolled.from.into_iter())
+}
+
+/// The makespan with all of `blocks`, where those in `fewer` have one less of what is laid out. Microbatches go on as their layers do.
+fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<RepeatId>) -> f64 {
+    let repeats = &plan.program.repeats;
+    let more = |block: RepeatId| repeats[block].count.saturating_sub(LAYERS) as f64;
+    let within = |block: RepeatId| repeats.microbatches(Some(block)).filter(|&around| around != block);
+    let around = blocks.iter().copied().find(|&block| repeats[block].cut.is_some() && more(block) > 0.0);
+    if let Some(around) = around {
+        let others: Vec<RepeatId> = blocks.iter().copied().filter(|&block| block != around).collect();
+        let inside: Vec<RepeatId> = others.iter().copied().filter(|&block| within(block) == Some(around)).collect();
+        let of = |fewer: &mut Vec<RepeatId>, blocks: &[RepeatId]| grown(plan, costs, blocks, fewer);
+        let whole_s = of(fewer, &others);
+        let here_s = of(fewer, &inside);
+        fewer.push(around);
+        let less_s = of(fewer, &inside);
+        fewer.pop();
+        return whole_s + more(around) * (here_s - less_s).max(0.0);
+    }
+    let laid_out_s = laid_out(plan, costs, fewer).0.makespan_s;
+    let mut makespan_s = laid_out_s;
+    for &block in blocks.iter().filter(|&&block| more(block) > 0.0) {
+        fewer.push(block);
+        makespan_s += more(block) * (laid_out_s - laid_out(plan, costs, fewer).0.makespan_s).max(0.0);
+        fewer.pop();
+    }
+    makespan_s
+}
+
 /// Schedules a plan without blocks, whose steps are copies of steps of another; and these steps.
-fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, u64)>) -> (Schedule, Vec<usize>) {
+fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, Copy)>) -> (Schedule, Vec<usize>) {
     let readers = Readers::new(plan);
     let mut run = Run::new(plan, costs, &readers);
     run.all();
@@ -89,7 +118,7 @@ fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, u64)
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
     let early = early(plan, costs, &readers, &end_s, &critical);
-    let runs: Vec<Timed> = from.zip(start_s).map(|((step, layer), start_s)| Timed { step, layer, start_s }).collect();
+    let runs: Vec<Timed> = from.zip(start_s).map(|((step, copy), start_s)| Timed { step, copy, start_s }).collect();
     let copies = runs.iter().map(|run| run.step).collect();
     (Schedule { makespan_s, runs, critical, early }, copies)
 }

@@ -45,7 +45,7 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
     for (op_id, op) in tables.program.ops.iter_enumerated() {
         if op.repeat != walk.steps.block {
             walk.hand_on().ok_or(Infeasible { op: op_id })?;
-            walk.steps.enter(op.repeat);
+            walk.steps.enter(tables.program, op.repeat);
         }
         if phase == Phase::Forward && op.phase == Phase::Backward {
             walk.drop_copies();
@@ -55,7 +55,7 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
         walk.outputs(op.result, op_id)?;
     }
     walk.hand_on().ok_or(Infeasible { op: OpId::new(0) })?;
-    walk.steps.enter(None);
+    walk.steps.enter(tables.program, None);
     for id in tables.program.values.indices() {
         if tables.program.values[id].producer.is_none() {
             walk.outputs(id, OpId::new(0))?;

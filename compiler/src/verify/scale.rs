@@ -3,7 +3,7 @@
 //! The mesh stays as it is up to [`MOST_DEVICES`]; axes of larger ones whose sizes are powers of two shrink together (16x16x16 becomes 4x4x4),
 //! which keeps every product of axes that equals another equal to it, as relabelling needs. A dimension becomes the smallest multiple of everything
 //! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
-//! Of every block two layers are run, so that what is handed on is seen.
+//! Of every block two layers are run, so that what is handed on is seen; or two microbatches, of which the batch is made.
 //!
 //! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor that is split completely stays so, since that is what
 //! makes reshapes local; parts lie in a dimension as they did, with something before and behind them where there is. Where this leads to sizes that
@@ -12,7 +12,7 @@
 use index_vec::IndexVec;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::Program;
+use shardwise_ir::program::{Cut, Program, Repeat};
 use shardwise_ir::sharding::{AxisList, Pin};
 use shardwise_ir::unroll;
 
@@ -39,16 +39,44 @@ pub enum Sizes {
     Full,
 }
 
-/// Program and plan at the sizes they are run at, and whether these differ from their own.
-pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, Plan, bool) {
+/// A dimension that is cut into microbatches, what these have in its place, and how many of them are run.
+pub(super) struct Batch {
+    pub(super) whole: String,
+    pub(super) part: String,
+    pub(super) count: u64,
+}
+
+/// The batches of a plan, where at most so many microbatches are run.
+fn batches(plan: &Plan, most: u64) -> Vec<Batch> {
+    let name = |dim: DimId| plan.program.dims[dim].name.clone();
+    let batch = |repeat: &Repeat| {
+        let Cut { whole, part } = repeat.cut?;
+        Some(Batch { whole: name(whole), part: name(part), count: repeat.count.min(most) })
+    };
+    plan.program.repeats.iter().filter_map(batch).collect()
+}
+
+/// Program and plan as they are run.
+pub(super) struct Scaled {
+    pub(super) program: Program,
+    pub(super) plan: Plan,
+    /// Whether their sizes differ from their own.
+    pub(super) scaled: bool,
+    /// What the plan cuts into microbatches.
+    pub(super) batches: Vec<Batch>,
+}
+
+/// Program and plan at the sizes they are run at.
+pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     let most = if sizes == Sizes::Full { u64::MAX } else { FEWEST_LAYERS };
+    let batches = batches(plan, most);
     let layers = |of: &Program| of.repeats.iter().map(|repeat| repeat.count.min(most)).collect::<Vec<_>>();
     let (of_program, of_plan) = (layers(program), layers(&plan.program));
     let mut scaled = plan.program.repeats.iter().any(|repeat| repeat.count > most);
     let mut program = unroll::program(program, &|block| of_program[block.index()]);
     let mut plan = unroll::plan(plan, &|block| of_plan[block.index()]).plan;
     if sizes == Sizes::Full {
-        return (program, plan, false);
+        return Scaled { program, plan, scaled: false, batches };
     }
     let mesh = plan.program.mesh.clone();
     for (axis, size) in axis_sizes(&plan.program).into_iter().enumerate() {
@@ -56,7 +84,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
         plan.program.mesh.axes[axis].size = size;
     }
     program.mesh = plan.program.mesh.clone();
-    let chosen = relations::sizes(&program, &plan, &mesh);
+    let chosen = relations::sizes(&program, &plan, &mesh, &batches);
     let before = plan.program.dims.clone();
     for dim in plan.program.dims.indices() {
         let name = plan.program.dims[dim].name.clone();
@@ -72,7 +100,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
     for dim in program.dims.iter_mut().filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name)) {
         dim.size = dim.size.min(2);
     }
-    (program, plan, scaled)
+    Scaled { program, plan, scaled, batches }
 }
 
 /// The smallest size from `least` on that behaves as `size` under splits that `unit` is a multiple of: divided by all of them, or by some not.

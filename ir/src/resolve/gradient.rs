@@ -29,16 +29,24 @@ impl Resolver<'_> {
             self.error(diag.help("differentiate one value: the sum of what is to be differentiated"));
             return None;
         }
-        if let Some(parts) = &directive.microbatches {
-            self.not_yet(&Name::new("microbatches".to_owned(), parts.span));
-            return None;
-        }
         let from = self.value(&directive.from)?;
         let given = match &directive.given {
             Some(name) => Some(self.given(name, from)?),
             None => None,
         };
-        self.backward = Some(Backward { from, given, at: OpId::new(self.ops.len()), named: Vec::new(), span });
+        if let Some(parts) = &directive.microbatches {
+            self.not_yet(&Name::new("microbatches".to_owned(), parts.span));
+            return None;
+        }
+        let microbatches = match &directive.microbatches {
+            Some(count) => {
+                let of = directive.of.as_ref().map(|name| self.dim(name));
+                let count = self.size(count)?;
+                Some((count, if let Some(dim) = of { Some(dim?) } else { None }))
+            }
+            None => None,
+        };
+        self.backward = Some(Backward { from, given, at: OpId::new(self.ops.len()), named: Vec::new(), microbatches, span });
         Some(())
     }
 

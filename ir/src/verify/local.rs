@@ -92,7 +92,9 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
             let lists: Vec<(DimId, &AxisList)> = indices.iter().map(|index| (index.dim, index.axes)).collect();
             scale::reshaped(program, groups, &lists, kept).map_err(|(axis, dim)| LocalFault::BlocksBreak { axis, dim })?
         }
-        OpKind::Rearrange(Rearrange::Rename(pairs)) => {
+        // A device's block of the batch holds the same block of every microbatch, if that divides.
+        OpKind::Rearrange(how @ (Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. })) => {
+            let pairs = how.relabelled().unwrap_or_default();
             let old = |dim: &DimId| pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old);
             kept.iter().map(|dim| axes_of(&old(dim))).collect()
         }

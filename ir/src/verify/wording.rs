@@ -371,6 +371,8 @@ fn function_name(op: &Op) -> String {
             Rearrange::Slice(_) => "slice",
             Rearrange::Pad(_) => "pad",
             Rearrange::Concat { .. } => "concat",
+            Rearrange::Part { .. } => "part",
+            Rearrange::Join { .. } => "join",
         }
         .to_owned(),
         OpKind::Einsum { .. } | OpKind::Collective(_) => "f".to_owned(),
