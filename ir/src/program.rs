@@ -326,6 +326,11 @@ pub struct Op {
 }
 
 impl Op {
+    /// Whether the elements of its operands matter, and not their dimensions alone.
+    pub fn reads_elements(&self) -> bool {
+        !matches!(&self.kind, OpKind::Map(function) if matches!(&function.form, MapForm::Call { name, .. } if name == "ones"))
+    }
+
     /// Whether it is the element-wise function of this form.
     pub fn is(&self, form: &MapForm) -> bool {
         matches!(&self.kind, OpKind::Map(function) if function.form == *form)

@@ -64,7 +64,8 @@ pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
         OpKind::Einsum { .. } => all.iter().map(|&operand| sum(vec![operand])).collect(),
         OpKind::Map(function) => {
             let sums = match function.linearity {
-                Linearity::None => None,
+                // What is not looked at may as well be partial; nothing passes.
+                Linearity::None => Some(all.clone()).filter(|_| !op.reads_elements()),
                 Linearity::Joint => Some(all.clone()),
                 Linearity::First => Some(vec![0]),
                 Linearity::Last => Some(vec![all.len() - 1]),
@@ -156,7 +157,7 @@ fn project(program: &Program, op: &Op, indices: &[DimId], channels: &[Channel], 
         .map(|(k, operand)| Sharding { dims: program.values[operand.value].dims.iter().map(split).collect(), unreduced: carried(k) });
     let needs = needs.collect();
     let summed: AxisList = summed(program, op, indices).flat_map(|dim| split(&dim)).collect();
-    let passed = channels.iter().zip(&assignment.partial).filter(|(_, axes)| !axes.is_empty());
+    let passed = channels.iter().zip(&assignment.partial).filter(|(_, axes)| op.reads_elements() && !axes.is_empty());
     let mut kinds = passed.clone().map(|(channel, _)| channel.gives).chain((!summed.is_empty()).then(|| reduction(op)));
     let kind = kinds.next().unwrap_or_default();
     if kinds.any(|other| other != kind) {
@@ -214,6 +215,7 @@ pub fn gives(program: &Program, op: &Op, needs: &[Sharding]) -> Option<Sharding>
     let passed = carrier.and_then(|carrier| channels(op, &partial).into_iter().find(|channel| channel.operands.contains(&carrier)));
     let kind = passed.map_or_else(|| reduction(op), |channel| channel.gives);
     let summed = summed(program, op, &indices).flat_map(|dim| split(&dim));
+    let needs = if op.reads_elements() { needs } else { &[] };
     let mut pending: Vec<AxisRef> = summed.chain(needs.iter().flat_map(|need| need.unreduced.axes().iter().copied())).collect();
     pending.sort_unstable();
     pending.dedup();

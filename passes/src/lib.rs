@@ -12,6 +12,7 @@ pub mod layout;
 pub mod limited;
 pub mod local;
 pub mod memory;
+pub mod microbatches;
 pub mod overlap;
 pub mod prices;
 pub mod problem;

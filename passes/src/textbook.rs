@@ -223,6 +223,9 @@ impl<'a> Walk<'a> {
             let entry = table.nearest(table.space.find(&starts[0])?, &self.tables.states(op.result, pin))?;
             return Some(vec![entry]);
         }
+        if !op.reads_elements() {
+            return op.operands.iter().zip(&starts).map(|(operand, start)| self.tables.of(operand.value).space.find(start)).collect();
+        }
         let mut targets = self.before_use(op, &starts).unwrap_or_else(|| rules::targets(self.tables, op, &starts, self.wanted(op)));
         if let Some(pin) = self.wanted_of_sum(op).cloned() {
             rules::slice_for(self.program(), op, &mut targets, &pin);
@@ -324,7 +327,8 @@ impl<'a> Walk<'a> {
         let value = op.result;
         let mut at = state;
         let wanted = self.wanted(op);
-        let later = self.only_reader(value).is_some_and(|reader| reader.is(&MapForm::Total));
+        let mut readers = self.uses[value.index()].iter().map(|(reader, _)| &self.program().ops[*reader]).filter(|reader| reader.reads_elements());
+        let later = self.outputs[value.index()].is_empty() && readers.next().is_some_and(|reader| reader.is(&MapForm::Total)) && readers.next().is_none();
         if later && op.result_pin.is_none() {
             return Some(state);
         }

@@ -34,8 +34,9 @@ impl Resolver<'_> {
             Some(name) => Some(self.given(name, from)?),
             None => None,
         };
-        if let Some(parts) = &directive.microbatches {
-            self.not_yet(&Name::new("microbatches".to_owned(), parts.span));
+        if let Some(cut) = self.repeats.iter().find(|repeat| repeat.cut.is_some()) {
+            let diag = Diag::error(gradient::CUT_BEFORE, "gradients are asked for behind microbatches", span, "here").and(cut.span, "cut here");
+            self.error(diag.help("write the step for the whole batch, and `backward from Loss, microbatches=8`"));
             return None;
         }
         let microbatches = match &directive.microbatches {

@@ -137,7 +137,8 @@ fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<
 fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result<(Reduction, Vec<AxisRef>), LocalFault> {
     let own = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
     let carriers: Vec<usize> = (0..operands.len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
-    let Some(&first) = carriers.first() else { return Ok((own, Vec::new())) };
+    // What is not looked at may as well be partial.
+    let Some(&first) = carriers.first().filter(|_| op.reads_elements()) else { return Ok((own, Vec::new())) };
     let fault = |operand: usize, reason: PartialFault| Err(LocalFault::Partial { operand, reason });
     let kind = operands[first].unreduced.kind();
     if let Some(&k) = carriers.iter().find(|&&k| operands[k].unreduced.kind() != kind) {
