@@ -175,7 +175,7 @@ fn held(program: &Program, role: Role) -> Held {
     let mut held = Held::default();
     for (id, value) in program.values.iter_enumerated().filter(|(_, value)| value.role == Some(role)) {
         let whole = Sharding::replicated(value.dims.len());
-        let copies = program.times(value.repeat) as f64;
+        let copies = program.layers(value.repeat) as f64;
         held.elements += copies * local::local_elements(program, id, &whole);
         held.bytes += copies * local::local_bytes(program, id, &whole);
         let home = value.home.as_ref().and_then(Pin::exact).unwrap_or(whole);

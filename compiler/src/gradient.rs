@@ -109,7 +109,8 @@ fn microbatches(program: &Program, fault: &Uncut) -> Diag {
         }
         Uncut::Mixed { value, span: at } => {
             let message = format!("`{value}` needs the whole batch at once");
-            let diag = Diag::error(codes::MIXED, message, *at, "not a sum over rows, nor row by row").and(span, "microbatches are asked for here");
+            let diag =
+                Diag::error(codes::MIXED, message, *at, "not a sum over rows, nor row by row").and(span, "microbatches are asked for here");
             diag.help("what a gradient passes through may add up rows, and do with such sums only what is linear in them; else leave `microbatches` out")
         }
     }

@@ -68,6 +68,17 @@ pub trait Blocks {
         same(self.microbatches(at), self.microbatches(of)) && same(self.layers_at(at), self.layers_at(of))
     }
 
+    /// The outermost block around a place that is not around another one: it is done again and again beside that.
+    fn outermost(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
+        let around = self.path(of);
+        self.path(at).into_iter().find(|block| !around.contains(block))
+    }
+
+    /// The microbatches that a value given in `of` leaves for a place.
+    fn leaves_microbatches(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
+        self.left(at, of).filter(|&block| self.microbatches(Some(block)) == Some(block))
+    }
+
     /// The one block that what is given in `of` leaves where a statement in `at` takes it out; `None` where that is none, or several.
     fn left(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
         let of_microbatches = self.microbatches(of).filter(|_| self.microbatches(at).is_none());

@@ -35,7 +35,8 @@ impl Resolver<'_> {
             None => None,
         };
         if let Some(cut) = self.repeats.iter().find(|repeat| repeat.cut.is_some()) {
-            let diag = Diag::error(gradient::CUT_BEFORE, "gradients are asked for behind microbatches", span, "here").and(cut.span, "cut here");
+            let diag =
+                Diag::error(gradient::CUT_BEFORE, "gradients are asked for behind microbatches", span, "here").and(cut.span, "cut here");
             self.error(diag.help("write the step for the whole batch, and `backward from Loss, microbatches=8`"));
             return None;
         }

@@ -1,7 +1,7 @@
 //! Statements put where their stage says: before the microbatches, among them, or behind them.
 
-use indexmap::{IndexMap, IndexSet};
 use index_vec::IndexVec;
+use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{Blocks, Cut, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value};
 use shardwise_ir::rearrange::Rearrange;
@@ -230,8 +230,13 @@ impl Writer<'_> {
         self.rows.insert((value, place), rows);
         let kind = OpKind::Rearrange(Rearrange::Part { from: self.cut.whole, to: self.cut.part, first: 0 });
         let operands = vec![Operand { value, pin: None, span }];
-        let op = Op { kind, operands, result: rows, result_pin: None, phase: shardwise_ir::program::Phase::Forward, share: 1.0, repeat, span };
-        if of_layers { self.lists.inside.push(op) } else { self.lists.parts.push(op) }
+        let op =
+            Op { kind, operands, result: rows, result_pin: None, phase: shardwise_ir::program::Phase::Forward, share: 1.0, repeat, span };
+        if of_layers {
+            self.lists.inside.push(op)
+        } else {
+            self.lists.parts.push(op)
+        }
         rows
     }
 }

@@ -128,7 +128,9 @@ impl Stages {
             (Rows, Rows) => Some(Rows),
             (Share, Share) => Some(Share),
             // Behind the microbatches layers are gone through from the last to the first.
-            (After, After) if op.repeat.is_some_and(|block| program.repeats[block].reversed.is_some() || !self.inside.contains(&block)) => Some(After),
+            (After, After) if op.repeat.is_some_and(|block| program.repeats[block].reversed.is_some() || !self.inside.contains(&block)) => {
+                Some(After)
+            }
             (Before | Same, Before) => Some(first),
             (Before | Same, Same) => Some(Same),
             // Not known yet: what is handed on follows from this.
@@ -236,9 +238,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
         OpKind::Take { dim } | OpKind::Put { dim } => cut(dim),
         OpKind::Rearrange(how) => match how {
             Rearrange::Rename(pairs) => pairs.iter().any(|(old, new)| cut(old) || cut(new)),
-            Rearrange::Reshape(groups) => {
-                groups.iter().any(|group| group.from.iter().any(cut) != group.to.iter().any(cut))
-            }
+            Rearrange::Reshape(groups) => groups.iter().any(|group| group.from.iter().any(cut) != group.to.iter().any(cut)),
             Rearrange::Slice(window) | Rearrange::Pad(window) => cut(&window.from) || cut(&window.to),
             Rearrange::Concat { from, to } => from.iter().any(cut) || cut(to),
             Rearrange::Part { .. } | Rearrange::Join { .. } => true,
