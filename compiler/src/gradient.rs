@@ -95,6 +95,11 @@ fn microbatches(program: &Program, fault: &Uncut) -> Diag {
             let diag = if let Some(of) = of { diag.and(of.span, "this dimension") } else { diag };
             diag.help("cut one of its factors, and declare with this factor what is read or leaves; leave `pad` out")
         }
+        Uncut::Staged(block) => {
+            let message = "the layers of a pipeline go through the batch in microbatches of their own";
+            let diag = Diag::error(codes::CUT_BEFORE, message, span, "cut once more").and(program.repeats[*block].span, "in a pipeline");
+            diag.help("leave `microbatches` out here: a pipeline adds gradients up over its own")
+        }
         Uncut::Indivisible(of, count) => {
             let of = &program.dims[*of];
             let message = format!("{count} microbatches do not divide `{}` = {}", of.name, of.size);

@@ -1,10 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+pub mod attention;
 pub mod build;
 pub mod cost;
 pub mod diff;
 pub mod explain;
 pub mod failure;
+pub mod inference;
 pub mod json;
 pub mod lint;
 pub mod oneliner;
@@ -19,6 +21,7 @@ mod dot;
 mod driver;
 mod gradient;
 mod lints;
+mod optimizer;
 mod pipeline;
 mod place;
 mod provenance;

@@ -11,6 +11,7 @@ use index_vec::IndexVec;
 use shardwise_grammar::span::Span;
 
 use crate::ids::{DimId, RepeatId, ValueId};
+use crate::pipeline::Pipeline;
 use crate::program::Program;
 
 /// A block whose operations are done once a layer, or once a microbatch.
@@ -28,6 +29,8 @@ pub struct Repeat {
     pub within: Option<RepeatId>,
     /// What its microbatches are parts of; `None`: it goes through layers.
     pub cut: Option<Cut>,
+    /// How its layers are spread over stages; what goes back through them is spread likewise.
+    pub pipeline: Option<Pipeline>,
     /// Where it is opened.
     pub span: Span,
 }

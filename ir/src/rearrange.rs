@@ -27,6 +27,8 @@ pub enum Rearrange {
         /// That of the result.
         to: DimId,
     },
+    /// `roll_R(x, 1)`: each element so many places further along, from the end on to the beginning.
+    Roll(Roll),
     /// `part(x)`: the rows of a microbatch, every so-manieth of the batch.
     Part {
         /// The batch.
@@ -52,9 +54,18 @@ impl Rearrange {
         match self {
             Self::Rename(pairs) => Some(pairs.clone()),
             Self::Part { from, to, .. } | Self::Join { from, to } => Some(vec![(*from, *to)]),
-            Self::Reshape(_) | Self::Slice(_) | Self::Pad(_) | Self::Concat { .. } => None,
+            Self::Reshape(_) | Self::Slice(_) | Self::Pad(_) | Self::Concat { .. } | Self::Roll(_) => None,
         }
     }
+}
+
+/// Elements that go round a dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Roll {
+    /// Which.
+    pub dim: DimId,
+    /// How far: less than the dimension is long.
+    pub by: u64,
 }
 
 /// A dimension and a part of it.

@@ -9,7 +9,9 @@ mod gradient;
 mod layout;
 mod machine;
 mod microbatches;
+mod optimizer;
 mod overrides;
+mod pipeline;
 mod repeat;
 mod structure;
 
@@ -23,6 +25,7 @@ use crate::dtype::DType;
 use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
+use crate::optimizer::Optimizer;
 use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value};
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, order, sparse, suggest, verify};
@@ -48,6 +51,8 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
         match &statement.node {
             Statement::Repeat(of) => resolver.open(of, statement.span, &file.statements[place + 1..]),
             Statement::Microbatches(of) => resolver.open_microbatches(of, statement.span),
+            Statement::Pipeline(of) => resolver.open_pipeline(of, statement.span, &file.statements[place + 1..]),
+            other if *other != Statement::Close && resolver.outside_layers(statement.span) => {}
             other => resolver.statement(other, statement.span),
         }
         if resolver.diags.len() > MOST_ERRORS {
@@ -79,6 +84,10 @@ struct Resolver<'a> {
     block: Option<repeat::Block>,
     /// The microbatches whose statements are being read.
     microbatches: Option<RepeatId>,
+    /// The pipeline that is open, unless its statement is wrong; whether one is; and how many are inside a block, where none can be.
+    frame: Option<pipeline::Frame>,
+    is_framed: bool,
+    wrong_frames: usize,
     /// What names that a block carried mean behind it.
     ends: IndexMap<String, repeat::End>,
     outputs: Vec<Output>,
@@ -91,8 +100,10 @@ struct Resolver<'a> {
     defined_at: IndexMap<&'a str, Span>,
     /// The gradients asked for so far.
     backward: Option<Backward>,
-    /// Whether a form that is not compiled yet stands above, which may define any name.
-    after_not_yet: bool,
+    /// The updates asked for.
+    optimizer: Option<Optimizer>,
+    /// Whether gradients were asked for and cannot be derived, which may define any name.
+    without_gradients: bool,
     /// Intermediate values named so far for the statement at hand.
     links: usize,
     /// Searches for a name that was meant, so far.
@@ -138,6 +149,9 @@ impl<'a> Resolver<'a> {
             repeats: IndexVec::new(),
             block: None,
             microbatches: None,
+            frame: None,
+            is_framed: false,
+            wrong_frames: 0,
             ends: IndexMap::new(),
             outputs: Vec::new(),
             asserts: Vec::new(),
@@ -145,7 +159,8 @@ impl<'a> Resolver<'a> {
             output_layouts,
             defined_at,
             backward: None,
-            after_not_yet: false,
+            optimizer: None,
+            without_gradients: false,
             links: 0,
             searches: 0,
             diags: Vec::new(),
@@ -167,18 +182,13 @@ impl<'a> Resolver<'a> {
             Statement::Enter(definition) => self.enter(definition, span),
             Statement::Next(definition) => self.next(definition, span),
             Statement::Carry(tensors) => self.carries(tensors),
+            Statement::Close if self.close_pipeline() => {}
             Statement::Close => self.close(),
             Statement::Checkpoint(names) => self.checkpoint(names, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
-            Statement::NotYet(name) => self.not_yet(name),
+            Statement::Optimizer(written) => self.optimize(written, span),
             _ => {}
         }
-    }
-
-    fn not_yet(&mut self, name: &Name) {
-        self.after_not_yet = true;
-        let message = format!("`{}` is not supported yet", name.node);
-        self.error(Diag::error(names::NOT_YET, message, name.span, "not in this version").help("write the statements out"));
     }
 
     fn declare(&mut self, role: Role, tensor: &ast::TensorDecl) {
@@ -277,7 +287,7 @@ impl<'a> Resolver<'a> {
         if let Some(gradient) = self.gradient(name) {
             return Some(gradient);
         }
-        if !self.poisoned.contains(&name.node) && !self.after_not_yet {
+        if !self.poisoned.contains(&name.node) && !self.without_gradients {
             let diag = match self.defined_at.get(name.node.as_str()) {
                 Some(&later) => too_early(name, later),
                 None => self.unknown_value(name),
@@ -433,6 +443,7 @@ impl<'a> Resolver<'a> {
             ops: self.ops,
             repeats: self.repeats,
             backward: self.backward,
+            optimizer: self.optimizer,
             outputs: self.outputs,
             asserts: self.asserts,
         });

@@ -2,11 +2,14 @@
 //!
 //! This is the language's definition of blocks, for whoever executes programs or wants to see layers side by side. Planning never unrolls: a body
 //! is planned once, however many layers there are.
+//!
+//! Layers of a pipeline are written out like others, with the stage that each copy is on: microbatches change no number, so the whole batch goes
+//! through at once. What is taken out of the layers is a partial sum over the stages: that of a stage that has no part in it is zero.
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 
-use crate::ids::{OpId, RepeatId, ValueId};
+use crate::ids::{AxisId, OpId, RepeatId, ValueId};
 use crate::plan::{Materialization, Plan, Step, StepKind};
 use crate::program::{Blocks, Budget, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value};
 use crate::rearrange::Rearrange;
@@ -26,6 +29,17 @@ pub struct Unrolled {
     pub plan: Plan,
     /// For each step, the step that it is a copy of, and which copy.
     pub from: Vec<(usize, Copy)>,
+    /// The stage that has a value, of those that only one has.
+    pub stages: IndexVec<ValueId, Option<Stage>>,
+}
+
+/// A stage of a pipeline: devices with one place along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// The axis along which stages lie.
+    pub axis: AxisId,
+    /// Which of them.
+    pub number: u64,
 }
 
 /// `program` with so many layers or microbatches of each block written out.
@@ -42,7 +56,7 @@ pub fn plan(plan: &Plan, counts: &dyn Fn(RepeatId) -> u64) -> Unrolled {
         .into_iter()
         .flat_map(|(number, copy)| writer.steps(&plan.steps[number], copy).into_iter().map(move |step| (step, (number, copy))));
     let (steps, from) = copies.unzip();
-    Unrolled { plan: Plan { program: writer.program, steps }, from }
+    Unrolled { plan: Plan { program: writer.program, steps }, from, stages: writer.stages }
 }
 
 struct Writer<'p> {
@@ -50,6 +64,7 @@ struct Writer<'p> {
     counts: &'p dyn Fn(RepeatId) -> u64,
     /// For each value, its first copy; the others follow, those of one layer side by side.
     first: IndexVec<ValueId, ValueId>,
+    stages: IndexVec<ValueId, Option<Stage>>,
     copies: IndexMap<(OpId, Copy), OpId>,
     /// For each copy of a `total`, the additions that it becomes.
     sums: IndexMap<(OpId, Copy), Vec<OpId>>,
@@ -69,8 +84,17 @@ impl<'p> Writer<'p> {
             mesh: old.mesh.clone(),
             dims: old.dims.clone(),
             backward: None,
+            optimizer: None,
         };
-        let mut writer = Self { old, counts, first: IndexVec::new(), copies: IndexMap::new(), sums: IndexMap::new(), program: empty };
+        let mut writer = Self {
+            old,
+            counts,
+            first: IndexVec::new(),
+            stages: IndexVec::new(),
+            copies: IndexMap::new(),
+            sums: IndexMap::new(),
+            program: empty,
+        };
         writer.values();
         writer.ops();
         writer.outputs();
@@ -93,14 +117,23 @@ impl<'p> Writer<'p> {
         for (id, value) in self.old.values.iter_enumerated() {
             let (layers, microbatches) = self.blocks_of(id);
             self.first.push(ValueId::new(self.program.values.len()));
-            for layer in 0..layers.map_or(1, |block| self.count(block)) {
+            for number in 0..layers.map_or(1, |block| self.count(block)) {
                 for microbatch in 0..microbatches.map_or(1, |block| self.count(block)) {
-                    let layer = layers.map_or(String::new(), |_| format!("@{layer}"));
+                    let layer = layers.map_or(String::new(), |_| format!("@{number}"));
                     let microbatch = microbatches.map_or(String::new(), |_| format!("@{microbatch}"));
                     self.program.values.push(Value { name: value.name.clone() + &layer + &microbatch, repeat: None, ..value.clone() });
+                    self.stages.push(layers.and_then(|block| self.stage(block, number)));
                 }
             }
         }
+    }
+
+    /// The stage that a layer of a block is on: chunks of consecutive layers go round the stages.
+    fn stage(&self, block: RepeatId, layer: u64) -> Option<Stage> {
+        let pipeline = self.old.pipeline(Some(block))?;
+        let stages = self.old.mesh.axes[pipeline.axis].size;
+        let layers = (self.count(block) / (stages * pipeline.chunks)).max(1);
+        Some(Stage { axis: pipeline.axis, number: layer / layers % stages })
     }
 
     /// A copy of a value; the only one of a value outside all blocks.
@@ -212,6 +245,7 @@ impl<'p> Writer<'p> {
     }
 
     fn partial_total(&mut self, of: ValueId, number: usize) -> ValueId {
+        self.stages.push(None);
         let value = &self.program.values[of];
         self.program.values.push(Value { name: format!("{}@{number}", value.name), home: None, ..value.clone() })
     }
@@ -232,10 +266,15 @@ impl<'p> Writer<'p> {
     }
 
     fn outputs(&mut self) {
-        for output in self.old.outputs.iter().filter(|output| output.hands_to.is_none()) {
+        for output in self.old.outputs.iter().filter(|output| self.old.enters(output).is_none()) {
             let layers = self.blocks_of(output.value).0.map_or(1, |block| self.count(block));
-            let copy = |layer: u64| Output { value: self.value(output.value, Copy { layer, ..Copy::default() }), ..output.clone() };
-            let copies: Vec<Output> = (0..layers).map(copy).collect();
+            let copy = |value: ValueId, layer: u64| self.value(value, Copy { layer, ..Copy::default() });
+            let one = |layer: u64| Output {
+                value: copy(output.value, layer),
+                hands_to: output.hands_to.map(|of| copy(of, layer)),
+                ..output.clone()
+            };
+            let copies: Vec<Output> = (0..layers).map(one).collect();
             self.program.outputs.extend(copies);
         }
         let mut asserts = std::mem::take(&mut self.program.asserts);
@@ -250,11 +289,15 @@ impl<'p> Writer<'p> {
     fn steps(&self, step: &Step, copy: Copy) -> Vec<Step> {
         let StepKind::Local(op) = step.kind else { return vec![self.step(step, copy)] };
         let Some(sums) = self.sums.get(&(op, copy)) else { return vec![self.step(step, copy)] };
-        let laid_out = |value: ValueId| Materialization { value, sharding: step.result.sharding.clone() };
+        let so_far = |value: ValueId| Materialization { value, sharding: step.result.sharding.clone() };
+        // What only one stage has is not yet a sum over stages.
+        let part = |value: ValueId| Materialization { value, sharding: step.operands[0].sharding.clone() };
+        let is_part = |value: ValueId| self.stages[value].is_some();
         let addition = |&id: &OpId| {
             let op = &self.program.ops[id];
-            let operands = op.operands.iter().map(|operand| laid_out(operand.value)).collect();
-            Step { kind: StepKind::Local(id), operands, result: laid_out(op.result), repeat: None }
+            let read = op.operands.iter().map(|operand| operand.value);
+            let operands = read.map(|value| if is_part(value) { part(value) } else { so_far(value) }).collect();
+            Step { kind: StepKind::Local(id), operands, result: so_far(op.result), repeat: None }
         };
         sums.iter().map(addition).collect()
     }

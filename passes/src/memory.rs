@@ -5,14 +5,18 @@
 //! (gathered again behind the forward part) lives twice, and is not held between.
 //!
 //! Of a block, one layer's values live at a time, but for those that its reverse reads or that leave the program: of these there is one for each
-//! layer. Parameters and state of a block are resident for all its layers. What a block reads from before it lives until its last layer.
+//! layer. Parameters and state of a block are resident for all its layers; what updates them takes their place.
+//! What a block reads from before it lives until its last layer.
 //!
 //! Of microbatches one lives at a time, whatever their number; its rows of a whole batch are no bytes of their own. What is added up or joined of all is
 //! there from the first microbatch on, for every layer.
+//!
+//! In a pipeline a device has its stage's layers only, and of each what is kept for the gradients of the microbatches on their way. What the batch
+//! has no part in is kept from microbatch to microbatch: gathered weights, and gradients while they are added up, of all layers of the stage.
 
 use std::ops::RangeInclusive;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{RepeatId, ValueId};
@@ -24,6 +28,7 @@ use shardwise_ir::unroll::takes_out;
 
 use crate::composite;
 use crate::local;
+use crate::staged;
 
 /// Bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,6 +87,11 @@ impl<'p> Living<'p> {
         self.ended.extend(before.map(|alive| (of, alive.life)));
     }
 
+    /// The first and the last step of a block.
+    fn of_block(&self, block: Option<RepeatId>) -> Option<(usize, usize)> {
+        self.steps_of.get(&block?).copied()
+    }
+
     fn is_resident(&self, of: &Materialization) -> bool {
         self.lives.get(of).is_some_and(|alive| alive.life.bytes <= 0.0)
     }
@@ -95,7 +105,7 @@ impl<'p> Living<'p> {
         alive.life.to = alive.life.to.max(again.map_or(at, |steps| steps.1));
         let (here, there) = (repeats.layer_block(place), repeats.layer_block(alive.began));
         if here.is_some() && there.is_some() && here != there {
-            alive.of_all_layers(&self.plan.program);
+            alive.times(staged::kept(&self.plan.program, of.value));
         }
     }
 
@@ -103,7 +113,21 @@ impl<'p> Living<'p> {
         let last = self.plan.steps.len().saturating_sub(1);
         for (_, alive) in self.lives.iter_mut().filter(|(of, _)| of.value == value && pin.accepts(&of.sharding)) {
             alive.life.to = last;
-            alive.of_all_layers(&self.plan.program);
+            alive.times(staged::all_of(&self.plan.program, value));
+        }
+    }
+
+    /// What updates a parameter or state is written over it, if nothing reads that any more: the same bytes.
+    fn take_place(&mut self, value: ValueId, of: Option<ValueId>) {
+        let Some((of, home)) = of.and_then(|of| Some((of, self.plan.program.values[of].home.as_ref().and_then(Pin::exact)?))) else {
+            return;
+        };
+        let there = Materialization { value: of, sharding: home.clone() };
+        let last_read = self.plan.steps.iter().rposition(|step| step.operands.contains(&there)).unwrap_or(0);
+        if let Some(alive) = self.lives.get_mut(&Materialization { value, sharding: home })
+            && last_read <= alive.life.from
+        {
+            alive.life.bytes = 0.0;
         }
     }
 
@@ -113,7 +137,7 @@ impl<'p> Living<'p> {
         let to = step.repeat.and_then(|block| self.steps_of.get(&block)).map_or(number, |steps| steps.1);
         self.begin(step.result.clone(), bytes, from..=to, step.repeat);
         if let Some(alive) = self.lives.get_mut(&step.result) {
-            alive.of_all_layers(&self.plan.program);
+            alive.times(staged::all_of(&self.plan.program, step.result.value));
         }
     }
 
@@ -124,9 +148,10 @@ impl<'p> Living<'p> {
 }
 
 impl Alive {
-    fn of_all_layers(&mut self, program: &Program) {
-        if !self.of_all_layers {
-            self.life.bytes *= program.layers(self.began) as f64;
+    /// So many are held, where that is not counted yet; of what began outside blocks there is one.
+    fn times(&mut self, count: f64) {
+        if !self.of_all_layers && self.began.is_some() {
+            self.life.bytes *= count;
             self.of_all_layers = true;
         }
     }
@@ -154,11 +179,12 @@ fn lives(plan: &Plan) -> (f64, Lives) {
     let program = &plan.program;
     let mut resident_bytes = 0.0;
     let mut living = Living::new(plan);
+    let mut late: IndexSet<ValueId> = IndexSet::new();
     for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
         let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
             continue;
         };
-        let bytes = program.layers(declared.repeat) as f64 * local::local_bytes(program, value, &sharding);
+        let bytes = staged::all_of(program, value) * local::local_bytes(program, value, &sharding);
         let stays = matches!(declared.role, Some(Role::Param | Role::State));
         resident_bytes += if stays { bytes } else { 0.0 };
         living.begin(Materialization { value, sharding }, if stays { 0.0 } else { bytes }, 0..=0, None);
@@ -181,10 +207,24 @@ fn lives(plan: &Plan) -> (f64, Lives) {
         // A sum over layers grows while they are gone through.
         let grows = out_of.filter(|_| op.is_some_and(|op| op.is(&MapForm::Total)));
         let from = grows.and_then(|block| living.steps_of.get(&block)).map_or(number, |steps| steps.0);
-        living.begin(step.result.clone(), bytes, from..=number, step.repeat);
+        if stays_in_stage(plan, step, &late) {
+            let start = living.of_block(step.repeat).map_or(number, |steps| steps.0);
+            living.begin(
+                step.result.clone(),
+                bytes * staged::kept(program, step.result.value),
+                start..=living.of_block(step.repeat).map_or(number, |steps| steps.1),
+                None,
+            );
+        } else {
+            living.begin(step.result.clone(), bytes, from..=number, step.repeat);
+        }
+        if is_late(program, step, &late) {
+            late.insert(step.result.value);
+        }
     }
-    for output in program.outputs.iter().filter(|output| output.hands_to.is_none()) {
+    for output in program.outputs.iter().filter(|output| program.enters(output).is_none()) {
         living.leave(output.value, &output.pin);
+        living.take_place(output.value, program.updates(output));
     }
     (resident_bytes, living.all())
 }
@@ -192,6 +232,19 @@ fn lives(plan: &Plan) -> (f64, Lives) {
 /// Whether an operation only looks at rows of what it reads.
 fn is_part(op: &Op) -> bool {
     matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }))
+}
+
+/// Whether a step in a pipeline gives what is complete only when all microbatches have come by: a sum over the batch, or what follows from one.
+fn is_late(program: &Program, step: &Step, late: &IndexSet<ValueId>) -> bool {
+    let without_batch = staged::is_staged(program, step) && !program.has_batch(step.repeat, step.result.value);
+    without_batch && (staged::by_microbatch(program, step) || step.operands.iter().any(|operand| late.contains(&operand.value)))
+}
+
+/// Whether a stage keeps what a step gives for all its layers and microbatches; what follows from complete sums it makes layer by layer, at the end.
+fn stays_in_stage(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> bool {
+    let program = &plan.program;
+    let without_batch = staged::is_staged(program, step) && !program.has_batch(step.repeat, step.result.value);
+    without_batch && (staged::by_microbatch(program, step) || !is_late(program, step, late))
 }
 
 /// The worst step and what is live there: a sweep over where lives begin and end.

@@ -30,7 +30,7 @@ mod stages;
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
-use shardwise_ir::ids::{DimId, OpId, ValueId};
+use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{Backward, Dim, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value};
 use shardwise_ir::{Role, Span, order};
 
@@ -45,6 +45,8 @@ pub enum Fault {
     NotPlain(DimId),
     /// So many microbatches do not divide the batch.
     Indivisible(DimId, u64),
+    /// The layers of a block are in a pipeline, which has microbatches of its own.
+    Staged(RepeatId),
     /// The rows of a microbatch cannot be split as the brackets of a value say.
     Uneven {
         /// The value's name.
@@ -78,6 +80,9 @@ pub(crate) fn asked(program: &Program, directive: &Backward) -> Result<Option<Ba
         Some(dim) => dim,
         None => inferred(program, directive)?,
     };
+    if let Some(block) = program.repeats.position(|repeat| repeat.pipeline.is_some()) {
+        return Err(Fault::Staged(block));
+    }
     let has = |value: &Value| value.role == Some(Role::Param) && value.dims.contains(&dim);
     let batch = &program.dims[dim];
     if let Some(param) = program.values.position(has) {

@@ -131,7 +131,7 @@ Write instead what works row by row (`layernorm_D` has no such mean), or leave `
     Code {
         code: CUT_BEFORE,
         name: "backward-behind-microbatches",
-        page: r"`backward` stands in a program that is cut into microbatches already. Gradients are derived for the whole batch, and then cut.
+        page: r"`backward` stands in a program that is cut into microbatches already, or asks for microbatches where a pipeline has its own. Gradients are derived for the whole batch, and then cut.
 
 Triggered by:
 

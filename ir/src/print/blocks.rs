@@ -1,16 +1,16 @@
-//! Blocks as text: what opens them, what closes them, and lines indented between.
+//! Blocks as they are written: what opens them, what they hand on, what closes them, and the pipeline around their layers.
 //!
-//! Lines say in which block they stand and nothing opens or closes one, so that statements of programs, steps of plans, and whatever else is printed a line
-//! each all go through the same walk.
+//! Lines say in which block they stand and nothing opens or closes one, so that statements of programs and steps of plans go through the same walk.
 
 use super::Printer;
-use crate::ids::{DimId, RepeatId};
+use crate::ids::{RepeatId, ValueId};
+use crate::pipeline::{Pipeline, Schedule};
 use crate::program::{Blocks, Cut, Output};
 use crate::sharding::Pin;
 
 const INDENT: &str = "  ";
 
-impl Printer<'_> {
+impl<'a> Printer<'a> {
     /// The line that opens a block, and what is declared in it.
     fn opening(self, id: RepeatId) -> Vec<String> {
         let repeat = &self.program.repeats[id];
@@ -18,24 +18,56 @@ impl Printer<'_> {
             return vec![format!("microbatches {}={}*{} {{", self.dim_name(whole), self.dim_name(part), repeat.count)];
         }
         let count = if repeat.reversed.is_some() { " reversed".to_owned() } else { format!("={}", repeat.count) };
-        let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{INDENT}{line}"));
-        [format!("repeat {}{count} {{", repeat.name)].into_iter().chain(declared).collect()
+        let (outer, inner) = (self.frame_indent(id), self.body_indent(id));
+        let frame = self.frame(id).map(|pipeline| self.pipeline(pipeline));
+        let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{inner}{line}"));
+        frame.into_iter().chain([format!("{outer}repeat {}{count} {{", repeat.name)]).chain(declared).collect()
+    }
+
+    /// The pipeline that is printed around a block: what goes back through the layers of one needs no other.
+    fn frame(self, id: RepeatId) -> Option<&'a Pipeline> {
+        let repeat = &self.program.repeats[id];
+        repeat.pipeline.as_ref().filter(|_| repeat.reversed.is_none())
+    }
+
+    fn frame_indent(self, id: RepeatId) -> &'static str {
+        if self.frame(id).is_some() { INDENT } else { "" }
+    }
+
+    fn body_indent(self, id: RepeatId) -> String {
+        format!("{}{INDENT}", self.frame_indent(id))
+    }
+
+    /// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.
+    fn pipeline(self, of: &Pipeline) -> String {
+        let axis = &self.program.mesh.axes[of.axis].name;
+        let schedule = if of.schedule == Schedule::default() { String::new() } else { format!(", schedule={}", of.schedule.name()) };
+        let chunks = if of.chunks == 1 { String::new() } else { format!(", chunks={}", of.chunks) };
+        format!("pipeline {axis}, microbatches={} of {}{schedule}{chunks} {{", of.microbatches, self.dim_name(of.batch))
     }
 
     /// What a block hands on, and the line that closes it. `pin` says where each value is then.
     fn closing(self, id: RepeatId, pin: impl Fn(&Output) -> Option<Pin>) -> Vec<String> {
+        let inner = &self.body_indent(id);
         let hands_on = self.program.outputs.iter().filter_map(|output| {
-            let enters = &self.program.values[output.hands_to?];
-            let given = &self.program.values[output.value];
-            let brackets = |dims: &[DimId]| pin(output).map_or(String::new(), |pin| self.pin(dims, &pin));
-            (enters.repeat == Some(id))
-                .then(|| format!("{INDENT}next {}{} = {}{}", enters.name, brackets(&enters.dims), given.name, brackets(&given.dims)))
+            let in_block = self.program.values[output.value].repeat == Some(id);
+            Some(format!("{inner}{}", self.next(output, output.hands_to.filter(|_| in_block)?, pin(output).as_ref())))
         });
         let kept = self.program.repeats[id].kept.as_ref().map(|kept| {
             let names: Vec<&str> = kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
-            format!("{INDENT}checkpoint {}", names.join(", ")).trim_end().to_owned()
+            format!("{inner}checkpoint {}", names.join(", ")).trim_end().to_owned()
         });
-        hands_on.chain(kept).chain(["}".to_owned()]).collect()
+        let frame = self.frame(id).map(|_| "}".to_owned());
+        hands_on.chain(kept).chain([format!("{}}}", self.frame_indent(id))]).chain(frame).collect()
+    }
+
+    /// `next x.in[B] = x.1[B]`: what is handed on, and what it is then.
+    pub(super) fn next(self, output: &Output, then: ValueId, pin: Option<&Pin>) -> String {
+        let side = |value: ValueId| {
+            let value = &self.program.values[value];
+            format!("{}{}", value.name, pin.map_or(String::new(), |pin| self.pin(&value.dims, pin)))
+        };
+        format!("next {} = {}", side(then), side(output.value))
     }
 
     /// Lines in their blocks: for each line its number in `within`, which says in which block it stands; none for what opens and closes blocks.
@@ -47,20 +79,21 @@ impl Printer<'_> {
     ) -> Vec<(String, Option<usize>)> {
         let mut lines = Vec::new();
         let mut open: Vec<RepeatId> = Vec::new();
+        let indent = |open: &[RepeatId]| open.iter().map(|&id| self.body_indent(id)).collect::<String>();
         let mut go_to = |path: &[RepeatId], lines: &mut Vec<(String, Option<usize>)>| {
             while !path.starts_with(&open) {
                 let closed = open.pop().map_or_else(Vec::new, |id| self.closing(id, &pin));
-                lines.extend(closed.into_iter().map(|line| (INDENT.repeat(open.len()) + &line, None)));
+                lines.extend(closed.into_iter().map(|line| (indent(&open) + &line, None)));
             }
             for &id in &path[open.len()..] {
-                lines.extend(self.opening(id).into_iter().map(|line| (INDENT.repeat(open.len()) + &line, None)));
+                lines.extend(self.opening(id).into_iter().map(|line| (indent(&open) + &line, None)));
                 open.push(id);
             }
         };
         for (number, &block) in within.iter().enumerate() {
             let path = self.program.repeats.path(block);
             go_to(&path, &mut lines);
-            lines.push((format!("{}{}", INDENT.repeat(path.len()), line(number)), Some(number)));
+            lines.push((format!("{}{}", indent(&path), line(number)), Some(number)));
         }
         go_to(&[], &mut lines);
         lines

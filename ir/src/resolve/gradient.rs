@@ -14,7 +14,7 @@ use crate::program::{Backward, Mode, Phase, Value};
 impl Resolver<'_> {
     pub(super) fn differentiate(&mut self, directive: &ast::Backward, span: Span) {
         if self.checked(directive, span).is_none() {
-            self.after_not_yet = self.backward.is_none();
+            self.without_gradients = self.backward.is_none();
         }
     }
 

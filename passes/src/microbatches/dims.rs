@@ -43,7 +43,7 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
 pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<Fault> {
     let fits = |dims: &[DimId], pin: &Pin| {
         let split = dims.iter().zip(&pin.dims).filter_map(|(dim, axes)| Some((parts.get(dim)?, axes.as_ref()?)));
-        split.into_iter().all(|(&part, axes)| local::divides(program, part, axes))
+        split.into_iter().all(|(&part, axes)| local::divides(program, None, part, axes))
     };
     let of_ops = program.ops.iter().take(stages.end.index()).flat_map(|op| {
         let operands = op.operands.iter().map(|operand| (operand.value, operand.pin.as_ref()));
@@ -65,7 +65,7 @@ pub(super) fn without_batch(program: &Program, batch: DimId, parts: &Parts, end:
     let read = program.ops.iter().take(end.index()).flat_map(|op| &op.operands).map(|operand| operand.value);
     let declared = read.filter(|&value| program.is_declared(value));
     let later = program.ops.iter().skip(end.index()).flat_map(|op| &op.operands).map(|operand| operand.value);
-    let leaving = later.chain(program.outputs.iter().filter(|output| output.hands_to.is_none()).map(|output| output.value));
+    let leaving = later.chain(program.outputs.iter().filter(|output| program.enters(output).is_none()).map(|output| output.value));
     let mut product = declared.chain(leaving).flat_map(|value| &program.values[value].dims);
     product.find(|&&dim| dim != batch && parts.contains_key(&dim)).map(|&dim| Fault::NotPlain(dim))
 }

@@ -15,7 +15,8 @@ pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &St
     let mut program = program;
     let cut = Cut { whole: batch.dim, part: parts[&batch.dim] };
     let name = program.dims[batch.dim].name.clone();
-    let repeat = Repeat { name, count: batch.count, reversed: None, kept: None, within: None, cut: Some(cut), span: batch.span };
+    let repeat =
+        Repeat { name, count: batch.count, reversed: None, kept: None, within: None, cut: Some(cut), pipeline: None, span: batch.span };
     let microbatches = program.repeats.push(repeat);
     for &block in &stages.inside {
         program.repeats[block].within = Some(microbatches);
@@ -71,7 +72,7 @@ impl Writer<'_> {
     fn needed_behind(&mut self, old: &[Op]) {
         let behind = old.iter().enumerate().filter(|(id, op)| self.stages.of_op(OpId::new(*id), op) == Stage::After);
         let read = behind.flat_map(|(_, op)| &op.operands).map(|operand| operand.value);
-        let leaving = self.program.outputs.iter().filter(|output| output.hands_to.is_none()).map(|output| output.value);
+        let leaving = self.program.outputs.iter().filter(|output| self.program.enters(output).is_none()).map(|output| output.value);
         let needed: IndexSet<ValueId> = read.chain(leaving).filter(|&value| self.is_inside(value)).collect();
         for value in needed {
             let block = self.program.repeats.layer_block(self.program.values[value].repeat);
@@ -81,7 +82,8 @@ impl Writer<'_> {
             let whole = self.program.values.push(whole);
             self.whole.insert(value, whole);
         }
-        for output in self.program.outputs.iter_mut().filter(|output| output.hands_to.is_none()) {
+        let enters: Vec<bool> = self.program.outputs.iter().map(|output| self.program.enters(output).is_some()).collect();
+        for (output, _) in self.program.outputs.iter_mut().zip(enters).filter(|(_, enters)| !enters) {
             output.value = self.whole.get(&output.value).copied().unwrap_or(output.value);
         }
     }
@@ -93,7 +95,7 @@ impl Writer<'_> {
         }
         let layers = self.program.repeats.layers(block);
         let Repeat { name, count, span, .. } = self.program.repeats[block].clone();
-        let repeat = Repeat { name, count, reversed: Some(layers), kept: None, within: None, cut: None, span };
+        let repeat = Repeat { name, count, reversed: Some(layers), kept: None, within: None, cut: None, pipeline: None, span };
         let new = self.program.repeats.push(repeat);
         self.once_more.insert(block, new);
         new

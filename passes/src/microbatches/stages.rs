@@ -241,6 +241,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
             Rearrange::Reshape(groups) => groups.iter().any(|group| group.from.iter().any(cut) != group.to.iter().any(cut)),
             Rearrange::Slice(window) | Rearrange::Pad(window) => cut(&window.from) || cut(&window.to),
             Rearrange::Concat { from, to } => from.iter().any(cut) || cut(to),
+            Rearrange::Roll(roll) => cut(&roll.dim),
             Rearrange::Part { .. } | Rearrange::Join { .. } => true,
         },
         OpKind::Route(route) => [route.tokens, route.experts, route.capacity].iter().any(cut),

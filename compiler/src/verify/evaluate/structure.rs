@@ -3,7 +3,7 @@
 use ndarray::{ArrayD, Axis, IxDyn, Slice, Zip, concatenate, indices};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::Program;
-use shardwise_ir::rearrange::{Composite, Rearrange, Route, Window};
+use shardwise_ir::rearrange::{Composite, Rearrange, Roll, Route, Window};
 
 use super::{position, spread};
 
@@ -109,6 +109,12 @@ pub(super) fn rearranged(
                 place.assign(&part);
             }
             Some(batch)
+        }
+        Rearrange::Roll(Roll { dim, by }) => {
+            let axis = Axis(whole(0, *dim)?);
+            let by = *by as usize % size(*dim).max(1);
+            let (front, back) = operand.view().split_at(axis, size(*dim) - by);
+            Some(ordered(&concatenate(axis, &[back, front]).ok()?, dims[0], result))
         }
         Rearrange::Concat { from, to } => {
             let parts: Option<Vec<Array>> = from
