@@ -108,8 +108,8 @@ pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::Fi
 }
 
 fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, last: Pass) -> Checked {
-    let Options { hardware, mesh, dims, explicit, .. } = options.clone();
-    let overrides = Overrides { hardware, mesh, dims, explicit };
+    let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
+    let overrides = Overrides { hardware, known, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     diags.extend(more);
     let mut program = program.filter(|_| !has_errors(&diags));

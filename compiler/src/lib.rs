@@ -5,6 +5,7 @@ pub mod cost;
 pub mod diff;
 pub mod explain;
 pub mod failure;
+pub mod hardware;
 pub mod json;
 pub mod lint;
 pub mod oneliner;
