@@ -48,7 +48,7 @@ pub(crate) enum Command {
     /// Run plans on simulated devices and compare with the unsharded program.
     Verify(VerifyArgs),
     /// FLOPs, bytes and bounds, statement by statement.
-    Cost(PlanArgs),
+    Cost(CostArgs),
     /// Plan over mesh shapes, sizes and hardware: a table, CSV, JSON or a plot.
     Sweep(SweepArgs),
     /// What changed between two plans.
@@ -247,8 +247,7 @@ pub(crate) struct PlanArgs {
     /// Programs; `-` is standard input.
     #[arg(required_unless_present = "expression", conflicts_with = "expression")]
     pub(crate) files: Vec<String>,
-    /// A one-line program: 'In[`B_X`, D] *D W[D, F] -> Out[`B_X`, F]'.
-    #[arg(short = 'e', long, value_name = "EXPR")]
+    #[arg(short = 'e', long, value_name = "EXPR", help = "A one-line program: 'In[B_X, D] *D W[D, F] -> Out[B_X, F]'")]
     pub(crate) expression: Option<String>,
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,
@@ -291,6 +290,28 @@ pub(crate) struct PlanCommand {
     /// Plan again whenever a program changes.
     #[arg(long, conflicts_with_all = ["expression", "check"])]
     pub(crate) watch: bool,
+}
+
+/// `cost`: what is priced, and how it is sized as a step of serving.
+#[derive(Args, Debug)]
+pub(crate) struct CostArgs {
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    /// Size the program as a step of serving: by what it does, as this, or not.
+    #[arg(long, value_enum, default_value_t = Phase::Auto)]
+    pub(crate) phase: Phase,
+    /// Batches to size besides the program's own: 1,8,16,32.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub(crate) batches: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Phase {
+    /// Decode where caches are read, prefill where tokens look at each other.
+    Auto,
+    Prefill,
+    Decode,
+    None,
 }
 
 /// Where `plan` writes, for build tools.

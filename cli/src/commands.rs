@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use shardwise::inference::{Phase, Sizing, Wanted};
 use shardwise::lint;
 use shardwise::oneliner::{self, Setting};
 use shardwise::{Objective, Options, Planned, Refinement, Strategy, codes, setting};
 
-use crate::args::{self, Cli, Format, Pass, PlanArgs, SizeArgs};
+use crate::args::{self, Cli, CostArgs, Format, Pass, PlanArgs, SizeArgs};
 use crate::hardware;
 use crate::output::{Ending, Output};
 
@@ -183,16 +184,49 @@ fn print_textbook(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn cost(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
-    planned(args, output, |planned, output| match args.format {
-        Format::Text => output.out(&planned.cost_table()),
-        Format::Json => output.out(&planned.cost().to_text()),
-        Format::Dot | Format::Trace => {
-            let message =
-                "cost is no graph and no schedule; give --format text or json, or see `plan --format dot` and `plan --format trace`";
-            output.complain(message, Ending::WrongUsage)
+impl From<args::Phase> for Wanted {
+    fn from(phase: args::Phase) -> Self {
+        match phase {
+            args::Phase::Auto => Self::Auto,
+            args::Phase::Prefill => Self::As(Phase::Prefill),
+            args::Phase::Decode => Self::As(Phase::Decode),
+            args::Phase::None => Self::No,
+        }
+    }
+}
+
+pub(crate) fn cost(args: &CostArgs, output: &mut Output) -> io::Result<()> {
+    let sizing = Sizing { wanted: args.phase.into(), batches: args.batches.clone() };
+    planned(&args.plan, output, |planned, output| {
+        let cost = planned.cost_sized(&sizing);
+        if cost.inference.is_none() && asks_for_sizing(args) {
+            let message = format!("`{}` cannot be sized as asked: {}", planned.name, why_not_sized(args.phase));
+            return output.complain(&message, Ending::WrongInput);
+        }
+        match args.plan.format {
+            Format::Text => output.out(&planned.cost_table_sized(&sizing)),
+            Format::Json => output.out(&cost.to_text()),
+            Format::Dot | Format::Trace => {
+                let message =
+                    "cost is no graph and no schedule; give --format text or json, or see `plan --format dot` and `plan --format trace`";
+                output.complain(message, Ending::WrongUsage)
+            }
         }
     })
+}
+
+fn asks_for_sizing(args: &CostArgs) -> bool {
+    !args.batches.is_empty() || matches!(args.phase, args::Phase::Prefill | args::Phase::Decode)
+}
+
+fn why_not_sized(phase: args::Phase) -> &'static str {
+    match phase {
+        args::Phase::Auto => "it reads no caches (`state`), and no tokens look at each other; give --phase decode or --phase prefill",
+        args::Phase::None => "--batches sizes a step of serving; leave --phase none out",
+        args::Phase::Prefill | args::Phase::Decode => {
+            "a step of serving multiplies parameters with a batch, a dimension that no parameter has (and all caches have), and has no gradients"
+        }
+    }
 }
 
 pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::Result<()> {

@@ -16,10 +16,11 @@ use shardwise_passes::textbook::{self, Infeasible};
 
 use crate::cost::{self, Cost, Threshold};
 use crate::failure::Findings;
+use crate::inference::Sizing;
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
 use crate::pipeline::{self, Pass};
-use crate::{budget, dot, provenance, text, trace, units};
+use crate::{attention, budget, dot, provenance, text, trace, units};
 
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
@@ -57,6 +58,8 @@ pub struct Planned {
     pub refinement: Refinement,
     /// Warnings.
     pub warnings: Findings,
+    /// Where attention stands in the program.
+    pub(crate) attention: Vec<attention::Site>,
     origin: Origin,
     carried_claim: Option<String>,
 }
@@ -107,6 +110,14 @@ pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::Fi
     (file, checked)
 }
 
+/// The program, if its pipelines can run; else what keeps them from that.
+fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
+    let faults = shardwise_ir::pipeline::faults(&program);
+    let can_run = faults.is_empty();
+    diags.extend(faults);
+    can_run.then_some(program)
+}
+
 fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, last: Pass) -> Checked {
     let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
     let overrides = Overrides { hardware, known, mesh, dims, explicit };
@@ -115,12 +126,12 @@ fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str)
     let mut program = program.filter(|_| !has_errors(&diags));
     if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
         match verify::explicit(explicit) {
-            Ok(plan) => program = Some(plan.program),
+            Ok(plan) => program = staged(plan.program, &mut diags),
             Err(faults) => diags.extend(faults),
         }
     } else if let Some(ordinary) = program.take() {
         match pipeline::rewrite(ordinary, last) {
-            Ok(rewritten) => program = Some(rewritten),
+            Ok(rewritten) => program = staged(rewritten, &mut diags),
             Err(faults) => diags.extend(faults),
         }
     }
@@ -149,6 +160,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         return Err(checked.findings);
     };
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
+    let attention = attention::sites(&program);
     let made = match program.mode {
         Mode::Explicit => explicit(program),
         Mode::Ordinary => choose(&program, options).map(in_full),
@@ -169,7 +181,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     let objective = options.objective;
     let name = name.to_owned();
     let refinement = options.refinement;
-    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, origin, carried_claim })
+    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, attention, origin, carried_claim })
 }
 
 /// The canonical layout of a program, its comments kept.
@@ -276,7 +288,12 @@ impl Planned {
 
     /// What the plan holds and does, what bounds it, and at which sizes that changes.
     pub fn cost(&self) -> Cost {
-        cost::cost(self, self.refinement)
+        self.cost_sized(&Sizing::default())
+    }
+
+    /// The same, with the step of serving that is asked for.
+    pub fn cost_sized(&self, sizing: &Sizing) -> Cost {
+        cost::cost(self, sizing, self.refinement)
     }
 
     /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters included; `None` for a name that is no dimension's.
@@ -287,7 +304,12 @@ impl Planned {
 
     /// FLOPs, bytes, intensity, time and bound of every step, then the whole.
     pub fn cost_table(&self) -> String {
-        cost::table(&self.cost(), &text::summary(self))
+        self.cost_table_sized(&Sizing::default())
+    }
+
+    /// The same, with the step of serving that is asked for.
+    pub fn cost_table_sized(&self, sizing: &Sizing) -> String {
+        cost::table(&self.cost_sized(sizing), &text::summary(self), self.capacity_bytes)
     }
 
     /// `search`, `textbook` or `explicit`.

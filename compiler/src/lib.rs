@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+pub mod attention;
 pub mod build;
 pub mod cost;
 pub mod diff;
 pub mod explain;
 pub mod failure;
 pub mod hardware;
+pub mod inference;
 pub mod json;
 pub mod lint;
 pub mod oneliner;

@@ -5,6 +5,7 @@ pub mod gradient;
 pub mod mesh;
 pub mod names;
 pub mod optimizer;
+pub mod pipeline;
 pub mod repeat;
 pub mod sharding;
 pub mod syntax;
@@ -40,6 +41,7 @@ pub fn all() -> impl Iterator<Item = &'static Code> {
         gradient::CODES,
         optimizer::CODES,
         repeat::CODES,
+        pipeline::CODES,
         tool::CODES,
     ]
     .into_iter()

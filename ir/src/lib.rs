@@ -8,6 +8,7 @@ pub mod mesh;
 pub mod monotone;
 pub mod optimizer;
 pub mod order;
+pub mod pipeline;
 pub mod plan;
 pub mod print;
 pub mod program;

@@ -155,7 +155,7 @@ impl Writer {
             self.program.dims[dims[place]].size / axes.iter().fold(1, |n: u64, axis| n.saturating_mul(axis.size(mesh)))
         };
         let candidates = pin.dims.iter().enumerate().filter_map(|(place, axes)| Some((place, axes.as_ref()?)));
-        let fitting = candidates.filter(|(place, axes)| local::divides(&self.program, dims[*place], &appended(axes)));
+        let fitting = candidates.filter(|(place, axes)| local::divides(&self.program, None, dims[*place], &appended(axes)));
         let largest = fitting.map(|(place, axes)| (block(place, axes), std::cmp::Reverse(place))).max();
         if let Some((_, std::cmp::Reverse(place))) = largest
             && let Some(axes) = &mut pin.dims[place]

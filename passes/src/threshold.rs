@@ -6,7 +6,7 @@
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
-use shardwise_ir::plan::{Plan, StepKind};
+use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 
@@ -89,7 +89,7 @@ fn granule(plan: &Plan, dim: DimId) -> u64 {
 }
 
 /// Saturating.
-fn least_common_multiple(a: u64, b: u64) -> u64 {
+pub fn least_common_multiple(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);
     while y > 0 {
         (x, y) = (y, x % y);
@@ -113,9 +113,10 @@ impl Trial {
         let mut compute_s = 0.0;
         let mut axis_s = vec![0.0; self.plan.program.mesh.axes.len()];
         for (step, cost) in self.plan.steps.iter().zip(&costs) {
-            match step.kind {
-                StepKind::Local(_) => compute_s += cost.seconds,
-                StepKind::Collective(..) => cost.axes.iter().for_each(|axis| axis_s[axis.index()] += cost.seconds),
+            if cost.is_move(step) {
+                cost.axes.iter().for_each(|axis| axis_s[axis.index()] += cost.seconds);
+            } else {
+                compute_s += cost.seconds;
             }
         }
         let links_s = axis_s.into_iter().fold(0.0, f64::max);
@@ -141,7 +142,7 @@ impl Trial {
 }
 
 /// Gives `dim` a size, dimensions that it is renamed to the same, and every declared product of it the size that follows.
-fn resize(program: &mut Program, dim: DimId, size: u64) {
+pub fn resize(program: &mut Program, dim: DimId, size: u64) {
     let mut alike = vec![dim];
     for op in &program.ops {
         if let OpKind::Rearrange(Rearrange::Rename(pairs)) = &op.kind {

@@ -20,7 +20,10 @@ fn without_spans(program: &Program) -> Program {
     }
     bare.backward.iter_mut().for_each(|backward| backward.span = nowhere);
     bare.optimizer.iter_mut().for_each(|optimizer| optimizer.span = nowhere);
-    bare.repeats.iter_mut().for_each(|repeat| repeat.span = nowhere);
+    for repeat in &mut bare.repeats {
+        repeat.span = nowhere;
+        repeat.pipeline.iter_mut().for_each(|pipeline| pipeline.span = nowhere);
+    }
     bare.outputs.iter_mut().for_each(|output| output.span = nowhere);
     bare.asserts.iter_mut().for_each(|assert| assert.span = nowhere);
     bare
