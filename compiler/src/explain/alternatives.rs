@@ -124,7 +124,7 @@ fn moves_on(other: &Planned, planned: &Planned, step: usize) -> bool {
     let name = &planned.plan.program.values[moved.value].name;
     other.plan.steps.iter().zip(&other.report.steps).any(|(step, cost)| {
         let same_value = other.plan.program.values[step.result.value].name == *name;
-        same_value && moves_data(step, cost.seconds) && cost.axes.iter().any(|axis| axes.contains(axis))
+        same_value && moves_data(step, cost) && cost.axes.iter().any(|axis| axes.contains(axis))
     })
 }
 
