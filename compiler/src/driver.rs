@@ -127,8 +127,8 @@ fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
 }
 
 fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, rewrite: Rewrite<'_>) -> Checked {
-    let Options { hardware, mesh, dims, explicit, .. } = options.clone();
-    let overrides = Overrides { hardware, mesh, dims, explicit };
+    let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
+    let overrides = Overrides { hardware, known, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     diags.extend(more);
     let mut program = program.filter(|_| !has_errors(&diags));

@@ -288,11 +288,7 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
         OpKind::Rearrange(Rearrange::Concat { from, to }) => from.iter().chain([to]).any(along),
         OpKind::Rearrange(Rearrange::Rename(pairs)) => pairs.iter().any(|(old, new)| along(old) || along(new)),
         OpKind::Rearrange(Rearrange::Roll(roll)) => along(&roll.dim),
-<<<<<<< HEAD
         OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }) => true,
-        OpKind::Rearrange(Rearrange::Reshape(_)) => false,
-=======
->>>>>>> m-pipe
         OpKind::Route(route) => along(&route.tokens) || along(&route.experts),
         OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
         OpKind::Map(MapFn { form: MapForm::Causal { query, key, .. }, .. }) => along(query) || along(key),
