@@ -411,6 +411,7 @@ pub(crate) enum Format {
 pub(crate) enum Pass {
     Resolve,
     Gradient,
+    Optimizer,
     Textbook,
     Search,
 }

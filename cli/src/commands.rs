@@ -142,6 +142,7 @@ pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     match args.print_after {
         Some(Pass::Resolve) => print_program(args, shardwise::Pass::Resolve, output),
         Some(Pass::Gradient) => print_program(args, shardwise::Pass::Gradient, output),
+        Some(Pass::Optimizer) => print_program(args, shardwise::Pass::Optimizer, output),
         Some(Pass::Textbook) => print_textbook(args, output),
         Some(Pass::Search) | None => planned(args, output, |planned, output| output.out(&written(planned, args.format))),
     }

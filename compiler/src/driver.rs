@@ -72,7 +72,7 @@ pub struct Planned {
 /// assert!(checked.findings.to_string().contains('Y'));
 /// ```
 pub fn check(name: &str, source: &str, options: &Options) -> Checked {
-    read(name, source, options, Pass::Gradient)
+    read(name, source, options, Pass::LAST)
 }
 
 /// The program as it is after a pass, printed as a program.
@@ -106,8 +106,16 @@ fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
     let (file, diags) = shardwise_grammar::parse(source);
-    let checked = resolved(&file, diags, (name, source), options, Pass::Gradient);
+    let checked = resolved(&file, diags, (name, source), options, Pass::LAST);
     (file, checked)
+}
+
+/// The program, if its pipelines can run; else what keeps them from that.
+fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
+    let faults = shardwise_ir::pipeline::faults(&program);
+    let can_run = faults.is_empty();
+    diags.extend(faults);
+    can_run.then_some(program)
 }
 
 fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, last: Pass) -> Checked {
@@ -118,12 +126,12 @@ fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str)
     let mut program = program.filter(|_| !has_errors(&diags));
     if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
         match verify::explicit(explicit) {
-            Ok(plan) => program = Some(plan.program),
+            Ok(plan) => program = staged(plan.program, &mut diags),
             Err(faults) => diags.extend(faults),
         }
     } else if let Some(ordinary) = program.take() {
         match pipeline::rewrite(ordinary, last) {
-            Ok(rewritten) => program = Some(rewritten),
+            Ok(rewritten) => program = staged(rewritten, &mut diags),
             Err(faults) => diags.extend(faults),
         }
     }

@@ -21,6 +21,7 @@ mod dot;
 mod driver;
 mod gradient;
 mod lints;
+mod optimizer;
 mod pipeline;
 mod place;
 mod provenance;

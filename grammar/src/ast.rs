@@ -35,6 +35,8 @@ pub enum Statement {
     Backward(Backward),
     /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` are done once a layer.
     Repeat(Repeat),
+    /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it live on stages along a mesh axis.
+    Pipeline(Pipeline),
     /// `}`
     Close,
     /// `carry x, y`: what the body gives under these names is what the next layer starts from.
@@ -45,8 +47,8 @@ pub enum Statement {
     Next(Definition),
     /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for gradients; the rest is computed again.
     Checkpoint(Vec<Name>),
-    /// A form of the language that this version reads but does not compile; the name says which (`pipeline`, …).
-    NotYet(Name),
+    /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
+    Optimizer(Optimizer),
 }
 
 /// What a declared value is for.
@@ -196,6 +198,35 @@ pub struct Backward {
     pub microbatches: Option<SizeExpr>,
 }
 
+/// `optimizer adam over X, moments=f32, rate=1e-3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Optimizer {
+    /// `adam`, `sgd`.
+    pub name: Name,
+    /// What its state is split over beside what splits the parameter, if written.
+    pub over: Option<StateOver>,
+    /// In the order written.
+    pub settings: Vec<Setting>,
+}
+
+/// What stands behind the `over` of an optimizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateOver {
+    /// `_?`: open.
+    Open,
+    /// `X`, `{X,Y}`: words as in [`Subscript::Axes`].
+    Axes(Vec<Name>),
+}
+
+/// `rate=1e-3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// `rate`.
+    pub name: Name,
+    /// `1e-3`.
+    pub value: Name,
+}
+
 /// `repeat L=40 {`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
@@ -203,6 +234,19 @@ pub struct Repeat {
     pub name: Name,
     /// How many there are; `None` where the block goes backwards through those of an earlier one.
     pub count: Option<SizeExpr>,
+}
+
+/// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// The mesh axis of the stages.
+    pub axis: Name,
+    /// Into how many parts the batch is cut.
+    pub microbatches: Option<SizeExpr>,
+    /// Which dimension is the batch.
+    pub batch: Option<Name>,
+    /// Other options and what they are set to.
+    pub options: Vec<(Name, Name)>,
 }
 
 /// An expression and where it stands.

@@ -1,5 +1,6 @@
 //! From the grammar's pairs to the tree: the only file that matches on its rules.
 
+mod optimizer;
 #[cfg(test)]
 mod tests;
 
@@ -8,8 +9,8 @@ use pest::iterators::{Pair, Pairs};
 use pest_derive::Parser;
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Repeat, Role, SizeExpr,
-    SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Pipeline, Repeat, Role,
+    SizeExpr, SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{self, Faulty, Mark};
@@ -46,7 +47,7 @@ fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
     let mut diags = Vec::new();
     for Spanned { node, span } in &file.statements {
         match node {
-            Statement::Repeat(_) => open.push(*span),
+            Statement::Repeat(_) | Statement::Pipeline(_) => open.push(*span),
             Statement::Close if open.pop().is_none() => diags.push(errors::nothing_to_close(*span)),
             _ => {}
         }
@@ -83,6 +84,7 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_lbrace => Mark::Block,
         Rule::missing_limit => Mark::Limit,
         Rule::missing_code => Mark::Code,
+        Rule::missing_setting => Mark::Setting,
         Rule::bad_dim => Mark::NumberAsDim,
         Rule::bad_underscore => Mark::Underscore,
         Rule::bad_unreduced => Mark::Unbracketed,
@@ -141,12 +143,13 @@ impl Reader {
             Rule::assertion => Statement::Assert(self.assertion(inner)),
             Rule::allow_code => Statement::Allow(each(inner, Rule::code, |p| self.name(&p))),
             Rule::backward => Statement::Backward(self.backward(inner)),
+            Rule::pipeline => Statement::Pipeline(self.pipeline(inner)),
+            Rule::optimizer => Statement::Optimizer(self.optimizer(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::close => Statement::Close,
             Rule::checkpoint => Statement::Checkpoint(each(inner, Rule::name, |p| self.name(&p))),
             Rule::carry => self.carry(inner),
             Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,
-            Rule::not_yet => Statement::NotYet(self.first_name(&mut inner, &[Rule::not_yet_kw])),
             _ => return None,
         };
         Some(Spanned::new(statement, span))
@@ -168,6 +171,24 @@ impl Reader {
     fn repeat(self, mut pieces: Pieces<'_>) -> Repeat {
         let name = self.first_name(&mut pieces, &[Rule::repeat_of]);
         Repeat { name, count: pieces.find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)) }
+    }
+
+    fn pipeline(self, mut pieces: Pieces<'_>) -> Pipeline {
+        let axis = self.first_name(&mut pieces, &[Rule::axis_name]);
+        let mut pipeline = Pipeline { axis, microbatches: None, batch: None, options: Vec::new() };
+        for piece in pieces {
+            match piece.as_rule() {
+                Rule::microbatches => pipeline.microbatches = piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)),
+                Rule::cut => pipeline.batch = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name])),
+                Rule::pipeline_option => {
+                    let mut words = piece.into_inner();
+                    let option = self.first_name(&mut words, &[Rule::name]);
+                    pipeline.options.push((option, self.first_name(&mut words, &[Rule::word])));
+                }
+                _ => {}
+            }
+        }
+        pipeline
     }
 
     fn carry(self, pieces: Pieces<'_>) -> Statement {

@@ -1,8 +1,8 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Repeat, Role, SizeExpr, SizeFactor,
-    Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Optimizer, Pipeline, Repeat, Role,
+    SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::Name;
@@ -23,13 +23,14 @@ pub fn statement(statement: &Statement, source: &str) -> String {
             format!("allow {}", join(codes.iter().map(|code| code.node.clone())))
         }
         Statement::Backward(directive) => backward(directive, source),
+        Statement::Pipeline(of) => pipeline(of, source),
         Statement::Repeat(of) => repeat(of, source),
+        Statement::Optimizer(of) => optimizer(of),
         Statement::Close => "}".to_owned(),
         Statement::Checkpoint(kept) => format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone()))).trim_end().to_owned(),
         Statement::Carry(tensors) => format!("carry {}", join(tensors.iter().map(tensor_decl))),
         Statement::Enter(definition) => format!("carry {}", define(definition, source)),
         Statement::Next(definition) => format!("next {}", define(definition, source)),
-        Statement::NotYet(_) => source.to_owned(),
     }
 }
 
@@ -183,10 +184,29 @@ fn backward(directive: &Backward, source: &str) -> String {
     format!("backward from {}{given}{parts}", directive.from.node)
 }
 
+/// `optimizer adam over X, moments=f32`.
+fn optimizer(of: &Optimizer) -> String {
+    let over = match &of.over {
+        None => String::new(),
+        Some(StateOver::Open) => " over _?".to_owned(),
+        Some(StateOver::Axes(axes)) => format!(" over {}", words(axes)),
+    };
+    let settings = of.settings.iter().map(|setting| format!("{}={}", setting.name.node, setting.value.node));
+    join([format!("optimizer {}{over}", of.name.node)].into_iter().chain(settings))
+}
+
 /// `repeat L=40 {`.
 fn repeat(of: &Repeat, source: &str) -> String {
     let count = of.count.as_ref().map_or(" reversed".to_owned(), |count| format!("={}", size(count, source)));
     format!("repeat {}{count} {{", of.name.node)
+}
+
+/// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.
+fn pipeline(of: &Pipeline, source: &str) -> String {
+    let parts = of.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
+    let batch = of.batch.as_ref().map_or(String::new(), |batch| format!(" of {}", batch.node));
+    let options: String = of.options.iter().map(|(option, word)| format!(", {}={}", option.node, word.node)).collect();
+    format!("pipeline {}{parts}{batch}{options} {{", of.axis.node)
 }
 
 /// `comm <= 2ms`.

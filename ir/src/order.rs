@@ -11,17 +11,24 @@ use crate::program::{Budget, OpKind, Program};
 /// Renumbers the values and blocks of `program`; what nothing declares or gives yet comes last.
 pub fn by_appearance(program: &mut Program) {
     blocks_by_appearance(program);
-    let declared = program.values.iter_enumerated().filter(|(_, value)| value.role.is_some()).map(|(id, _)| id);
-    let order: IndexSet<ValueId> = declared.chain(program.ops.iter().map(|op| op.result)).chain(program.values.indices()).collect();
+    // What is declared in a block is printed there, behind what is declared outside.
+    let mut declared: Vec<ValueId> = program.values.indices().filter(|&id| program.values[id].role.is_some()).collect();
+    declared.sort_by_key(|&id| program.values[id].repeat);
+    let order: IndexSet<ValueId> =
+        declared.into_iter().chain(program.ops.iter().map(|op| op.result)).chain(program.values.indices()).collect();
     let mut new_id: IndexVec<ValueId, ValueId> = program.values.indices().collect();
     for (place, &old) in order.iter().enumerate() {
         new_id[old] = ValueId::new(place);
     }
     program.values = order.iter().map(|&old| program.values[old].clone()).collect();
     rename(program, &|id| *id = new_id[*id]);
-    // What is handed on is said where its block ends, before what leaves.
+    // What a block hands on is said where it ends, before what leaves; what is handed on outside all of them is said last.
     let Program { outputs, values, .. } = program;
-    outputs.sort_by_key(|output| (output.hands_to.is_none(), output.hands_to.and_then(|enters| values[enters].repeat)));
+    outputs.sort_by_key(|output| match (output.hands_to, values[output.value].repeat) {
+        (Some(_), Some(block)) => (0, Some(block)),
+        (None, _) => (1, None),
+        (Some(_), None) => (2, None),
+    });
 }
 
 fn blocks_by_appearance(program: &mut Program) {

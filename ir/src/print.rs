@@ -3,15 +3,20 @@
 //! Parts are printed by a [`Printer`], so that others can align or colour them; [`std::fmt::Display`] of [`Program`] and [`Plan`] puts them
 //! together: declarations, statements one a line, outputs, asserts.
 
+mod blocks;
+mod same;
+
 use std::fmt;
 
+use crate::Role;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
-use crate::program::{Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program};
+use crate::program::{Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Program};
 use crate::rearrange::{Rearrange, Roll, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
-use crate::{Role, Span};
+
+pub use same::same;
 
 const INDENT: &str = "  ";
 
@@ -244,52 +249,6 @@ impl<'a> Printer<'a> {
         there.filter_map(|(value, _)| self.declaration(value)).collect()
     }
 
-    /// The line that opens a block, and what is declared in it.
-    fn opening(self, id: RepeatId) -> Vec<String> {
-        let repeat = &self.program.repeats[id];
-        let count = if repeat.reversed.is_some() { " reversed".to_owned() } else { format!("={}", repeat.count) };
-        let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{INDENT}{line}"));
-        [format!("repeat {}{count} {{", repeat.name)].into_iter().chain(declared).collect()
-    }
-
-    /// What a block hands on, and the line that closes it. `pin` says where each value is then.
-    fn closing(self, id: RepeatId, pin: impl Fn(&Output) -> Option<Pin>) -> Vec<String> {
-        let hands_on = self.program.outputs.iter().filter_map(|output| {
-            let enters = &self.program.values[output.hands_to?];
-            let given = &self.program.values[output.value];
-            let brackets = |dims: &[DimId]| pin(output).map_or(String::new(), |pin| self.pin(dims, &pin));
-            (enters.repeat == Some(id))
-                .then(|| format!("{INDENT}next {}{} = {}{}", enters.name, brackets(&enters.dims), given.name, brackets(&given.dims)))
-        });
-        let kept = self.program.repeats[id].kept.as_ref().map(|kept| {
-            let names: Vec<&str> = kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
-            format!("{INDENT}checkpoint {}", names.join(", ")).trim_end().to_owned()
-        });
-        hands_on.chain(kept).chain(["}".to_owned()]).collect()
-    }
-
-    /// Lines in their blocks: for each line its number in `within`, which says in which block it stands; none for what opens and closes blocks.
-    fn blocks(
-        self,
-        within: &[Option<RepeatId>],
-        line: impl Fn(usize) -> String,
-        pin: impl Fn(&Output) -> Option<Pin>,
-    ) -> Vec<(String, Option<usize>)> {
-        let mut lines = Vec::new();
-        let mut open: Option<RepeatId> = None;
-        for (number, &block) in within.iter().enumerate() {
-            if block != open {
-                lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
-                lines.extend(block.into_iter().flat_map(|id| self.opening(id)).map(|line| (line, None)));
-                open = block;
-            }
-            let indent = if block.is_some() { INDENT } else { "" };
-            lines.push((format!("{indent}{}", line(number)), Some(number)));
-        }
-        lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
-        lines
-    }
-
     fn declaration(self, id: ValueId) -> Option<String> {
         let value = &self.program.values[id];
         let keyword = match value.role? {
@@ -308,9 +267,13 @@ impl<'a> Printer<'a> {
     }
 
     fn footer_with(self, pin: impl Fn(&Output) -> Pin) -> String {
-        let outputs = self.program.outputs.iter().filter(|output| output.hands_to.is_none()).map(|output| {
-            let value = &self.program.values[output.value];
-            format!("output {}{}\n", value.name, self.pin(&value.dims, &pin(output)))
+        let outputs = self.program.outputs.iter().filter_map(|output| match output.hands_to {
+            None => {
+                let value = &self.program.values[output.value];
+                Some(format!("output {}{}\n", value.name, self.pin(&value.dims, &pin(output))))
+            }
+            Some(then) if self.program.values[output.value].repeat.is_none() => Some(self.next(output, then, Some(&pin(output))) + "\n"),
+            Some(_) => None,
         });
         let asserts = self.program.asserts.iter().map(|assert| format!("assert {}\n", assert.text));
         let lines: String = outputs.chain(asserts).collect();
@@ -417,8 +380,10 @@ pub fn plan_footer(plan: &Plan) -> String {
 pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
     let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
     let entered = |output: &Output| {
-        let step = plan.steps.iter().find(|step| Some(step.result.value) == output.hands_to)?;
-        Some(Pin::from(step.result.sharding.clone()))
+        let then = &plan.program.values[output.hands_to?];
+        let entry = || plan.steps.iter().find(|step| Some(step.result.value) == output.hands_to);
+        let declared = then.home.clone().filter(|_| then.role.is_some());
+        declared.or_else(|| Some(Pin::from(entry()?.result.sharding.clone())))
     };
     Printer::new(&plan.program).blocks(&within, |number| step(&plan.program, &plan.steps[number]), entered)
 }
@@ -427,7 +392,7 @@ pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
 pub fn outputs(plan: &Plan) -> Vec<Materialization> {
     let outputs = plan.program.outputs.iter();
     outputs
-        .filter(|output| output.hands_to.is_none())
+        .filter(|output| plan.program.enters(output).is_none())
         .filter_map(|output| Some(Materialization { value: output.value, sharding: given_output(plan, output.value, &output.pin)? }))
         .collect()
 }
@@ -454,6 +419,7 @@ impl fmt::Display for Program {
             writeln!(f, "{line}")?;
         }
         f.write_str(&directive(self.ops.len()).map_or_else(String::new, |directive| printer.backward(directive)))?;
+        f.write_str(&self.optimizer.as_ref().map_or_else(String::new, |optimizer| format!("{}\n", optimizer.text)))?;
         f.write_str(&printer.footer())
     }
 }
@@ -466,26 +432,4 @@ impl fmt::Display for Plan {
         }
         f.write_str(&plan_footer(self))
     }
-}
-
-/// Whether two programs say the same, wherever in their sources they say it.
-pub fn same(a: &Program, b: &Program) -> bool {
-    without_spans(a) == without_spans(b)
-}
-
-fn without_spans(program: &Program) -> Program {
-    let mut bare = program.clone();
-    let nowhere = Span::default();
-    bare.dims.iter_mut().for_each(|dim| dim.span = nowhere);
-    bare.values.iter_mut().for_each(|value| value.span = nowhere);
-    for op in &mut bare.ops {
-        op.span = nowhere;
-        op.phase = Phase::default();
-        op.operands.iter_mut().for_each(|operand| operand.span = nowhere);
-    }
-    bare.backward.iter_mut().for_each(|backward| backward.span = nowhere);
-    bare.repeats.iter_mut().for_each(|repeat| repeat.span = nowhere);
-    bare.outputs.iter_mut().for_each(|output| output.span = nowhere);
-    bare.asserts.iter_mut().for_each(|assert| assert.span = nowhere);
-    bare
 }

@@ -13,6 +13,8 @@ use crate::functions;
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
+use crate::optimizer::Optimizer;
+use crate::pipeline::Pipeline;
 use crate::rearrange::{Composite, Rearrange, Route};
 use crate::sharding::{Pin, Reduction};
 
@@ -342,6 +344,8 @@ pub struct Repeat {
     pub reversed: Option<RepeatId>,
     /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
     pub kept: Option<Vec<ValueId>>,
+    /// How its layers are spread over stages; what goes back through them is spread likewise.
+    pub pipeline: Option<Pipeline>,
     /// Where it is opened.
     pub span: Span,
 }
@@ -380,7 +384,8 @@ pub struct Output {
     pub value: ValueId,
     /// How it must leave.
     pub pin: Pin,
-    /// Of a value that is handed on to the next layer: what it is there, an [`MapForm::Enter`]'s result, in whose sharding it must be.
+    /// Of a value that is handed on, what it is there, in whose sharding it must be: in the next layer an [`MapForm::Enter`]'s result, in the
+    /// next step the parameter or state that it updates.
     pub hands_to: Option<ValueId>,
     /// Where it was declared.
     pub span: Span,
@@ -447,6 +452,8 @@ pub struct Program {
     pub repeats: IndexVec<RepeatId, Repeat>,
     /// Gradients that are still to be derived.
     pub backward: Option<Backward>,
+    /// Updates that are still to be written out.
+    pub optimizer: Option<Optimizer>,
     /// What leaves, in order.
     pub outputs: Vec<Output>,
     /// Budgets.
@@ -457,6 +464,21 @@ impl Program {
     /// How often what belongs to `repeat` is done, or how many of it there are.
     pub fn times(&self, repeat: Option<RepeatId>) -> u64 {
         repeat.map_or(1, |repeat| self.repeats[repeat].count)
+    }
+
+    /// What an output is in the next layer, if a block hands it on.
+    pub fn enters(&self, output: &Output) -> Option<ValueId> {
+        output.hands_to.filter(|&of| self.values[of].role.is_none())
+    }
+
+    /// The parameter or state that an output is in the next step, if it updates one.
+    pub fn updates(&self, output: &Output) -> Option<ValueId> {
+        output.hands_to.filter(|&of| self.values[of].role.is_some())
+    }
+
+    /// Whether a value takes the place of a parameter or state.
+    pub fn is_update(&self, value: ValueId) -> bool {
+        self.outputs.iter().any(|output| output.value == value && self.updates(output).is_some())
     }
 
     /// Whether a statement that stands in `at` can name a value that belongs to `of`: one of the same layer, or of none.

@@ -8,7 +8,9 @@ mod expression;
 mod gradient;
 mod layout;
 mod machine;
+mod optimizer;
 mod overrides;
+mod pipeline;
 mod repeat;
 mod structure;
 
@@ -22,6 +24,7 @@ use crate::dtype::DType;
 use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
+use crate::optimizer::Optimizer;
 use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value};
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, order, sparse, suggest, verify};
@@ -46,6 +49,8 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     for (place, statement) in file.statements.iter().enumerate() {
         match &statement.node {
             Statement::Repeat(of) => resolver.open(of, statement.span, &file.statements[place + 1..]),
+            Statement::Pipeline(of) => resolver.open_pipeline(of, statement.span, &file.statements[place + 1..]),
+            other if *other != Statement::Close && resolver.outside_layers(statement.span) => {}
             other => resolver.statement(other, statement.span),
         }
         if resolver.diags.len() > MOST_ERRORS {
@@ -75,6 +80,10 @@ struct Resolver<'a> {
     repeats: IndexVec<RepeatId, Repeat>,
     /// The block that is open.
     block: Option<repeat::Block>,
+    /// The pipeline that is open, unless its statement is wrong; whether one is; and how many are inside a block, where none can be.
+    frame: Option<pipeline::Frame>,
+    is_framed: bool,
+    wrong_frames: usize,
     /// What names that a block carried mean behind it.
     ends: IndexMap<String, repeat::End>,
     outputs: Vec<Output>,
@@ -87,6 +96,8 @@ struct Resolver<'a> {
     defined_at: IndexMap<&'a str, Span>,
     /// The gradients asked for so far.
     backward: Option<Backward>,
+    /// The updates asked for.
+    optimizer: Option<Optimizer>,
     /// Whether a form that is not compiled yet stands above, which may define any name.
     after_not_yet: bool,
     /// Intermediate values named so far for the statement at hand.
@@ -133,6 +144,9 @@ impl<'a> Resolver<'a> {
             ops: IndexVec::new(),
             repeats: IndexVec::new(),
             block: None,
+            frame: None,
+            is_framed: false,
+            wrong_frames: 0,
             ends: IndexMap::new(),
             outputs: Vec::new(),
             asserts: Vec::new(),
@@ -140,6 +154,7 @@ impl<'a> Resolver<'a> {
             output_layouts,
             defined_at,
             backward: None,
+            optimizer: None,
             after_not_yet: false,
             links: 0,
             searches: 0,
@@ -162,10 +177,11 @@ impl<'a> Resolver<'a> {
             Statement::Enter(definition) => self.enter(definition, span),
             Statement::Next(definition) => self.next(definition, span),
             Statement::Carry(tensors) => self.carries(tensors),
+            Statement::Close if self.close_pipeline() => {}
             Statement::Close => self.close(),
             Statement::Checkpoint(names) => self.checkpoint(names, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
-            Statement::NotYet(name) => self.not_yet(name),
+            Statement::Optimizer(written) => self.optimize(written, span),
             _ => {}
         }
     }
@@ -424,6 +440,7 @@ impl<'a> Resolver<'a> {
             ops: self.ops,
             repeats: self.repeats,
             backward: self.backward,
+            optimizer: self.optimizer,
             outputs: self.outputs,
             asserts: self.asserts,
         });

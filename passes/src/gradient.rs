@@ -142,7 +142,7 @@ impl Flow {
 
 /// What blocks hand on, each with what it is in the next layer.
 fn handed_on(program: &Program) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
-    program.outputs.iter().filter_map(|output| Some((output.value, output.hands_to?)))
+    program.outputs.iter().filter_map(|output| Some((output.value, program.enters(output)?)))
 }
 
 /// Sweeps until nothing changes: layers hand on what they find out, so one sweep may not be enough.
@@ -291,7 +291,8 @@ fn name_gradients(program: &mut Program, directive: &Backward, flow: &Flow) -> V
             })
         });
         named[of.index()] = Some(gradient);
-        if let Some(home) = program.values[of].home.as_ref().filter(|_| !used.contains(&gradient)) {
+        let unused = !used.contains(&gradient) && program.optimizer.is_none();
+        if let Some(home) = program.values[of].home.as_ref().filter(|_| unused) {
             let pin = Pin { dims: home.dims.clone(), unreduced: Unreduced::default() };
             program.outputs.push(Output { value: gradient, pin, hands_to: None, span: directive.span });
         }

@@ -38,6 +38,11 @@ impl Prices {
         prices
     }
 
+    /// Whether every source is priced in one table, so that a minimum can be exact.
+    pub fn are_whole(&self) -> bool {
+        self.whole
+    }
+
     /// The least total over all assignments, or a lower bound of it.
     pub fn minimise(&self, unary: &Unary) -> Minimum {
         let mut minimum = minimise(unary, self.factors.clone(), self.limits);

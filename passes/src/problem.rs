@@ -127,6 +127,7 @@ pub struct Variable {
 }
 
 /// Everything the search needs; no names, no text.
+#[derive(Clone)]
 pub struct Problem<'a> {
     /// The program.
     pub program: &'a Program,
@@ -162,8 +163,7 @@ impl<'a> Problem<'a> {
             }
         }
         for output in &program.outputs {
-            if let Some(enters) = output.hands_to {
-                builder.hand_on(&mut problem, output.value, enters);
+            if output.hands_to.is_some_and(|enters| builder.hand_on(&mut problem, output.value, enters)) {
                 continue;
             }
             let source = builder.source_for(&problem, output.value, Some(&output.pin));
@@ -171,6 +171,21 @@ impl<'a> Problem<'a> {
             problem.sources[source].demands.push(Demand::Fixed(states));
         }
         problem
+    }
+
+    /// How often what stands in a block counts, done for each microbatch or once a step.
+    fn counted(&self, block: Option<RepeatId>, by_microbatch: bool) -> u64 {
+        self.tables.terms.turns(self.program.turns(block, by_microbatch), self.compute)
+    }
+
+    /// The same with only these choices, each variable's in this order.
+    #[must_use]
+    pub fn restricted(&self, kept: &[Vec<usize>]) -> Self {
+        let mut restricted = self.clone();
+        for (variable, kept) in restricted.variables.iter_mut().zip(kept) {
+            variable.choices = kept.iter().map(|&choice| variable.choices[choice].clone()).collect();
+        }
+        restricted
     }
 
     /// The reshard table of a value.
@@ -230,7 +245,8 @@ impl Builder<'_> {
 
     fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
         let source = problem.sources.len();
-        let times = problem.program.times(problem.program.values[value].repeat);
+        let block = problem.program.values[value].repeat;
+        let times = problem.counted(block, problem.program.has_batch(block, value));
         problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, again: false });
         self.current[value.index()].push(source);
         source
@@ -253,11 +269,12 @@ impl Builder<'_> {
         problem.variables.push(Variable { decides: Decision::Operation(op_id), operands, gives, choices });
     }
 
-    /// What a layer hands on, it has as the next one wants it.
-    fn hand_on(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) {
+    /// What a layer hands on, it has as the next one wants it; so does a step, where it may choose. Whether there is such a choice.
+    fn hand_on(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) -> bool {
         let source = *self.current[value.index()].last().expect("what is handed on is given by its block");
-        let entry = problem.program.values[enters].producer.map(Decision::Operation);
-        if let Some(number) = problem.variables.iter().position(|variable| Some(variable.decides) == entry) {
+        let entry = problem.program.values[enters].producer.map_or(Decision::Declaration(enters), Decision::Operation);
+        let number = problem.variables.iter().position(|variable| variable.decides == entry);
+        if let Some(number) = number {
             let (here, there) = (&problem.tables.of(enters).space, &problem.tables.of(value).space);
             let variable = &mut problem.variables[number];
             problem.sources[source].demands.push(Demand::Operand(number, variable.operands.len()));
@@ -268,6 +285,7 @@ impl Builder<'_> {
             };
             variable.choices = std::mem::take(&mut variable.choices).into_iter().filter_map(with_need).collect();
         }
+        number.is_some()
     }
 
     fn written(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op, kind: &CollectiveKind) {
@@ -282,7 +300,7 @@ impl Builder<'_> {
         let axes = crate::states::axes_taking_part(kind, &from, &to);
         let terms = &problem.tables.terms;
         let seconds = crate::cost::collective_seconds(&problem.program.mesh, kind, &axes, bytes, terms.refinement);
-        let times = problem.program.times(op.repeat);
+        let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, operand));
         problem.fixed = problem.fixed + Weight::collective(kind, terms.counted(seconds, &axes)).times(times);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
@@ -297,7 +315,7 @@ impl Builder<'_> {
         if !self.dropped.contains(&value) || written.is_some() || home.is_some() || where_given {
             return source;
         }
-        let times = problem.program.times(op.repeat);
+        let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, value));
         let part = (value, op.repeat, op.phase == Phase::Backward);
         *self.parts.entry(part).or_insert_with(|| {
             let again = Source { demands: Vec::new(), times, again: true, ..problem.sources[source].clone() };
@@ -342,9 +360,17 @@ fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
         };
         let own = own_price(problem, op, &layout);
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
-        *weight = (*weight).min(own.times(program.times(op.repeat)));
+        let hop = hop_price(problem, op, &layout);
+        *weight = (*weight).min(own.times(problem.counted(op.repeat, program.by_microbatch(op))) + hop);
     }
     best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
+}
+
+/// What it costs that stages hand on what enters their layers.
+fn hop_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight {
+    let Some(hop) = report::hop(problem.program, op, &layout.gives) else { return Weight::ZERO };
+    let seconds = problem.tables.terms.counted(hop.seconds, &[hop.axis]);
+    Weight::collective(&CollectiveKind::Permute, seconds).times(problem.tables.terms.turns(hop.turns, problem.compute))
 }
 
 /// What an operation laid out so costs by itself: that of the statements and reductions that it is written out in, if it is.

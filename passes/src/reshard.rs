@@ -1,13 +1,14 @@
 //! The cheapest way from one sharding to another, and to several at once.
 //!
-//! Between two shardings it is a shortest path over single steps ([`crate::states`]), found by Dijkstra's algorithm and tabulated once for each
-//! shape. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
+//! Between two shardings it is a shortest path over single steps ([`crate::states`]), found by Dijkstra's algorithm from each sharding that is
+//! asked for, and kept: a search asks for all of them, the textbook for a few of thousands. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
 //! found by the dynamic programme of Dreyfus and Wagner (1971) on the table of distances, `3^k·n + 2^k·n²` for `k` uses and `n` states.
 //! Alternatives: a sum of paths pays shared gathers twice (the systems that do so remove the duplicates afterwards and miss the plans that
 //! only sharing makes cheap); integer programming over steps is exact too but a hundred times slower at these sizes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::OnceLock;
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -27,34 +28,37 @@ pub struct Hop {
     pub kind: CollectiveKind,
 }
 
-/// Distances between all states of a space, and the steps that realise them.
+/// Distances between the states of a space, and the steps that realise them.
 #[derive(Debug)]
 pub struct Reshards {
     /// The states and single steps.
     pub space: StateSpace,
-    /// `distance[from * n + to]`.
+    /// The ways from each state, once they are asked for.
+    ways: Vec<OnceLock<Ways>>,
+}
+
+/// The cheapest ways from one state to all.
+#[derive(Debug)]
+struct Ways {
     distance: Vec<Weight>,
-    /// The last state before `to` on the way from `from`, or `from` itself.
+    /// The last state before each, or the one they start from.
     previous: Vec<u32>,
 }
 
 impl Reshards {
-    /// Tabulates all pairs.
+    /// The table of a space, empty.
     pub fn new(space: StateSpace) -> Self {
-        let n = space.len();
-        let mut distance = Vec::with_capacity(n * n);
-        let mut previous = Vec::with_capacity(n * n);
-        for from in 0..n {
-            let (row, parents) = dijkstra(&space, from);
-            distance.extend(row);
-            previous.extend(parents);
-        }
-        Self { space, distance, previous }
+        let ways = (0..space.len()).map(|_| OnceLock::new()).collect();
+        Self { space, ways }
+    }
+
+    fn ways(&self, from: State) -> &Ways {
+        self.ways[from].get_or_init(|| dijkstra(&self.space, from))
     }
 
     /// What the way from `from` to `to` costs.
     pub fn distance(&self, from: State, to: State) -> Weight {
-        self.distance[from * self.space.len() + to]
+        self.ways(from).distance[to]
     }
 
     /// The state of `candidates` that is nearest to `from`; the earliest of equals.
@@ -64,10 +68,11 @@ impl Reshards {
 
     /// The steps from `from` to `to`, in order.
     pub fn path(&self, from: State, to: State) -> Vec<Hop> {
+        let ways = self.ways(from);
         let mut hops = Vec::new();
         let mut at = to;
         while at != from {
-            let before = self.previous[from * self.space.len() + at] as usize;
+            let before = ways.previous[at] as usize;
             let edge = self.space.edges(before).iter().find(|edge| edge.to == at);
             let kind = edge.expect("a path follows edges of the space").kind.clone();
             hops.push(Hop { from: before, to: at, kind });
@@ -113,7 +118,7 @@ impl Reshards {
 
     /// What the ways from `from` to all states cost.
     fn distances_from(&self, from: State) -> &[Weight] {
-        &self.distance[from * self.space.len()..][..self.space.len()]
+        &self.ways(from).distance
     }
 
     /// What the way from `from` to the nearest state of `group` costs.
@@ -122,7 +127,7 @@ impl Reshards {
     }
 }
 
-fn dijkstra(space: &StateSpace, from: State) -> (Vec<Weight>, Vec<u32>) {
+fn dijkstra(space: &StateSpace, from: State) -> Ways {
     let mut distance = vec![Weight::INFINITE; space.len()];
     let mut previous = vec![from as u32; space.len()];
     distance[from] = Weight::ZERO;
@@ -140,7 +145,7 @@ fn dijkstra(space: &StateSpace, from: State) -> (Vec<Weight>, Vec<u32>) {
             }
         }
     }
-    (distance, previous)
+    Ways { distance, previous }
 }
 
 /// What a tree must reach: any one of these states (one state, unless a dimension was left open).

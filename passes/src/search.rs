@@ -19,11 +19,11 @@ use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Op, Phase, Program};
 use shardwise_ir::sharding::Sharding;
 
+use crate::anytime::{self, Proof};
 use crate::cost::Terms;
 use crate::dominance;
 use crate::eliminate::Limits;
 use crate::extract;
-use crate::improve;
 use crate::limited;
 use crate::local;
 use crate::memory::memory;
@@ -63,10 +63,8 @@ pub struct Found {
     pub layouts: (usize, usize),
 }
 
-/// Tables of a few million entries and a few hundred million looks: about a second.
-const LIMITS: Limits = Limits { table: 1 << 23, work: 1 << 28 };
-/// What is left when time is short.
-const HURRIED: Limits = Limits { table: 1 << 14, work: 1 << 18 };
+/// Tables for elimination as it is: tens of milliseconds. What takes more is closed faster by [`crate::anytime`].
+const LIMITS: Limits = Limits { table: 1 << 18, work: 1 << 20 };
 
 /// Why there is no plan.
 #[derive(Clone, Debug)]
@@ -134,15 +132,21 @@ pub(crate) fn solve(tables: &Tables<'_>, textbook: &Plan, compute: f64, timeout:
         return Err(Infeasible { op });
     }
     let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
-    let limits = if timeout.is_some_and(|timeout| timeout < Duration::from_secs(1)) { HURRIED } else { LIMITS };
-    let prices = Prices::new(&problem, &mut trees, limits);
-    let mut minimum = prices.minimise(&unary(&problem));
-    if !minimum.exact {
-        improve::descend(&problem, &mut minimum.assignment, &mut trees, deadline);
+    let prices = Prices::new(&problem, &mut trees, LIMITS);
+    let minimum = prices.minimise(&unary(&problem));
+    if minimum.exact {
+        let alternatives = alternatives(&problem, &prices, &minimum);
+        let plan = extract::plan(&problem, &minimum.assignment, &mut trees);
+        return Ok(Solved { plan, bound: minimum.bound, exact: true, alternatives, layouts: (before, after) });
     }
-    let alternatives = if minimum.exact { alternatives(&problem, &prices, &minimum) } else { Vec::new() };
-    let plan = extract::plan(&problem, &minimum.assignment, &mut trees);
-    Ok(Solved { plan, bound: minimum.bound, exact: minimum.exact, alternatives, layouts: (before, after) })
+    drop(prices);
+    let weight = |plan: &Plan| report::weight(plan, compute, &tables.terms);
+    let mut price = |assignment: &[usize], trees: &mut [Trees<'_>]| weight(&extract::plan(&problem, assignment, trees));
+    let closed = anytime::close(&problem, &mut trees, weight(textbook), deadline, &mut price);
+    let bound = closed.bound.max(minimum.bound);
+    let plan = extract::plan(&problem, &closed.assignment, &mut trees);
+    let alternatives = closed.proof.as_ref().map(|Proof { problem, prices, minimum }| alternatives(problem, prices, minimum));
+    Ok(Solved { plan, bound, exact: closed.proof.is_some(), alternatives: alternatives.unwrap_or_default(), layouts: (before, after) })
 }
 
 /// The cheapest plan within `capacity`, in which `found` does not fit.

@@ -12,7 +12,7 @@
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
-use shardwise_ir::ids::{AxisId, DimId};
+use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
@@ -33,6 +33,8 @@ pub struct Shape {
     pub bits: u32,
     /// How partial results of it combine; `None` if it is never partial.
     pub partial: Option<Reduction>,
+    /// The axis of the stages that it is on, along which every device has another layer's.
+    pub staged_over: Option<AxisId>,
 }
 
 /// One reshard step out of a state.
@@ -54,11 +56,11 @@ pub struct StateSpace {
 }
 
 impl StateSpace {
-    /// All states of the values of `dims` (any value of that shape) and the steps between them.
-    pub fn new(program: &Program, dims: &[DimId], shape: &Shape, terms: &Terms) -> Self {
-        let states = enumerate(program, dims, shape);
+    /// All states of the values of a shape and the steps between them.
+    pub fn new(program: &Program, shape: &Shape, terms: &Terms) -> Self {
+        let states = enumerate(program, shape);
         let mut space = Self { edges: Vec::new(), states };
-        let pricing = Pricing { program, dims, bits: shape.bits, terms };
+        let pricing = Pricing { program, shape, terms };
         space.edges = (0..space.len()).map(|state| space.edges_from(&pricing, state)).collect();
         space
     }
@@ -128,16 +130,16 @@ impl StateSpace {
 /// What it takes to price a step.
 struct Pricing<'a> {
     program: &'a Program,
-    dims: &'a [DimId],
-    bits: u32,
+    shape: &'a Shape,
     terms: &'a Terms,
 }
 
 impl Pricing<'_> {
     fn bytes(&self, sharding: &Sharding) -> f64 {
+        let parts = |axes: &AxisList| local::parts(&self.program.mesh, axes);
         let elements: f64 =
-            self.dims.iter().zip(&sharding.dims).map(|(&dim, axes)| local::local_size(self.program, dim, axes) as f64).product();
-        elements * f64::from(self.bits) / 8.0
+            self.shape.sizes.iter().zip(&sharding.dims).map(|(&(size, _), axes)| size.div_ceil(parts(axes)) as f64).product();
+        elements * f64::from(self.shape.bits) / 8.0
     }
 
     fn seconds(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> f64 {
@@ -207,18 +209,19 @@ pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collec
     Collective { kind: kind.clone(), axes, into }
 }
 
-fn enumerate(program: &Program, dims: &[DimId], shape: &Shape) -> IndexSet<Sharding, FxBuildHasher> {
+fn enumerate(program: &Program, shape: &Shape) -> IndexSet<Sharding, FxBuildHasher> {
     let mut found: IndexSet<Sharding, FxBuildHasher> = IndexSet::default();
-    found.insert(Sharding::replicated(dims.len()));
+    let usable = |axis: &AxisRef| Some(axis.axis()) != shape.staged_over;
+    found.insert(Sharding::replicated(shape.sizes.len()));
     let mut next = 0;
     while next < found.len() {
         let current = found[next].clone();
         next += 1;
-        for axis in program.mesh.ids().map(AxisRef::whole).filter(|&axis| !current.uses(axis)) {
-            for (position, &dim) in dims.iter().enumerate() {
+        for axis in program.mesh.ids().map(AxisRef::whole).filter(usable).filter(|&axis| !current.uses(axis)) {
+            for (position, &(size, pad)) in shape.sizes.iter().enumerate() {
                 let mut axes = current.dims[position].clone();
                 axes.push(axis);
-                if local::divides(program, dim, &axes) {
+                if pad || size.is_multiple_of(local::parts(&program.mesh, &axes)) {
                     let mut sharding = current.clone();
                     sharding.dims[position] = axes;
                     found.insert(sharding);

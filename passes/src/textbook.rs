@@ -106,8 +106,10 @@ impl<'a> Walk<'a> {
             .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
             .collect();
         let mut outputs = vec![Vec::new(); home.len()];
-        let leaving = tables.program.outputs.iter().filter(|output| output.hands_to.is_none());
-        leaving.for_each(|output| outputs[output.value.index()].push(output.pin.clone()));
+        let declared = |of: ValueId| Pin::from(tables.of(of).space.sharding(tables.declared(of)).clone());
+        for output in tables.program.outputs.iter().filter(|output| tables.program.enters(output).is_none()) {
+            outputs[output.value.index()].push(tables.program.updates(output).map_or_else(|| output.pin.clone(), declared));
+        }
         let mut uses = vec![Vec::new(); home.len()];
         for (id, op) in tables.program.ops.iter_enumerated() {
             op.operands.iter().enumerate().for_each(|(k, operand)| uses[operand.value.index()].push((id, k)));
@@ -172,7 +174,7 @@ impl<'a> Walk<'a> {
     fn hand_on(&mut self) -> Option<()> {
         let (program, block) = (self.program(), self.steps.block);
         for output in program.outputs.iter().filter(|output| block.is_some() && program.values[output.value].repeat == block) {
-            if let Some(enters) = output.hands_to {
+            if let Some(enters) = program.enters(output) {
                 let entered = self.sharding(enters, self.home[enters.index()]);
                 let wanted = self.tables.of(output.value).space.find(entered)?;
                 self.bring(output.value, self.home[output.value.index()], wanted)?;

@@ -1,9 +1,11 @@
 //! What operations compute, on whole arrays and on local blocks alike.
 
 mod structure;
+mod update;
 
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
+use shardwise_ir::functions;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Fill, Linearity, MapForm, Op, OpKind, Program, ReduceFn};
 
@@ -71,7 +73,7 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
 /// Whether an operation is defined on positive numbers only.
 pub(super) fn wants_positive(kind: &OpKind) -> bool {
     let OpKind::Map(function) = kind else { return false };
-    let root = |name: &str| matches!(name, "log" | "sqrt" | "rsqrt" | "pow");
+    let root = |name: &str| matches!(name, "log" | "sqrt" | "rsqrt" | "pow" | "adam_step");
     matches!(&function.form, MapForm::Call { name, .. } if root(name)) || function.linearity == Linearity::First
 }
 
@@ -229,6 +231,10 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
                 *chosen = choices.clone().nth(which).unwrap_or(f64::NAN);
             }
             out
+        }
+        MapForm::Call { name, extra } if functions::find(name).is_some_and(|function| function.numbers > 0) => {
+            let numbers: Vec<f64> = extra.iter().map(number).collect();
+            update::update(name, operands, &numbers).unwrap_or_else(|| operands[0].mapv(|_| f64::NAN))
         }
         MapForm::Call { name, extra } => match (operands.len(), extra.first().map(number)) {
             (2, _) => both(&|a, b| binary(name, a, b)),

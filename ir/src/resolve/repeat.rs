@@ -5,7 +5,7 @@
 //! `next x.in = x.2` and `x.end = last(x.2)`, too. One name for all of them would make brackets ambiguous: `x[B_X]` of which layer?
 
 use indexmap::{IndexMap, IndexSet};
-use shardwise_grammar::ast::{self, Call, Definition, ExprKind, Statement, TensorDecl};
+use shardwise_grammar::ast::{self, Call, Definition, ExprKind, Role, Statement, TensorDecl};
 use shardwise_grammar::codes::repeat as codes;
 use shardwise_grammar::span::{Name, Span, Spanned};
 
@@ -72,7 +72,8 @@ impl Resolver<'_> {
         self.take_ends();
         let body = &rest[..rest.iter().position(|statement| statement.node == Statement::Close).unwrap_or(rest.len())];
         let carried = self.carried_in(body);
-        let id = self.repeats.push(Repeat { name: of.name.node.clone(), count, reversed, kept: None, span });
+        let id = self.repeats.push(Repeat { name: of.name.node.clone(), count, reversed, kept: None, pipeline: None, span });
+        self.staged(id);
         self.block = Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), handed_on: IndexSet::new(), span });
         for (name, pin, init) in carried {
             self.enter_carried(&name, pin, init);
@@ -190,7 +191,9 @@ impl Resolver<'_> {
     /// `next x.in = y`.
     pub(super) fn next(&mut self, definition: &Definition, span: Span) {
         let name = &definition.target.name;
-        if self.in_block(name.span, "next").is_none() {
+        let role = self.value_names.get(&name.node).and_then(|&value| self.values[value].role);
+        let updates = matches!(role, Some(Role::Param | Role::State));
+        if !updates && self.in_block(name.span, "next").is_none() {
             return;
         }
         let Some(enters) = self.value(name) else { return };
@@ -200,7 +203,11 @@ impl Resolver<'_> {
             return;
         };
         let Some(operand) = self.named_operand(given, layout.as_ref(), definition.value.span) else { return };
-        self.hand_on(enters, operand.value, operand.pin, span);
+        if updates {
+            self.update(enters, operand.value, operand.pin, span);
+        } else {
+            self.hand_on(enters, operand.value, operand.pin, span);
+        }
     }
 
     /// Notes what the next layer starts from.
@@ -269,6 +276,7 @@ impl Resolver<'_> {
         let handed_on = self.block.as_mut().map(|block| std::mem::take(&mut block.handed_on)).unwrap_or_default();
         self.unfinished(&handed_on);
         self.is_empty(id);
+        self.stage(id);
         self.block = None;
     }
 

@@ -84,7 +84,16 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
             split.push((axis, index.operand));
         }
     }
-    let (kind, mut pending) = passed(op, operands, &split)?;
+    let (mut kind, mut pending) = passed(op, operands, &split)?;
+    if let Some(stages) = program.taken_over(op) {
+        // Other stages add nothing: a partial maximum would take their zeros for elements.
+        if pending.is_empty() {
+            kind = Reduction::Sum;
+        } else if kind != Reduction::Sum {
+            return Err(LocalFault::Partial { operand: 0, reason: PartialFault::MixedKinds });
+        }
+        pending.push(stages);
+    }
     let kept = &program.values[op.result].dims;
     let axes_of = |dim: &DimId| indices.iter().find(|index| index.dim == *dim).map_or_else(AxisList::new, |index| index.axes.clone());
     let dims = match &op.kind {

@@ -77,8 +77,12 @@ impl<'p> Words<'p> {
                 (codes::AXIS_TWICE, format!("axis `{axis}` is used twice in `{text}`"))
             }
             ShardingFault::NotDivisible(position) => {
-                let dim = self.program.values[material.value].dims.get(*position).map_or("?", |&dim| self.program.dims[dim].name.as_str());
-                (codes::NOT_DIVISIBLE, format!("the axes of `{dim}` in `{text}` do not divide its size"))
+                let value = &self.program.values[material.value];
+                let dim = value.dims.get(*position).map_or("?", |&dim| self.program.dims[dim].name.as_str());
+                let cut =
+                    value.dims.get(*position).is_some_and(|&dim| self.program.size_in(value.repeat, dim) != self.program.dims[dim].size);
+                let size = if cut { "its size in a microbatch" } else { "its size" };
+                (codes::NOT_DIVISIBLE, format!("the axes of `{dim}` in `{text}` do not divide {size}"))
             }
         };
         Diag::error(code, message, self.span(step), "in this step")
@@ -110,7 +114,10 @@ impl<'p> Words<'p> {
         let name = self.name(output.value);
         let dims = &self.program.values[output.value].dims;
         let wanted = format!("{name}{}", print::Printer::new(self.program).pin(dims, &output.pin));
-        let (message, how) = if output.hands_to.is_some() {
+        let (message, how) = if let Some(of) = self.program.updates(output) {
+            let of = self.name(of);
+            (format!("`{name}` is not handed on as `{wanted}`, which is how `{of}` is declared"), "to take its place like this")
+        } else if output.hands_to.is_some() {
             (format!("`{name}` is not handed on as `{wanted}`, which is how it enters a layer"), "to enter the next layer like this")
         } else {
             (format!("no statement gives the output `{wanted}`"), "to leave like this")

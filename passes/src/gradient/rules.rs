@@ -182,7 +182,7 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
 }
 
 fn is_handed_on(program: &Program, value: ValueId) -> bool {
-    program.outputs.iter().any(|output| output.hands_to.is_some() && output.value == value)
+    program.outputs.iter().any(|output| program.enters(output).is_some() && output.value == value)
 }
 
 fn function(program: &Program, op: &Op, name: &str, scalar: Option<&str>, position: usize) -> Path {

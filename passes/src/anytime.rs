@@ -1,0 +1,167 @@
+//! From a first plan and bound to the proof, for programs that elimination cannot close as they are.
+//!
+//! Rounds of three steps, each making the others' work less: the dual ([`crate::dual`]) raises the bound and says of every choice what a plan with it costs
+//! at least; elimination over the few best choices of every operation gives a plan; what must cost more than that plan is dropped. When so few
+//! choices are left that elimination over all of them is exact, the plan is optimal and that is the proof. If the rounds stop winning anything, or
+//! the work allowed is done, the bound and the plan are what is known, and their difference is the stated gap.
+//!
+//! Work is counted, never timed, so the same program gives the same plan on every machine; a caller's deadline comes on top.
+
+use std::time::Instant;
+
+use crate::dual::Dual;
+use crate::eliminate::{Limits, Minimum};
+use crate::improve;
+use crate::marginals::{Metric, NEVER, seconds};
+use crate::prices::{Prices, unary};
+use crate::problem::Problem;
+use crate::reshard::Trees;
+use crate::weight::Weight;
+
+/// Tables for the few best choices: a few milliseconds each.
+const FEW: Limits = Limits { table: 1 << 16, work: 1 << 20 };
+
+/// Tables for all that are left.
+const ALL: Limits = Limits { table: 1 << 21, work: 1 << 26 };
+
+/// Numbers that the dual may look at: a few seconds.
+const MOST_WORK: usize = 6_000_000_000;
+
+/// Sweeps in a round, and what each of the last few must add to the bound (as a share of it) for the next.
+const SWEEPS: usize = 40;
+const WORTHWHILE: f64 = 1e-5;
+
+/// Rounds at most.
+const ROUNDS: usize = 12;
+
+/// How many choices of every operation are tried, as long as tables stay small.
+const WIDTHS: [usize; 8] = [1, 2, 3, 5, 8, 12, 20, 32];
+
+/// What was found.
+pub(crate) struct Closed<'a> {
+    /// A choice for each variable, of the problem as it was given.
+    pub(crate) assignment: Vec<usize>,
+    /// No plan is cheaper.
+    pub(crate) bound: Weight,
+    /// Why the assignment attains it, if it does.
+    pub(crate) proof: Option<Proof<'a>>,
+}
+
+/// What is left when all that must cost more than a known plan is gone: every plan that is no dearer, and its exact minimum.
+pub(crate) struct Proof<'a> {
+    /// With the choices that are left.
+    pub(crate) problem: Problem<'a>,
+    pub(crate) prices: Prices,
+    pub(crate) minimum: Minimum,
+}
+
+/// Searches, where a plan of `known` is at hand already. `price` says what an assignment really costs.
+pub(crate) fn close<'a>(
+    problem: &Problem<'a>,
+    trees: &mut [Trees<'_>],
+    known: Weight,
+    deadline: Option<Instant>,
+    price: &mut dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight,
+) -> Closed<'a> {
+    let metrics: Vec<Metric> = problem.tables.all.iter().map(Metric::new).collect();
+    let mut dual = Dual::new(problem, &metrics);
+    dual.known_s = seconds(known);
+    let mut best: Option<(Weight, Vec<usize>)> = None;
+    let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let mut before = (0.0, NEVER, usize::MAX);
+    for _ in 0..ROUNDS {
+        raise(&mut dual, &late);
+        let found = round(problem, trees, &dual, best.as_ref().map(|(_, assignment)| &assignment[..]), deadline);
+        let cost = price(&found, trees);
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, found));
+        }
+        dual.known_s = dual.known_s.min(best.as_ref().map_or(NEVER, |(cost, _)| seconds(*cost)));
+        // What is too dear goes, and what then has no partner.
+        dual.sweep();
+        let left = left(&dual);
+        if let Some(proof) = whole(problem, trees, &left) {
+            let assignment = taken(&left, &proof.minimum.assignment);
+            return Closed { assignment, bound: proof.minimum.bound, proof: Some(proof) };
+        }
+        let now = (dual.bound_s(), dual.known_s, left.iter().map(Vec::len).sum());
+        let stuck = now.0 <= before.0 * (1.0 + WORTHWHILE) && now.1 >= before.1 && now.2 == before.2;
+        if stuck || now.0 >= now.1 || late() || dual.work > MOST_WORK {
+            break;
+        }
+        before = now;
+    }
+    let bound = Weight::seconds(dual.bound_s().min(dual.known_s));
+    let assignment = best.map(|(_, assignment)| assignment).unwrap_or_default();
+    Closed { assignment, bound, proof: None }
+}
+
+/// Sweeps until they add little.
+fn raise(dual: &mut Dual<'_, '_>, late: &dyn Fn() -> bool) {
+    let mut bound_s = dual.bound_s();
+    let mut idle = 0;
+    for _ in 0..SWEEPS {
+        let raised_s = dual.sweep();
+        idle = if raised_s > bound_s * (1.0 + WORTHWHILE) { 0 } else { idle + 1 };
+        bound_s = raised_s;
+        if idle >= 3 || late() || dual.work > MOST_WORK || !bound_s.is_finite() {
+            return;
+        }
+    }
+}
+
+/// The choices that are left, in their order.
+fn left(dual: &Dual<'_, '_>) -> Vec<Vec<usize>> {
+    dual.beyond.iter().map(|beyond| (0..beyond.len()).filter(|&choice| beyond[choice] < NEVER).collect()).collect()
+}
+
+/// Choices of a restricted problem in numbers of the whole one.
+fn taken(kept: &[Vec<usize>], assignment: &[usize]) -> Vec<usize> {
+    kept.iter().zip(assignment).map(|(kept, &choice)| kept[choice]).collect()
+}
+
+/// The minimum over all that is left, if it can be had exactly.
+fn whole<'a>(problem: &Problem<'a>, trees: &mut [Trees<'_>], left: &[Vec<usize>]) -> Option<Proof<'a>> {
+    if left.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let problem = problem.restricted(left);
+    let prices = Prices::new(&problem, trees, ALL);
+    let minimum = prices.are_whole().then(|| prices.minimise(&unary(&problem))).filter(|minimum| minimum.exact)?;
+    Some(Proof { problem, prices, minimum })
+}
+
+/// A good assignment: the best among ever more of the choices nearest to the bound, then improved one choice at a time.
+fn round(
+    problem: &Problem<'_>,
+    trees: &mut [Trees<'_>],
+    dual: &Dual<'_, '_>,
+    best: Option<&[usize]>,
+    deadline: Option<Instant>,
+) -> Vec<usize> {
+    let mut ranked: Vec<Vec<usize>> = dual.beyond.iter().map(|beyond| (0..beyond.len()).collect()).collect();
+    for (ranked, beyond) in ranked.iter_mut().zip(&dual.beyond) {
+        ranked.sort_by(|&a, &b| beyond[a].total_cmp(&beyond[b]).then(a.cmp(&b)));
+    }
+    let mut found: Vec<usize> = ranked.iter().map(|ranked| ranked[0]).collect();
+    for width in WIDTHS {
+        let kept: Vec<Vec<usize>> = ranked.iter().enumerate().map(|(v, ranked)| nearest(ranked, width, best.map(|best| best[v]))).collect();
+        let restricted = problem.restricted(&kept);
+        let prices = Prices::new(&restricted, trees, FEW);
+        let minimum = prices.minimise(&unary(&restricted));
+        if width > 1 && !(minimum.exact && prices.are_whole()) {
+            break;
+        }
+        found = taken(&kept, &minimum.assignment);
+    }
+    improve::descend(problem, &mut found, trees, deadline);
+    found
+}
+
+/// The first few, and what was best so far.
+fn nearest(ranked: &[usize], width: usize, best: Option<usize>) -> Vec<usize> {
+    let mut kept: Vec<usize> = ranked.iter().copied().take(width).collect();
+    kept.extend(best.filter(|best| !kept.contains(best)));
+    kept.sort_unstable();
+    kept
+}
