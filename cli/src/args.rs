@@ -226,8 +226,7 @@ pub(crate) struct PlanArgs {
     /// Programs; `-` is standard input.
     #[arg(required_unless_present = "expression", conflicts_with = "expression")]
     pub(crate) files: Vec<String>,
-    /// A one-line program: 'In[`B_X`, D] *D W[D, F] -> Out[`B_X`, F]'.
-    #[arg(short = 'e', long, value_name = "EXPR")]
+    #[arg(short = 'e', long, value_name = "EXPR", help = "A one-line program: 'In[B_X, D] *D W[D, F] -> Out[B_X, F]'")]
     pub(crate) expression: Option<String>,
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,

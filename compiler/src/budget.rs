@@ -57,7 +57,7 @@ fn time(report: &Report, quantity: &str) -> f64 {
 }
 
 fn dearest(plan: &Plan, report: &Report, quantity: &str) -> Option<String> {
-    let counts = |step: usize| quantity != "comm" || matches!(plan.steps[step].kind, StepKind::Collective(..));
+    let counts = |step: usize| quantity != "comm" || report.steps[step].is_move(&plan.steps[step]);
     let dearest =
         (0..plan.steps.len()).filter(|&step| counts(step)).max_by(|&a, &b| report.steps[a].total_s().total_cmp(&report.steps[b].total_s()));
     dearest.map(|step| crate::text::step(plan, &plan.steps[step]))

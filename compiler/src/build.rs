@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use shardwise_ir::{Diag, Severity};
 
 use crate::lint::{self, Settings};
-use crate::place;
+use crate::place::{Lines, Place};
 use crate::{Findings, Options, Planned, Report};
 
 pub use depfile::depfile;
@@ -236,7 +236,7 @@ fn line(path: &str, source: &str, report: &Report, severity: Severity) -> String
     let diag = &report.diag;
     let kind = if severity == Severity::Error { "error" } else { "warning" };
     let place = diag.labels.first().map_or_else(String::new, |label| {
-        let (line, column) = place::line_and_column(source, label.span.start);
+        let Place { line, column } = Lines::new(source).place(label.span.start);
         format!(":{line}:{column}")
     });
     let help = diag.help.as_ref().map_or_else(String::new, |help| format!("; help: {help}"));

@@ -9,13 +9,15 @@ use serde::Serialize;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Step, StepKind};
-use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Sharding};
 use shardwise_passes::cost::Refinement;
 use shardwise_passes::local::{self, Work};
 use shardwise_passes::report::StepCost;
+use shardwise_passes::staged;
 use shardwise_passes::threshold::{self, Bound};
 
+use crate::attention::{self, Attention};
 use crate::{Planned, text};
 
 pub(crate) use table::table;
@@ -45,6 +47,8 @@ pub struct Cost {
     pub axes: Vec<AxisBusy>,
     /// Where the verdict changes; dimensions that no parameter has, in order of declaration.
     pub thresholds: Vec<Threshold>,
+    /// Attention whose sequence is split, done in every way there is.
+    pub attention: Vec<Attention>,
     /// The plan's statements in order.
     pub statements: Vec<Statement>,
 }
@@ -159,7 +163,7 @@ pub(crate) fn cost(planned: &Planned, refinement: Refinement) -> Cost {
         parameters: held(program, Role::Param),
         state: held(program, Role::State),
         activations: Activations {
-            bytes: made.map(|op| program.times(op.repeat) as f64 * whole_bytes(op.result)).sum(),
+            bytes: made.map(|op| in_all(program, op) * whole_bytes(op.result)).sum(),
             device_peak_bytes: report.memory.peak_bytes - report.memory.resident_bytes,
         },
         flops: unsharded_flops(program),
@@ -167,6 +171,7 @@ pub(crate) fn cost(planned: &Planned, refinement: Refinement) -> Cost {
         verdict: verdict(planned),
         axes: program.mesh.axes.iter().zip(&report.axis_s).map(|(axis, &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s }).collect(),
         thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
+        attention: attention::compare(planned),
         statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
     }
 }
@@ -175,9 +180,10 @@ fn held(program: &Program, role: Role) -> Held {
     let mut held = Held::default();
     for (id, value) in program.values.iter_enumerated().filter(|(_, value)| value.role == Some(role)) {
         let whole = Sharding::replicated(value.dims.len());
-        let copies = program.times(value.repeat) as f64;
-        held.elements += copies * local::local_elements(program, id, &whole);
-        held.bytes += copies * local::local_bytes(program, id, &whole);
+        let copies = staged::all_of(program, id);
+        let everywhere = copies * program.stages(value.repeat) as f64;
+        held.elements += everywhere * local::local_elements(program, id, &whole);
+        held.bytes += everywhere * local::local_bytes(program, id, &whole);
         let home = value.home.as_ref().and_then(Pin::exact).unwrap_or(whole);
         held.device_bytes += copies * local::local_bytes(program, id, &home);
     }
@@ -188,9 +194,15 @@ fn unsharded_flops(program: &Program) -> f64 {
     let whole = |value: ValueId| Sharding::replicated(program.values[value].dims.len());
     let flops = program.ops.iter().map(|op| {
         let operands: Vec<Sharding> = op.operands.iter().map(|operand| whole(operand.value)).collect();
-        program.times(op.repeat) as f64 * local::work(program, op, &operands.iter().collect::<Vec<_>>(), &whole(op.result)).flops
+        in_all(program, op) * local::work(program, op, &operands.iter().collect::<Vec<_>>(), &whole(op.result)).flops
     });
     flops.sum()
+}
+
+/// How often an operation is done on all stages together.
+fn in_all(program: &Program, op: &Op) -> f64 {
+    let turns = program.turns(op.repeat, program.by_microbatch(op));
+    turns.done as f64 * program.stages(op.repeat) as f64
 }
 
 fn verdict(planned: &Planned) -> Verdict {
@@ -222,28 +234,19 @@ pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -
 fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
     let program = &planned.plan.program;
     let (intensity, bound, factor) = match &step.kind {
-        StepKind::Local(op) => {
+        StepKind::Local(op) if !cost.is_move(step) => {
             let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
             let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
             let (bound, factor) = roofline(&work);
             (Some(work.flops / work.bytes.max(1.0)), bound.to_owned(), factor)
         }
-        StepKind::Collective(..) => {
+        _ => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
             (None, axes.join(" "), None)
         }
     };
     let text = text::step(&planned.plan, step);
-    Statement {
-        text,
-        flops: cost.flops,
-        bytes: cost.bytes,
-        time_s: cost.seconds,
-        times: program.times(step.repeat),
-        intensity,
-        bound,
-        factor,
-    }
+    Statement { text, flops: cost.flops, bytes: cost.bytes, time_s: cost.seconds, times: cost.times as u64, intensity, bound, factor }
 }
 
 /// Which of arithmetic and HBM traffic takes longer, and by which factor.

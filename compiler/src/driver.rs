@@ -19,7 +19,7 @@ use crate::failure::Findings;
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
 use crate::pipeline::{self, Pass};
-use crate::{budget, dot, provenance, text, trace, units};
+use crate::{attention, budget, dot, provenance, text, trace, units};
 
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub struct Planned {
     pub refinement: Refinement,
     /// Warnings.
     pub warnings: Findings,
+    /// Where attention stands in the program.
+    pub(crate) attention: Vec<attention::Site>,
     origin: Origin,
     carried_claim: Option<String>,
 }
@@ -107,6 +109,14 @@ pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::Fi
     (file, checked)
 }
 
+/// The program, if its pipelines can run; else what keeps them from that.
+fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
+    let faults = shardwise_ir::pipeline::faults(&program);
+    let can_run = faults.is_empty();
+    diags.extend(faults);
+    can_run.then_some(program)
+}
+
 fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, last: Pass) -> Checked {
     let Options { hardware, mesh, dims, explicit, .. } = options.clone();
     let overrides = Overrides { hardware, mesh, dims, explicit };
@@ -115,12 +125,12 @@ fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str)
     let mut program = program.filter(|_| !has_errors(&diags));
     if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
         match verify::explicit(explicit) {
-            Ok(plan) => program = Some(plan.program),
+            Ok(plan) => program = staged(plan.program, &mut diags),
             Err(faults) => diags.extend(faults),
         }
     } else if let Some(ordinary) = program.take() {
         match pipeline::rewrite(ordinary, last) {
-            Ok(rewritten) => program = Some(rewritten),
+            Ok(rewritten) => program = staged(rewritten, &mut diags),
             Err(faults) => diags.extend(faults),
         }
     }
@@ -149,6 +159,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         return Err(checked.findings);
     };
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
+    let attention = attention::sites(&program);
     let made = match program.mode {
         Mode::Explicit => explicit(program),
         Mode::Ordinary => choose(&program, options).map(in_full),
@@ -169,7 +180,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     let objective = options.objective;
     let name = name.to_owned();
     let refinement = options.refinement;
-    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, origin, carried_claim })
+    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, attention, origin, carried_claim })
 }
 
 /// The canonical layout of a program, its comments kept.

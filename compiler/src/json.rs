@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shardwise_ir::plan::{Materialization, StepKind};
-use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::AxisRef;
-use shardwise_passes::report::Report;
+use shardwise_passes::report::{Report, StepCost};
+use shardwise_passes::staged::Staged;
 
 use crate::Planned;
 use crate::text;
@@ -34,6 +35,9 @@ pub struct PlanJson {
     pub textbook: TextbookJson,
     /// What a device holds.
     pub memory: MemoryJson,
+    /// Pipelines; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pipelines: Vec<PipelineJson>,
     /// The steps in order.
     pub steps: Vec<StepJson>,
 }
@@ -71,10 +75,62 @@ pub struct CostJson {
     pub comm_s: f64,
     /// The sum of all local operations.
     pub compute_s: f64,
+    /// How long a device has nothing to do while pipelines fill and drain; absent without pipelines.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bubble_s: Option<f64>,
     /// The busiest resource: a lower bound on any schedule.
     pub overlap_s: f64,
     /// The plan's own schedule.
     pub scheduled_s: f64,
+}
+
+/// Layers that live on stages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PipelineJson {
+    /// What the layers are called.
+    pub layers: String,
+    /// The mesh axis along which stages lie.
+    pub axis: String,
+    /// How many stages.
+    pub stages: u64,
+    /// Layers of each.
+    pub layers_per_stage: u64,
+    /// Runs of consecutive layers of each.
+    pub chunks: u64,
+    /// The dimension that microbatches are parts of.
+    pub batch: String,
+    /// How many of them.
+    pub microbatches: u64,
+    /// `gpipe` or `1f1b`.
+    pub schedule: String,
+    /// The share of a stage's time in which it has nothing to do.
+    pub bubble: f64,
+    /// For each stage, how many microbatches it holds for gradients at most.
+    pub in_flight: Vec<f64>,
+    /// Seconds from the first piece of work to the last, collectives beside compute.
+    pub makespan_s: f64,
+}
+
+fn pipelines(planned: &Planned) -> Vec<PipelineJson> {
+    let program = &planned.plan.program;
+    let one = |staged: &Staged| {
+        let (block, shape) = (Some(staged.block), &staged.shape);
+        let pipeline = program.pipeline(block)?;
+        Some(PipelineJson {
+            layers: program.repeats[staged.block].name.clone(),
+            axis: program.mesh.axes[pipeline.axis].name.clone(),
+            stages: shape.stages,
+            layers_per_stage: program.on_device(block),
+            chunks: shape.chunks,
+            batch: program.dims[pipeline.batch].name.clone(),
+            microbatches: shape.microbatches,
+            schedule: shape.schedule.name().to_owned(),
+            bubble: shape.bubble(),
+            in_flight: (0..shape.stages).map(|stage| shape.in_flight(stage)).collect(),
+            makespan_s: staged.makespan_s,
+        })
+    };
+    planned.report.schedule.pipelines.iter().filter_map(one).collect()
 }
 
 /// The textbook's plan in short.
@@ -177,6 +233,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
             peak_bytes: report.memory.peak_bytes.round() as u64,
             capacity_bytes: planned.capacity_bytes.map(|bytes| bytes as u64),
         },
+        pipelines: pipelines(planned),
         steps: steps(planned),
     }
 }
@@ -191,6 +248,7 @@ fn cost(report: &Report) -> CostJson {
         serial_s: report.serial_s,
         comm_s: report.comm_s,
         compute_s: report.compute_s,
+        bubble_s: (!report.schedule.pipelines.is_empty()).then_some(report.bubble_s),
         overlap_s: report.overlap_s,
         scheduled_s: report.schedule.makespan_s,
     }
@@ -204,6 +262,7 @@ fn step_json(planned: &Planned, number: usize) -> StepJson {
     let (step, cost, schedule) = (&planned.plan.steps[number], &planned.report.steps[number], &planned.report.schedule);
     let program = &planned.plan.program;
     let (kind, axes) = match &step.kind {
+        StepKind::Local(_) if cost.is_move(step) => (CollectiveKind::Permute.json_name(), cost_axes(program, cost)),
         StepKind::Local(op) => (local_kind(&program.ops[*op].kind), Vec::new()),
         StepKind::Collective(collective, _) => (collective.kind.json_name(), names(program, &collective.axes)),
     };
@@ -216,11 +275,15 @@ fn step_json(planned: &Planned, number: usize) -> StepJson {
         local_bytes: cost.bytes.round() as u64,
         flops: cost.flops,
         time_s: cost.seconds,
-        times: program.times(step.repeat),
+        times: cost.times as u64,
         critical: schedule.critical[number],
         may_run_early: schedule.early[number],
         text: text::step(&planned.plan, step),
     }
+}
+
+fn cost_axes(program: &Program, cost: &StepCost) -> Vec<String> {
+    cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.clone()).collect()
 }
 
 /// What JSON calls a local operation.

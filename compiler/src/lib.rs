@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod attention;
 pub mod build;
 pub mod cost;
 pub mod diff;

@@ -12,7 +12,6 @@ mod config;
 mod fix;
 pub mod formats;
 mod page;
-mod place;
 mod settings;
 mod subject;
 
@@ -26,10 +25,10 @@ use crate::failure::Findings;
 use crate::lints;
 use crate::options::{Options, Strategy};
 
+pub use crate::place::{Lines, Place};
 pub use config::{Config, FILE_NAME};
 pub use fix::{Edit, Fix, Safety, apply, fixed};
 pub use page::reference;
-pub use place::{Lines, Place};
 pub use settings::{Levels, Selector, Settings};
 pub(crate) use subject::{Priced, Saving, Subject};
 

@@ -1,34 +1,69 @@
-//! Places in a source as people name them: lines and columns, counted from 1.
+//! Places in a source as people and their tools name them: lines and columns, counted from 1.
+//!
+//! Columns count characters (code points): what editors show and what SARIF can be told (`unicodeCodePoints`).
 
 use shardwise_ir::Span;
 
-/// The line and the column (in characters) of a byte.
-pub(crate) fn line_and_column(source: &str, offset: usize) -> (usize, usize) {
-    let offset = (0..=offset.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0);
-    let before = &source[..offset];
-    let start = before.rfind('\n').map_or(0, |end| end + 1);
-    (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+/// A line and a column, both from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line.
+    pub line: usize,
+    /// The character in it.
+    pub column: usize,
 }
 
-/// Where the lines of a source begin, for whoever asks often.
-pub(crate) struct Lines(Vec<usize>);
+/// Where the lines of a text begin.
+#[derive(Debug)]
+pub struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
 
-impl Lines {
-    pub(crate) fn new(source: &str) -> Self {
-        Self([0].into_iter().chain(source.match_indices('\n').map(|(end, _)| end + 1)).collect())
+impl<'a> Lines<'a> {
+    /// Finds the lines of `text`.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, starts: [0].into_iter().chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect() }
+    }
+
+    /// Where the byte at `offset` is; behind the text, its end.
+    ///
+    /// ```
+    /// use shardwise::lint::{Lines, Place};
+    /// assert_eq!(Lines::new("α = 1\nβ").place(7), Place { line: 2, column: 1 });
+    /// ```
+    pub fn place(&self, offset: usize) -> Place {
+        let offset = self.text.floor_char_boundary(offset);
+        let line = self.line_of(offset);
+        Place { line, column: self.text[self.starts[line - 1]..offset].chars().count() + 1 }
+    }
+
+    /// Where a span begins and ends.
+    pub fn range(&self, span: Span) -> (Place, Place) {
+        (self.place(span.start), self.place(span.end))
     }
 
     /// The line on which a span begins.
     pub(crate) fn of(&self, span: Span) -> usize {
-        self.0.partition_point(|&start| start <= span.start)
+        self.line_of(span.start)
+    }
+
+    fn line_of(&self, offset: usize) -> usize {
+        self.starts.partition_point(|&start| start <= offset)
+    }
+
+    /// The line's text, without its ending.
+    pub fn line(&self, line: usize) -> &'a str {
+        let end = self.starts.get(line).copied().unwrap_or(self.text.len());
+        self.text[self.starts[line - 1]..end].trim_end_matches(['\n', '\r'])
     }
 
     /// The bytes of a line and its end; `None` where there is no such line.
-    pub(crate) fn bytes(&self, line: usize, source: &str) -> Option<Span> {
-        let start = *self.0.get(line.checked_sub(1)?)?;
-        let end = self.0.get(line).copied().unwrap_or(source.len());
+    pub(crate) fn bytes(&self, line: usize) -> Option<Span> {
+        let start = *self.starts.get(line.checked_sub(1)?)?;
+        let end = self.starts.get(line).copied().unwrap_or(self.text.len());
         // Behind the last line end no line begins.
-        (start < end || source.is_empty()).then(|| Span::new(start, end))
+        (start < end || self.text.is_empty()).then(|| Span::new(start, end))
     }
 }
 
@@ -47,15 +82,20 @@ pub(crate) fn quote(source: &str, span: Span) -> String {
 mod tests {
     use super::*;
 
+    fn at(text: &str, offset: usize) -> (usize, usize) {
+        let Place { line, column } = Lines::new(text).place(offset);
+        (line, column)
+    }
+
     #[test]
     fn lines_and_columns_count_from_one() {
-        assert_eq!(line_and_column("", 0), (1, 1));
-        assert_eq!(line_and_column("a\nµb\n", 4), (2, 2));
-        assert_eq!(line_and_column("a\nµb\n", 99), (3, 1));
-        assert_eq!(line_and_column("a\nµb\n", 3), (2, 1), "inside a character");
+        assert_eq!(at("", 0), (1, 1));
+        assert_eq!(at("a\nµb\n", 4), (2, 2));
+        assert_eq!(at("a\nµb\n", 99), (3, 1));
+        assert_eq!(at("a\nµb\n", 3), (2, 1), "inside a character");
         let lines = Lines::new("a\nµb\n");
         assert_eq!((lines.of(Span::new(0, 1)), lines.of(Span::new(4, 5))), (1, 2));
-        assert_eq!((lines.bytes(2, "a\nµb\n"), lines.bytes(3, "a\nµb\n"), lines.bytes(0, "a")), (Some(Span::new(2, 6)), None, None));
+        assert_eq!((lines.bytes(2), lines.bytes(3), lines.bytes(0)), (Some(Span::new(2, 6)), None, None));
         assert_eq!(quote("x  =\n y", Span::new(0, 7)), "x = y");
     }
 }

@@ -5,12 +5,14 @@
 
 use std::fmt::Write as _;
 
+use shardwise_ir::pipeline::is_hop;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::unroll::is_border;
 use shardwise_passes::problem::Objective;
 use shardwise_passes::report::{Report, StepCost};
+use shardwise_passes::staged::Staged;
 use unicode_width::UnicodeWidthStr;
 
 use crate::Planned;
@@ -61,12 +63,16 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     let time = units::seconds(cost.seconds);
     let critical = report.schedule.critical[number];
     match &plan.steps[number].kind {
+        StepKind::Local(op) if is_hop(&plan.program, *op) => {
+            let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
+            format!("{:>7} {time:>7}  {} to the next stage", units::bytes(cost.bytes), axes.join(" "))
+        }
         StepKind::Local(op) if is_border(&plan.program.ops[*op]) => format!("{:>7} {:>7}  free", "", ""),
-        StepKind::Local(_) => format!("{:>7} {time:>7}  compute", ""),
+        _ if !cost.is_move(&plan.steps[number]) => format!("{:>7} {time:>7}  compute", ""),
         StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice => {
             format!("{:>7} {:>7}  free", "", "")
         }
-        StepKind::Collective(..) => {
+        _ => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
             let mark = match (critical, report.schedule.early[number]) {
                 (true, false) => " critical",
@@ -84,10 +90,11 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
     let report = &planned.report;
     let mut lines = vec![
         format!(
-            "serial {} = compute {} + comm {}",
+            "serial {} = compute {} + comm {}{}",
             units::seconds(report.serial_s),
             units::seconds(report.compute_s),
-            units::seconds(report.comm_s)
+            units::seconds(report.comm_s),
+            if report.bubble_s > 0.0 { format!(" + bubble {}", units::seconds(report.bubble_s)) } else { String::new() }
         ),
         format!(
             "scheduled {}, overlap at best {}; {}",
@@ -96,6 +103,7 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
             bound_by(&planned.plan.program, report)
         ),
     ];
+    lines.extend(report.schedule.pipelines.iter().map(|staged| pipeline_line(&planned.plan.program, staged)));
     lines.extend(axis_line(&planned.plan.program, report));
     lines.extend(collective_lines(&planned.plan, report));
     lines.push(memory_line(planned));
@@ -111,6 +119,22 @@ fn bound_by(program: &Program, report: &Report) -> String {
     }
 }
 
+/// `pipeline Z: 4 stages of 10 layers, 8 microbatches, 1f1b, bubble 27.3%`.
+fn pipeline_line(program: &Program, staged: &Staged) -> String {
+    let (block, shape) = (Some(staged.block), &staged.shape);
+    let axis = program.pipeline(block).map_or("", |pipeline| program.mesh.axes[pipeline.axis].name.as_str());
+    let chunks = if shape.chunks == 1 { String::new() } else { format!(" in {} chunks", shape.chunks) };
+    let held = if shape.trains { format!(", {} in flight", shape.in_flight(0)) } else { String::new() };
+    format!(
+        "pipeline {axis}: {} stages of {} layers{chunks}, {} microbatches{held}, {}, bubble {:.1}%",
+        shape.stages,
+        program.on_device(block),
+        shape.microbatches,
+        shape.schedule.name(),
+        100.0 * shape.bubble()
+    )
+}
+
 fn axis_line(program: &Program, report: &Report) -> Option<String> {
     let busy = program.mesh.axes.iter().zip(&report.axis_s).filter(|(_, busy)| **busy > 0.0);
     let parts: Vec<String> = busy.map(|(axis, busy)| format!("{} {}", axis.name, units::seconds(*busy))).collect();
@@ -120,7 +144,7 @@ fn axis_line(program: &Program, report: &Report) -> Option<String> {
 fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for kind in CollectiveKind::ALL.iter().filter(|kind| **kind != CollectiveKind::Slice) {
-        let of_kind = |step: &&(&Step, &StepCost)| matches!(&step.0.kind, StepKind::Collective(c, _) if c.kind == *kind);
+        let of_kind = |step: &&(&Step, &StepCost)| kind_of_move(step.0, step.1).is_some_and(|moved| moved == kind);
         let steps: Vec<(&Step, &StepCost)> = plan.steps.iter().zip(&report.steps).collect();
         let costs: Vec<&StepCost> = steps.iter().filter(of_kind).map(|(_, cost)| *cost).collect();
         if costs.is_empty() {
@@ -132,6 +156,14 @@ fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
         lines.push(format!("{:<13} x{count:<3} {:>7} {:>7}", kind.name(), units::bytes(bytes), units::seconds(seconds)));
     }
     lines
+}
+
+/// The collective that a step is, or that it works like: what is rolled from block to block is sent by a Permute.
+fn kind_of_move<'s>(step: &'s Step, cost: &StepCost) -> Option<&'s CollectiveKind> {
+    match &step.kind {
+        StepKind::Collective(collective, _) => Some(&collective.kind),
+        StepKind::Local(_) => cost.is_move(step).then_some(&CollectiveKind::Permute),
+    }
 }
 
 fn memory_line(planned: &Planned) -> String {

@@ -1,26 +1,30 @@
 //! The schedule as a Chrome trace, which Perfetto and `chrome://tracing` open: one track for compute, one for the links of each mesh axis.
+//!
+//! Of a pipeline these show the first layers of one stage and one microbatch; a process of its own has a track for each stage.
 
 use serde_json::{Value, json};
-use shardwise_ir::plan::StepKind;
+use shardwise_passes::pipeline::{Shape, Work, simulate};
 
 use crate::{Planned, text};
 
 /// The process that all tracks belong to: one device, for all devices do the same.
 const DEVICE: u32 = 0;
 
+/// Microbatches of a pipeline that are drawn.
+const MOST_DRAWN: u64 = 256;
+
 /// The JSON text: complete events (`ph: X`) with times in microseconds, and the tracks' names. A collective over several axes stands on each.
 pub(crate) fn trace(planned: &Planned) -> String {
     let program = &planned.plan.program;
-    let mut events = vec![named("process_name", 0, &planned.name), named("thread_name", 0, "compute")];
-    events.extend(program.mesh.axes.iter().enumerate().map(|(axis, of)| named("thread_name", axis + 1, &format!("axis {}", of.name))));
+    let mut events = vec![named("process_name", DEVICE, 0, &planned.name), named("thread_name", DEVICE, 0, "compute")];
+    events.extend(
+        program.mesh.axes.iter().enumerate().map(|(axis, of)| named("thread_name", DEVICE, axis + 1, &format!("axis {}", of.name))),
+    );
     let schedule = &planned.report.schedule;
     for run in &schedule.runs {
         let (number, step) = (run.step, &planned.plan.steps[run.step]);
         let cost = &planned.report.steps[number];
-        let tracks: Vec<usize> = match step.kind {
-            StepKind::Local(_) => vec![0],
-            StepKind::Collective(..) => cost.axes.iter().map(|axis| axis.index() + 1).collect(),
-        };
+        let tracks: Vec<usize> = if cost.is_move(step) { cost.axes.iter().map(|axis| axis.index() + 1).collect() } else { vec![0] };
         let arguments = json!({
             "bytes": cost.bytes, "flops": cost.flops, "layer": step.repeat.map(|_| run.layer), "critical": schedule.critical[number], "may_run_early": schedule.early[number],
         });
@@ -31,10 +35,34 @@ pub(crate) fn trace(planned: &Planned) -> String {
             })
         }));
     }
+    events.extend(stages(planned));
     let whole = json!({ "displayTimeUnit": "ns", "traceEvents": events });
     format!("{whole:#}\n")
 }
 
-fn named(what: &str, track: usize, name: &str) -> Value {
-    json!({ "name": what, "ph": "M", "pid": DEVICE, "tid": track, "args": { "name": name } })
+/// A process for each pipeline, with a track for each stage: who goes forward and back with which microbatch when, from the pipeline's own beginning.
+fn stages(planned: &Planned) -> Vec<Value> {
+    let program = &planned.plan.program;
+    let mut events = Vec::new();
+    for (process, staged) in (DEVICE + 1..).zip(&planned.report.schedule.pipelines) {
+        let layers = &program.repeats[staged.block].name;
+        let axis = program.pipeline(Some(staged.block)).map_or("", |pipeline| program.mesh.axes[pipeline.axis].name.as_str());
+        events.push(named("process_name", process, 0, &format!("pipeline {axis}: {layers}")));
+        events
+            .extend((0..staged.shape.stages).map(|stage| named("thread_name", process, stage as usize, &format!("stage {axis}={stage}"))));
+        let few = Shape { microbatches: staged.shape.microbatches.min(MOST_DRAWN.next_multiple_of(staged.shape.stages)), ..staged.shape };
+        events.extend(simulate(&few, &staged.times).placed.iter().map(|placed| {
+            let Work { microbatch, chunk, backward } = placed.work;
+            json!({
+                "name": format!("{}{microbatch}", if backward { "backward " } else { "forward " }), "ph": "X", "pid": process, "tid": placed.stage,
+                "ts": placed.start_s * 1e6, "dur": (placed.end_s - placed.start_s) * 1e6,
+                "args": { "microbatch": microbatch, "chunk": chunk, "backward": backward },
+            })
+        }));
+    }
+    events
+}
+
+fn named(what: &str, process: u32, track: usize, name: &str) -> Value {
+    json!({ "name": what, "ph": "M", "pid": process, "tid": track, "args": { "name": name } })
 }

@@ -123,10 +123,10 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
 
 /// Runs `plan` against `program`, whose values it names.
 pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Verdict {
-    let (program, plan, scaled) = scale::scale(program, plan, setup.sizes);
+    let scale::Scaled { program, plan, stages, differs: scaled } = scale::scale(program, plan, setup.sizes);
     let truth = unsharded::Truth::new(&program, setup.seed);
     let tolerance = if truth.exact { 0.0 } else { TOLERANCE };
-    let mut run = run::Run::new(&plan, &truth, setup.seed, tolerance);
+    let mut run = run::Run::new(&plan, &stages, &truth, setup.seed, tolerance);
     let mismatch = run.all(&program, setup.progress);
     Verdict {
         plan: "explicit",

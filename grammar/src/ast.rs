@@ -35,6 +35,8 @@ pub enum Statement {
     Backward(Backward),
     /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` are done once a layer.
     Repeat(Repeat),
+    /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it live on stages along a mesh axis.
+    Pipeline(Pipeline),
     /// `}`
     Close,
     /// `carry x, y`: what the body gives under these names is what the next layer starts from.
@@ -45,7 +47,7 @@ pub enum Statement {
     Next(Definition),
     /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for gradients; the rest is computed again.
     Checkpoint(Vec<Name>),
-    /// A form of the language that this version reads but does not compile; the name says which (`pipeline`, …).
+    /// A form of the language that this version reads but does not compile; the name says which (`optimizer`).
     NotYet(Name),
 }
 
@@ -203,6 +205,19 @@ pub struct Repeat {
     pub name: Name,
     /// How many there are; `None` where the block goes backwards through those of an earlier one.
     pub count: Option<SizeExpr>,
+}
+
+/// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// The mesh axis of the stages.
+    pub axis: Name,
+    /// Into how many parts the batch is cut.
+    pub microbatches: Option<SizeExpr>,
+    /// Which dimension is the batch.
+    pub batch: Option<Name>,
+    /// Other options and what they are set to.
+    pub options: Vec<(Name, Name)>,
 }
 
 /// An expression and where it stands.

@@ -4,6 +4,7 @@ pub mod budget;
 pub mod gradient;
 pub mod mesh;
 pub mod names;
+pub mod pipeline;
 pub mod repeat;
 pub mod sharding;
 pub mod syntax;
@@ -30,7 +31,7 @@ impl Code {
 
 /// All codes in order.
 pub fn all() -> impl Iterator<Item = &'static Code> {
-    [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES, gradient::CODES, repeat::CODES, tool::CODES]
+    [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES, gradient::CODES, repeat::CODES, pipeline::CODES, tool::CODES]
         .into_iter()
         .flatten()
 }

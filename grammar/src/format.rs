@@ -38,7 +38,7 @@ pub fn format(source: &str) -> Result<String, Vec<Diag>> {
         }
         out.depth -= usize::from(out.closes && out.depth > 0);
         out.line(parts.join(" "));
-        out.depth += parts.iter().filter(|part| part.starts_with("repeat ") && part.ends_with('{')).count();
+        out.depth += parts.iter().filter(|part| scan::is_opening(part) && part.ends_with('{')).count();
         at = span.end;
     }
     out.gap(&format!("{}\n", &source[at..]));

@@ -8,8 +8,8 @@ use pest::iterators::{Pair, Pairs};
 use pest_derive::Parser;
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Repeat, Role, SizeExpr,
-    SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Pipeline, Repeat, Role,
+    SizeExpr, SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{self, Faulty, Mark};
@@ -46,7 +46,7 @@ fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
     let mut diags = Vec::new();
     for Spanned { node, span } in &file.statements {
         match node {
-            Statement::Repeat(_) => open.push(*span),
+            Statement::Repeat(_) | Statement::Pipeline(_) => open.push(*span),
             Statement::Close if open.pop().is_none() => diags.push(errors::nothing_to_close(*span)),
             _ => {}
         }
@@ -141,6 +141,7 @@ impl Reader {
             Rule::assertion => Statement::Assert(self.assertion(inner)),
             Rule::allow_code => Statement::Allow(each(inner, Rule::code, |p| self.name(&p))),
             Rule::backward => Statement::Backward(self.backward(inner)),
+            Rule::pipeline => Statement::Pipeline(self.pipeline(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::close => Statement::Close,
             Rule::checkpoint => Statement::Checkpoint(each(inner, Rule::name, |p| self.name(&p))),
@@ -168,6 +169,24 @@ impl Reader {
     fn repeat(self, mut pieces: Pieces<'_>) -> Repeat {
         let name = self.first_name(&mut pieces, &[Rule::repeat_of]);
         Repeat { name, count: pieces.find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)) }
+    }
+
+    fn pipeline(self, mut pieces: Pieces<'_>) -> Pipeline {
+        let axis = self.first_name(&mut pieces, &[Rule::axis_name]);
+        let mut pipeline = Pipeline { axis, microbatches: None, batch: None, options: Vec::new() };
+        for piece in pieces {
+            match piece.as_rule() {
+                Rule::microbatches => pipeline.microbatches = piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)),
+                Rule::cut => pipeline.batch = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name])),
+                Rule::pipeline_option => {
+                    let mut words = piece.into_inner();
+                    let option = self.first_name(&mut words, &[Rule::name]);
+                    pipeline.options.push((option, self.first_name(&mut words, &[Rule::word])));
+                }
+                _ => {}
+            }
+        }
+        pipeline
     }
 
     fn carry(self, pieces: Pieces<'_>) -> Statement {

@@ -1,8 +1,8 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Repeat, Role, SizeExpr, SizeFactor,
-    Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Pipeline, Repeat, Role, SizeExpr,
+    SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::Name;
@@ -23,6 +23,7 @@ pub fn statement(statement: &Statement, source: &str) -> String {
             format!("allow {}", join(codes.iter().map(|code| code.node.clone())))
         }
         Statement::Backward(directive) => backward(directive, source),
+        Statement::Pipeline(of) => pipeline(of, source),
         Statement::Repeat(of) => repeat(of, source),
         Statement::Close => "}".to_owned(),
         Statement::Checkpoint(kept) => format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone()))).trim_end().to_owned(),
@@ -187,6 +188,14 @@ fn backward(directive: &Backward, source: &str) -> String {
 fn repeat(of: &Repeat, source: &str) -> String {
     let count = of.count.as_ref().map_or(" reversed".to_owned(), |count| format!("={}", size(count, source)));
     format!("repeat {}{count} {{", of.name.node)
+}
+
+/// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.
+fn pipeline(of: &Pipeline, source: &str) -> String {
+    let parts = of.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
+    let batch = of.batch.as_ref().map_or(String::new(), |batch| format!(" of {}", batch.node));
+    let options: String = of.options.iter().map(|(option, word)| format!(", {}={}", option.node, word.node)).collect();
+    format!("pipeline {}{parts}{batch}{options} {{", of.axis.node)
 }
 
 /// `comm <= 2ms`.

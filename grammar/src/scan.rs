@@ -1,7 +1,7 @@
 //! Cuts a source into statements before the grammar sees it.
 //!
 //! A statement is a line; it goes on where a bracket is open or the line ends in a comma, and the block of a
-//! `pipeline` goes on until its brace is closed. What opens the block of a `repeat` and the brace that closes it are
+//! form that is not compiled yet goes on until its brace is closed. What opens the block of a `repeat` or `pipeline` and the brace that closes it are
 //! statements of their own, so that blocks nest nothing: a file is a list of statements. A line that can only begin a
 //! statement ends an unclosed one before it. Cutting first keeps every error inside its statement, keeps parsing linear, and is where hostile
 //! input (50,000 open parentheses) is turned away before anything recursive sees it.
@@ -39,7 +39,10 @@ pub(crate) const KEYWORDS: [&str; 17] = [
 ];
 
 /// Those of the keywords whose statements are kept as text.
-const NOT_YET: [&str; 2] = ["pipeline", "optimizer"];
+const NOT_YET: [&str; 1] = ["optimizer"];
+
+/// Those that open a block whose statements are statements of the file.
+const OPENING: [&str; 2] = ["repeat", "pipeline"];
 
 /// A statement whose end is not found yet.
 struct Open {
@@ -108,8 +111,13 @@ fn piece<'t>(text: &'t str, may_cut: bool, mut braces: usize, blocks: &mut usize
 }
 
 /// Whether a statement opens a block whose statements are statements of the file.
-fn is_opening(text: &str) -> bool {
-    text.strip_prefix("repeat").is_some_and(|rest| !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':']))
+pub(crate) fn is_opening(text: &str) -> bool {
+    OPENING.iter().any(|keyword| is_of_form(text, keyword))
+}
+
+/// Whether a statement begins with a keyword, and does not define something of that name.
+fn is_of_form(text: &str, keyword: &str) -> bool {
+    text.strip_prefix(keyword).is_some_and(|rest| !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':']))
 }
 
 impl Open {
@@ -178,10 +186,7 @@ pub(crate) fn is_taken(text: &str) -> bool {
 
 /// Whether a statement is of a form that is kept as text.
 pub(crate) fn is_verbatim(statement: &str) -> bool {
-    NOT_YET.iter().any(|keyword| {
-        let rest = statement.strip_prefix(keyword);
-        rest.is_some_and(|rest| !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':']))
-    })
+    NOT_YET.iter().any(|keyword| is_of_form(statement, keyword))
 }
 
 /// A statement with spaces in place of its comments and of all white space, so that offsets stay as they are.

@@ -7,6 +7,7 @@ pub mod ids;
 pub mod mesh;
 pub mod monotone;
 pub mod order;
+pub mod pipeline;
 pub mod plan;
 pub mod print;
 pub mod program;

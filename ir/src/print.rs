@@ -3,13 +3,15 @@
 //! Parts are printed by a [`Printer`], so that others can align or colour them; [`std::fmt::Display`] of [`Program`] and [`Plan`] puts them
 //! together: declarations, statements one a line, outputs, asserts.
 
+mod blocks;
+
 use std::fmt;
 
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
 use crate::program::{Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program};
-use crate::rearrange::{Rearrange, Route, Window};
+use crate::rearrange::{Rearrange, Roll, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 use crate::{Role, Span};
 
@@ -141,6 +143,8 @@ impl<'a> Printer<'a> {
             Rearrange::Reshape(_) => format!("reshape({operands})"),
             Rearrange::Slice(part) => window("slice", part),
             Rearrange::Pad(part) => window("pad", part),
+            Rearrange::Roll(Roll { dim, by: 1 }) => format!("roll_{}({operands})", self.dim_name(*dim)),
+            Rearrange::Roll(Roll { dim, by }) => format!("roll_{}({operands}, {by})", self.dim_name(*dim)),
             Rearrange::Concat { from, to } => format!("concat_{{{},{}}}({operands})", self.dim_names(from), self.dim_name(*to)),
         }
     }
@@ -240,52 +244,6 @@ impl<'a> Printer<'a> {
     fn declarations(self, within: Option<RepeatId>) -> Vec<String> {
         let there = self.program.values.iter_enumerated().filter(|(_, value)| value.repeat == within);
         there.filter_map(|(value, _)| self.declaration(value)).collect()
-    }
-
-    /// The line that opens a block, and what is declared in it.
-    fn opening(self, id: RepeatId) -> Vec<String> {
-        let repeat = &self.program.repeats[id];
-        let count = if repeat.reversed.is_some() { " reversed".to_owned() } else { format!("={}", repeat.count) };
-        let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{INDENT}{line}"));
-        [format!("repeat {}{count} {{", repeat.name)].into_iter().chain(declared).collect()
-    }
-
-    /// What a block hands on, and the line that closes it. `pin` says where each value is then.
-    fn closing(self, id: RepeatId, pin: impl Fn(&Output) -> Option<Pin>) -> Vec<String> {
-        let hands_on = self.program.outputs.iter().filter_map(|output| {
-            let enters = &self.program.values[output.hands_to?];
-            let given = &self.program.values[output.value];
-            let brackets = |dims: &[DimId]| pin(output).map_or(String::new(), |pin| self.pin(dims, &pin));
-            (enters.repeat == Some(id))
-                .then(|| format!("{INDENT}next {}{} = {}{}", enters.name, brackets(&enters.dims), given.name, brackets(&given.dims)))
-        });
-        let kept = self.program.repeats[id].kept.as_ref().map(|kept| {
-            let names: Vec<&str> = kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
-            format!("{INDENT}checkpoint {}", names.join(", ")).trim_end().to_owned()
-        });
-        hands_on.chain(kept).chain(["}".to_owned()]).collect()
-    }
-
-    /// Lines in their blocks: for each line its number in `within`, which says in which block it stands; none for what opens and closes blocks.
-    fn blocks(
-        self,
-        within: &[Option<RepeatId>],
-        line: impl Fn(usize) -> String,
-        pin: impl Fn(&Output) -> Option<Pin>,
-    ) -> Vec<(String, Option<usize>)> {
-        let mut lines = Vec::new();
-        let mut open: Option<RepeatId> = None;
-        for (number, &block) in within.iter().enumerate() {
-            if block != open {
-                lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
-                lines.extend(block.into_iter().flat_map(|id| self.opening(id)).map(|line| (line, None)));
-                open = block;
-            }
-            let indent = if block.is_some() { INDENT } else { "" };
-            lines.push((format!("{indent}{}", line(number)), Some(number)));
-        }
-        lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
-        lines
     }
 
     fn declaration(self, id: ValueId) -> Option<String> {
@@ -482,7 +440,10 @@ fn without_spans(program: &Program) -> Program {
         op.operands.iter_mut().for_each(|operand| operand.span = nowhere);
     }
     bare.backward.iter_mut().for_each(|backward| backward.span = nowhere);
-    bare.repeats.iter_mut().for_each(|repeat| repeat.span = nowhere);
+    for repeat in &mut bare.repeats {
+        repeat.span = nowhere;
+        repeat.pipeline.iter_mut().for_each(|pipeline| pipeline.span = nowhere);
+    }
     bare.outputs.iter_mut().for_each(|output| output.span = nowhere);
     bare.asserts.iter_mut().for_each(|assert| assert.span = nowhere);
     bare

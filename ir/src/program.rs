@@ -13,6 +13,7 @@ use crate::functions;
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
+use crate::pipeline::Pipeline;
 use crate::rearrange::{Composite, Rearrange, Route};
 use crate::sharding::{Pin, Reduction};
 
@@ -342,6 +343,8 @@ pub struct Repeat {
     pub reversed: Option<RepeatId>,
     /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
     pub kept: Option<Vec<ValueId>>,
+    /// How its layers are spread over stages; what goes back through them is spread likewise.
+    pub pipeline: Option<Pipeline>,
     /// Where it is opened.
     pub span: Span,
 }

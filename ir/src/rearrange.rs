@@ -27,6 +27,17 @@ pub enum Rearrange {
         /// That of the result.
         to: DimId,
     },
+    /// `roll_R(x, 1)`: each element so many places further along, from the end on to the beginning.
+    Roll(Roll),
+}
+
+/// Elements that go round a dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Roll {
+    /// Which.
+    pub dim: DimId,
+    /// How far: less than the dimension is long.
+    pub by: u64,
 }
 
 /// A dimension and a part of it.

@@ -9,6 +9,7 @@ mod gradient;
 mod layout;
 mod machine;
 mod overrides;
+mod pipeline;
 mod repeat;
 mod structure;
 
@@ -46,6 +47,8 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     for (place, statement) in file.statements.iter().enumerate() {
         match &statement.node {
             Statement::Repeat(of) => resolver.open(of, statement.span, &file.statements[place + 1..]),
+            Statement::Pipeline(of) => resolver.open_pipeline(of, statement.span, &file.statements[place + 1..]),
+            other if *other != Statement::Close && resolver.outside_layers(statement.span) => {}
             other => resolver.statement(other, statement.span),
         }
         if resolver.diags.len() > MOST_ERRORS {
@@ -75,6 +78,10 @@ struct Resolver<'a> {
     repeats: IndexVec<RepeatId, Repeat>,
     /// The block that is open.
     block: Option<repeat::Block>,
+    /// The pipeline that is open, unless its statement is wrong; whether one is; and how many are inside a block, where none can be.
+    frame: Option<pipeline::Frame>,
+    is_framed: bool,
+    wrong_frames: usize,
     /// What names that a block carried mean behind it.
     ends: IndexMap<String, repeat::End>,
     outputs: Vec<Output>,
@@ -133,6 +140,9 @@ impl<'a> Resolver<'a> {
             ops: IndexVec::new(),
             repeats: IndexVec::new(),
             block: None,
+            frame: None,
+            is_framed: false,
+            wrong_frames: 0,
             ends: IndexMap::new(),
             outputs: Vec::new(),
             asserts: Vec::new(),
@@ -162,6 +172,7 @@ impl<'a> Resolver<'a> {
             Statement::Enter(definition) => self.enter(definition, span),
             Statement::Next(definition) => self.next(definition, span),
             Statement::Carry(tensors) => self.carries(tensors),
+            Statement::Close if self.close_pipeline() => {}
             Statement::Close => self.close(),
             Statement::Checkpoint(names) => self.checkpoint(names, span),
             Statement::Backward(directive) => self.differentiate(directive, span),

@@ -36,6 +36,7 @@ pub fn natural(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
 /// `dims` with those that `how` is about replaced where they stand.
 fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
     let replaced = |dim: DimId| match how {
+        Rearrange::Roll(_) => vec![dim],
         Rearrange::Rename(pairs) => vec![pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new)],
         Rearrange::Slice(Window { from, to, .. }) | Rearrange::Pad(Window { from, to, .. }) => vec![if dim == *from { *to } else { dim }],
         Rearrange::Concat { from, to } => vec![if from.first() == Some(&dim) { *to } else { dim }],

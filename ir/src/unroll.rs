@@ -2,11 +2,14 @@
 //!
 //! This is the language's definition of blocks, for whoever executes programs or wants to see layers side by side. Planning never unrolls: a body
 //! is planned once, however many layers there are.
+//!
+//! Layers of a pipeline are written out like others, with the stage that each copy is on: microbatches change no number, so the whole batch goes
+//! through at once. What is taken out of the layers is a partial sum over the stages: that of a stage that has no part in it is zero.
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 
-use crate::ids::{OpId, RepeatId, ValueId};
+use crate::ids::{AxisId, OpId, RepeatId, ValueId};
 use crate::plan::{Materialization, Plan, Step, StepKind};
 use crate::program::{Budget, Layers, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value};
 
@@ -16,6 +19,17 @@ pub struct Unrolled {
     pub plan: Plan,
     /// For each step, the step that it is a copy of, and the layer.
     pub from: Vec<(usize, u64)>,
+    /// The stage that has a value, of those that only one has.
+    pub stages: IndexVec<ValueId, Option<Stage>>,
+}
+
+/// A stage of a pipeline: devices with one place along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// The axis along which stages lie.
+    pub axis: AxisId,
+    /// Which of them.
+    pub number: u64,
 }
 
 /// `program` with `layers` of each block written out.
@@ -32,7 +46,7 @@ pub fn plan(plan: &Plan, layers: &dyn Fn(RepeatId) -> u64) -> Unrolled {
         .into_iter()
         .flat_map(|(number, layer)| writer.steps(&plan.steps[number], layer).into_iter().map(move |step| (step, (number, layer))));
     let (steps, from) = copies.unzip();
-    Unrolled { plan: Plan { program: writer.program, steps }, from }
+    Unrolled { plan: Plan { program: writer.program, steps }, from, stages: writer.stages }
 }
 
 struct Writer<'p> {
@@ -40,6 +54,7 @@ struct Writer<'p> {
     layers: &'p dyn Fn(RepeatId) -> u64,
     /// For each value, its copy in layer 0; those of the other layers follow.
     first: IndexVec<ValueId, ValueId>,
+    stages: IndexVec<ValueId, Option<Stage>>,
     copies: IndexMap<(OpId, u64), OpId>,
     /// For each `total`, the additions that it becomes.
     sums: IndexMap<OpId, Vec<OpId>>,
@@ -60,7 +75,15 @@ impl<'p> Writer<'p> {
             dims: old.dims.clone(),
             backward: None,
         };
-        let mut writer = Self { old, layers, first: IndexVec::new(), copies: IndexMap::new(), sums: IndexMap::new(), program: empty };
+        let mut writer = Self {
+            old,
+            layers,
+            first: IndexVec::new(),
+            stages: IndexVec::new(),
+            copies: IndexMap::new(),
+            sums: IndexMap::new(),
+            program: empty,
+        };
         writer.values();
         writer.ops();
         writer.outputs();
@@ -82,8 +105,17 @@ impl<'p> Writer<'p> {
                     copy.name = format!("{}@{layer}", value.name);
                 }
                 self.program.values.push(copy);
+                self.stages.push(value.repeat.and_then(|block| self.stage(block, layer)));
             }
         }
+    }
+
+    /// The stage that a layer of a block is on: chunks of consecutive layers go round the stages.
+    fn stage(&self, block: RepeatId, layer: u64) -> Option<Stage> {
+        let pipeline = self.old.pipeline(Some(block))?;
+        let stages = self.old.mesh.axes[pipeline.axis].size;
+        let layers = (self.count(block) / (stages * pipeline.chunks)).max(1);
+        Some(Stage { axis: pipeline.axis, number: layer / layers % stages })
     }
 
     /// The copy of a value in a layer; the only one of a value outside all blocks.
@@ -169,6 +201,7 @@ impl<'p> Writer<'p> {
 
     fn partial_total(&mut self, of: ValueId, number: usize) -> ValueId {
         let value = &self.old.values[of];
+        self.stages.push(None);
         self.program.values.push(Value { name: format!("{}@{number}", value.name), home: None, ..value.clone() })
     }
 
@@ -205,11 +238,15 @@ impl<'p> Writer<'p> {
     fn steps(&self, step: &Step, layer: u64) -> Vec<Step> {
         let StepKind::Local(op) = step.kind else { return vec![self.step(step, layer)] };
         let Some(sums) = self.sums.get(&op) else { return vec![self.step(step, layer)] };
-        let laid_out = |value: ValueId| Materialization { value, sharding: step.result.sharding.clone() };
+        let so_far = |value: ValueId| Materialization { value, sharding: step.result.sharding.clone() };
+        // What only one stage has is not yet a sum over stages.
+        let part = |value: ValueId| Materialization { value, sharding: step.operands[0].sharding.clone() };
+        let is_part = |value: ValueId| self.stages[value].is_some();
         let addition = |&id: &OpId| {
             let op = &self.program.ops[id];
-            let operands = op.operands.iter().map(|operand| laid_out(operand.value)).collect();
-            Step { kind: StepKind::Local(id), operands, result: laid_out(op.result), repeat: None }
+            let read = op.operands.iter().map(|operand| operand.value);
+            let operands = read.map(|value| if is_part(value) { part(value) } else { so_far(value) }).collect();
+            Step { kind: StepKind::Local(id), operands, result: so_far(op.result), repeat: None }
         };
         sums.iter().map(addition).collect()
     }

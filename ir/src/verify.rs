@@ -52,9 +52,9 @@ pub fn sharding(program: &Program, value: ValueId, sharding: &Sharding) -> Resul
         seen |= bit;
     }
     for (position, (&dim, axes)) in dims.iter().zip(&sharding.dims).enumerate() {
-        let dim = &program.dims[dim];
+        let (pad, size) = (program.dims[dim].pad, program.size_in(program.values[value].repeat, dim));
         let parts = axes.iter().fold(1_u64, |n, axis| n.saturating_mul(axis.size(&program.mesh)));
-        if !dim.pad && !dim.size.is_multiple_of(parts) {
+        if !pad && !size.is_multiple_of(parts) {
             return Err(ShardingFault::NotDivisible(position));
         }
     }

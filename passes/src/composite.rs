@@ -108,11 +108,13 @@ pub(crate) fn is_split(program: &Program, op: &Op, operand: &Sharding) -> bool {
 pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> Plan {
     let only = |values: &[ValueId]| values.iter().map(|&value| Value { repeat: None, ..program.values[value].clone() }).collect();
     let (x, y) = (ValueId::new(0), ValueId::new(1));
+    let mut dims = program.dims.clone();
+    dims.iter_mut_enumerated().for_each(|(dim, own)| own.size = program.size_in(op.repeat, dim));
     let mut bare = Program {
         mode: program.mode,
         hardware: program.hardware.clone(),
         mesh: program.mesh.clone(),
-        dims: program.dims.clone(),
+        dims,
         values: only(&[op.operands[0].value, op.result]),
         ops: IndexVec::new(),
         repeats: IndexVec::new(),

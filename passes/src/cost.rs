@@ -12,6 +12,7 @@
 
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
+use shardwise_ir::pipeline::Turns;
 use shardwise_ir::program::CollectiveKind;
 
 /// How closely rings are priced.
@@ -44,6 +45,12 @@ impl Terms {
     /// What `seconds` of a collective over `axes` count.
     pub fn counted(&self, seconds: f64, axes: &[AxisId]) -> f64 {
         self.links.as_ref().map_or(seconds, |links| axes.iter().map(|axis| links[axis.index()]).sum::<f64>() * seconds)
+    }
+
+    /// How often something counts, where a second of compute counts `compute`: in the sum of all times also while stages wait for it, else as often
+    /// as it is done.
+    pub fn turns(&self, turns: Turns, compute: f64) -> u64 {
+        if self.links.is_none() && compute > 0.0 { turns.waited } else { turns.done }
     }
 }
 
@@ -137,6 +144,13 @@ fn stages<'a>(mesh: &'a Mesh, axes: &[AxisId]) -> Vec<Stage<'a>> {
     stages
 }
 
+/// Seconds in which each device sends `bytes` to its neighbour along `axes`, all of them at once, as a pipeline does (`V_local / w`). Where an axis
+/// does not wrap, what goes from its end to its beginning takes every hop between, against the traffic of the others.
+pub fn shift_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64) -> f64 {
+    let back = |axis: &Axis| if axis.kind() == AxisKind::Line { axis.hop_s * (axis.size as f64 - 1.0) } else { 0.0 };
+    axes.iter().map(|&axis| hop_seconds(mesh, axis, bytes).max(back(&mesh.axes[axis]))).fold(0.0, f64::max)
+}
+
 fn network(kind: AxisKind) -> Network {
     match kind {
         AxisKind::Ring | AxisKind::Line => Network::Torus,
@@ -169,4 +183,10 @@ pub fn collective_seconds(mesh: &Mesh, kind: &CollectiveKind, axes: &[AxisId], b
         CollectiveKind::Permute => stages(mesh, axes).iter().map(|stage| stage.permute(bytes)).sum(),
         CollectiveKind::Slice => 0.0,
     }
+}
+
+/// Seconds in which every device hands `bytes` to its neighbour along an axis, all at once.
+pub fn hop_seconds(mesh: &Mesh, axis: AxisId, bytes: f64) -> f64 {
+    let axis = &mesh.axes[axis];
+    if axis.size == 1 { 0.0 } else { (bytes / axis.bandwidth).max(axis.hop_s) }
 }

@@ -12,6 +12,7 @@ use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 use crate::local;
 use crate::regroup;
+use crate::rotation;
 
 /// What each operand must be, and what comes out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,9 +34,15 @@ pub fn indices(program: &Program, op: &Op) -> Vec<DimId> {
     indices
 }
 
-/// Whether elements from all along an index are needed at once. A composite is no such operation: where it is split, it is written out.
-pub(crate) fn is_whole(op: &Op, index: DimId) -> bool {
+/// Whether `axes` may split an index of an operation; not, where elements from all along it are needed at once. A composite is no such operation:
+/// where it is split, it is written out.
+pub(crate) fn may_split(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
+    axes.is_empty() || !is_whole(program, op, index, axes)
+}
+
+fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
     match &op.kind {
+        OpKind::Rearrange(Rearrange::Roll(roll)) if roll.dim == index => rotation::share(program, roll, axes).is_none(),
         OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == index,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
@@ -110,18 +117,20 @@ pub fn enumerate(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> V
     let indices = indices(program, op);
     let channels = channels(op, partial);
     let mut found = vec![Assignment { split: vec![AxisList::new(); indices.len()], partial: vec![AxisList::new(); channels.len()] }];
-    for axis in program.mesh.ids().map(AxisRef::whole) {
+    // Devices along the stages of a pipeline have different layers: nothing is split over them, in it or on the way out.
+    let staged = program.pipeline(op.repeat).map(|pipeline| AxisRef::whole(pipeline.axis)).or_else(|| program.taken_over(op));
+    for axis in program.mesh.ids().map(AxisRef::whole).filter(|&axis| Some(axis) != staged) {
         // Inserting the axis at every place of every list, into all assignments of the axes before it, gives each order once.
         let mut extended = Vec::new();
         for assignment in &found {
             debug_assert!(!assignment.uses(axis), "axes are taken one after another");
             extended.push(assignment.clone());
-            for (index, &dim) in indices.iter().enumerate().filter(|(_, dim)| !is_whole(op, **dim)) {
+            for (index, &dim) in indices.iter().enumerate() {
                 // Last place first: of equally good orders that of the mesh is preferred.
                 for place in (0..=assignment.split[index].len()).rev() {
                     let mut next = assignment.clone();
                     next.split[index].insert(place, axis);
-                    if local::divides(program, dim, &next.split[index]) {
+                    if local::divides(program, op.repeat, dim, &next.split[index]) && may_split(program, op, dim, &next.split[index]) {
                         extended.push(next);
                     }
                 }
@@ -157,12 +166,14 @@ fn project(program: &Program, op: &Op, indices: &[DimId], channels: &[Channel], 
     let needs = needs.collect();
     let summed: AxisList = summed(program, op, indices).flat_map(|dim| split(&dim)).collect();
     let passed = channels.iter().zip(&assignment.partial).filter(|(_, axes)| !axes.is_empty());
-    let mut kinds = passed.clone().map(|(channel, _)| channel.gives).chain((!summed.is_empty()).then(|| reduction(op)));
+    let taken = program.taken_over(op);
+    let own = (!summed.is_empty()).then(|| reduction(op)).into_iter().chain(taken.map(|_| Reduction::Sum));
+    let mut kinds = passed.clone().map(|(channel, _)| channel.gives).chain(own);
     let kind = kinds.next().unwrap_or_default();
     if kinds.any(|other| other != kind) {
         return None;
     }
-    let pending = summed.into_iter().chain(passed.flat_map(|(_, axes)| axes.iter().copied()));
+    let pending = summed.into_iter().chain(passed.flat_map(|(_, axes)| axes.iter().copied())).chain(taken);
     let gives = Sharding { dims: result_dims(program, op, &split)?, unreduced: Unreduced::new(kind, pending) };
     Some(Layout { needs, gives })
 }
@@ -213,7 +224,8 @@ pub fn gives(program: &Program, op: &Op, needs: &[Sharding]) -> Option<Sharding>
     let passed = carrier.and_then(|carrier| channels(op, &partial).into_iter().find(|channel| channel.operands.contains(&carrier)));
     let kind = passed.map_or_else(|| reduction(op), |channel| channel.gives);
     let summed = summed(program, op, &indices).flat_map(|dim| split(&dim));
-    let mut pending: Vec<AxisRef> = summed.chain(needs.iter().flat_map(|need| need.unreduced.axes().iter().copied())).collect();
+    let carried = needs.iter().flat_map(|need| need.unreduced.axes().iter().copied());
+    let mut pending: Vec<AxisRef> = summed.chain(carried).chain(program.taken_over(op)).collect();
     pending.sort_unstable();
     pending.dedup();
     Some(Sharding { dims: result_dims(program, op, &split)?, unreduced: Unreduced::new(kind, pending) })
@@ -239,7 +251,7 @@ pub(crate) fn operand_of_relabelling(program: &Program, op: &Op, wanted: &Shardi
             let before = |dim: DimId| lists.iter().find(|(other, _)| *other == dim).map(|(_, axes)| axes.clone());
             old.iter().map(|&dim| before(dim).unwrap_or_else(|| split(dim))).collect()
         }
-        Rearrange::Slice(_) | Rearrange::Pad(_) | Rearrange::Concat { .. } => return None,
+        Rearrange::Slice(_) | Rearrange::Pad(_) | Rearrange::Concat { .. } | Rearrange::Roll(_) => return None,
     };
     let operand = Sharding { dims, unreduced: wanted.unreduced.clone() };
     (gives(program, op, std::slice::from_ref(&operand)).as_ref() == Some(wanted)).then_some(operand)

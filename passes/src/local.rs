@@ -1,6 +1,6 @@
 //! One device's view: local sizes, bytes and FLOPs of values and operations under given shardings.
 
-use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::program::{MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
@@ -14,26 +14,34 @@ pub fn parts(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
     axes.iter().fold(1, |n, axis| n.saturating_mul(axis.size(mesh)))
 }
 
-/// A dimension's size on one device; a padded dimension rounds up.
-pub fn local_size(program: &Program, dim: DimId, axes: &[AxisRef]) -> u64 {
-    program.dims[dim].size.div_ceil(parts(&program.mesh, axes))
+/// A dimension's size on one device, for the statements of `block`; a padded dimension rounds up.
+pub fn local_size(program: &Program, block: Option<RepeatId>, dim: DimId, axes: &[AxisRef]) -> u64 {
+    program.size_in(block, dim).div_ceil(parts(&program.mesh, axes))
 }
 
-/// Whether `axes` may split `dim`: they divide it, or it may be padded.
-pub fn divides(program: &Program, dim: DimId, axes: &[AxisRef]) -> bool {
-    let dim = &program.dims[dim];
-    dim.pad || dim.size.is_multiple_of(parts(&program.mesh, axes))
+/// Whether `axes` may split `dim` for the statements of `block`: they divide it, or it may be padded.
+pub fn divides(program: &Program, block: Option<RepeatId>, dim: DimId, axes: &[AxisRef]) -> bool {
+    program.dims[dim].pad || program.size_in(block, dim).is_multiple_of(parts(&program.mesh, axes))
 }
 
-/// Elements of `value` that a device holds.
+/// Elements of `value` that a device holds; of one that belongs to a pipeline, those of a microbatch.
 pub fn local_elements(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
-    let dims = &program.values[value].dims;
-    dims.iter().zip(&sharding.dims).map(|(&dim, axes)| local_size(program, dim, axes) as f64).product()
+    elements_in(program, program.values[value].repeat, value, sharding)
 }
 
-/// Bytes of `value` that a device holds.
+/// Bytes of `value` that a device holds; of one that belongs to a pipeline, those of a microbatch.
 pub fn local_bytes(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
-    local_elements(program, value, sharding) * f64::from(program.values[value].dtype.bits()) / 8.0
+    bytes_in(program, program.values[value].repeat, value, sharding)
+}
+
+/// Elements of `value` that the statements of `block` see on a device.
+fn elements_in(program: &Program, block: Option<RepeatId>, value: ValueId, sharding: &Sharding) -> f64 {
+    let dims = &program.values[value].dims;
+    dims.iter().zip(&sharding.dims).map(|(&dim, axes)| local_size(program, block, dim, axes) as f64).product()
+}
+
+fn bytes_in(program: &Program, block: Option<RepeatId>, value: ValueId, sharding: &Sharding) -> f64 {
+    elements_in(program, block, value, sharding) * f64::from(program.values[value].dtype.bits()) / 8.0
 }
 
 /// What a local operation costs a device.
@@ -57,7 +65,7 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
         return Work::default();
     }
     // What is added up over layers is read once in each.
-    let layers = if op.is(&MapForm::Total) { program.times(program.values[op.operands[0].value].repeat) as f64 } else { 1.0 };
+    let layers = if op.is(&MapForm::Total) { program.on_device(program.values[op.operands[0].value].repeat) as f64 } else { 1.0 };
     let flops = layers * flops(program, op, operands, result);
     let bytes = layers * traffic(program, op, operands, result);
     let dtype = op.operands.iter().map(|o| program.values[o.value].dtype).reduce(shardwise_ir::dtype::DType::promote);
@@ -69,12 +77,12 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
 
 /// Bytes of the operands that are looked at, each once, and of the result.
 fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
-    let all = || op.operands.iter().zip(operands).map(|(operand, s)| local_bytes(program, operand.value, s));
-    let written = local_bytes(program, op.result, result);
+    let all = || op.operands.iter().zip(operands).map(|(operand, s)| bytes_in(program, op.repeat, operand.value, s));
+    let written = bytes_in(program, op.repeat, op.result, result);
     match &op.kind {
         // The same bytes under other names.
         OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => 0.0,
-        OpKind::Rearrange(Rearrange::Slice(_)) => 2.0 * written,
+        OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => 2.0 * written,
         // As many rows of the table as come out of it.
         OpKind::Take { .. } => 2.0 * written + all().skip(1).sum::<f64>(),
         OpKind::Put { .. } => written + all().take(2).sum::<f64>(),
@@ -84,20 +92,21 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
 
 /// Two a multiply-add over every index of a contraction, one an element otherwise (of the operand, for a reduction).
 fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
+    let elements = |value: ValueId, sharding: &Sharding| elements_in(program, op.repeat, value, sharding);
     match &op.kind {
         OpKind::Einsum { contracted } => {
             let summed: f64 = contracted.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
             let per_point = if contracted.is_empty() { 1.0 } else { 2.0 };
-            op.share * per_point * summed * local_elements(program, op.result, result)
+            op.share * per_point * summed * elements(op.result, result)
         }
-        OpKind::Map(_) => local_elements(program, op.result, result),
-        OpKind::Reduce { .. } | OpKind::Put { .. } => local_elements(program, op.operands[0].value, operands[0]),
+        OpKind::Map(_) => elements(op.result, result),
+        OpKind::Reduce { .. } | OpKind::Put { .. } => elements(op.operands[0].value, operands[0]),
         OpKind::Composite { function, dims } => {
-            let elements = local_elements(program, op.operands[0].value, operands[0]);
+            let whole = elements(op.operands[0].value, operands[0]);
             let along: f64 = dims.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
-            composite::flops(*function, dims, elements, elements / along.max(1.0))
+            composite::flops(*function, dims, whole, whole / along.max(1.0))
         }
-        OpKind::Route(route) => route.choices as f64 * local_elements(program, op.operands[0].value, operands[0]),
+        OpKind::Route(route) => route.choices as f64 * elements(op.operands[0].value, operands[0]),
         OpKind::Rearrange(_) | OpKind::Take { .. } | OpKind::Collective(_) => 0.0,
     }
 }
@@ -105,5 +114,5 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
 /// How long the first operand is along a dimension.
 fn along(program: &Program, op: &Op, sharding: &Sharding, dim: DimId) -> Option<f64> {
     let position = program.values[op.operands[0].value].dims.iter().position(|&other| other == dim)?;
-    Some(local_size(program, dim, &sharding.dims[position]) as f64)
+    Some(local_size(program, op.repeat, dim, &sharding.dims[position]) as f64)
 }

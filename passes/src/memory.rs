@@ -6,20 +6,24 @@
 //!
 //! Of a block, one layer's values live at a time, but for those that its reverse reads or that leave the program: of these there is one for each
 //! layer. Parameters and state of a block are resident for all its layers. What a block reads from before it lives until its last layer.
+//!
+//! In a pipeline a device has its stage's layers only, and of each what is kept for the gradients of the microbatches on their way. What the batch
+//! has no part in is kept from microbatch to microbatch: gathered weights, and gradients while they are added up, of all layers of the stage.
 
 use std::ops::RangeInclusive;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{RepeatId, ValueId};
-use shardwise_ir::plan::{Materialization, Plan, StepKind};
-use shardwise_ir::program::MapForm;
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::program::{MapForm, Program};
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_border;
 
 use crate::composite;
 use crate::local;
+use crate::staged;
 
 /// Bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,6 +71,11 @@ impl<'p> Living<'p> {
         self.plan.steps.iter().position(|step| block.is_some() && step.repeat == block)
     }
 
+    /// The last step of the block that a step stands in.
+    fn end_of(&self, step: &Step, number: usize) -> usize {
+        step.repeat.and_then(|block| self.last_of.get(&block).copied()).unwrap_or(number)
+    }
+
     fn is_resident(&self, of: &Materialization) -> bool {
         self.lives.get(of).is_some_and(|(life, _)| life.bytes <= 0.0)
     }
@@ -79,7 +88,8 @@ impl<'p> Living<'p> {
             let every_layer = block.filter(|_| *began != block).and_then(|block| self.last_of.get(&block).copied());
             life.to = life.to.max(every_layer.unwrap_or(at));
             if block.is_some() && began.is_some() && *began != block {
-                life.bytes *= program.times(began.take()) as f64;
+                life.bytes *= staged::kept(program, of.value);
+                *began = None;
             }
         }
     }
@@ -89,7 +99,9 @@ impl<'p> Living<'p> {
         let program = &self.plan.program;
         for (_, (life, began)) in self.lives.iter_mut().filter(|(of, _)| of.value == value && pin.accepts(&of.sharding)) {
             life.to = last;
-            life.bytes *= program.times(began.take()) as f64;
+            if began.take().is_some() {
+                life.bytes *= staged::all_of(program, value);
+            }
         }
     }
 
@@ -121,11 +133,12 @@ fn lives(plan: &Plan) -> (f64, Lives) {
     let program = &plan.program;
     let mut resident_bytes = 0.0;
     let mut living = Living::new(plan);
+    let mut late: IndexSet<ValueId> = IndexSet::new();
     for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
         let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
             continue;
         };
-        let bytes = program.times(declared.repeat) as f64 * local::local_bytes(program, value, &sharding);
+        let bytes = staged::all_of(program, value) * local::local_bytes(program, value, &sharding);
         let stays = matches!(declared.role, Some(Role::Param | Role::State));
         resident_bytes += if stays { bytes } else { 0.0 };
         living.begin(Materialization { value, sharding }, if stays { 0.0 } else { bytes }, 0..=0, None);
@@ -142,12 +155,33 @@ fn lives(plan: &Plan) -> (f64, Lives) {
         let from = if total { living.first_of(program.values[step.operands[0].value].repeat).unwrap_or(number) } else { number };
         let resident = living.is_resident(&step.result);
         let bytes = if resident { 0.0 } else { local::local_bytes(program, step.result.value, &step.result.sharding) };
-        living.begin(step.result.clone(), bytes, from..=number, step.repeat);
+        if stays_in_stage(plan, step, &late) {
+            let start = living.first_of(step.repeat).unwrap_or(number);
+            living.begin(step.result.clone(), bytes * staged::kept(program, step.result.value), start..=living.end_of(step, number), None);
+        } else {
+            living.begin(step.result.clone(), bytes, from..=number, step.repeat);
+        }
+        if is_late(program, step, &late) {
+            late.insert(step.result.value);
+        }
     }
     for output in program.outputs.iter().filter(|output| output.hands_to.is_none()) {
         living.leave(output.value, &output.pin);
     }
     (resident_bytes, living.all())
+}
+
+/// Whether a step in a pipeline gives what is complete only when all microbatches have come by: a sum over the batch, or what follows from one.
+fn is_late(program: &Program, step: &Step, late: &IndexSet<ValueId>) -> bool {
+    let without_batch = staged::is_staged(program, step) && !program.has_batch(step.repeat, step.result.value);
+    without_batch && (staged::by_microbatch(program, step) || step.operands.iter().any(|operand| late.contains(&operand.value)))
+}
+
+/// Whether a stage keeps what a step gives for all its layers and microbatches; what follows from complete sums it makes layer by layer, at the end.
+fn stays_in_stage(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> bool {
+    let program = &plan.program;
+    let without_batch = staged::is_staged(program, step) && !program.has_batch(step.repeat, step.result.value);
+    without_batch && (staged::by_microbatch(program, step) || !is_late(program, step, late))
 }
 
 /// The worst step and what is live there: a sweep over where lives begin and end.

@@ -22,6 +22,7 @@ use crate::layout;
 use crate::local;
 use crate::report;
 use crate::reshard::{Reshards, Use};
+use crate::rotation::{self, Sent};
 use crate::states::State;
 use crate::tables::Tables;
 use crate::weight::Weight;
@@ -183,6 +184,11 @@ impl<'a> Problem<'a> {
         restricted
     }
 
+    /// How often what stands in a block counts, done for each microbatch or once a step.
+    fn counted(&self, block: Option<RepeatId>, by_microbatch: bool) -> u64 {
+        self.tables.terms.turns(self.program.turns(block, by_microbatch), self.compute)
+    }
+
     /// The reshard table of a value.
     pub fn table(&self, value: ValueId) -> &Reshards {
         self.tables.of(value)
@@ -240,7 +246,8 @@ impl Builder<'_> {
 
     fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
         let source = problem.sources.len();
-        let times = problem.program.times(problem.program.values[value].repeat);
+        let block = problem.program.values[value].repeat;
+        let times = problem.counted(block, problem.program.has_batch(block, value));
         problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, again: false });
         self.current[value.index()].push(source);
         source
@@ -292,7 +299,7 @@ impl Builder<'_> {
         let axes = crate::states::axes_taking_part(kind, &from, &to);
         let terms = &problem.tables.terms;
         let seconds = crate::cost::collective_seconds(&problem.program.mesh, kind, &axes, bytes, terms.refinement);
-        let times = problem.program.times(op.repeat);
+        let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, operand));
         problem.fixed = problem.fixed + Weight::collective(kind, terms.counted(seconds, &axes)).times(times);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
@@ -307,7 +314,7 @@ impl Builder<'_> {
         if !self.dropped.contains(&value) || written.is_some() || home.is_some() || where_given {
             return source;
         }
-        let times = problem.program.times(op.repeat);
+        let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, value));
         let part = (value, op.repeat, op.phase == Phase::Backward);
         *self.parts.entry(part).or_insert_with(|| {
             let again = Source { demands: Vec::new(), times, again: true, ..problem.sources[source].clone() };
@@ -352,9 +359,17 @@ fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
         };
         let own = own_price(problem, op, &layout);
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
-        *weight = (*weight).min(own.times(program.times(op.repeat)));
+        let hop = hop_price(problem, op, &layout);
+        *weight = (*weight).min(own.times(problem.counted(op.repeat, program.by_microbatch(op))) + hop);
     }
     best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
+}
+
+/// What it costs that stages hand on what enters their layers.
+fn hop_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight {
+    let Some(hop) = report::hop(problem.program, op, &layout.gives) else { return Weight::ZERO };
+    let seconds = problem.tables.terms.counted(hop.seconds, &[hop.axis]);
+    Weight::collective(&CollectiveKind::Permute, seconds).times(problem.tables.terms.turns(hop.turns, problem.compute))
 }
 
 /// What an operation laid out so costs by itself: that of the statements and reductions that it is written out in, if it is.
@@ -362,6 +377,9 @@ fn own_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight 
     if composite::is_split(problem.program, op, &layout.needs[0]) {
         let plan = composite::alone(problem.program, op, &layout.needs[0]);
         return report::weight(&plan, problem.compute, &problem.tables.terms);
+    }
+    if let Some(Sent { seconds, axes, .. }) = rotation::sent(problem.program, op, &layout.needs[0]) {
+        return report::moved(seconds, &axes, &problem.tables.terms);
     }
     let sharded: Vec<&Sharding> = layout.needs.iter().collect();
     Weight::seconds(problem.compute * local::work(problem.program, op, &sharded, &layout.gives).seconds)

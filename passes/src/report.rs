@@ -1,12 +1,16 @@
 //! What a plan costs: every step, the whole, its schedule, its memory.
 
 use shardwise_ir::ids::AxisId;
+use shardwise_ir::pipeline::{Turns, is_hop};
 use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::program::{MapForm, Op, Program};
+use shardwise_ir::sharding::Sharding;
 
 use crate::composite;
-use crate::cost::{Refinement, Terms, collective_seconds};
+use crate::cost::{Refinement, Terms, collective_seconds, hop_seconds};
 use crate::local;
 use crate::memory::{self, Memory};
+use crate::rotation::{self, Sent};
 use crate::schedule::{self, Schedule};
 use crate::states::{axes_taking_part, priced};
 use crate::weight::Weight;
@@ -16,8 +20,10 @@ use crate::weight::Weight;
 pub struct StepCost {
     /// Seconds, each time.
     pub seconds: f64,
-    /// How often it is done: once a layer of the block that it stands in.
+    /// How often a device does it: once a layer that it has of the block that it stands in, in a pipeline for each microbatch.
     pub times: f64,
+    /// How often it is waited for: in a pipeline also while stages have nothing to do.
+    pub waited: f64,
     /// FLOPs of a device; 0 for collectives.
     pub flops: f64,
     /// The cost model's `V` for collectives (what a device holds, for AllToAll and Permute), the bytes touched for local operations.
@@ -30,6 +36,16 @@ impl StepCost {
     /// Seconds, all times together.
     pub fn total_s(&self) -> f64 {
         self.times * self.seconds
+    }
+
+    /// Seconds, all times together, and those in which stages of a pipeline wait for their turn.
+    pub fn waited_s(&self) -> f64 {
+        self.waited * self.seconds
+    }
+
+    /// Whether `step`, whose price this is, moves data between devices or between shardings, rather than computing.
+    pub fn is_move(&self, step: &Step) -> bool {
+        matches!(step.kind, StepKind::Collective(..)) || !self.axes.is_empty()
     }
 }
 
@@ -44,6 +60,8 @@ pub struct Report {
     pub comm_s: f64,
     /// The sum of all local operations, seconds.
     pub compute_s: f64,
+    /// How long a device has nothing to do while pipelines fill and drain, seconds: part of `serial_s`.
+    pub bubble_s: f64,
     /// The busiest resource's total: a lower bound on any schedule, seconds.
     pub overlap_s: f64,
     /// Busy seconds of each mesh axis.
@@ -77,13 +95,22 @@ pub fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
 pub fn weight(plan: &Plan, compute: f64, terms: &Terms) -> Weight {
     let plan = composite::written_out(plan);
     let steps = price_steps(&plan, terms.refinement);
-    let price = |(step, cost): (&Step, &StepCost)| match &step.kind {
-        StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(plan.program.times(step.repeat)),
-        StepKind::Collective(collective, _) => {
-            Weight::collective(&collective.kind, terms.counted(cost.seconds, &cost.axes)).times(plan.program.times(step.repeat))
+    let price = |(step, cost): (&Step, &StepCost)| {
+        let times = terms.turns(turns(&plan.program, step), compute);
+        match &step.kind {
+            StepKind::Local(_) if cost.is_move(step) => moved(cost.seconds, &cost.axes, terms).times(times),
+            StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(times),
+            StepKind::Collective(collective, _) => {
+                Weight::collective(&collective.kind, terms.counted(cost.seconds, &cost.axes)).times(times)
+            }
         }
     };
     plan.steps.iter().zip(&steps).map(price).sum()
+}
+
+/// What an operation counts that sends data itself.
+pub(crate) fn moved(seconds: f64, axes: &[AxisId], terms: &Terms) -> Weight {
+    Weight::step(terms.counted(seconds, axes))
 }
 
 /// Prices a plan step by step as it stands: a composite's step costs what it is written out as.
@@ -119,8 +146,8 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
     let plan = &*composite::written_out(plan);
     let steps = price_steps(plan, refinement);
     let sum = |collective: bool| -> f64 {
-        let wanted = |step: &Step| matches!(step.kind, StepKind::Collective(..)) == collective;
-        plan.steps.iter().zip(&steps).filter(|(step, _)| wanted(step)).map(|(_, cost)| cost.total_s()).fold(0.0, |a, b| a + b)
+        let wanted = |(step, cost): &(&Step, &StepCost)| cost.is_move(step) == collective;
+        plan.steps.iter().zip(&steps).filter(wanted).map(|(_, cost)| cost.total_s()).fold(0.0, |a, b| a + b)
     };
     let (comm_s, compute_s) = (sum(true), sum(false));
     let mut axis_s = vec![0.0; plan.program.mesh.axes.len()];
@@ -130,27 +157,65 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
         }
     }
     let overlap_s = axis_s.iter().copied().fold(compute_s, f64::max);
-    let serial_s = steps.iter().map(StepCost::total_s).fold(0.0, |a, b| a + b);
+    let serial_s = steps.iter().map(StepCost::waited_s).fold(0.0, |a, b| a + b);
+    let bubble_s = steps.iter().map(|cost| (cost.waited - cost.times) * cost.seconds).fold(0.0, |a, b| a + b);
     let schedule = schedule::schedule(plan, &steps, overlap_s..=serial_s);
     let memory = memory::memory(plan);
-    Report { steps, serial_s, comm_s, compute_s, overlap_s, axis_s, schedule, memory }
+    Report { steps, serial_s, comm_s, compute_s, bubble_s, overlap_s, axis_s, schedule, memory }
 }
 
 fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let program = &plan.program;
-    let times = program.times(step.repeat) as f64;
+    let turns = turns(program, step);
+    let (times, waited) = (turns.done as f64, turns.waited as f64);
+    if let Some(Sent { bytes, axes, seconds }) = rotation::sent_by(plan, step) {
+        return StepCost { seconds, times, waited, flops: 0.0, bytes, axes };
+    }
     match &step.kind {
+        StepKind::Local(op) if is_hop(program, *op) => {
+            let hop = hop(program, &program.ops[*op], &step.result.sharding);
+            let (seconds, bytes) = hop.as_ref().map_or((0.0, 0.0), |hop| (hop.seconds, hop.bytes));
+            StepCost { seconds, times, waited, flops: 0.0, bytes, axes: hop.into_iter().map(|hop| hop.axis).collect() }
+        }
         StepKind::Local(op) => {
             let operands: Vec<_> = step.operands.iter().map(|operand| &operand.sharding).collect();
             let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
-            StepCost { seconds: work.seconds, times, flops: work.flops, bytes: work.bytes, axes: Vec::new() }
+            StepCost { seconds: work.seconds, times, waited, flops: work.flops, bytes: work.bytes, axes: Vec::new() }
         }
         StepKind::Collective(collective, _) => {
             let (from, to) = (&step.operands[0].sharding, &step.result.sharding);
             let axes = axes_taking_part(&collective.kind, from, to);
             let bytes = local::local_bytes(program, step.result.value, priced(&collective.kind, from, to));
             let seconds = collective_seconds(&program.mesh, &collective.kind, &axes, bytes, refinement);
-            StepCost { seconds, times, flops: 0.0, bytes, axes }
+            StepCost { seconds, times, waited, flops: 0.0, bytes, axes }
         }
+    }
+}
+
+/// What stages hand to their neighbours.
+pub struct Hop {
+    /// Along which axis.
+    pub axis: AxisId,
+    /// How much of a device's, each time.
+    pub bytes: f64,
+    /// How long that takes, each time.
+    pub seconds: f64,
+    /// How often.
+    pub turns: Turns,
+}
+
+/// The hop by which a value enters the layers of a pipeline, if `op` lets one enter.
+pub fn hop(program: &Program, op: &Op, sharding: &Sharding) -> Option<Hop> {
+    let axis = program.pipeline(op.repeat).filter(|_| op.is(&MapForm::Enter))?.axis;
+    let bytes = local::local_bytes(program, op.result, sharding);
+    Some(Hop { axis, bytes, seconds: hop_seconds(&program.mesh, axis, bytes), turns: program.sends(op.repeat) })
+}
+
+/// How often a step is done.
+fn turns(program: &Program, step: &Step) -> Turns {
+    match &step.kind {
+        StepKind::Local(op) if is_hop(program, *op) => program.sends(step.repeat),
+        StepKind::Local(op) => program.turns(step.repeat, program.by_microbatch(&program.ops[*op])),
+        StepKind::Collective(..) => program.turns(step.repeat, program.has_batch(step.repeat, step.result.value)),
     }
 }

@@ -1,13 +1,14 @@
 //! The cheapest way from one sharding to another, and to several at once.
 //!
-//! Between two shardings it is a shortest path over single steps ([`crate::states`]), found by Dijkstra's algorithm and tabulated once for each
-//! shape. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
+//! Between two shardings it is a shortest path over single steps ([`crate::states`]), found by Dijkstra's algorithm from each sharding that is
+//! asked for, and kept: a search asks for all of them, the textbook for a few of thousands. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
 //! found by the dynamic programme of Dreyfus and Wagner (1971) on the table of distances, `3^k·n + 2^k·n²` for `k` uses and `n` states.
 //! Alternatives: a sum of paths pays shared gathers twice (the systems that do so remove the duplicates afterwards and miss the plans that
 //! only sharing makes cheap); integer programming over steps is exact too but a hundred times slower at these sizes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::OnceLock;
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -27,34 +28,74 @@ pub struct Hop {
     pub kind: CollectiveKind,
 }
 
-/// Distances between all states of a space, and the steps that realise them.
+/// Distances between the states of a space, and the steps that realise them.
 #[derive(Debug)]
 pub struct Reshards {
     /// The states and single steps.
     pub space: StateSpace,
-    /// `distance[from * n + to]`.
+    /// The ways from each state, once they are asked for.
+    ways: Vec<OnceLock<Ways>>,
+    graph: OnceLock<Graph>,
+}
+
+/// The single steps that no two others replace, out of every state and into it. Every step counts at least as one, so the two that replace a third
+/// are both lighter than it, and all distances stay.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    pub(crate) out: Vec<Vec<(State, Weight)>>,
+    pub(crate) into: Vec<Vec<(State, Weight)>>,
+}
+
+impl Graph {
+    fn new(space: &StateSpace) -> Self {
+        let mut graph = Self { out: Vec::new(), into: vec![Vec::new(); space.len()] };
+        let mut two = vec![Weight::INFINITE; space.len()];
+        for from in 0..space.len() {
+            let (first, mut touched) = (space.edges(from), Vec::new());
+            for edge in first {
+                for second in space.edges(edge.to) {
+                    two[second.to] = two[second.to].min(edge.weight + second.weight);
+                    touched.push(second.to);
+                }
+            }
+            let kept = first.iter().filter(|edge| edge.weight < two[edge.to]).map(|edge| (edge.to, edge.weight));
+            graph.out.push(kept.collect());
+            touched.into_iter().for_each(|state| two[state] = Weight::INFINITE);
+        }
+        for (from, out) in graph.out.iter().enumerate() {
+            out.iter().for_each(|&(to, weight)| graph.into[to].push((from, weight)));
+        }
+        graph
+    }
+}
+
+/// The cheapest ways from one state to all.
+#[derive(Debug)]
+struct Ways {
     distance: Vec<Weight>,
-    /// The last state before `to` on the way from `from`, or `from` itself.
+    /// The last state before each, or the one they start from.
     previous: Vec<u32>,
 }
 
 impl Reshards {
-    /// Tabulates all pairs.
+    /// The table of a space, empty.
     pub fn new(space: StateSpace) -> Self {
-        let n = space.len();
-        let mut distance = Vec::with_capacity(n * n);
-        let mut previous = Vec::with_capacity(n * n);
-        for from in 0..n {
-            let (row, parents) = dijkstra(&space, from);
-            distance.extend(row);
-            previous.extend(parents);
-        }
-        Self { space, distance, previous }
+        let ways = (0..space.len()).map(|_| OnceLock::new()).collect();
+        Self { space, ways, graph: OnceLock::new() }
+    }
+
+    /// The steps that matter.
+    pub(crate) fn graph(&self) -> &Graph {
+        self.graph.get_or_init(|| Graph::new(&self.space))
+    }
+
+    fn ways(&self, from: State) -> &Ways {
+        self.ways[from].get_or_init(|| dijkstra(self.graph(), from))
     }
 
     /// What the way from `from` to `to` costs.
     pub fn distance(&self, from: State, to: State) -> Weight {
-        self.distance[from * self.space.len() + to]
+        self.ways(from).distance[to]
     }
 
     /// The state of `candidates` that is nearest to `from`; the earliest of equals.
@@ -64,10 +105,11 @@ impl Reshards {
 
     /// The steps from `from` to `to`, in order.
     pub fn path(&self, from: State, to: State) -> Vec<Hop> {
+        let ways = self.ways(from);
         let mut hops = Vec::new();
         let mut at = to;
         while at != from {
-            let before = self.previous[from * self.space.len() + at] as usize;
+            let before = ways.previous[at] as usize;
             let edge = self.space.edges(before).iter().find(|edge| edge.to == at);
             let kind = edge.expect("a path follows edges of the space").kind.clone();
             hops.push(Hop { from: before, to: at, kind });
@@ -106,14 +148,28 @@ impl Reshards {
         Some(hops)
     }
 
-    /// The least of what a way from `from` to any state and what it costs `beyond` there.
-    fn cheapest_through(&self, from: State, beyond: &[Weight]) -> Weight {
-        self.distances_from(from).iter().zip(beyond).map(|(&way, &rest)| way + rest).min().unwrap_or(Weight::INFINITE)
+    /// For every state, the least of what a way from it to any state costs and what is `beyond` there.
+    fn through(&self, mut beyond: Vec<Weight>) -> Vec<Weight> {
+        let reachable = beyond.iter().enumerate().filter(|(_, weight)| weight.is_finite());
+        let mut queue: BinaryHeap<Reverse<(Weight, State)>> = reachable.map(|(state, &weight)| Reverse((weight, state))).collect();
+        while let Some(Reverse((so_far, at))) = queue.pop() {
+            if so_far > beyond[at] {
+                continue;
+            }
+            for &(from, weight) in &self.graph().into[at] {
+                let candidate = so_far + weight;
+                if candidate < beyond[from] {
+                    beyond[from] = candidate;
+                    queue.push(Reverse((candidate, from)));
+                }
+            }
+        }
+        beyond
     }
 
     /// What the ways from `from` to all states cost.
     fn distances_from(&self, from: State) -> &[Weight] {
-        &self.distance[from * self.space.len()..][..self.space.len()]
+        &self.ways(from).distance
     }
 
     /// What the way from `from` to the nearest state of `group` costs.
@@ -122,25 +178,25 @@ impl Reshards {
     }
 }
 
-fn dijkstra(space: &StateSpace, from: State) -> (Vec<Weight>, Vec<u32>) {
-    let mut distance = vec![Weight::INFINITE; space.len()];
-    let mut previous = vec![from as u32; space.len()];
+fn dijkstra(graph: &Graph, from: State) -> Ways {
+    let mut distance = vec![Weight::INFINITE; graph.out.len()];
+    let mut previous = vec![from as u32; graph.out.len()];
     distance[from] = Weight::ZERO;
     let mut queue = BinaryHeap::from([Reverse((Weight::ZERO, from))]);
     while let Some(Reverse((so_far, at))) = queue.pop() {
         if so_far > distance[at] {
             continue;
         }
-        for edge in space.edges(at) {
-            let candidate = so_far + edge.weight;
-            if candidate < distance[edge.to] {
-                distance[edge.to] = candidate;
-                previous[edge.to] = at as u32;
-                queue.push(Reverse((candidate, edge.to)));
+        for &(to, weight) in &graph.out[at] {
+            let candidate = so_far + weight;
+            if candidate < distance[to] {
+                distance[to] = candidate;
+                previous[to] = at as u32;
+                queue.push(Reverse((candidate, to)));
             }
         }
     }
-    (distance, previous)
+    Ways { distance, previous }
 }
 
 /// What a tree must reach: any one of these states (one state, unless a dimension was left open).
@@ -226,8 +282,9 @@ impl<'a> Trees<'a> {
         }
         let n = self.reshards.space.len();
         if let [one] = set {
-            let row = (0..n).map(|state| self.reshards.to_group(state, one)).collect();
-            self.rows.insert(set.to_vec(), row);
+            let mut there = vec![Weight::INFINITE; n];
+            one.iter().for_each(|&state| there[state] = Weight::ZERO);
+            self.rows.insert(set.to_vec(), self.reshards.through(there));
             return;
         }
         let mut fork = vec![Weight::INFINITE; n];
@@ -239,8 +296,7 @@ impl<'a> Trees<'a> {
                 *best = (*best).min(part + rest);
             }
         }
-        let row = (0..n).map(|state| self.reshards.cheapest_through(state, &fork)).collect();
-        self.rows.insert(set.to_vec(), row);
+        self.rows.insert(set.to_vec(), self.reshards.through(fork));
     }
 
     /// Walks to where the tree forks, then down both branches.

@@ -21,6 +21,7 @@ use shardwise_ir::sharding::Pin;
 
 use crate::local;
 use crate::problem::{Choice, Decision, Problem, Variable};
+use crate::staged;
 use crate::tables::Tables;
 
 /// The bytes that choices need.
@@ -58,9 +59,9 @@ impl Room {
     }
 }
 
-/// How many of a value there are: one for each layer of its block.
+/// How many of a value a device has where all stay: one for each layer of its block, in a pipeline one for each microbatch.
 fn copies(program: &Program, value: ValueId) -> f64 {
-    program.times(program.values[value].repeat) as f64
+    staged::all_of(program, value)
 }
 
 /// Whether a declared value stays on the devices.
@@ -115,7 +116,11 @@ fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
         let last = uses.last().copied().into_iter().chain(ends).max().unwrap_or(0);
         let to = if leaves { program.ops.len() } else { last };
         let saved = value.repeat.is_some() && (leaves || uses.iter().any(|op| elsewhere(op).is_some()));
-        let copies = if saved { copies(program, id) } else { 1.0 };
+        let copies = match (saved, leaves) {
+            (true, true) => copies(program, id),
+            (true, false) => staged::kept(program, id),
+            (false, _) => 1.0,
+        };
         let first = uses.first().copied().unwrap_or(to);
         let smallest = smallest_bytes(problem.tables, id);
         let declared = value.home.as_ref().and_then(Pin::exact).filter(|_| value.producer.is_none());

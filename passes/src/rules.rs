@@ -24,6 +24,10 @@ pub(crate) fn targets(tables: &Tables<'_>, op: &Op, starts: &[Sharding], wanted:
 /// Whether the operands fit together locally: every index split alike wherever it stands, no axis on two indices.
 pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bool {
     let Some(gives) = layout::gives(program, op, needs) else { return false };
+    let staged = program.pipeline(op.repeat).map(|pipeline| AxisRef::whole(pipeline.axis)).or_else(|| program.taken_over(op));
+    if staged.is_some_and(|axis| needs.iter().any(|need| need.uses(axis))) {
+        return false;
+    }
     let indices = layout::indices(program, op);
     let mut used: Vec<AxisRef> = Vec::new();
     indices.iter().all(|&index| {
@@ -40,14 +44,14 @@ fn list<'s>(program: &Program, value: shardwise_ir::ids::ValueId, sharding: &'s 
     sharding.dims.get(position)
 }
 
-/// Element-wise operations and reductions: every index takes the finest split that an operand has, if its axes are free.
+/// Element-wise operations and reductions: every index takes the finest split that an operand has, up to the first axis that is not free.
 fn align(program: &Program, op: &Op, targets: &mut [Sharding]) {
     let mut used: Vec<AxisRef> = Vec::new();
     for index in layout::indices(program, op) {
         let lists = op.operands.iter().zip(targets.iter()).filter_map(|(operand, s)| list(program, operand.value, s, index));
-        let free = lists.filter(|axes| axes.iter().all(|axis| !used.contains(axis)));
-        let mut finest = free.fold(AxisList::new(), |best, axes| if axes.len() > best.len() { axes.clone() } else { best });
-        if layout::is_whole(op, index) {
+        let free = lists.map(|axes| axes.iter().copied().take_while(|axis| !used.contains(axis)).collect::<AxisList>());
+        let mut finest = free.fold(AxisList::new(), |best, axes| if axes.len() > best.len() { axes } else { best });
+        if !layout::may_split(program, op, index, &finest) {
             finest.clear();
         }
         used.extend(finest.iter().copied());

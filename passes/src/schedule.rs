@@ -8,6 +8,9 @@
 //!
 //! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer to the third: what a layer adds once its
 //! collectives run beside its neighbours' compute. Laying all of them out would make planning depend on their number.
+//!
+//! A pipeline is scheduled by itself ([`crate::staged`]), and takes its time between what stands around it; what its stages do once a step, before
+//! or behind all microbatches, is added to that.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -18,10 +21,11 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, RepeatId};
-use shardwise_ir::plan::{Materialization, Plan, StepKind};
+use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::unroll;
 
 use crate::report::StepCost;
+use crate::staged::{self, Staged};
 
 /// When each step runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +38,8 @@ pub struct Schedule {
     pub critical: Vec<bool>,
     /// Whether each step is a collective that may run early, see above.
     pub early: Vec<bool>,
+    /// Pipelines.
+    pub pipelines: Vec<Staged>,
 }
 
 /// One step at one time.
@@ -56,20 +62,22 @@ pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) ->
         let (schedule, _) = flat(plan, costs, (0..plan.steps.len()).map(|step| (step, 0)));
         return schedule;
     }
-    let laid_out = |fewer: Option<RepeatId>| {
-        let layers = |block: RepeatId| plan.program.times(Some(block)).min(if fewer == Some(block) { LAYERS - 1 } else { LAYERS });
-        let unrolled = unroll::plan(plan, &layers);
-        let costs: Vec<StepCost> = unrolled.from.iter().map(|&(step, _)| costs[step].clone()).collect();
-        flat(&unrolled.plan, &costs, unrolled.from.into_iter())
-    };
-    let (mut schedule, copies) = laid_out(None);
-    let three_s = schedule.makespan_s;
-    for (block, repeat) in plan.program.repeats.iter_enumerated() {
-        let more = repeat.count.saturating_sub(LAYERS) as f64;
-        if more > 0.0 && repeat.reversed.is_none() {
-            schedule.makespan_s += more * (three_s - laid_out(Some(block)).0.makespan_s).max(0.0);
-        }
+    let program = &plan.program;
+    let pipelines = staged::pipelines(plan, costs, |block, costs| layer_s(plan, costs, block));
+    // Stages hand on beside the layers of one device, which are what is laid out.
+    let without_hops = staged::only(plan, costs, |step| !staged::hops(program, step));
+    let (mut schedule, copies) = laid_out(plan, &without_hops, None);
+    if pipelines.is_empty() {
+        schedule.makespan_s = layered_s(plan, &without_hops, schedule.makespan_s);
+    } else {
+        let around = staged::only(plan, costs, |step| !staged::is_staged(program, step));
+        let once =
+            plan.steps.iter().zip(costs).filter(|(step, _)| staged::is_staged(program, step) && !staged::by_microbatch(program, step));
+        let once_s: f64 = once.map(|(_, cost)| cost.total_s()).sum();
+        let staged_s: f64 = pipelines.iter().map(|staged| staged.makespan_s).sum();
+        schedule.makespan_s = layered_s(plan, &around, laid_out(plan, &around, None).0.makespan_s) + once_s + staged_s;
     }
+    schedule.pipelines = pipelines;
     schedule.makespan_s = schedule.makespan_s.max(*bounds.start()).min(*bounds.end());
     let any = |marks: &[bool]| {
         let mut marked = vec![false; plan.steps.len()];
@@ -78,6 +86,35 @@ pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) ->
     };
     (schedule.critical, schedule.early) = (any(&schedule.critical), any(&schedule.early));
     schedule
+}
+
+/// The plan with the first layers of each block laid out, of one block one fewer.
+fn laid_out(plan: &Plan, costs: &[StepCost], fewer: Option<RepeatId>) -> (Schedule, Vec<usize>) {
+    let layers = |block: RepeatId| plan.program.times(Some(block)).min(if fewer == Some(block) { LAYERS - 1 } else { LAYERS });
+    let unrolled = unroll::plan(plan, &layers);
+    let costs: Vec<StepCost> = unrolled.from.iter().map(|&(step, _)| costs[step].clone()).collect();
+    flat(&unrolled.plan, &costs, unrolled.from.into_iter())
+}
+
+/// The makespan with all layers, where the first ones take `few_s`.
+fn layered_s(plan: &Plan, costs: &[StepCost], few_s: f64) -> f64 {
+    let mut whole_s = few_s;
+    for (block, repeat) in plan.program.repeats.iter_enumerated() {
+        let more = repeat.count.saturating_sub(LAYERS) as f64;
+        if more > 0.0 && repeat.reversed.is_none() && repeat.pipeline.is_none() {
+            whole_s += more * (few_s - laid_out(plan, costs, Some(block)).0.makespan_s).max(0.0);
+        }
+    }
+    whole_s
+}
+
+/// How much longer the schedule becomes by a further layer of a block; of one with fewer layers than are laid out, their mean.
+fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
+    let few_s = laid_out(plan, costs, None).0.makespan_s;
+    match plan.program.times(Some(block)) {
+        count if count >= LAYERS => (few_s - laid_out(plan, costs, Some(block)).0.makespan_s).max(0.0),
+        count => few_s / count as f64,
+    }
 }
 
 /// Schedules a plan without blocks, whose steps are copies of steps of another; and these steps.
@@ -91,7 +128,7 @@ fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, u64)
     let early = early(plan, costs, &readers, &end_s, &critical);
     let runs: Vec<Timed> = from.zip(start_s).map(|((step, layer), start_s)| Timed { step, layer, start_s }).collect();
     let copies = runs.iter().map(|run| run.step).collect();
-    (Schedule { makespan_s, runs, critical, early }, copies)
+    (Schedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
 }
 
 /// Which steps give what each step reads.
@@ -164,7 +201,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(plan: &Plan, costs: &'a [StepCost], readers: &'a Readers) -> Self {
-        let is_local: Vec<bool> = plan.steps.iter().map(|step| matches!(step.kind, StepKind::Local(_))).collect();
+        let is_local: Vec<bool> = plan.steps.iter().zip(costs).map(|(step, cost)| !cost.is_move(step)).collect();
         let steps = costs.len();
         let axes = plan.program.mesh.axes.len();
         let mut run = Self {
@@ -290,7 +327,7 @@ fn early(plan: &Plan, costs: &[StepCost], readers: &Readers, end_s: &[f64], crit
         let exists_s = readers.givers[step].iter().map(|&giver| end_s[giver]).fold(0.0, f64::max);
         let stays = |operand: &Materialization| matches!(plan.program.values[operand.value].role, Some(Role::Param | Role::State));
         let is_resident = readers.givers[step].is_empty() && plan.steps[step].operands.iter().all(stays);
-        let is_local = matches!(plan.steps[step].kind, StepKind::Local(_));
+        let is_local = !cost.is_move(&plan.steps[step]);
         early.push(!is_local && cost.seconds > 0.0 && (is_resident || (!critical[step] && exists_s < compute_s)));
         if is_local {
             compute_s = end_s[step];

@@ -10,9 +10,11 @@
 //! * AllReduce: unreduced axes go;
 //! * Permute: any relabelling that keeps every dimension's local size, unreduced axes staying.
 
-use indexmap::IndexSet;
+use std::rc::Rc;
+
+use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
-use shardwise_ir::ids::{AxisId, DimId};
+use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
@@ -33,6 +35,8 @@ pub struct Shape {
     pub bits: u32,
     /// How partial results of it combine; `None` if it is never partial.
     pub partial: Option<Reduction>,
+    /// The axis of the stages that it is on, along which every device has another layer's.
+    pub staged_over: Option<AxisId>,
 }
 
 /// One reshard step out of a state.
@@ -54,13 +58,28 @@ pub struct StateSpace {
 }
 
 impl StateSpace {
-    /// All states of the values of `dims` (any value of that shape) and the steps between them.
-    pub fn new(program: &Program, dims: &[DimId], shape: &Shape, terms: &Terms) -> Self {
-        let states = enumerate(program, dims, shape);
+    /// All states of the values of a shape and the steps between them.
+    pub fn new(program: &Program, shape: &Shape, terms: &Terms) -> Self {
+        let states = enumerate(program, shape);
         let mut space = Self { edges: Vec::new(), states };
-        let pricing = Pricing { program, dims, bits: shape.bits, terms };
-        space.edges = (0..space.len()).map(|state| space.edges_from(&pricing, state)).collect();
+        let pricing = Pricing { program, shape, terms };
+        let alike = space.alike(program);
+        space.edges = (0..space.len()).map(|state| space.edges_from(&pricing, state, &alike[state])).collect();
         space
+    }
+
+    /// For each state, those with as many parts of every dimension and the same sums pending, itself among them.
+    fn alike(&self, program: &Program) -> Vec<Rc<[State]>> {
+        let mut groups: IndexMap<(Vec<u64>, &Unreduced), Vec<State>, FxBuildHasher> = IndexMap::default();
+        let mut group_of = Vec::with_capacity(self.len());
+        for (state, sharding) in self.states.iter().enumerate() {
+            let parts = sharding.dims.iter().map(|axes| local::parts(&program.mesh, axes)).collect();
+            let entry = groups.entry((parts, &sharding.unreduced));
+            group_of.push(entry.index());
+            entry.or_default().push(state);
+        }
+        let groups: Vec<Rc<[State]>> = groups.into_values().map(Into::into).collect();
+        group_of.into_iter().map(|group| Rc::clone(&groups[group])).collect()
     }
 
     /// How many states.
@@ -93,7 +112,7 @@ impl StateSpace {
         self.states.iter()
     }
 
-    fn edges_from(&self, pricing: &Pricing<'_>, state: State) -> Vec<Edge> {
+    fn edges_from(&self, pricing: &Pricing<'_>, state: State, alike: &[State]) -> Vec<Edge> {
         let from = self.sharding(state);
         let mut targets = Vec::new();
         slices(pricing, from, &mut targets);
@@ -101,14 +120,14 @@ impl StateSpace {
         reduces(from, &mut targets);
         scatters(from, &mut targets);
         moves(from, &mut targets);
-        let mut best: Vec<Option<Edge>> = vec![None; self.len()];
+        let mut best: IndexMap<State, Edge, FxBuildHasher> = IndexMap::default();
         let mut offer = |to: State, kind: CollectiveKind| {
             if pricing.bytes(self.sharding(to)) > pricing.terms.most_bytes {
                 return;
             }
             let weight = Weight::collective(&kind, pricing.seconds(&kind, from, self.sharding(to)));
-            if best[to].as_ref().is_none_or(|edge| weight < edge.weight) {
-                best[to] = Some(Edge { to, kind, weight });
+            if best.get(&to).is_none_or(|edge| weight < edge.weight) {
+                best.insert(to, Edge { to, kind, weight });
             }
         };
         for (kind, target) in targets {
@@ -116,28 +135,27 @@ impl StateSpace {
                 offer(to, kind);
             }
         }
-        for to in 0..self.len() {
-            if to != state && relabels(pricing.program, from, self.sharding(to)) {
-                offer(to, CollectiveKind::Permute);
-            }
+        for &to in alike.iter().filter(|&&to| to != state) {
+            offer(to, CollectiveKind::Permute);
         }
-        best.into_iter().flatten().collect()
+        best.sort_unstable_keys();
+        best.into_values().collect()
     }
 }
 
 /// What it takes to price a step.
 struct Pricing<'a> {
     program: &'a Program,
-    dims: &'a [DimId],
-    bits: u32,
+    shape: &'a Shape,
     terms: &'a Terms,
 }
 
 impl Pricing<'_> {
     fn bytes(&self, sharding: &Sharding) -> f64 {
+        let parts = |axes: &AxisList| local::parts(&self.program.mesh, axes);
         let elements: f64 =
-            self.dims.iter().zip(&sharding.dims).map(|(&dim, axes)| local::local_size(self.program, dim, axes) as f64).product();
-        elements * f64::from(self.bits) / 8.0
+            self.shape.sizes.iter().zip(&sharding.dims).map(|(&(size, _), axes)| size.div_ceil(parts(axes)) as f64).product();
+        elements * f64::from(self.shape.bits) / 8.0
     }
 
     fn seconds(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> f64 {
@@ -207,18 +225,19 @@ pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collec
     Collective { kind: kind.clone(), axes, into }
 }
 
-fn enumerate(program: &Program, dims: &[DimId], shape: &Shape) -> IndexSet<Sharding, FxBuildHasher> {
+fn enumerate(program: &Program, shape: &Shape) -> IndexSet<Sharding, FxBuildHasher> {
     let mut found: IndexSet<Sharding, FxBuildHasher> = IndexSet::default();
-    found.insert(Sharding::replicated(dims.len()));
+    let usable = |axis: &AxisRef| Some(axis.axis()) != shape.staged_over;
+    found.insert(Sharding::replicated(shape.sizes.len()));
     let mut next = 0;
     while next < found.len() {
         let current = found[next].clone();
         next += 1;
-        for axis in program.mesh.ids().map(AxisRef::whole).filter(|&axis| !current.uses(axis)) {
-            for (position, &dim) in dims.iter().enumerate() {
+        for axis in program.mesh.ids().map(AxisRef::whole).filter(usable).filter(|&axis| !current.uses(axis)) {
+            for (position, &(size, pad)) in shape.sizes.iter().enumerate() {
                 let mut axes = current.dims[position].clone();
                 axes.push(axis);
-                if local::divides(program, dim, &axes) {
+                if pad || size.is_multiple_of(local::parts(&program.mesh, &axes)) {
                     let mut sharding = current.clone();
                     sharding.dims[position] = axes;
                     found.insert(sharding);
@@ -301,10 +320,4 @@ fn moves(from: &Sharding, targets: &mut Targets) {
             }
         }
     }
-}
-
-/// Whether every dimension keeps its number of parts, and what is pending stays pending.
-fn relabels(program: &Program, from: &Sharding, to: &Sharding) -> bool {
-    let same_parts = |a: &AxisList, b: &AxisList| local::parts(&program.mesh, a) == local::parts(&program.mesh, b);
-    from.unreduced == to.unreduced && from.dims.iter().zip(&to.dims).all(|(a, b)| same_parts(a, b))
 }

@@ -42,11 +42,12 @@ impl<'a> Tables<'a> {
         let mut shapes: IndexMap<Shape, Reshards, FxBuildHasher> = IndexMap::default();
         let mut table_of = Vec::with_capacity(program.values.len());
         for (id, value) in program.values.iter_enumerated() {
-            let sizes = value.dims.iter().map(|&dim| (program.dims[dim].size, program.dims[dim].pad)).collect();
-            let shape = Shape { sizes, bits: value.dtype.bits(), partial: partial[id.index()] };
+            let sizes = value.dims.iter().map(|&dim| (program.size_in(value.repeat, dim), program.dims[dim].pad)).collect();
+            let staged_over = program.pipeline(value.repeat).map(|pipeline| pipeline.axis);
+            let shape = Shape { sizes, bits: value.dtype.bits(), partial: partial[id.index()], staged_over };
             let entry = shapes.entry(shape.clone());
             table_of.push(entry.index());
-            entry.or_insert_with(|| Reshards::new(StateSpace::new(program, &value.dims, &shape, &terms)));
+            entry.or_insert_with(|| Reshards::new(StateSpace::new(program, &shape, &terms)));
         }
         Self { program, terms, all: shapes.into_values().collect(), table_of, partial }
     }
@@ -105,7 +106,8 @@ fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
     let pending = |pin: &Option<Pin>| pin.as_ref().filter(|pin| !pin.unreduced.is_empty()).map(|pin| pin.unreduced.kind());
     let mut kinds: Vec<Option<Reduction>> = program.values.iter().map(|value| pending(&value.home)).collect();
     for op in &program.ops {
-        let given = given_partial(&kinds, op).or(pending(&op.result_pin));
+        let taken = program.taken_over(op).map(|_| Reduction::Sum);
+        let given = given_partial(&kinds, op).or(taken).or(pending(&op.result_pin));
         let kind = &mut kinds[op.result.index()];
         *kind = kind.or(given);
     }

@@ -6,7 +6,7 @@
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
-use shardwise_ir::plan::{Plan, StepKind};
+use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 
@@ -113,9 +113,10 @@ impl Trial {
         let mut compute_s = 0.0;
         let mut axis_s = vec![0.0; self.plan.program.mesh.axes.len()];
         for (step, cost) in self.plan.steps.iter().zip(&costs) {
-            match step.kind {
-                StepKind::Local(_) => compute_s += cost.seconds,
-                StepKind::Collective(..) => cost.axes.iter().for_each(|axis| axis_s[axis.index()] += cost.seconds),
+            if cost.is_move(step) {
+                cost.axes.iter().for_each(|axis| axis_s[axis.index()] += cost.seconds);
+            } else {
+                compute_s += cost.seconds;
             }
         }
         let links_s = axis_s.into_iter().fold(0.0, f64::max);

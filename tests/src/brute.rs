@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::program::{Linearity, MapFn, MapForm, Op, OpKind, Program};
-use shardwise_ir::rearrange::{Rearrange, Window};
+use shardwise_ir::rearrange::{Rearrange, Roll, Window};
 use shardwise_ir::sharding::{AxisRef, Pin, Reduction, Sharding, Unreduced};
 
 /// Axes of each dimension, major to minor, and the set of pending ones.
@@ -242,7 +242,7 @@ impl Brute<'_> {
             }
             all = next;
         }
-        let may_split = |axes: &[usize], dim: DimId| axes.is_empty() || (self.divides(dim, axes) && !needs_all(op, dim));
+        let may_split = |axes: &[usize], dim: DimId| axes.is_empty() || (self.divides(dim, axes) && !self.needs_all(op, dim, axes));
         all.retain(|(split, _)| split.iter().zip(&indices).all(|(axes, &dim)| may_split(axes, dim)));
         all.into_iter().filter_map(|(split, partial)| self.project(op, &indices, &through, &split, &partial)).collect()
     }
@@ -307,8 +307,25 @@ impl Brute<'_> {
         let mut pending: Vec<usize> = partial.iter().flatten().copied().chain(summed).collect();
         pending.sort_unstable();
         let gives = (kept.iter().map(|dim| of(&before(op, *dim))).collect(), pending);
-        let seconds = if self.goal == Goal::Comm { 0.0 } else { self.work(op, indices, split, &needs, &gives) };
+        let seconds = match self.shift(op, indices, split, &gives) {
+            Some(seconds) => seconds,
+            None if self.goal == Goal::Comm => 0.0,
+            None => self.work(op, indices, split, &needs, &gives),
+        };
         Some(Layout { needs, gives, seconds })
+    }
+
+    /// Whether elements from all along a dimension (of a roll, from further than the next block) are needed at once.
+    fn needs_all(&self, op: &Op, dim: DimId, axes: &[usize]) -> bool {
+        match &op.kind {
+            OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == dim,
+            OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
+            OpKind::Rearrange(Rearrange::Roll(Roll { dim: rolled, by })) if *rolled == dim => {
+                let size = self.program.dims[dim].size;
+                (*by).min(size - by) > size / self.parts(axes)
+            }
+            _ => false,
+        }
     }
 
     /// Of which kind partial results of a value are, if it has any.
@@ -336,11 +353,25 @@ impl Brute<'_> {
         }
     }
 
+    /// How long it takes to send what is rolled out of blocks to the devices next to them.
+    fn shift(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], gives: &State) -> Option<f64> {
+        let OpKind::Rearrange(Rearrange::Roll(Roll { dim, by })) = op.kind else { return None };
+        let axes = &split[indices.iter().position(|&index| index == dim)?];
+        let size = self.program.dims[dim].size;
+        let bytes = self.bytes(op.result, gives) * by.min(size - by) as f64 * self.parts(axes) as f64 / size as f64;
+        let along = |&axis: &usize| {
+            let axis = &self.program.mesh.axes[AxisId::new(axis)];
+            let hops = if axis.kind() == AxisKind::Line { axis.size - 1 } else { 1 };
+            (bytes / axis.bandwidth).max(hops as f64 * axis.hop_s)
+        };
+        axes.iter().map(along).reduce(f64::max)
+    }
+
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
         let written = self.bytes(op.result, gives);
         let copied = match &op.kind {
             OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
-            OpKind::Rearrange(Rearrange::Slice(_)) => Some(2.0 * written),
+            OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
             OpKind::Take { .. } => Some(2.0 * written + self.bytes(op.operands[1].value, &needs[1])),
             _ => None,
         };
@@ -413,15 +444,6 @@ fn tree(space: &Space, root: usize, uses: &[Vec<usize>]) -> f64 {
             }
             best
         }
-    }
-}
-
-/// Whether elements from all along a dimension are needed at once.
-fn needs_all(op: &Op, dim: DimId) -> bool {
-    match &op.kind {
-        OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == dim,
-        OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
-        _ => false,
     }
 }
 

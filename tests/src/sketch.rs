@@ -3,7 +3,7 @@
 //! What they must contain, since it is what planners get wrong: fan-out, several outputs, transposed results, `A *B A`, dimensions and axes of size
 //! 1, padded dimensions, batch dimensions, a dimension called as an axis, values declared with pending sums, pinned and half-open intermediates,
 //! open declarations, partial sums that meet linear and other functions, all reductions, normalisations along split dimensions, tables, masks,
-//! and dimensions that are renamed, split into factors, merged, cut and joined.
+//! and dimensions that are renamed, split into factors, merged, cut, joined and rolled.
 
 use std::fmt::Write as _;
 
@@ -219,6 +219,7 @@ impl Sketch<'_> {
             0 => (format!("2.0 * {}", a.name), a.bits + 1.0),
             1 => (format!("-{}", a.name), a.bits),
             2 if a.bits < MOST_BITS / 4.0 => (format!("square({})", a.name), 2.0 * a.bits),
+            3 if !a.dims.is_empty() => (format!("roll_{}({})", DIMS[a.dims[0]], a.name), a.bits),
             roll => (format!("{}({})", tame[roll % tame.len()], a.name), a.bits),
         };
         Right::new(a.dims.clone(), text, bits)

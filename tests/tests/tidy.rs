@@ -28,6 +28,7 @@ const READ_WHOLE: [&str; 14] = [
     "tests/programs/searched",
     "tests/programs/open",
     "tests/programs/layers",
+    "tests/programs/pipelines",
     "tests/programs/training",
     "tests/facts",
 ];

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Cost, Held, Statement, Threshold};
-use crate::units;
+use crate::{attention, units};
 
 /// The rows, then `summary`'s lines behind those of `cost`.
 pub(crate) fn table(cost: &Cost, summary: &[String]) -> String {
@@ -45,6 +45,7 @@ fn whole(cost: &Cost) -> Vec<String> {
     lines.push(format!("FLOPs: {}, {} a device{}", units::flops(cost.flops), units::flops(cost.device_flops), repeated(cost)));
     lines.push(verdict(cost));
     lines.extend(cost.thresholds.iter().map(|threshold| threshold_line(cost, threshold)));
+    lines.extend(cost.attention.iter().flat_map(attention::lines));
     lines
 }
 

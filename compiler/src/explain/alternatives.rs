@@ -21,8 +21,9 @@ use shardwise_passes::layout;
 use super::Progress;
 use super::conflict::chosen;
 use super::sites::{Place, Site, edited, sites};
+use crate::place::Lines;
 use crate::readers::{Reader, Readers, moves_data};
-use crate::{Options, Planned, driver, place};
+use crate::{Options, Planned, driver};
 
 /// Neighbours tried at one place.
 const NEIGHBOURS: usize = 6;
@@ -107,7 +108,7 @@ fn alternative(planned: &Planned, source: &str, step: usize, (site, brackets): &
         Place::Output => "leave as",
     };
     Alternative {
-        line: place::line_and_column(source, site.brackets.start).0,
+        line: Lines::new(source).place(site.brackets.start).line,
         what: what.to_owned(),
         edit: site.with(source, concrete.as_ref().unwrap_or(brackets)),
         change_s: other.objective_s(&other.report) - planned.objective_s(&planned.report),

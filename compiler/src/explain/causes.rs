@@ -20,7 +20,7 @@ const MOST_NEEDS: usize = 4;
 pub(super) struct Told<'a> {
     planned: &'a Planned,
     source: &'a str,
-    lines: Lines,
+    lines: Lines<'a>,
     /// The program before the search chose for open declarations.
     written: Option<Program>,
     readers: Readers<'a>,

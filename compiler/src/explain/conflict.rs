@@ -9,7 +9,7 @@ use shardwise_ir::print::Printer;
 
 use super::sites::{Place, Site, edited, sites};
 use crate::driver;
-use crate::place;
+use crate::place::Lines;
 use crate::{Findings, Options, Planned, Strategy};
 
 /// Brackets that contradict each other.
@@ -129,7 +129,7 @@ pub(super) fn no_room(name: &str, source: &str, options: &Options, findings: &Fi
 fn remedy(source: &str, site: &Site, brackets: &str, plan: Option<&Planned>) -> Remedy {
     let written = &source[site.brackets.start..site.brackets.end];
     Remedy {
-        line: place::line_and_column(source, site.brackets.start).0,
+        line: Lines::new(source).place(site.brackets.start).line,
         written: site.with(source, written),
         edit: site.with(source, brackets),
         serial_s: plan.map(|plan| plan.report.serial_s),

@@ -44,7 +44,7 @@ pub(super) fn steps(plan: &Plan, source: &str, target: &Target) -> Result<Vec<us
             Ok(collectives.filter(|&step| plan.steps[step].result.value == value).collect())
         }
         Target::Line(line) => {
-            let Some(bytes) = Lines::new(source).bytes(*line, source) else {
+            let Some(bytes) = Lines::new(source).bytes(*line) else {
                 let last = source.lines().count();
                 return Err(sentence(format!("there is no line {line}"), format!("the program has the lines 1 to {last}")));
             };

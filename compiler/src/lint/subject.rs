@@ -122,9 +122,10 @@ impl<'a> Subject<'a> {
         subject
     }
 
-    /// Whether any bracket names `axis`.
+    /// Whether any bracket names `axis`, or stages lie along it.
     pub(crate) fn names(&self, axis: AxisRef) -> bool {
-        self.named.contains(&axis)
+        let staged = || self.program.repeats.indices().any(|block| self.program.lies_along(Some(block), axis.axis()));
+        self.named.contains(&axis) || staged()
     }
 
     /// How many edits were not tried since the program is too large to try more.

@@ -89,7 +89,7 @@ fn places(subject: &Subject<'_>, param: ValueId, at: &Sharding) -> Vec<Sharding>
             for first in [false, true] {
                 let mut moved = dropped.clone();
                 moved.dims[to] = with(&moved.dims[to], axis, first);
-                if local::divides(program, program.values[param].dims[to], &moved.dims[to]) {
+                if local::divides(program, program.values[param].repeat, program.values[param].dims[to], &moved.dims[to]) {
                     places.push(moved);
                 }
             }

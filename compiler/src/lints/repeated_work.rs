@@ -81,6 +81,9 @@ fn repeated(subject: &Subject<'_>, plan: &Priced) -> Vec<Repeated> {
 fn is_idle(subject: &Subject<'_>, step: &Step, axis: AxisId) -> bool {
     let whole = AxisRef::whole(axis);
     let mut all = step.operands.iter().chain([&step.result]);
+    if subject.program.lies_along(step.repeat, axis) {
+        return false;
+    }
     subject.program.mesh.axes[axis].size > 1 && subject.names(whole) && !all.any(|of| of.sharding.uses(whole))
 }
 

@@ -52,7 +52,7 @@ fn finding(subject: &Subject<'_>, value: ValueId) -> Option<Finding> {
     let home = declared.home.as_ref().and_then(Pin::exact)?;
     let is_idle = |number: usize| {
         let axis = AxisRef::whole(AxisId::new(number));
-        !home.uses(axis) && subject.names(axis)
+        !home.uses(axis) && subject.names(axis) && !program.lies_along(declared.repeat, axis.axis())
     };
     let idle: Vec<&Axis> =
         program.mesh.axes.iter().enumerate().filter(|(number, axis)| axis.size > 1 && is_idle(*number)).map(|(_, axis)| axis).collect();

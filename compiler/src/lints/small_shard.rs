@@ -78,7 +78,7 @@ fn smallest(program: &Program, step: &Step, unit: f64) -> Option<(Side, f64)> {
     let size = |dim: DimId| {
         let held = step.operands.iter().find_map(|of| {
             let place = program.values[of.value].dims.iter().position(|other| *other == dim)?;
-            Some(local::local_size(program, dim, &of.sharding.dims[place]) as f64)
+            Some(local::local_size(program, program.values[of.value].repeat, dim, &of.sharding.dims[place]) as f64)
         });
         held.unwrap_or(1.0)
     };

@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, Slice};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::sharding::{AxisRef, Reduction, Sharding};
+use shardwise_ir::unroll::Stage;
 
 /// How long a dimension is, and the multiple of all its splits that its blocks are cut from.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,24 @@ impl Devices {
     pub(super) fn name(&self, mesh: &Mesh, device: usize) -> String {
         let at = mesh.axes.iter().zip(&self.coordinates[device]).map(|(axis, i)| format!("{}={i}", axis.name));
         at.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether a device is of a stage.
+    pub(super) fn is_on(&self, stage: Stage, device: usize) -> bool {
+        self.coordinates[device][stage.axis.index()] as u64 == stage.number
+    }
+
+    /// The device of a stage that is where `device` is along all other axes.
+    pub(super) fn counterpart(&self, stage: Stage, device: usize) -> usize {
+        let mut at = self.coordinates[device].clone();
+        at[stage.axis.index()] = stage.number as usize;
+        self.number(&at)
+    }
+
+    /// Whether one of two stages along an axis hands on to the other; the last hands on to the first.
+    pub(super) fn are_neighbours(&self, a: Stage, b: Stage) -> bool {
+        let stages = self.sizes[a.axis.index()] as u64;
+        a.axis == b.axis && ((a.number + 1) % stages == b.number || (b.number + 1) % stages == a.number)
     }
 
     fn number(&self, coordinates: &[usize]) -> usize {

@@ -1,14 +1,18 @@
 //! A plan under way on all devices, compared with the unsharded program after every statement.
 
+use std::borrow::Cow;
+
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 use ndarray::ArrayD;
-use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::{Materialization, Plan, StepKind};
 use shardwise_ir::print;
-use shardwise_ir::program::{Program, Value};
+use shardwise_ir::program::{MapForm, Op, OpKind, Program, Value};
+use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
+use shardwise_ir::unroll::Stage;
 
 use super::devices::{Blocks, Devices, Extent};
 use super::evaluate::Place;
@@ -20,6 +24,8 @@ pub(super) struct Run<'a> {
     plan: &'a Plan,
     /// The unsharded values, by the plan's ids, where the program has them.
     truth: IndexVec<ValueId, Option<ArrayD<f64>>>,
+    /// The stage that has a value, of those that only one has; elsewhere its blocks hold no numbers.
+    stages: &'a IndexVec<ValueId, Option<Stage>>,
     pub(super) mesh: Devices,
     extents: IndexVec<DimId, Extent>,
     held: IndexMap<Materialization, Blocks>,
@@ -28,12 +34,13 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(plan: &'a Plan, truth: &Truth, seed: u64, tolerance: f64) -> Self {
+    pub(super) fn new(plan: &'a Plan, stages: &'a IndexVec<ValueId, Option<Stage>>, truth: &Truth, seed: u64, tolerance: f64) -> Self {
         let program = &plan.program;
         let truth: IndexVec<ValueId, _> = program.values.iter().map(|value| truth.of(program, value)).collect();
         let mut run = Self {
             plan,
             truth,
+            stages,
             mesh: Devices::new(&program.mesh),
             extents: scale::extents(plan),
             held: IndexMap::new(),
@@ -43,7 +50,8 @@ impl<'a> Run<'a> {
         for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
             let sharding = declared.home.as_ref().and_then(Pin::exact);
             if let (Some(sharding), Some(whole)) = (sharding, &run.truth[value]) {
-                let blocks = run.mesh.distribute(whole, &run.extents_of(value), &sharding, seed);
+                let mut blocks = run.mesh.distribute(whole, &run.extents_of(value), &sharding, seed);
+                run.only_on_its_stage(value, &mut blocks);
                 run.held.insert(Materialization { value, sharding }, blocks);
             }
         }
@@ -69,17 +77,23 @@ impl<'a> Run<'a> {
     fn step(&mut self, number: usize) -> Result<(), Fault> {
         let step = &self.plan.steps[number];
         let blocks = match &step.kind {
+            StepKind::Local(op) if self.rolls(*op, &step.operands[0]) => self.rolled(*op, &step.operands[0])?,
             StepKind::Local(op) => {
                 let op = &self.plan.program.ops[*op];
                 let operands = step.operands.iter().map(|operand| self.read(operand)).collect::<Result<Vec<_>, _>>()?;
                 let local = |device: usize| {
-                    let blocks: Vec<&ArrayD<f64>> = operands.iter().map(|operand| &operand[device]).collect();
+                    let read = step.operands.iter().zip(&operands);
+                    let blocks = read.map(|(of, held)| self.staged(op, (of.value, held), step.result.value, device));
+                    let blocks: Vec<Cow<'_, ArrayD<f64>>> = blocks.collect::<Option<_>>().ok_or(Fault::NotApplicable)?;
+                    let blocks: Vec<&ArrayD<f64>> = blocks.iter().map(AsRef::as_ref).collect();
                     let starts = |of: &Materialization| self.mesh.starts(&self.extents_of(of.value), &of.sharding, device);
                     let shape = self.mesh.shape(&self.extents_of(step.result.value), &step.result.sharding, device);
                     let place = Place { starts: step.operands.iter().map(starts).collect(), shape };
                     evaluate::operation(&self.plan.program, op, &blocks, &place).ok_or_else(|| Fault::Unfit { device: self.name(device) })
                 };
-                (0..self.mesh.len()).map(local).collect::<Result<Blocks, _>>()?
+                let mut blocks = (0..self.mesh.len()).map(local).collect::<Result<Blocks, _>>()?;
+                self.only_on_its_stage(step.result.value, &mut blocks);
+                blocks
             }
             StepKind::Collective(collective, _) => {
                 let from = &step.operands[0];
@@ -92,6 +106,54 @@ impl<'a> Run<'a> {
         self.compare(&step.result, &blocks)?;
         self.held.insert(step.result.clone(), blocks);
         Ok(())
+    }
+
+    /// Whether an operation goes round a dimension that is split.
+    fn rolls(&self, op: OpId, operand: &Materialization) -> bool {
+        let program = &self.plan.program;
+        let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else { return false };
+        program.values[operand.value].dims.iter().zip(&operand.sharding.dims).any(|(dim, axes)| *dim == roll.dim && !axes.is_empty())
+    }
+
+    /// A roll along a split dimension, by what it means: all blocks in one place, rolled, and cut again.
+    fn rolled(&self, op: OpId, operand: &Materialization) -> Result<Blocks, Fault> {
+        let program = &self.plan.program;
+        let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else { return Err(Fault::NotApplicable) };
+        let mut whole = operand.sharding.clone();
+        let split = program.values[operand.value].dims.iter().zip(&mut whole.dims).filter(|(dim, _)| **dim == roll.dim);
+        split.for_each(|(_, axes)| axes.clear());
+        let extents = self.extents_of(operand.value);
+        let gathered = self.mesh.move_blocks(self.read(operand)?, &extents, &operand.sharding, &whole).ok_or(Fault::NotApplicable)?;
+        let one = |device: usize| {
+            let place =
+                Place { starts: vec![self.mesh.starts(&extents, &whole, device)], shape: self.mesh.shape(&extents, &whole, device) };
+            let block = evaluate::operation(program, &program.ops[op], &[&gathered[device]], &place);
+            block.ok_or_else(|| Fault::Unfit { device: self.name(device) })
+        };
+        let blocks = (0..self.mesh.len()).map(one).collect::<Result<Blocks, _>>()?;
+        self.mesh.move_blocks(&blocks, &extents, &whole, &operand.sharding).ok_or(Fault::NotApplicable)
+    }
+
+    /// Takes the numbers of a value from devices that are not of its stage.
+    fn only_on_its_stage(&self, value: ValueId, blocks: &mut Blocks) {
+        let Some(stage) = self.stages[value] else { return };
+        for (_, block) in blocks.iter_mut().enumerate().filter(|(device, _)| !self.mesh.is_on(stage, *device)) {
+            block.fill(f64::NAN);
+        }
+    }
+
+    /// What a device has of an operand that `held` holds, to give `result`: its own block; what a neighbouring stage hands on; nothing, as a part
+    /// of a sum, of what another stage gives to the statements behind the layers. `None` where it would have to come from further away.
+    fn staged<'b>(&self, op: &Op, (value, held): (ValueId, &'b Blocks), result: ValueId, device: usize) -> Option<Cow<'b, ArrayD<f64>>> {
+        let own = Cow::Borrowed(&held[device]);
+        match (self.stages[value], self.stages[result]) {
+            (Some(from), Some(to)) if from != to && self.mesh.is_on(to, device) => {
+                let handed_on = op.is(&MapForm::Enter) && self.mesh.are_neighbours(from, to);
+                handed_on.then(|| Cow::Borrowed(&held[self.mesh.counterpart(from, device)]))
+            }
+            (Some(from), None) if !self.mesh.is_on(from, device) => Some(Cow::Owned(ArrayD::zeros(held[device].raw_dim()))),
+            _ => Some(own),
+        }
     }
 
     fn read(&self, operand: &Materialization) -> Result<&Blocks, Fault> {
@@ -110,7 +172,8 @@ impl<'a> Run<'a> {
         let settled = self.mesh.reduce(blocks, unreduced.axes(), unreduced.kind()).ok_or(Fault::Parts)?;
         let extents = self.extents_of(result.value);
         let unit = largest(whole).max(1.0);
-        for (device, block) in settled.iter().enumerate() {
+        let has_it = |device: usize| self.stages[result.value].is_none_or(|stage| self.mesh.is_on(stage, device));
+        for (device, block) in settled.iter().enumerate().filter(|(device, _)| has_it(*device)) {
             let expected = self.mesh.block(whole, &extents, &result.sharding, device);
             if block.shape() != expected.shape() {
                 return Err(Fault::Shape { device: self.name(device), found: shape(block), expected: shape(&expected) });

@@ -1,23 +1,24 @@
 //! Smaller sizes at which the same plan can be run.
 //!
-//! The mesh stays as it is up to [`MOST_DEVICES`]; axes of larger ones whose sizes are powers of two shrink together (16x16x16 becomes 4x4x4),
-//! which keeps every product of axes that equals another equal to it, as relabelling needs. A dimension becomes the smallest multiple of everything
+//! Large meshes shrink (`mesh`). A dimension becomes the smallest multiple of everything
 //! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
-//! Of every block two layers are run, so that what is handed on is seen.
+//! Of every block two layers are run, so that what is handed on is seen; of a pipeline two in each chunk of each stage.
 //!
 //! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor that is split completely stays so, since that is what
 //! makes reshapes local; parts lie in a dimension as they did, with something before and behind them where there is. Where this leads to sizes that
 //! some split does not divide, the dimensions concerned keep their own.
 
 use index_vec::IndexVec;
-use shardwise_ir::ids::DimId;
+use shardwise_ir::ids::{DimId, RepeatId, ValueId};
+use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::{AxisList, Pin};
-use shardwise_ir::unroll;
+use shardwise_ir::unroll::{self, Stage};
 
 use super::devices::Extent;
 
+mod mesh;
 mod relations;
 
 /// More multiples than dimensions to tell apart.
@@ -25,9 +26,6 @@ const MOST_DIMS: u64 = 4096;
 
 /// Layers that are run of each block, if it has as many.
 const FEWEST_LAYERS: u64 = 2;
-
-/// Meshes up to this size are simulated as they are.
-const MOST_DEVICES: u64 = 64;
 
 /// Which sizes a plan is run at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,23 +37,37 @@ pub enum Sizes {
     Full,
 }
 
-/// Program and plan at the sizes they are run at, and whether these differ from their own.
-pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, Plan, bool) {
-    let most = if sizes == Sizes::Full { u64::MAX } else { FEWEST_LAYERS };
-    let layers = |of: &Program| of.repeats.iter().map(|repeat| repeat.count.min(most)).collect::<Vec<_>>();
-    let (of_program, of_plan) = (layers(program), layers(&plan.program));
-    let mut scaled = plan.program.repeats.iter().any(|repeat| repeat.count > most);
-    let mut program = unroll::program(program, &|block| of_program[block.index()]);
-    let mut plan = unroll::plan(plan, &|block| of_plan[block.index()]).plan;
-    if sizes == Sizes::Full {
-        return (program, plan, false);
-    }
+/// What is run: at its own sizes, or smaller ones.
+pub(super) struct Scaled {
+    pub(super) program: Program,
+    pub(super) plan: Plan,
+    /// The stage that has a value of the plan, of those that only one has.
+    pub(super) stages: IndexVec<ValueId, Option<Stage>>,
+    /// Whether sizes differ from the program's.
+    pub(super) differs: bool,
+}
+
+/// Program and plan at the sizes they are run at.
+pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
+    let full = sizes == Sizes::Full;
     let mesh = plan.program.mesh.clone();
-    for (axis, size) in axis_sizes(&plan.program).into_iter().enumerate() {
-        scaled |= plan.program.mesh.axes[axis].size != size;
-        plan.program.mesh.axes[axis].size = size;
+    let mut small = mesh.clone();
+    if !full {
+        small.axes.iter_mut().zip(mesh::sizes(&plan.program.mesh)).for_each(|(axis, size)| axis.size = size);
     }
-    program.mesh = plan.program.mesh.clone();
+    let layers = |of: &Program| -> Vec<u64> {
+        of.repeats.indices().map(|block| if full { of.times(Some(block)) } else { few_layers(of, block, &small) }).collect()
+    };
+    let (of_program, of_plan) = (layers(program), layers(&plan.program));
+    let fewer = plan.program.repeats.iter().zip(&of_plan).any(|(repeat, &layers)| repeat.count > layers);
+    let mut scaled = fewer || small != mesh;
+    let (mut program, mut plan) = (program.clone(), plan.clone());
+    (program.mesh, plan.program.mesh) = (small.clone(), small);
+    let mut program = unroll::program(&program, &|block| of_program[block.index()]);
+    let unroll::Unrolled { mut plan, stages, .. } = unroll::plan(&plan, &|block| of_plan[block.index()]);
+    if full {
+        return Scaled { program, plan, stages, differs: false };
+    }
     let chosen = relations::sizes(&program, &plan, &mesh);
     let before = plan.program.dims.clone();
     for dim in plan.program.dims.indices() {
@@ -72,7 +84,15 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> (Program, P
     for dim in program.dims.iter_mut().filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name)) {
         dim.size = dim.size.min(2);
     }
-    (program, plan, scaled)
+    Scaled { program, plan, stages, differs: scaled }
+}
+
+/// How many layers of a block are run on a mesh: of a pipeline so many on every stage.
+fn few_layers(program: &Program, block: RepeatId, mesh: &Mesh) -> u64 {
+    let count = program.times(Some(block));
+    let Some(pipeline) = program.pipeline(Some(block)) else { return count.min(FEWEST_LAYERS) };
+    let chunks = program.stages(Some(block)) * pipeline.chunks;
+    (count / chunks).min(FEWEST_LAYERS) * mesh.axes[pipeline.axis].size * pipeline.chunks
 }
 
 /// The smallest size from `least` on that behaves as `size` under splits that `unit` is a multiple of: divided by all of them, or by some not.
@@ -107,21 +127,6 @@ pub(super) fn describe(program: &Program) -> String {
     format!("{}; {}", axes.join(" "), dims.join(" "))
 }
 
-fn axis_sizes(program: &Program) -> Vec<u64> {
-    let sizes: Vec<u64> = program.mesh.axes.iter().map(|axis| axis.size).collect();
-    let devices = sizes.iter().fold(1_u64, |n, &size| n.saturating_mul(size));
-    let logs: Vec<u64> = sizes.iter().map(|size| u64::from(size.trailing_zeros())).collect();
-    let common = logs.iter().fold(0, |a, &b| gcd(a, b));
-    let powers = sizes.iter().all(|size| size.is_power_of_two());
-    if devices <= MOST_DEVICES || !powers || common < 2 {
-        return sizes;
-    }
-    let bits: u64 = logs.iter().sum();
-    let fits = |&shrink: &u64| common % shrink == 0 && bits / shrink <= u64::from(MOST_DEVICES.ilog2());
-    let shrink = (2..=common).find(fits).unwrap_or(common);
-    logs.iter().map(|log| 1 << (log / shrink)).collect()
-}
-
 /// What every split of a dimension divides.
 fn unit(plan: &Plan, dim: DimId) -> u64 {
     splits(plan, dim).iter().map(|axes| parts(&plan.program, axes)).fold(1, lcm)
@@ -143,10 +148,6 @@ fn parts(program: &Program, axes: &AxisList) -> u64 {
     axes.iter().map(|axis| axis.size(&program.mesh)).product()
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
 fn lcm(a: u64, b: u64) -> u64 {
-    a / gcd(a, b) * b
+    a / mesh::gcd(a, b) * b
 }

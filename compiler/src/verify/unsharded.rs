@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Program, ReduceFn, Value};
+use shardwise_ir::unroll;
 
 use super::evaluate as local;
 
@@ -68,8 +69,12 @@ impl Truth {
 }
 
 /// Every value of a program, computed whole from the declared ones; all by name, their elements in row-major order. `None` where a declared
-/// value is missing, or has another number of elements than the program says.
+/// value is missing, or has another number of elements than the program says. Every layer of a block is computed; what belongs to it has a value
+/// for each, called `W@0`, `W@1` and so on.
 pub fn evaluate(program: &Program, given: &BTreeMap<String, Vec<f64>>) -> Option<BTreeMap<String, Vec<f64>>> {
+    if !program.repeats.is_empty() {
+        return evaluate(&unroll::program(program, &|block| program.times(Some(block))), given);
+    }
     let mut arrays = Arrays::new();
     for (id, value) in declared(program) {
         let elements = given.get(&value.name)?.clone();

@@ -231,7 +231,7 @@ Taken are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan
 
 Triggered by:
 
-    pipeline Z, microbatches=8
+    optimizer adam
 
 Write instead the statements that it stands for, one after another.",
     },

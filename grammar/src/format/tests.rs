@@ -81,7 +81,7 @@ fn comments_and_single_blank_lines_are_kept() {
 
 #[test]
 fn blocks_stay_as_they_are() {
-    let source = "pipeline  Z {\n   x=f(x)   # kept\n\n\n}\nallow SW301 optimizer   adam\n";
+    let source = "optimizer  Z {\n   x=f(x)   # kept\n\n\n}\nallow SW301 optimizer   adam\n";
     assert_eq!(format(source), Ok(source.to_owned()));
 }
 
@@ -91,6 +91,9 @@ fn blocks_are_indented() {
     let expected = "repeat L=40 {  # layers\n  # one\n  carry x, y\n\n  x = f(x)  # kept\n}\nrepeat L reversed {\n  carry z.in = z\n  next z.in = w\n}\n";
     assert_eq!(format(source), Ok(expected.to_owned()));
     assert_eq!(format(expected), Ok(expected.to_owned()));
+    let staged = "pipeline Z,microbatches=4*M  of B, schedule = 1f1b{\nrepeat L=4 {\ncarry x\nx=f(x)\n}\n}\ny=x";
+    let expected = "pipeline Z, microbatches=4*M of B, schedule=1f1b {\n  repeat L=4 {\n    carry x\n    x = f(x)\n  }\n}\ny = x\n";
+    assert_eq!(format(staged), Ok(expected.to_owned()));
 }
 
 #[test]
@@ -107,7 +110,7 @@ const PROGRAMS: [&str; 8] = [
     "dim N=K*G, K=8, G=4*H pad\nS[B, N] = reshape(Q[B, K, G])\nP[B, N] = softmax_N(S / 8.0 - 1e-3)\nassert memory <= 16GB\n",
     "# loss\nM[B] {max_Y} = max_V(L[B, V_Y])\nM[B] = AllReduce_Y(M[B] {max_Y})\nE[B, V_Y] = exp(L[B, V_Y] - M[B])\n",
     "state Kc: int8[B_X, S, H]\nA[I, J_X] = AllToAll_{X,J}(A[I_X, J])\nKc[B_X, T, H] = rename(Kc[B_X, S, H])\n\nallow SW301\nassert Win stays sharded\n",
-    "pipeline Z, microbatches=M {\n  x = f(x)\n}\nbackward from Out given dOut\ndW[D, F] {U_X} = In[B_X, D] *B dTmp[B_X, F]\n",
+    "pipeline Z, microbatches=M {\n  repeat L=4 {\n    x = f(x)\n  }\n}\nbackward from Out given dOut\ndW[D, F] {U_X} = In[B_X, D] *B dTmp[B_X, F]\n",
 ];
 
 #[test]

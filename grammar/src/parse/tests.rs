@@ -82,9 +82,9 @@ fn allow_stands_alone_or_before_a_statement() {
 
 #[test]
 fn forms_of_later_versions_are_kept_apart() {
-    let source = "pipeline Z { # layers\n  x = f(x)\n  y = { [ }\n  x }\noptimizer adam\nC = A\n";
+    let source = "optimizer sgd { # layers\n  x = f(x)\n  y = { [ }\n  x }\noptimizer adam\nC = A\n";
     let statements = read(source);
-    assert!(matches!(&statements[0], Statement::NotYet(name) if name.node == "pipeline"));
+    assert!(matches!(&statements[0], Statement::NotYet(name) if name.node == "optimizer"));
     assert!(matches!(&statements[1], Statement::NotYet(name) if name.node == "optimizer"));
     assert!(matches!(&statements[2], Statement::Define(_)));
     assert!(matches!(&read("repeat = A + B")[0], Statement::Define(_)));
@@ -101,6 +101,20 @@ fn blocks_are_statements_between_two_others() {
     assert!(matches!(&statements[4], Statement::Close));
     assert!(matches!(&statements[5], Statement::Repeat(of) if of.count.is_none()));
     assert!(matches!(&statements[6], Statement::Close));
+}
+
+#[test]
+fn pipelines_say_how_layers_are_staged() {
+    let source = "pipeline Z, microbatches=2*M of B, schedule=1f1b, chunks=2 { repeat L=4 {\n  carry x\n} }\npipeline = A\n";
+    let statements = read(source);
+    let Statement::Pipeline(of) = &statements[0] else { panic!("{statements:?}") };
+    assert_eq!((of.axis.node.as_str(), of.batch.as_ref().map(|name| name.node.as_str())), ("Z", Some("B")));
+    assert!(of.microbatches.is_some());
+    let options: Vec<(&str, &str)> = of.options.iter().map(|(option, word)| (option.node.as_str(), word.node.as_str())).collect();
+    assert_eq!(options, [("schedule", "1f1b"), ("chunks", "2")]);
+    assert!(matches!(&statements[1], Statement::Repeat(_)));
+    assert!(matches!(&statements[3..5], [Statement::Close, Statement::Close]));
+    assert!(matches!(&statements[5], Statement::Define(_)));
 }
 
 #[test]

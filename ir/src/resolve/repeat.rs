@@ -72,7 +72,8 @@ impl Resolver<'_> {
         self.take_ends();
         let body = &rest[..rest.iter().position(|statement| statement.node == Statement::Close).unwrap_or(rest.len())];
         let carried = self.carried_in(body);
-        let id = self.repeats.push(Repeat { name: of.name.node.clone(), count, reversed, kept: None, span });
+        let id = self.repeats.push(Repeat { name: of.name.node.clone(), count, reversed, kept: None, pipeline: None, span });
+        self.staged(id);
         self.block = Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), handed_on: IndexSet::new(), span });
         for (name, pin, init) in carried {
             self.enter_carried(&name, pin, init);
@@ -269,6 +270,7 @@ impl Resolver<'_> {
         let handed_on = self.block.as_mut().map(|block| std::mem::take(&mut block.handed_on)).unwrap_or_default();
         self.unfinished(&handed_on);
         self.is_empty(id);
+        self.stage(id);
         self.block = None;
     }
 

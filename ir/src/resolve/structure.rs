@@ -9,11 +9,11 @@ use super::define::{Operation, Target};
 use super::expression::scalar;
 use crate::Diag;
 use crate::ids::DimId;
-use crate::program::{Fill, MapForm, OpKind, Operand};
-use crate::rearrange::{Composite, Rearrange, Route, Window, regroup};
+use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
+use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
 /// The calls of this module, for the search of a name that was meant.
-pub(super) const NAMES: [&str; 15] = [
+pub(super) const NAMES: [&str; 16] = [
     "softmax",
     "logsumexp",
     "layernorm",
@@ -25,6 +25,7 @@ pub(super) const NAMES: [&str; 15] = [
     "slice",
     "pad",
     "concat",
+    "roll",
     "causal",
     "lower",
     "position",
@@ -41,6 +42,7 @@ impl Resolver<'_> {
             "put" => self.put(call, span, target),
             "slice" | "pad" => self.window(name, call, span, target),
             "concat" => self.concat(call, span, target),
+            "roll" => self.roll(call, span, target),
             "causal" => self.causal(name, Fill::Infinite, call, span, target),
             "lower" => self.causal(name, Fill::Zero, call, span, target),
             "position" => self.position(call, span, target),
@@ -264,6 +266,28 @@ impl Resolver<'_> {
             return None;
         }
         Some(self.plain(OpKind::Rearrange(Rearrange::Concat { from, to }), operands))
+    }
+
+    /// `roll_R(x, 2)`; the number may be left out for one place.
+    fn roll(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+        let form = "`roll` is written `roll_R(x, 1)`: along which dimension, and by how many places";
+        let (dim, written) = self.table_dim(call, form, span)?;
+        let (argument, by) = match &call.arguments[..] {
+            [argument] => (argument, Some(1)),
+            [argument, by] => (argument, scalar(by).and_then(|number| number.parse::<u64>().ok())),
+            _ => return self.bad_call(form, span),
+        };
+        let Some(by) = by else { return self.bad_call(form, span) };
+        let operand = self.operand(argument, target)?;
+        self.has(&operand, dim, &written)?;
+        let Dim { name, size, .. } = &self.dims[dim];
+        if by >= *size && by > 1 {
+            let message = format!("`{name}` = {size} is not longer than {by} places");
+            let diag = Diag::error(names::BAD_SIZE, message, span, "this call");
+            self.error(diag.help(format!("what goes once round is where it was: say from 1 to {}", size.saturating_sub(1).max(1))));
+            return None;
+        }
+        Some(self.plain(OpKind::Rearrange(Rearrange::Roll(Roll { dim, by })), vec![operand]))
     }
 
     fn causal(&mut self, name: &str, fill: Fill, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {

@@ -4,7 +4,7 @@ use super::scale;
 use crate::ids::DimId;
 use crate::monotone::Direction;
 use crate::program::{Linearity, MapFn, Op, OpKind, Program, ReduceFn};
-use crate::rearrange::{Rearrange, Window};
+use crate::rearrange::{Rearrange, Roll, Window};
 use crate::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 /// Why an operation cannot run on local blocks. Operands are named by their position.
@@ -74,7 +74,7 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
     let indices = indices(program, op, operands)?;
     let mut split: Vec<(AxisRef, usize)> = Vec::new();
     for index in &indices {
-        if !index.axes.is_empty() && must_be_whole(op, index.dim) {
+        if !index.axes.is_empty() && must_be_whole(program, op, index) {
             return Err(LocalFault::MustBeWhole { dim: index.dim, operand: index.operand });
         }
         for &axis in index.axes {
@@ -84,7 +84,16 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
             split.push((axis, index.operand));
         }
     }
-    let (kind, mut pending) = passed(op, operands, &split)?;
+    let (mut kind, mut pending) = passed(op, operands, &split)?;
+    if let Some(stages) = program.taken_over(op) {
+        // Other stages add nothing: a partial maximum would take their zeros for elements.
+        if pending.is_empty() {
+            kind = Reduction::Sum;
+        } else if kind != Reduction::Sum {
+            return Err(LocalFault::Partial { operand: 0, reason: PartialFault::MixedKinds });
+        }
+        pending.push(stages);
+    }
     let kept = &program.values[op.result].dims;
     let axes_of = |dim: &DimId| indices.iter().find(|index| index.dim == *dim).map_or_else(AxisList::new, |index| index.axes.clone());
     let dims = match &op.kind {
@@ -105,8 +114,15 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
 }
 
 /// Whether elements from all along `dim` are needed at once.
-fn must_be_whole(op: &Op, dim: DimId) -> bool {
+fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
+    let dim = index.dim;
     match &op.kind {
+        // What leaves a block must not go further than the next one.
+        OpKind::Rearrange(Rearrange::Roll(Roll { dim: rolled, by })) if *rolled == dim => {
+            let size = program.dims[dim].size;
+            let blocks = index.axes.iter().map(|axis| axis.size(&program.mesh)).fold(1, u64::saturating_mul);
+            !size.is_multiple_of(blocks) || (*by > size / blocks && size - by > size / blocks)
+        }
         OpKind::Composite { dims, .. } => dims.contains(&dim),
         OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == dim,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),

@@ -77,8 +77,12 @@ impl<'p> Words<'p> {
                 (codes::AXIS_TWICE, format!("axis `{axis}` is used twice in `{text}`"))
             }
             ShardingFault::NotDivisible(position) => {
-                let dim = self.program.values[material.value].dims.get(*position).map_or("?", |&dim| self.program.dims[dim].name.as_str());
-                (codes::NOT_DIVISIBLE, format!("the axes of `{dim}` in `{text}` do not divide its size"))
+                let value = &self.program.values[material.value];
+                let dim = value.dims.get(*position).map_or("?", |&dim| self.program.dims[dim].name.as_str());
+                let cut =
+                    value.dims.get(*position).is_some_and(|&dim| self.program.size_in(value.repeat, dim) != self.program.dims[dim].size);
+                let size = if cut { "its size in a microbatch" } else { "its size" };
+                (codes::NOT_DIVISIBLE, format!("the axes of `{dim}` in `{text}` do not divide {size}"))
             }
         };
         Diag::error(code, message, self.span(step), "in this step")
@@ -371,6 +375,7 @@ fn function_name(op: &Op) -> String {
             Rearrange::Slice(_) => "slice",
             Rearrange::Pad(_) => "pad",
             Rearrange::Concat { .. } => "concat",
+            Rearrange::Roll(_) => "roll",
         }
         .to_owned(),
         OpKind::Einsum { .. } | OpKind::Collective(_) => "f".to_owned(),

@@ -9,7 +9,7 @@
 use shardwise_ir::functions;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
-use shardwise_ir::rearrange::{Composite, EPSILON, Rearrange, Regroup, Window};
+use shardwise_ir::rearrange::{Composite, EPSILON, Rearrange, Regroup, Roll, Window};
 
 /// A formula over values of the program.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +78,7 @@ fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> T
         }
         Rearrange::Slice(Window { from, to, start }) => Rearrange::Pad(Window { from: *to, to: *from, start: *start }),
         Rearrange::Pad(Window { from, to, start }) => Rearrange::Slice(Window { from: *to, to: *from, start: *start }),
+        Rearrange::Roll(Roll { dim, by }) => Rearrange::Roll(Roll { dim: *dim, by: program.dims[*dim].size - by }),
         Rearrange::Concat { from, to } => {
             let start = from[..position].iter().map(|&dim| program.dims[dim].size).sum();
             Rearrange::Slice(Window { from: *to, to: from[position], start })

@@ -3,7 +3,7 @@
 use ndarray::{ArrayD, Axis, IxDyn, Slice, Zip, concatenate, indices};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::Program;
-use shardwise_ir::rearrange::{Composite, Rearrange, Route, Window};
+use shardwise_ir::rearrange::{Composite, Rearrange, Roll, Route, Window};
 
 use super::{position, spread};
 
@@ -88,6 +88,12 @@ pub(super) fn rearranged(
             let mut padded = ArrayD::zeros(IxDyn(&lengths));
             padded.slice_axis_mut(axis, Slice::from(*start as usize..*start as usize + size(*from))).assign(operand);
             Some(ordered(&padded, &replaced(dims[0], *from, *to), result))
+        }
+        Rearrange::Roll(Roll { dim, by }) => {
+            let axis = Axis(whole(0, *dim)?);
+            let by = *by as usize % size(*dim).max(1);
+            let (front, back) = operand.view().split_at(axis, size(*dim) - by);
+            Some(ordered(&concatenate(axis, &[back, front]).ok()?, dims[0], result))
         }
         Rearrange::Concat { from, to } => {
             let parts: Option<Vec<Array>> = from

@@ -7,7 +7,7 @@ use shardwise_ir::ids::DimId;
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Dim, OpKind, Program};
-use shardwise_ir::rearrange::{Rearrange, Window, atoms};
+use shardwise_ir::rearrange::{Rearrange, Roll, Window, atoms};
 use shardwise_ir::sharding::{AxisList, AxisRef};
 
 use super::{lcm, smallest, splits};
@@ -65,7 +65,7 @@ impl<'m> Relations<'m> {
             for how in here.ops.iter().filter_map(|op| if let OpKind::Rearrange(how) = &op.kind { Some(how) } else { None }) {
                 match how {
                     Rearrange::Rename(pairs) => pairs.iter().for_each(|&(a, b)| relations.join(find(a), find(b))),
-                    Rearrange::Reshape(_) => {}
+                    Rearrange::Reshape(_) | Rearrange::Roll(_) => {}
                     Rearrange::Slice(Window { from: whole, to: part, .. }) | Rearrange::Pad(Window { from: part, to: whole, .. }) => {
                         relations.cut(find(*whole), vec![find(*part)], false);
                     }
@@ -238,6 +238,12 @@ pub(super) fn move_windows(program: &mut Program, before: &IndexVec<DimId, Dim>)
     let was = |dim: DimId| before.iter().find(|other| other.name == dims[dim].name).map_or(dims[dim].size, |other| other.size);
     for op in ops.iter_mut() {
         let OpKind::Rearrange(how) = &mut op.kind else { continue };
+        if let Rearrange::Roll(Roll { dim, by }) = how {
+            // From the end, it stays as far from there.
+            let (old, new) = (was(*dim), dims[*dim].size);
+            let places = if *by > old / 2 { new.saturating_sub(old - *by) } else { *by };
+            *by = places.clamp(1, new.saturating_sub(1).max(1));
+        }
         let (window, whole, part) = match how {
             Rearrange::Slice(window) => (&mut window.start, window.from, window.to),
             Rearrange::Pad(window) => (&mut window.start, window.to, window.from),

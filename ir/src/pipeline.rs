@@ -1,0 +1,301 @@
+//! Pipelines: the layers of a block live on stages along a mesh axis, and go through the batch in microbatches.
+//!
+//! A pipeline is an attribute of a block, not another kind of block: what it means is what the block means. Layer by layer the numbers are the
+//! same, whoever computes them and in how many parts the batch comes by, as long as no row of the batch looks at another; that it does not is
+//! checked ([`faults`]). So gradients, unrolling and checking need no rules of their own for microbatches. The alternative, a loop over
+//! microbatches with operations that cut the batch and join it, would say the same in four more kinds of statements.
+//!
+//! What is of one microbatch is smaller ([`Program::size_in`]) and done more often ([`Program::turns`]); what the batch has no part in (a gathered
+//! weight, a gradient once it is added up) is done once a step. What leaves a stage for the statements behind the block is known to the devices
+//! of that stage only: as a partial sum over the axis to which the other stages add nothing.
+
+use shardwise_grammar::codes::pipeline as codes;
+use shardwise_grammar::span::Span;
+
+use crate::Diag;
+use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
+use crate::program::{MapFn, MapForm, Op, OpKind, Program};
+use crate::rearrange::{Rearrange, Window};
+use crate::sharding::{AxisRef, Pin};
+use crate::unroll::takes_out;
+
+/// In which order a stage does its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// All microbatches forward, then all of them back.
+    #[default]
+    GPipe,
+    /// One forward, one backward, as soon as gradients come back.
+    OneForwardOneBackward,
+}
+
+impl Schedule {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::GPipe, Self::OneForwardOneBackward];
+
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GPipe => "gpipe",
+            Self::OneForwardOneBackward => "1f1b",
+        }
+    }
+}
+
+/// How the layers of a block are spread over stages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// The mesh axis along which stages lie.
+    pub axis: AxisId,
+    /// Into how many parts the batch is cut.
+    pub microbatches: u64,
+    /// Which dimension the batch is.
+    pub batch: DimId,
+    /// In which order stages work.
+    pub schedule: Schedule,
+    /// How many runs of consecutive layers a stage has.
+    pub chunks: u64,
+    /// Where it is opened.
+    pub span: Span,
+}
+
+/// How often something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// By a device.
+    pub done: u64,
+    /// How often the whole waits for its time: what stages idle while the pipeline fills and drains counts like work.
+    pub waited: u64,
+}
+
+impl Program {
+    /// The pipeline that the layers of a block are in.
+    pub fn pipeline(&self, block: Option<RepeatId>) -> Option<&Pipeline> {
+        self.repeats[block?].pipeline.as_ref()
+    }
+
+    /// Over how many stages the layers of a block are spread.
+    pub fn stages(&self, block: Option<RepeatId>) -> u64 {
+        self.pipeline(block).map_or(1, |pipeline| self.mesh.axes[pipeline.axis].size)
+    }
+
+    /// Whether the stages of a block lie along an axis, so that its devices do different layers.
+    pub fn lies_along(&self, block: Option<RepeatId>, axis: AxisId) -> bool {
+        self.pipeline(block).is_some_and(|pipeline| pipeline.axis == axis)
+    }
+
+    /// How many layers of a block a device has.
+    pub fn on_device(&self, block: Option<RepeatId>) -> u64 {
+        self.times(block) / self.stages(block)
+    }
+
+    /// On which stage a layer of a block is.
+    pub fn stage_of(&self, block: Option<RepeatId>, layer: u64) -> u64 {
+        let chunks = self.pipeline(block).map_or(1, |pipeline| pipeline.chunks);
+        let stages = self.stages(block);
+        let layers = (self.times(block) / (stages * chunks)).max(1);
+        layer / layers % stages
+    }
+
+    /// Whether a dimension is the batch, or a product that it is a factor of.
+    fn holds_batch(&self, dim: DimId, batch: DimId) -> bool {
+        dim == batch || self.dims[dim].factors.iter().any(|&factor| self.holds_batch(factor, batch))
+    }
+
+    /// How long a dimension is for the statements of a block: in a pipeline, the batch has the size of a microbatch.
+    pub fn size_in(&self, block: Option<RepeatId>, dim: DimId) -> u64 {
+        let size = self.dims[dim].size;
+        match self.pipeline(block) {
+            Some(pipeline) if self.holds_batch(dim, pipeline.batch) => size.div_ceil(pipeline.microbatches),
+            _ => size,
+        }
+    }
+
+    /// Whether a value has rows of the batch that a block's pipeline cuts.
+    pub fn has_batch(&self, block: Option<RepeatId>, value: ValueId) -> bool {
+        self.pipeline(block).is_some_and(|pipeline| self.values[value].dims.iter().any(|&dim| self.holds_batch(dim, pipeline.batch)))
+    }
+
+    /// Whether an operation is done for each microbatch: it reads or gives rows of the batch.
+    pub fn by_microbatch(&self, op: &Op) -> bool {
+        let values = op.operands.iter().map(|operand| operand.value).chain([op.result]);
+        values.into_iter().any(|value| self.has_batch(op.repeat, value))
+    }
+
+    /// How often what stands in a block is done, `by_microbatch` or once a step.
+    pub fn turns(&self, block: Option<RepeatId>, by_microbatch: bool) -> Turns {
+        let layers = self.on_device(block);
+        match self.pipeline(block) {
+            Some(pipeline) if by_microbatch => {
+                let chunk = layers / pipeline.chunks;
+                let sent = self.sends(block);
+                Turns { done: chunk.saturating_mul(sent.done), waited: chunk.saturating_mul(sent.waited) }
+            }
+            _ => Turns { done: layers, waited: layers },
+        }
+    }
+
+    /// How often a stage of a block's pipeline hands something on.
+    pub fn sends(&self, block: Option<RepeatId>) -> Turns {
+        let (chunks, microbatches) = self.pipeline(block).map_or((1, 1), |pipeline| (pipeline.chunks, pipeline.microbatches));
+        let done = chunks.saturating_mul(microbatches);
+        Turns { done, waited: done.saturating_add(self.stages(block) - 1) }
+    }
+
+    /// The mesh axis over which what an operation takes out of a pipeline is pending: one stage has it, or each stage a part.
+    pub fn taken_over(&self, op: &Op) -> Option<AxisRef> {
+        let block = self.values[op.operands.first()?.value].repeat;
+        let pipeline = self.pipeline(block).filter(|_| takes_out(op))?;
+        Some(AxisRef::whole(pipeline.axis))
+    }
+}
+
+/// What keeps a program's pipelines from running in microbatches, on stages.
+pub fn faults(program: &Program) -> Vec<Diag> {
+    let blocks = program.repeats.indices().filter(|&block| program.pipeline(Some(block)).is_some());
+    blocks.flat_map(|block| Check { program, block }.all()).collect()
+}
+
+struct Check<'p> {
+    program: &'p Program,
+    block: RepeatId,
+}
+
+impl Check<'_> {
+    fn all(&self) -> Vec<Diag> {
+        [self.on_the_stages_axis(), self.too_few_rows(), self.mixing(), self.between()].into_iter().flatten().collect()
+    }
+
+    /// Brackets inside that split something over the axis of the stages; one error, for the first.
+    fn on_the_stages_axis(&self) -> Option<Diag> {
+        let Self { program, block } = *self;
+        let pipeline = program.pipeline(Some(block))?;
+        let axis = AxisRef::whole(pipeline.axis);
+        let uses = |pin: &Option<Pin>| {
+            pin.as_ref().is_some_and(|pin| pin.dims.iter().flatten().flatten().chain(pin.unreduced.axes()).any(|&used| used == axis))
+        };
+        let of_block = |value: ValueId| program.values[value].repeat == Some(block);
+        let declared = program.values.iter().filter(|value| value.repeat == Some(block) && uses(&value.home)).map(|value| value.span);
+        let written = program.ops.iter().filter(|op| op.repeat == Some(block)).flat_map(|op| {
+            let operands = op.operands.iter().filter(|operand| uses(&operand.pin)).map(|operand| operand.span);
+            operands.chain(uses(&op.result_pin).then_some(op.span)).collect::<Vec<_>>()
+        });
+        let left =
+            program.outputs.iter().filter(|output| of_block(output.value) && uses(&Some(output.pin.clone()))).map(|output| output.span);
+        let span = declared.chain(written).chain(left).min_by_key(|span| span.start)?;
+        let name = &program.mesh.axes[pipeline.axis].name;
+        let message = format!("`{name}` splits something inside its own pipeline");
+        let diag = Diag::error(codes::STAGES_AXIS, message, span, "split over the stages").and(pipeline.span, "the pipeline");
+        Some(diag.help(format!("the devices along `{name}` have different layers: split over another axis, or leave `{name}` out here")))
+    }
+
+    /// Brackets inside that split the batch so often that a microbatch has too few rows; one error, for the first.
+    fn too_few_rows(&self) -> Option<Diag> {
+        let Self { program, block } = *self;
+        let pipeline = program.pipeline(Some(block))?;
+        let parts = |axes: &[AxisRef]| axes.iter().map(|axis| axis.size(&program.mesh)).fold(1_u64, u64::saturating_mul);
+        let uneven = |value: ValueId, pin: &Option<Pin>| {
+            let dims = program.values[value].dims.iter().zip(pin.iter().flat_map(|pin| &pin.dims));
+            let mut split = dims.filter_map(|(&dim, axes)| Some((dim, parts(axes.as_ref()?))));
+            split.find(|&(dim, parts)| !program.dims[dim].pad && !program.size_in(Some(block), dim).is_multiple_of(parts))
+        };
+        let uses = program.ops.iter().filter(|op| op.repeat == Some(block)).flat_map(|op| {
+            let result = uneven(op.result, &op.result_pin).map(|fault| (op.span, fault));
+            let read = op.operands.iter().filter(|operand| program.values[operand.value].repeat == Some(block));
+            read.filter_map(|operand| Some((operand.span, uneven(operand.value, &operand.pin)?))).chain(result).collect::<Vec<_>>()
+        });
+        let (span, (dim, parts)) = uses.min_by_key(|(span, _)| span.start)?;
+        let (name, rows) = (&program.dims[dim].name, program.size_in(Some(block), dim));
+        let message = format!("{parts} devices cannot share the {rows} of `{name}` that a microbatch has");
+        let diag =
+            Diag::error(codes::UNEVEN, message, span, "split so").and(pipeline.span, format!("{} microbatches", pipeline.microbatches));
+        Some(diag.help(format!("write fewer microbatches, or split `{name}` over fewer devices here")))
+    }
+
+    /// The first statement in which one row of the batch would look at another.
+    fn mixing(&self) -> Option<Diag> {
+        let Self { program, block } = *self;
+        let pipeline = program.pipeline(Some(block))?;
+        let mut complete_late = vec![false; program.values.len()];
+        for op in program.ops.iter().filter(|op| op.repeat == Some(block)) {
+            let gives_rows = program.has_batch(op.repeat, op.result);
+            let late = op.operands.iter().any(|operand| complete_late[operand.value.index()]);
+            let carried = op.is(&MapForm::Enter);
+            if (late && gives_rows) || mixes(program, op, pipeline.batch) || (carried && !gives_rows) {
+                return Some(self.mixed(op, pipeline, carried && !gives_rows));
+            }
+            let reads_rows = op.operands.iter().any(|operand| program.has_batch(op.repeat, operand.value));
+            complete_late[op.result.index()] = !gives_rows && (late || reads_rows);
+        }
+        None
+    }
+
+    fn mixed(&self, op: &Op, pipeline: &Pipeline, carried: bool) -> Diag {
+        let batch = &self.program.dims[pipeline.batch].name;
+        let name = &self.program.values[op.result].name;
+        let message = if carried {
+            format!("`{name}` is carried, and has no rows along `{batch}`")
+        } else {
+            format!("`{name}` needs rows of `{batch}` that come in other microbatches")
+        };
+        let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch").and(pipeline.span, "the pipeline cuts it");
+        diag.help(format!("inside a pipeline every row of `{batch}` is computed by itself, and sums over rows only leave it"))
+    }
+
+    /// What stands between the end of a pipeline and its gradient, where gradients start before all microbatches are there.
+    fn between(&self) -> Option<Diag> {
+        let Self { program, block } = *self;
+        let pipeline = program.pipeline(Some(block)).filter(|pipeline| pipeline.schedule == Schedule::OneForwardOneBackward)?;
+        let back = program.repeats.iter_enumerated().find(|(_, repeat)| repeat.reversed == Some(block)).map(|(back, _)| back)?;
+        let mut behind = vec![false; program.values.len()];
+        for op in &program.ops {
+            let from_stages = takes_out(op) && program.values[op.operands[0].value].repeat == Some(block);
+            let read = op.operands.iter().any(|operand| behind[operand.value.index()]) && !reads_shape_only(op);
+            behind[op.result.index()] |= from_stages || read;
+        }
+        let mut before = vec![false; program.values.len()];
+        for op in program.ops.iter().rev() {
+            let enters = op.repeat == Some(back) && op.is(&MapForm::Enter);
+            if enters || (before[op.result.index()] && !reads_shape_only(op)) {
+                op.operands.iter().for_each(|operand| before[operand.value.index()] = true);
+            }
+        }
+        let outside = |op: &&Op| op.repeat != Some(block) && op.repeat != Some(back);
+        let on_the_way = |op: &&Op| behind[op.result.index()] && before[op.result.index()];
+        let needs_all = |op: &&Op| !program.has_batch(Some(block), op.result) || mixes(program, op, pipeline.batch);
+        let op = program.ops.iter().filter(outside).filter(on_the_way).find(needs_all)?;
+        let (batch, name) = (&program.dims[pipeline.batch].name, &program.values[op.result].name);
+        let message = format!("`1f1b` goes back before all microbatches are there, and `{name}` needs all rows of `{batch}`");
+        let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch").and(pipeline.span, "one forward, one backward");
+        Some(diag.help("write `schedule=gpipe`, which goes forward with all of them first"))
+    }
+}
+
+/// Whether an operation looks at no element of its operand.
+fn reads_shape_only(op: &Op) -> bool {
+    matches!(&op.kind, OpKind::Map(MapFn { form: MapForm::Call { name, .. }, .. }) if name == "ones")
+}
+
+/// Whether elements from along the batch meet in an element of the result, other than in a sum over all of it.
+fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
+    let along = |dim: &DimId| program.holds_batch(*dim, batch);
+    match &op.kind {
+        OpKind::Composite { dims, .. } => dims.iter().any(along),
+        OpKind::Rearrange(Rearrange::Slice(Window { from, to, .. }) | Rearrange::Pad(Window { from, to, .. })) => along(from) || along(to),
+        OpKind::Rearrange(Rearrange::Concat { from, to }) => from.iter().chain([to]).any(along),
+        OpKind::Rearrange(Rearrange::Rename(pairs)) => pairs.iter().any(|(old, new)| along(old) || along(new)),
+        OpKind::Rearrange(Rearrange::Roll(roll)) => along(&roll.dim),
+        OpKind::Rearrange(Rearrange::Reshape(_)) => false,
+        OpKind::Route(route) => along(&route.tokens) || along(&route.experts),
+        OpKind::Take { dim } | OpKind::Put { dim } => along(dim),
+        OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
+        OpKind::Map(MapFn { form: MapForm::Causal { query, key, .. }, .. }) => along(query) || along(key),
+        OpKind::Einsum { .. } | OpKind::Map(_) | OpKind::Reduce { .. } | OpKind::Collective(_) => false,
+    }
+}
+
+/// The operation by which a value enters a block's layers, as far as it is one of a pipeline: what its neighbours hand on.
+pub fn is_hop(program: &Program, op: OpId) -> bool {
+    let op = &program.ops[op];
+    op.is(&MapForm::Enter) && program.pipeline(op.repeat).is_some()
+}

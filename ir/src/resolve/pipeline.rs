@@ -1,0 +1,188 @@
+//! `pipeline Z, microbatches=8 { repeat L=40 { … } }`: which layers go on which stage, and what the microbatches are parts of.
+//!
+//! The block is a frame around one `repeat`: it adds an attribute to that block and no statement. The reverse of such layers is on the same stages
+//! wherever it stands, and is not framed again.
+
+use shardwise_grammar::ast::{self, Role, SizeExpr, Statement};
+use shardwise_grammar::codes::pipeline as codes;
+use shardwise_grammar::span::{Name, Span, Spanned};
+
+use super::Resolver;
+use crate::Diag;
+use crate::ids::{AxisId, DimId, RepeatId, ValueId};
+use crate::pipeline::{Pipeline, Schedule};
+use crate::program::MapForm;
+
+/// A pipeline that is open.
+pub(super) struct Frame {
+    axis: AxisId,
+    microbatches: u64,
+    /// The batch, if the program says which it is.
+    batch: Option<DimId>,
+    schedule: Schedule,
+    chunks: u64,
+    /// The block in it, once there is one.
+    holds: Option<RepeatId>,
+    span: Span,
+}
+
+impl Resolver<'_> {
+    /// Opens a pipeline, of which `rest` begins with what it holds.
+    pub(super) fn open_pipeline(&mut self, of: &ast::Pipeline, span: Span, rest: &[Spanned<Statement>]) {
+        if self.is_framed || self.inside().is_some() {
+            let diag = Diag::error(codes::FORM, "a pipeline stands inside another block", span, "opened here");
+            self.error(diag.help("close the block first: a pipeline holds layers, and is not repeated itself"));
+            self.wrong_frames += 1;
+            return;
+        }
+        self.frame = self.frame_of(of, span);
+        self.is_framed = true;
+        if !matches!(rest.first().map(|statement| &statement.node), Some(Statement::Repeat(inner)) if inner.count.is_some()) {
+            let at = rest.first().map_or(span, |statement| statement.span);
+            self.not_layers(at, span);
+        }
+    }
+
+    fn not_layers(&mut self, at: Span, pipeline: Span) {
+        let diag = Diag::error(codes::FORM, "a pipeline holds one `repeat`, and nothing else", at, "not its layers");
+        self.error(
+            diag.and(pipeline, "the pipeline").help("write the layers in it, `repeat L=40 { carry x … }`, and other statements outside"),
+        );
+        self.frame = None;
+    }
+
+    fn frame_of(&mut self, of: &ast::Pipeline, span: Span) -> Option<Frame> {
+        let axis = self.axis(&of.axis)?;
+        let Some(parts) = &of.microbatches else {
+            let diag = Diag::error(codes::FORM, "a pipeline without microbatches", span, "into how many parts is the batch cut?");
+            self.error(diag.help(format!("write `pipeline {}, microbatches=8 {{`", of.axis.node)));
+            return None;
+        };
+        let microbatches = self.size(parts)?;
+        let batch = match &of.batch {
+            Some(name) => Some(self.dim(name)?),
+            None => None,
+        };
+        let mut frame = Frame { axis, microbatches, batch, schedule: Schedule::default(), chunks: 1, holds: None, span };
+        for (option, word) in &of.options {
+            self.option(&mut frame, option, word)?;
+        }
+        self.rounds(&frame, parts)?;
+        Some(frame)
+    }
+
+    fn option(&mut self, frame: &mut Frame, option: &Name, word: &Name) -> Option<()> {
+        let schedule = Schedule::ALL.into_iter().find(|schedule| schedule.name() == word.node);
+        let number = word.node.parse::<u64>().ok().filter(|&number| (1..=1024).contains(&number));
+        match (option.node.as_str(), schedule, number) {
+            ("schedule", Some(schedule), _) => frame.schedule = schedule,
+            ("chunks", _, Some(chunks)) => frame.chunks = chunks,
+            _ => {
+                let message = format!("a pipeline has no option `{}={}`", option.node, word.node);
+                let diag = Diag::error(codes::FORM, message, option.span.to(word.span), "not understood");
+                self.error(diag.help("options are `schedule=gpipe`, `schedule=1f1b` and `chunks=2`"));
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// With chunks, microbatches go round the stages in full rounds.
+    fn rounds(&mut self, frame: &Frame, parts: &SizeExpr) -> Option<()> {
+        let stages = self.mesh.axes[frame.axis].size;
+        if frame.chunks == 1 || frame.microbatches.is_multiple_of(stages) {
+            return Some(());
+        }
+        let message = format!("{} microbatches do not go round {stages} stages evenly", frame.microbatches);
+        let diag = Diag::error(codes::UNEVEN, message, parts.span, "with several chunks a stage");
+        self.error(diag.help(format!("with `chunks={}`, write a multiple of {stages}", frame.chunks)));
+        None
+    }
+
+    /// A block is opened, with so many layers: it is the pipeline's, or goes back through the layers of one.
+    pub(super) fn staged(&mut self, id: RepeatId) {
+        let (reversed, span) = (self.repeats[id].reversed, self.repeats[id].span);
+        if let Some(forward) = reversed {
+            self.repeats[id].pipeline = self.repeats[forward].pipeline.clone();
+        }
+        let Some(frame) = &mut self.frame else { return };
+        let pipeline = frame.span;
+        if reversed.is_some() || frame.holds.is_some() {
+            self.not_layers(span, pipeline);
+            return;
+        }
+        frame.holds = Some(id);
+        let (stages, chunks) = (self.mesh.axes[frame.axis].size, frame.chunks);
+        let name = self.mesh.axes[frame.axis].name.clone();
+        let (layers, count) = (self.repeats[id].name.clone(), self.repeats[id].count);
+        if !count.is_multiple_of(stages * chunks) {
+            let parts = if chunks == 1 { format!("{stages} stages") } else { format!("{stages} stages of {chunks} chunks") };
+            let message = format!("{count} layers cannot be spread over {parts} evenly");
+            let diag = Diag::error(codes::UNEVEN, message, span, "these layers").and(pipeline, format!("stages along `{name}`"));
+            let near = count.next_multiple_of(stages * chunks);
+            self.error(diag.help(format!("every stage has as many: write `repeat {layers}={near}`, or give `{name}` another size")));
+            self.frame = None;
+        }
+    }
+
+    /// The pipeline's block is closed: what it carries says what the batch is.
+    pub(super) fn stage(&mut self, id: RepeatId) {
+        let Some(frame) = self.frame.as_ref().filter(|frame| frame.holds == Some(id)) else { return };
+        let (span, given) = (frame.span, frame.batch);
+        let Frame { axis, microbatches, schedule, chunks, .. } = *frame;
+        let Some(batch) = given.or_else(|| self.batch_of(id, span)) else { return };
+        if !self.dims[batch].size.is_multiple_of(microbatches) {
+            let (name, size) = (&self.dims[batch].name, self.dims[batch].size);
+            let message = format!("{microbatches} microbatches do not divide `{name}` = {size}");
+            let near = (1..=microbatches).rev().find(|parts| size.is_multiple_of(*parts)).unwrap_or(1);
+            let diag = Diag::error(codes::BATCH, message, span, "cut here").and(self.dims[batch].span, "this size");
+            self.error(diag.help(format!("write `microbatches={near}`, or give `{name}` another size")));
+            return;
+        }
+        self.repeats[id].pipeline = Some(Pipeline { axis, microbatches, batch, schedule, chunks, span });
+    }
+
+    /// The dimension that all carried values have and no param; says so if that is none or several.
+    fn batch_of(&mut self, id: RepeatId, span: Span) -> Option<DimId> {
+        let carried: Vec<ValueId> =
+            self.ops.iter().filter(|op| op.repeat == Some(id) && op.is(&MapForm::Enter)).map(|op| op.result).collect();
+        let params: Vec<DimId> =
+            self.values.iter().filter(|value| value.role == Some(Role::Param)).flat_map(|value| value.dims.clone()).collect();
+        let everywhere = |dim: &DimId| carried.iter().all(|&value| self.values[value].dims.contains(dim)) && !params.contains(dim);
+        let first = carried.first().map(|&value| self.values[value].dims.clone()).unwrap_or_default();
+        let found: Vec<DimId> = first.into_iter().filter(everywhere).collect();
+        if let [only] = found[..] {
+            return Some(only);
+        }
+        let names: Vec<&str> = found.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
+        let message = match names.as_slice() {
+            [] => "no dimension that all carried values have is free of params".to_owned(),
+            names => format!("`{}` could each be the batch", names.join("`, `")),
+        };
+        let help = format!("say which the microbatches are parts of: `microbatches=8 of {}`", names.first().unwrap_or(&"B"));
+        self.error(Diag::error(codes::BATCH, message, span, "parts of what?").help(help));
+        None
+    }
+
+    /// `}` behind the pipeline's block; whether it closed a pipeline.
+    pub(super) fn close_pipeline(&mut self) -> bool {
+        if self.wrong_frames > 0 {
+            self.wrong_frames -= 1;
+            return true;
+        }
+        let closes = self.is_framed && self.inside().is_none();
+        if closes {
+            (self.is_framed, self.frame) = (false, None);
+        }
+        closes
+    }
+
+    /// A statement that stands in a pipeline, and not in its layers.
+    pub(super) fn outside_layers(&mut self, span: Span) -> bool {
+        let open = self.frame.as_ref().filter(|frame| self.inside().is_none() && frame.holds.is_some()).map(|frame| frame.span);
+        if let Some(pipeline) = open {
+            self.not_layers(span, pipeline);
+        }
+        open.is_some()
+    }
+}

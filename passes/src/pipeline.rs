@@ -1,0 +1,81 @@
+//! Stages of a pipeline in time: who does what when, how long the whole takes, and how many microbatches wait for their gradients.
+//!
+//! Nothing here knows of programs: times of a stage go in, a schedule comes out. The schedule is not a formula but carried out, one piece of work
+//! after another, each as soon as its stage is free and what it needs has arrived: so `(Z-1)/(M+Z-1)` is what is found, not what is put in, and
+//! times for which there is no formula (gradients slower than the forward part, slow links) come out right, too.
+//!
+//! A stage's order is fixed in advance and known to all (`order`): GPipe's, and "one forward, one backward" of Narayanan et al., *Efficient
+//! Large-Scale Language Model Training on GPU Clusters Using Megatron-LM* (2021), which also says how `v` chunks a stage interleave.
+
+mod order;
+mod simulate;
+
+use shardwise_ir::pipeline::Schedule;
+
+pub use order::{Work, order};
+pub use simulate::{Placed, Run, simulate};
+
+/// A pipeline without its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// `Z`.
+    pub stages: u64,
+    /// `M`.
+    pub microbatches: u64,
+    /// `v`: runs of layers a stage.
+    pub chunks: u64,
+    /// Who goes first.
+    pub schedule: Schedule,
+    /// Whether gradients go back through the stages.
+    pub trains: bool,
+}
+
+/// Seconds of one microbatch in one chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// Going forward.
+    pub forward_s: f64,
+    /// Going back.
+    pub backward_s: f64,
+    /// On the way to the neighbour, going forward.
+    pub hop_s: f64,
+    /// On the way to the neighbour, going back.
+    pub hop_back_s: f64,
+}
+
+impl Shape {
+    /// The share of a stage's time in which it has nothing to do while the pipeline fills and drains: `(Z-1)/(vM+Z-1)`.
+    pub fn bubble(&self) -> f64 {
+        let idle = self.stages as f64 - 1.0;
+        idle / (self.chunks as f64 * self.microbatches as f64 + idle)
+    }
+
+    /// How many microbatches' values a stage holds at most for gradients that are still to come; parts, where it has several chunks.
+    pub fn in_flight(&self, stage: u64) -> f64 {
+        let mut held = 0_u64;
+        let mut most = 0;
+        for work in order(self, stage) {
+            held = if work.backward { held.saturating_sub(1) } else { held + 1 };
+            most = most.max(held);
+        }
+        if self.trains { most as f64 / self.chunks as f64 } else { 1.0 }
+    }
+
+    /// When the last piece of work is done.
+    ///
+    /// A full pipeline repeats itself, so that of very many microbatches only the first are carried out; the rest take as long as those.
+    pub fn makespan_s(&self, times: &Times) -> f64 {
+        let round = self.stages.max(1);
+        if self.microbatches <= MOST_CARRIED_OUT + round {
+            return simulate(self, times).makespan_s;
+        }
+        let with = |microbatches: u64| simulate(&Self { microbatches, ..*self }, times).makespan_s;
+        let rest = self.microbatches % round;
+        let (few, more) = (MOST_CARRIED_OUT / 2 / round * round + rest, MOST_CARRIED_OUT / round * round + rest);
+        let (few_s, more_s) = (with(few), with(more));
+        more_s + (more_s - few_s) / (more - few) as f64 * (self.microbatches - more) as f64
+    }
+}
+
+/// Microbatches whose every piece of work is placed.
+const MOST_CARRIED_OUT: u64 = 512;

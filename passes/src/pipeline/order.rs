@@ -1,0 +1,62 @@
+//! Which piece of work follows which on a stage.
+//!
+//! A piece of work is one microbatch in one chunk, forward or back. With one chunk a stage does its microbatches in order. With `v` of them it does
+//! a round of `Z` microbatches in its first chunk, the same in its second, and so on, so that the first microbatch is back when the last of the
+//! round has left; gradients go through the chunks the other way round.
+//!
+//! "One forward, one backward": a stage goes forward until the first gradient could be there, then goes back and forward in turns. That is `Z-1-s`
+//! microbatches ahead for stage `s`; with several chunks twice as many pieces, and `v-1` rounds more.
+
+use shardwise_ir::pipeline::Schedule;
+
+use super::Shape;
+
+/// One microbatch in one chunk of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Work {
+    /// Which part of the batch.
+    pub microbatch: u64,
+    /// Which of the stage's runs of layers, from the front.
+    pub chunk: u64,
+    /// Whether it is a gradient's.
+    pub backward: bool,
+}
+
+/// What a stage does, in order.
+pub fn order(shape: &Shape, stage: u64) -> Vec<Work> {
+    let pieces = shape.chunks.saturating_mul(shape.microbatches);
+    let forward = (0..pieces).map(|piece| forward(shape, piece));
+    if !shape.trains {
+        return forward.collect();
+    }
+    let backward = (0..pieces).map(|piece| backward(shape, piece));
+    let ahead = match shape.schedule {
+        Schedule::GPipe => pieces,
+        Schedule::OneForwardOneBackward => ahead(shape, stage).min(pieces),
+    };
+    let first: Vec<Work> = forward.clone().take(ahead as usize).collect();
+    let in_turns = forward.skip(ahead as usize).zip(backward.clone()).flat_map(|(forward, backward)| [forward, backward]);
+    let last = backward.skip((pieces - ahead) as usize);
+    first.into_iter().chain(in_turns).chain(last).collect()
+}
+
+/// How many pieces of work a stage goes forward before it goes back for the first time in turns.
+fn ahead(shape: &Shape, stage: u64) -> u64 {
+    let behind = shape.stages - 1 - stage.min(shape.stages - 1);
+    if shape.chunks == 1 { behind } else { 2 * behind + (shape.chunks - 1) * shape.stages }
+}
+
+/// The `piece`th forward: rounds of `Z` microbatches, each through all chunks.
+fn forward(shape: &Shape, piece: u64) -> Work {
+    if shape.chunks == 1 {
+        return Work { microbatch: piece, chunk: 0, backward: false };
+    }
+    let round = shape.stages * shape.chunks;
+    let chunk = piece % round / shape.stages;
+    Work { microbatch: piece / round * shape.stages + piece % shape.stages, chunk, backward: false }
+}
+
+fn backward(shape: &Shape, piece: u64) -> Work {
+    let mirrored = forward(shape, piece);
+    Work { chunk: shape.chunks - 1 - mirrored.chunk, backward: true, ..mirrored }
+}

@@ -1,0 +1,97 @@
+//! A pipeline carried out: every piece of work at its time.
+//!
+//! A microbatch goes through chunk 0 of all stages, then through chunk 1 of all, and back the same way. A piece of work starts when its stage has
+//! done what stands before it in the stage's order, and what the piece before it on the microbatch's way gave has arrived. Links work beside the
+//! stages: a hop delays, but keeps nobody busy.
+
+use super::{Shape, Times, Work, order};
+
+/// A piece of work and when it is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placed {
+    /// By which stage.
+    pub stage: u64,
+    /// What.
+    pub work: Work,
+    /// From when, seconds.
+    pub start_s: f64,
+    /// Until when, seconds.
+    pub end_s: f64,
+}
+
+/// A pipeline from beginning to end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Run {
+    /// Everything that is done, each stage's work in order.
+    pub placed: Vec<Placed>,
+    /// When all is done, seconds.
+    pub makespan_s: f64,
+}
+
+struct Simulation<'s> {
+    shape: &'s Shape,
+    times: &'s Times,
+    orders: Vec<Vec<Work>>,
+    /// How much of its order each stage has done.
+    done: Vec<usize>,
+    /// When each stage is free.
+    free_s: Vec<f64>,
+    /// When each piece of work ended: by place on the microbatch's way, then by microbatch.
+    ended: Vec<Vec<Option<f64>>>,
+    run: Run,
+}
+
+/// Carries a pipeline out.
+pub fn simulate(shape: &Shape, times: &Times) -> Run {
+    let orders: Vec<Vec<Work>> = (0..shape.stages).map(|stage| order(shape, stage)).collect();
+    let places = 2 * shape.stages * shape.chunks;
+    let mut simulation = Simulation {
+        shape,
+        times,
+        done: vec![0; orders.len()],
+        free_s: vec![0.0; orders.len()],
+        ended: vec![vec![None; shape.microbatches as usize]; places as usize],
+        run: Run::default(),
+        orders,
+    };
+    // Who can go on may let others go on; orders in which nobody could do not exist.
+    while (0..shape.stages).fold(false, |any, stage| simulation.advance(stage) || any) {}
+    debug_assert!(simulation.done.iter().zip(&simulation.orders).all(|(done, order)| *done == order.len()), "{shape:?}");
+    simulation.run
+}
+
+impl Simulation<'_> {
+    /// Does of a stage's work what can be placed now; whether that was any.
+    fn advance(&mut self, stage: u64) -> bool {
+        let number = stage as usize;
+        let before = self.done[number];
+        while let Some(&work) = self.orders[number].get(self.done[number]) {
+            let Some(arrived_s) = self.arrived(stage, work) else { break };
+            let start_s = self.free_s[number].max(arrived_s);
+            let end_s = start_s + if work.backward { self.times.backward_s } else { self.times.forward_s };
+            let place = self.place(stage, work) as usize;
+            self.ended[place][work.microbatch as usize] = Some(end_s);
+            self.free_s[number] = end_s;
+            self.done[number] += 1;
+            self.run.makespan_s = self.run.makespan_s.max(end_s);
+            self.run.placed.push(Placed { stage, work, start_s, end_s });
+        }
+        self.done[number] > before
+    }
+
+    /// Where on its way a microbatch is.
+    fn place(&self, stage: u64, work: Work) -> u64 {
+        let forward = work.chunk * self.shape.stages + stage;
+        if work.backward { 2 * self.shape.stages * self.shape.chunks - 1 - forward } else { forward }
+    }
+
+    /// When what a piece of work needs is there; `None`: not yet known.
+    fn arrived(&self, stage: u64, work: Work) -> Option<f64> {
+        let Some(before) = self.place(stage, work).checked_sub(1) else { return Some(0.0) };
+        let ended_s = self.ended[before as usize][work.microbatch as usize]?;
+        let turning = before + 1 == self.shape.stages * self.shape.chunks;
+        let stays = turning || self.shape.stages == 1;
+        let hop_s = if work.backward { self.times.hop_back_s } else { self.times.hop_s };
+        Some(ended_s + if stays { 0.0 } else { hop_s })
+    }
+}

@@ -1,0 +1,122 @@
+//! Pipelines carried out against the closed formulas for them.
+
+use proptest::prelude::*;
+use shardwise_ir::pipeline::Schedule;
+use shardwise_passes::pipeline::{Shape, Times, simulate};
+
+const SCHEDULES: [Schedule; 2] = Schedule::ALL;
+
+fn shape(stages: u64, microbatches: u64, schedule: Schedule) -> Shape {
+    Shape { stages, microbatches, chunks: 1, schedule, trains: true }
+}
+
+fn times(forward_s: f64, backward_s: f64) -> Times {
+    Times { forward_s, backward_s, ..Times::default() }
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * b.abs().max(1e-12)
+}
+
+/// The share of all stages' time in which they do nothing.
+fn idle(shape: &Shape, times: &Times) -> f64 {
+    let run = simulate(shape, times);
+    let busy: f64 = run.placed.iter().map(|placed| placed.end_s - placed.start_s).sum();
+    1.0 - busy / (shape.stages as f64 * run.makespan_s)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_schedules_idle_as_long(stages in 1_u64..9, microbatches in 1_u64..40, forward in 1_u32..9, backward in 1_u32..20) {
+        let times = times(f64::from(forward), f64::from(backward));
+        for schedule in SCHEDULES {
+            let shape = shape(stages, microbatches, schedule);
+            let run = simulate(&shape, &times);
+            let expected = (microbatches + stages - 1) as f64 * (times.forward_s + times.backward_s);
+            prop_assert!(close(run.makespan_s, expected), "{shape:?} {} {expected}", run.makespan_s);
+            prop_assert!((idle(&shape, &times) - (stages - 1) as f64 / (microbatches + stages - 1) as f64).abs() < 1e-9);
+            prop_assert!((shape.bubble() - idle(&shape, &times)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn chunks_divide_the_bubble(stages in 2_u64..7, rounds in 1_u64..6, chunks in 1_u64..5, backward in 1_u32..5) {
+        for schedule in SCHEDULES {
+            let shape = Shape { chunks, ..shape(stages, stages * rounds, schedule) };
+            let times = times(1.0, f64::from(backward));
+            let expected = (chunks * stages * rounds + stages - 1) as f64 * (times.forward_s + times.backward_s);
+            prop_assert!(close(simulate(&shape, &times).makespan_s, expected), "{shape:?} {}", simulate(&shape, &times).makespan_s);
+            prop_assert!((shape.bubble() - idle(&shape, &times)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn forward_alone_idles_likewise(stages in 1_u64..7, rounds in 1_u64..6, chunks in 1_u64..5) {
+        let shape = Shape { chunks, trains: false, ..shape(stages, stages * rounds, Schedule::GPipe) };
+        let expected = (chunks * stages * rounds + stages - 1) as f64;
+        prop_assert!(close(simulate(&shape, &times(1.0, 0.0)).makespan_s, expected));
+        prop_assert!(close(shape.in_flight(0), 1.0));
+    }
+
+    #[test]
+    fn stages_hold_what_waits_for_gradients(stages in 1_u64..9, microbatches in 1_u64..40) {
+        for stage in 0..stages {
+            let all = shape(stages, microbatches, Schedule::GPipe).in_flight(stage);
+            let few = shape(stages, microbatches, Schedule::OneForwardOneBackward).in_flight(stage);
+            prop_assert!(close(all, microbatches as f64));
+            prop_assert!(close(few, microbatches.min(stages - stage) as f64), "{few}");
+        }
+    }
+
+    #[test]
+    fn nobody_does_two_things_at_once_or_before_they_can_be_done(
+        stages in 1_u64..6, rounds in 1_u64..5, chunks in 1_u64..4, hop in 0_u32..4, backward in 1_u32..4
+    ) {
+        for schedule in SCHEDULES {
+            let shape = Shape { chunks, ..shape(stages, stages * rounds, schedule) };
+            let times = Times { hop_s: f64::from(hop), hop_back_s: f64::from(hop), ..times(1.0, f64::from(backward)) };
+            let run = simulate(&shape, &times);
+            prop_assert_eq!(run.placed.len() as u64, 2 * chunks * stages * stages * rounds);
+            for stage in 0..stages {
+                let own: Vec<_> = run.placed.iter().filter(|placed| placed.stage == stage).collect();
+                prop_assert!(own.windows(2).all(|pair| pair[0].end_s <= pair[1].start_s));
+            }
+            for placed in &run.placed {
+                // The same microbatch in the same chunk on the stage before.
+                let before = |other: &&shardwise_passes::pipeline::Placed| other.work == placed.work && other.stage + 1 == placed.stage;
+                let behind = |other: &&shardwise_passes::pipeline::Placed| other.work == placed.work && other.stage == placed.stage + 1;
+                let giver = if placed.work.backward { run.placed.iter().find(behind) } else { run.placed.iter().find(before) };
+                prop_assert!(giver.is_none_or(|giver| giver.end_s + f64::from(hop) <= placed.start_s + 1e-9));
+            }
+        }
+    }
+}
+
+#[test]
+fn very_many_microbatches_go_on_as_the_first() {
+    for schedule in SCHEDULES {
+        for (stages, microbatches, chunks, hop_s) in [(4, 2048, 1, 0.0), (3, 1001, 1, 0.25), (4, 1024, 2, 0.5), (1, 4096, 1, 0.0)] {
+            let shape = Shape { chunks, ..shape(stages, microbatches, schedule) };
+            let times = Times { hop_s, hop_back_s: hop_s, ..times(1.0, 2.0) };
+            let (whole, extended) = (simulate(&shape, &times).makespan_s, shape.makespan_s(&times));
+            assert!((whole - extended).abs() <= 1e-9 * whole, "{shape:?}: {extended} {whole}");
+        }
+    }
+}
+
+#[test]
+fn slow_links_delay_the_first_and_the_last() {
+    let times = Times { hop_s: 0.25, hop_back_s: 0.25, ..times(1.0, 2.0) };
+    let run = simulate(&shape(4, 8, Schedule::GPipe), &times);
+    // Down the stages and up again, three hops each way.
+    assert!(close(run.makespan_s, 11.0 * 3.0 + 6.0 * 0.25), "{}", run.makespan_s);
+}
+
+#[test]
+fn chunks_of_1f1b_hold_as_much_as_megatron_says() {
+    let shape = Shape { stages: 4, microbatches: 16, chunks: 2, schedule: Schedule::OneForwardOneBackward, trains: true };
+    // 2(Z-1) + (v-1)Z ahead, and one in work, in halves of a stage.
+    assert!(close(shape.in_flight(0), 11.0 / 2.0));
+}
