@@ -9,6 +9,7 @@ use shardwise_ir::sharding::{Pin, Unreduced};
 
 use super::stages::{Stage, Stages};
 use super::{Batch, Parts, dims, fresh};
+use crate::optimizer;
 
 /// The program cut, its values not yet in order.
 pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &Stages) -> Program {
@@ -21,6 +22,8 @@ pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &St
     for &block in &stages.inside {
         program.repeats[block].within = Some(microbatches);
     }
+    let updates = Some(&program).filter(|program| program.optimizer.is_some()).map_or_else(Vec::new, optimizer::trained);
+    let updates = updates.into_iter().map(|(_, gradient)| gradient).collect();
     let old: Vec<Op> = std::mem::take(&mut program.ops).into_iter().collect();
     let mut writer = Writer {
         program,
@@ -33,7 +36,7 @@ pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &St
         once_more: IndexMap::new(),
         lists: Lists::default(),
     };
-    writer.needed_behind(&old);
+    writer.needed_behind(&old, updates);
     writer.name_parts();
     writer.write(&old);
     writer.program
@@ -68,12 +71,12 @@ impl Writer<'_> {
         !self.program.is_declared(value) && self.stages.of(value).is_inside()
     }
 
-    /// Notes what of the microbatches is read behind them, or leaves.
-    fn needed_behind(&mut self, old: &[Op]) {
+    /// Notes what of the microbatches is read behind them, leaves, or is what an optimizer will read.
+    fn needed_behind(&mut self, old: &[Op], updates: Vec<ValueId>) {
         let behind = old.iter().enumerate().filter(|(id, op)| self.stages.of_op(OpId::new(*id), op) == Stage::After);
         let read = behind.flat_map(|(_, op)| &op.operands).map(|operand| operand.value);
         let leaving = self.program.outputs.iter().filter(|output| self.program.enters(output).is_none()).map(|output| output.value);
-        let needed: IndexSet<ValueId> = read.chain(leaving).filter(|&value| self.is_inside(value)).collect();
+        let needed: IndexSet<ValueId> = read.chain(leaving).chain(updates).filter(|&value| self.is_inside(value)).collect();
         for value in needed {
             let block = self.program.repeats.layer_block(self.program.values[value].repeat);
             let repeat = block.map(|block| self.once_more(block));
