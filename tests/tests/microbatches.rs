@@ -74,9 +74,7 @@ fn one_microbatch_is_the_step_as_it_is() {
 
 /// How often values with a name that begins so are reduced, each reduction counted as often as it is done.
 fn reductions(planned: &Planned, prefix: &str) -> f64 {
-    let reduces = |kind: &StepKind| {
-        matches!(kind, StepKind::Collective(moved, _) if matches!(moved.kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter))
-    };
+    let reduces = |kind: &StepKind| matches!(kind, StepKind::Collective(moved, _) if matches!(moved.kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter));
     let steps = planned.plan.steps.iter().zip(&planned.report.steps);
     let of = steps.filter(|(step, _)| reduces(&step.kind) && planned.plan.program.values[step.result.value].name.starts_with(prefix));
     of.map(|(_, cost)| cost.times).sum()
@@ -89,13 +87,12 @@ fn a_gradient_is_reduced_once_a_step_unless_memory_forbids() {
     assert_eq!((reductions(&once, "dWin"), reductions(&once, "dWout")), (1.0, 1.0), "{once}");
     let textbook = plan("microbatches", &source, &options(Planning::Textbook));
     assert_eq!((reductions(&textbook, "dWin"), reductions(&textbook, "dWout")), (1.0, 1.0), "{textbook}");
-    // Room for one gradient whole and the other one scattered, or for none whole.
-    let whole = 2.0 * 2048.0 * 8192.0;
-    let limit = once.report.memory.peak_bytes - 1.2 * whole;
+    // A little less room than for both gradients whole: one of them is scattered in every microbatch.
+    let limit = once.report.memory.peak_bytes - 0.3 * 2.0 * 2048.0 * 8192.0;
     let limited = plan("microbatches", &source, &Options { memory: Some(limit), ..Options::default() });
     assert!(limited.report.memory.peak_bytes <= limit, "{limited}");
     let often = reductions(&limited, "dWin") + reductions(&limited, "dWout");
-    assert!((often - 9.0).abs() < 1e-9 || (often - 16.0).abs() < 1e-9, "{often}: {limited}");
+    assert!((often - 9.0).abs() < 1e-9, "{often}: {limited}");
     assert!(limited.report.serial_s > once.report.serial_s);
     // Layers: behind the microbatches, each layer's once.
     let layers = plan("microbatches", &fixture("layers"), &options(Planning::Textbook));
@@ -129,9 +126,11 @@ fn what_microbatches_cost_grows_with_their_number_and_what_they_hold_does_not() 
 #[test]
 fn activations_are_those_of_one_microbatch() {
     let source = fixture("layers");
-    let (cut, whole) = (searched(&source), searched(&source.replace(", microbatches=8", "")));
-    // The sums that microbatches add to are there beside: both weights' gradients, whole, of forty layers.
-    let sums = 40.0 * 2.0 * 2.0 * 4096.0 * 16384.0;
+    // The textbook does not hold what it gathered of weights.
+    let of = |source: &str| plan("microbatches", source, &options(Planning::Textbook));
+    let (cut, whole) = (of(&source), of(&source.replace(", microbatches=8", "")));
+    // The sums that microbatches add to are there beside: both weights' gradients of forty layers, a quarter each.
+    let sums = 40.0 * 2.0 * 2.0 * 4096.0 * 16384.0 / 4.0;
     assert!(cut.report.memory.peak_bytes - sums < 0.2 * whole.report.memory.peak_bytes, "{cut}\n{whole}");
 }
 
