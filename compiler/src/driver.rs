@@ -16,7 +16,7 @@ use shardwise_passes::textbook::{self, Infeasible};
 
 use crate::cost::{self, Cost, Threshold};
 use crate::failure::Findings;
-use crate::inference::Sizing;
+use crate::inference::{self, Inference, Sizing};
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
 use crate::pipeline::{self, Pass};
@@ -127,8 +127,8 @@ fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
 }
 
 fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, rewrite: Rewrite<'_>) -> Checked {
-    let Options { hardware, mesh, dims, explicit, .. } = options.clone();
-    let overrides = Overrides { hardware, mesh, dims, explicit };
+    let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
+    let overrides = Overrides { hardware, known, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     diags.extend(more);
     let mut program = program.filter(|_| !has_errors(&diags));
@@ -302,6 +302,11 @@ impl Planned {
     /// The same, with the step of serving that is asked for.
     pub fn cost_sized(&self, sizing: &Sizing) -> Cost {
         cost::cost(self, sizing, self.refinement)
+    }
+
+    /// The plan as a step of serving, where it is one and as is asked.
+    pub fn inference(&self, sizing: &Sizing) -> Option<Inference> {
+        inference::inference(self, sizing)
     }
 
     /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters included; `None` for a name that is no dimension's.

@@ -212,8 +212,9 @@ fn microbatches(of: &Microbatches, source: &str) -> String {
 fn pipeline(of: &Pipeline, source: &str) -> String {
     let parts = of.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
     let batch = of.batch.as_ref().map_or(String::new(), |batch| format!(" of {}", batch.node));
-    let options: String = of.options.iter().map(|(option, word)| format!(", {}={}", option.node, word.node)).collect();
-    format!("pipeline {}{parts}{batch}{options} {{", of.axis.node)
+    let options = of.options.iter().map(|(option, word)| format!("{}={}", option.node, word.node));
+    let head = format!("pipeline {}{parts}{batch}", of.axis.node);
+    format!("{} {{", join([head].into_iter().chain(options)))
 }
 
 /// `comm <= 2ms`.

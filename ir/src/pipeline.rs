@@ -289,12 +289,14 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
         OpKind::Rearrange(Rearrange::Rename(pairs)) => pairs.iter().any(|(old, new)| along(old) || along(new)),
         OpKind::Rearrange(Rearrange::Roll(roll)) => along(&roll.dim),
         OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }) => true,
-        OpKind::Rearrange(Rearrange::Reshape(_)) => false,
         OpKind::Route(route) => along(&route.tokens) || along(&route.experts),
-        OpKind::Take { dim } | OpKind::Put { dim } => along(dim),
-        OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
+        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
         OpKind::Map(MapFn { form: MapForm::Causal { query, key, .. }, .. }) => along(query) || along(key),
-        OpKind::Einsum { .. } | OpKind::Map(_) | OpKind::Reduce { .. } | OpKind::Collective(_) => false,
+        OpKind::Einsum { .. }
+        | OpKind::Map(_)
+        | OpKind::Reduce { .. }
+        | OpKind::Rearrange(Rearrange::Reshape(_))
+        | OpKind::Collective(_) => false,
     }
 }
 
