@@ -186,7 +186,7 @@ fn random(numbers: &[u32]) -> String {
     let flat = !body.contains("repeat");
     let body = if flat { format!("x = x0 + tanh(x0 *D W) *F V\nx1 = {}x2 = x1 * s\n", "tanh(x)\n") } else { body };
     let (input, end) = if flat { ("x0", "x2") } else { ("x", "x") };
-    let cut = if numbers[4] % 2 == 0 { 2 } else { 4 };
+    let cut = if numbers[4].is_multiple_of(2) { 2 } else { 4 };
     let loss = pick(5, &LOSSES).replace("x * ", &format!("{end} * ")).replace(" * x)", &format!(" * {end})"));
     let mut source = "hardware tpu-v5p\nmesh X=2, Y=2\ndim B=8, D=4, F=8\n".to_owned();
     source += &format!("input {input}{}, a{}\nparam s[D]\n{declared}{body}{loss}", pick(6, &SPLITS), pick(7, &SPLITS));

@@ -117,7 +117,9 @@ impl Writer<'_> {
             }
             let share = self.stages.of(id) == Stage::Share;
             let value = &mut self.program.values[id];
-            value.dims.iter_mut().for_each(|dim| *dim = dims::part(self.parts, *dim));
+            for dim in &mut value.dims {
+                *dim = dims::part(self.parts, *dim);
+            }
             if value.repeat.is_none() {
                 value.repeat = Some(self.microbatches);
             }
@@ -184,7 +186,7 @@ impl Writer<'_> {
         dims::cut(self.parts, &mut op.kind);
         for operand in &mut op.operands {
             if self.program.is_declared(operand.value) && self.stages.of(operand.value) == Stage::Rows {
-                operand.value = self.rows_of(operand.value, &op.repeat);
+                operand.value = self.rows_of(operand.value, op.repeat);
             }
             let is_share = self.stages.stage.get(operand.value.index()) == Some(&Stage::Share);
             if is_share && !matches!(op.kind, OpKind::Collective(_)) {
@@ -212,7 +214,7 @@ impl Writer<'_> {
     }
 
     /// The rows that a microbatch has of what is declared for the batch.
-    fn rows_of(&mut self, value: ValueId, place: &Option<RepeatId>) -> ValueId {
+    fn rows_of(&mut self, value: ValueId, place: Option<RepeatId>) -> ValueId {
         let of_layers = self.program.values[value].repeat.is_some();
         let place = place.filter(|_| of_layers);
         if let Some(&known) = self.rows.get(&(value, place)) {
@@ -238,9 +240,9 @@ impl Writer<'_> {
         let op =
             Op { kind, operands, result: rows, result_pin: None, phase: shardwise_ir::program::Phase::Forward, share: 1.0, repeat, span };
         if of_layers {
-            self.lists.inside.push(op)
+            self.lists.inside.push(op);
         } else {
-            self.lists.parts.push(op)
+            self.lists.parts.push(op);
         }
         rows
     }
