@@ -3,7 +3,7 @@
 use serde_json::Value;
 use shardwise::inference::{Inference, Phase, Sizing, Wanted};
 use shardwise::json::{PlanJson, StepJson};
-use shardwise::lint::{self, Settings};
+use shardwise::lint::{self, Levels, Settings};
 use shardwise::{Options, Planned, Refinement, Strategy};
 
 /// The plan of a program that is right.
@@ -78,13 +78,24 @@ pub fn seconds(head: &str, from: &str, to: &str) -> f64 {
 /// If it is none.
 pub fn decode(planned: &Planned, batches: &[u64]) -> Inference {
     let sizing = Sizing { wanted: Wanted::As(Phase::Decode), batches: batches.to_vec() };
-    planned.cost_sized(&sizing).inference.unwrap_or_else(|| panic!("no step of decoding\n{planned}"))
+    planned.inference(&sizing).unwrap_or_else(|| panic!("no step of decoding\n{planned}"))
 }
 
 /// The codes of what `check` finds.
 pub fn findings(source: &str) -> Vec<&'static str> {
     let linted = lint::lint("fact.shard", source, &Options::default(), &Settings::default());
     linted.findings.iter().map(|finding| finding.diag.code).collect()
+}
+
+/// Whether `check`, with this lint on, has a finding of it.
+///
+/// # Panics
+/// If there is no such lint.
+pub fn warned(source: &str, code: &str) -> bool {
+    let mut settings = Settings::default();
+    settings.layer(Levels { warn: vec![code.parse().expect("a code is a selector")], ..Levels::default() });
+    let linted = lint::lint("fact.shard", source, &Options::default(), &settings);
+    linted.findings.iter().any(|finding| finding.diag.code == code)
 }
 
 /// A program without a plan, and the code of the reason.

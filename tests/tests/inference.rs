@@ -88,7 +88,7 @@ fn model(heads: u64, batch: u64) -> Planned {
 }
 
 fn sized(planned: &Planned) -> Inference {
-    planned.cost().inference.expect("caches are read")
+    planned.inference(&Sizing::default()).expect("caches are read")
 }
 
 /// Its feed-forward layers of 16 experts, two a token: groups of eight tokens, of which each expert takes one.
@@ -272,6 +272,19 @@ facts! {
         let sizing = decode(&textbook(source), &[]);
         holds(id, &[sizing.critical.expect("it turns").tokens * SECONDS]);
     };
+    i7_q6_free, "I7-Q6-FREE" => |id| {
+        let plan = slice8x16();
+        let router = 64.0 * 4096.0 * 16.0 / 128.0;
+        let capacity = plan.plan.program.hardware.hbm_bytes.expect("it is known");
+        holds(id, &[capacity - (plan.cost().parameters.device_bytes - router)]);
+    };
+    i7_q6_min, "I7-Q6-MIN" => |id| {
+        let fits = |chips: u64| {
+            let source = experts(&format!("Y=1, Z={chips}"), EXPERTS, "tpu-v5e");
+            shardwise::plan("fact", &source, &Options { strategy: Strategy::Textbook, ..Options::default() }).is_ok()
+        };
+        holds(id, &[[1, 2, 4, 8, 16].into_iter().find(|&chips| fits(chips)).expect("a slice") as f64]);
+    };
     i7_q6_load, "I7-Q6-LOAD" => |id| {
         // The router, which the chapter leaves out, is small enough to be gathered, and read whole.
         let router_s = 64.0 * 4096.0 * 16.0 / 8.1e11;
@@ -356,11 +369,11 @@ fn what_is_replicated_is_read_by_every_device() {
             "hardware tpu-v5e\nmesh Y=8\ndim B=8, S=8192, D=4096, H=1024\ninput x[B, D]\nparam w[D, H]\nstate kc{cache}\nq = x *D w\np = q *H kc\noutput p[B, S_?]\n"
         )
     };
-    let step = |cache: &str| searched(&source(cache)).cost().inference.expect("a cache is read").step;
+    let step = |cache: &str| searched(&source(cache)).inference(&Sizing::default()).expect("a cache is read").step;
     let (split, whole) = (step("[B, S_Y, H]"), step("[B, S, H]"));
     // Slicing what is whole costs nothing, and reads a part of it.
     assert!(whole.attention_s >= split.attention_s && whole.device_bytes > 4.0 * split.device_bytes);
     let pinned = source("[B, S, H]").replace("q *H kc\n", "q *H kc[B, S, H]\n").replace("output p[B, S_?]", "output p[B, S]");
-    let pinned = searched(&pinned.replace("p = q *H", "p[B, S] = q[B, H] *H")).cost().inference.expect("a cache is read").step;
+    let pinned = searched(&pinned.replace("p = q *H", "p[B, S] = q[B, H] *H")).inference(&Sizing::default()).expect("a cache is read").step;
     assert!((pinned.attention_s / split.attention_s - 8.0).abs() < 1e-9);
 }

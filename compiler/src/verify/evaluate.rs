@@ -266,11 +266,21 @@ fn gelu_inner(x: f64) -> f64 {
     (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))
 }
 
-/// Abramowitz and Stegun 7.1.26, good to 1.5e-7; the same on every device.
+/// Its series, to the last digits; the same on every device.
 fn erf(x: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
-    let series = ((((1.061_405_429 * t - 1.453_152_027) * t) + 1.421_413_741) * t - 0.284_496_736) * t + 0.254_829_592;
-    x.signum() * (1.0 - series * t * (-x * x).exp())
+    if x.abs() > 6.0 {
+        return x.signum();
+    }
+    // All terms have one sign, so that nothing cancels.
+    let mut term = x;
+    let mut sum = x;
+    let mut odd = 1.0;
+    while term.abs() > 1e-17 * sum.abs() {
+        odd += 2.0;
+        term *= 2.0 * x * x / odd;
+        sum += term;
+    }
+    std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() * sum
 }
 
 fn unary(name: &str, x: f64) -> f64 {
