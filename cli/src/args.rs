@@ -18,6 +18,12 @@ pub(crate) struct Cli {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HardwareFormat {
+    Table,
+    Toml,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
     Auto,
     Always,
@@ -51,8 +57,17 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Print the reference of all codes, as Markdown.
     Docs,
-    /// List the hardware presets.
-    Hardware,
+    /// List the hardware presets, or print chips as a hardware file to start from.
+    Hardware {
+        /// Which; all of them if none is named.
+        names: Vec<String>,
+        /// What is printed.
+        #[arg(long, value_enum, default_value_t = HardwareFormat::Table)]
+        format: HardwareFormat,
+        /// A TOML file of hardware beside the presets.
+        #[arg(long = "hardware-file", value_name = "FILE")]
+        files: Vec<String>,
+    },
     /// Print the JSON Schema of `plan --format json`.
     Schema,
     /// Print shell completions.
@@ -173,6 +188,9 @@ pub(crate) struct SizeArgs {
     /// Sizes of dimensions instead of the program's (of an expression: its sizes): B=1024,D=4096.
     #[arg(long = "dim", value_name = "SIZES")]
     pub(crate) dims: Vec<String>,
+    /// A TOML file of hardware that programs may name beside the presets (see `hardware --format toml`).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hardware_file: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -190,6 +208,9 @@ pub(crate) struct SweepArgs {
     /// Hardware: tpu-v5p,tpu-v5e.
     #[arg(long, value_name = "NAMES")]
     pub(crate) hardware: Vec<String>,
+    /// A TOML file of hardware beside the presets.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hardware_file: Vec<String>,
     /// How the plans are made.
     #[arg(long, value_enum, default_value_t = Strategy::Search)]
     pub(crate) strategy: Strategy,

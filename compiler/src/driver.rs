@@ -100,13 +100,21 @@ pub fn print_after(name: &str, source: &str, options: &Options, pass: Pass) -> R
 /// Reads a program as far as `last`.
 fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
     let (file, diags) = shardwise_grammar::parse(source);
-    resolved(&file, diags, (name, source), options, last)
+    resolved(&file, diags, (name, source), options, &|program| pipeline::rewrite(program, last))
 }
+
+/// Reads a program for what it computes, however it is to be cut into microbatches.
+pub(crate) fn read_whole_batch(name: &str, source: &str, options: &Options) -> Checked {
+    let (file, diags) = shardwise_grammar::parse(source);
+    resolved(&file, diags, (name, source), options, &pipeline::whole_batch)
+}
+
+type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Program, Vec<Diag>>;
 
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
     let (file, diags) = shardwise_grammar::parse(source);
-    let checked = resolved(&file, diags, (name, source), options, Pass::LAST);
+    let checked = resolved(&file, diags, (name, source), options, &|program| pipeline::rewrite(program, Pass::LAST));
     (file, checked)
 }
 
@@ -118,9 +126,9 @@ fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
     can_run.then_some(program)
 }
 
-fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, last: Pass) -> Checked {
-    let Options { hardware, mesh, dims, explicit, .. } = options.clone();
-    let overrides = Overrides { hardware, mesh, dims, explicit };
+fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, rewrite: Rewrite<'_>) -> Checked {
+    let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
+    let overrides = Overrides { hardware, known, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     diags.extend(more);
     let mut program = program.filter(|_| !has_errors(&diags));
@@ -130,7 +138,7 @@ fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str)
             Err(faults) => diags.extend(faults),
         }
     } else if let Some(ordinary) = program.take() {
-        match pipeline::rewrite(ordinary, last) {
+        match rewrite(ordinary) {
             Ok(rewritten) => program = staged(rewritten, &mut diags),
             Err(faults) => diags.extend(faults),
         }

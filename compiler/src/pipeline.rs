@@ -32,6 +32,11 @@ const PASSES: [(Pass, Rewrite); 2] = [
     (Pass::Optimizer, optimizer::write_out),
 ];
 
+/// The program that microbatches must agree with: the whole batch at once.
+pub(crate) fn whole_batch(program: Program) -> Result<Program, Vec<Diag>> {
+    gradient::derive_whole(program)
+}
+
 /// The program as it is after `last`.
 pub(crate) fn rewrite(mut program: Program, last: Pass) -> Result<Program, Vec<Diag>> {
     for (_, run) in PASSES.into_iter().filter(|(pass, _)| *pass <= last) {

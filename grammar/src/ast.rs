@@ -35,6 +35,8 @@ pub enum Statement {
     Backward(Backward),
     /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` are done once a layer.
     Repeat(Repeat),
+    /// `microbatches B=B'*8 {`: the statements up to its `}` are done once a microbatch.
+    Microbatches(Microbatches),
     /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it live on stages along a mesh axis.
     Pipeline(Pipeline),
     /// `}`
@@ -194,8 +196,21 @@ pub struct Backward {
     pub from: Name,
     /// The gradient of it, if it is not all ones.
     pub given: Option<Name>,
-    /// Into how many parts the batch is cut, one after another.
+    /// Into how many microbatches the batch is cut, done one after another.
     pub microbatches: Option<SizeExpr>,
+    /// Which dimension the batch is, if that is said.
+    pub of: Option<Name>,
+}
+
+/// `microbatches B=B'*8 {`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Microbatches {
+    /// The dimension that is cut.
+    pub whole: Name,
+    /// What a microbatch has in its place.
+    pub part: Name,
+    /// How many microbatches there are.
+    pub count: SizeExpr,
 }
 
 /// `optimizer adam over X, moments=f32, rate=1e-3`.

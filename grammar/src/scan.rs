@@ -1,7 +1,7 @@
 //! Cuts a source into statements before the grammar sees it.
 //!
 //! A statement is a line; it goes on where a bracket is open or the line ends in a comma, and the block of a
-//! form that is not compiled yet goes on until its brace is closed. What opens the block of a `repeat` or `pipeline` and the brace that closes it are
+//! form that is not compiled yet goes on until its brace is closed. What opens the block of a `repeat`, `microbatches` or `pipeline` and the brace that closes it are
 //! statements of their own, so that blocks nest nothing: a file is a list of statements. A line that can only begin a
 //! statement ends an unclosed one before it. Cutting first keeps every error inside its statement, keeps parsing linear, and is where hostile
 //! input (50,000 open parentheses) is turned away before anything recursive sees it.
@@ -18,7 +18,7 @@ const DEEPEST: usize = 64;
 const MOST_OPERATORS: usize = 400;
 
 /// The words a statement can begin with.
-pub(crate) const KEYWORDS: [&str; 17] = [
+pub(crate) const KEYWORDS: [&str; 18] = [
     "plan",
     "hardware",
     "mesh",
@@ -36,11 +36,12 @@ pub(crate) const KEYWORDS: [&str; 17] = [
     "pipeline",
     "optimizer",
     "checkpoint",
+    "microbatches",
 ];
 
 /// Those of the keywords whose statements are kept as text.
 /// Those that open a block whose statements are statements of the file.
-const OPENING: [&str; 2] = ["repeat", "pipeline"];
+const OPENING: [&str; 3] = ["repeat", "microbatches", "pipeline"];
 
 /// A statement whose end is not found yet.
 struct Open {

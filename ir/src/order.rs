@@ -6,7 +6,7 @@ use index_vec::IndexVec;
 use indexmap::IndexSet;
 
 use crate::ids::{RepeatId, ValueId};
-use crate::program::{Budget, OpKind, Program};
+use crate::program::{Blocks, Budget, OpKind, Program};
 
 /// Renumbers the values and blocks of `program`; what nothing declares or gives yet comes last.
 pub fn by_appearance(program: &mut Program) {
@@ -32,10 +32,14 @@ pub fn by_appearance(program: &mut Program) {
 }
 
 fn blocks_by_appearance(program: &mut Program) {
-    let order: IndexSet<RepeatId> = program.ops.iter().filter_map(|op| op.repeat).chain(program.repeats.indices()).collect();
+    let around = program.ops.iter().flat_map(|op| program.repeats.path(op.repeat));
+    let order: IndexSet<RepeatId> = around.chain(program.repeats.indices()).collect();
     let new_id = |old: RepeatId| RepeatId::new(order.get_index_of(&old).unwrap_or_default());
     program.repeats = order.iter().map(|&old| program.repeats[old].clone()).collect();
-    program.repeats.iter_mut().for_each(|repeat| repeat.reversed = repeat.reversed.map(new_id));
+    program.repeats.iter_mut().for_each(|repeat| {
+        repeat.reversed = repeat.reversed.map(new_id);
+        repeat.within = repeat.within.map(new_id);
+    });
     program.ops.iter_mut().for_each(|op| op.repeat = op.repeat.map(new_id));
     program.values.iter_mut().for_each(|value| value.repeat = value.repeat.map(new_id));
 }

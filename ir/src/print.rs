@@ -18,8 +18,6 @@ use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 
 pub use same::same;
 
-const INDENT: &str = "  ";
-
 /// Prints pieces that refer to the tables of one program.
 #[derive(Clone, Copy, Debug)]
 pub struct Printer<'a> {
@@ -146,6 +144,8 @@ impl<'a> Printer<'a> {
             Rearrange::Reshape(_) => format!("reshape({operands})"),
             Rearrange::Slice(part) => window("slice", part),
             Rearrange::Pad(part) => window("pad", part),
+            Rearrange::Part { .. } => format!("part({operands})"),
+            Rearrange::Join { .. } => format!("join({operands})"),
             Rearrange::Roll(Roll { dim, by: 1 }) => format!("roll_{}({operands})", self.dim_name(*dim)),
             Rearrange::Roll(Roll { dim, by }) => format!("roll_{}({operands}, {by})", self.dim_name(*dim)),
             Rearrange::Concat { from, to } => format!("concat_{{{},{}}}({operands})", self.dim_names(from), self.dim_name(*to)),
@@ -186,7 +186,10 @@ impl<'a> Printer<'a> {
     fn backward(self, directive: &Backward) -> String {
         let name = |value: ValueId| &self.program.values[value].name;
         let given = directive.given.map_or(String::new(), |given| format!(" given {}", name(given)));
-        format!("backward from {}{given}\n", name(directive.from))
+        let cut = directive.microbatches.map_or(String::new(), |(count, of)| {
+            format!(", microbatches={count}{}", of.map_or(String::new(), |dim| format!(" of {}", self.dim_name(dim))))
+        });
+        format!("backward from {}{given}{cut}\n", name(directive.from))
     }
 
     fn dtype(self, value: ValueId, shown: bool) -> String {

@@ -126,8 +126,8 @@ fn whole<'a>(problem: &Problem<'a>, trees: &mut [Trees<'_>], left: &[Vec<usize>]
         return None;
     }
     let problem = problem.restricted(left);
-    let prices = Prices::new(&problem, trees, ALL);
-    let minimum = prices.are_whole().then(|| prices.minimise(&unary(&problem))).filter(|minimum| minimum.exact)?;
+    let prices = Prices::whole(&problem, trees, ALL)?;
+    let minimum = prices.minimise_exactly(&unary(&problem))?;
     Some(Proof { problem, prices, minimum })
 }
 
@@ -147,15 +147,37 @@ fn round(
     for width in WIDTHS {
         let kept: Vec<Vec<usize>> = ranked.iter().enumerate().map(|(v, ranked)| nearest(ranked, width, best.map(|best| best[v]))).collect();
         let restricted = problem.restricted(&kept);
-        let prices = Prices::new(&restricted, trees, FEW);
-        let minimum = prices.minimise(&unary(&restricted));
-        if width > 1 && !(minimum.exact && prices.are_whole()) {
-            break;
-        }
+        let exact = Prices::whole(&restricted, trees, FEW).and_then(|prices| prices.minimise_exactly(&unary(&restricted)));
+        let Some(minimum) = exact else {
+            let near: Vec<Vec<usize>> = kept_around(&ranked, &found);
+            return descended(problem, trees, &near, &found, deadline);
+        };
         found = taken(&kept, &minimum.assignment);
     }
-    improve::descend(problem, &mut found, trees, deadline);
     found
+}
+
+/// The choices nearest to the bound that descent looks at.
+const NEAR: usize = 24;
+
+/// These, and those in use.
+fn kept_around(ranked: &[Vec<usize>], found: &[usize]) -> Vec<Vec<usize>> {
+    ranked.iter().zip(found).map(|(ranked, &found)| nearest(ranked, NEAR, Some(found))).collect()
+}
+
+/// Improved one choice at a time, among those kept.
+fn descended(
+    problem: &Problem<'_>,
+    trees: &mut [Trees<'_>],
+    kept: &[Vec<usize>],
+    found: &[usize],
+    deadline: Option<Instant>,
+) -> Vec<usize> {
+    let restricted = problem.restricted(kept);
+    let place = |(kept, found): (&Vec<usize>, &usize)| kept.iter().position(|choice| choice == found).unwrap_or(0);
+    let mut assignment: Vec<usize> = kept.iter().zip(found).map(place).collect();
+    improve::descend(&restricted, &mut assignment, trees, deadline);
+    taken(kept, &assignment)
 }
 
 /// The first few, and what was best so far.

@@ -288,7 +288,7 @@ impl<'p, 'a> Dual<'p, 'a> {
         let start = source.home.as_ref().map(|home| only(home, &metric.onwards(times, &root)));
         let found = shared(metric, times, start.as_ref().unwrap_or(&root), &ends);
         let beyond = source.home.as_ref().map(|home| metric.backwards(times, &only(home, &found.beyond))).unwrap_or(found.beyond);
-        self.work += ends.len().div_ceil(TOGETHER) * (metric.states() * metric.states() << ends.len().min(TOGETHER));
+        self.work += ends.len().div_ceil(TOGETHER) * (2 * metric.size() << ends.len().min(TOGETHER));
         let of_joint = |&joint: &usize| match self.joints[joint].end {
             End::Root => root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect(),
             End::Use(i) => found.of_use[i].clone(),

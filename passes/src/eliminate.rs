@@ -40,7 +40,15 @@ pub fn minimise(unary: &[Vec<Weight>], factors: Vec<Factor>, limits: Limits) -> 
     Elimination::new(unary, factors, limits).run()
 }
 
+/// The same if no table needs to be split; as soon as one would, nothing.
+pub fn minimise_exactly(unary: &[Vec<Weight>], factors: Vec<Factor>, limits: Limits) -> Option<Minimum> {
+    let minimum = Elimination { exact_only: true, ..Elimination::new(unary, factors, limits) }.run();
+    minimum.exact.then_some(minimum)
+}
+
 struct Elimination<'a> {
+    /// Whether to stop where a table would be split.
+    exact_only: bool,
     unary: &'a [Vec<Weight>],
     factors: Vec<Option<Factor>>,
     /// Live factors of each variable.
@@ -56,6 +64,7 @@ struct Elimination<'a> {
 impl<'a> Elimination<'a> {
     fn new(unary: &'a [Vec<Weight>], factors: Vec<Factor>, limits: Limits) -> Self {
         let mut this = Self {
+            exact_only: false,
             unary,
             factors: Vec::new(),
             factors_of: vec![BTreeSet::new(); unary.len()],
@@ -86,6 +95,9 @@ impl<'a> Elimination<'a> {
         let mut queue: BinaryHeap<Reverse<(usize, usize)>> = (0..self.unary.len()).map(|v| Reverse((self.work(v), v))).collect();
         let mut done = vec![false; self.unary.len()];
         while let Some(Reverse((work, variable))) = queue.pop() {
+            if self.exact_only && !self.exact {
+                break;
+            }
             if done[variable] {
                 continue;
             }
@@ -134,6 +146,9 @@ impl<'a> Elimination<'a> {
         }
         let groups = self.groups(variable, &involved);
         self.exact &= groups.len() <= 1;
+        if self.exact_only && !self.exact {
+            return changed;
+        }
         for (i, group) in groups.into_iter().enumerate() {
             let zero = vec![Weight::ZERO; self.unary[variable].len()];
             let own = if i == 0 { &self.unary[variable] } else { &zero };

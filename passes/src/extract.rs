@@ -80,7 +80,7 @@ impl Weave<'_, '_> {
         for (op_id, op) in program.ops.iter_enumerated() {
             if op.repeat != self.steps.block {
                 self.hand_on();
-                self.steps.enter(op.repeat);
+                self.steps.enter(program, op.repeat);
             }
             match (&op.kind, variable_of[op_id.index()]) {
                 (OpKind::Collective(_), _) => self.written(op_id),
@@ -89,7 +89,7 @@ impl Weave<'_, '_> {
             }
         }
         self.hand_on();
-        self.steps.enter(None);
+        self.steps.enter(program, None);
         for source in 0..self.problem.sources.len() {
             self.finish(source);
         }

@@ -77,6 +77,13 @@ pub fn price_source(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_
     }
 }
 
+/// Whether one table of at most `limit` prices holds those of `source`.
+pub fn is_small(problem: &Problem<'_>, source: &Source, limit: usize) -> bool {
+    let signed = signed(problem, source, &source.demands);
+    let counts: Vec<usize> = signed.signatures.iter().map(Vec::len).collect();
+    source.demands.len() <= MOST_USES && strides(&counts, limit).is_some()
+}
+
 /// Each demand alone, at its share of the price: the dearest demand costs at least the average of all.
 fn relaxed(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_>, limit: usize) -> Vec<Factor> {
     let parts = source.demands.len() as u32;
@@ -90,6 +97,27 @@ fn relaxed(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_>, limit:
 }
 
 fn table(problem: &Problem<'_>, source: &Source, demands: &[Demand], trees: &mut Trees<'_>, limit: usize) -> Option<Factor> {
+    let part = Source { demands: demands.to_vec(), ..source.clone() };
+    let Signed { scope, classes, signatures } = signed(problem, source, demands);
+    let counts: Vec<usize> = signatures.iter().map(Vec::len).collect();
+    let (strides, size) = strides(&counts, limit)?;
+    let table = (0..size)
+        .map(|place| {
+            let picked = signatures.iter().zip(&strides).map(|(signature, stride)| &signature[place / stride % signature.len()]);
+            price(&part, picked, trees)
+        })
+        .collect();
+    Some(Factor { scope, classes, strides, table })
+}
+
+/// The choices of a source's variables, classed by what they mean to it.
+struct Signed {
+    scope: Vec<usize>,
+    classes: Vec<Vec<u32>>,
+    signatures: Vec<Vec<Signature>>,
+}
+
+fn signed(problem: &Problem<'_>, source: &Source, demands: &[Demand]) -> Signed {
     let part = Source { demands: demands.to_vec(), ..source.clone() };
     let scope = problem.scope(&part);
     let mut classes = Vec::new();
@@ -106,15 +134,7 @@ fn table(problem: &Problem<'_>, source: &Source, demands: &[Demand], trees: &mut
         classes.push(class);
         signatures.push(signature);
     }
-    let counts: Vec<usize> = signatures.iter().map(Vec::len).collect();
-    let (strides, size) = strides(&counts, limit)?;
-    let table = (0..size)
-        .map(|place| {
-            let picked = signatures.iter().zip(&strides).map(|(signature, stride)| &signature[place / stride % signature.len()]);
-            price(&part, picked, trees)
-        })
-        .collect();
-    Some(Factor { scope, classes, strides, table })
+    Signed { scope, classes, signatures }
 }
 
 fn price<'s>(source: &Source, picked: impl Iterator<Item = &'s Signature>, trees: &mut Trees<'_>) -> Weight {

@@ -15,6 +15,7 @@ pub mod limited;
 pub mod local;
 mod marginals;
 pub mod memory;
+pub mod microbatches;
 pub mod optimizer;
 pub mod overlap;
 pub mod pipeline;

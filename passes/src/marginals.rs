@@ -3,11 +3,15 @@
 //! The ends are the root (where the value comes to be) and the uses; each has a price for every state. The cheapest tree over all choices of states is
 //! the dynamic programme of Dreyfus and Wagner (see [`crate::reshard`]) with priced ends; run outwards again from the root it gives, for each end and
 //! state, the least total with that end there (*min-marginals*; the two passes are the inside and outside passes of parsing). No table over
-//! combinations of ends is made, which is what [`crate::factor`] has to do: `2^k·n² + 3^k·n` for `k` ends and `n` states, instead of `n^k`.
+//! combinations of ends is made, which is what [`crate::factor`] has to do: `2^k` shortest-path searches and `3^k·n` sums for `k` ends and `n` states, instead of `n^k`.
 //!
 //! Prices are seconds in `f64`: they steer and bound; what is exact is decided by [`crate::eliminate`] on whole numbers.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use crate::reshard::Reshards;
+use crate::states::State;
 use crate::weight::Weight;
 
 /// What cannot be.
@@ -18,51 +22,79 @@ pub(crate) fn seconds(weight: Weight) -> f64 {
     if weight.is_finite() { weight.as_seconds() } else { NEVER }
 }
 
-/// Distances in seconds, laid out for going both ways along rows.
+/// The steps between the states of a space, in seconds: a few for each state, where a table of distances would be millions on four axes.
 pub(crate) struct Metric {
-    states: usize,
-    /// `from_row[from * states + to]`.
-    from_row: Vec<f64>,
-    /// `to_row[to * states + from]`.
-    to_row: Vec<f64>,
+    out: Vec<Vec<(State, f64)>>,
+    into: Vec<Vec<(State, f64)>>,
+}
+
+/// A state that can be reached at a price; the cheapest goes first in a heap.
+#[derive(PartialEq)]
+struct Reached(f64, State);
+
+impl Eq for Reached {}
+
+impl PartialOrd for Reached {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Reached {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.0.total_cmp(&self.0).then(other.1.cmp(&self.1))
+    }
 }
 
 impl Metric {
-    /// The distances of a table.
+    /// The steps of a table.
     pub(crate) fn new(reshards: &Reshards) -> Self {
-        let states = reshards.space.len();
-        let pairs = |turned: bool| {
-            let at = move |i: usize, j: usize| if turned { (j, i) } else { (i, j) };
-            let row = move |i: usize| (0..states).map(move |j| at(i, j));
-            (0..states).flat_map(row).map(|(from, to)| seconds(reshards.distance(from, to))).collect()
+        let timed = |edges: &Vec<Vec<(State, Weight)>>| {
+            let of_state = |edges: &Vec<(State, Weight)>| edges.iter().map(|&(to, weight)| (to, seconds(weight))).collect();
+            edges.iter().map(of_state).collect()
         };
-        Self { states, from_row: pairs(false), to_row: pairs(true) }
+        Self { out: timed(&reshards.graph().out), into: timed(&reshards.graph().into) }
     }
 
     /// How many states there are.
     pub(crate) fn states(&self) -> usize {
-        self.states
+        self.out.len()
+    }
+
+    /// What one walk over all states and steps looks at.
+    pub(crate) fn size(&self) -> usize {
+        self.out.iter().map(|out| 8 + out.len()).sum()
     }
 
     /// For every state, the least of the way from any state and the price there.
     pub(crate) fn onwards(&self, times: f64, prices: &[f64]) -> Vec<f64> {
-        self.closed(&self.from_row, times, prices)
+        closed(&self.out, times, prices)
     }
 
     /// For every state, the least of the way to any state and the price there.
     pub(crate) fn backwards(&self, times: f64, prices: &[f64]) -> Vec<f64> {
-        self.closed(&self.to_row, times, prices)
+        closed(&self.into, times, prices)
     }
+}
 
-    fn closed(&self, rows: &[f64], times: f64, prices: &[f64]) -> Vec<f64> {
-        let mut least = vec![NEVER; self.states];
-        for (&price, row) in prices.iter().zip(rows.chunks_exact(self.states)).filter(|(price, _)| **price < NEVER) {
-            for (least, &way) in least.iter_mut().zip(row) {
-                *least = lesser(*least, price + way * times);
+/// Dijkstra's algorithm from all states at once, each at its price.
+fn closed(steps: &[Vec<(State, f64)>], times: f64, prices: &[f64]) -> Vec<f64> {
+    let mut least = prices.to_vec();
+    let priced = prices.iter().enumerate().filter(|(_, price)| **price < NEVER);
+    let mut queue: BinaryHeap<Reached> = priced.map(|(state, &price)| Reached(price, state)).collect();
+    while let Some(Reached(price, at)) = queue.pop() {
+        if price > least[at] {
+            continue;
+        }
+        for &(to, step) in &steps[at] {
+            let candidate = price + step * times;
+            if candidate < least[to] {
+                least[to] = candidate;
+                queue.push(Reached(candidate, to));
             }
         }
-        least
     }
+    least
 }
 
 /// The smaller of two numbers that are none of them NaN, in the form that is vectorised.
@@ -96,7 +128,7 @@ fn inside(metric: &Metric, times: f64, uses: &[&[f64]]) -> Vec<Vec<f64>> {
         let at_fork = match set.is_power_of_two() {
             true => metric.backwards(times, uses[set.trailing_zeros() as usize]),
             false => {
-                let mut fork = vec![NEVER; metric.states];
+                let mut fork = vec![NEVER; metric.states()];
                 for (part, rest) in forks(set) {
                     for (fork, (a, b)) in fork.iter_mut().zip(trees[part].iter().zip(&trees[rest])) {
                         *fork = lesser(*fork, a + b);
@@ -112,7 +144,7 @@ fn inside(metric: &Metric, times: f64, uses: &[&[f64]]) -> Vec<Vec<f64>> {
 
 /// For every use and state, the least of all trees with the use there.
 fn outside(metric: &Metric, times: f64, root: &[f64], uses: &[&[f64]], inside: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let mut around: Vec<Vec<f64>> = vec![vec![NEVER; metric.states]; inside.len()];
+    let mut around: Vec<Vec<f64>> = vec![vec![NEVER; metric.states()]; inside.len()];
     let mut of_use = vec![Vec::new(); uses.len()];
     if let Some(whole) = around.last_mut() {
         *whole = root.to_vec();
@@ -154,9 +186,7 @@ mod tests {
 
     /// Three states in a row, a second apart, going up only.
     fn row() -> Metric {
-        let way = |from: usize, to: usize| if to >= from { (to - from) as f64 } else { NEVER };
-        let all = |turned: bool| (0..9).map(|i| if turned { way(i % 3, i / 3) } else { way(i / 3, i % 3) }).collect();
-        Metric { states: 3, from_row: all(false), to_row: all(true) }
+        Metric { out: vec![vec![(1, 1.0)], vec![(2, 1.0)], Vec::new()], into: vec![Vec::new(), vec![(0, 1.0)], vec![(1, 1.0)]] }
     }
 
     #[test]

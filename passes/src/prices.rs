@@ -3,8 +3,8 @@
 //! What a value's reshards cost depends on choices only through its factor, which stays; what a choice costs by itself changes: forbidden
 //! choices cost infinity, and a limit on memory adds what its multipliers ask for each byte.
 
-use crate::eliminate::{Limits, Minimum, minimise};
-use crate::factor::{Factor, Pricing, price_source};
+use crate::eliminate::{Limits, Minimum, minimise, minimise_exactly};
+use crate::factor::{Factor, Pricing, is_small, price_source};
 use crate::problem::Problem;
 use crate::reshard::Trees;
 use crate::weight::Weight;
@@ -38,9 +38,16 @@ impl Prices {
         prices
     }
 
-    /// Whether every source is priced in one table, so that a minimum can be exact.
-    pub fn are_whole(&self) -> bool {
-        self.whole
+    /// The same where every source fits into one table; else nothing, found out before anything is tabulated.
+    pub fn whole(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Option<Self> {
+        let fits = problem.sources.iter().all(|source| is_small(problem, source, limits.table / 8));
+        fits.then(|| Self::new(problem, trees, limits)).filter(|prices| prices.whole)
+    }
+
+    /// The least total over all assignments, if it can be had within the limits.
+    pub fn minimise_exactly(&self, unary: &Unary) -> Option<Minimum> {
+        let minimum = minimise_exactly(unary, self.factors.clone(), self.limits).filter(|_| self.whole)?;
+        Some(Minimum { bound: minimum.bound + self.fixed, ..minimum })
     }
 
     /// The least total over all assignments, or a lower bound of it.

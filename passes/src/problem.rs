@@ -14,8 +14,9 @@
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
-use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Phase, Program};
+use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
+use shardwise_ir::unroll::takes_out;
 
 use crate::composite;
 use crate::layout;
@@ -312,7 +313,15 @@ impl Builder<'_> {
         let Source { written, home, .. } = &problem.sources[source];
         let given = problem.program.values[value].producer.map(|producer| &problem.program.ops[producer]);
         let where_given = given.is_some_and(|given| (given.repeat, given.phase) == (op.repeat, op.phase));
-        if !self.dropped.contains(&value) || written.is_some() || home.is_some() || where_given {
+        let dropped = self.dropped.contains(&value) && !where_given;
+        let repeats = &problem.program.repeats;
+        let microbatches = |place: Option<RepeatId>| repeats.microbatches(place);
+        // What microbatches made of a layer's parameter is not there behind them.
+        let behind = problem.program.is_declared(value) && microbatches(problem.program.values[value].repeat) != microbatches(op.repeat);
+        let behind = behind && problem.program.values[value].repeat.is_some();
+        // What takes a value out of a block reads it there.
+        let there = takes_out(op) && problem.program.left(op.repeat, value).is_some();
+        if there || !(dropped || behind) || written.is_some() || home.is_some() {
             return source;
         }
         let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, value));

@@ -35,6 +35,38 @@ pub struct Reshards {
     pub space: StateSpace,
     /// The ways from each state, once they are asked for.
     ways: Vec<OnceLock<Ways>>,
+    graph: OnceLock<Graph>,
+}
+
+/// The single steps that no two others replace, out of every state and into it. Every step counts at least as one, so the two that replace a third
+/// are both lighter than it, and all distances stay.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    pub(crate) out: Vec<Vec<(State, Weight)>>,
+    pub(crate) into: Vec<Vec<(State, Weight)>>,
+}
+
+impl Graph {
+    fn new(space: &StateSpace) -> Self {
+        let mut graph = Self { out: Vec::new(), into: vec![Vec::new(); space.len()] };
+        let mut two = vec![Weight::INFINITE; space.len()];
+        for from in 0..space.len() {
+            let (first, mut touched) = (space.edges(from), Vec::new());
+            for edge in first {
+                for second in space.edges(edge.to) {
+                    two[second.to] = two[second.to].min(edge.weight + second.weight);
+                    touched.push(second.to);
+                }
+            }
+            let kept = first.iter().filter(|edge| edge.weight < two[edge.to]).map(|edge| (edge.to, edge.weight));
+            graph.out.push(kept.collect());
+            touched.into_iter().for_each(|state| two[state] = Weight::INFINITE);
+        }
+        for (from, out) in graph.out.iter().enumerate() {
+            out.iter().for_each(|&(to, weight)| graph.into[to].push((from, weight)));
+        }
+        graph
+    }
 }
 
 /// The cheapest ways from one state to all.
@@ -49,11 +81,16 @@ impl Reshards {
     /// The table of a space, empty.
     pub fn new(space: StateSpace) -> Self {
         let ways = (0..space.len()).map(|_| OnceLock::new()).collect();
-        Self { space, ways }
+        Self { space, ways, graph: OnceLock::new() }
+    }
+
+    /// The steps that matter.
+    pub(crate) fn graph(&self) -> &Graph {
+        self.graph.get_or_init(|| Graph::new(&self.space))
     }
 
     fn ways(&self, from: State) -> &Ways {
-        self.ways[from].get_or_init(|| dijkstra(&self.space, from))
+        self.ways[from].get_or_init(|| dijkstra(self.graph(), from))
     }
 
     /// What the way from `from` to `to` costs.
@@ -111,9 +148,23 @@ impl Reshards {
         Some(hops)
     }
 
-    /// The least of what a way from `from` to any state and what it costs `beyond` there.
-    fn cheapest_through(&self, from: State, beyond: &[Weight]) -> Weight {
-        self.distances_from(from).iter().zip(beyond).map(|(&way, &rest)| way + rest).min().unwrap_or(Weight::INFINITE)
+    /// For every state, the least of what a way from it to any state costs and what is `beyond` there.
+    fn through(&self, mut beyond: Vec<Weight>) -> Vec<Weight> {
+        let reachable = beyond.iter().enumerate().filter(|(_, weight)| weight.is_finite());
+        let mut queue: BinaryHeap<Reverse<(Weight, State)>> = reachable.map(|(state, &weight)| Reverse((weight, state))).collect();
+        while let Some(Reverse((so_far, at))) = queue.pop() {
+            if so_far > beyond[at] {
+                continue;
+            }
+            for &(from, weight) in &self.graph().into[at] {
+                let candidate = so_far + weight;
+                if candidate < beyond[from] {
+                    beyond[from] = candidate;
+                    queue.push(Reverse((candidate, from)));
+                }
+            }
+        }
+        beyond
     }
 
     /// What the ways from `from` to all states cost.
@@ -127,21 +178,21 @@ impl Reshards {
     }
 }
 
-fn dijkstra(space: &StateSpace, from: State) -> Ways {
-    let mut distance = vec![Weight::INFINITE; space.len()];
-    let mut previous = vec![from as u32; space.len()];
+fn dijkstra(graph: &Graph, from: State) -> Ways {
+    let mut distance = vec![Weight::INFINITE; graph.out.len()];
+    let mut previous = vec![from as u32; graph.out.len()];
     distance[from] = Weight::ZERO;
     let mut queue = BinaryHeap::from([Reverse((Weight::ZERO, from))]);
     while let Some(Reverse((so_far, at))) = queue.pop() {
         if so_far > distance[at] {
             continue;
         }
-        for edge in space.edges(at) {
-            let candidate = so_far + edge.weight;
-            if candidate < distance[edge.to] {
-                distance[edge.to] = candidate;
-                previous[edge.to] = at as u32;
-                queue.push(Reverse((candidate, edge.to)));
+        for &(to, weight) in &graph.out[at] {
+            let candidate = so_far + weight;
+            if candidate < distance[to] {
+                distance[to] = candidate;
+                previous[to] = at as u32;
+                queue.push(Reverse((candidate, to)));
             }
         }
     }
@@ -231,8 +282,9 @@ impl<'a> Trees<'a> {
         }
         let n = self.reshards.space.len();
         if let [one] = set {
-            let row = (0..n).map(|state| self.reshards.to_group(state, one)).collect();
-            self.rows.insert(set.to_vec(), row);
+            let mut there = vec![Weight::INFINITE; n];
+            one.iter().for_each(|&state| there[state] = Weight::ZERO);
+            self.rows.insert(set.to_vec(), self.reshards.through(there));
             return;
         }
         let mut fork = vec![Weight::INFINITE; n];
@@ -244,8 +296,7 @@ impl<'a> Trees<'a> {
                 *best = (*best).min(part + rest);
             }
         }
-        let row = (0..n).map(|state| self.reshards.cheapest_through(state, &fork)).collect();
-        self.rows.insert(set.to_vec(), row);
+        self.rows.insert(set.to_vec(), self.reshards.through(fork));
     }
 
     /// Walks to where the tree forks, then down both branches.

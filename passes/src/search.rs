@@ -18,6 +18,7 @@ use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Op, Phase, Program};
 use shardwise_ir::sharding::Sharding;
+use shardwise_ir::unroll::takes_out;
 
 use crate::anytime::{self, Proof};
 use crate::cost::Terms;
@@ -65,6 +66,9 @@ pub struct Found {
 
 /// Tables for elimination as it is: tens of milliseconds. What takes more is closed faster by [`crate::anytime`].
 const LIMITS: Limits = Limits { table: 1 << 18, work: 1 << 20 };
+
+/// States of one value up to which layouts are compared with each other: that takes the distances between all of them. Beyond, the dual alone says which are too dear.
+const PRUNED: usize = 500;
 
 /// Why there is no plan.
 #[derive(Clone, Debug)]
@@ -125,17 +129,19 @@ pub(crate) fn solve(tables: &Tables<'_>, textbook: &Plan, compute: f64, timeout:
     let mut problem = Problem::new(tables, compute);
     prefer(&mut problem, textbook);
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
-    dominance::prune(&mut problem);
+    if tables.all.iter().all(|table| table.space.len() <= PRUNED) {
+        dominance::prune(&mut problem);
+    }
     let after = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     let mut impossible = problem.variables.iter().filter(|variable| variable.choices.is_empty());
     if let Some(op) = impossible.find_map(|variable| variable.decides.operation()) {
         return Err(Infeasible { op });
     }
     let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
-    let prices = Prices::new(&problem, &mut trees, LIMITS);
-    let minimum = prices.minimise(&unary(&problem));
-    if minimum.exact {
-        let alternatives = alternatives(&problem, &prices, &minimum);
+    let prices = Prices::whole(&problem, &mut trees, LIMITS);
+    let minimum = prices.as_ref().and_then(|prices| Some((prices, prices.minimise_exactly(&unary(&problem))?)));
+    if let Some((prices, minimum)) = minimum {
+        let alternatives = alternatives(&problem, prices, &minimum);
         let plan = extract::plan(&problem, &minimum.assignment, &mut trees);
         return Ok(Solved { plan, bound: minimum.bound, exact: true, alternatives, layouts: (before, after) });
     }
@@ -143,10 +149,15 @@ pub(crate) fn solve(tables: &Tables<'_>, textbook: &Plan, compute: f64, timeout:
     let weight = |plan: &Plan| report::weight(plan, compute, &tables.terms);
     let mut price = |assignment: &[usize], trees: &mut [Trees<'_>]| weight(&extract::plan(&problem, assignment, trees));
     let closed = anytime::close(&problem, &mut trees, weight(textbook), deadline, &mut price);
-    let bound = closed.bound.max(minimum.bound);
     let plan = extract::plan(&problem, &closed.assignment, &mut trees);
     let alternatives = closed.proof.as_ref().map(|Proof { problem, prices, minimum }| alternatives(problem, prices, minimum));
-    Ok(Solved { plan, bound, exact: closed.proof.is_some(), alternatives: alternatives.unwrap_or_default(), layouts: (before, after) })
+    Ok(Solved {
+        plan,
+        bound: closed.bound,
+        exact: closed.proof.is_some(),
+        alternatives: alternatives.unwrap_or_default(),
+        layouts: (before, after),
+    })
 }
 
 /// The cheapest plan within `capacity`, in which `found` does not fit.
@@ -204,7 +215,7 @@ fn fit_dropping(tables: &Tables<'_>, textbook: &Plan, request: Request, capacity
 fn drop_candidates(program: &Program) -> Vec<ValueId> {
     let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
     let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
-    for op in &program.ops {
+    for op in program.ops.iter().filter(|op| !takes_out(op)) {
         for operand in &op.operands {
             let value = &program.values[operand.value];
             let given = value.producer.map_or((value.repeat, false), |producer| part(&program.ops[producer]));

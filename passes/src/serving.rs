@@ -117,7 +117,7 @@ impl Serving {
             if matches!(op.kind, OpKind::Einsum { .. }) {
                 let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
                 let work = local::work(program, op, &operands, &step.result.sharding);
-                let times = program.times(step.repeat) as f64;
+                let times = program.turns(step.repeat, program.by_microbatch(op)).done as f64;
                 match self.parts[number] {
                     Part::Attention => {
                         load.attention_s += times * work.flops_s;
@@ -129,7 +129,7 @@ impl Serving {
             }
         }
         for (value, bytes) in program.values.iter().zip(read) {
-            let bytes = program.times(value.repeat) as f64 * bytes;
+            let bytes = program.turns(value.repeat, true).done as f64 * bytes;
             match value.role {
                 Some(Role::Param) => load.weight_bytes += bytes,
                 Some(Role::State) => load.cache_bytes += bytes,

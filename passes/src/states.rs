@@ -10,7 +10,9 @@
 //! * AllReduce: unreduced axes go;
 //! * Permute: any relabelling that keeps every dimension's local size, unreduced axes staying.
 
-use indexmap::IndexSet;
+use std::rc::Rc;
+
+use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Collective;
@@ -61,8 +63,23 @@ impl StateSpace {
         let states = enumerate(program, shape);
         let mut space = Self { edges: Vec::new(), states };
         let pricing = Pricing { program, shape, terms };
-        space.edges = (0..space.len()).map(|state| space.edges_from(&pricing, state)).collect();
+        let alike = space.alike(program);
+        space.edges = (0..space.len()).map(|state| space.edges_from(&pricing, state, &alike[state])).collect();
         space
+    }
+
+    /// For each state, those with as many parts of every dimension and the same sums pending, itself among them.
+    fn alike(&self, program: &Program) -> Vec<Rc<[State]>> {
+        let mut groups: IndexMap<(Vec<u64>, &Unreduced), Vec<State>, FxBuildHasher> = IndexMap::default();
+        let mut group_of = Vec::with_capacity(self.len());
+        for (state, sharding) in self.states.iter().enumerate() {
+            let parts = sharding.dims.iter().map(|axes| local::parts(&program.mesh, axes)).collect();
+            let entry = groups.entry((parts, &sharding.unreduced));
+            group_of.push(entry.index());
+            entry.or_default().push(state);
+        }
+        let groups: Vec<Rc<[State]>> = groups.into_values().map(Into::into).collect();
+        group_of.into_iter().map(|group| Rc::clone(&groups[group])).collect()
     }
 
     /// How many states.
@@ -95,7 +112,7 @@ impl StateSpace {
         self.states.iter()
     }
 
-    fn edges_from(&self, pricing: &Pricing<'_>, state: State) -> Vec<Edge> {
+    fn edges_from(&self, pricing: &Pricing<'_>, state: State, alike: &[State]) -> Vec<Edge> {
         let from = self.sharding(state);
         let mut targets = Vec::new();
         slices(pricing, from, &mut targets);
@@ -103,14 +120,14 @@ impl StateSpace {
         reduces(from, &mut targets);
         scatters(from, &mut targets);
         moves(from, &mut targets);
-        let mut best: Vec<Option<Edge>> = vec![None; self.len()];
+        let mut best: IndexMap<State, Edge, FxBuildHasher> = IndexMap::default();
         let mut offer = |to: State, kind: CollectiveKind| {
             if pricing.bytes(self.sharding(to)) > pricing.terms.most_bytes {
                 return;
             }
             let weight = Weight::collective(&kind, pricing.seconds(&kind, from, self.sharding(to)));
-            if best[to].as_ref().is_none_or(|edge| weight < edge.weight) {
-                best[to] = Some(Edge { to, kind, weight });
+            if best.get(&to).is_none_or(|edge| weight < edge.weight) {
+                best.insert(to, Edge { to, kind, weight });
             }
         };
         for (kind, target) in targets {
@@ -118,12 +135,11 @@ impl StateSpace {
                 offer(to, kind);
             }
         }
-        for to in 0..self.len() {
-            if to != state && relabels(pricing.program, from, self.sharding(to)) {
-                offer(to, CollectiveKind::Permute);
-            }
+        for &to in alike.iter().filter(|&&to| to != state) {
+            offer(to, CollectiveKind::Permute);
         }
-        best.into_iter().flatten().collect()
+        best.sort_unstable_keys();
+        best.into_values().collect()
     }
 }
 
@@ -304,10 +320,4 @@ fn moves(from: &Sharding, targets: &mut Targets) {
             }
         }
     }
-}
-
-/// Whether every dimension keeps its number of parts, and what is pending stays pending.
-fn relabels(program: &Program, from: &Sharding, to: &Sharding) -> bool {
-    let same_parts = |a: &AxisList, b: &AxisList| local::parts(&program.mesh, a) == local::parts(&program.mesh, b);
-    from.unreduced == to.unreduced && from.dims.iter().zip(&to.dims).all(|(a, b)| same_parts(a, b))
 }

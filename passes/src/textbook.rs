@@ -20,7 +20,7 @@
 use indexmap::IndexMap;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Phase, Program};
+use shardwise_ir::program::{Blocks, CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Phase, Program, Value};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
 
 use crate::layout;
@@ -45,17 +45,23 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
     for (op_id, op) in tables.program.ops.iter_enumerated() {
         if op.repeat != walk.steps.block {
             walk.hand_on().ok_or(Infeasible { op: op_id })?;
-            walk.steps.enter(op.repeat);
+            let around = |place| tables.program.repeats.microbatches(place);
+            if around(walk.steps.block).is_some_and(|microbatches| around(op.repeat) != Some(microbatches)) {
+                walk.drop_copies(|_| true);
+            }
+            walk.steps.enter(tables.program, op.repeat);
         }
         if phase == Phase::Forward && op.phase == Phase::Backward {
-            walk.drop_copies();
+            // Before microbatches what they read is moved once.
+            let among = tables.program.repeats.microbatches(op.repeat).is_some();
+            walk.drop_copies(|value| !among || value.repeat.is_some());
             phase = Phase::Backward;
         }
         walk.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
         walk.outputs(op.result, op_id)?;
     }
     walk.hand_on().ok_or(Infeasible { op: OpId::new(0) })?;
-    walk.steps.enter(None);
+    walk.steps.enter(tables.program, None);
     for id in tables.program.values.indices() {
         if tables.program.values[id].producer.is_none() {
             walk.outputs(id, OpId::new(0))?;
@@ -118,9 +124,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Drops what was made of declared values on the way; intermediate results are kept for their gradients.
-    fn drop_copies(&mut self) {
+    fn drop_copies(&mut self, of: impl Fn(&Value) -> bool) {
         let values = self.program().values.iter();
-        for ((held, said), _) in self.held.iter_mut().zip(&self.said).zip(values).filter(|(_, value)| value.producer.is_none()) {
+        for ((held, said), _) in self.held.iter_mut().zip(&self.said).zip(values).filter(|(_, value)| value.producer.is_none() && of(value))
+        {
             held.clone_from(said);
         }
     }
@@ -225,6 +232,9 @@ impl<'a> Walk<'a> {
             let entry = table.nearest(table.space.find(&starts[0])?, &self.tables.states(op.result, pin))?;
             return Some(vec![entry]);
         }
+        if !op.reads_elements() || op.is(&MapForm::Total) {
+            return op.operands.iter().zip(&starts).map(|(operand, start)| self.tables.of(operand.value).space.find(start)).collect();
+        }
         let mut targets = self.before_use(op, &starts).unwrap_or_else(|| rules::targets(self.tables, op, &starts, self.wanted(op)));
         if let Some(pin) = self.wanted_of_sum(op).cloned() {
             rules::slice_for(self.program(), op, &mut targets, &pin);
@@ -326,7 +336,11 @@ impl<'a> Walk<'a> {
         let value = op.result;
         let mut at = state;
         let wanted = self.wanted(op);
-        let later = self.only_reader(value).is_some_and(|reader| reader.is(&MapForm::Total));
+        let mut readers =
+            self.uses[value.index()].iter().map(|(reader, _)| &self.program().ops[*reader]).filter(|reader| reader.reads_elements());
+        let later = self.outputs[value.index()].is_empty()
+            && readers.next().is_some_and(|reader| reader.is(&MapForm::Total))
+            && readers.next().is_none();
         if later && op.result_pin.is_none() {
             return Some(state);
         }

@@ -56,15 +56,20 @@ fn holds(name: &str, source: &str, sizes: Sizes) {
         let report = &planned.report;
         assert!(report.overlap_s <= report.schedule.makespan_s && report.schedule.makespan_s <= report.serial_s, "{name}: {planned}");
         assert!(close(report.compute_s + report.comm_s + report.bubble_s, report.serial_s), "{name}: {planned}");
-        costs.push((report.serial_s, report.comm_s));
+        costs.push(report.serial_s);
     }
-    assert!(costs[0].0 <= costs[1].0 * (1.0 + 1e-12), "{name}: {costs:?}");
-    for objective in [Objective::Comm, Objective::Overlap] {
-        let cheapest =
-            shardwise::plan(name, source, &Options { objective, ..Options::default() }).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let comm_s = if objective == Objective::Comm { costs[1].1 } else { f64::INFINITY };
-        assert!(cheapest.report.comm_s <= comm_s * (1.0 + 1e-12), "{name}: {cheapest}");
-    }
+    assert!(costs[0] <= costs[1] * (1.0 + 1e-12), "{name}: {costs:?}");
+}
+
+/// The search makes small what it is asked to.
+fn objectives_hold(name: &str, source: &str) {
+    let textbook = plan(name, source, Planning::Textbook).report;
+    let cheapest = |objective: Objective| {
+        shardwise::plan(name, source, &Options { objective, ..Options::default() }).unwrap_or_else(|e| panic!("{name}: {e}")).report
+    };
+    let (comm_s, overlap_s) = (cheapest(Objective::Comm).comm_s, cheapest(Objective::Overlap).overlap_s);
+    assert!(comm_s <= textbook.comm_s * (1.0 + 1e-12), "{name}: {comm_s} {}\n{source}", textbook.comm_s);
+    assert!(overlap_s <= textbook.overlap_s * (1.0 + 1e-12), "{name}: {overlap_s} {}\n{source}", textbook.overlap_s);
 }
 
 #[test]
@@ -76,6 +81,25 @@ fn programs_with_pipelines_are_right_and_their_plans_kept() {
             insta::assert_snapshot!(name, planned.to_string());
         });
     }
+}
+
+#[test]
+fn the_page_is_right() {
+    let page = read("compiler/docs/pipelines.md");
+    for block in page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+        holds("page", block, Sizes::Scaled);
+    }
+    let summary: Vec<&str> = page.lines().filter(|line| line.starts_with("# pipeline ") || line.starts_with("# serial")).collect();
+    let planned = plan("3d", &fixture("3d"), Planning::Search).to_string();
+    assert!(summary.len() == 2 && summary.iter().all(|line| planned.contains(line)), "{planned}");
+}
+
+#[test]
+fn other_objectives_are_met() {
+    objectives_hold("forward", &fixture("forward"));
+    let small = "hardware h100\nmesh Z=2 dcn, X=2\ndim B=64, D=512, F=1024\ninput x[B, D_X]\n";
+    let layers = "repeat L=4 {\ncarry x\nparam W[D_X, F], V[F, D_X]\nx = x + gelu(x *D W) *F V\n}\n}\noutput x[B_X, D]\n";
+    objectives_hold("small", &format!("{small}pipeline Z, microbatches=4 {{\n{layers}"));
 }
 
 /// The step that hands a value on to the next stage.
@@ -222,7 +246,7 @@ fn random(numbers: &[u32], rows: u64, frame: Option<&str>) -> String {
     source += STEPS[0];
     source += if numbers[4] % 3 == 0 { "checkpoint\n}\n" } else { "}\n" };
     source += if frame.is_some() { "}\n" } else { "" };
-    let from = ["y = tanh(x)\n", "y = x * s\n"][numbers[4] as usize % 2];
+    let from = ["y = tanh(x * s)\n", "y = x * s\n"][numbers[4] as usize % 2];
     source + from + "backward from y given dy\noutput y" + pick(5, &SPLITS) + ", ds[D]\n"
 }
 
@@ -239,8 +263,9 @@ fn frame(number: u64, microbatches: u64) -> String {
 
 #[test]
 fn random_pipelines_are_right() {
-    run(12, |numbers, seed| {
-        holds("random", &random(numbers, 8, Some(&frame(seed, 2))), Sizes::Full);
+    run(8, |numbers, seed| {
+        let source = random(numbers, 8, Some(&frame(seed, 2)));
+        holds("random", &source, Sizes::Full);
         Ok(())
     });
 }

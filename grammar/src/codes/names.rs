@@ -30,8 +30,6 @@ pub const TOO_MANY_DIMS: &str = "SW112";
 pub const DTYPES_DIFFER: &str = "SW113";
 /// `reserved-name`
 pub const RESERVED: &str = "SW114";
-/// `not-yet`
-pub const NOT_YET: &str = "SW190";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -223,16 +221,5 @@ Write instead any other name:
     gelu(A) -> Out
 
 Taken are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan, hardware, mesh, dim, output, assert and allow.",
-    },
-    Code {
-        code: NOT_YET,
-        name: "not-yet",
-        page: r"The form belongs to the language, but this version does not compile it yet.
-
-Triggered by:
-
-    optimizer adam
-
-Write instead the statements that it stands for, one after another.",
     },
 ];

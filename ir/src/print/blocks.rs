@@ -1,15 +1,22 @@
 //! Blocks as they are written: what opens them, what they hand on, what closes them, and the pipeline around their layers.
+//!
+//! Lines say in which block they stand and nothing opens or closes one, so that statements of programs and steps of plans go through the same walk.
 
-use super::{INDENT, Printer};
+use super::Printer;
 use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
-use crate::program::Output;
+use crate::program::{Blocks, Cut, Output};
 use crate::sharding::Pin;
+
+const INDENT: &str = "  ";
 
 impl<'a> Printer<'a> {
     /// The line that opens a block, and what is declared in it.
     fn opening(self, id: RepeatId) -> Vec<String> {
         let repeat = &self.program.repeats[id];
+        if let Some(Cut { whole, part }) = repeat.cut {
+            return vec![format!("microbatches {}={}*{} {{", self.dim_name(whole), self.dim_name(part), repeat.count)];
+        }
         let count = if repeat.reversed.is_some() { " reversed".to_owned() } else { format!("={}", repeat.count) };
         let (outer, inner) = (self.frame_indent(id), self.body_indent(id));
         let frame = self.frame(id).map(|pipeline| self.pipeline(pipeline));
@@ -71,17 +78,24 @@ impl<'a> Printer<'a> {
         pin: impl Fn(&Output) -> Option<Pin>,
     ) -> Vec<(String, Option<usize>)> {
         let mut lines = Vec::new();
-        let mut open: Option<RepeatId> = None;
-        for (number, &block) in within.iter().enumerate() {
-            if block != open {
-                lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
-                lines.extend(block.into_iter().flat_map(|id| self.opening(id)).map(|line| (line, None)));
-                open = block;
+        let mut open: Vec<RepeatId> = Vec::new();
+        let indent = |open: &[RepeatId]| open.iter().map(|&id| self.body_indent(id)).collect::<String>();
+        let mut go_to = |path: &[RepeatId], lines: &mut Vec<(String, Option<usize>)>| {
+            while !path.starts_with(&open) {
+                let closed = open.pop().map_or_else(Vec::new, |id| self.closing(id, &pin));
+                lines.extend(closed.into_iter().map(|line| (indent(&open) + &line, None)));
             }
-            let indent = block.map_or_else(String::new, |id| self.body_indent(id));
-            lines.push((format!("{indent}{}", line(number)), Some(number)));
+            for &id in &path[open.len()..] {
+                lines.extend(self.opening(id).into_iter().map(|line| (indent(&open) + &line, None)));
+                open.push(id);
+            }
+        };
+        for (number, &block) in within.iter().enumerate() {
+            let path = self.program.repeats.path(block);
+            go_to(&path, &mut lines);
+            lines.push((format!("{}{}", indent(&path), line(number)), Some(number)));
         }
-        lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
+        go_to(&[], &mut lines);
         lines
     }
 }

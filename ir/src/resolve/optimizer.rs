@@ -12,7 +12,7 @@ use super::Resolver;
 use crate::dtype::DType;
 use crate::ids::ValueId;
 use crate::optimizer::{Optimizer, Rule, StateOver};
-use crate::program::{Layers, Mode, Output};
+use crate::program::{Blocks, Mode, Output};
 use crate::sharding::Pin;
 use crate::{Diag, suggest};
 
@@ -30,8 +30,8 @@ impl Resolver<'_> {
     /// `next W = W.new`, of a parameter or state.
     pub(super) fn update(&mut self, of: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
         let (before, after) = (&self.values[of], &self.values[given]);
-        let layers = |block: Option<_>| block.map(|block| self.repeats.layers(block));
-        let fault = if layers(before.repeat) != layers(after.repeat) || after.repeat != self.inside() {
+        let layers = |block: Option<_>| self.repeats.layers_at(block);
+        let fault = if layers(before.repeat) != layers(after.repeat) || after.repeat != self.inside() || self.microbatches.is_some() {
             Some(format!("`{}` and `{}` are not of the same layers", before.name, after.name))
         } else if self.outputs.iter().any(|output| output.hands_to == Some(of)) {
             Some(format!("`{}` is updated twice", before.name))

@@ -378,6 +378,8 @@ fn function_name(op: &Op) -> String {
             Rearrange::Slice(_) => "slice",
             Rearrange::Pad(_) => "pad",
             Rearrange::Concat { .. } => "concat",
+            Rearrange::Part { .. } => "part",
+            Rearrange::Join { .. } => "join",
             Rearrange::Roll(_) => "roll",
         }
         .to_owned(),

@@ -89,6 +89,27 @@ pub(super) fn rearranged(
             padded.slice_axis_mut(axis, Slice::from(*start as usize..*start as usize + size(*from))).assign(operand);
             Some(ordered(&padded, &replaced(dims[0], *from, *to), result))
         }
+        Rearrange::Part { from, to, first } => {
+            // A block of the batch holds the rows of every microbatch, each as many apart as there are microbatches.
+            let axis = Axis(position(dims[0], *from)?);
+            let apart = size(*from).checked_div(size(*to)).filter(|&apart| operand.len_of(axis).is_multiple_of(apart))?;
+            let rows = Slice { start: *first as isize, end: None, step: apart as isize };
+            Some(ordered(&operand.slice_axis(axis, rows).to_owned(), &replaced(dims[0], *from, *to), result))
+        }
+        Rearrange::Join { from, to } => {
+            let axis = Axis(position(result, *to)?);
+            let mut batch = ArrayD::zeros(IxDyn(shape));
+            for (number, (operand, dims)) in operands.iter().zip(dims).enumerate() {
+                let rows = Slice { start: number as isize, end: None, step: operands.len() as isize };
+                let part = ordered(operand, &replaced(dims, *from, *to), result);
+                let mut place = batch.slice_axis_mut(axis, rows);
+                if place.shape() != part.shape() {
+                    return None;
+                }
+                place.assign(&part);
+            }
+            Some(batch)
+        }
         Rearrange::Roll(Roll { dim, by }) => {
             let axis = Axis(whole(0, *dim)?);
             let by = *by as usize % size(*dim).max(1);
