@@ -44,7 +44,10 @@ fn every_fact_has_a_test_or_a_reason() {
     let tests: String = files("tests/tests", ".rs").into_iter().map(|(_, text)| text).collect();
     let mut seen = Ids::new();
     for (name, text) in files("tests/facts", ".json") {
-        let facts = ids(&text);
+        let facts: Vec<String> = ids(&text).into_iter().filter(|id| is_id(id)).collect();
+        if facts.is_empty() {
+            continue;
+        }
         for id in &facts {
             assert!(seen.insert(id.clone()), "{id} stands twice");
         }
