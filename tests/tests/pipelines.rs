@@ -6,10 +6,12 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use serde_json::Value;
 use shardwise::json::{PlanJson, StepJson};
-use shardwise::verify::{Setup, Sizes, evaluate, verify};
+use shardwise::verify::{Setup, Sizes, evaluate, execute, verify};
 use shardwise::{Objective, Options, Planned, Strategy as Planning};
+use shardwise_ir::plan::StepKind;
 use shardwise_ir::print::same;
 use shardwise_ir::program::Program;
+use shardwise_ir::sharding::Unreduced;
 use shardwise_ir::unroll;
 use shardwise_tests::{facts, files, read};
 
@@ -321,4 +323,37 @@ fn microbatches_by_themselves_give_the_whole() {
         }
         Ok(())
     });
+}
+
+/// `plan` with what comes out of the stages called whole.
+fn forgetful(planned: &Planned) -> shardwise_ir::plan::Plan {
+    let mut plan = planned.plan.clone();
+    for step in &mut plan.steps {
+        if matches!(step.kind, StepKind::Local(op) if plan.program.taken_over(&plan.program.ops[op]).is_some()) {
+            step.result.sharding.unreduced = Unreduced::default();
+        }
+    }
+    plan
+}
+
+#[test]
+fn other_stages_do_not_have_what_comes_out_of_one() {
+    let source = fixture("loss");
+    let planned = plan("loss", &source, Planning::Textbook);
+    let text = planned.to_string();
+    let findings = shardwise::check("loss", &text.replace("{U_Z} = last", "= last"), &Options::default()).findings;
+    assert!(findings.has_errors() && findings.to_string().contains("`x.end[B_X, D] {U_Z}`"), "{findings}");
+    // Devices find out by themselves.
+    let verdict = execute(&program("loss", &source), &forgetful(&planned), &Setup::default());
+    assert!(verdict.mismatch.is_some(), "{verdict}");
+}
+
+#[test]
+fn limits_on_memory_hold_and_1f1b_needs_less() {
+    let peak = |name: &str| plan(name, &fixture(name), Planning::Textbook).report.memory.peak_bytes;
+    let between = f64::midpoint(peak("1f1b"), peak("gpipe"));
+    let within = |name: &str, bytes: f64| shardwise::plan(name, &fixture(name), &Options { memory: Some(bytes), ..options(Planning::Textbook) });
+    assert!(within("1f1b", between).is_ok_and(|planned| planned.warnings.is_empty()));
+    assert!(!within("gpipe", between).is_ok_and(|planned| planned.warnings.is_empty()));
+    assert!(shardwise::plan("1f1b", &fixture("1f1b"), &Options { memory: Some(1e9), ..Options::default() }).is_err());
 }
