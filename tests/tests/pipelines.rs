@@ -352,7 +352,8 @@ fn other_stages_do_not_have_what_comes_out_of_one() {
 fn limits_on_memory_hold_and_1f1b_needs_less() {
     let peak = |name: &str| plan(name, &fixture(name), Planning::Textbook).report.memory.peak_bytes;
     let between = f64::midpoint(peak("1f1b"), peak("gpipe"));
-    let within = |name: &str, bytes: f64| shardwise::plan(name, &fixture(name), &Options { memory: Some(bytes), ..options(Planning::Textbook) });
+    let within =
+        |name: &str, bytes: f64| shardwise::plan(name, &fixture(name), &Options { memory: Some(bytes), ..options(Planning::Textbook) });
     assert!(within("1f1b", between).is_ok_and(|planned| planned.warnings.is_empty()));
     assert!(!within("gpipe", between).is_ok_and(|planned| planned.warnings.is_empty()));
     assert!(shardwise::plan("1f1b", &fixture("1f1b"), &Options { memory: Some(1e9), ..Options::default() }).is_err());
