@@ -118,7 +118,11 @@ pub struct Row {
     pub device_bytes: f64,
     /// Whether that fits; absent where the memory is not known.
     pub fits: Option<bool>,
-    /// Seconds that reading the caches takes, or arithmetic with them, if that is longer.
+    /// FLOPs of a device with tokens: scores, and what they weigh.
+    pub attention_flops: f64,
+    /// Bytes that these read and write on a device where scores never leave the chip.
+    pub attention_bytes: f64,
+    /// Seconds of attention: of reading the caches (in a prefill, of what attention reads and writes), or of its arithmetic, if that is longer.
     pub attention_s: f64,
     /// Seconds that reading the parameters takes.
     pub parameters_s: f64,
@@ -224,12 +228,14 @@ impl Sizer<'_> {
         let program = &self.plan.program;
         let report = report(&self.plan, self.planned.refinement);
         let stays = program.values.iter_enumerated().filter(|(_, value)| matches!(value.role, Some(Role::Param | Role::State)));
-        let (cache_s, parameters_s) = (load.cache_bytes / self.bandwidth(), load.weight_bytes / self.bandwidth());
+        let attention_bytes = if self.serving.reads_cache { load.cache_bytes } else { load.attention_bytes };
+        let (cache_s, parameters_s) = (attention_bytes / self.bandwidth(), load.weight_bytes / self.bandwidth());
         let attention_s = cache_s.max(load.attention_s);
         let step_s = attention_s + parameters_s.max(load.flops_s);
         let tokens = self.serving.tokens(program);
         let device_bytes = report.memory.peak_bytes;
-        let named = [("cache", cache_s), ("attention", load.attention_s), ("parameters", parameters_s), ("flops", load.flops_s)];
+        let read = if self.serving.reads_cache { "cache" } else { "attention" };
+        let named = [(read, cache_s), ("attention", load.attention_s), ("parameters", parameters_s), ("flops", load.flops_s)];
         let bound = named.into_iter().reduce(|most, other| if other.1 > most.1 { other } else { most });
         Row {
             batch,
@@ -237,6 +243,8 @@ impl Sizer<'_> {
             held_bytes: stays.map(|(id, _)| whole_bytes(program, id)).sum(),
             device_bytes,
             fits: self.planned.capacity_bytes.map(|capacity| device_bytes <= capacity),
+            attention_flops: load.attention_flops,
+            attention_bytes: load.attention_bytes,
             attention_s,
             parameters_s,
             flops_s: load.flops_s,

@@ -48,6 +48,8 @@ pub struct Serving {
     /// Whether tokens are multiplied with tokens.
     pub attends: bool,
     parts: IndexVec<OpId, Part>,
+    /// Values that are made of scores, element by element: they stay on the chip until they are multiplied with.
+    scores: IndexVec<ValueId, bool>,
 }
 
 /// What a device does in a step.
@@ -57,7 +59,11 @@ pub struct Load {
     pub cache_bytes: f64,
     /// Bytes of parameters that are read.
     pub weight_bytes: f64,
-    /// Seconds of arithmetic with tokens.
+    /// FLOPs of tokens with tokens.
+    pub attention_flops: f64,
+    /// Bytes that these read and write where scores never leave the chip, and caches are read like any keys.
+    pub attention_bytes: f64,
+    /// Seconds of arithmetic of tokens with tokens.
     pub attention_s: f64,
     /// Seconds of arithmetic with parameters.
     pub flops_s: f64,
@@ -81,7 +87,8 @@ impl Serving {
         };
         let parts: IndexVec<OpId, Part> = program.ops.iter().map(|op| part(program, op, &origins, &free)).collect();
         let attends = parts.contains(&Part::Attention);
-        Some(Self { batch, rows, reads_cache: !caches.is_empty(), attends, parts })
+        let scores = scores(program, &parts);
+        Some(Self { batch, rows, reads_cache: !caches.is_empty(), attends, parts, scores })
     }
 
     /// Tokens of a step.
@@ -110,10 +117,14 @@ impl Serving {
             if matches!(op.kind, OpKind::Einsum { .. }) {
                 let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
                 let work = local::work(program, op, &operands, &step.result.sharding);
-                let seconds = program.turns(step.repeat, program.by_microbatch(op)).done as f64 * work.flops_s;
+                let times = program.turns(step.repeat, program.by_microbatch(op)).done as f64;
                 match self.parts[number] {
-                    Part::Attention => load.attention_s += seconds,
-                    Part::Weights => load.flops_s += seconds,
+                    Part::Attention => {
+                        load.attention_s += times * work.flops_s;
+                        load.attention_flops += times * work.flops;
+                        load.attention_bytes += times * self.outside(program, step);
+                    }
+                    Part::Weights => load.flops_s += times * work.flops_s,
                 }
             }
         }
@@ -129,11 +140,34 @@ impl Serving {
     }
 }
 
+impl Serving {
+    /// Bytes of a product of tokens with tokens that come from HBM or go there: queries and keys, or values and the result.
+    fn outside(&self, program: &Program, step: &Step) -> f64 {
+        let bytes = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
+        let read: f64 = step.operands.iter().filter(|of| !self.scores[of.value]).map(bytes).sum();
+        let is_last = step.operands.iter().any(|of| self.scores[of.value]);
+        read + if is_last { bytes(&step.result) } else { 0.0 }
+    }
+}
+
 /// State that any operation reads.
 pub fn read_caches(program: &Program) -> Vec<ValueId> {
     let is_read = |value: ValueId| program.ops.iter().any(|op| op.operands.iter().any(|operand| operand.value == value));
     let state = program.values.iter_enumerated().filter(|(_, value)| value.role == Some(Role::State));
     state.map(|(id, _)| id).filter(|&id| is_read(id)).collect()
+}
+
+fn scores(program: &Program, parts: &IndexVec<OpId, Part>) -> IndexVec<ValueId, bool> {
+    let mut scores: IndexVec<ValueId, bool> = program.values.iter().map(|_| false).collect();
+    for (number, op) in program.ops.iter_enumerated() {
+        let of_scores = op.operands.iter().any(|operand| scores[operand.value]);
+        let is_score = match op.kind {
+            OpKind::Einsum { .. } => parts[number] == Part::Attention && !of_scores,
+            _ => of_scores,
+        };
+        scores[op.result] = scores[op.result] || is_score;
+    }
+    scores
 }
 
 /// Plain sizes: a product's factors.

@@ -289,7 +289,21 @@ impl<'a> Walk<'a> {
     fn wanted(&self, op: &Op) -> Option<&Pin> {
         let declared = || self.outputs[op.result.index()].first();
         let own = self.program().values[op.result].home.as_ref().or_else(declared);
-        own.or_else(|| self.wanted(self.sum_around(op)?))
+        own.or_else(|| self.wanted(self.sum_around(op)?)).or_else(|| self.wanted_by_updates(op))
+    }
+
+    /// Where the parameters or state are that an optimizer updates by a gradient, if that is all that is done with it.
+    fn wanted_by_updates(&self, op: &Op) -> Option<&Pin> {
+        let (program, uses) = (self.program(), &self.uses[op.result.index()]);
+        let updated = |reader: &Op| {
+            let of = &program.values[reader.operands[0].value];
+            let alike = of.role.is_some() && of.dims == program.values[op.result].dims;
+            alike.then_some(reader.operands[0].value).filter(|_| program.is_update(reader.result))
+        };
+        let of = updated(&program.ops[uses.first()?.0])?;
+        let home = |of: ValueId| program.values[of].home.as_ref().filter(|home| home.exact().is_some());
+        let same = uses.iter().all(|(reader, _)| updated(&program.ops[*reader]).is_some_and(|other| home(other) == home(of)));
+        home(of).filter(|_| same)
     }
 
     /// The sum that the expression around an operation is, if its result is only added there.

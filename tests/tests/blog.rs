@@ -195,10 +195,6 @@ facts! {
     };
     tb_1024, "TB-1024" => |id| holds(id, &[ways_left(1024, 16)]);
     tb_256, "TB-256" => |id| holds(id, &[ways_left(256, 8)]);
-    tb_3d, "TB-3D" => |id| {
-        let source = "hardware h100\nmesh T=4, P=4 dcn, D=2 dcn\ndim N=64\nparam W[N]\n";
-        holds(id, &[textbook(source).cost().devices as f64]);
-    };
 
     // The text's v4p reads 1230 GB/s, the preset's, as its table, 1200.
     h2_q1, "H2-Q1" => |id| {

@@ -55,7 +55,7 @@ fn evaluated(source: &str, name: &str, input: &[f64]) -> Vec<f64> {
 const LINE4: &str = "hardware tpu-v5e\nmesh X=4 line";
 
 /// Seconds of a gather of so many bytes.
-fn gather(mesh: &str, bytes: u64) -> f64 {
+fn gathered(mesh: &str, bytes: u64) -> f64 {
     seconds(&format!("hardware tpu-v5e\nmesh {mesh}\ndim N={bytes}"), ": int8[N_X]", "[N]")
 }
 
@@ -64,17 +64,17 @@ fn latency_edge(mesh: &str, devices: u64) -> f64 {
     let (mut low, mut high) = (1, 1 << 20);
     while high - low > 1 {
         let middle = u64::midpoint(low, high);
-        if gather(mesh, devices * middle) > gather(mesh, devices) { high = middle } else { low = middle }
+        if gathered(mesh, devices * middle) > gathered(mesh, devices) { high = middle } else { low = middle }
     }
     low as f64
 }
 
-/// The first strategy gathers the weight, the second slices the activations and adds up; as the book times them.
+/// The first strategy gathers the weight, the second slices the activations and adds up; seconds, as the book times them.
 struct Strategies {
-    gather_s: f64,
-    whole_s: f64,
-    reduce_s: f64,
-    sliced_s: f64,
+    gather: f64,
+    whole: f64,
+    reduce: f64,
+    sliced: f64,
 }
 
 const TOKENS: f64 = 1024.0;
@@ -83,8 +83,8 @@ const WAYS: f64 = 4.0;
 
 fn strategies() -> Strategies {
     let times = |plan: &Planned| (plan.json().cost.comm_s, plan.json().cost.compute_s);
-    let ((gather_s, whole_s), (reduce_s, sliced_s)) = (times(&book("p3-q4")), times(&other("p3-q4.2")));
-    Strategies { gather_s, whole_s, reduce_s, sliced_s }
+    let ((gather, whole), (reduce, sliced)) = (times(&book("p3-q4")), times(&other("p3-q4.2")));
+    Strategies { gather, whole, reduce, sliced }
 }
 
 fn serial(plan: &Planned) -> f64 {
@@ -121,12 +121,12 @@ facts! {
         assert_eq!([collectives(&after), collectives(&before)], [["AllGather_X(C)"], ["AllGather_X(A)"]]);
         assert!((flops(&before) / flops(&after) - 4.0).abs() < 1e-9, "FLOPs are repeated on each of four");
     };
-    s3_ag_hops_uni, "S3-AG-HOPS-UNI" => |id| holds(id, &[gather("X=8 line", 8) / 1e-6]);
-    s3_ag_hops_bi, "S3-AG-HOPS-BI" => |id| holds(id, &[gather("X=8 ring", 8) / 1e-6]);
+    s3_ag_hops_uni, "S3-AG-HOPS-UNI" => |id| holds(id, &[gathered("X=8 line", 8) / 1e-6]);
+    s3_ag_hops_bi, "S3-AG-HOPS-BI" => |id| holds(id, &[gathered("X=8 ring", 8) / 1e-6]);
     s3_thop, "S3-THOP" => |_| {
         // Four hops: of a microsecond each, or of two blocks over both links.
-        assert!((gather("X=8 ring", 8) / 4.0 - 1e-6).abs() < 1e-15);
-        assert!((gather("X=8 ring", 1 << 30) / 4.0 / (2.0 * f64::from(1 << 30) / (8.0 * 9e10)) - 1.0).abs() < 1e-9);
+        assert!((gathered("X=8 ring", 8) / 4.0 - 1e-6).abs() < 1e-15);
+        assert!((gathered("X=8 ring", 1 << 30) / 4.0 / (2.0 * f64::from(1 << 30) / (8.0 * 9e10)) - 1.0).abs() < 1e-9);
     };
     s3_lat_45k, "S3-LAT-45K" => |id| holds(id, &[latency_edge("X=2 line", 2)]);
     s3_lint_lat, "S3-LINT-LAT" => |id| holds(id, &[latency_edge("X=2 line", 2)]);
@@ -136,10 +136,10 @@ facts! {
     };
     // Measured on the machine: the price is that near.
     s3_pq2_meas, "S3-PQ2-MEAS" => |id| holds(id, &[seconds("hardware tpu-v5e\nmesh X=8, Y=4\ndim E=2048, F=8192", "[E_Y, F]", "[E, F]")]);
-    s3_pq2_latbound, "S3-PQ2-LATBOUND" => |id| holds(id, &[gather("X=4 line", 4)]);
+    s3_pq2_latbound, "S3-PQ2-LATBOUND" => |id| holds(id, &[gathered("X=4 line", 4)]);
     s3_pq2b_hop, "S3-PQ2B-HOP" => |id| {
         // A thousand such blocks over one link, so that hops do not count.
-        holds(id, &[gather("X=2 line", 2 * 32_768_000) / 1000.0]);
+        holds(id, &[gathered("X=2 line", 2 * 32_768_000) / 1000.0]);
     };
     s3_c3_ar, "S3-C3-AR" => |id| {
         let plan = book("p3-ar-split");
@@ -222,25 +222,25 @@ facts! {
     s3_q2b_lat, "S3-Q2B-LAT" => |id| holds(id, &[seconds("hardware tpu-v4p\nmesh X=4, Y=4, Z=4\ndim B=16", "[B_XY]", "[B]")]);
 
     s3_q4_s1, "S3-Q4-S1" => |_| {
-        let Strategies { gather_s, whole_s, .. } = strategies();
+        let Strategies { gather, whole, .. } = strategies();
         let overlap_s = book("p3-q4").json().cost.overlap_s;
-        assert!((overlap_s - gather_s.max(whole_s)).abs() < 1e-15);
-        assert!((whole_s / (2.0 * TOKENS * DEPTH * 32768.0 / 4.59e14) - 1.0).abs() < 1e-9);
-        assert!((gather_s / (2.0 * DEPTH * 32768.0 / 1.8e11) - 1.0).abs() < 1e-9);
+        assert!((overlap_s - gather.max(whole)).abs() < 1e-15);
+        assert!((whole / (2.0 * TOKENS * DEPTH * 32768.0 / 4.59e14) - 1.0).abs() < 1e-9);
+        assert!((gather / (2.0 * DEPTH * 32768.0 / 1.8e11) - 1.0).abs() < 1e-9);
     };
     s3_q4_s2, "S3-Q4-S2" => |_| {
-        let Strategies { reduce_s, sliced_s, .. } = strategies();
-        assert!((sliced_s / (2.0 * TOKENS * DEPTH * 32768.0 / (WAYS * 4.59e14)) - 1.0).abs() < 1e-9);
-        assert!((reduce_s / (4.0 * TOKENS * 32768.0 / 1.8e11) - 1.0).abs() < 1e-9);
+        let Strategies { reduce, sliced, .. } = strategies();
+        assert!((sliced / (2.0 * TOKENS * DEPTH * 32768.0 / (WAYS * 4.59e14)) - 1.0).abs() < 1e-9);
+        assert!((reduce / (4.0 * TOKENS * 32768.0 / 1.8e11) - 1.0).abs() < 1e-9);
     };
-    s3_q4_alpha, "S3-Q4-ALPHA" => |id| holds(id, &[TOKENS * strategies().gather_s / strategies().whole_s]);
+    s3_q4_alpha, "S3-Q4-ALPHA" => |id| holds(id, &[TOKENS * strategies().gather / strategies().whole]);
     s3_q4_s1cb, "S3-Q4-S1CB" => |id| {
         let threshold = book("p3-q4").threshold("B").expect("a dimension");
         holds(id, &[threshold.flips[0].size]);
     };
-    s3_q4_s2cb, "S3-Q4-S2CB" => |id| holds(id, &[WAYS * strategies().sliced_s / strategies().reduce_s]);
-    s3_q4_small, "S3-Q4-SMALL" => |id| holds(id, &[(DEPTH / TOKENS) * strategies().reduce_s / strategies().gather_s]);
-    s3_q4_large, "S3-Q4-LARGE" => |id| holds(id, &[DEPTH * strategies().reduce_s / strategies().whole_s]);
+    s3_q4_s2cb, "S3-Q4-S2CB" => |id| holds(id, &[WAYS * strategies().sliced / strategies().reduce]);
+    s3_q4_small, "S3-Q4-SMALL" => |id| holds(id, &[(DEPTH / TOKENS) * strategies().reduce / strategies().gather]);
+    s3_q4_large, "S3-Q4-LARGE" => |id| holds(id, &[DEPTH * strategies().reduce / strategies().whole]);
     s3_q5_tie, "S3-Q5-TIE" => |id| {
         let overlap = |name: &str| book(name).json().cost.overlap_s;
         assert_eq!(fact(id)["value"], serde_json::json!(["P3-Q5-1", "P3-Q5-2"]));

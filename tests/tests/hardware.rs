@@ -89,6 +89,8 @@ fn the_page_holds() {
         assert_eq!(plan(&planned.to_string(), known).to_string(), planned.to_string());
     }
     let [between, inside, across, pods, torus, node, rail, dcn] = &planned[..] else { panic!("{} programs", planned.len()) };
+    let linted = shardwise::lint::lint("across", &programs[2].0, &Options::default(), &shardwise::lint::Settings::default());
+    assert_eq!(linted.findings.iter().map(|finding| finding.diag.code).collect::<Vec<_>>(), ["SW309"]);
     let weight = 2.0 * 8192.0 * 32768.0 / 8.0;
     // An AllReduce of an eighth of the weight over 16 nodes, each chip by its share.
     near(busy(between)[0], 2.0 * weight * 15.0 / 16.0 / 50e9);

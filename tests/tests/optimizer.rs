@@ -136,8 +136,8 @@ fn what_is_still_read_is_not_written_over() {
 
 #[test]
 fn state_over_an_axis_turns_a_reduction_into_a_scatter_and_a_gather() {
-    let kinds = |name: &str| {
-        let planned = searched(&read(&format!("tests/programs/optimizer/{name}.shard")));
+    let kinds_by = |name: &str, strategy: Strategy| {
+        let planned = plan(name, &read(&format!("tests/programs/optimizer/{name}.shard")), strategy);
         let kinds = statements(&planned.plan.to_string()).into_iter().filter_map(|line| {
             let call = line.split(" = ").nth(1)?.split(['_', '(']).next()?.to_owned();
             ["AllGather", "AllReduce", "ReduceScatter"].contains(&call.as_str()).then_some(call)
@@ -146,9 +146,13 @@ fn state_over_an_axis_turns_a_reduction_into_a_scatter_and_a_gather() {
         kinds.for_each(|kind| *counts.entry(kind).or_default() += 1);
         counts.into_iter().collect::<Vec<_>>()
     };
+    let kinds = |name: &str| kinds_by(name, Strategy::Search);
     let count = |kind: &str, n: usize| (kind.to_owned(), n);
     assert_eq!(kinds("zero2"), [count("AllGather", 2), count("ReduceScatter", 2)]);
     assert_eq!(kinds("zero3"), [count("AllGather", 2), count("ReduceScatter", 2)]);
+    assert_eq!(kinds_by("zero1", Strategy::Textbook), [count("AllGather", 2), count("AllReduce", 2)]);
+    assert_eq!(kinds_by("zero2", Strategy::Textbook), kinds("zero2"));
+    assert_eq!(kinds_by("zero3", Strategy::Textbook), [count("AllGather", 3), count("ReduceScatter", 2)], "one is gathered once more");
     assert_eq!(kinds("open"), kinds("zero2"), "the search finds the same by itself");
 }
 

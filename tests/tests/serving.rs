@@ -34,9 +34,9 @@ fn as_listed(id: &str, name: &str) {
 /// Two-dimensional weights: In gathered and Out scattered over two axes, Tmp reduced over the third.
 struct Flat {
     /// Seconds of what moves In and Out, and of what moves Tmp.
-    outer_s: f64,
-    inner_s: f64,
-    math_s: f64,
+    outer: f64,
+    inner: f64,
+    math: f64,
 }
 
 const CHIPS: f64 = 512.0;
@@ -55,13 +55,13 @@ fn flat(wide: f64) -> Flat {
     let plan = textbook(&source);
     let json = plan.json();
     let of = |wanted: &[&str]| moves(&json).iter().filter(|step| wanted.contains(&step.value.as_str())).map(|step| step.time_s).sum();
-    Flat { outer_s: of(&["In", "Out"]), inner_s: of(&["Tmp"]), math_s: plan.cost().verdict.compute_s }
+    Flat { outer: of(&["In", "Out"]), inner: of(&["Tmp"]), math: plan.cost().verdict.compute_s }
 }
 
 /// Chips from which two dimensions beat one: both times fall with chips alike, that of one dimension does not.
 fn two_beat_one(wide: f64) -> f64 {
-    let Flat { outer_s, inner_s, .. } = flat(wide);
-    CHIPS * (2.0 * (outer_s * inner_s).sqrt() / one_dimension()).powi(2)
+    let Flat { outer, inner, .. } = flat(wide);
+    CHIPS * (2.0 * (outer * inner).sqrt() / one_dimension()).powi(2)
 }
 
 /// Gather and scatter over all three axes.
@@ -193,20 +193,20 @@ facts! {
     };
 
     i7_2d_alg, "I7-2D-ALG" => |id| as_listed(id, "p7-2dws");
-    i7_2d_math, "I7-2D-MATH" => |id| holds(id, &[flat(4.0).math_s / (B * D * 4.0 * D / (CHIPS * C))]);
+    i7_2d_math, "I7-2D-MATH" => |id| holds(id, &[flat(4.0).math / (B * D * 4.0 * D / (CHIPS * C))]);
     i7_2d_comm, "I7-2D-COMM" => |id| {
-        let Flat { outer_s, inner_s, .. } = flat(4.0);
-        holds(id, &[outer_s / (B * D / (8.0 * W)), inner_s / (B * 4.0 * D / (64.0 * W))]);
+        let Flat { outer, inner, .. } = flat(4.0);
+        holds(id, &[outer / (B * D / (8.0 * W)), inner / (B * 4.0 * D / (64.0 * W))]);
     };
     i7_2d_x, "I7-2D-X" => |id| {
-        let Flat { outer_s, inner_s, .. } = flat(4.0);
+        let Flat { outer, inner, .. } = flat(4.0);
         // In and Out take less time with a larger X, Tmp more: they meet at X sqrt(outer / inner).
-        let x = 8.0 * (outer_s / inner_s).sqrt();
+        let x = 8.0 * (outer / inner).sqrt();
         holds(id, &[x * x / CHIPS, (CHIPS / x).powi(2) / CHIPS]);
     };
     i7_2d_t, "I7-2D-T" => |id| {
-        let Flat { outer_s, inner_s, .. } = flat(4.0);
-        holds(id, &[2.0 * (outer_s * inner_s).sqrt() / (B * D / (CHIPS.sqrt() * W))]);
+        let Flat { outer, inner, .. } = flat(4.0);
+        holds(id, &[2.0 * (outer * inner).sqrt() / (B * D / (CHIPS.sqrt() * W))]);
     };
     i7_2d_1d, "I7-2D-1D" => |id| holds(id, &[one_dimension() / (B * D / W)]);
     i7_2d_n, "I7-2D-N" => |id| holds(id, &[two_beat_one(4.0)]);

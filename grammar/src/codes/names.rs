@@ -194,7 +194,8 @@ Triggered by brackets with more than 64 names. Write instead one dimension for s
     Code {
         code: DTYPES_DIFFER,
         name: "dtypes-differ",
-        page: r"A collective moves a value, and an output is the value as it is: neither converts it.
+        page: r"A collective moves a value, and an output is the value as it is: neither converts it. What goes from layer to layer keeps its dtype, too: whole
+numbers that are given as others must say so.
 
 Triggered by:
 
