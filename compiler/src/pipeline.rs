@@ -34,7 +34,7 @@ const PASSES: [(Pass, Rewrite); 2] = [
 
 /// The program that microbatches must agree with: the whole batch at once.
 pub(crate) fn whole_batch(program: Program) -> Result<Program, Vec<Diag>> {
-    gradient::derive_whole(program).and_then(optimizer::write_out)
+    optimizer::write_out(gradient::derive_whole(program)?)
 }
 
 /// The program as it is after `last`.

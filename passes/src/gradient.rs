@@ -77,8 +77,11 @@ pub fn expand_whole(program: Program) -> Result<Program, Vec<Fault>> {
     of_whole_batch(program).map(|(program, _)| program)
 }
 
-/// The program with its gradients derived, and what is to be cut: the operations before one.
-fn of_whole_batch(mut program: Program) -> Result<(Program, Option<(Batch, OpId)>), Vec<Fault>> {
+/// A program of the whole batch, and what of it is to be cut: the operations before one.
+type Uncut = (Program, Option<(Batch, OpId)>);
+
+/// The program with its gradients derived, and what is to be cut.
+fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<Fault>> {
     let Some(mut directive) = program.backward.take() else { return Ok((program, None)) };
     let batch = microbatches::asked(&program, &directive).map_err(|fault| vec![Fault::Microbatches(fault)])?;
     if let Some(batch) = batch {

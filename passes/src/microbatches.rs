@@ -140,7 +140,7 @@ pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, bat
 fn fresh(program: &Program, name: &str, what: &str) -> String {
     let taken = |name: &String| program.values.iter().any(|value| value.name == *name);
     let plain = format!("{name}.{what}");
-    let numbered = || (2..).map(|number| format!("{plain}{number}")).find(|name| !taken(name)).unwrap_or_default();
+    let numbered = || (2..=program.values.len() + 2).map(|number| format!("{plain}{number}")).find(|name| !taken(name)).unwrap_or_default();
     if taken(&plain) { numbered() } else { plain }
 }
 

@@ -66,7 +66,7 @@ pub fn expand(mut program: Program) -> Result<Program, Vec<Fault>> {
 }
 
 /// Parameters with their gradients, those apart that the program updates itself.
-fn trained(program: &Program) -> Vec<(ValueId, ValueId)> {
+pub(crate) fn trained(program: &Program) -> Vec<(ValueId, ValueId)> {
     let written = |of: ValueId| program.outputs.iter().any(|output| output.hands_to == Some(of));
     let gradient = |of: ValueId| {
         let (of, name) = (&program.values[of], format!("d{}", program.values[of].name));

@@ -16,7 +16,8 @@ use indexmap::IndexMap;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
-use shardwise_ir::program::{Blocks, Op, Program};
+use shardwise_ir::program::{Blocks, Op, OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::takes_out;
 
@@ -113,6 +114,12 @@ fn copies(program: &Program, value: ValueId) -> f64 {
     staged::all_of(program, value)
 }
 
+/// Whether a value is the rows that a microbatch has of another one, where they are: no bytes of its own, as long as they are not moved.
+fn are_rows(program: &Program, value: ValueId) -> bool {
+    let producer = program.values[value].producer.map(|op| &program.ops[op].kind);
+    matches!(producer, Some(OpKind::Rearrange(Rearrange::Part { .. })))
+}
+
 /// Whether a declared value stays on the devices.
 fn is_resident(program: &Program, value: ValueId) -> bool {
     matches!(program.values[value].role, Some(Role::Param | Role::State))
@@ -136,12 +143,12 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     };
     let result = Materialization { value: gives, sharding: sharding(gives, choice.gives) };
     // An update may take the place of what it updates.
-    let mut held = if program.is_update(gives) { Vec::new() } else { vec![result] };
+    let mut held = if program.is_update(gives) || are_rows(program, gives) { Vec::new() } else { vec![result] };
     for (operand, &need) in program.ops[op].operands.iter().zip(&choice.needs) {
         let read = Materialization { value: operand.value, sharding: sharding(operand.value, need) };
         let at_home = is_resident(program, operand.value)
             && program.values[operand.value].home.as_ref().is_none_or(|home| home.accepts(&read.sharding));
-        if !at_home && !held.contains(&read) {
+        if !at_home && !are_rows(program, operand.value) && !held.contains(&read) {
             held.push(read);
         }
     }
@@ -188,6 +195,9 @@ fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
 
 /// The smallest block that any sharding of a value leaves on a device.
 fn smallest_bytes(tables: &Tables<'_>, value: ValueId) -> f64 {
+    if are_rows(tables.program, value) {
+        return 0.0;
+    }
     let shardings = tables.of(value).space.shardings();
     shardings.map(|sharding| local::local_bytes(tables.program, value, sharding)).fold(f64::INFINITY, f64::min)
 }

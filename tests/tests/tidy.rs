@@ -29,6 +29,7 @@ const READ_WHOLE: &[&str] = &[
     "tests/programs/searched",
     "tests/programs/open",
     "tests/programs/layers",
+    "tests/programs/microbatches",
     "tests/programs/pipelines",
     "tests/programs/training",
     "tests/facts",

@@ -1,6 +1,8 @@
 //! What operations compute, on whole arrays and on local blocks alike.
 
 mod structure;
+
+pub(super) use structure::every;
 mod update;
 
 use indexmap::IndexMap;

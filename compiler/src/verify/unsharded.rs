@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
-use ndarray::{ArrayD, Axis, IxDyn, Slice};
+use ndarray::{ArrayD, Axis, IxDyn};
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Program, ReduceFn, Value};
 use shardwise_ir::unroll;
@@ -70,7 +70,7 @@ impl Truth {
                 dims.iter().enumerate().find_map(|(place, &dim)| Some((place, batches.iter().find(|batch| batch.part == dim)?)))?;
             let mut whole = dims.clone();
             whole[place] = &batch.whole;
-            let rows = Slice { start: number.parse().ok()?, end: None, step: batch.count as isize };
+            let rows = local::every(number.parse().ok()?, batch.count as usize)?;
             Some(self.named(name, &whole)?.slice_axis(Axis(place), rows).to_owned())
         })
     }

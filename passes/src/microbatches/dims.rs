@@ -16,7 +16,9 @@ pub(super) fn part(parts: &Parts, dim: DimId) -> DimId {
 }
 
 fn all(parts: &Parts, dims: &mut [DimId]) {
-    dims.iter_mut().for_each(|dim| *dim = part(parts, *dim));
+    for dim in dims {
+        *dim = part(parts, *dim);
+    }
 }
 
 /// Puts the dimensions of a microbatch into what an operation says of dimensions.

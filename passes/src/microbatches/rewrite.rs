@@ -9,6 +9,7 @@ use shardwise_ir::sharding::{Pin, Unreduced};
 
 use super::stages::{Stage, Stages};
 use super::{Batch, Parts, dims, fresh};
+use crate::optimizer;
 
 /// The program cut, its values not yet in order.
 pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &Stages) -> Program {
@@ -21,6 +22,8 @@ pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &St
     for &block in &stages.inside {
         program.repeats[block].within = Some(microbatches);
     }
+    let updates = Some(&program).filter(|program| program.optimizer.is_some()).map_or_else(Vec::new, optimizer::trained);
+    let updates = updates.into_iter().map(|(_, gradient)| gradient).collect();
     let old: Vec<Op> = std::mem::take(&mut program.ops).into_iter().collect();
     let mut writer = Writer {
         program,
@@ -33,7 +36,7 @@ pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &St
         once_more: IndexMap::new(),
         lists: Lists::default(),
     };
-    writer.needed_behind(&old);
+    writer.needed_behind(&old, updates);
     writer.name_parts();
     writer.write(&old);
     writer.program
@@ -68,12 +71,12 @@ impl Writer<'_> {
         !self.program.is_declared(value) && self.stages.of(value).is_inside()
     }
 
-    /// Notes what of the microbatches is read behind them, or leaves.
-    fn needed_behind(&mut self, old: &[Op]) {
+    /// Notes what of the microbatches is read behind them, leaves, or is what an optimizer will read.
+    fn needed_behind(&mut self, old: &[Op], updates: Vec<ValueId>) {
         let behind = old.iter().enumerate().filter(|(id, op)| self.stages.of_op(OpId::new(*id), op) == Stage::After);
         let read = behind.flat_map(|(_, op)| &op.operands).map(|operand| operand.value);
         let leaving = self.program.outputs.iter().filter(|output| self.program.enters(output).is_none()).map(|output| output.value);
-        let needed: IndexSet<ValueId> = read.chain(leaving).filter(|&value| self.is_inside(value)).collect();
+        let needed: IndexSet<ValueId> = read.chain(leaving).chain(updates).filter(|&value| self.is_inside(value)).collect();
         for value in needed {
             let block = self.program.repeats.layer_block(self.program.values[value].repeat);
             let repeat = block.map(|block| self.once_more(block));
@@ -114,7 +117,9 @@ impl Writer<'_> {
             }
             let share = self.stages.of(id) == Stage::Share;
             let value = &mut self.program.values[id];
-            value.dims.iter_mut().for_each(|dim| *dim = dims::part(self.parts, *dim));
+            for dim in &mut value.dims {
+                *dim = dims::part(self.parts, *dim);
+            }
             if value.repeat.is_none() {
                 value.repeat = Some(self.microbatches);
             }
@@ -181,7 +186,7 @@ impl Writer<'_> {
         dims::cut(self.parts, &mut op.kind);
         for operand in &mut op.operands {
             if self.program.is_declared(operand.value) && self.stages.of(operand.value) == Stage::Rows {
-                operand.value = self.rows_of(operand.value, &op.repeat);
+                operand.value = self.rows_of(operand.value, op.repeat);
             }
             let is_share = self.stages.stage.get(operand.value.index()) == Some(&Stage::Share);
             if is_share && !matches!(op.kind, OpKind::Collective(_)) {
@@ -209,7 +214,7 @@ impl Writer<'_> {
     }
 
     /// The rows that a microbatch has of what is declared for the batch.
-    fn rows_of(&mut self, value: ValueId, place: &Option<RepeatId>) -> ValueId {
+    fn rows_of(&mut self, value: ValueId, place: Option<RepeatId>) -> ValueId {
         let of_layers = self.program.values[value].repeat.is_some();
         let place = place.filter(|_| of_layers);
         if let Some(&known) = self.rows.get(&(value, place)) {
@@ -235,9 +240,9 @@ impl Writer<'_> {
         let op =
             Op { kind, operands, result: rows, result_pin: None, phase: shardwise_ir::program::Phase::Forward, share: 1.0, repeat, span };
         if of_layers {
-            self.lists.inside.push(op)
+            self.lists.inside.push(op);
         } else {
-            self.lists.parts.push(op)
+            self.lists.parts.push(op);
         }
         rows
     }

@@ -92,7 +92,7 @@ impl Stages {
         let stage = if op.is(&MapForm::Enter) {
             self.entering(program, op)
         } else if !op.reads_elements() {
-            self.unread(program, id, op)
+            Some(self.unread(program, id, op))
         } else {
             self.computed(program, parts, op)
         };
@@ -126,29 +126,28 @@ impl Stages {
         let next = program.outputs.iter().find(|output| output.hands_to == Some(op.result)).map_or(first, |output| self.of(output.value));
         match (first, next) {
             (Rows, Rows) => Some(Rows),
-            (Share, Share) => Some(Share),
             // Behind the microbatches layers are gone through from the last to the first.
             (After, After) if op.repeat.is_some_and(|block| program.repeats[block].reversed.is_some() || !self.inside.contains(&block)) => {
                 Some(After)
             }
             (Before | Same, Before) => Some(first),
             (Before | Same, Same) => Some(Same),
-            // Not known yet: what is handed on follows from this.
-            (Share, Before | Same) => Some(Share),
+            // What is handed on may not be known yet: it follows from this.
+            (Share, Share | Before | Same) => Some(Share),
             _ => None,
         }
     }
 
     /// `ones(x)` needs the dimensions of `x`: those of something that is there.
-    fn unread(&mut self, program: &Program, id: OpId, op: &Op) -> Option<Stage> {
+    fn unread(&mut self, program: &Program, id: OpId, op: &Op) -> Stage {
         let read = op.operands[0].value;
         if self.of(read) == Rows {
             self.like[id.index()] = None;
-            return Some(Rows);
+            return Rows;
         }
-        let Some(like) = self.alike(program, op, read) else { return Some(After) };
+        let Some(like) = self.alike(program, op, read) else { return After };
         self.like[id.index()] = Some(like);
-        Some(if self.of(like) == Before { Before } else { Same })
+        if self.of(like) == Before { Before } else { Same }
     }
 
     /// A value with the dimensions of `value` that leads to it and is there in each microbatch, or better before.

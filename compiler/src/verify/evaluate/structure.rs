@@ -93,14 +93,14 @@ pub(super) fn rearranged(
             // A block of the batch holds the rows of every microbatch, each as many apart as there are microbatches.
             let axis = Axis(position(dims[0], *from)?);
             let apart = size(*from).checked_div(size(*to)).filter(|&apart| operand.len_of(axis).is_multiple_of(apart))?;
-            let rows = Slice { start: *first as isize, end: None, step: apart as isize };
+            let rows = every(*first as usize, apart)?;
             Some(ordered(&operand.slice_axis(axis, rows).to_owned(), &replaced(dims[0], *from, *to), result))
         }
         Rearrange::Join { from, to } => {
             let axis = Axis(position(result, *to)?);
             let mut batch = ArrayD::zeros(IxDyn(shape));
             for (number, (operand, dims)) in operands.iter().zip(dims).enumerate() {
-                let rows = Slice { start: number as isize, end: None, step: operands.len() as isize };
+                let rows = every(number, operands.len())?;
                 let part = ordered(operand, &replaced(dims, *from, *to), result);
                 let mut place = batch.slice_axis_mut(axis, rows);
                 if place.shape() != part.shape() {
@@ -127,6 +127,11 @@ pub(super) fn rearranged(
             concatenate(Axis(position(result, *to)?), &views).ok()
         }
     }
+}
+
+/// Rows that are so many apart, from one on.
+pub(in super::super) fn every(first: usize, apart: usize) -> Option<Slice> {
+    Some(Slice { start: isize::try_from(first).ok()?, end: None, step: isize::try_from(apart).ok()? })
 }
 
 /// One where a token has a slot of an expert: it is sent to those with its largest scores, and queues up behind the tokens before it.
