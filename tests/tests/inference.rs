@@ -83,7 +83,7 @@ fn model(heads: u64, batch: u64) -> Planned {
     let cache = if heads == 8 { "[B, S_X, K, H_Y]" } else { "[B, S_XY, K, H]" };
     searched(&format!(
         "hardware tpu-v5e\nmesh X=4, Y=4\ndim B={batch}, S=128000, D=4096, F=16384, H=256, K={heads}, G={group}, V=32128\ninput ids: int32[B]\n\
-         param E: int8[V_Y, D_X]\nx[B, D] = take_V(E, ids)\nrepeat L=64 {{\n  carry x[B, D]\n\
+         param E: int8[V_Y, D_X]\nx[B, D] = cast<bf16>(take_V(E, ids))\nrepeat L=64 {{\n  carry x[B, D]\n\
          param wq: int8[D_X, K, G, H_Y], wk: int8[D_X, K, H_Y], wv: int8[D_X, K, H_Y], wo: int8[K, G, H_Y, D_X]\n\
          param win: int8[D_X, F_Y], wgate: int8[D_X, F_Y], wout: int8[F_Y, D_X]\n  state kc: int8{cache}, vc: int8{cache}\n\
          q = x *D wq\n  p = softmax_S(q *H kc)\n  o = p *S vc\n  k = x *D wk\n  v = x *D wv\n  x = x + (o + k * v) *K,G,H wo\n\

@@ -50,8 +50,8 @@ impl Resolver<'_> {
         let free = self.is_free(name);
         let target = self.target(definition);
         let value = target.and_then(|target| self.evaluate(&definition.value, target, span));
-        if definition.target.dtype.is_none() {
-            value.into_iter().for_each(|value| self.loses_its_fractions(value));
+        if let (Some(value), None) = (value, &definition.target.dtype) {
+            self.loses_its_fractions(value);
         }
         if free && value.is_none() {
             self.poison(&name.node);

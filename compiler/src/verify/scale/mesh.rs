@@ -48,7 +48,7 @@ fn one_by_one(logs: &[u64], most: u64) -> Option<Vec<u64>> {
 /// Whether axes that make up as many devices as others, before, still do.
 fn keeps_equal(before: &[u64], after: &[u64]) -> bool {
     let sides = (0..before.len()).fold(vec![(0_i64, 0_i64)], |sums, place| {
-        let (was, is) = (before[place] as i64, after[place] as i64);
+        let (was, is) = (before[place].cast_signed(), after[place].cast_signed());
         sums.iter().flat_map(|&(a, b)| [(a, b), (a + was, b + is), (a - was, b - is)]).collect()
     });
     sides.iter().all(|&(was, is)| was != 0 || is == 0)
