@@ -77,11 +77,23 @@ impl Metric {
     }
 }
 
-/// Dijkstra's algorithm from all states at once, each at its price.
+/// Dijkstra's algorithm from all states at once, each at its price. Most prices are nearly closed already, so every step is tried once first, and only
+/// what that changed behind its back goes into the heap.
 fn closed(steps: &[Vec<(State, f64)>], times: f64, prices: &[f64]) -> Vec<f64> {
     let mut least = prices.to_vec();
-    let priced = prices.iter().enumerate().filter(|(_, price)| **price < NEVER);
-    let mut queue: BinaryHeap<Reached> = priced.map(|(state, &price)| Reached(price, state)).collect();
+    let mut queue = BinaryHeap::new();
+    for at in 0..least.len() {
+        let price = least[at];
+        for &(to, step) in steps[at].iter().filter(|_| price < NEVER) {
+            let candidate = price + step * times;
+            if candidate < least[to] {
+                least[to] = candidate;
+                if to < at {
+                    queue.push(Reached(candidate, to));
+                }
+            }
+        }
+    }
     while let Some(Reached(price, at)) = queue.pop() {
         if price > least[at] {
             continue;

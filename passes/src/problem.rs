@@ -184,6 +184,16 @@ impl<'a> Problem<'a> {
         restricted
     }
 
+    /// The same with other prices of the choices.
+    #[must_use]
+    pub fn charged(&self, prices: &[Vec<Weight>]) -> Self {
+        let mut charged = self.clone();
+        for (variable, prices) in charged.variables.iter_mut().zip(prices) {
+            variable.choices.iter_mut().zip(prices).for_each(|(choice, &weight)| choice.weight = weight);
+        }
+        charged
+    }
+
     /// How often what stands in a block counts, done for each microbatch or once a step.
     fn counted(&self, block: Option<RepeatId>, by_microbatch: bool) -> u64 {
         self.tables.terms.turns(self.program.turns(block, by_microbatch), self.compute)

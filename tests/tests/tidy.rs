@@ -15,7 +15,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
 ];
 
 /// Folders of fixtures that a runner reads whole.
-const READ_WHOLE: [&str; 14] = [
+const READ_WHOLE: &[&str] = &[
     "tests/programs/models",
     "tests/programs/sparse",
     "tests/programs/book",
