@@ -18,6 +18,12 @@ pub(crate) struct Cli {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HardwareFormat {
+    Table,
+    Toml,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
     Auto,
     Always,
@@ -42,7 +48,7 @@ pub(crate) enum Command {
     /// Run plans on simulated devices and compare with the unsharded program.
     Verify(VerifyArgs),
     /// FLOPs, bytes and bounds, statement by statement.
-    Cost(PlanArgs),
+    Cost(CostArgs),
     /// Plan over mesh shapes, sizes and hardware: a table, CSV, JSON or a plot.
     Sweep(SweepArgs),
     /// What changed between two plans.
@@ -51,8 +57,17 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Print the reference of all codes, as Markdown.
     Docs,
-    /// List the hardware presets.
-    Hardware,
+    /// List the hardware presets, or print chips as a hardware file to start from.
+    Hardware {
+        /// Which; all of them if none is named.
+        names: Vec<String>,
+        /// What is printed.
+        #[arg(long, value_enum, default_value_t = HardwareFormat::Table)]
+        format: HardwareFormat,
+        /// A TOML file of hardware beside the presets.
+        #[arg(long = "hardware-file", value_name = "FILE")]
+        files: Vec<String>,
+    },
     /// Print the JSON Schema of `plan --format json`.
     Schema,
     /// Print shell completions.
@@ -173,6 +188,9 @@ pub(crate) struct SizeArgs {
     /// Sizes of dimensions instead of the program's (of an expression: its sizes): B=1024,D=4096.
     #[arg(long = "dim", value_name = "SIZES")]
     pub(crate) dims: Vec<String>,
+    /// A TOML file of hardware that programs may name beside the presets (see `hardware --format toml`).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hardware_file: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -190,6 +208,9 @@ pub(crate) struct SweepArgs {
     /// Hardware: tpu-v5p,tpu-v5e.
     #[arg(long, value_name = "NAMES")]
     pub(crate) hardware: Vec<String>,
+    /// A TOML file of hardware beside the presets.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hardware_file: Vec<String>,
     /// How the plans are made.
     #[arg(long, value_enum, default_value_t = Strategy::Search)]
     pub(crate) strategy: Strategy,
@@ -269,6 +290,28 @@ pub(crate) struct PlanCommand {
     /// Plan again whenever a program changes.
     #[arg(long, conflicts_with_all = ["expression", "check"])]
     pub(crate) watch: bool,
+}
+
+/// `cost`: what is priced, and how it is sized as a step of serving.
+#[derive(Args, Debug)]
+pub(crate) struct CostArgs {
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    /// Size the program as a step of serving: by what it does, as this, or not.
+    #[arg(long, value_enum, default_value_t = Phase::Auto)]
+    pub(crate) phase: Phase,
+    /// Batches to size besides the program's own: 1,8,16,32.
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub(crate) batches: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Phase {
+    /// Decode where caches are read, prefill where tokens look at each other.
+    Auto,
+    Prefill,
+    Decode,
+    None,
 }
 
 /// Where `plan` writes, for build tools.
@@ -389,6 +432,7 @@ pub(crate) enum Format {
 pub(crate) enum Pass {
     Resolve,
     Gradient,
+    Optimizer,
     Textbook,
     Search,
 }

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use shardwise::inference::{Phase, Sizing, Wanted};
 use shardwise::lint;
 use shardwise::oneliner::{self, Setting};
-use shardwise::{Hardware, Objective, Options, Planned, Refinement, Strategy, codes, setting, units};
+use shardwise::{Objective, Options, Planned, Refinement, Strategy, codes, setting};
 
-use crate::args::{self, Cli, Format, Pass, PlanArgs, SizeArgs};
+use crate::args::{self, Cli, CostArgs, Format, Pass, PlanArgs, SizeArgs};
+use crate::hardware;
 use crate::output::{Ending, Output};
 
 /// A program's text and what to call it.
@@ -93,7 +95,8 @@ impl From<args::Cost> for Refinement {
 /// What the arguments mean; nothing, after a complaint, where they mean nothing.
 fn options(args: &PlanArgs, output: &mut Output) -> io::Result<Option<Options>> {
     // The sizes of an expression are in its text.
-    let sizes = if args.expression.is_some() { SizeArgs::default() } else { args.sizes.clone() };
+    let known = args.sizes.hardware_file.clone();
+    let sizes = if args.expression.is_some() { SizeArgs { hardware_file: known, ..SizeArgs::default() } } else { args.sizes.clone() };
     let options = Options {
         strategy: args.strategy.into(),
         objective: args.objective.into(),
@@ -109,10 +112,11 @@ fn options(args: &PlanArgs, output: &mut Output) -> io::Result<Option<Options>> 
 
 /// `options` with the sizes that were given; nothing, after a complaint, where they cannot be read.
 pub(crate) fn resized(options: Options, sizes: &SizeArgs, output: &mut Output) -> io::Result<Option<Options>> {
+    let Some(known) = hardware::known(&sizes.hardware_file, output)? else { return Ok(None) };
     let mesh = sizes.mesh.as_deref().map_or(Ok(Vec::new()), setting::mesh).map_err(|error| format!("--mesh: {error}"));
     let dims = if sizes.dims.is_empty() { Ok(Vec::new()) } else { setting::dims(&sizes.dims.join(",")) };
     match (mesh, dims.map_err(|error| format!("--dim: {error}"))) {
-        (Ok(mesh), Ok(dims)) => Ok(Some(Options { mesh, dims, ..options })),
+        (Ok(mesh), Ok(dims)) => Ok(Some(Options { mesh, dims, known, ..options })),
         (Err(error), _) | (_, Err(error)) => output.complain(&error, Ending::WrongUsage).map(|()| None),
     }
 }
@@ -141,6 +145,7 @@ pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     match args.print_after {
         Some(Pass::Resolve) => print_program(args, shardwise::Pass::Resolve, output),
         Some(Pass::Gradient) => print_program(args, shardwise::Pass::Gradient, output),
+        Some(Pass::Optimizer) => print_program(args, shardwise::Pass::Optimizer, output),
         Some(Pass::Textbook) => print_textbook(args, output),
         Some(Pass::Search) | None => planned(args, output, |planned, output| output.out(&written(planned, args.format))),
     }
@@ -179,16 +184,49 @@ fn print_textbook(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn cost(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
-    planned(args, output, |planned, output| match args.format {
-        Format::Text => output.out(&planned.cost_table()),
-        Format::Json => output.out(&planned.cost().to_text()),
-        Format::Dot | Format::Trace => {
-            let message =
-                "cost is no graph and no schedule; give --format text or json, or see `plan --format dot` and `plan --format trace`";
-            output.complain(message, Ending::WrongUsage)
+impl From<args::Phase> for Wanted {
+    fn from(phase: args::Phase) -> Self {
+        match phase {
+            args::Phase::Auto => Self::Auto,
+            args::Phase::Prefill => Self::As(Phase::Prefill),
+            args::Phase::Decode => Self::As(Phase::Decode),
+            args::Phase::None => Self::No,
+        }
+    }
+}
+
+pub(crate) fn cost(args: &CostArgs, output: &mut Output) -> io::Result<()> {
+    let sizing = Sizing { wanted: args.phase.into(), batches: args.batches.clone() };
+    planned(&args.plan, output, |planned, output| {
+        let cost = planned.cost_sized(&sizing);
+        if cost.inference.is_none() && asks_for_sizing(args) {
+            let message = format!("`{}` cannot be sized as asked: {}", planned.name, why_not_sized(args.phase));
+            return output.complain(&message, Ending::WrongInput);
+        }
+        match args.plan.format {
+            Format::Text => output.out(&planned.cost_table_sized(&sizing)),
+            Format::Json => output.out(&cost.to_text()),
+            Format::Dot | Format::Trace => {
+                let message =
+                    "cost is no graph and no schedule; give --format text or json, or see `plan --format dot` and `plan --format trace`";
+                output.complain(message, Ending::WrongUsage)
+            }
         }
     })
+}
+
+fn asks_for_sizing(args: &CostArgs) -> bool {
+    !args.batches.is_empty() || matches!(args.phase, args::Phase::Prefill | args::Phase::Decode)
+}
+
+fn why_not_sized(phase: args::Phase) -> &'static str {
+    match phase {
+        args::Phase::Auto => "it reads no caches (`state`), and no tokens look at each other; give --phase decode or --phase prefill",
+        args::Phase::None => "--batches sizes a step of serving; leave --phase none out",
+        args::Phase::Prefill | args::Phase::Decode => {
+            "a step of serving multiplies parameters with a batch, a dimension that no parameter has (and all caches have), and has no gradients"
+        }
+    }
 }
 
 pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::Result<()> {
@@ -224,27 +262,6 @@ pub(crate) fn write_whole(path: &str, text: &str, output: &mut Output) -> io::Re
 
 pub(crate) fn docs(output: &mut Output) -> io::Result<()> {
     output.out(&lint::reference())
-}
-
-pub(crate) fn hardware(output: &mut Output) -> io::Result<()> {
-    let mut text =
-        format!("{:<10}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}\n", "name", "bf16 FLOP/s", "int8 OP/s", "HBM", "HBM/s", "link/s", "network/s");
-    for hardware in Hardware::preset_names().filter_map(Hardware::preset) {
-        let rate = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| units::flops(value).replace("FLOP", ""));
-        let size = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), units::bytes);
-        text.push_str(&format!(
-            "{:<10}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}\n",
-            hardware.name,
-            rate(hardware.bf16_flops),
-            rate(hardware.int8_flops),
-            size(hardware.hbm_bytes),
-            size(hardware.hbm_bandwidth),
-            size(hardware.link_bandwidth),
-            size(hardware.dcn_bandwidth),
-        ));
-    }
-    text.push_str("\nlink: one way along one axis (TPU) or out of a chip (GPU); network: a chip's share, one way\n");
-    output.out(&text)
 }
 
 pub(crate) fn schema(output: &mut Output) -> io::Result<()> {

@@ -6,6 +6,7 @@ mod choices;
 mod commands;
 mod diff;
 mod explain;
+mod hardware;
 mod output;
 mod sweep;
 mod target;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff::diff(args, &mut output),
         Command::Explain(args) => explain::explain(args, &mut output),
         Command::Docs => commands::docs(&mut output),
-        Command::Hardware => commands::hardware(&mut output),
+        Command::Hardware { names, format, files } => hardware::hardware(names, *format, files, &mut output),
         Command::Schema => commands::schema(&mut output),
         Command::Completions { shell } => commands::completions(*shell, &mut output),
     };

@@ -9,6 +9,7 @@ use shardwise::sweep::{Grid, Refused, Source, Swept};
 
 use crate::args::{SweepArgs, SweepFormat};
 use crate::commands::{read, write_whole};
+use crate::hardware;
 use crate::output::{Ending, Output};
 
 pub(crate) fn sweep(args: &SweepArgs, output: &mut Output) -> io::Result<()> {
@@ -21,7 +22,9 @@ pub(crate) fn sweep(args: &SweepArgs, output: &mut Output) -> io::Result<()> {
         let Some(source) = read(path, output)? else { return Ok(()) };
         sources.push(Source { name: source.program(), path: source.path, text: source.text });
     }
-    match watched(&sources, &grid, &options(args)) {
+    let Some(known) = hardware::known(&args.hardware_file, output)? else { return Ok(()) };
+    let options = Options { known, ..options(args) };
+    match watched(&sources, &grid, &options) {
         Ok(swept) => write(args, &swept, output),
         Err(Refused::Program(findings)) => output.findings(&findings),
         Err(Refused::Options(error)) => output.complain(&error, Ending::WrongUsage),

@@ -307,3 +307,21 @@ fn gradients_can_be_looked_at_before_they_are_planned() {
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stdout).contains("dWout = Tmp *B dOut\ndTmp = dOut *D Wout\ndWin = In *B dTmp\ndIn = dTmp *F Win\n"));
 }
+
+#[test]
+fn cost_sizes_decoding_by_batches() {
+    let program = "tests/programs/models/llama2-13b-decode.shard";
+    let output = run(&["cost", program, "--batches", "8,16", "--strategy", "textbook"], "");
+    let printed = text(&output.stdout);
+    assert!(
+        printed.contains("\ndecode: 8 tokens a step") && printed.lines().filter(|line| line.ends_with("  KV cache")).count() == 2,
+        "{printed}"
+    );
+    let json = text(&run(&["cost", program, "--batches", "8", "--format", "json", "--strategy", "textbook"], "").stdout);
+    assert!(json.contains("\"inference\"") && json.contains("\"largest_batch\": 15"), "{json}");
+    let refused = run(&["cost", "tests/programs/fsdp_tp.shard", "--batches", "8"], "");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("--phase decode"));
+    assert_eq!(run(&["cost", "tests/programs/fsdp_tp.shard", "--phase", "decode"], "").status.code(), Some(0));
+    assert_eq!(run(&["cost", program, "--batches", "0"], "").status.code(), Some(2));
+}

@@ -18,6 +18,7 @@ use shardwise_passes::staged;
 use shardwise_passes::threshold::{self, Bound};
 
 use crate::attention::{self, Attention};
+use crate::inference::{self, Inference, Sizing};
 use crate::{Planned, text};
 
 pub(crate) use table::table;
@@ -47,6 +48,9 @@ pub struct Cost {
     pub axes: Vec<AxisBusy>,
     /// Where the verdict changes; dimensions that no parameter has, in order of declaration.
     pub thresholds: Vec<Threshold>,
+    /// The program as a step of serving, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inference: Option<Inference>,
     /// Attention whose sequence is split, done in every way there is.
     pub attention: Vec<Attention>,
     /// The plan's statements in order.
@@ -150,7 +154,7 @@ impl Cost {
 }
 
 /// What a plan holds, does and is bound by. `refinement` is that of the plan.
-pub(crate) fn cost(planned: &Planned, refinement: Refinement) -> Cost {
+pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -> Cost {
     let plan = &planned.plan;
     let program = &plan.program;
     let report = &planned.report;
@@ -171,6 +175,7 @@ pub(crate) fn cost(planned: &Planned, refinement: Refinement) -> Cost {
         verdict: verdict(planned),
         axes: program.mesh.axes.iter().zip(&report.axis_s).map(|(axis, &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s }).collect(),
         thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
+        inference: inference::inference(planned, sizing),
         attention: attention::compare(planned),
         statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
     }

@@ -152,7 +152,7 @@ fn same(before: &Line, after: &Line) -> bool {
 fn lines(planned: &Planned, collectives: bool) -> Vec<Line> {
     let steps = planned.plan.steps.iter().zip(&planned.report.steps).enumerate();
     let wanted = |step: &Step, cost: &StepCost| {
-        if collectives { moves_data(step, cost.seconds) } else { matches!(step.kind, StepKind::Local(_)) }
+        if collectives { moves_data(step, cost) } else { !cost.is_move(step) }
     };
     let readers = Readers::new(&planned.plan);
     steps.filter(|(_, (step, cost))| wanted(step, cost)).map(|(number, _)| line(planned, &readers, number)).collect()
@@ -163,6 +163,10 @@ fn line(planned: &Planned, readers: &Readers<'_>, number: usize) -> Line {
     let program = &planned.plan.program;
     let value = &program.values[step.result.value];
     let (what, needed_by) = match &step.kind {
+        StepKind::Local(_) if cost.is_move(step) => {
+            let axes: Vec<&str> = cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+            (format!("Permute_{}", axes.join("")), needed_by(&planned.plan, &readers.of(number)))
+        }
         StepKind::Local(_) => ("compute".to_owned(), Vec::new()),
         StepKind::Collective(collective, _) => {
             (print::Printer::new(program).collective(&value.dims, collective), needed_by(&planned.plan, &readers.of(number)))

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use shardwise_ir::dataflow::{Node, dataflow};
+use shardwise_ir::pipeline::is_hop;
 use shardwise_ir::plan::StepKind;
 use shardwise_ir::print;
+use shardwise_ir::program::CollectiveKind;
 
 use crate::{Planned, json, units};
 
@@ -36,6 +38,10 @@ fn attributes(planned: &Planned, node: Node) -> String {
         Node::Step(number) => {
             let time = units::seconds(planned.report.steps[number].seconds);
             match &planned.plan.steps[number].kind {
+                StepKind::Local(op) if is_hop(program, *op) => {
+                    let axis = program.pipeline(program.ops[*op].repeat).map_or("", |of| program.mesh.axes[of.axis].name.as_str());
+                    format!("shape=ellipse, label={}", quoted(&format!("{}_{axis}\n{time}", CollectiveKind::Permute.name())))
+                }
                 StepKind::Local(op) => {
                     format!("shape=box, label={}", quoted(&format!("{}\n{time}", json::local_kind(&program.ops[*op].kind))))
                 }

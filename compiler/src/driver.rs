@@ -16,6 +16,7 @@ use shardwise_passes::textbook::{self, Infeasible};
 
 use crate::cost::{self, Cost, Threshold};
 use crate::failure::Findings;
+use crate::inference::{self, Inference, Sizing};
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
 use crate::pipeline::{self, Pass};
@@ -71,7 +72,7 @@ pub struct Planned {
 /// assert!(checked.findings.to_string().contains('Y'));
 /// ```
 pub fn check(name: &str, source: &str, options: &Options) -> Checked {
-    read(name, source, options, Pass::Gradient)
+    read(name, source, options, Pass::LAST)
 }
 
 /// The program as it is after a pass, printed as a program.
@@ -99,13 +100,21 @@ pub fn print_after(name: &str, source: &str, options: &Options, pass: Pass) -> R
 /// Reads a program as far as `last`.
 fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
     let (file, diags) = shardwise_grammar::parse(source);
-    resolved(&file, diags, (name, source), options, last)
+    resolved(&file, diags, (name, source), options, &|program| pipeline::rewrite(program, last))
 }
+
+/// Reads a program for what it computes, however it is to be cut into microbatches.
+pub(crate) fn read_whole_batch(name: &str, source: &str, options: &Options) -> Checked {
+    let (file, diags) = shardwise_grammar::parse(source);
+    resolved(&file, diags, (name, source), options, &pipeline::whole_batch)
+}
+
+type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Program, Vec<Diag>>;
 
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
     let (file, diags) = shardwise_grammar::parse(source);
-    let checked = resolved(&file, diags, (name, source), options, Pass::Gradient);
+    let checked = resolved(&file, diags, (name, source), options, &|program| pipeline::rewrite(program, Pass::LAST));
     (file, checked)
 }
 
@@ -117,9 +126,9 @@ fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
     can_run.then_some(program)
 }
 
-fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, last: Pass) -> Checked {
-    let Options { hardware, mesh, dims, explicit, .. } = options.clone();
-    let overrides = Overrides { hardware, mesh, dims, explicit };
+fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, rewrite: Rewrite<'_>) -> Checked {
+    let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
+    let overrides = Overrides { hardware, known, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     diags.extend(more);
     let mut program = program.filter(|_| !has_errors(&diags));
@@ -129,7 +138,7 @@ fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str)
             Err(faults) => diags.extend(faults),
         }
     } else if let Some(ordinary) = program.take() {
-        match pipeline::rewrite(ordinary, last) {
+        match rewrite(ordinary) {
             Ok(rewritten) => program = staged(rewritten, &mut diags),
             Err(faults) => diags.extend(faults),
         }
@@ -287,7 +296,17 @@ impl Planned {
 
     /// What the plan holds and does, what bounds it, and at which sizes that changes.
     pub fn cost(&self) -> Cost {
-        cost::cost(self, self.refinement)
+        self.cost_sized(&Sizing::default())
+    }
+
+    /// The same, with the step of serving that is asked for.
+    pub fn cost_sized(&self, sizing: &Sizing) -> Cost {
+        cost::cost(self, sizing, self.refinement)
+    }
+
+    /// The plan as a step of serving, where it is one and as is asked.
+    pub fn inference(&self, sizing: &Sizing) -> Option<Inference> {
+        inference::inference(self, sizing)
     }
 
     /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters included; `None` for a name that is no dimension's.
@@ -298,7 +317,12 @@ impl Planned {
 
     /// FLOPs, bytes, intensity, time and bound of every step, then the whole.
     pub fn cost_table(&self) -> String {
-        cost::table(&self.cost(), &text::summary(self))
+        self.cost_table_sized(&Sizing::default())
+    }
+
+    /// The same, with the step of serving that is asked for.
+    pub fn cost_table_sized(&self, sizing: &Sizing) -> String {
+        cost::table(&self.cost_sized(sizing), &text::summary(self), self.capacity_bytes)
     }
 
     /// `search`, `textbook` or `explicit`.

@@ -113,7 +113,7 @@ pub fn explain(name: &str, source: &str, options: &Options, target: &Target, pro
     let mut collectives: Vec<Collective> = steps.iter().map(|&step| told.collective(step)).collect();
     if *target != Target::Everything {
         let costing: Vec<usize> =
-            (0..steps.len()).filter(|&at| moves_data(&planned.plan.steps[steps[at]], collectives[at].time_s)).collect();
+            (0..steps.len()).filter(|&at| moves_data(&planned.plan.steps[steps[at]], &planned.report.steps[steps[at]])).collect();
         let weighed: Vec<usize> = costing.iter().map(|&at| steps[at]).collect();
         let alternatives = alternatives::alternatives(&planned, &source, options, &weighed, progress);
         for (at, alternatives) in costing.into_iter().zip(alternatives) {

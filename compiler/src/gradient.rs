@@ -4,7 +4,8 @@ use shardwise_grammar::codes::gradient as codes;
 use shardwise_ir::Diag;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{MapForm, OpKind, Program};
-use shardwise_passes::gradient::{Fault, expand};
+use shardwise_passes::gradient::{Fault, expand, expand_whole};
+use shardwise_passes::microbatches::Fault as Uncut;
 
 /// The program with its gradients, or why there are none.
 pub(crate) fn derive(program: Program) -> Result<Program, Vec<Diag>> {
@@ -14,12 +15,21 @@ pub(crate) fn derive(program: Program) -> Result<Program, Vec<Diag>> {
     expand(program.clone()).map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
 }
 
+/// The same without cutting it into microbatches.
+pub(crate) fn derive_whole(program: Program) -> Result<Program, Vec<Diag>> {
+    if program.backward.is_none() {
+        return Ok(program);
+    }
+    expand_whole(program.clone()).map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
+}
+
 fn describe(program: &Program, fault: &Fault) -> Diag {
-    match *fault {
+    match fault {
         Fault::Nothing => nothing(program),
-        Fault::Unreached(of) => unreached(program, of),
-        Fault::NoDerivative(op, operand) => no_derivative(program, op, operand),
-        Fault::NameTaken(of, by) => name_taken(program, of, by),
+        Fault::Unreached(of) => unreached(program, *of),
+        Fault::NoDerivative(op, operand) => no_derivative(program, *op, *operand),
+        Fault::NameTaken(of, by) => name_taken(program, *of, *by),
+        Fault::Microbatches(fault) => microbatches(program, fault),
     }
 }
 
@@ -55,6 +65,60 @@ fn no_derivative(program: &Program, op: OpId, operand: usize) -> Diag {
     let message = format!("`{function}` has no derivative with respect to `{value}`");
     let diag = Diag::error(codes::NO_DERIVATIVE, message, op.span, "a gradient would pass here").and(start(program).0, "asked for here");
     diag.help(format!("`stop_gradient({value})` says that it is a constant to the gradient"))
+}
+
+/// Why a step cannot be cut into microbatches.
+fn microbatches(program: &Program, fault: &Uncut) -> Diag {
+    let (span, _) = start(program);
+    let dim = |dim: &shardwise_ir::ids::DimId| program.dims.get(*dim).map_or("", |dim| dim.name.as_str());
+    match fault {
+        Uncut::Unclear(candidates) => {
+            let names: Vec<&str> = candidates.iter().map(dim).collect();
+            let message = match names[..] {
+                [] => "no dimension that no `param` has is shared by all inputs".to_owned(),
+                _ => format!("all inputs share {}", names.join(", ")),
+            };
+            let example = names.first().copied().unwrap_or("B");
+            let diag = Diag::error(codes::BATCH, message, span, "which dimension is the batch?");
+            diag.help(format!("say which is cut: `microbatches=8 of {example}`"))
+        }
+        Uncut::OfParameter(param) => {
+            let param = &program.values[*param];
+            let message = format!("`{}` is a parameter and has the dimension that is cut", param.name);
+            let diag = Diag::error(codes::BATCH, message, span, "asked for here").and(param.span, "all microbatches share this");
+            diag.help("cut a dimension that no parameter has: `microbatches=8 of B`")
+        }
+        Uncut::NotPlain(of) => {
+            let of = program.dims.get(*of);
+            let message = format!("`{}` is padded, or a product, and cannot be cut", of.map_or("", |dim| dim.name.as_str()));
+            let diag = Diag::error(codes::BATCH, message, span, "asked for here");
+            let diag = if let Some(of) = of { diag.and(of.span, "this dimension") } else { diag };
+            diag.help("cut one of its factors, and declare with this factor what is read or leaves; leave `pad` out")
+        }
+        Uncut::Staged(block) => {
+            let message = "the layers of a pipeline go through the batch in microbatches of their own";
+            let diag = Diag::error(codes::CUT_BEFORE, message, span, "cut once more").and(program.repeats[*block].span, "in a pipeline");
+            diag.help("leave `microbatches` out here: a pipeline adds gradients up over its own")
+        }
+        Uncut::Indivisible(of, count) => {
+            let of = &program.dims[*of];
+            let message = format!("{count} microbatches do not divide `{}` = {}", of.name, of.size);
+            let near = (1..=*count).rev().find(|count| of.size.is_multiple_of(*count)).unwrap_or(1);
+            let diag = Diag::error(codes::INDIVISIBLE, message, span, "so many").and(of.span, "of this");
+            diag.help(format!("write `microbatches={near}`"))
+        }
+        Uncut::Uneven { value, span: at, rows } => {
+            let message = format!("`{value}` is split into more parts than the {rows} rows of a microbatch");
+            let diag = Diag::error(codes::INDIVISIBLE, message, *at, "split too finely").and(span, "cut here");
+            diag.help("take fewer microbatches, or split the batch over fewer devices")
+        }
+        Uncut::Mixed { value, span: at } => {
+            let message = format!("`{value}` needs the whole batch at once");
+            let diag =
+                Diag::error(codes::MIXED, message, *at, "not a sum over rows, nor row by row").and(span, "microbatches are asked for here");
+            diag.help("what a gradient passes through may add up rows, and do with such sums only what is linear in them; else leave `microbatches` out")
+        }
+    }
 }
 
 fn name_taken(program: &Program, of: ValueId, by: ValueId) -> Diag {

@@ -13,11 +13,13 @@ mod gathered_for_statistics;
 mod gathered_twice;
 mod latency_bound;
 mod memory_near_limit;
+mod more_ways_than_heads;
 mod partial_output;
 mod pinned_whole;
 pub(crate) mod pins;
 mod repeated_work;
 mod replicated;
+mod reshape_moves;
 mod round_trip;
 mod shadowed_name;
 mod small_shard;
@@ -50,6 +52,8 @@ pub(crate) const ALL: &[Lint] = &[
     latency_bound::LINT,
     communication_bound::LINT,
     weights_over_slow::LINT,
+    more_ways_than_heads::LINT,
+    reshape_moves::LINT,
     repeated_work::LINT,
     small_shard::LINT,
     uneven_size::LINT,

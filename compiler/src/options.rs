@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use shardwise_ir::hardware::Hardware;
+
 pub use shardwise_ir::resolve::{AxisSize, DimSize};
 pub use shardwise_passes::cost::Refinement;
 pub use shardwise_passes::problem::Objective;
@@ -31,6 +33,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Hardware instead of the program's.
     pub hardware: Option<String>,
+    /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`] reads.
+    pub known: Vec<Hardware>,
     /// Sizes of axes instead of the program's, by name.
     pub mesh: Vec<AxisSize>,
     /// Sizes of dimensions instead of the program's, by name.

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_passes::report::StepCost;
 
 /// Something that needs a value in a certain sharding. The order is that in which they are told: a home first, outputs last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +82,6 @@ impl<'p> Readers<'p> {
 }
 
 /// Whether a step moves data between devices: a slice does not, and neither does a collective over axes of one device.
-pub(crate) fn moves_data(step: &Step, seconds: f64) -> bool {
-    matches!(step.kind, StepKind::Collective(..)) && seconds > 0.0
+pub(crate) fn moves_data(step: &Step, cost: &StepCost) -> bool {
+    cost.is_move(step) && cost.seconds > 0.0
 }

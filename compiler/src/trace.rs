@@ -3,6 +3,7 @@
 //! Of a pipeline these show the first layers of one stage and one microbatch; a process of its own has a track for each stage.
 
 use serde_json::{Value, json};
+use shardwise_ir::program::Blocks;
 use shardwise_passes::pipeline::{Shape, Work, simulate};
 
 use crate::{Planned, text};
@@ -25,8 +26,11 @@ pub(crate) fn trace(planned: &Planned) -> String {
         let (number, step) = (run.step, &planned.plan.steps[run.step]);
         let cost = &planned.report.steps[number];
         let tracks: Vec<usize> = if cost.is_move(step) { cost.axes.iter().map(|axis| axis.index() + 1).collect() } else { vec![0] };
+        let repeats = &program.repeats;
+        let layer = repeats.layer_block(step.repeat).map(|_| run.copy.layer);
+        let microbatch = repeats.microbatches(step.repeat).map(|_| run.copy.microbatch);
         let arguments = json!({
-            "bytes": cost.bytes, "flops": cost.flops, "layer": step.repeat.map(|_| run.layer), "critical": schedule.critical[number], "may_run_early": schedule.early[number],
+            "bytes": cost.bytes, "flops": cost.flops, "layer": layer, "microbatch": microbatch, "critical": schedule.critical[number], "may_run_early": schedule.early[number],
         });
         events.extend(tracks.into_iter().map(|track| {
             json!({

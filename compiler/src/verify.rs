@@ -24,7 +24,7 @@ use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::{Diag, verify as rules};
 
-use crate::driver::{check, plan as make_plan};
+use crate::driver::{check, plan as make_plan, read_whole_batch};
 use crate::failure::Findings;
 use crate::options::Options;
 
@@ -69,7 +69,7 @@ impl Default for Setup<'_> {
 /// # Ok::<(), shardwise::Findings>(())
 /// ```
 pub fn verify(name: &str, source: &str, options: &Options, setup: &Setup<'_>) -> Result<Verdict, Findings> {
-    let original = check(name, source, options);
+    let original = read_whole_batch(name, source, options);
     let Some(program) = original.program else { return Err(original.findings) };
     let planned = make_plan(name, source, options)?;
     let plan = explicit(name, &planned.plan.to_string(), options)?;
@@ -88,7 +88,7 @@ pub fn verify(name: &str, source: &str, options: &Options, setup: &Setup<'_>) ->
 /// ```
 pub fn against(source: (&str, &str), reference: (&str, &str), options: &Options, setup: &Setup<'_>) -> Result<Verdict, Findings> {
     let plan = explicit(source.0, source.1, options)?;
-    let checked = check(reference.0, reference.1, options);
+    let checked = read_whole_batch(reference.0, reference.1, options);
     let Some(program) = checked.program else { return Err(checked.findings) };
     let unlike = unlike(&program, &plan);
     if unlike.is_empty() { Ok(execute(&program, &plan, setup)) } else { Err(Findings::new(unlike, source.0, source.1)) }
@@ -123,10 +123,10 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
 
 /// Runs `plan` against `program`, whose values it names.
 pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Verdict {
-    let scale::Scaled { program, plan, stages, differs: scaled } = scale::scale(program, plan, setup.sizes);
+    let scale::Scaled { program, plan, stages, differs: scaled, batches } = scale::scale(program, plan, setup.sizes);
     let truth = unsharded::Truth::new(&program, setup.seed);
     let tolerance = if truth.exact { 0.0 } else { TOLERANCE };
-    let mut run = run::Run::new(&plan, &stages, &truth, setup.seed, tolerance);
+    let mut run = run::Run::new(&plan, &stages, (&truth, &batches), (setup.seed, tolerance));
     let mismatch = run.all(&program, setup.progress);
     Verdict {
         plan: "explicit",

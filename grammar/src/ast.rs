@@ -35,6 +35,8 @@ pub enum Statement {
     Backward(Backward),
     /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` are done once a layer.
     Repeat(Repeat),
+    /// `microbatches B=B'*8 {`: the statements up to its `}` are done once a microbatch.
+    Microbatches(Microbatches),
     /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it live on stages along a mesh axis.
     Pipeline(Pipeline),
     /// `}`
@@ -47,8 +49,8 @@ pub enum Statement {
     Next(Definition),
     /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for gradients; the rest is computed again.
     Checkpoint(Vec<Name>),
-    /// A form of the language that this version reads but does not compile; the name says which (`optimizer`).
-    NotYet(Name),
+    /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
+    Optimizer(Optimizer),
 }
 
 /// What a declared value is for.
@@ -194,8 +196,50 @@ pub struct Backward {
     pub from: Name,
     /// The gradient of it, if it is not all ones.
     pub given: Option<Name>,
-    /// Into how many parts the batch is cut, one after another.
+    /// Into how many microbatches the batch is cut, done one after another.
     pub microbatches: Option<SizeExpr>,
+    /// Which dimension the batch is, if that is said.
+    pub of: Option<Name>,
+}
+
+/// `microbatches B=B'*8 {`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Microbatches {
+    /// The dimension that is cut.
+    pub whole: Name,
+    /// What a microbatch has in its place.
+    pub part: Name,
+    /// How many microbatches there are.
+    pub count: SizeExpr,
+}
+
+/// `optimizer adam over X, moments=f32, rate=1e-3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Optimizer {
+    /// `adam`, `sgd`.
+    pub name: Name,
+    /// What its state is split over beside what splits the parameter, if written.
+    pub over: Option<StateOver>,
+    /// In the order written.
+    pub settings: Vec<Setting>,
+}
+
+/// What stands behind the `over` of an optimizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateOver {
+    /// `_?`: open.
+    Open,
+    /// `X`, `{X,Y}`: words as in [`Subscript::Axes`].
+    Axes(Vec<Name>),
+}
+
+/// `rate=1e-3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// `rate`.
+    pub name: Name,
+    /// `1e-3`.
+    pub value: Name,
 }
 
 /// `repeat L=40 {`.

@@ -4,6 +4,7 @@ pub mod budget;
 pub mod gradient;
 pub mod mesh;
 pub mod names;
+pub mod optimizer;
 pub mod pipeline;
 pub mod repeat;
 pub mod sharding;
@@ -31,9 +32,20 @@ impl Code {
 
 /// All codes in order.
 pub fn all() -> impl Iterator<Item = &'static Code> {
-    [syntax::CODES, names::CODES, sharding::CODES, mesh::CODES, budget::CODES, gradient::CODES, repeat::CODES, pipeline::CODES, tool::CODES]
-        .into_iter()
-        .flatten()
+    [
+        syntax::CODES,
+        names::CODES,
+        sharding::CODES,
+        mesh::CODES,
+        budget::CODES,
+        gradient::CODES,
+        optimizer::CODES,
+        repeat::CODES,
+        pipeline::CODES,
+        tool::CODES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The code called `code`, in any case.

@@ -19,6 +19,7 @@ pub(crate) enum Mark {
     Block,
     Limit,
     Code,
+    Setting,
     /// A number where a dimension must stand.
     NumberAsDim,
     /// The name of a dimension goes on with `_`.
@@ -149,6 +150,7 @@ fn wanted(mark: Mark) -> (&'static str, &'static str) {
         Mark::Limit => {
             ("a limit", "write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`")
         }
+        Mark::Setting => ("the value of a setting", "write the setting and its value, as in `moments=bf16` or `rate=1e-3`"),
         Mark::Code => ("a code", "write the code of the lint, as in `allow SW301`"),
         _ => ("an operand", "write a value, a number, or a function of them"),
     }

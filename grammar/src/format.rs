@@ -8,12 +8,10 @@ mod subscripts;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::ast::Statement;
 use crate::diag::Diag;
 use crate::parse::parse;
 use crate::print;
 use crate::scan;
-use crate::span::Spanned;
 
 /// `source` in canonical layout; its syntax errors if it has any.
 pub fn format(source: &str) -> Result<String, Vec<Diag>> {
@@ -29,12 +27,10 @@ pub fn format(source: &str) -> Result<String, Vec<Diag>> {
         out.closes = source[span.start..].starts_with('}');
         out.gap(&source[at..span.start]);
         let whole = &source[span.start..span.end];
-        if !scan::is_verbatim(whole) {
-            scan::comments_in(whole).for_each(|text| out.line(comment(text)));
-        }
+        scan::comments_in(whole).for_each(|text| out.line(comment(text)));
         let mut parts = Vec::new();
         while let Some(statement) = statements.next_if(|next| next.span.start < span.end) {
-            parts.push(text_of(statement, source));
+            parts.push(print::statement(&statement.node, source));
         }
         out.depth -= usize::from(out.closes && out.depth > 0);
         out.line(parts.join(" "));
@@ -43,13 +39,6 @@ pub fn format(source: &str) -> Result<String, Vec<Diag>> {
     }
     out.gap(&format!("{}\n", &source[at..]));
     Ok(out.finish())
-}
-
-fn text_of(statement: &Spanned<Statement>, source: &str) -> String {
-    match statement.node {
-        Statement::NotYet(_) => source[statement.span.start..statement.span.end].to_owned(),
-        _ => print::statement(&statement.node, source),
-    }
 }
 
 /// Lines so far.

@@ -1,5 +1,6 @@
 //! From the grammar's pairs to the tree: the only file that matches on its rules.
 
+mod optimizer;
 #[cfg(test)]
 mod tests;
 
@@ -8,8 +9,8 @@ use pest::iterators::{Pair, Pairs};
 use pest_derive::Parser;
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Pipeline, Repeat, Role,
-    SizeExpr, SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Microbatches, Pipeline,
+    Repeat, Role, SizeExpr, SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{self, Faulty, Mark};
@@ -46,7 +47,7 @@ fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
     let mut diags = Vec::new();
     for Spanned { node, span } in &file.statements {
         match node {
-            Statement::Repeat(_) | Statement::Pipeline(_) => open.push(*span),
+            Statement::Repeat(_) | Statement::Pipeline(_) | Statement::Microbatches(_) => open.push(*span),
             Statement::Close if open.pop().is_none() => diags.push(errors::nothing_to_close(*span)),
             _ => {}
         }
@@ -83,6 +84,7 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_lbrace => Mark::Block,
         Rule::missing_limit => Mark::Limit,
         Rule::missing_code => Mark::Code,
+        Rule::missing_setting => Mark::Setting,
         Rule::bad_dim => Mark::NumberAsDim,
         Rule::bad_underscore => Mark::Underscore,
         Rule::bad_unreduced => Mark::Unbracketed,
@@ -142,12 +144,13 @@ impl Reader {
             Rule::allow_code => Statement::Allow(each(inner, Rule::code, |p| self.name(&p))),
             Rule::backward => Statement::Backward(self.backward(inner)),
             Rule::pipeline => Statement::Pipeline(self.pipeline(inner)),
+            Rule::optimizer => Statement::Optimizer(self.optimizer(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
+            Rule::microbatch_loop => Statement::Microbatches(self.microbatch_loop(inner)),
             Rule::close => Statement::Close,
             Rule::checkpoint => Statement::Checkpoint(each(inner, Rule::name, |p| self.name(&p))),
             Rule::carry => self.carry(inner),
             Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,
-            Rule::not_yet => Statement::NotYet(self.first_name(&mut inner, &[Rule::not_yet_kw])),
             _ => return None,
         };
         Some(Spanned::new(statement, span))
@@ -155,11 +158,12 @@ impl Reader {
 
     fn backward(self, mut pieces: Pieces<'_>) -> Backward {
         let from = self.first_name(&mut pieces, &[Rule::name]);
-        let mut backward = Backward { from, given: None, microbatches: None };
+        let mut backward = Backward { from, given: None, microbatches: None, of: None };
         for piece in pieces {
             match piece.as_rule() {
                 Rule::given => backward.given = Some(self.first_name(&mut piece.into_inner(), &[Rule::name])),
                 Rule::microbatches => backward.microbatches = piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)),
+                Rule::cut => backward.of = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name])),
                 _ => {}
             }
         }
@@ -169,6 +173,14 @@ impl Reader {
     fn repeat(self, mut pieces: Pieces<'_>) -> Repeat {
         let name = self.first_name(&mut pieces, &[Rule::repeat_of]);
         Repeat { name, count: pieces.find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)) }
+    }
+
+    fn microbatch_loop(self, mut pieces: Pieces<'_>) -> Microbatches {
+        let whole = self.first_name(&mut pieces, &[Rule::loop_whole]);
+        let part = self.first_name(&mut pieces, &[Rule::loop_part]);
+        let nothing = || SizeExpr { factors: Vec::new(), span: whole.span };
+        let count = pieces.find(|p| p.as_rule() == Rule::size).map_or_else(nothing, |p| self.size(p));
+        Microbatches { whole, part, count }
     }
 
     fn pipeline(self, mut pieces: Pieces<'_>) -> Pipeline {

@@ -1,8 +1,8 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Pipeline, Repeat, Role, SizeExpr,
-    SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Microbatches, Optimizer, Pipeline,
+    Repeat, Role, SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::Name;
@@ -25,12 +25,13 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Backward(directive) => backward(directive, source),
         Statement::Pipeline(of) => pipeline(of, source),
         Statement::Repeat(of) => repeat(of, source),
+        Statement::Microbatches(of) => microbatches(of, source),
+        Statement::Optimizer(of) => optimizer(of),
         Statement::Close => "}".to_owned(),
         Statement::Checkpoint(kept) => format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone()))).trim_end().to_owned(),
         Statement::Carry(tensors) => format!("carry {}", join(tensors.iter().map(tensor_decl))),
         Statement::Enter(definition) => format!("carry {}", define(definition, source)),
         Statement::Next(definition) => format!("next {}", define(definition, source)),
-        Statement::NotYet(_) => source.to_owned(),
     }
 }
 
@@ -177,11 +178,23 @@ fn call_text(call: &Call) -> String {
     format!("{}{generic}{subscript}({})", call.function.node, join(call.arguments.iter().map(expr)))
 }
 
-/// `backward from Out given dOut, microbatches=8`.
+/// `backward from Out given dOut, microbatches=8 of B`.
 fn backward(directive: &Backward, source: &str) -> String {
     let given = directive.given.as_ref().map_or(String::new(), |name| format!(" given {}", name.node));
     let parts = directive.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
-    format!("backward from {}{given}{parts}", directive.from.node)
+    let of = directive.of.as_ref().map_or(String::new(), |name| format!(" of {}", name.node));
+    format!("backward from {}{given}{parts}{of}", directive.from.node)
+}
+
+/// `optimizer adam over X, moments=f32`.
+fn optimizer(of: &Optimizer) -> String {
+    let over = match &of.over {
+        None => String::new(),
+        Some(StateOver::Open) => " over _?".to_owned(),
+        Some(StateOver::Axes(axes)) => format!(" over {}", words(axes)),
+    };
+    let settings = of.settings.iter().map(|setting| format!("{}={}", setting.name.node, setting.value.node));
+    join([format!("optimizer {}{over}", of.name.node)].into_iter().chain(settings))
 }
 
 /// `repeat L=40 {`.
@@ -190,12 +203,18 @@ fn repeat(of: &Repeat, source: &str) -> String {
     format!("repeat {}{count} {{", of.name.node)
 }
 
+/// `microbatches B=B'*8 {`.
+fn microbatches(of: &Microbatches, source: &str) -> String {
+    format!("microbatches {}={}*{} {{", of.whole.node, of.part.node, size(&of.count, source))
+}
+
 /// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.
 fn pipeline(of: &Pipeline, source: &str) -> String {
     let parts = of.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
     let batch = of.batch.as_ref().map_or(String::new(), |batch| format!(" of {}", batch.node));
-    let options: String = of.options.iter().map(|(option, word)| format!(", {}={}", option.node, word.node)).collect();
-    format!("pipeline {}{parts}{batch}{options} {{", of.axis.node)
+    let options = of.options.iter().map(|(option, word)| format!("{}={}", option.node, word.node));
+    let head = format!("pipeline {}{parts}{batch}", of.axis.node);
+    format!("{} {{", join([head].into_iter().chain(options)))
 }
 
 /// `comm <= 2ms`.

@@ -1,7 +1,7 @@
 //! Cuts a source into statements before the grammar sees it.
 //!
 //! A statement is a line; it goes on where a bracket is open or the line ends in a comma, and the block of a
-//! form that is not compiled yet goes on until its brace is closed. What opens the block of a `repeat` or `pipeline` and the brace that closes it are
+//! form that is not compiled yet goes on until its brace is closed. What opens the block of a `repeat`, `microbatches` or `pipeline` and the brace that closes it are
 //! statements of their own, so that blocks nest nothing: a file is a list of statements. A line that can only begin a
 //! statement ends an unclosed one before it. Cutting first keeps every error inside its statement, keeps parsing linear, and is where hostile
 //! input (50,000 open parentheses) is turned away before anything recursive sees it.
@@ -18,7 +18,7 @@ const DEEPEST: usize = 64;
 const MOST_OPERATORS: usize = 400;
 
 /// The words a statement can begin with.
-pub(crate) const KEYWORDS: [&str; 17] = [
+pub(crate) const KEYWORDS: [&str; 18] = [
     "plan",
     "hardware",
     "mesh",
@@ -36,18 +36,16 @@ pub(crate) const KEYWORDS: [&str; 17] = [
     "pipeline",
     "optimizer",
     "checkpoint",
+    "microbatches",
 ];
 
 /// Those of the keywords whose statements are kept as text.
-const NOT_YET: [&str; 1] = ["optimizer"];
-
 /// Those that open a block whose statements are statements of the file.
-const OPENING: [&str; 2] = ["repeat", "pipeline"];
+const OPENING: [&str; 3] = ["repeat", "microbatches", "pipeline"];
 
 /// A statement whose end is not found yet.
 struct Open {
     span: Span,
-    verbatim: bool,
     brackets: usize,
     braces: usize,
     comma: bool,
@@ -71,8 +69,8 @@ pub(crate) fn statements(source: &str) -> Vec<Span> {
                 found.push(cut.span);
             }
             let braces = open.as_ref().map_or(0, |open| open.braces);
-            let piece = piece(rest, open.as_ref().is_none_or(|open| !open.verbatim), braces, &mut blocks);
-            let statement = open.get_or_insert_with(|| Open::new(piece, at));
+            let piece = piece(rest, braces, &mut blocks);
+            let statement = open.get_or_insert_with(|| Open::new(at));
             statement.take(piece, at);
             if !statement.goes_on() || piece.len() < rest.len() {
                 found.push(statement.span);
@@ -86,9 +84,9 @@ pub(crate) fn statements(source: &str) -> Vec<Span> {
 }
 
 /// The part of a line that belongs to one statement: the line, but for braces that open or close a block.
-fn piece<'t>(text: &'t str, may_cut: bool, mut braces: usize, blocks: &mut usize) -> &'t str {
+fn piece<'t>(text: &'t str, mut braces: usize, blocks: &mut usize) -> &'t str {
     let opens_block = is_opening(text);
-    if !may_cut || is_verbatim(text) || (*blocks == 0 && !opens_block && !text.starts_with('}')) {
+    if *blocks == 0 && !opens_block && !text.starts_with('}') {
         return text;
     }
     for (at, c) in text.char_indices() {
@@ -121,8 +119,8 @@ fn is_of_form(text: &str, keyword: &str) -> bool {
 }
 
 impl Open {
-    fn new(text: &str, start: usize) -> Self {
-        Self { span: Span::new(start, start), verbatim: is_verbatim(text), brackets: 0, braces: 0, comma: false }
+    fn new(start: usize) -> Self {
+        Self { span: Span::new(start, start), brackets: 0, braces: 0, comma: false }
     }
 
     fn take(&mut self, text: &str, start: usize) {
@@ -130,13 +128,13 @@ impl Open {
         if is_opening(text) || text == "}" {
             return;
         }
-        self.comma = !self.verbatim && text.ends_with(',');
+        self.comma = text.ends_with(',');
         for c in text.bytes() {
             match c {
                 b'{' => self.braces += 1,
                 b'}' => self.braces = self.braces.saturating_sub(1),
-                b'(' | b'[' if !self.verbatim => self.brackets += 1,
-                b')' | b']' if !self.verbatim => self.brackets = self.brackets.saturating_sub(1),
+                b'(' | b'[' => self.brackets += 1,
+                b')' | b']' => self.brackets = self.brackets.saturating_sub(1),
                 _ => {}
             }
         }
@@ -148,9 +146,6 @@ impl Open {
 
     /// Whether the line `text` cannot belong to this statement: it begins with a keyword, or defines something.
     fn is_cut_by(&self, text: &str) -> bool {
-        if self.verbatim {
-            return false;
-        }
         let defines = text.contains('=') && !text.contains("<=") && !self.comma;
         let closes = text.starts_with('}') && self.braces == 0;
         defines || closes || begins_with_keyword(text)
@@ -184,11 +179,6 @@ pub(crate) fn is_taken(text: &str) -> bool {
     KEYWORDS.contains(&word) && !names_too.contains(&word)
 }
 
-/// Whether a statement is of a form that is kept as text.
-pub(crate) fn is_verbatim(statement: &str) -> bool {
-    NOT_YET.iter().any(|keyword| is_of_form(statement, keyword))
-}
-
 /// A statement with spaces in place of its comments and of all white space, so that offsets stay as they are.
 pub(crate) fn blanked(statement: &str) -> Cow<'_, str> {
     let plain = |c: u8| c == b' ' || (c.is_ascii_graphic() && !matches!(c, b'#' | b'\\'));
@@ -216,12 +206,8 @@ pub(crate) fn comments_in(statement: &str) -> impl Iterator<Item = &str> {
     lines.filter_map(|line| line.find('#').map(|at| line[at..].trim_end()))
 }
 
-/// Refuses a statement that would nest too deep for anything recursive, or whose block never ends.
+/// Refuses a statement that would nest too deep for anything recursive.
 pub(crate) fn refuse(text: &str, span: Span) -> Option<Diag> {
-    if is_verbatim(text) {
-        let open = text.matches('{').count() > text.matches('}').count();
-        return open.then(|| errors::open_block(text, span));
-    }
     let mut depth = 0_usize;
     let mut deepest = 0;
     let mut operators = 0;

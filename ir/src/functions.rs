@@ -9,28 +9,37 @@ pub struct Function {
     pub name: &'static str,
     /// How many operands it takes.
     pub arity: usize,
+    /// How many of these must be numbers, behind the values; where none must be, some may.
+    pub numbers: usize,
     /// Where partial sums may pass.
     pub linearity: Linearity,
 }
 
 /// A function of one operand.
 const fn unary(name: &'static str, linearity: Linearity) -> Function {
-    Function { name, arity: 1, linearity }
+    Function { name, arity: 1, numbers: 0, linearity }
 }
 
 /// A function of two operands that is linear in neither.
 const fn binary(name: &'static str) -> Function {
-    Function { name, arity: 2, linearity: Linearity::None }
+    Function { name, arity: 2, numbers: 0, linearity: Linearity::None }
 }
 
 /// What a gradient becomes on its way through a function: takes what the function was applied to, then the gradient of its result.
 const fn derivative(name: &'static str) -> Function {
-    Function { name, arity: 2, linearity: Linearity::Last }
+    Function { name, arity: 2, numbers: 0, linearity: Linearity::Last }
+}
+
+/// An update of an array by an optimizer, of values and numbers.
+const fn update(name: &'static str, arity: usize, numbers: usize, linearity: Linearity) -> Function {
+    Function { name, arity, numbers, linearity }
 }
 
 /// All of them, by name.
 pub const FUNCTIONS: &[Function] = &[
     unary("abs", Linearity::None),
+    // Array, both moments; step size, what is added to the root, decay.
+    update("adam_step", 6, 3, Linearity::None),
     unary("copy", Linearity::Joint),
     unary("cos", Linearity::None),
     derivative("dabs"),
@@ -40,6 +49,9 @@ pub const FUNCTIONS: &[Function] = &[
     derivative("dsigmoid"),
     derivative("dsilu"),
     derivative("dtanh"),
+    // Moving averages of what comes second, and of its square, and how much of the first they keep.
+    update("ema", 3, 1, Linearity::Joint),
+    update("ema_square", 3, 1, Linearity::None),
     binary("equal"),
     unary("erf", Linearity::None),
     unary("exp", Linearity::None),
@@ -52,13 +64,17 @@ pub const FUNCTIONS: &[Function] = &[
     unary("log", Linearity::None),
     binary("maximum"),
     binary("minimum"),
+    // A sum of what comes second, and how much of the first it keeps.
+    update("momentum", 3, 1, Linearity::Joint),
     unary("neg", Linearity::Joint),
     binary("not_equal"),
     unary("ones", Linearity::None),
     binary("pow"),
     unary("relu", Linearity::None),
     unary("rsqrt", Linearity::None),
-    Function { name: "select", arity: 3, linearity: Linearity::Rest },
+    Function { name: "select", arity: 3, numbers: 0, linearity: Linearity::Rest },
+    // Array, gradient; step size.
+    update("sgd_step", 3, 1, Linearity::Joint),
     unary("sigmoid", Linearity::None),
     unary("silu", Linearity::None),
     unary("sin", Linearity::None),

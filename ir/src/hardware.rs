@@ -44,10 +44,27 @@ pub struct Hardware {
     pub dcn_bandwidth: Option<f64>,
     /// Time of a hop, seconds.
     pub hop_s: f64,
+    /// Time of a hop over the network, seconds.
+    pub dcn_hop_s: f64,
     /// Which axes wrap.
     pub wraparound: Wraparound,
-    /// The edges of a whole pod, or the chips of a switched domain.
+    /// The edges of a whole pod, or the chips of a switched domain; empty where there is no end to it.
     pub pod: Vec<u64>,
+}
+
+impl Wraparound {
+    /// As hardware files spell it, in words that such files know of: how chips are linked, and which axes of a torus wrap.
+    pub fn names(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Cube4 => ("torus", Some("multiples-of-4")),
+            Self::Full16 => ("torus", Some("of-16")),
+            Self::WholePod => ("torus", Some("whole-pod")),
+            Self::Switched => ("switch", None),
+        }
+    }
+
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Cube4, Self::Full16, Self::WholePod, Self::Switched];
 }
 
 impl Hardware {
@@ -71,6 +88,26 @@ impl Hardware {
             Wraparound::Switched => return AxisKind::Switch,
         };
         if wraps { AxisKind::Ring } else { AxisKind::Line }
+    }
+
+    /// For axes of these sizes (`None` for one whose kind is written otherwise), the last one innermost: which of them run inside a switched
+    /// domain, as long as all of these together fit into one. An axis that does not fit runs over the network.
+    pub fn inside_domain(&self, axes: &[Option<u64>]) -> Vec<bool> {
+        let domain = self.pod.iter().product::<u64>();
+        let mut taken = 1_u64;
+        let fits = axes.iter().rev().map(|size| {
+            let together = size.map(|size| taken.saturating_mul(size)).filter(|&together| self.pod.is_empty() || together <= domain);
+            taken = together.unwrap_or(taken);
+            together.is_some()
+        });
+        let mut fits: Vec<bool> = fits.collect();
+        fits.reverse();
+        fits
+    }
+
+    /// Time of a hop along an axis of `kind`, seconds.
+    pub fn hop_of(&self, kind: AxisKind) -> f64 {
+        if kind == AxisKind::Dcn { self.dcn_hop_s } else { self.hop_s }
     }
 
     /// One-way bandwidth along an axis of `kind`, bytes per second; `None` where the chip has no such links.
@@ -118,6 +155,7 @@ impl Preset {
             link_bandwidth: known(self.network[0], 1e9),
             dcn_bandwidth: known(self.network[1], 1e9),
             hop_s: HOP_S,
+            dcn_hop_s: HOP_S,
             wraparound: self.wraparound,
             pod: self.pod.to_vec(),
         }
@@ -139,5 +177,6 @@ const PRESETS: &[Preset] = &[
     Preset { name: "h200",    peak: [990.0, 2000.0, 2000.0],  hbm: [141.0, 4800.0], network: [450.0, 0.0],   wraparound: Wraparound::Switched, pod: &[8] },
     Preset { name: "h800",    peak: [0.0, 1513.0, 1513.0],    hbm: [0.0, 0.0],      network: [0.0, 0.0],     wraparound: Wraparound::Switched, pod: &[8] },
     Preset { name: "b200",    peak: [2300.0, 4500.0, 4500.0], hbm: [192.0, 8000.0], network: [900.0, 50.0],  wraparound: Wraparound::Switched, pod: &[8] },
+    Preset { name: "gb200-nvl72", peak: [2300.0, 4500.0, 4500.0], hbm: [192.0, 8000.0], network: [900.0, 50.0], wraparound: Wraparound::Switched, pod: &[72] },
     Preset { name: "a100",    peak: [310.0, 620.0, 620.0],    hbm: [80.0, 2000.0],  network: [300.0, 0.0],   wraparound: Wraparound::Switched, pod: &[8] },
 ];

@@ -1,4 +1,5 @@
 //! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives and plans.
+pub mod blocks;
 pub mod dataflow;
 pub mod dtype;
 pub mod functions;
@@ -6,6 +7,7 @@ pub mod hardware;
 pub mod ids;
 pub mod mesh;
 pub mod monotone;
+pub mod optimizer;
 pub mod order;
 pub mod pipeline;
 pub mod plan;

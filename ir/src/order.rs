@@ -6,29 +6,40 @@ use index_vec::IndexVec;
 use indexmap::IndexSet;
 
 use crate::ids::{RepeatId, ValueId};
-use crate::program::{Budget, OpKind, Program};
+use crate::program::{Blocks, Budget, OpKind, Program};
 
 /// Renumbers the values and blocks of `program`; what nothing declares or gives yet comes last.
 pub fn by_appearance(program: &mut Program) {
     blocks_by_appearance(program);
-    let declared = program.values.iter_enumerated().filter(|(_, value)| value.role.is_some()).map(|(id, _)| id);
-    let order: IndexSet<ValueId> = declared.chain(program.ops.iter().map(|op| op.result)).chain(program.values.indices()).collect();
+    // What is declared in a block is printed there, behind what is declared outside.
+    let mut declared: Vec<ValueId> = program.values.indices().filter(|&id| program.values[id].role.is_some()).collect();
+    declared.sort_by_key(|&id| program.values[id].repeat);
+    let order: IndexSet<ValueId> =
+        declared.into_iter().chain(program.ops.iter().map(|op| op.result)).chain(program.values.indices()).collect();
     let mut new_id: IndexVec<ValueId, ValueId> = program.values.indices().collect();
     for (place, &old) in order.iter().enumerate() {
         new_id[old] = ValueId::new(place);
     }
     program.values = order.iter().map(|&old| program.values[old].clone()).collect();
     rename(program, &|id| *id = new_id[*id]);
-    // What is handed on is said where its block ends, before what leaves.
+    // What a block hands on is said where it ends, before what leaves; what is handed on outside all of them is said last.
     let Program { outputs, values, .. } = program;
-    outputs.sort_by_key(|output| (output.hands_to.is_none(), output.hands_to.and_then(|enters| values[enters].repeat)));
+    outputs.sort_by_key(|output| match (output.hands_to, values[output.value].repeat) {
+        (Some(_), Some(block)) => (0, Some(block)),
+        (None, _) => (1, None),
+        (Some(_), None) => (2, None),
+    });
 }
 
 fn blocks_by_appearance(program: &mut Program) {
-    let order: IndexSet<RepeatId> = program.ops.iter().filter_map(|op| op.repeat).chain(program.repeats.indices()).collect();
+    let around = program.ops.iter().flat_map(|op| program.repeats.path(op.repeat));
+    let order: IndexSet<RepeatId> = around.chain(program.repeats.indices()).collect();
     let new_id = |old: RepeatId| RepeatId::new(order.get_index_of(&old).unwrap_or_default());
     program.repeats = order.iter().map(|&old| program.repeats[old].clone()).collect();
-    program.repeats.iter_mut().for_each(|repeat| repeat.reversed = repeat.reversed.map(new_id));
+    program.repeats.iter_mut().for_each(|repeat| {
+        repeat.reversed = repeat.reversed.map(new_id);
+        repeat.within = repeat.within.map(new_id);
+    });
     program.ops.iter_mut().for_each(|op| op.repeat = op.repeat.map(new_id));
     program.values.iter_mut().for_each(|value| value.repeat = value.repeat.map(new_id));
 }

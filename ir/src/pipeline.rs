@@ -86,14 +86,14 @@ impl Program {
 
     /// How many layers of a block a device has.
     pub fn on_device(&self, block: Option<RepeatId>) -> u64 {
-        self.times(block) / self.stages(block)
+        self.layers(block) / self.stages(block)
     }
 
     /// On which stage a layer of a block is.
     pub fn stage_of(&self, block: Option<RepeatId>, layer: u64) -> u64 {
         let chunks = self.pipeline(block).map_or(1, |pipeline| pipeline.chunks);
         let stages = self.stages(block);
-        let layers = (self.times(block) / (stages * chunks)).max(1);
+        let layers = (self.layers(block) / (stages * chunks)).max(1);
         layer / layers % stages
     }
 
@@ -131,7 +131,10 @@ impl Program {
                 let sent = self.sends(block);
                 Turns { done: chunk.saturating_mul(sent.done), waited: chunk.saturating_mul(sent.waited) }
             }
-            _ => Turns { done: layers, waited: layers },
+            _ => {
+                let done = layers.saturating_mul(self.times(block) / self.layers(block));
+                Turns { done, waited: done }
+            }
         }
     }
 
@@ -273,7 +276,7 @@ impl Check<'_> {
 
 /// Whether an operation looks at no element of its operand.
 fn reads_shape_only(op: &Op) -> bool {
-    matches!(&op.kind, OpKind::Map(MapFn { form: MapForm::Call { name, .. }, .. }) if name == "ones")
+    !op.reads_elements()
 }
 
 /// Whether elements from along the batch meet in an element of the result, other than in a sum over all of it.
@@ -285,12 +288,15 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
         OpKind::Rearrange(Rearrange::Concat { from, to }) => from.iter().chain([to]).any(along),
         OpKind::Rearrange(Rearrange::Rename(pairs)) => pairs.iter().any(|(old, new)| along(old) || along(new)),
         OpKind::Rearrange(Rearrange::Roll(roll)) => along(&roll.dim),
-        OpKind::Rearrange(Rearrange::Reshape(_)) => false,
+        OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }) => true,
         OpKind::Route(route) => along(&route.tokens) || along(&route.experts),
-        OpKind::Take { dim } | OpKind::Put { dim } => along(dim),
-        OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
+        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
         OpKind::Map(MapFn { form: MapForm::Causal { query, key, .. }, .. }) => along(query) || along(key),
-        OpKind::Einsum { .. } | OpKind::Map(_) | OpKind::Reduce { .. } | OpKind::Collective(_) => false,
+        OpKind::Einsum { .. }
+        | OpKind::Map(_)
+        | OpKind::Reduce { .. }
+        | OpKind::Rearrange(Rearrange::Reshape(_))
+        | OpKind::Collective(_) => false,
     }
 }
 

@@ -4,18 +4,19 @@
 //! together: declarations, statements one a line, outputs, asserts.
 
 mod blocks;
+mod same;
 
 use std::fmt;
 
+use crate::Role;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
-use crate::program::{Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program};
+use crate::program::{Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Program};
 use crate::rearrange::{Rearrange, Roll, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
-use crate::{Role, Span};
 
-const INDENT: &str = "  ";
+pub use same::same;
 
 /// Prints pieces that refer to the tables of one program.
 #[derive(Clone, Copy, Debug)]
@@ -143,6 +144,8 @@ impl<'a> Printer<'a> {
             Rearrange::Reshape(_) => format!("reshape({operands})"),
             Rearrange::Slice(part) => window("slice", part),
             Rearrange::Pad(part) => window("pad", part),
+            Rearrange::Part { .. } => format!("part({operands})"),
+            Rearrange::Join { .. } => format!("join({operands})"),
             Rearrange::Roll(Roll { dim, by: 1 }) => format!("roll_{}({operands})", self.dim_name(*dim)),
             Rearrange::Roll(Roll { dim, by }) => format!("roll_{}({operands}, {by})", self.dim_name(*dim)),
             Rearrange::Concat { from, to } => format!("concat_{{{},{}}}({operands})", self.dim_names(from), self.dim_name(*to)),
@@ -183,7 +186,10 @@ impl<'a> Printer<'a> {
     fn backward(self, directive: &Backward) -> String {
         let name = |value: ValueId| &self.program.values[value].name;
         let given = directive.given.map_or(String::new(), |given| format!(" given {}", name(given)));
-        format!("backward from {}{given}\n", name(directive.from))
+        let cut = directive.microbatches.map_or(String::new(), |(count, of)| {
+            format!(", microbatches={count}{}", of.map_or(String::new(), |dim| format!(" of {}", self.dim_name(dim))))
+        });
+        format!("backward from {}{given}{cut}\n", name(directive.from))
     }
 
     fn dtype(self, value: ValueId, shown: bool) -> String {
@@ -264,9 +270,13 @@ impl<'a> Printer<'a> {
     }
 
     fn footer_with(self, pin: impl Fn(&Output) -> Pin) -> String {
-        let outputs = self.program.outputs.iter().filter(|output| output.hands_to.is_none()).map(|output| {
-            let value = &self.program.values[output.value];
-            format!("output {}{}\n", value.name, self.pin(&value.dims, &pin(output)))
+        let outputs = self.program.outputs.iter().filter_map(|output| match output.hands_to {
+            None => {
+                let value = &self.program.values[output.value];
+                Some(format!("output {}{}\n", value.name, self.pin(&value.dims, &pin(output))))
+            }
+            Some(then) if self.program.values[output.value].repeat.is_none() => Some(self.next(output, then, Some(&pin(output))) + "\n"),
+            Some(_) => None,
         });
         let asserts = self.program.asserts.iter().map(|assert| format!("assert {}\n", assert.text));
         let lines: String = outputs.chain(asserts).collect();
@@ -373,8 +383,10 @@ pub fn plan_footer(plan: &Plan) -> String {
 pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
     let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
     let entered = |output: &Output| {
-        let step = plan.steps.iter().find(|step| Some(step.result.value) == output.hands_to)?;
-        Some(Pin::from(step.result.sharding.clone()))
+        let then = &plan.program.values[output.hands_to?];
+        let entry = || plan.steps.iter().find(|step| Some(step.result.value) == output.hands_to);
+        let declared = then.home.clone().filter(|_| then.role.is_some());
+        declared.or_else(|| Some(Pin::from(entry()?.result.sharding.clone())))
     };
     Printer::new(&plan.program).blocks(&within, |number| step(&plan.program, &plan.steps[number]), entered)
 }
@@ -383,7 +395,7 @@ pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
 pub fn outputs(plan: &Plan) -> Vec<Materialization> {
     let outputs = plan.program.outputs.iter();
     outputs
-        .filter(|output| output.hands_to.is_none())
+        .filter(|output| plan.program.enters(output).is_none())
         .filter_map(|output| Some(Materialization { value: output.value, sharding: given_output(plan, output.value, &output.pin)? }))
         .collect()
 }
@@ -410,6 +422,7 @@ impl fmt::Display for Program {
             writeln!(f, "{line}")?;
         }
         f.write_str(&directive(self.ops.len()).map_or_else(String::new, |directive| printer.backward(directive)))?;
+        f.write_str(&self.optimizer.as_ref().map_or_else(String::new, |optimizer| format!("{}\n", optimizer.text)))?;
         f.write_str(&printer.footer())
     }
 }
@@ -422,29 +435,4 @@ impl fmt::Display for Plan {
         }
         f.write_str(&plan_footer(self))
     }
-}
-
-/// Whether two programs say the same, wherever in their sources they say it.
-pub fn same(a: &Program, b: &Program) -> bool {
-    without_spans(a) == without_spans(b)
-}
-
-fn without_spans(program: &Program) -> Program {
-    let mut bare = program.clone();
-    let nowhere = Span::default();
-    bare.dims.iter_mut().for_each(|dim| dim.span = nowhere);
-    bare.values.iter_mut().for_each(|value| value.span = nowhere);
-    for op in &mut bare.ops {
-        op.span = nowhere;
-        op.phase = Phase::default();
-        op.operands.iter_mut().for_each(|operand| operand.span = nowhere);
-    }
-    bare.backward.iter_mut().for_each(|backward| backward.span = nowhere);
-    for repeat in &mut bare.repeats {
-        repeat.span = nowhere;
-        repeat.pipeline.iter_mut().for_each(|pipeline| pipeline.span = nowhere);
-    }
-    bare.outputs.iter_mut().for_each(|output| output.span = nowhere);
-    bare.asserts.iter_mut().for_each(|assert| assert.span = nowhere);
-    bare
 }

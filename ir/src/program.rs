@@ -8,12 +8,13 @@ use index_vec::IndexVec;
 use shardwise_grammar::ast::Role;
 use shardwise_grammar::span::Span;
 
+pub use crate::blocks::{Blocks, Cut, Repeat};
 use crate::dtype::DType;
 use crate::functions;
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
-use crate::pipeline::Pipeline;
+use crate::optimizer::Optimizer;
 use crate::rearrange::{Composite, Rearrange, Route};
 use crate::sharding::{Pin, Reduction};
 
@@ -49,7 +50,7 @@ pub struct Value {
     pub home: Option<Pin>,
     /// The operation that gives it; `None` for declared values.
     pub producer: Option<OpId>,
-    /// The block that it belongs to: there is one of it for each layer.
+    /// The block that it belongs to: there is one of it for each layer and microbatch, but of what is declared one for each layer.
     pub repeat: Option<RepeatId>,
     /// Where it was declared or defined.
     pub span: Span,
@@ -326,38 +327,14 @@ pub struct Op {
 }
 
 impl Op {
+    /// Whether the elements of its operands matter, and not their dimensions alone.
+    pub fn reads_elements(&self) -> bool {
+        !matches!(&self.kind, OpKind::Map(function) if matches!(&function.form, MapForm::Call { name, .. } if name == "ones"))
+    }
+
     /// Whether it is the element-wise function of this form.
     pub fn is(&self, form: &MapForm) -> bool {
         matches!(&self.kind, OpKind::Map(function) if function.form == *form)
-    }
-}
-
-/// A block whose operations are done once a layer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repeat {
-    /// What the layers are called.
-    pub name: String,
-    /// How many there are.
-    pub count: u64,
-    /// The block through whose layers it goes, from the last to the first; it may read what each of them gave.
-    pub reversed: Option<RepeatId>,
-    /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
-    pub kept: Option<Vec<ValueId>>,
-    /// How its layers are spread over stages; what goes back through them is spread likewise.
-    pub pipeline: Option<Pipeline>,
-    /// Where it is opened.
-    pub span: Span,
-}
-
-/// The layers that blocks go through.
-pub trait Layers {
-    /// The first block that goes through the layers of `of`: itself, or the one that it goes back through.
-    fn layers(&self, of: RepeatId) -> RepeatId;
-}
-
-impl Layers for IndexVec<RepeatId, Repeat> {
-    fn layers(&self, of: RepeatId) -> RepeatId {
-        self[of].reversed.unwrap_or(of)
     }
 }
 
@@ -372,6 +349,8 @@ pub struct Backward {
     pub at: OpId,
     /// Values whose gradients the program names, and these gradients, which no operation gives yet.
     pub named: Vec<(ValueId, ValueId)>,
+    /// Into how many microbatches of which dimension the step is cut.
+    pub microbatches: Option<(u64, Option<DimId>)>,
     /// The statement.
     pub span: Span,
 }
@@ -383,7 +362,8 @@ pub struct Output {
     pub value: ValueId,
     /// How it must leave.
     pub pin: Pin,
-    /// Of a value that is handed on to the next layer: what it is there, an [`MapForm::Enter`]'s result, in whose sharding it must be.
+    /// Of a value that is handed on, what it is there, in whose sharding it must be: in the next layer an [`MapForm::Enter`]'s result, in the
+    /// next step the parameter or state that it updates.
     pub hands_to: Option<ValueId>,
     /// Where it was declared.
     pub span: Span,
@@ -450,6 +430,8 @@ pub struct Program {
     pub repeats: IndexVec<RepeatId, Repeat>,
     /// Gradients that are still to be derived.
     pub backward: Option<Backward>,
+    /// Updates that are still to be written out.
+    pub optimizer: Option<Optimizer>,
     /// What leaves, in order.
     pub outputs: Vec<Output>,
     /// Budgets.
@@ -457,13 +439,18 @@ pub struct Program {
 }
 
 impl Program {
-    /// How often what belongs to `repeat` is done, or how many of it there are.
-    pub fn times(&self, repeat: Option<RepeatId>) -> u64 {
-        repeat.map_or(1, |repeat| self.repeats[repeat].count)
+    /// What an output is in the next layer, if a block hands it on.
+    pub fn enters(&self, output: &Output) -> Option<ValueId> {
+        output.hands_to.filter(|&of| self.values[of].role.is_none())
     }
 
-    /// Whether a statement that stands in `at` can name a value that belongs to `of`: one of the same layer, or of none.
-    pub fn sees(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
-        of.is_none() || at.map(|at| self.repeats.layers(at)) == of.map(|of| self.repeats.layers(of))
+    /// The parameter or state that an output is in the next step, if it updates one.
+    pub fn updates(&self, output: &Output) -> Option<ValueId> {
+        output.hands_to.filter(|&of| self.values[of].role.is_some())
+    }
+
+    /// Whether a value takes the place of a parameter or state.
+    pub fn is_update(&self, value: ValueId) -> bool {
+        self.outputs.iter().any(|output| output.value == value && self.updates(output).is_some())
     }
 }

@@ -29,6 +29,34 @@ pub enum Rearrange {
     },
     /// `roll_R(x, 1)`: each element so many places further along, from the end on to the beginning.
     Roll(Roll),
+    /// `part(x)`: the rows of a microbatch, every so-manieth of the batch.
+    Part {
+        /// The batch.
+        from: DimId,
+        /// What the microbatch has in its place.
+        to: DimId,
+        /// The first of its rows: which microbatch it is. 0 where a block says that.
+        first: u64,
+    },
+    /// `join(y)`: the rows of all microbatches in the order in which they stand in the batch. One operand in a block, where they are written out one
+    /// for each microbatch.
+    Join {
+        /// What a microbatch has.
+        from: DimId,
+        /// The batch.
+        to: DimId,
+    },
+}
+
+impl Rearrange {
+    /// Dimensions of the operand that the result has under other names and split as they were, where nothing else changes.
+    pub fn relabelled(&self) -> Option<Vec<(DimId, DimId)>> {
+        match self {
+            Self::Rename(pairs) => Some(pairs.clone()),
+            Self::Part { from, to, .. } | Self::Join { from, to } => Some(vec![(*from, *to)]),
+            Self::Reshape(_) | Self::Slice(_) | Self::Pad(_) | Self::Concat { .. } | Self::Roll(_) => None,
+        }
+    }
 }
 
 /// Elements that go round a dimension.

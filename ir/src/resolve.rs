@@ -8,6 +8,8 @@ mod expression;
 mod gradient;
 mod layout;
 mod machine;
+mod microbatches;
+mod optimizer;
 mod overrides;
 mod pipeline;
 mod repeat;
@@ -23,6 +25,7 @@ use crate::dtype::DType;
 use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
+use crate::optimizer::Optimizer;
 use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value};
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, order, sparse, suggest, verify};
@@ -47,6 +50,7 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     for (place, statement) in file.statements.iter().enumerate() {
         match &statement.node {
             Statement::Repeat(of) => resolver.open(of, statement.span, &file.statements[place + 1..]),
+            Statement::Microbatches(of) => resolver.open_microbatches(of, statement.span),
             Statement::Pipeline(of) => resolver.open_pipeline(of, statement.span, &file.statements[place + 1..]),
             other if *other != Statement::Close && resolver.outside_layers(statement.span) => {}
             other => resolver.statement(other, statement.span),
@@ -78,6 +82,8 @@ struct Resolver<'a> {
     repeats: IndexVec<RepeatId, Repeat>,
     /// The block that is open.
     block: Option<repeat::Block>,
+    /// The microbatches whose statements are being read.
+    microbatches: Option<RepeatId>,
     /// The pipeline that is open, unless its statement is wrong; whether one is; and how many are inside a block, where none can be.
     frame: Option<pipeline::Frame>,
     is_framed: bool,
@@ -94,8 +100,10 @@ struct Resolver<'a> {
     defined_at: IndexMap<&'a str, Span>,
     /// The gradients asked for so far.
     backward: Option<Backward>,
-    /// Whether a form that is not compiled yet stands above, which may define any name.
-    after_not_yet: bool,
+    /// The updates asked for.
+    optimizer: Option<Optimizer>,
+    /// Whether gradients were asked for and cannot be derived, which may define any name.
+    without_gradients: bool,
     /// Intermediate values named so far for the statement at hand.
     links: usize,
     /// Searches for a name that was meant, so far.
@@ -140,6 +148,7 @@ impl<'a> Resolver<'a> {
             ops: IndexVec::new(),
             repeats: IndexVec::new(),
             block: None,
+            microbatches: None,
             frame: None,
             is_framed: false,
             wrong_frames: 0,
@@ -150,7 +159,8 @@ impl<'a> Resolver<'a> {
             output_layouts,
             defined_at,
             backward: None,
-            after_not_yet: false,
+            optimizer: None,
+            without_gradients: false,
             links: 0,
             searches: 0,
             diags: Vec::new(),
@@ -176,15 +186,9 @@ impl<'a> Resolver<'a> {
             Statement::Close => self.close(),
             Statement::Checkpoint(names) => self.checkpoint(names, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
-            Statement::NotYet(name) => self.not_yet(name),
+            Statement::Optimizer(written) => self.optimize(written, span),
             _ => {}
         }
-    }
-
-    fn not_yet(&mut self, name: &Name) {
-        self.after_not_yet = true;
-        let message = format!("`{}` is not supported yet", name.node);
-        self.error(Diag::error(names::NOT_YET, message, name.span, "not in this version").help("write the statements out"));
     }
 
     fn declare(&mut self, role: Role, tensor: &ast::TensorDecl) {
@@ -222,7 +226,7 @@ impl<'a> Resolver<'a> {
             role: Some(role),
             home: Some(pin),
             producer: None,
-            repeat: self.inside(),
+            repeat: self.block_of_layers(),
             span: tensor.span,
         };
         self.add_value(value, known);
@@ -283,7 +287,7 @@ impl<'a> Resolver<'a> {
         if let Some(gradient) = self.gradient(name) {
             return Some(gradient);
         }
-        if !self.poisoned.contains(&name.node) && !self.after_not_yet {
+        if !self.poisoned.contains(&name.node) && !self.without_gradients {
             let diag = match self.defined_at.get(name.node.as_str()) {
                 Some(&later) => too_early(name, later),
                 None => self.unknown_value(name),
@@ -324,6 +328,10 @@ impl<'a> Resolver<'a> {
 
     fn output(&mut self, tensor: &ast::TensorDecl) {
         let Some(value) = self.anywhere(&tensor.name) else { return };
+        if self.is_of_microbatches(value) {
+            self.of_a_microbatch(value, &tensor.name);
+            return;
+        }
         let Some(written) = &tensor.layout else {
             let message = format!("output `{}` has no brackets", tensor.name.node);
             let diag = Diag::error(names::NEEDS_BRACKETS, message, tensor.name.span, "how should it leave?");
@@ -435,6 +443,7 @@ impl<'a> Resolver<'a> {
             ops: self.ops,
             repeats: self.repeats,
             backward: self.backward,
+            optimizer: self.optimizer,
             outputs: self.outputs,
             asserts: self.asserts,
         });

@@ -38,7 +38,10 @@ fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
     let replaced = |dim: DimId| match how {
         Rearrange::Roll(_) => vec![dim],
         Rearrange::Rename(pairs) => vec![pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new)],
-        Rearrange::Slice(Window { from, to, .. }) | Rearrange::Pad(Window { from, to, .. }) => vec![if dim == *from { *to } else { dim }],
+        Rearrange::Slice(Window { from, to, .. })
+        | Rearrange::Pad(Window { from, to, .. })
+        | Rearrange::Part { from, to, .. }
+        | Rearrange::Join { from, to } => vec![if dim == *from { *to } else { dim }],
         Rearrange::Concat { from, to } => vec![if from.first() == Some(&dim) { *to } else { dim }],
         Rearrange::Reshape(groups) => match groups.iter().find(|group| group.from.contains(&dim)) {
             Some(Regroup { from, to }) if from.first() == Some(&dim) => to.clone(),

@@ -1,4 +1,4 @@
-//! What a `repeat` means, by writing its layers out one after another: every layer gets operations and values of its own.
+//! What blocks mean, by writing their layers and microbatches out one after another: each gets operations and values of its own.
 //!
 //! This is the language's definition of blocks, for whoever executes programs or wants to see layers side by side. Planning never unrolls: a body
 //! is planned once, however many layers there are.
@@ -11,14 +11,24 @@ use indexmap::IndexMap;
 
 use crate::ids::{AxisId, OpId, RepeatId, ValueId};
 use crate::plan::{Materialization, Plan, Step, StepKind};
-use crate::program::{Budget, Layers, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value};
+use crate::program::{Blocks, Budget, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value};
+use crate::rearrange::Rearrange;
+
+/// Which of its copies something is; 0 where there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Copy {
+    /// The layer.
+    pub layer: u64,
+    /// The microbatch.
+    pub microbatch: u64,
+}
 
 /// A plan without blocks, and where each of its steps comes from.
 pub struct Unrolled {
     /// The plan.
     pub plan: Plan,
-    /// For each step, the step that it is a copy of, and the layer.
-    pub from: Vec<(usize, u64)>,
+    /// For each step, the step that it is a copy of, and which copy.
+    pub from: Vec<(usize, Copy)>,
     /// The stage that has a value, of those that only one has.
     pub stages: IndexVec<ValueId, Option<Stage>>,
 }
@@ -32,37 +42,37 @@ pub struct Stage {
     pub number: u64,
 }
 
-/// `program` with `layers` of each block written out.
-pub fn program(program: &Program, layers: &dyn Fn(RepeatId) -> u64) -> Program {
-    Writer::new(program, layers).program
+/// `program` with so many layers or microbatches of each block written out.
+pub fn program(program: &Program, counts: &dyn Fn(RepeatId) -> u64) -> Program {
+    Writer::new(program, counts).program
 }
 
-/// `plan` with `layers` of each block written out.
-pub fn plan(plan: &Plan, layers: &dyn Fn(RepeatId) -> u64) -> Unrolled {
-    let writer = Writer::new(&plan.program, layers);
+/// `plan` with so many layers or microbatches of each block written out.
+pub fn plan(plan: &Plan, counts: &dyn Fn(RepeatId) -> u64) -> Unrolled {
+    let writer = Writer::new(&plan.program, counts);
     let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
     let copies = writer
         .order(&within)
         .into_iter()
-        .flat_map(|(number, layer)| writer.steps(&plan.steps[number], layer).into_iter().map(move |step| (step, (number, layer))));
+        .flat_map(|(number, copy)| writer.steps(&plan.steps[number], copy).into_iter().map(move |step| (step, (number, copy))));
     let (steps, from) = copies.unzip();
     Unrolled { plan: Plan { program: writer.program, steps }, from, stages: writer.stages }
 }
 
 struct Writer<'p> {
     old: &'p Program,
-    layers: &'p dyn Fn(RepeatId) -> u64,
-    /// For each value, its copy in layer 0; those of the other layers follow.
+    counts: &'p dyn Fn(RepeatId) -> u64,
+    /// For each value, its first copy; the others follow, those of one layer side by side.
     first: IndexVec<ValueId, ValueId>,
     stages: IndexVec<ValueId, Option<Stage>>,
-    copies: IndexMap<(OpId, u64), OpId>,
-    /// For each `total`, the additions that it becomes.
-    sums: IndexMap<OpId, Vec<OpId>>,
+    copies: IndexMap<(OpId, Copy), OpId>,
+    /// For each copy of a `total`, the additions that it becomes.
+    sums: IndexMap<(OpId, Copy), Vec<OpId>>,
     program: Program,
 }
 
 impl<'p> Writer<'p> {
-    fn new(old: &'p Program, layers: &'p dyn Fn(RepeatId) -> u64) -> Self {
+    fn new(old: &'p Program, counts: &'p dyn Fn(RepeatId) -> u64) -> Self {
         let empty = Program {
             values: IndexVec::new(),
             ops: IndexVec::new(),
@@ -74,10 +84,11 @@ impl<'p> Writer<'p> {
             mesh: old.mesh.clone(),
             dims: old.dims.clone(),
             backward: None,
+            optimizer: None,
         };
         let mut writer = Self {
             old,
-            layers,
+            counts,
             first: IndexVec::new(),
             stages: IndexVec::new(),
             copies: IndexMap::new(),
@@ -90,22 +101,29 @@ impl<'p> Writer<'p> {
         writer
     }
 
-    /// How many layers a block goes through; both directions through as many.
+    /// How many layers a block goes through, both directions through as many; or how many microbatches there are.
     fn count(&self, block: RepeatId) -> u64 {
-        (self.layers)(self.old.repeats.layers(block)).max(1)
+        (self.counts)(self.old.repeats.layers(block)).max(1)
+    }
+
+    /// The blocks that a value has copies for: those of layers, those of microbatches.
+    fn blocks_of(&self, value: ValueId) -> (Option<RepeatId>, Option<RepeatId>) {
+        let place = self.old.values[value].repeat;
+        let microbatches = self.old.repeats.microbatches(place).filter(|_| !self.old.is_declared(value));
+        (self.old.repeats.layer_block(place), microbatches)
     }
 
     fn values(&mut self) {
-        for value in &self.old.values {
-            let copies = value.repeat.map_or(1, |block| self.count(block));
+        for (id, value) in self.old.values.iter_enumerated() {
+            let (layers, microbatches) = self.blocks_of(id);
             self.first.push(ValueId::new(self.program.values.len()));
-            for layer in 0..copies {
-                let mut copy = value.clone();
-                if copy.repeat.take().is_some() {
-                    copy.name = format!("{}@{layer}", value.name);
+            for number in 0..layers.map_or(1, |block| self.count(block)) {
+                for microbatch in 0..microbatches.map_or(1, |block| self.count(block)) {
+                    let layer = layers.map_or(String::new(), |_| format!("@{number}"));
+                    let microbatch = microbatches.map_or(String::new(), |_| format!("@{microbatch}"));
+                    self.program.values.push(Value { name: value.name.clone() + &layer + &microbatch, repeat: None, ..value.clone() });
+                    self.stages.push(layers.and_then(|block| self.stage(block, number)));
                 }
-                self.program.values.push(copy);
-                self.stages.push(value.repeat.and_then(|block| self.stage(block, layer)));
             }
         }
     }
@@ -118,32 +136,42 @@ impl<'p> Writer<'p> {
         Some(Stage { axis: pipeline.axis, number: layer / layers % stages })
     }
 
-    /// The copy of a value in a layer; the only one of a value outside all blocks.
-    fn value(&self, value: ValueId, layer: u64) -> ValueId {
-        let offset = if self.old.values[value].repeat.is_some() { layer as usize } else { 0 };
-        ValueId::new(self.first[value].index() + offset)
+    /// A copy of a value; the only one of a value outside all blocks.
+    fn value(&self, value: ValueId, copy: Copy) -> ValueId {
+        let (layers, microbatches) = self.blocks_of(value);
+        let a_layer = microbatches.map_or(1, |block| self.count(block));
+        let offset = layers.map_or(0, |_| copy.layer * a_layer) + microbatches.map_or(0, |_| copy.microbatch);
+        ValueId::new(self.first[value].index() + offset as usize)
     }
 
-    /// Places of `within` (each says in which block it is), in the order in which they are carried out, with their layers.
-    fn order(&self, within: &[Option<RepeatId>]) -> Vec<(usize, u64)> {
+    /// Places of `within` (each says in which block it is), in the order in which they are carried out, with their copies.
+    fn order(&self, within: &[Option<RepeatId>]) -> Vec<(usize, Copy)> {
         let mut order = Vec::new();
         let mut start = 0;
-        for run in within.chunk_by(|a, b| a == b) {
-            let places = start..start + run.len();
-            start = places.end;
-            let Some(block) = run[0] else {
-                order.extend(places.map(|place| (place, 0)));
-                continue;
-            };
-            order.extend(self.sequence(block).into_iter().flat_map(|layer| places.clone().map(move |place| (place, layer))));
+        let around = |place: &Option<RepeatId>| self.old.repeats.microbatches(*place);
+        for run in within.chunk_by(|a, b| around(a) == around(b)) {
+            for microbatch in 0..around(&run[0]).map_or(1, |block| self.count(block)) {
+                self.order_of_one(run, start, microbatch, &mut order);
+            }
+            start += run.len();
         }
         order
     }
 
-    /// The layers of a block in the order in which it goes through them.
+    /// The same for one microbatch, of places from `start` on.
+    fn order_of_one(&self, within: &[Option<RepeatId>], mut start: usize, microbatch: u64, order: &mut Vec<(usize, Copy)>) {
+        for run in within.chunk_by(|a, b| a == b) {
+            let places = start..start + run.len();
+            start = places.end;
+            let layers = self.old.repeats.layer_block(run[0]).map_or_else(|| vec![0], |block| self.sequence(block));
+            order.extend(layers.into_iter().flat_map(|layer| places.clone().map(move |place| (place, Copy { layer, microbatch }))));
+        }
+    }
+
+    /// The layers of a block in the order in which it goes through them, or the microbatches.
     fn sequence(&self, block: RepeatId) -> Vec<u64> {
-        let layers = 0..self.count(block);
-        if self.old.repeats[block].reversed.is_some() { layers.rev().collect() } else { layers.collect() }
+        let all = 0..self.count(block);
+        if self.old.repeats[block].reversed.is_some() { all.rev().collect() } else { all.collect() }
     }
 
     /// The layer that a block goes through before `layer`.
@@ -153,36 +181,53 @@ impl<'p> Writer<'p> {
         place.checked_sub(1).map(|place| sequence[place])
     }
 
+    /// What all the times give that `op` takes out of a block, in order.
+    fn all_copies(&self, op: &Op, copy: Copy) -> Vec<ValueId> {
+        let value = op.operands[0].value;
+        let Some(block) = self.old.left(op.repeat, value) else { return vec![self.value(value, copy)] };
+        let of_layers = self.old.repeats[block].cut.is_none();
+        let one = |number: u64| if of_layers { Copy { layer: number, ..copy } } else { Copy { microbatch: number, ..copy } };
+        self.sequence(block).into_iter().map(|number| self.value(value, one(number))).collect()
+    }
+
     fn ops(&mut self) {
         let within: Vec<Option<RepeatId>> = self.old.ops.iter().map(|op| op.repeat).collect();
-        for (place, layer) in self.order(&within) {
+        for (place, copy) in self.order(&within) {
             let id = OpId::new(place);
             let op = &self.old.ops[id];
             if op.is(&MapForm::Total) {
-                self.total(id, op);
+                self.total(id, op, copy);
                 continue;
             }
-            let operands = op.operands.iter().map(|operand| Operand { value: self.operand(op, operand.value, layer), ..operand.clone() });
-            let copy = Op { operands: operands.collect(), result: self.value(op.result, layer), repeat: None, ..op.clone() };
-            let result = copy.result;
-            let new = self.program.ops.push(copy);
-            self.copies.insert((id, layer), new);
+            let read: Vec<(ValueId, &Operand)> = match &op.kind {
+                OpKind::Rearrange(Rearrange::Join { .. }) => {
+                    self.all_copies(op, copy).into_iter().map(|value| (value, &op.operands[0])).collect()
+                }
+                _ => op.operands.iter().map(|operand| (self.operand(op, operand.value, copy), operand)).collect(),
+            };
+            let operands = read.into_iter().map(|(value, operand)| Operand { value, ..operand.clone() }).collect();
+            let mut kind = op.kind.clone();
+            if let OpKind::Rearrange(Rearrange::Part { first, .. }) = &mut kind {
+                *first = copy.microbatch;
+            }
+            let result = self.value(op.result, copy);
+            let new = self.program.ops.push(Op { kind, operands, result, repeat: None, ..op.clone() });
+            self.copies.insert((id, copy), new);
             if self.old.values[op.result].producer == Some(id) {
                 self.program.values[result].producer = Some(new);
             }
         }
     }
 
-    /// The sum of all layers, one after another; a copy where there is one.
-    fn total(&mut self, id: OpId, op: &Op) {
-        let block = self.old.values[op.operands[0].value].repeat;
-        let layers = block.map_or_else(Vec::new, |block| self.sequence(block));
-        let parts: Vec<ValueId> = layers.iter().map(|&layer| self.value(op.operands[0].value, layer)).collect();
+    /// The sum of all copies, one after another; a copy where there is one.
+    fn total(&mut self, id: OpId, op: &Op, copy: Copy) {
+        let parts = self.all_copies(op, copy);
+        let total = self.value(op.result, copy);
         let mut so_far = parts[0];
         let mut sums = Vec::new();
         for (number, part) in parts.iter().enumerate().skip(usize::from(parts.len() > 1)) {
             let is_last = number + 1 == parts.len();
-            let result = if is_last { self.value(op.result, 0) } else { self.partial_total(op.result, number) };
+            let result = if is_last { total } else { self.partial_total(total, number) };
             let (form, read) = if parts.len() == 1 {
                 (MapForm::Call { name: "copy".to_owned(), extra: Vec::new() }, vec![*part])
             } else {
@@ -190,54 +235,60 @@ impl<'p> Writer<'p> {
             };
             let operands = read.into_iter().map(|value| Operand { value, pin: None, span: op.span }).collect();
             let pin = op.result_pin.clone().filter(|_| is_last);
-            let copy = Op { kind: OpKind::Map(MapFn::new(form)), operands, result, result_pin: pin, repeat: None, ..op.clone() };
-            let new = self.program.ops.push(copy);
+            let addition = Op { kind: OpKind::Map(MapFn::new(form)), operands, result, result_pin: pin, repeat: None, ..op.clone() };
+            let new = self.program.ops.push(addition);
             self.program.values[result].producer = Some(new);
             sums.push(new);
             so_far = result;
         }
-        self.sums.insert(id, sums);
+        self.sums.insert((id, copy), sums);
     }
 
     fn partial_total(&mut self, of: ValueId, number: usize) -> ValueId {
-        let value = &self.old.values[of];
         self.stages.push(None);
+        let value = &self.program.values[of];
         self.program.values.push(Value { name: format!("{}@{number}", value.name), home: None, ..value.clone() })
     }
 
-    /// What `op` reads as `value` in `layer`: what the layer before handed on, where it lets that enter; what the last layer gave, where it takes
-    /// that out.
-    fn operand(&self, op: &Op, value: ValueId, layer: u64) -> ValueId {
+    /// What `op` reads as `value` in one of its copies: what the layer before handed on, where it lets that enter; what the last time gave, where it
+    /// takes that out.
+    fn operand(&self, op: &Op, value: ValueId, copy: Copy) -> ValueId {
         if let (true, Some(block)) = (op.is(&MapForm::Enter), op.repeat)
-            && let Some(before) = self.before(block, layer)
+            && let Some(before) = self.before(block, copy.layer)
             && let Some(handed_on) = self.old.outputs.iter().find(|output| output.hands_to == Some(op.result))
         {
-            return self.value(handed_on.value, before);
+            return self.value(handed_on.value, Copy { layer: before, ..copy });
         }
-        if let (true, Some(block)) = (op.is(&MapForm::Last), self.old.values[value].repeat) {
-            return self.value(value, self.sequence(block).last().copied().unwrap_or(0));
+        if op.is(&MapForm::Last) {
+            return self.all_copies(op, copy).last().copied().unwrap_or_else(|| self.value(value, copy));
         }
-        self.value(value, layer)
+        self.value(value, copy)
     }
 
     fn outputs(&mut self) {
-        for output in self.old.outputs.iter().filter(|output| output.hands_to.is_none()) {
-            let layers = self.old.values[output.value].repeat.map_or(1, |block| self.count(block));
-            let copies = (0..layers).map(|layer| Output { value: self.value(output.value, layer), ..output.clone() });
-            self.program.outputs.extend(copies.collect::<Vec<_>>());
+        for output in self.old.outputs.iter().filter(|output| self.old.enters(output).is_none()) {
+            let layers = self.blocks_of(output.value).0.map_or(1, |block| self.count(block));
+            let copy = |value: ValueId, layer: u64| self.value(value, Copy { layer, ..Copy::default() });
+            let one = |layer: u64| Output {
+                value: copy(output.value, layer),
+                hands_to: output.hands_to.map(|of| copy(of, layer)),
+                ..output.clone()
+            };
+            let copies: Vec<Output> = (0..layers).map(one).collect();
+            self.program.outputs.extend(copies);
         }
         let mut asserts = std::mem::take(&mut self.program.asserts);
         for assert in &mut asserts {
             if let Budget::StaysSharded(value) = &mut assert.budget {
-                *value = self.value(*value, 0);
+                *value = self.value(*value, Copy::default());
             }
         }
         self.program.asserts = asserts;
     }
 
-    fn steps(&self, step: &Step, layer: u64) -> Vec<Step> {
-        let StepKind::Local(op) = step.kind else { return vec![self.step(step, layer)] };
-        let Some(sums) = self.sums.get(&op) else { return vec![self.step(step, layer)] };
+    fn steps(&self, step: &Step, copy: Copy) -> Vec<Step> {
+        let StepKind::Local(op) = step.kind else { return vec![self.step(step, copy)] };
+        let Some(sums) = self.sums.get(&(op, copy)) else { return vec![self.step(step, copy)] };
         let so_far = |value: ValueId| Materialization { value, sharding: step.result.sharding.clone() };
         // What only one stage has is not yet a sum over stages.
         let part = |value: ValueId| Materialization { value, sharding: step.operands[0].sharding.clone() };
@@ -251,28 +302,35 @@ impl<'p> Writer<'p> {
         sums.iter().map(addition).collect()
     }
 
-    fn step(&self, step: &Step, layer: u64) -> Step {
-        let copy = |id: OpId| self.copies.get(&(id, layer)).copied().unwrap_or(id);
-        let kind = match &step.kind {
-            StepKind::Local(op) => StepKind::Local(copy(*op)),
-            StepKind::Collective(moved, op) => StepKind::Collective(moved.clone(), op.map(copy)),
+    fn step(&self, step: &Step, copy: Copy) -> Step {
+        let result = Materialization { value: self.value(step.result.value, copy), sharding: step.result.sharding.clone() };
+        let new = |id: OpId| self.copies.get(&(id, copy)).copied();
+        let read = |value: ValueId, of: &Materialization| Materialization { value, sharding: of.sharding.clone() };
+        let (kind, operands) = match &step.kind {
+            StepKind::Local(id) => {
+                let id = new(*id).unwrap_or(*id);
+                let operands = self.program.ops.get(id).map_or(&[][..], |op| &op.operands);
+                // What is put together of many is so of equals.
+                let like = |number: usize| step.operands.get(number).or(step.operands.last());
+                let read = operands.iter().enumerate().filter_map(|(number, operand)| Some(read(operand.value, like(number)?)));
+                (StepKind::Local(id), read.collect())
+            }
+            StepKind::Collective(moved, op) => {
+                let read = step.operands.iter().map(|of| read(self.value(of.value, copy), of)).collect();
+                (StepKind::Collective(moved.clone(), op.and_then(new)), read)
+            }
         };
-        let op = if let StepKind::Local(op) = step.kind { Some(&self.old.ops[op]) } else { None };
-        let read = |of: &Materialization| {
-            let value = op.map_or_else(|| self.value(of.value, layer), |op| self.operand(op, of.value, layer));
-            Materialization { value, sharding: of.sharding.clone() }
-        };
-        let result = Materialization { value: self.value(step.result.value, layer), sharding: step.result.sharding.clone() };
-        Step { kind, operands: step.operands.iter().map(read).collect(), result, repeat: None }
+        Step { kind, operands, result, repeat: None }
     }
 }
 
 /// Whether an operation takes a value out of its block.
 pub fn takes_out(op: &Op) -> bool {
-    matches!(&op.kind, OpKind::Map(function) if matches!(function.form, MapForm::Last | MapForm::Total))
+    op.is(&MapForm::Last) || op.is(&MapForm::Total) || matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. }))
 }
 
 /// Whether an operation only lets a value into a block or out of it.
 pub fn is_border(op: &Op) -> bool {
-    matches!(&op.kind, OpKind::Map(function) if matches!(function.form, MapForm::Enter | MapForm::Last))
+    let cuts = matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }));
+    cuts || op.is(&MapForm::Enter) || op.is(&MapForm::Last)
 }

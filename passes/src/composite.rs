@@ -119,6 +119,7 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> Plan {
         ops: IndexVec::new(),
         repeats: IndexVec::new(),
         backward: None,
+        optimizer: None,
         outputs: Vec::new(),
         asserts: Vec::new(),
     };

@@ -21,7 +21,7 @@ pub enum Refinement {
     /// As the book does: a ring's `(n-1)/n` is left out.
     #[default]
     Book,
-    /// `(n-1)/n` is kept everywhere.
+    /// `(n-1)/n` is kept everywhere, and in an AllToAll of an odd number of devices `1 - 1/n²`.
     Exact,
 }
 
@@ -112,9 +112,18 @@ impl Stage<'_> {
         self.physical().map(|(_, p)| if p.kind == AxisKind::Ring { p.size as f64 } else { 2.0 * p.size as f64 }).fold(0.0, f64::max)
     }
 
-    fn all_to_all(&self, bytes: f64) -> f64 {
+    /// The same for an AllToAll: of an odd number of devices no two are opposite, and blocks travel `1 - 1/n²` as far.
+    fn average_reach(&self, refinement: Refinement) -> f64 {
+        let odd = |size: u64| refinement == Refinement::Exact && size % 2 == 1;
+        let share = |size: u64| if odd(size) { 1.0 - 1.0 / (size as f64).powi(2) } else { 1.0 };
+        self.physical()
+            .map(|(_, p)| share(p.size) * if p.kind == AxisKind::Ring { p.size as f64 } else { 2.0 * p.size as f64 })
+            .fold(0.0, f64::max)
+    }
+
+    fn all_to_all(&self, bytes: f64, refinement: Refinement) -> f64 {
         let bandwidth_term = match self.network {
-            Network::Torus => bytes * self.reach() / (8.0 * self.slowest_link()),
+            Network::Torus => bytes * self.average_reach(refinement) / (8.0 * self.slowest_link()),
             Network::Switch | Network::Dcn => bytes * (self.devices() - 1.0) / self.devices() / self.slowest_link(),
         };
         bandwidth_term.max(self.latency())
@@ -179,7 +188,7 @@ pub fn collective_seconds(mesh: &Mesh, kind: &CollectiveKind, axes: &[AxisId], b
     match kind {
         CollectiveKind::AllGather | CollectiveKind::ReduceScatter => gather_seconds(mesh, axes, bytes, refinement),
         CollectiveKind::AllReduce => 2.0 * gather_seconds(mesh, axes, bytes, refinement),
-        CollectiveKind::AllToAll => stages(mesh, axes).iter().map(|stage| stage.all_to_all(bytes)).sum(),
+        CollectiveKind::AllToAll => stages(mesh, axes).iter().map(|stage| stage.all_to_all(bytes, refinement)).sum(),
         CollectiveKind::Permute => stages(mesh, axes).iter().map(|stage| stage.permute(bytes)).sum(),
         CollectiveKind::Slice => 0.0,
     }

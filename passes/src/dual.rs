@@ -290,7 +290,9 @@ impl<'p, 'a> Dual<'p, 'a> {
         let metric = &self.metrics[self.problem.tables.number(source.value)];
         let at = |states: &[State]| {
             let mut prices = vec![NEVER; metric.states()];
-            states.iter().for_each(|&state| prices[state] = 0.0);
+            for &state in states {
+                prices[state] = 0.0;
+            }
             prices
         };
         let prices = |end: End| joints.iter().find(|&&joint| self.joints[joint].end == end).map(|&joint| self.joints[joint].of_source());
@@ -309,13 +311,15 @@ impl<'p, 'a> Dual<'p, 'a> {
         let times = source.times as f64;
         let only = |home: &[State], prices: &[f64]| {
             let mut kept = vec![NEVER; prices.len()];
-            home.iter().for_each(|&state| kept[state] = prices[state]);
+            for &state in home {
+                kept[state] = prices[state];
+            }
             kept
         };
         let start = source.home.as_ref().map(|home| only(home, &metric.onwards(times, &root)));
         let found = shared(metric, times, start.as_ref().unwrap_or(&root), &ends);
         let beyond = source.home.as_ref().map(|home| metric.backwards(times, &only(home, &found.beyond))).unwrap_or(found.beyond);
-        self.work += ends.len().div_ceil(together(metric)) * (2 * metric.size() << ends.len().min(together(metric)));
+        self.work += ends.len().div_ceil(together(metric)) * ((2 * metric.size()) << ends.len().min(together(metric)));
         let of_joint = |&joint: &usize| match self.joints[joint].end {
             End::Root => root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect(),
             End::Use(i) => found.of_use[i].clone(),

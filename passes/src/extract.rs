@@ -80,7 +80,7 @@ impl Weave<'_, '_> {
         for (op_id, op) in program.ops.iter_enumerated() {
             if op.repeat != self.steps.block {
                 self.hand_on();
-                self.steps.enter(op.repeat);
+                self.steps.enter(program, op.repeat);
             }
             match (&op.kind, variable_of[op_id.index()]) {
                 (OpKind::Collective(_), _) => self.written(op_id),
@@ -89,7 +89,7 @@ impl Weave<'_, '_> {
             }
         }
         self.hand_on();
-        self.steps.enter(None);
+        self.steps.enter(program, None);
         for source in 0..self.problem.sources.len() {
             self.finish(source);
         }
@@ -99,9 +99,15 @@ impl Weave<'_, '_> {
     fn hand_on(&mut self) {
         let (problem, block) = (self.problem, self.steps.block);
         for (variable, &choice) in problem.variables.iter().zip(self.assignment) {
-            let enters = variable.decides.operation().map(|op| &problem.program.ops[op]);
-            if let (Some(&given), Some(true)) = (variable.operands.get(1), enters.map(|op| op.repeat == block && op.is(&MapForm::Enter))) {
-                self.reach(given, variable.choices[choice].needs[1]);
+            // Behind what it reads itself: what is handed on to it.
+            let (own, handed_on) = match variable.decides.operation().map(|op| &problem.program.ops[op]) {
+                Some(op) => (1, op.repeat == block && op.is(&MapForm::Enter)),
+                None => (0, true),
+            };
+            for (&given, &need) in variable.operands.iter().zip(&variable.choices[choice].needs).skip(own).filter(|_| handed_on) {
+                if problem.program.values[problem.sources[given].value].repeat == block {
+                    self.reach(given, need);
+                }
             }
         }
     }

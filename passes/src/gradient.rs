@@ -40,13 +40,15 @@ use indexmap::IndexMap;
 
 use emit::{Emitter, Into, gradient_name};
 use rules::{Path, Term};
+
+use crate::microbatches::{self, Batch};
 use shardwise_ir::Role;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Backward, MapFn, MapForm, Op, OpKind, Output, Program, Value};
 use shardwise_ir::sharding::{Pin, Unreduced};
 
 /// Why gradients cannot be derived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Neither a parameter nor a named gradient is on the way.
     Nothing,
@@ -56,11 +58,36 @@ pub enum Fault {
     NoDerivative(OpId, usize),
     /// The gradient of the first needs the name that the second has.
     NameTaken(ValueId, ValueId),
+    /// The step cannot be cut into microbatches.
+    Microbatches(microbatches::Fault),
 }
 
-/// The program with its gradients derived; one without `backward` as it is.
-pub fn expand(mut program: Program) -> Result<Program, Vec<Fault>> {
-    let Some(directive) = program.backward.take() else { return Ok(program) };
+/// The program with its gradients derived, and cut into microbatches where it says so; one without `backward` as it is.
+pub fn expand(program: Program) -> Result<Program, Vec<Fault>> {
+    let (program, cut) = of_whole_batch(program)?;
+    let wrapped = |faults: Vec<microbatches::Fault>| faults.into_iter().map(Fault::Microbatches).collect();
+    match cut {
+        Some((batch, end)) => microbatches::cut(program, batch, end).map_err(wrapped),
+        None => Ok(program),
+    }
+}
+
+/// The same of the whole batch at once: what microbatches must agree with.
+pub fn expand_whole(program: Program) -> Result<Program, Vec<Fault>> {
+    of_whole_batch(program).map(|(program, _)| program)
+}
+
+/// A program of the whole batch, and what of it is to be cut: the operations before one.
+type Uncut = (Program, Option<(Batch, OpId)>);
+
+/// The program with its gradients derived, and what is to be cut.
+fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<Fault>> {
+    let Some(mut directive) = program.backward.take() else { return Ok((program, None)) };
+    let batch = microbatches::asked(&program, &directive).map_err(|fault| vec![Fault::Microbatches(fault)])?;
+    if let Some(batch) = batch {
+        microbatches::without_means(&mut program, &mut directive, batch.dim);
+    }
+    let behind = program.ops.len() - directive.at.index();
     let flow = Flow::new(&program, &directive);
     let mut faults = flow.faults(&program, &directive);
     let classes = Classes::new(&program, &directive, &flow);
@@ -68,7 +95,9 @@ pub fn expand(mut program: Program) -> Result<Program, Vec<Fault>> {
     if !faults.is_empty() {
         return Err(faults);
     }
-    Ok(derive(program, &directive, &flow, &classes))
+    let derived = derive(program, &directive, &flow, &classes);
+    let end = OpId::new(derived.ops.len() - behind);
+    Ok((derived, batch.map(|batch| (batch, end))))
 }
 
 /// Which way gradients flow.
@@ -142,7 +171,7 @@ impl Flow {
 
 /// What blocks hand on, each with what it is in the next layer.
 fn handed_on(program: &Program) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
-    program.outputs.iter().filter_map(|output| Some((output.value, output.hands_to?)))
+    program.outputs.iter().filter_map(|output| Some((output.value, program.enters(output)?)))
 }
 
 /// Sweeps until nothing changes: layers hand on what they find out, so one sweep may not be enough.
@@ -291,7 +320,8 @@ fn name_gradients(program: &mut Program, directive: &Backward, flow: &Flow) -> V
             })
         });
         named[of.index()] = Some(gradient);
-        if let Some(home) = program.values[of].home.as_ref().filter(|_| !used.contains(&gradient)) {
+        let unused = !used.contains(&gradient) && program.optimizer.is_none();
+        if let Some(home) = program.values[of].home.as_ref().filter(|_| unused) {
             let pin = Pin { dims: home.dims.clone(), unreduced: Unreduced::default() };
             program.outputs.push(Output { value: gradient, pin, hands_to: None, span: directive.span });
         }

@@ -71,7 +71,8 @@ pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
         OpKind::Einsum { .. } => all.iter().map(|&operand| sum(vec![operand])).collect(),
         OpKind::Map(function) => {
             let sums = match function.linearity {
-                Linearity::None => None,
+                // What is not looked at may as well be partial; nothing passes.
+                Linearity::None => Some(all.clone()).filter(|_| !op.reads_elements()),
                 Linearity::Joint => Some(all.clone()),
                 Linearity::First => Some(vec![0]),
                 Linearity::Last => Some(vec![all.len() - 1]),
@@ -165,7 +166,7 @@ fn project(program: &Program, op: &Op, indices: &[DimId], channels: &[Channel], 
         .map(|(k, operand)| Sharding { dims: program.values[operand.value].dims.iter().map(split).collect(), unreduced: carried(k) });
     let needs = needs.collect();
     let summed: AxisList = summed(program, op, indices).flat_map(|dim| split(&dim)).collect();
-    let passed = channels.iter().zip(&assignment.partial).filter(|(_, axes)| !axes.is_empty());
+    let passed = channels.iter().zip(&assignment.partial).filter(|(_, axes)| op.reads_elements() && !axes.is_empty());
     let taken = program.taken_over(op);
     let own = (!summed.is_empty()).then(|| reduction(op)).into_iter().chain(taken.map(|_| Reduction::Sum));
     let mut kinds = passed.clone().map(|(channel, _)| channel.gives).chain(own);
@@ -189,7 +190,8 @@ fn summed<'a>(program: &'a Program, op: &'a Op, indices: &'a [DimId]) -> impl It
 fn result_dims(program: &Program, op: &Op, split: &dyn Fn(&DimId) -> AxisList) -> Option<smallvec::SmallVec<[AxisList; 4]>> {
     let kept = &program.values[op.result].dims;
     match &op.kind {
-        OpKind::Rearrange(Rearrange::Rename(pairs)) => {
+        OpKind::Rearrange(how @ (Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. })) => {
+            let pairs = how.relabelled().unwrap_or_default();
             let old = |dim: &DimId| pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old);
             Some(kept.iter().map(|dim| split(&old(dim))).collect())
         }
@@ -224,6 +226,7 @@ pub fn gives(program: &Program, op: &Op, needs: &[Sharding]) -> Option<Sharding>
     let passed = carrier.and_then(|carrier| channels(op, &partial).into_iter().find(|channel| channel.operands.contains(&carrier)));
     let kind = passed.map_or_else(|| reduction(op), |channel| channel.gives);
     let summed = summed(program, op, &indices).flat_map(|dim| split(&dim));
+    let needs = if op.reads_elements() { needs } else { &[] };
     let carried = needs.iter().flat_map(|need| need.unreduced.axes().iter().copied());
     let mut pending: Vec<AxisRef> = summed.chain(carried).chain(program.taken_over(op)).collect();
     pending.sort_unstable();
@@ -238,7 +241,8 @@ pub(crate) fn operand_of_relabelling(program: &Program, op: &Op, wanted: &Shardi
     let (old, new) = (&program.values[op.operands[0].value].dims, &program.values[op.result].dims);
     let split = |dim: DimId| new.iter().position(|&other| other == dim).map(|place| wanted.dims[place].clone()).unwrap_or_default();
     let dims = match how {
-        Rearrange::Rename(pairs) => {
+        Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. } => {
+            let pairs = how.relabelled().unwrap_or_default();
             let name = |dim: DimId| pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new);
             old.iter().map(|&dim| split(name(dim))).collect()
         }

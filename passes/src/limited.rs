@@ -90,14 +90,11 @@ pub fn search(
 /// Drops choices that need more than the capacity whatever else is chosen; the needs of the others.
 fn drop_the_impossible(problem: &mut Problem<'_>, capacity: f64) -> Room {
     let room = Room::new(problem);
-    let resident = room.least_resident();
     for (number, variable) in problem.variables.iter_mut().enumerate() {
-        let least =
-            |choice: usize| room.base[number] + room.own[number][choice] + if room.resident.contains(&number) { 0.0 } else { resident };
         let mut choice = 0;
         variable.choices.retain(|_| {
             choice += 1;
-            least(choice - 1) <= capacity
+            room.least(number, choice - 1) <= capacity
         });
     }
     Room::new(problem)
@@ -180,14 +177,23 @@ impl Search<'_, '_> {
         Some(best)
     }
 
-    /// What is allowed, with every byte charged: residents for all operations together.
+    /// What is allowed, with every byte charged: what is held while others run, for all of these together.
     fn charged(&self, allowed: &Unary, charge: &[f64]) -> Unary {
-        let everywhere: f64 = charge.iter().sum();
-        let of = |variable: usize| if self.room.resident.contains(&variable) { everywhere } else { charge[variable] };
         let add = |(variable, weights): (usize, &Vec<Weight>)| {
-            weights.iter().zip(&self.room.own[variable]).map(|(&weight, bytes)| weight + Weight::seconds(of(variable) * bytes)).collect()
+            weights
+                .iter()
+                .zip(&self.room.own[variable])
+                .map(|(&weight, bytes)| weight + Weight::seconds(charge[variable] * bytes))
+                .collect()
         };
-        allowed.iter().enumerate().map(add).collect()
+        let mut charged: Unary = allowed.iter().enumerate().map(add).collect();
+        for held in &self.room.held {
+            let of_a_byte = self.room.charged(held, charge);
+            for (weight, bytes) in charged[held.variable].iter_mut().zip(&held.bytes) {
+                *weight = *weight + Weight::seconds(of_a_byte * bytes);
+            }
+        }
+        charged
     }
 
     /// Polyak's step: towards the operations that need too much, by the distance to the best plan; `false` where nothing needs too much and
@@ -241,7 +247,8 @@ impl Search<'_, '_> {
         let largest = |among: &mut dyn Iterator<Item = usize>| among.max_by(|&a, &b| bytes(a).total_cmp(&bytes(b)).then(b.cmp(&a)));
         let left = |v: usize, wanted: &dyn Fn(usize) -> bool| part.of(v, self.room.own[v].len(), wanted);
         let smaller = |v: usize| left(v, &|choice| self.room.own[v][choice] < bytes(v));
-        let in_the_way = largest(&mut self.room.resident.iter().copied().chain(worst).filter(|&v| smaller(v).contains(&true)));
+        let held = self.room.held.iter().map(|held| held.variable);
+        let in_the_way = largest(&mut held.chain(worst).filter(|&v| smaller(v).contains(&true)));
         let open = || largest(&mut variables.clone().filter(|&v| left(v, &|choice| choice != assignment[v]).contains(&true)));
         let taken = |v: usize| left(v, &|choice| choice == assignment[v]);
         let (variable, first) = in_the_way.map(|v| (v, smaller(v))).or_else(|| open().map(|v| (v, taken(v))))?;

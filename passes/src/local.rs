@@ -64,10 +64,11 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     if is_border(op) {
         return Work::default();
     }
-    // What is added up over layers is read once in each.
-    let layers = if op.is(&MapForm::Total) { program.on_device(program.values[op.operands[0].value].repeat) as f64 } else { 1.0 };
-    let flops = layers * flops(program, op, operands, result);
-    let bytes = layers * traffic(program, op, operands, result);
+    // What is added up over layers or microbatches is read once in each; of a pipeline's layers a device has those of its stage.
+    let left = Some(()).filter(|()| op.is(&MapForm::Total)).and_then(|()| program.left(op.repeat, op.operands[0].value));
+    let times = left.map_or(1.0, |block| program.on_device(Some(block)) as f64);
+    let flops = times * flops(program, op, operands, result);
+    let bytes = times * traffic(program, op, operands, result);
     let dtype = op.operands.iter().map(|o| program.values[o.value].dtype).reduce(shardwise_ir::dtype::DType::promote);
     let peak = program.hardware.peak_flops(dtype.unwrap_or(program.values[op.result].dtype));
     let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);

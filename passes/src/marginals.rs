@@ -137,17 +137,16 @@ pub(crate) fn marginals(metric: &Metric, times: f64, root: &[f64], uses: &[&[f64
 fn inside(metric: &Metric, times: f64, uses: &[&[f64]]) -> Vec<Vec<f64>> {
     let mut trees: Vec<Vec<f64>> = vec![Vec::new(); 1 << uses.len()];
     for set in 1..trees.len() {
-        let at_fork = match set.is_power_of_two() {
-            true => metric.backwards(times, uses[set.trailing_zeros() as usize]),
-            false => {
-                let mut fork = vec![NEVER; metric.states()];
-                for (part, rest) in forks(set) {
-                    for (fork, (a, b)) in fork.iter_mut().zip(trees[part].iter().zip(&trees[rest])) {
-                        *fork = lesser(*fork, a + b);
-                    }
+        let at_fork = if set.is_power_of_two() {
+            metric.backwards(times, uses[set.trailing_zeros() as usize])
+        } else {
+            let mut fork = vec![NEVER; metric.states()];
+            for (part, rest) in forks(set) {
+                for (fork, (a, b)) in fork.iter_mut().zip(trees[part].iter().zip(&trees[rest])) {
+                    *fork = lesser(*fork, a + b);
                 }
-                metric.backwards(times, &fork)
             }
+            metric.backwards(times, &fork)
         };
         trees[set] = at_fork;
     }

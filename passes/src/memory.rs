@@ -5,7 +5,11 @@
 //! (gathered again behind the forward part) lives twice, and is not held between.
 //!
 //! Of a block, one layer's values live at a time, but for those that its reverse reads or that leave the program: of these there is one for each
-//! layer. Parameters and state of a block are resident for all its layers. What a block reads from before it lives until its last layer.
+//! layer. Parameters and state of a block are resident for all its layers; what updates them takes their place.
+//! What a block reads from before it lives until its last layer.
+//!
+//! Of microbatches one lives at a time, whatever their number; its rows of a whole batch are no bytes of their own. What is added up or joined of all is
+//! there from the first microbatch on, for every layer.
 //!
 //! In a pipeline a device has its stage's layers only, and of each what is kept for the gradients of the microbatches on their way. What the batch
 //! has no part in is kept from microbatch to microbatch: gathered weights, and gradients while they are added up, of all layers of the stage.
@@ -17,9 +21,10 @@ use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{MapForm, Program};
+use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
-use shardwise_ir::unroll::is_border;
+use shardwise_ir::unroll::takes_out;
 
 use crate::composite;
 use crate::local;
@@ -47,67 +52,108 @@ struct Life {
 
 type Lives = Vec<(Materialization, Life)>;
 
-/// What lives so far, the latest life of each, and in which block it began.
+/// Something alive.
+struct Alive {
+    life: Life,
+    /// The block in which it began.
+    began: Option<RepeatId>,
+    /// Whether its bytes are those of all layers of that.
+    of_all_layers: bool,
+}
+
+/// What lives so far, the latest life of each.
 struct Living<'p> {
     plan: &'p Plan,
     ended: Lives,
-    lives: IndexMap<Materialization, (Life, Option<RepeatId>), FxBuildHasher>,
-    /// For each block, its last step.
-    last_of: IndexMap<RepeatId, usize>,
+    lives: IndexMap<Materialization, Alive, FxBuildHasher>,
+    /// For each block, its first and its last step.
+    steps_of: IndexMap<RepeatId, (usize, usize)>,
 }
 
 impl<'p> Living<'p> {
     fn new(plan: &'p Plan) -> Self {
-        let ends = plan.steps.iter().enumerate().filter_map(|(number, step)| Some((step.repeat?, number)));
-        Self { plan, ended: Lives::new(), lives: IndexMap::default(), last_of: ends.collect() }
+        let mut steps_of: IndexMap<RepeatId, (usize, usize)> = IndexMap::new();
+        for (number, step) in plan.steps.iter().enumerate() {
+            for block in plan.program.repeats.path(step.repeat) {
+                steps_of.entry(block).or_insert((number, number)).1 = number;
+            }
+        }
+        Self { plan, ended: Lives::new(), lives: IndexMap::default(), steps_of }
     }
 
-    fn begin(&mut self, of: Materialization, bytes: f64, when: RangeInclusive<usize>, block: Option<RepeatId>) {
-        let before = self.lives.insert(of.clone(), (Life { bytes, from: *when.start(), to: *when.end() }, block));
-        self.ended.extend(before.map(|(life, _)| (of, life)));
+    fn begin(&mut self, of: Materialization, bytes: f64, when: RangeInclusive<usize>, began: Option<RepeatId>) {
+        let life = Life { bytes, from: *when.start(), to: *when.end() };
+        let before = self.lives.insert(of.clone(), Alive { life, began, of_all_layers: false });
+        self.ended.extend(before.map(|alive| (of, alive.life)));
     }
 
-    fn first_of(&self, block: Option<RepeatId>) -> Option<usize> {
-        self.plan.steps.iter().position(|step| block.is_some() && step.repeat == block)
-    }
-
-    /// The last step of the block that a step stands in.
-    fn end_of(&self, step: &Step, number: usize) -> usize {
-        step.repeat.and_then(|block| self.last_of.get(&block).copied()).unwrap_or(number)
+    /// The first and the last step of a block.
+    fn of_block(&self, block: Option<RepeatId>) -> Option<(usize, usize)> {
+        self.steps_of.get(&block?).copied()
     }
 
     fn is_resident(&self, of: &Materialization) -> bool {
-        self.lives.get(of).is_some_and(|(life, _)| life.bytes <= 0.0)
+        self.lives.get(of).is_some_and(|alive| alive.life.bytes <= 0.0)
     }
 
-    /// Keeps what is read until `at`. What comes from before the reader's block is read in every layer; what another block gave, there is of each
-    /// layer, unless only the last one's is taken out of its block.
-    fn read(&mut self, of: &Materialization, at: usize, block: Option<RepeatId>) {
-        let program = &self.plan.program;
-        if let Some((life, began)) = self.lives.get_mut(of) {
-            let every_layer = block.filter(|_| *began != block).and_then(|block| self.last_of.get(&block).copied());
-            life.to = life.to.max(every_layer.unwrap_or(at));
-            if block.is_some() && began.is_some() && *began != block {
-                life.bytes *= staged::kept(program, of.value);
-                *began = None;
-            }
+    /// Keeps what is read until `at`. What comes from before the reader's block is read each time that is done; what another block gave, there is of
+    /// each layer, unless only the last one's is taken out of its block.
+    fn read(&mut self, of: &Materialization, at: usize, place: Option<RepeatId>) {
+        let repeats = &self.plan.program.repeats;
+        let Some(alive) = self.lives.get_mut(of) else { return };
+        let again = repeats.outermost(place, alive.began).and_then(|block| self.steps_of.get(&block));
+        alive.life.to = alive.life.to.max(again.map_or(at, |steps| steps.1));
+        let (here, there) = (repeats.layer_block(place), repeats.layer_block(alive.began));
+        if here.is_some() && there.is_some() && here != there {
+            alive.times(staged::kept(&self.plan.program, of.value));
         }
     }
 
     fn leave(&mut self, value: ValueId, pin: &Pin) {
         let last = self.plan.steps.len().saturating_sub(1);
-        let program = &self.plan.program;
-        for (_, (life, began)) in self.lives.iter_mut().filter(|(of, _)| of.value == value && pin.accepts(&of.sharding)) {
-            life.to = last;
-            if began.take().is_some() {
-                life.bytes *= staged::all_of(program, value);
-            }
+        for (_, alive) in self.lives.iter_mut().filter(|(of, _)| of.value == value && pin.accepts(&of.sharding)) {
+            alive.life.to = last;
+            alive.times(staged::all_of(&self.plan.program, value));
+        }
+    }
+
+    /// What updates a parameter or state is written over it, if nothing reads that any more: the same bytes.
+    fn take_place(&mut self, value: ValueId, of: Option<ValueId>) {
+        let Some((of, home)) = of.and_then(|of| Some((of, self.plan.program.values[of].home.as_ref().and_then(Pin::exact)?))) else {
+            return;
+        };
+        let there = Materialization { value: of, sharding: home.clone() };
+        let last_read = self.plan.steps.iter().rposition(|step| step.operands.contains(&there)).unwrap_or(0);
+        if let Some(alive) = self.lives.get_mut(&Materialization { value, sharding: home })
+            && last_read <= alive.life.from
+        {
+            alive.life.bytes = 0.0;
+        }
+    }
+
+    /// What `microbatches` add up or put side by side is there from their first step on, of all layers.
+    fn accumulate(&mut self, step: &Step, bytes: f64, number: usize, microbatches: RepeatId) {
+        let from = self.steps_of.get(&microbatches).map_or(number, |steps| steps.0);
+        let to = step.repeat.and_then(|block| self.steps_of.get(&block)).map_or(number, |steps| steps.1);
+        self.begin(step.result.clone(), bytes, from..=to, step.repeat);
+        if let Some(alive) = self.lives.get_mut(&step.result) {
+            alive.times(staged::all_of(&self.plan.program, step.result.value));
         }
     }
 
     fn all(mut self) -> Lives {
-        self.ended.extend(self.lives.into_iter().map(|(of, (life, _))| (of, life)));
+        self.ended.extend(self.lives.into_iter().map(|(of, alive)| (of, alive.life)));
         self.ended
+    }
+}
+
+impl Alive {
+    /// So many are held, where that is not counted yet; of what began outside blocks there is one.
+    fn times(&mut self, count: f64) {
+        if !self.of_all_layers && self.began.is_some() {
+            self.life.bytes *= count;
+            self.of_all_layers = true;
+        }
     }
 }
 
@@ -144,20 +190,31 @@ fn lives(plan: &Plan) -> (f64, Lives) {
         living.begin(Materialization { value, sharding }, if stays { 0.0 } else { bytes }, 0..=0, None);
     }
     for (number, step) in plan.steps.iter().enumerate() {
-        let border = matches!(step.kind, StepKind::Local(op) if is_border(&program.ops[op]));
+        let op = if let StepKind::Local(op) = step.kind { Some(&program.ops[op]) } else { None };
+        let resident = living.is_resident(&step.result) || op.is_some_and(is_part);
+        let bytes = if resident { 0.0 } else { local::local_bytes(program, step.result.value, &step.result.sharding) };
+        let out_of = op.filter(|op| takes_out(op)).and_then(|op| program.left(op.repeat, op.operands[0].value));
+        if let Some(block) = out_of.filter(|&block| program.repeats[block].cut.is_some()) {
+            living.accumulate(step, bytes, number, block);
+            continue;
+        }
+        let renames = op.is_some_and(|op| op.is(&MapForm::Enter) || op.is(&MapForm::Last));
         for operand in &step.operands {
             // Another name for the same bytes: they are not held under both.
-            let until = if border { number.saturating_sub(1) } else { number };
-            living.read(operand, until, step.repeat.filter(|_| !border));
+            let until = if renames { number.saturating_sub(1) } else { number };
+            living.read(operand, until, if renames { program.repeats.microbatches(step.repeat) } else { step.repeat });
         }
         // A sum over layers grows while they are gone through.
-        let total = matches!(step.kind, StepKind::Local(op) if program.ops[op].is(&MapForm::Total));
-        let from = if total { living.first_of(program.values[step.operands[0].value].repeat).unwrap_or(number) } else { number };
-        let resident = living.is_resident(&step.result);
-        let bytes = if resident { 0.0 } else { local::local_bytes(program, step.result.value, &step.result.sharding) };
+        let grows = out_of.filter(|_| op.is_some_and(|op| op.is(&MapForm::Total)));
+        let from = grows.and_then(|block| living.steps_of.get(&block)).map_or(number, |steps| steps.0);
         if stays_in_stage(plan, step, &late) {
-            let start = living.first_of(step.repeat).unwrap_or(number);
-            living.begin(step.result.clone(), bytes * staged::kept(program, step.result.value), start..=living.end_of(step, number), None);
+            let start = living.of_block(step.repeat).map_or(number, |steps| steps.0);
+            living.begin(
+                step.result.clone(),
+                bytes * staged::kept(program, step.result.value),
+                start..=living.of_block(step.repeat).map_or(number, |steps| steps.1),
+                None,
+            );
         } else {
             living.begin(step.result.clone(), bytes, from..=number, step.repeat);
         }
@@ -165,10 +222,16 @@ fn lives(plan: &Plan) -> (f64, Lives) {
             late.insert(step.result.value);
         }
     }
-    for output in program.outputs.iter().filter(|output| output.hands_to.is_none()) {
+    for output in program.outputs.iter().filter(|output| program.enters(output).is_none()) {
         living.leave(output.value, &output.pin);
+        living.take_place(output.value, program.updates(output));
     }
     (resident_bytes, living.all())
+}
+
+/// Whether an operation only looks at rows of what it reads.
+fn is_part(op: &Op) -> bool {
+    matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }))
 }
 
 /// Whether a step in a pipeline gives what is complete only when all microbatches have come by: a sum over the batch, or what follows from one.

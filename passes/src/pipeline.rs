@@ -4,7 +4,7 @@
 //! after another, each as soon as its stage is free and what it needs has arrived: so `(Z-1)/(M+Z-1)` is what is found, not what is put in, and
 //! times for which there is no formula (gradients slower than the forward part, slow links) come out right, too.
 //!
-//! A stage's order is fixed in advance and known to all (`order`): GPipe's, and "one forward, one backward" of Narayanan et al., *Efficient
+//! A stage's order is fixed in advance and known to all (`order`): that of `gpipe`, and "one forward, one backward" of Narayanan et al., *Efficient
 //! Large-Scale Language Model Training on GPU Clusters Using Megatron-LM* (2021), which also says how `v` chunks a stage interleave.
 
 mod order;

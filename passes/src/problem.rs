@@ -14,8 +14,9 @@
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
-use shardwise_ir::program::{CollectiveKind, MapForm, Op, OpKind, Phase, Program};
+use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
+use shardwise_ir::unroll::takes_out;
 
 use crate::composite;
 use crate::layout;
@@ -163,8 +164,7 @@ impl<'a> Problem<'a> {
             }
         }
         for output in &program.outputs {
-            if let Some(enters) = output.hands_to {
-                builder.hand_on(&mut problem, output.value, enters);
+            if output.hands_to.is_some_and(|enters| builder.hand_on(&mut problem, output.value, enters)) {
                 continue;
             }
             let source = builder.source_for(&problem, output.value, Some(&output.pin));
@@ -172,6 +172,11 @@ impl<'a> Problem<'a> {
             problem.sources[source].demands.push(Demand::Fixed(states));
         }
         problem
+    }
+
+    /// How often what stands in a block counts, done for each microbatch or once a step.
+    fn counted(&self, block: Option<RepeatId>, by_microbatch: bool) -> u64 {
+        self.tables.terms.turns(self.program.turns(block, by_microbatch), self.compute)
     }
 
     /// The same with only these choices, each variable's in this order.
@@ -192,11 +197,6 @@ impl<'a> Problem<'a> {
             variable.choices.iter_mut().zip(prices).for_each(|(choice, &weight)| choice.weight = weight);
         }
         charged
-    }
-
-    /// How often what stands in a block counts, done for each microbatch or once a step.
-    fn counted(&self, block: Option<RepeatId>, by_microbatch: bool) -> u64 {
-        self.tables.terms.turns(self.program.turns(block, by_microbatch), self.compute)
     }
 
     /// The reshard table of a value.
@@ -280,11 +280,12 @@ impl Builder<'_> {
         problem.variables.push(Variable { decides: Decision::Operation(op_id), operands, gives, choices });
     }
 
-    /// What a layer hands on, it has as the next one wants it.
-    fn hand_on(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) {
+    /// What a layer hands on, it has as the next one wants it; so does a step, where it may choose. Whether there is such a choice.
+    fn hand_on(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) -> bool {
         let source = *self.current[value.index()].last().expect("what is handed on is given by its block");
-        let entry = problem.program.values[enters].producer.map(Decision::Operation);
-        if let Some(number) = problem.variables.iter().position(|variable| Some(variable.decides) == entry) {
+        let entry = problem.program.values[enters].producer.map_or(Decision::Declaration(enters), Decision::Operation);
+        let number = problem.variables.iter().position(|variable| variable.decides == entry);
+        if let Some(number) = number {
             let (here, there) = (&problem.tables.of(enters).space, &problem.tables.of(value).space);
             let variable = &mut problem.variables[number];
             problem.sources[source].demands.push(Demand::Operand(number, variable.operands.len()));
@@ -295,6 +296,7 @@ impl Builder<'_> {
             };
             variable.choices = std::mem::take(&mut variable.choices).into_iter().filter_map(with_need).collect();
         }
+        number.is_some()
     }
 
     fn written(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op, kind: &CollectiveKind) {
@@ -321,7 +323,15 @@ impl Builder<'_> {
         let Source { written, home, .. } = &problem.sources[source];
         let given = problem.program.values[value].producer.map(|producer| &problem.program.ops[producer]);
         let where_given = given.is_some_and(|given| (given.repeat, given.phase) == (op.repeat, op.phase));
-        if !self.dropped.contains(&value) || written.is_some() || home.is_some() || where_given {
+        let dropped = self.dropped.contains(&value) && !where_given;
+        let repeats = &problem.program.repeats;
+        let microbatches = |place: Option<RepeatId>| repeats.microbatches(place);
+        // What microbatches made of a layer's parameter is not there behind them.
+        let behind = problem.program.is_declared(value) && microbatches(problem.program.values[value].repeat) != microbatches(op.repeat);
+        let behind = behind && problem.program.values[value].repeat.is_some();
+        // What takes a value out of a block reads it there.
+        let there = takes_out(op) && problem.program.left(op.repeat, value).is_some();
+        if there || !(dropped || behind) || written.is_some() || home.is_some() {
             return source;
         }
         let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, value));

@@ -1,11 +1,11 @@
 //! How much memory a choice needs at least: what makes a limit on memory a matter of single choices.
 //!
 //! While an operation runs, a device holds what is resident, the operation's operands and result, and of every other value that is still to be
-//! used at least the smallest block that any sharding leaves of it. The first three follow from the choices of the operation and of the open
-//! declarations, the last is a constant; so
+//! used at least the smallest block that any sharding leaves of it. The first three follow from the choices of the operation, of the open
+//! declarations, and of the sums that microbatches add to; the last is a constant; so
 //!
 //! ```text
-//! peak ≥ needed[op] = base[op] + Σ resident[open declaration's choice] + own[op's choice]
+//! peak ≥ needed[op] = base[op] + Σ held[another's choice] + own[op's choice]
 //! ```
 //!
 //! which is linear in the choices taken one by one. The real peak (see [`crate::memory`]) may be higher: a value may be held in more than one
@@ -14,10 +14,12 @@
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 use shardwise_ir::Role;
-use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
-use shardwise_ir::program::Program;
+use shardwise_ir::program::{Blocks, Op, OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
+use shardwise_ir::unroll::takes_out;
 
 use crate::local;
 use crate::problem::{Choice, Decision, Problem, Variable};
@@ -30,8 +32,20 @@ pub struct Room {
     pub base: Vec<f64>,
     /// For each variable, what each of its choices adds: while it runs, for an operation; always, for a resident declaration.
     pub own: Vec<Vec<f64>>,
-    /// Variables of declarations that stay on the devices.
-    pub resident: Vec<usize>,
+    /// What is held while others run.
+    pub held: Vec<Held>,
+    /// For each variable, the microbatches that its operation is among.
+    among: Vec<Option<RepeatId>>,
+}
+
+/// What a variable's choice holds while others run: a declaration that stays on the devices, or a sum that microbatches add to.
+pub struct Held {
+    /// Whose choice.
+    pub variable: usize,
+    /// The bytes of each.
+    pub bytes: Vec<f64>,
+    /// While what runs; `None`: everything.
+    during: Option<RepeatId>,
 }
 
 impl Room {
@@ -39,29 +53,71 @@ impl Room {
     pub fn new(problem: &Problem<'_>) -> Self {
         let own: Vec<Vec<f64>> =
             problem.variables.iter().map(|v| v.choices.iter().map(|choice| own(problem, v, choice)).collect()).collect();
-        let stays = |variable: &Variable| matches!(variable.decides, Decision::Declaration(value) if is_resident(problem.program, value));
-        let resident = (0..problem.variables.len()).filter(|&v| stays(&problem.variables[v])).collect();
+        let held = (0..problem.variables.len()).filter_map(|v| held(problem, v, &own[v])).collect();
         let fixed = fixed_bytes(problem.program);
         let bystanders = bystanders(problem);
         let base = |variable: &Variable| variable.decides.operation().map_or(0.0, |op| fixed + bystanders[op.index()]);
-        Self { base: problem.variables.iter().map(base).collect(), own, resident }
+        let repeats = &problem.program.repeats;
+        let among = |variable: &Variable| repeats.microbatches(problem.program.ops[variable.decides.operation()?].repeat);
+        let among = problem.variables.iter().map(among).collect();
+        Self { base: problem.variables.iter().map(base).collect(), own, held, among }
+    }
+
+    /// Whether something is held while a variable's operation runs.
+    fn is_held(&self, held: &Held, variable: usize) -> bool {
+        held.variable != variable && (held.during.is_none() || held.during == self.among[variable])
     }
 
     /// What is needed while an operation's variable runs, at least.
     pub fn needed(&self, variable: usize, assignment: &[usize]) -> f64 {
-        let resident: f64 = self.resident.iter().map(|&r| self.own[r][assignment[r]]).sum();
-        self.base[variable] + resident + self.own[variable][assignment[variable]]
+        let held = self.held.iter().filter(|held| self.is_held(held, variable));
+        let beside: f64 = held.map(|held| held.bytes[assignment[held.variable]]).sum();
+        self.base[variable] + beside + self.own[variable][assignment[variable]]
     }
 
-    /// The least that open resident declarations need together.
-    pub fn least_resident(&self) -> f64 {
-        self.resident.iter().map(|&r| self.own[r].iter().copied().fold(f64::INFINITY, f64::min)).sum()
+    /// The least that is needed with one choice of a variable.
+    pub fn least(&self, variable: usize, choice: usize) -> f64 {
+        let least = |held: &Held| held.bytes.iter().copied().fold(f64::INFINITY, f64::min);
+        let beside = |of: &dyn Fn(&Held) -> bool| self.held.iter().filter(|held| of(held)).map(least).sum::<f64>();
+        let running = self.base[variable] + self.own[variable][choice] + beside(&|held| self.is_held(held, variable));
+        let itself = self.held.iter().find(|held| held.variable == variable && held.during.is_some());
+        let adding =
+            itself.map_or(0.0, |held| held.bytes[choice] + beside(&|other| other.variable != variable && other.during == held.during));
+        running.max(adding)
+    }
+
+    /// What a byte of something held is charged, where those of running operations are charged `charge`.
+    pub fn charged(&self, held: &Held, charge: &[f64]) -> f64 {
+        charge.iter().enumerate().filter(|(variable, _)| self.is_held(held, *variable)).map(|(_, charge)| charge).sum()
+    }
+}
+
+/// What a variable holds while others run.
+fn held(problem: &Problem<'_>, variable: usize, own: &[f64]) -> Option<Held> {
+    let program = problem.program;
+    match problem.variables[variable].decides {
+        Decision::Declaration(value) if is_resident(program, value) => Some(Held { variable, bytes: own.to_vec(), during: None }),
+        Decision::Declaration(_) => None,
+        Decision::Operation(op) => {
+            let op = &program.ops[op];
+            let during = program.repeats.leaves_microbatches(op.repeat, program.values[op.operands.first()?.value].repeat)?;
+            let space = &problem.table(op.result).space;
+            let bytes = |gives| program.layers(op.repeat) as f64 * local::local_bytes(program, op.result, space.sharding(gives));
+            let bytes = problem.variables[variable].choices.iter().map(|choice| bytes(choice.gives)).collect();
+            takes_out(op).then_some(Held { variable, bytes, during: Some(during) })
+        }
     }
 }
 
 /// How many of a value a device has where all stay: one for each layer of its block, in a pipeline one for each microbatch.
 fn copies(program: &Program, value: ValueId) -> f64 {
     staged::all_of(program, value)
+}
+
+/// Whether a value is the rows that a microbatch has of another one, where they are: no bytes of its own, as long as they are not moved.
+fn are_rows(program: &Program, value: ValueId) -> bool {
+    let producer = program.values[value].producer.map(|op| &program.ops[op].kind);
+    matches!(producer, Some(OpKind::Rearrange(Rearrange::Part { .. })))
 }
 
 /// Whether a declared value stays on the devices.
@@ -85,12 +141,14 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     let Some(op) = variable.decides.operation() else {
         return copies(program, gives) * local::local_bytes(program, gives, &sharding(gives, choice.gives));
     };
-    let mut held = vec![Materialization { value: gives, sharding: sharding(gives, choice.gives) }];
+    let result = Materialization { value: gives, sharding: sharding(gives, choice.gives) };
+    // An update may take the place of what it updates.
+    let mut held = if program.is_update(gives) || are_rows(program, gives) { Vec::new() } else { vec![result] };
     for (operand, &need) in program.ops[op].operands.iter().zip(&choice.needs) {
         let read = Materialization { value: operand.value, sharding: sharding(operand.value, need) };
         let at_home = is_resident(program, operand.value)
             && program.values[operand.value].home.as_ref().is_none_or(|home| home.accepts(&read.sharding));
-        if !at_home && !held.contains(&read) {
+        if !at_home && !are_rows(program, operand.value) && !held.contains(&read) {
             held.push(read);
         }
     }
@@ -102,16 +160,19 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
 fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
     let program = problem.program;
     let mut bytes = vec![0.0; program.ops.len()];
-    let last_of: IndexMap<RepeatId, usize> = program.ops.iter_enumerated().filter_map(|(id, op)| Some((op.repeat?, id.index()))).collect();
+    let blocks_of = |(id, op): (OpId, &Op)| program.repeats.path(op.repeat).into_iter().map(move |block| (block, id.index()));
+    let last_of: IndexMap<RepeatId, usize> = program.ops.iter_enumerated().flat_map(blocks_of).collect();
     let mut uses_of: IndexVec<ValueId, Vec<usize>> = program.values.iter().map(|_| Vec::new()).collect();
     for (op_id, op) in program.ops.iter_enumerated() {
-        op.operands.iter().for_each(|operand| uses_of[operand.value].push(op_id.index()));
+        // What leaves microbatches is added to what they give together, and not held.
+        let stays = |value: ValueId| program.repeats.leaves_microbatches(op.repeat, program.values[value].repeat).is_none();
+        op.operands.iter().filter(|operand| stays(operand.value)).for_each(|operand| uses_of[operand.value].push(op_id.index()));
     }
     for (id, value) in program.values.iter_enumerated().filter(|(id, _)| !is_resident(program, *id)) {
         let uses = &uses_of[id];
         let leaves = program.outputs.iter().any(|output| output.value == id && output.hands_to.is_none());
         let from = value.producer.map_or(0, |op| op.index() + 1);
-        let elsewhere = |&op: &usize| program.ops[op].repeat.filter(|_| program.ops[op].repeat != value.repeat);
+        let elsewhere = |&op: &usize| program.repeats.outermost(program.ops[op].repeat, value.repeat);
         let ends = uses.iter().filter_map(elsewhere).map(|block| last_of[&block]);
         let last = uses.last().copied().into_iter().chain(ends).max().unwrap_or(0);
         let to = if leaves { program.ops.len() } else { last };
@@ -134,6 +195,9 @@ fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
 
 /// The smallest block that any sharding of a value leaves on a device.
 fn smallest_bytes(tables: &Tables<'_>, value: ValueId) -> f64 {
+    if are_rows(tables.program, value) {
+        return 0.0;
+    }
     let shardings = tables.of(value).space.shardings();
     shardings.map(|sharding| local::local_bytes(tables.program, value, sharding)).fold(f64::INFINITY, f64::min)
 }

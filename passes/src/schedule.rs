@@ -7,7 +7,8 @@
 //! operand exists before the compute that stands above it is done.
 //!
 //! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer to the third: what a layer adds once its
-//! collectives run beside its neighbours' compute. Laying all of them out would make planning depend on their number.
+//! collectives run beside its neighbours' compute. So of microbatches, of which each goes on as its layers do. Laying all of them out would make
+//! planning depend on their number.
 //!
 //! A pipeline is scheduled by itself ([`crate::staged`]), and takes its time between what stands around it; what its stages do once a step, before
 //! or behind all microbatches, is added to that.
@@ -22,7 +23,8 @@ use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, RepeatId};
 use shardwise_ir::plan::{Materialization, Plan};
-use shardwise_ir::unroll;
+use shardwise_ir::program::Blocks;
+use shardwise_ir::unroll::{self, Copy};
 
 use crate::report::StepCost;
 use crate::staged::{self, Staged};
@@ -47,8 +49,8 @@ pub struct Schedule {
 pub struct Timed {
     /// The step of the plan.
     pub step: usize,
-    /// The layer, of a step in a block.
-    pub layer: u64,
+    /// The layer and microbatch, of a step in blocks.
+    pub copy: Copy,
     /// When it starts, seconds.
     pub start_s: f64,
 }
@@ -59,23 +61,23 @@ const LAYERS: u64 = 3;
 /// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, which it could only leave by rounding.
 pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) -> Schedule {
     if plan.program.repeats.is_empty() {
-        let (schedule, _) = flat(plan, costs, (0..plan.steps.len()).map(|step| (step, 0)));
+        let (schedule, _) = flat(plan, costs, (0..plan.steps.len()).map(|step| (step, Copy::default())));
         return schedule;
     }
     let program = &plan.program;
     let pipelines = staged::pipelines(plan, costs, |block, costs| layer_s(plan, costs, block));
     // Stages hand on beside the layers of one device, which are what is laid out.
     let without_hops = staged::only(plan, costs, |step| !staged::hops(program, step));
-    let (mut schedule, copies) = laid_out(plan, &without_hops, None);
+    let (mut schedule, copies) = laid_out(plan, &without_hops, &[]);
     if pipelines.is_empty() {
-        schedule.makespan_s = layered_s(plan, &without_hops, schedule.makespan_s);
+        schedule.makespan_s = layered_s(plan, &without_hops);
     } else {
         let around = staged::only(plan, costs, |step| !staged::is_staged(program, step));
         let once =
             plan.steps.iter().zip(costs).filter(|(step, _)| staged::is_staged(program, step) && !staged::by_microbatch(program, step));
         let once_s: f64 = once.map(|(_, cost)| cost.total_s()).sum();
         let staged_s: f64 = pipelines.iter().map(|staged| staged.makespan_s).sum();
-        schedule.makespan_s = layered_s(plan, &around, laid_out(plan, &around, None).0.makespan_s) + once_s + staged_s;
+        schedule.makespan_s = layered_s(plan, &around) + once_s + staged_s;
     }
     schedule.pipelines = pipelines;
     schedule.makespan_s = schedule.makespan_s.max(*bounds.start()).min(*bounds.end());
@@ -88,37 +90,63 @@ pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) ->
     schedule
 }
 
-/// The plan with the first layers of each block laid out, of one block one fewer.
-fn laid_out(plan: &Plan, costs: &[StepCost], fewer: Option<RepeatId>) -> (Schedule, Vec<usize>) {
-    let layers = |block: RepeatId| plan.program.times(Some(block)).min(if fewer == Some(block) { LAYERS - 1 } else { LAYERS });
-    let unrolled = unroll::plan(plan, &layers);
-    let costs: Vec<StepCost> = unrolled.from.iter().map(|&(step, _)| costs[step].clone()).collect();
+/// Lays out so many of each block, one less of those that are `fewer`.
+fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (Schedule, Vec<usize>) {
+    let counts = |block: RepeatId| plan.program.repeats[block].count.min(if fewer.contains(&block) { LAYERS - 1 } else { LAYERS });
+    let unrolled = unroll::plan(plan, &counts);
+    let mut copies: IndexMap<(usize, Copy), f64, FxBuildHasher> = IndexMap::default();
+    unrolled.from.iter().for_each(|&from| *copies.entry(from).or_default() += 1.0);
+    // Several steps may stand for one: the additions of a sum.
+    let cost = |from: &(usize, Copy)| StepCost { seconds: costs[from.0].seconds / copies[from], ..costs[from.0].clone() };
+    let costs: Vec<StepCost> = unrolled.from.iter().map(cost).collect();
     flat(&unrolled.plan, &costs, unrolled.from.into_iter())
 }
 
-/// The makespan with all layers, where the first ones take `few_s`.
-fn layered_s(plan: &Plan, costs: &[StepCost], few_s: f64) -> f64 {
-    let mut whole_s = few_s;
-    for (block, repeat) in plan.program.repeats.iter_enumerated() {
-        let more = repeat.count.saturating_sub(LAYERS) as f64;
-        if more > 0.0 && repeat.reversed.is_none() && repeat.pipeline.is_none() {
-            whole_s += more * (few_s - laid_out(plan, costs, Some(block)).0.makespan_s).max(0.0);
-        }
+/// The makespan with all of `blocks`, where those in `fewer` have one less of what is laid out. Microbatches go on as their layers do.
+fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<RepeatId>) -> f64 {
+    let repeats = &plan.program.repeats;
+    let more = |block: RepeatId| repeats[block].count.saturating_sub(LAYERS) as f64;
+    let within = |block: RepeatId| repeats.microbatches(Some(block)).filter(|&around| around != block);
+    let around = blocks.iter().copied().find(|&block| repeats[block].cut.is_some() && more(block) > 0.0);
+    if let Some(around) = around {
+        let others: Vec<RepeatId> = blocks.iter().copied().filter(|&block| block != around).collect();
+        let inside: Vec<RepeatId> = others.iter().copied().filter(|&block| within(block) == Some(around)).collect();
+        let of = |fewer: &mut Vec<RepeatId>, blocks: &[RepeatId]| grown(plan, costs, blocks, fewer);
+        let whole_s = of(fewer, &others);
+        let here_s = of(fewer, &inside);
+        fewer.push(around);
+        let less_s = of(fewer, &inside);
+        fewer.pop();
+        return whole_s + more(around) * (here_s - less_s).max(0.0);
     }
-    whole_s
+    let laid_out_s = laid_out(plan, costs, fewer).0.makespan_s;
+    let mut makespan_s = laid_out_s;
+    for &block in blocks.iter().filter(|&&block| more(block) > 0.0) {
+        fewer.push(block);
+        makespan_s += more(block) * (laid_out_s - laid_out(plan, costs, fewer).0.makespan_s).max(0.0);
+        fewer.pop();
+    }
+    makespan_s
+}
+
+/// The makespan with all layers and microbatches of blocks that are in no pipeline.
+fn layered_s(plan: &Plan, costs: &[StepCost]) -> f64 {
+    let repeats = &plan.program.repeats;
+    let blocks = repeats.indices().filter(|&block| repeats[block].reversed.is_none() && repeats[block].pipeline.is_none());
+    grown(plan, costs, &blocks.collect::<Vec<_>>(), &mut Vec::new())
 }
 
 /// How much longer the schedule becomes by a further layer of a block; of one with fewer layers than are laid out, their mean.
 fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
-    let few_s = laid_out(plan, costs, None).0.makespan_s;
+    let few_s = laid_out(plan, costs, &[]).0.makespan_s;
     match plan.program.times(Some(block)) {
-        count if count >= LAYERS => (few_s - laid_out(plan, costs, Some(block)).0.makespan_s).max(0.0),
+        count if count >= LAYERS => (few_s - laid_out(plan, costs, &[block]).0.makespan_s).max(0.0),
         count => few_s / count as f64,
     }
 }
 
 /// Schedules a plan without blocks, whose steps are copies of steps of another; and these steps.
-fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, u64)>) -> (Schedule, Vec<usize>) {
+fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, Copy)>) -> (Schedule, Vec<usize>) {
     let readers = Readers::new(plan);
     let mut run = Run::new(plan, costs, &readers);
     run.all();
@@ -126,7 +154,7 @@ fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, u64)
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
     let early = early(plan, costs, &readers, &end_s, &critical);
-    let runs: Vec<Timed> = from.zip(start_s).map(|((step, layer), start_s)| Timed { step, layer, start_s }).collect();
+    let runs: Vec<Timed> = from.zip(start_s).map(|((step, copy), start_s)| Timed { step, copy, start_s }).collect();
     let copies = runs.iter().map(|run| run.step).collect();
     (Schedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
 }

@@ -18,6 +18,7 @@ use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Op, Phase, Program};
 use shardwise_ir::sharding::Sharding;
+use shardwise_ir::unroll::takes_out;
 
 use crate::anytime::{self, Proof};
 use crate::cost::Terms;
@@ -215,7 +216,7 @@ fn fit_dropping(tables: &Tables<'_>, textbook: &Plan, request: Request, capacity
 fn drop_candidates(program: &Program) -> Vec<ValueId> {
     let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
     let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
-    for op in &program.ops {
+    for op in program.ops.iter().filter(|op| !takes_out(op)) {
         for operand in &op.operands {
             let value = &program.values[operand.value];
             let given = value.producer.map_or((value.repeat, false), |producer| part(&program.ops[producer]));

@@ -7,7 +7,7 @@
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::pipeline::is_hop;
 use shardwise_ir::plan::{Plan, Step, StepKind};
-use shardwise_ir::program::{Layers, Program};
+use shardwise_ir::program::{Blocks, Program};
 
 use crate::pipeline::{Shape, Times};
 use crate::report::StepCost;

@@ -1,11 +1,13 @@
 //! A plan's steps while they are written, in and out of blocks.
 //!
 //! A reshard stands where its value lives: one of a value from before a block is taken once, before it; one of a block's own value is taken
-//! in it, once a layer. Doing the first inside too would pay for it in every layer, and nothing that enters a block changes there.
+//! in it, once a layer. Doing the first inside too would pay for it in every layer, and nothing that enters a block changes there. So with microbatches:
+//! what all of them read is moved once, before them. A layer's parameter is moved where a microbatch reads it, for holding what is made of it for
+//! the next would need room for all layers.
 
-use shardwise_ir::ids::RepeatId;
+use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::Step;
-use shardwise_ir::program::Program;
+use shardwise_ir::program::{Blocks, Program};
 
 /// Steps so far.
 #[derive(Default)]
@@ -14,14 +16,18 @@ pub struct Steps {
     pub all: Vec<Step>,
     /// The block that is being written.
     pub block: Option<RepeatId>,
-    /// Where it begins.
-    start: usize,
+    /// Where it begins, and where the microbatches do that it is among.
+    starts: (usize, usize),
 }
 
 impl Steps {
     /// Goes on in another block, or outside all.
-    pub fn enter(&mut self, block: Option<RepeatId>) {
-        (self.block, self.start) = (block, self.all.len());
+    pub fn enter(&mut self, program: &Program, block: Option<RepeatId>) {
+        let around = |block: Option<RepeatId>| program.repeats.microbatches(block);
+        let same_microbatches = around(block) == around(self.block);
+        let here = self.all.len();
+        self.starts = (here, if same_microbatches { self.starts.1 } else { here });
+        self.block = block;
     }
 
     /// A step that stands here.
@@ -37,15 +43,24 @@ impl Steps {
     /// A reshard that is needed here.
     pub fn place(&mut self, program: &Program, step: Step) {
         let lives = program.values[step.result.value].repeat;
-        if lives.is_some() && self.block.is_none() {
+        let inner = |place: Option<RepeatId>| (program.repeats.microbatches(place), program.repeats.layers_at(place));
+        if !program.sees(self.block, step.result.value) {
             // What leaves a block without being used in it.
             let end = self.all.iter().rposition(|other| other.repeat == lives).map_or(self.all.len(), |last| last + 1);
             self.all.insert(end, Step { repeat: lives, ..step });
-        } else if lives.is_none() && self.block.is_some() {
-            self.all.insert(self.start, Step { repeat: None, ..step });
-            self.start += 1;
-        } else {
+        } else if inner(lives) == inner(self.block) || is_a_layers(program, step.result.value) {
             self.place_here(step);
+        } else {
+            let before_all = inner(self.block).0 != inner(lives).0;
+            let at = if before_all { self.starts.1 } else { self.starts.0 };
+            self.all.insert(at, Step { repeat: lives, ..step });
+            self.starts.0 += 1;
+            self.starts.1 += usize::from(before_all);
         }
     }
+}
+
+/// Whether a value is declared for each layer: it lives in all blocks that go through these.
+fn is_a_layers(program: &Program, value: ValueId) -> bool {
+    program.is_declared(value) && program.values[value].repeat.is_some()
 }

@@ -20,7 +20,7 @@
 use indexmap::IndexMap;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Phase, Program};
+use shardwise_ir::program::{Blocks, CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Phase, Program, Value};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
 
 use crate::layout;
@@ -45,17 +45,23 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
     for (op_id, op) in tables.program.ops.iter_enumerated() {
         if op.repeat != walk.steps.block {
             walk.hand_on().ok_or(Infeasible { op: op_id })?;
-            walk.steps.enter(op.repeat);
+            let around = |place| tables.program.repeats.microbatches(place);
+            if around(walk.steps.block).is_some_and(|microbatches| around(op.repeat) != Some(microbatches)) {
+                walk.drop_copies(|_| true);
+            }
+            walk.steps.enter(tables.program, op.repeat);
         }
         if phase == Phase::Forward && op.phase == Phase::Backward {
-            walk.drop_copies();
+            // Before microbatches what they read is moved once.
+            let among = tables.program.repeats.microbatches(op.repeat).is_some();
+            walk.drop_copies(|value| !among || value.repeat.is_some());
             phase = Phase::Backward;
         }
         walk.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
         walk.outputs(op.result, op_id)?;
     }
     walk.hand_on().ok_or(Infeasible { op: OpId::new(0) })?;
-    walk.steps.enter(None);
+    walk.steps.enter(tables.program, None);
     for id in tables.program.values.indices() {
         if tables.program.values[id].producer.is_none() {
             walk.outputs(id, OpId::new(0))?;
@@ -106,8 +112,10 @@ impl<'a> Walk<'a> {
             .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
             .collect();
         let mut outputs = vec![Vec::new(); home.len()];
-        let leaving = tables.program.outputs.iter().filter(|output| output.hands_to.is_none());
-        leaving.for_each(|output| outputs[output.value.index()].push(output.pin.clone()));
+        let declared = |of: ValueId| Pin::from(tables.of(of).space.sharding(tables.declared(of)).clone());
+        for output in tables.program.outputs.iter().filter(|output| tables.program.enters(output).is_none()) {
+            outputs[output.value.index()].push(tables.program.updates(output).map_or_else(|| output.pin.clone(), declared));
+        }
         let mut uses = vec![Vec::new(); home.len()];
         for (id, op) in tables.program.ops.iter_enumerated() {
             op.operands.iter().enumerate().for_each(|(k, operand)| uses[operand.value.index()].push((id, k)));
@@ -116,9 +124,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Drops what was made of declared values on the way; intermediate results are kept for their gradients.
-    fn drop_copies(&mut self) {
+    fn drop_copies(&mut self, of: impl Fn(&Value) -> bool) {
         let values = self.program().values.iter();
-        for ((held, said), _) in self.held.iter_mut().zip(&self.said).zip(values).filter(|(_, value)| value.producer.is_none()) {
+        for ((held, said), _) in self.held.iter_mut().zip(&self.said).zip(values).filter(|(_, value)| value.producer.is_none() && of(value))
+        {
             held.clone_from(said);
         }
     }
@@ -172,7 +181,7 @@ impl<'a> Walk<'a> {
     fn hand_on(&mut self) -> Option<()> {
         let (program, block) = (self.program(), self.steps.block);
         for output in program.outputs.iter().filter(|output| block.is_some() && program.values[output.value].repeat == block) {
-            if let Some(enters) = output.hands_to {
+            if let Some(enters) = program.enters(output) {
                 let entered = self.sharding(enters, self.home[enters.index()]);
                 let wanted = self.tables.of(output.value).space.find(entered)?;
                 self.bring(output.value, self.home[output.value.index()], wanted)?;
@@ -222,6 +231,9 @@ impl<'a> Walk<'a> {
             let table = self.tables.of(op.result);
             let entry = table.nearest(table.space.find(&starts[0])?, &self.tables.states(op.result, pin))?;
             return Some(vec![entry]);
+        }
+        if !op.reads_elements() || op.is(&MapForm::Total) {
+            return op.operands.iter().zip(&starts).map(|(operand, start)| self.tables.of(operand.value).space.find(start)).collect();
         }
         let mut targets = self.before_use(op, &starts).unwrap_or_else(|| rules::targets(self.tables, op, &starts, self.wanted(op)));
         if let Some(pin) = self.wanted_of_sum(op).cloned() {
@@ -277,7 +289,21 @@ impl<'a> Walk<'a> {
     fn wanted(&self, op: &Op) -> Option<&Pin> {
         let declared = || self.outputs[op.result.index()].first();
         let own = self.program().values[op.result].home.as_ref().or_else(declared);
-        own.or_else(|| self.wanted(self.sum_around(op)?))
+        own.or_else(|| self.wanted(self.sum_around(op)?)).or_else(|| self.wanted_by_updates(op))
+    }
+
+    /// Where the parameters or state are that an optimizer updates by a gradient, if that is all that is done with it.
+    fn wanted_by_updates(&self, op: &Op) -> Option<&Pin> {
+        let (program, uses) = (self.program(), &self.uses[op.result.index()]);
+        let updated = |reader: &Op| {
+            let of = &program.values[reader.operands[0].value];
+            let alike = of.role.is_some() && of.dims == program.values[op.result].dims;
+            alike.then_some(reader.operands[0].value).filter(|_| program.is_update(reader.result))
+        };
+        let of = updated(&program.ops[uses.first()?.0])?;
+        let home = |of: ValueId| program.values[of].home.as_ref().filter(|home| home.exact().is_some());
+        let same = uses.iter().all(|(reader, _)| updated(&program.ops[*reader]).is_some_and(|other| home(other) == home(of)));
+        home(of).filter(|_| same)
     }
 
     /// The sum that the expression around an operation is, if its result is only added there.
@@ -324,7 +350,11 @@ impl<'a> Walk<'a> {
         let value = op.result;
         let mut at = state;
         let wanted = self.wanted(op);
-        let later = self.only_reader(value).is_some_and(|reader| reader.is(&MapForm::Total));
+        let mut readers =
+            self.uses[value.index()].iter().map(|(reader, _)| &self.program().ops[*reader]).filter(|reader| reader.reads_elements());
+        let later = self.outputs[value.index()].is_empty()
+            && readers.next().is_some_and(|reader| reader.is(&MapForm::Total))
+            && readers.next().is_none();
         if later && op.result_pin.is_none() {
             return Some(state);
         }

@@ -77,7 +77,7 @@ pub fn flips(plan: &Plan, dim: DimId, refinement: Refinement) -> Vec<Flip> {
     flips
 }
 
-/// What the plan splits `dim` by: sizes are multiples of it.
+/// What the plan splits `dim` by, and cuts it into microbatches: sizes are multiples of it.
 fn granule(plan: &Plan, dim: DimId) -> u64 {
     let program = &plan.program;
     let shown = plan.steps.iter().flat_map(|step| step.operands.iter().chain([&step.result]));
@@ -85,11 +85,13 @@ fn granule(plan: &Plan, dim: DimId) -> u64 {
         let position = program.values[held.value].dims.iter().position(|&other| other == dim)?;
         Some(local::parts(&program.mesh, &held.sharding.dims[position]))
     });
-    parts.fold(1, least_common_multiple)
+    let pipelines = program.repeats.iter().filter_map(|repeat| repeat.pipeline.as_ref()).filter(|pipeline| pipeline.batch == dim);
+    let microbatches = pipelines.map(|pipeline| pipeline.microbatches).fold(1, least_common_multiple);
+    parts.fold(1, least_common_multiple).saturating_mul(microbatches)
 }
 
 /// Saturating.
-fn least_common_multiple(a: u64, b: u64) -> u64 {
+pub fn least_common_multiple(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);
     while y > 0 {
         (x, y) = (y, x % y);
@@ -114,9 +116,9 @@ impl Trial {
         let mut axis_s = vec![0.0; self.plan.program.mesh.axes.len()];
         for (step, cost) in self.plan.steps.iter().zip(&costs) {
             if cost.is_move(step) {
-                cost.axes.iter().for_each(|axis| axis_s[axis.index()] += cost.seconds);
+                cost.axes.iter().for_each(|axis| axis_s[axis.index()] += cost.total_s());
             } else {
-                compute_s += cost.seconds;
+                compute_s += cost.total_s();
             }
         }
         let links_s = axis_s.into_iter().fold(0.0, f64::max);
@@ -142,7 +144,7 @@ impl Trial {
 }
 
 /// Gives `dim` a size, dimensions that it is renamed to the same, and every declared product of it the size that follows.
-fn resize(program: &mut Program, dim: DimId, size: u64) {
+pub fn resize(program: &mut Program, dim: DimId, size: u64) {
     let mut alike = vec![dim];
     for op in &program.ops {
         if let OpKind::Rearrange(Rearrange::Rename(pairs)) = &op.kind {

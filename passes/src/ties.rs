@@ -60,7 +60,7 @@ pub(crate) fn prefer(problem: &mut Problem<'_>, textbook: &Plan) {
             Decision::Declaration(value) => Some((Vec::new(), tables.declared(value))),
         };
         let is_preferred =
-            |choice: &Choice| preferred.as_ref().is_some_and(|(needs, gives)| choice.needs == *needs && choice.gives == *gives);
+            |choice: &Choice| preferred.as_ref().is_some_and(|(needs, gives)| choice.needs.starts_with(needs) && choice.gives == *gives);
         if let Some(i) = variable.choices.iter().position(is_preferred) {
             variable.choices[..=i].rotate_right(1);
         }

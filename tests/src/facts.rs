@@ -32,3 +32,11 @@ pub fn holds(file: &str, id: &str, given: &[f64]) {
     let near = |(given, wanted): (&f64, &f64)| (given - wanted).abs() <= tolerance * wanted.abs().max(1e-300);
     assert!(given.len() == wanted.len() && given.iter().zip(&wanted).all(near), "{id}: {given:?} against {wanted:?}");
 }
+
+/// A test for each fact, named by its id: what it does is given the id.
+#[macro_export]
+macro_rules! facts {
+    ($($name:ident, $id:literal => $body:expr;)*) => {
+        $(#[test] fn $name() { let check: fn(&str) = $body; check($id); })*
+    };
+}

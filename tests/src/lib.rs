@@ -1,5 +1,6 @@
 //! What the tests share: where the fixtures are, and how to read them.
 
+pub mod ask;
 pub mod brute;
 pub mod facts;
 pub mod mutate;

@@ -170,3 +170,22 @@ fn brackets_at_a_use_are_a_cause_and_other_brackets_a_cure() {
     let as_it_is = told.collectives[0].alternatives.iter().find(|alternative| alternative.edit == "A[I, J_X]").expect("it is offered");
     assert!((as_it_is.line, as_it_is.removes_it) == (5, true) && as_it_is.change_s < 0.0, "{told:#?}");
 }
+
+#[test]
+fn a_gradient_is_changed_where_its_value_is_computed() {
+    let source = "hardware tpu-v5p\nmesh X=8, Y=4\ndim B=8192, D=8192, F=32768\ninput In[B_X, D], dOut[B_X, D]\n\
+                  param Win[D, F_Y], Wout[F_Y, D]\nTmp[B_X, F] = In *D Win\nAct = gelu(Tmp)\nOut = Act *F Wout\n\
+                  backward from Out given dOut\noutput dWin[D, F_Y]\n";
+    let collectives = causes("gradient", source, &Options::default(), &Target::parse("dOut")).collectives;
+    let before = serial_s("gradient", source);
+    let forward: Vec<&Alternative> = collectives
+        .iter()
+        .flat_map(|collective| &collective.alternatives)
+        .filter(|other| other.what == "keep" && other.line == 7)
+        .collect();
+    assert!(!forward.is_empty(), "{collectives:#?}");
+    for other in forward {
+        let after = serial_s("gradient", &typed(source, other.line, &other.edit, false));
+        assert!((after - before - other.change_s).abs() < 1e-9, "{other:?}");
+    }
+}

@@ -61,12 +61,6 @@ fn refused(source: &str, code: &str) {
     assert!(findings.reports.iter().any(|report| report.diag.code == code), "{findings}");
 }
 
-macro_rules! facts {
-    ($($(#[$doc:meta])* $name:ident, $id:literal => $body:expr;)*) => {
-        $($(#[$doc])* #[test] fn $name() { let check: fn(&str) = $body; check($id); })*
-    };
-}
-
 const RING4: &str = "hardware tpu-v5p\nmesh X=4 ring\ndim I=4096, J=4096";
 const TORUS: &str = "hardware tpu-v4p\nmesh X=4, Y=4, Z=4\ndim B=1024, D=4096";
 

@@ -6,10 +6,12 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use serde_json::Value;
 use shardwise::json::{PlanJson, StepJson};
-use shardwise::verify::{Setup, Sizes, evaluate, verify};
+use shardwise::verify::{Setup, Sizes, evaluate, execute, verify};
 use shardwise::{Objective, Options, Planned, Strategy as Planning};
+use shardwise_ir::plan::StepKind;
 use shardwise_ir::print::same;
 use shardwise_ir::program::Program;
+use shardwise_ir::sharding::Unreduced;
 use shardwise_ir::unroll;
 use shardwise_tests::{facts, files, read};
 
@@ -56,15 +58,20 @@ fn holds(name: &str, source: &str, sizes: Sizes) {
         let report = &planned.report;
         assert!(report.overlap_s <= report.schedule.makespan_s && report.schedule.makespan_s <= report.serial_s, "{name}: {planned}");
         assert!(close(report.compute_s + report.comm_s + report.bubble_s, report.serial_s), "{name}: {planned}");
-        costs.push((report.serial_s, report.comm_s));
+        costs.push(report.serial_s);
     }
-    assert!(costs[0].0 <= costs[1].0 * (1.0 + 1e-12), "{name}: {costs:?}");
-    for objective in [Objective::Comm, Objective::Overlap] {
-        let cheapest =
-            shardwise::plan(name, source, &Options { objective, ..Options::default() }).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let comm_s = if objective == Objective::Comm { costs[1].1 } else { f64::INFINITY };
-        assert!(cheapest.report.comm_s <= comm_s * (1.0 + 1e-12), "{name}: {cheapest}");
-    }
+    assert!(costs[0] <= costs[1] * (1.0 + 1e-12), "{name}: {costs:?}");
+}
+
+/// The search makes small what it is asked to.
+fn objectives_hold(name: &str, source: &str) {
+    let textbook = plan(name, source, Planning::Textbook).report;
+    let cheapest = |objective: Objective| {
+        shardwise::plan(name, source, &Options { objective, ..Options::default() }).unwrap_or_else(|e| panic!("{name}: {e}")).report
+    };
+    let (comm_s, overlap_s) = (cheapest(Objective::Comm).comm_s, cheapest(Objective::Overlap).overlap_s);
+    assert!(comm_s <= textbook.comm_s * (1.0 + 1e-12), "{name}: {comm_s} {}\n{source}", textbook.comm_s);
+    assert!(overlap_s <= textbook.overlap_s * (1.0 + 1e-12), "{name}: {overlap_s} {}\n{source}", textbook.overlap_s);
 }
 
 #[test]
@@ -76,6 +83,25 @@ fn programs_with_pipelines_are_right_and_their_plans_kept() {
             insta::assert_snapshot!(name, planned.to_string());
         });
     }
+}
+
+#[test]
+fn the_page_is_right() {
+    let page = read("compiler/docs/pipelines.md");
+    for block in page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+        holds("page", block, Sizes::Scaled);
+    }
+    let summary: Vec<&str> = page.lines().filter(|line| line.starts_with("# pipeline ") || line.starts_with("# serial")).collect();
+    let planned = plan("3d", &fixture("3d"), Planning::Search).to_string();
+    assert!(summary.len() == 2 && summary.iter().all(|line| planned.contains(line)), "{planned}");
+}
+
+#[test]
+fn other_objectives_are_met() {
+    objectives_hold("forward", &fixture("forward"));
+    let small = "hardware h100\nmesh Z=2 dcn, X=2\ndim B=64, D=512, F=1024\ninput x[B, D_X]\n";
+    let layers = "repeat L=4 {\ncarry x\nparam W[D_X, F], V[F, D_X]\nx = x + gelu(x *D W) *F V\n}\n}\noutput x[B_X, D]\n";
+    objectives_hold("small", &format!("{small}pipeline Z, microbatches=4 {{\n{layers}"));
 }
 
 /// The step that hands a value on to the next stage.
@@ -222,7 +248,7 @@ fn random(numbers: &[u32], rows: u64, frame: Option<&str>) -> String {
     source += STEPS[0];
     source += if numbers[4] % 3 == 0 { "checkpoint\n}\n" } else { "}\n" };
     source += if frame.is_some() { "}\n" } else { "" };
-    let from = ["y = tanh(x)\n", "y = x * s\n"][numbers[4] as usize % 2];
+    let from = ["y = tanh(x * s)\n", "y = x * s\n"][numbers[4] as usize % 2];
     source + from + "backward from y given dy\noutput y" + pick(5, &SPLITS) + ", ds[D]\n"
 }
 
@@ -239,8 +265,9 @@ fn frame(number: u64, microbatches: u64) -> String {
 
 #[test]
 fn random_pipelines_are_right() {
-    run(12, |numbers, seed| {
-        holds("random", &random(numbers, 8, Some(&frame(seed, 2))), Sizes::Full);
+    run(8, |numbers, seed| {
+        let source = random(numbers, 8, Some(&frame(seed, 2)));
+        holds("random", &source, Sizes::Full);
         Ok(())
     });
 }
@@ -296,4 +323,38 @@ fn microbatches_by_themselves_give_the_whole() {
         }
         Ok(())
     });
+}
+
+/// `plan` with what comes out of the stages called whole.
+fn forgetful(planned: &Planned) -> shardwise_ir::plan::Plan {
+    let mut plan = planned.plan.clone();
+    for step in &mut plan.steps {
+        if matches!(step.kind, StepKind::Local(op) if plan.program.taken_over(&plan.program.ops[op]).is_some()) {
+            step.result.sharding.unreduced = Unreduced::default();
+        }
+    }
+    plan
+}
+
+#[test]
+fn other_stages_do_not_have_what_comes_out_of_one() {
+    let source = fixture("loss");
+    let planned = plan("loss", &source, Planning::Textbook);
+    let text = planned.to_string();
+    let findings = shardwise::check("loss", &text.replace("{U_Z} = last", "= last"), &Options::default()).findings;
+    assert!(findings.has_errors() && findings.to_string().contains("`x.end[B_X, D] {U_Z}`"), "{findings}");
+    // Devices find out by themselves.
+    let verdict = execute(&program("loss", &source), &forgetful(&planned), &Setup::default());
+    assert!(verdict.mismatch.is_some(), "{verdict}");
+}
+
+#[test]
+fn limits_on_memory_hold_and_1f1b_needs_less() {
+    let peak = |name: &str| plan(name, &fixture(name), Planning::Textbook).report.memory.peak_bytes;
+    let between = f64::midpoint(peak("1f1b"), peak("gpipe"));
+    let within =
+        |name: &str, bytes: f64| shardwise::plan(name, &fixture(name), &Options { memory: Some(bytes), ..options(Planning::Textbook) });
+    assert!(within("1f1b", between).is_ok_and(|planned| planned.warnings.is_empty()));
+    assert!(!within("gpipe", between).is_ok_and(|planned| planned.warnings.is_empty()));
+    assert!(shardwise::plan("1f1b", &fixture("1f1b"), &Options { memory: Some(1e9), ..Options::default() }).is_err());
 }

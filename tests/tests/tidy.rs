@@ -16,6 +16,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
 
 /// Folders of fixtures that a runner reads whole.
 const READ_WHOLE: &[&str] = &[
+    "tests/programs/optimizer",
     "tests/programs/models",
     "tests/programs/sparse",
     "tests/programs/book",
@@ -28,6 +29,7 @@ const READ_WHOLE: &[&str] = &[
     "tests/programs/searched",
     "tests/programs/open",
     "tests/programs/layers",
+    "tests/programs/microbatches",
     "tests/programs/pipelines",
     "tests/programs/training",
     "tests/facts",

@@ -8,7 +8,7 @@
 use shardwise::cost::Cost;
 use shardwise::sweep::{Grid, Outcome, Source, sweep};
 use shardwise::{Options, Planned, Strategy};
-use shardwise_tests::{facts, read};
+use shardwise_tests::{ask, facts, read};
 
 const FACTS: &str = "tests/facts/training.json";
 
@@ -167,12 +167,6 @@ fn zero(weight: &str, gradient: &str, moments: &str) -> f64 {
 
 const LLAMA_13B: &str = "L=40, D=5120, F=13824, N=40, K=40, H=128, V=32000";
 
-macro_rules! facts {
-    ($($name:ident, $id:literal => $body:expr;)*) => {
-        $(#[test] fn $name() { let check: fn(&str) = $body; check($id); })*
-    };
-}
-
 facts! {
     p5_base, "P5-BASE" => |id| {
         let cost = textbook(&read("tests/programs/book/p5-base.shard")).cost();
@@ -302,6 +296,53 @@ facts! {
         holds(id, &[(ratio(4 << 16) / ratio(1 << 16)).log(4.0)]);
     };
 
+    p5_mix_range, "P5-MIX-RANGE" => |id| holds(id, &[best_flip(&MIXED.cost(Part::Forward)), fsdp_flip("X=64 over 3", "tpu-v5p")]);
+    p5_mix_tcomm, "P5-MIX-TCOMM" => |_| {
+        let plan = MIXED.plan(Part::Both);
+        let (cost, all) = (plan.cost(), plan.json().cost.comm_s);
+        assert!((cost.verdict.links_s - busy(&cost, "X").max(busy(&cost, "Y"))).abs() < 1e-15);
+        assert!((all - busy(&cost, "X") - busy(&cost, "Y")).abs() < 1e-12, "one family an axis");
+    };
+    p5_xopt, "P5-XOPT" => |_| {
+        for (mesh, x) in [("X=16 over 2, Y=4", 16.0), ("X=64 over 2, Y=4", 64.0)] {
+            let wanted = (B / F * 2.0 * x * 4.0).sqrt();
+            assert!((optimum(&mixed(mesh, "B=65536, D=8192, F=32768"), x) / wanted - 1.0).abs() < 1e-9, "{mesh}");
+        }
+    };
+    p5_tp_range, "P5-TP-RANGE" => |id| {
+        let is_compute = |mesh| TP.on(mesh).cost(Part::Forward).verdict.bound == "compute";
+        let widest = [("Y=4", 4.0), ("Y=8", 8.0), ("Y=16", 16.0)].into_iter().filter(|(mesh, _)| is_compute(mesh)).map(|(_, ways)| ways).fold(0.0, f64::max);
+        holds(id, &[widest, 2.0 * widest]);
+    };
+    p5_tp_vs_fsdp, "P5-TP-VS-FSDP" => |_| {
+        for (dims, smaller) in [("B=65536, D=8192, F=32768", true), ("B=1Mi, D=8192, F=32768", false)] {
+            let cost = mixed("X=16 over 2, Y=4", dims);
+            let bytes = |name: &str| cost.statements.iter().find(|s| s.text.contains(name)).map_or(0.0, |s| s.bytes);
+            assert_eq!(bytes("AllGather_Y(In") < bytes("AllGather_X(Win"), smaller, "{dims}");
+        }
+    };
+    p5_dcn_tmath, "P5-DCN-TMATH" => |id| holds(id, &[DP.on("X=64 over 3").cost(Part::Backward).verdict.compute_s / (B * D * F / (64.0 * C))]);
+    p5_dcn_l3_per, "P5-DCN-L3-PER" => |id| holds(id, &[tokens_a_chip("P=2 dcn, X=8960 over 16x20x28", "2M")]);
+    p5_q3_3_have, "P5-Q3-3-HAVE" => |id| holds(id, &[tokens_a_chip("X=16, Y=16, Z=16", "3M")]);
+    p5_q4_1m, "P5-Q4-1M" => |id| holds(id, &[tokens_a_chip("X=16, Y=16, Z=16", "1M")]);
+    p5_q4_10m, "P5-Q4-10M" => |id| holds(id, &[tokens_a_chip("X=16, Y=16, Z=16", "10M")]);
+    p5_q2_act, "P5-Q2-ACT" => |id| holds(id, &[checkpoints("X=1", "16M", "").0]);
+    p5_q3_2_act, "P5-Q3-2-ACT" => |id| holds(id, &[checkpoints("X=1", "3M", "").0]);
+    p5_q3_2_tot, "P5-Q3-2-TOT" => |id| holds(id, &[checkpoints("X=1", "3M", "param W[P]\nstate M: f32[P], V: f32[P]\n").0]);
+    p5_q3_2_dev, "P5-Q3-2-DEV" => |id| {
+        holds(id, &[checkpoints("X=8, Y=512", "3M", "param W[P_XY]\nstate M: f32[P_XY], V: f32[P_XY]\n").1]);
+    };
+    p5_lint_fsdp, "P5-LINT-FSDP" => |_| {
+        // 2550 tokens a chip are needed on one axis.
+        let at = |batch: u64| FSDP.source(Part::Forward, "tpu-v5p", &format!("B={batch}, D=8192, F=32768"));
+        assert!(ask::warned(&at(16 * 2000), "SW313") && !ask::warned(&at(16 * 3000), "SW313"));
+    };
+    p5_lint_tp, "P5-LINT-TP" => |_| {
+        // As it is written: with so many tokens the search would move weights instead.
+        let at = |mesh| TP.on(mesh).plan(Part::Forward).plan.to_string();
+        assert!(ask::warned(&at("Y=16"), "SW313") && !ask::warned(&at("Y=8"), "SW313"));
+    };
+
     p5_dcn_cb, "P5-DCN-CB" => |id| holds(id, &[dcn_flip()]);
     p5_dcn_lint, "P5-DCN-LINT" => |id| holds(id, &[dcn_flip()]);
     p5_dcn_tcomm, "P5-DCN-TCOMM" => |id| {
@@ -345,6 +386,23 @@ facts! {
         holds(id, &[cost.parameters.bytes + cost.state.bytes]);
     };
     p5_q3_1, "P5-Q3-1" => |_| assert!(!fits(ADAM, "P=13G"), "130 GB do not fit on a chip of 96 GB");
+}
+
+/// Tokens of a batch for each device.
+fn tokens_a_chip(mesh: &str, batch: &str) -> f64 {
+    let source = format!(
+        "hardware tpu-v5p\nmesh {mesh}\ndim B={batch}, D=8192, F=32768\ninput In[B, D]\nparam W[D, F]\nOut = In *D W\noutput Out[B, F]\n"
+    );
+    textbook(&source).threshold("B").expect("a dimension").per_device
+}
+
+/// Bytes of what LLaMA-2 13B keeps of its feed-forward layers for a batch, and of other declarations; in all, and on a device.
+fn checkpoints(mesh: &str, batch: &str, others: &str) -> (f64, f64) {
+    let split = if mesh == "X=1" { ["B", "D", "F"] } else { ["B_X", "D_Y", "F_Y"] };
+    let [b, d, f] = split;
+    let declarations = format!("state In[L, {b}, {d}], Gate[L, {b}, {f}], Up[L, {b}, {f}]\n{others}");
+    let cost = held(mesh, &format!("L=40, B={batch}, D=5120, F=13824, P=13G pad"), &declarations);
+    (cost.parameters.bytes + cost.state.bytes, cost.parameters.device_bytes + cost.state.device_bytes)
 }
 
 /// The widest compute-bound tensor parallelism: on 8 ways compute over the links' time is the limit over 8.

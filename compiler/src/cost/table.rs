@@ -3,16 +3,19 @@
 use std::fmt::Write as _;
 
 use super::{Cost, Held, Statement, Threshold};
-use crate::{attention, units};
+use crate::{attention, inference, units};
 
-/// The rows, then `summary`'s lines behind those of `cost`.
-pub(crate) fn table(cost: &Cost, summary: &[String]) -> String {
+/// The rows, `summary`'s lines behind those of `cost`, then the step of serving on devices of `capacity` bytes.
+pub(crate) fn table(cost: &Cost, summary: &[String], capacity: Option<f64>) -> String {
     let mut out = format!("{:>12} {:>8} {:>8} {:>8}  {:<12} step\n", "FLOPs", "bytes", "FLOPs/B", "time", "bound by");
     for statement in &cost.statements {
         out.push_str(&row(statement));
     }
     out.push('\n');
     for line in whole(cost).iter().chain(summary) {
+        let _ = writeln!(out, "{line}");
+    }
+    for line in cost.inference.iter().flat_map(|inference| inference::lines(inference, capacity)) {
         let _ = writeln!(out, "{line}");
     }
     out

@@ -3,7 +3,8 @@
 //! The places: how its readers read the value, where its statement brings it, and the declarations and outputs that the collective connects. A place
 //! without brackets gets those of the shardings nearest to what is there; a declaration or an output with brackets is left open, and the
 //! search says where it wants it; a declaration is also tried without the collective's axes. Trying every sharding would be a
-//! search of its own; a handful of neighbours is what an author would try.
+//! search of its own; a handful of neighbours is what an author would try. Of a gradient, whose statement is derived and has no text, the places are those of
+//! the value that it is the gradient of.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,6 +16,7 @@ use shardwise_ir::Span;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print::Printer;
+use shardwise_ir::program::Phase;
 use shardwise_ir::sharding::{Reduction, Sharding};
 use shardwise_passes::layout;
 
@@ -122,7 +124,7 @@ fn moves_on(other: &Planned, planned: &Planned, step: usize) -> bool {
     let name = &planned.plan.program.values[moved.value].name;
     other.plan.steps.iter().zip(&other.report.steps).any(|(step, cost)| {
         let same_value = other.plan.program.values[step.result.value].name == *name;
-        same_value && moves_data(step, cost.seconds) && cost.axes.iter().any(|axis| axes.contains(axis))
+        same_value && moves_data(step, cost) && cost.axes.iter().any(|axis| axes.contains(axis))
     })
 }
 
@@ -154,6 +156,10 @@ impl<'a> Ideas<'a> {
         if let Some(op) = program.values[moved.result.value].producer {
             concerned.extend(program.ops[op].operands.iter().map(|operand| operand.value));
         }
+        for forward in concerned.iter().filter_map(|&value| self.forward(value)).collect::<IndexSet<ValueId>>() {
+            ideas.extend(self.home(forward));
+            concerned.push(forward);
+        }
         concerned.sort_unstable();
         concerned.dedup();
         ideas.extend(self.unpinned_uses());
@@ -161,6 +167,17 @@ impl<'a> Ideas<'a> {
         ideas.extend(self.opened(&names));
         ideas.extend(concerned.iter().filter_map(|&value| self.unsplit(value)));
         ideas
+    }
+
+    /// What a derived value is the gradient of (a part of), or updates: a derived statement has no text, but that value has.
+    fn forward(&self, value: ValueId) -> Option<ValueId> {
+        let program = &self.planned.plan.program;
+        program.values[value].producer.filter(|&op| program.ops[op].phase == Phase::Backward)?;
+        let name = program.values[value].name.as_str();
+        let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let whole = base.strip_suffix('.').filter(|_| base.len() < name.len()).unwrap_or(name);
+        let of = whole.strip_suffix(".new").or_else(|| whole.strip_prefix('d'))?;
+        program.values.position(|other| other.name == of)
     }
 
     /// A declaration without the axes that the collective runs over.

@@ -2,8 +2,12 @@
 
 mod structure;
 
+pub(super) use structure::every;
+mod update;
+
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
+use shardwise_ir::functions;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Fill, Linearity, MapForm, Op, OpKind, Program, ReduceFn};
 
@@ -71,7 +75,7 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
 /// Whether an operation is defined on positive numbers only.
 pub(super) fn wants_positive(kind: &OpKind) -> bool {
     let OpKind::Map(function) = kind else { return false };
-    let root = |name: &str| matches!(name, "log" | "sqrt" | "rsqrt" | "pow");
+    let root = |name: &str| matches!(name, "log" | "sqrt" | "rsqrt" | "pow" | "adam_step");
     matches!(&function.form, MapForm::Call { name, .. } if root(name)) || function.linearity == Linearity::First
 }
 
@@ -230,6 +234,10 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
             }
             out
         }
+        MapForm::Call { name, extra } if functions::find(name).is_some_and(|function| function.numbers > 0) => {
+            let numbers: Vec<f64> = extra.iter().map(number).collect();
+            update::update(name, operands, &numbers).unwrap_or_else(|| operands[0].mapv(|_| f64::NAN))
+        }
         MapForm::Call { name, extra } => match (operands.len(), extra.first().map(number)) {
             (2, _) => both(&|a, b| binary(name, a, b)),
             (_, Some(scalar)) => operands[0].mapv(|x| binary(name, x, scalar)),
@@ -260,11 +268,21 @@ fn gelu_inner(x: f64) -> f64 {
     (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))
 }
 
-/// Abramowitz and Stegun 7.1.26, good to 1.5e-7; the same on every device.
+/// Its series, to the last digits; the same on every device.
 fn erf(x: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs());
-    let series = ((((1.061_405_429 * t - 1.453_152_027) * t) + 1.421_413_741) * t - 0.284_496_736) * t + 0.254_829_592;
-    x.signum() * (1.0 - series * t * (-x * x).exp())
+    if x.abs() > 6.0 {
+        return x.signum();
+    }
+    // All terms have one sign, so that nothing cancels.
+    let mut term = x;
+    let mut sum = x;
+    let mut odd = 1.0;
+    while term.abs() > 1e-17 * sum.abs() {
+        odd += 2.0;
+        term *= 2.0 * x * x / odd;
+        sum += term;
+    }
+    std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() * sum
 }
 
 fn unary(name: &str, x: f64) -> f64 {

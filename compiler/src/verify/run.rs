@@ -16,9 +16,10 @@ use shardwise_ir::unroll::Stage;
 
 use super::devices::{Blocks, Devices, Extent};
 use super::evaluate::Place;
+use super::scale::{self, Batch};
 use super::unsharded::{Truth, largest, shape};
 use super::verdict::{Fault, Mismatch};
-use super::{collectives, evaluate, scale};
+use super::{collectives, evaluate};
 
 pub(super) struct Run<'a> {
     plan: &'a Plan,
@@ -34,9 +35,14 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(plan: &'a Plan, stages: &'a IndexVec<ValueId, Option<Stage>>, truth: &Truth, seed: u64, tolerance: f64) -> Self {
+    pub(super) fn new(
+        plan: &'a Plan,
+        stages: &'a IndexVec<ValueId, Option<Stage>>,
+        (truth, batches): (&Truth, &[Batch]),
+        (seed, tolerance): (u64, f64),
+    ) -> Self {
         let program = &plan.program;
-        let truth: IndexVec<ValueId, _> = program.values.iter().map(|value| truth.of(program, value)).collect();
+        let truth: IndexVec<ValueId, _> = program.values.iter().map(|value| truth.of(program, value, batches)).collect();
         let mut run = Self {
             plan,
             truth,

@@ -2,7 +2,8 @@
 //!
 //! Large meshes shrink (`mesh`). A dimension becomes the smallest multiple of everything
 //! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
-//! Of every block two layers are run, so that what is handed on is seen; of a pipeline two in each chunk of each stage.
+//! Of every block two layers are run, so that what is handed on is seen, or two microbatches, of which the batch is made; of a pipeline two layers in
+//! each chunk of each stage.
 //!
 //! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor that is split completely stays so, since that is what
 //! makes reshapes local; parts lie in a dimension as they did, with something before and behind them where there is. Where this leads to sizes that
@@ -12,7 +13,7 @@ use index_vec::IndexVec;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::Program;
+use shardwise_ir::program::{Cut, Program, Repeat};
 use shardwise_ir::sharding::{AxisList, Pin};
 use shardwise_ir::unroll::{self, Stage};
 
@@ -37,6 +38,23 @@ pub enum Sizes {
     Full,
 }
 
+/// A dimension that is cut into microbatches, what these have in its place, and how many of them are run.
+pub(super) struct Batch {
+    pub(super) whole: String,
+    pub(super) part: String,
+    pub(super) count: u64,
+}
+
+/// The batches of a plan, where at most so many microbatches are run.
+fn batches(plan: &Plan, most: u64) -> Vec<Batch> {
+    let name = |dim: DimId| plan.program.dims[dim].name.clone();
+    let batch = |repeat: &Repeat| {
+        let Cut { whole, part } = repeat.cut?;
+        Some(Batch { whole: name(whole), part: name(part), count: repeat.count.min(most) })
+    };
+    plan.program.repeats.iter().filter_map(batch).collect()
+}
+
 /// What is run: at its own sizes, or smaller ones.
 pub(super) struct Scaled {
     pub(super) program: Program,
@@ -45,18 +63,21 @@ pub(super) struct Scaled {
     pub(super) stages: IndexVec<ValueId, Option<Stage>>,
     /// Whether sizes differ from the program's.
     pub(super) differs: bool,
+    /// What the plan cuts into microbatches.
+    pub(super) batches: Vec<Batch>,
 }
 
 /// Program and plan at the sizes they are run at.
 pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     let full = sizes == Sizes::Full;
+    let batches = batches(plan, if full { u64::MAX } else { FEWEST_LAYERS });
     let mesh = plan.program.mesh.clone();
     let mut small = mesh.clone();
     if !full {
         small.axes.iter_mut().zip(mesh::sizes(&plan.program.mesh)).for_each(|(axis, size)| axis.size = size);
     }
     let layers = |of: &Program| -> Vec<u64> {
-        of.repeats.indices().map(|block| if full { of.times(Some(block)) } else { few_layers(of, block, &small) }).collect()
+        of.repeats.indices().map(|block| if full { of.repeats[block].count } else { few_layers(of, block, &small) }).collect()
     };
     let (of_program, of_plan) = (layers(program), layers(&plan.program));
     let fewer = plan.program.repeats.iter().zip(&of_plan).any(|(repeat, &layers)| repeat.count > layers);
@@ -66,9 +87,9 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     let mut program = unroll::program(&program, &|block| of_program[block.index()]);
     let unroll::Unrolled { mut plan, stages, .. } = unroll::plan(&plan, &|block| of_plan[block.index()]);
     if full {
-        return Scaled { program, plan, stages, differs: false };
+        return Scaled { program, plan, stages, differs: false, batches };
     }
-    let chosen = relations::sizes(&program, &plan, &mesh);
+    let chosen = relations::sizes(&program, &plan, &mesh, &batches);
     let before = plan.program.dims.clone();
     for dim in plan.program.dims.indices() {
         let name = plan.program.dims[dim].name.clone();
@@ -84,12 +105,12 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     for dim in program.dims.iter_mut().filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name)) {
         dim.size = dim.size.min(2);
     }
-    Scaled { program, plan, stages, differs: scaled }
+    Scaled { program, plan, stages, differs: scaled, batches }
 }
 
 /// How many layers of a block are run on a mesh: of a pipeline so many on every stage.
 fn few_layers(program: &Program, block: RepeatId, mesh: &Mesh) -> u64 {
-    let count = program.times(Some(block));
+    let count = program.repeats[block].count;
     let Some(pipeline) = program.pipeline(Some(block)) else { return count.min(FEWEST_LAYERS) };
     let chunks = program.stages(Some(block)) * pipeline.chunks;
     (count / chunks).min(FEWEST_LAYERS) * mesh.axes[pipeline.axis].size * pipeline.chunks

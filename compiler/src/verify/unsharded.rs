@@ -14,6 +14,7 @@ use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Program, ReduceFn, Value
 use shardwise_ir::unroll;
 
 use super::evaluate as local;
+use super::scale::Batch;
 
 /// Data of programs with other functions: small enough that exponentials and many layers of them keep most of their digits.
 const SMALL: f64 = 0.125;
@@ -59,11 +60,24 @@ impl Truth {
         Self { values, exact, undefined }
     }
 
-    /// The value called as `value` of `program` is, its dimensions in that order; `None` if there is none with these dimensions.
-    pub(super) fn of(&self, program: &Program, value: &Value) -> Option<ArrayD<f64>> {
-        let (names, array) = self.values.get(&value.name)?;
-        let place = |&dim: &DimId| names.iter().position(|name| *name == program.dims[dim].name);
-        let order: Vec<usize> = value.dims.iter().map(place).collect::<Option<_>>()?;
+    /// The value called as `value` of `program` is, its dimensions in that order; `None` if there is none with these dimensions. What a microbatch
+    /// has are its rows of the whole batch's value.
+    pub(super) fn of(&self, program: &Program, value: &Value, batches: &[Batch]) -> Option<ArrayD<f64>> {
+        let dims: Vec<&str> = value.dims.iter().map(|&dim| program.dims[dim].name.as_str()).collect();
+        self.named(&value.name, &dims).or_else(|| {
+            let (name, number) = value.name.rsplit_once('@')?;
+            let (place, batch) =
+                dims.iter().enumerate().find_map(|(place, &dim)| Some((place, batches.iter().find(|batch| batch.part == dim)?)))?;
+            let mut whole = dims.clone();
+            whole[place] = &batch.whole;
+            let rows = local::every(number.parse().ok()?, batch.count as usize)?;
+            Some(self.named(name, &whole)?.slice_axis(Axis(place), rows).to_owned())
+        })
+    }
+
+    fn named(&self, name: &str, dims: &[&str]) -> Option<ArrayD<f64>> {
+        let (names, array) = self.values.get(name)?;
+        let order: Vec<usize> = dims.iter().map(|dim| names.iter().position(|name| name == dim)).collect::<Option<_>>()?;
         (order.len() == names.len()).then(|| array.view().permuted_axes(IxDyn(&order)).to_owned())
     }
 }

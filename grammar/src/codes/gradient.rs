@@ -12,6 +12,14 @@ pub const NOTHING: &str = "SW603";
 pub const NO_DERIVATIVE: &str = "SW604";
 /// `gradient-name-taken`
 pub const NAME_TAKEN: &str = "SW605";
+/// `batch-unclear`
+pub const BATCH: &str = "SW606";
+/// `microbatches-do-not-divide`
+pub const INDIVISIBLE: &str = "SW607";
+/// `batch-mixed`
+pub const MIXED: &str = "SW608";
+/// `backward-behind-microbatches`
+pub const CUT_BEFORE: &str = "SW609";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -76,5 +84,66 @@ Triggered by:
     dTmp = In *D Wgate
 
 Write instead another name for what is not a gradient.",
+    },
+    Code {
+        code: BATCH,
+        name: "batch-unclear",
+        page: r"A step is to be cut into microbatches, but which dimension is the batch does not follow: it is the one that all inputs share and no `param` has. Or
+the dimension named cannot be cut: a `param` has it, it is padded, or a product of others.
+
+Triggered by:
+
+    input In[B, S, D]
+    backward from Loss, microbatches=8
+
+Write instead which dimension is cut:
+
+    backward from Loss, microbatches=8 of B",
+    },
+    Code {
+        code: INDIVISIBLE,
+        name: "microbatches-do-not-divide",
+        page: r"So many microbatches do not divide the batch, or the rows that a microbatch has cannot be split as brackets say.
+
+Triggered by:
+
+    mesh X=8
+    dim B=64
+    input In[B_X, D]
+    backward from Loss, microbatches=16
+
+Write instead a number that leaves each microbatch a multiple of what splits it: `microbatches=8`.",
+    },
+    Code {
+        code: MIXED,
+        name: "batch-mixed",
+        page: r"A statement that gradients pass through needs all rows of the batch at once, so no microbatch can be done before the others. Rows may be added up, and
+such a sum may go through what is linear in it.
+
+Triggered by:
+
+    Normed = In - mean_B(In)
+    Loss = sum_{B,D}(Normed *D W)
+    backward from Loss, microbatches=8
+
+Write instead what works row by row (`layernorm_D` has no such mean), or leave `microbatches` out.",
+    },
+    Code {
+        code: CUT_BEFORE,
+        name: "backward-behind-microbatches",
+        page: r"`backward` stands in a program that is cut into microbatches already, or asks for microbatches where a pipeline has its own. Gradients are derived for the whole batch, and then cut.
+
+Triggered by:
+
+    microbatches B=B'*8 {
+      y = part(x) *D W
+    }
+    Out = join(y)
+    backward from Out given dOut
+
+Write instead the step for the whole batch:
+
+    Out = x *D W
+    backward from Out given dOut, microbatches=8",
     },
 ];

@@ -15,6 +15,9 @@ pub const TOO_MANY: &str = "SW405";
 /// `too-many-shardings`
 pub const TOO_LARGE: &str = "SW406";
 
+/// `bad-hardware-file`
+pub const BAD_HARDWARE: &str = "SW407";
+
 pub(super) const CODES: &[Code] = &[
     Code {
         code: UNKNOWN_HARDWARE,
@@ -93,5 +96,21 @@ Triggered by a value of many dimensions on a mesh such as
 Write instead a mesh without axes of size 1, with axes joined that always go together:
 
     mesh A=4, C=4, E=4, G=2",
+    },
+    Code {
+        code: BAD_HARDWARE,
+        name: "bad-hardware-file",
+        page: r#"A hardware file cannot be read, or says something that hardware does not have. Each table is one chip, named as programs name it.
+
+Triggered by:
+
+    [my-chip]
+    bf16 = "fast"
+
+Write instead numbers in bytes, seconds and FLOP/s; `shardwise hardware --format toml h100` prints a preset to start from:
+
+    [my-chip]
+    base = "h100"
+    link_bandwidth = 370e9"#,
     },
 ];

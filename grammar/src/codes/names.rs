@@ -30,8 +30,6 @@ pub const TOO_MANY_DIMS: &str = "SW112";
 pub const DTYPES_DIFFER: &str = "SW113";
 /// `reserved-name`
 pub const RESERVED: &str = "SW114";
-/// `not-yet`
-pub const NOT_YET: &str = "SW190";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -196,7 +194,8 @@ Triggered by brackets with more than 64 names. Write instead one dimension for s
     Code {
         code: DTYPES_DIFFER,
         name: "dtypes-differ",
-        page: r"A collective moves a value, and an output is the value as it is: neither converts it.
+        page: r"A collective moves a value, and an output is the value as it is: neither converts it. What goes from layer to layer keeps its dtype, too: whole
+numbers that are given as others must say so.
 
 Triggered by:
 
@@ -223,16 +222,5 @@ Write instead any other name:
     gelu(A) -> Out
 
 Taken are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan, hardware, mesh, dim, output, assert and allow.",
-    },
-    Code {
-        code: NOT_YET,
-        name: "not-yet",
-        page: r"The form belongs to the language, but this version does not compile it yet.
-
-Triggered by:
-
-    optimizer adam
-
-Write instead the statements that it stands for, one after another.",
     },
 ];

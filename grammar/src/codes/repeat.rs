@@ -10,12 +10,14 @@ pub const OF_A_LAYER: &str = "SW702";
 pub const CARRY: &str = "SW703";
 /// `no-such-repeat`
 pub const NO_BLOCK: &str = "SW704";
+/// `value-of-a-microbatch`
+pub const OF_A_MICROBATCH: &str = "SW705";
 
 pub(super) const CODES: &[Code] = &[
     Code {
         code: NESTED,
         name: "repeat-in-repeat",
-        page: r"A `repeat` stands inside another one.
+        page: r"A `repeat` stands inside another one, or `microbatches` inside any block. (A `repeat` may stand inside `microbatches`.)
 
 Triggered by:
 
@@ -64,5 +66,19 @@ Triggered by:
     carry x
 
 Write instead the block: `repeat L=4 {`, then `carry x`.",
+    },
+    Code {
+        code: OF_A_MICROBATCH,
+        name: "value-of-a-microbatch",
+        page: r"A value that is given for each microbatch is used where there are no microbatches, so a name alone does not say which is meant.
+
+Triggered by:
+
+    microbatches B=B'*8 {
+      h = gelu(part(x))
+    }
+    y = 2.0 * h
+
+Write instead `join(h)` for the rows of all microbatches, `total(h)` for the sum of all, or `last(h)` for that of the last.",
     },
 ];

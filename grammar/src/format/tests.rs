@@ -80,12 +80,6 @@ fn comments_and_single_blank_lines_are_kept() {
 }
 
 #[test]
-fn blocks_stay_as_they_are() {
-    let source = "optimizer  Z {\n   x=f(x)   # kept\n\n\n}\nallow SW301 optimizer   adam\n";
-    assert_eq!(format(source), Ok(source.to_owned()));
-}
-
-#[test]
 fn blocks_are_indented() {
     let source = "repeat  L = 40{ # layers\n#one\ncarry x,y\n\n\nx=f(x)   # kept\n\n}\nrepeat L  reversed {\ncarry z.in=z\nnext z.in=w }";
     let expected = "repeat L=40 {  # layers\n  # one\n  carry x, y\n\n  x = f(x)  # kept\n}\nrepeat L reversed {\n  carry z.in = z\n  next z.in = w\n}\n";

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Rule, mark, parse};
-use crate::ast::{ExprKind, SizeFactor, Statement, Subscript};
+use crate::ast::{ExprKind, SizeFactor, StateOver, Statement, Subscript};
 use crate::codes;
 use crate::diag::Diag;
 
@@ -82,12 +82,21 @@ fn allow_stands_alone_or_before_a_statement() {
 
 #[test]
 fn forms_of_later_versions_are_kept_apart() {
-    let source = "optimizer sgd { # layers\n  x = f(x)\n  y = { [ }\n  x }\noptimizer adam\nC = A\n";
-    let statements = read(source);
-    assert!(matches!(&statements[0], Statement::NotYet(name) if name.node == "optimizer"));
-    assert!(matches!(&statements[1], Statement::NotYet(name) if name.node == "optimizer"));
-    assert!(matches!(&statements[2], Statement::Define(_)));
     assert!(matches!(&read("repeat = A + B")[0], Statement::Define(_)));
+}
+
+#[test]
+fn an_optimizer_has_settings() {
+    let statements = read("optimizer adam over {X, data}, moments=bf16,\n  rate=1e-3\noptimizer sgd over _?\noptimizer = A\n");
+    let Statement::Optimizer(adam) = &statements[0] else { panic!("{statements:?}") };
+    let settings: Vec<(&str, &str)> = adam.settings.iter().map(|s| (s.name.node.as_str(), s.value.node.as_str())).collect();
+    assert_eq!((adam.name.node.as_str(), settings), ("adam", vec![("moments", "bf16"), ("rate", "1e-3")]));
+    assert!(matches!(&adam.over, Some(StateOver::Axes(words)) if words.len() == 2));
+    assert!(matches!(&statements[1], Statement::Optimizer(sgd) if sgd.over == Some(StateOver::Open)));
+    assert!(matches!(&statements[2], Statement::Define(_)));
+    for broken in ["optimizer", "optimizer adam over", "optimizer adam, rate", "optimizer adam, rate=", "optimizer adam, =3"] {
+        assert_eq!(parse(broken).1.len(), 1, "{broken}");
+    }
 }
 
 #[test]

@@ -1,15 +1,22 @@
 //! Blocks as they are written: what opens them, what they hand on, what closes them, and the pipeline around their layers.
+//!
+//! Lines say in which block they stand and nothing opens or closes one, so that statements of programs and steps of plans go through the same walk.
 
-use super::{INDENT, Printer};
-use crate::ids::{DimId, RepeatId};
+use super::Printer;
+use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
-use crate::program::Output;
+use crate::program::{Blocks, Cut, Output};
 use crate::sharding::Pin;
+
+const INDENT: &str = "  ";
 
 impl<'a> Printer<'a> {
     /// The line that opens a block, and what is declared in it.
     fn opening(self, id: RepeatId) -> Vec<String> {
         let repeat = &self.program.repeats[id];
+        if let Some(Cut { whole, part }) = repeat.cut {
+            return vec![format!("microbatches {}={}*{} {{", self.dim_name(whole), self.dim_name(part), repeat.count)];
+        }
         let count = if repeat.reversed.is_some() { " reversed".to_owned() } else { format!("={}", repeat.count) };
         let (outer, inner) = (self.frame_indent(id), self.body_indent(id));
         let frame = self.frame(id).map(|pipeline| self.pipeline(pipeline));
@@ -43,11 +50,8 @@ impl<'a> Printer<'a> {
     fn closing(self, id: RepeatId, pin: impl Fn(&Output) -> Option<Pin>) -> Vec<String> {
         let inner = &self.body_indent(id);
         let hands_on = self.program.outputs.iter().filter_map(|output| {
-            let enters = &self.program.values[output.hands_to?];
-            let given = &self.program.values[output.value];
-            let brackets = |dims: &[DimId]| pin(output).map_or(String::new(), |pin| self.pin(dims, &pin));
-            (enters.repeat == Some(id))
-                .then(|| format!("{inner}next {}{} = {}{}", enters.name, brackets(&enters.dims), given.name, brackets(&given.dims)))
+            let in_block = self.program.values[output.value].repeat == Some(id);
+            Some(format!("{inner}{}", self.next(output, output.hands_to.filter(|_| in_block)?, pin(output).as_ref())))
         });
         let kept = self.program.repeats[id].kept.as_ref().map(|kept| {
             let names: Vec<&str> = kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
@@ -55,6 +59,15 @@ impl<'a> Printer<'a> {
         });
         let frame = self.frame(id).map(|_| "}".to_owned());
         hands_on.chain(kept).chain([format!("{}}}", self.frame_indent(id))]).chain(frame).collect()
+    }
+
+    /// `next x.in[B] = x.1[B]`: what is handed on, and what it is then.
+    pub(super) fn next(self, output: &Output, then: ValueId, pin: Option<&Pin>) -> String {
+        let side = |value: ValueId| {
+            let value = &self.program.values[value];
+            format!("{}{}", value.name, pin.map_or(String::new(), |pin| self.pin(&value.dims, pin)))
+        };
+        format!("next {} = {}", side(then), side(output.value))
     }
 
     /// Lines in their blocks: for each line its number in `within`, which says in which block it stands; none for what opens and closes blocks.
@@ -65,17 +78,24 @@ impl<'a> Printer<'a> {
         pin: impl Fn(&Output) -> Option<Pin>,
     ) -> Vec<(String, Option<usize>)> {
         let mut lines = Vec::new();
-        let mut open: Option<RepeatId> = None;
-        for (number, &block) in within.iter().enumerate() {
-            if block != open {
-                lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
-                lines.extend(block.into_iter().flat_map(|id| self.opening(id)).map(|line| (line, None)));
-                open = block;
+        let mut open: Vec<RepeatId> = Vec::new();
+        let indent = |open: &[RepeatId]| open.iter().map(|&id| self.body_indent(id)).collect::<String>();
+        let mut go_to = |path: &[RepeatId], lines: &mut Vec<(String, Option<usize>)>| {
+            while !path.starts_with(&open) {
+                let closed = open.pop().map_or_else(Vec::new, |id| self.closing(id, &pin));
+                lines.extend(closed.into_iter().map(|line| (indent(&open) + &line, None)));
             }
-            let indent = block.map_or_else(String::new, |id| self.body_indent(id));
-            lines.push((format!("{indent}{}", line(number)), Some(number)));
+            for &id in &path[open.len()..] {
+                lines.extend(self.opening(id).into_iter().map(|line| (indent(&open) + &line, None)));
+                open.push(id);
+            }
+        };
+        for (number, &block) in within.iter().enumerate() {
+            let path = self.program.repeats.path(block);
+            go_to(&path, &mut lines);
+            lines.push((format!("{}{}", indent(&path), line(number)), Some(number)));
         }
-        lines.extend(open.into_iter().flat_map(|id| self.closing(id, &pin)).map(|line| (line, None)));
+        go_to(&[], &mut lines);
         lines
     }
 }

@@ -50,9 +50,31 @@ impl Resolver<'_> {
         let free = self.is_free(name);
         let target = self.target(definition);
         let value = target.and_then(|target| self.evaluate(&definition.value, target, span));
+        if definition.target.dtype.is_none() {
+            value.into_iter().for_each(|value| self.loses_its_fractions(value));
+        }
         if free && value.is_none() {
             self.poison(&name.node);
         }
+    }
+
+    /// What is carried keeps its dtype; where that would silently make whole numbers of others, the author must say so.
+    fn loses_its_fractions(&mut self, value: ValueId) {
+        let given = &self.values[value];
+        let Some((op, entering)) = given.producer.zip(self.entering(&given.name)) else { return };
+        let op = &self.ops[op];
+        let dtypes: Vec<DType> = op.operands.iter().map(|operand| self.values[operand.value].dtype).collect();
+        let (is, carried) = (shape::dtype(&op.kind, &dtypes), given.dtype);
+        if carried.is_float() || !is.is_float() {
+            return;
+        }
+        let message = format!("what is carried as {} is given as {}", carried.name(), is.name());
+        let diag = Diag::error(names::DTYPES_DIFFER, message, given.span, "its fractions would be lost").and(entering.span, "carried here");
+        self.error(diag.help(format!(
+            "carry `cast<{0}>(…)` of it, or write the dtype that you mean here: `: {1}`",
+            is.name(),
+            carried.name()
+        )));
     }
 
     pub(super) fn poison(&mut self, name: &str) {

@@ -230,7 +230,9 @@ impl Resolver<'_> {
         // `stop_gradient`: what looks like a subscript belongs to the name.
         let long = call.subscript.as_ref().filter(|words| words.node.len() == 1).map(|words| format!("{lower}_{}", words.node[0].node));
         let plain = |known: &str| known == lower && call.subscript.is_none();
-        let Some(&Function { name: known, arity, .. }) = FUNCTIONS.iter().find(|f| plain(f.name) || long.as_deref() == Some(f.name)) else {
+        let Some(&Function { name: known, arity, numbers, .. }) =
+            FUNCTIONS.iter().find(|f| plain(f.name) || long.as_deref() == Some(f.name))
+        else {
             if functions::find(&lower).is_some() {
                 return self.bad_call(&format!("`{lower}` takes no subscript: it works element by element"), span);
             }
@@ -253,6 +255,11 @@ impl Resolver<'_> {
         let scalars: Vec<String> = call.arguments.iter().filter_map(scalar).collect();
         if call.arguments.len() != arity || scalars.len() == arity {
             return self.bad_call(&format!("`{known}` takes {arity} operand{}", if arity == 1 { "" } else { "s" }), span);
+        }
+        if numbers > 0 && scalars.len() != numbers {
+            let values = arity - numbers;
+            let s = if numbers == 1 { "" } else { "s" };
+            return self.bad_call(&format!("`{known}` takes {values} values, then {numbers} number{s}"), span);
         }
         if known == "select" && call.arguments.first().and_then(scalar).is_some() {
             return self.bad_call("`select` is written `select(mask, a, b)`: what is true comes first", span);

@@ -14,7 +14,7 @@ use crate::program::{Backward, Mode, Phase, Value};
 impl Resolver<'_> {
     pub(super) fn differentiate(&mut self, directive: &ast::Backward, span: Span) {
         if self.checked(directive, span).is_none() {
-            self.after_not_yet = self.backward.is_none();
+            self.without_gradients = self.backward.is_none();
         }
     }
 
@@ -29,16 +29,26 @@ impl Resolver<'_> {
             self.error(diag.help("differentiate one value: the sum of what is to be differentiated"));
             return None;
         }
-        if let Some(parts) = &directive.microbatches {
-            self.not_yet(&Name::new("microbatches".to_owned(), parts.span));
-            return None;
-        }
         let from = self.value(&directive.from)?;
         let given = match &directive.given {
             Some(name) => Some(self.given(name, from)?),
             None => None,
         };
-        self.backward = Some(Backward { from, given, at: OpId::new(self.ops.len()), named: Vec::new(), span });
+        if let Some(cut) = self.repeats.iter().find(|repeat| repeat.cut.is_some()) {
+            let diag =
+                Diag::error(gradient::CUT_BEFORE, "gradients are asked for behind microbatches", span, "here").and(cut.span, "cut here");
+            self.error(diag.help("write the step for the whole batch, and `backward from Loss, microbatches=8`"));
+            return None;
+        }
+        let microbatches = match &directive.microbatches {
+            Some(count) => {
+                let of = directive.of.as_ref().map(|name| self.dim(name));
+                let count = self.size(count)?;
+                Some((count, if let Some(dim) = of { Some(dim?) } else { None }))
+            }
+            None => None,
+        };
+        self.backward = Some(Backward { from, given, at: OpId::new(self.ops.len()), named: Vec::new(), microbatches, span });
         Some(())
     }
 

@@ -26,9 +26,9 @@ impl Resolver<'_> {
         let chosen =
             overrides.hardware.as_ref().map(|name| (name.as_str(), Span::default())).or(written.first().map(|n| (n.node.as_str(), n.span)));
         self.hardware = if let Some((name, span)) = chosen {
-            self.preset(name, span)
+            self.preset(name, span, overrides)
         } else {
-            let presets: Vec<&str> = Hardware::preset_names().collect();
+            let presets = overrides.hardware_names();
             let diag = Diag::error(codes::NO_HARDWARE, "the program names no hardware", Span::default(), "which chip?");
             self.error(diag.help(format!("write `hardware tpu-v5p` or give --hardware; known are {}", presets.join(", "))));
             None
@@ -36,10 +36,10 @@ impl Resolver<'_> {
         self.mesh(file, overrides);
     }
 
-    fn preset(&mut self, name: &str, span: Span) -> Option<Hardware> {
-        let preset = Hardware::preset(name);
+    fn preset(&mut self, name: &str, span: Span, overrides: &Overrides) -> Option<Hardware> {
+        let preset = overrides.hardware_called(name);
         if preset.is_none() {
-            let known: Vec<&str> = Hardware::preset_names().collect();
+            let known = overrides.hardware_names();
             let near = suggest::nearest(name, known.iter().copied()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
             let diag = Diag::error(codes::UNKNOWN_HARDWARE, format!("`{name}` is not known hardware"), span, "unknown");
             self.error(diag.help(format!("{near}known are {}", known.join(", "))));
@@ -86,19 +86,29 @@ impl Resolver<'_> {
             .filter(|(_, extent)| extent.kind != Some(AxisKind::Dcn))
             .flat_map(|(_, extent)| extent.physical.iter().copied().filter(|&size| size > 1))
             .collect();
-        for (decl, Extent { size, physical, over, kind: written_kind }) in declared {
-            let physical = physical
-                .iter()
-                .map(|&size| PhysicalAxis { size, kind: written_kind.unwrap_or_else(|| hardware.axis_kind(size, &slice)) })
-                .collect();
-            let axis = Axis { written_kind, over, physical, hop_s: hardware.hop_s, ..unlinked(decl, size) };
+        let switched = |extent: &Extent| (extent.kind.is_none() || extent.kind == Some(AxisKind::Switch)).then_some(extent.size);
+        let inside = hardware.inside_domain(&declared.iter().map(|(_, extent)| switched(extent)).collect::<Vec<_>>());
+        for ((decl, Extent { size, physical, over, kind: written_kind }), inside) in declared.into_iter().zip(inside) {
+            let own = |size: u64| match hardware.axis_kind(size, &slice) {
+                AxisKind::Switch if !inside => AxisKind::Dcn,
+                kind => kind,
+            };
+            let physical = physical.iter().map(|&size| PhysicalAxis { size, kind: written_kind.unwrap_or_else(|| own(size)) }).collect();
+            let axis = Axis { written_kind, over, physical, ..unlinked(decl, size) };
+            let hop_s = hardware.hop_of(axis.kind());
             let bandwidth = hardware.bandwidth(axis.kind());
             if bandwidth.is_none() {
                 let message = format!("`{}` has no figure for {} links", hardware.name, axis.kind().name());
                 let diag = Diag::error(codes::NO_LINK, message, decl.name.span, "this axis needs it");
-                self.error(diag.help("choose hardware that has such links, or another kind of axis"));
+                let domain: Vec<String> = hardware.pod.iter().map(u64::to_string).collect();
+                let why = if axis.written_kind.is_none() && axis.kind() == AxisKind::Dcn {
+                    format!("the axes inside it fill its domain of {} chips, so this one runs between domains; ", domain.join("x"))
+                } else {
+                    String::new()
+                };
+                self.error(diag.help(format!("{why}choose hardware that has such links, or give the figure in a --hardware-file")));
             }
-            self.mesh.axes.push(Axis { bandwidth: bandwidth.unwrap_or(1.0), ..axis });
+            self.mesh.axes.push(Axis { bandwidth: bandwidth.unwrap_or(1.0), hop_s, ..axis });
         }
     }
 
@@ -134,12 +144,12 @@ impl Resolver<'_> {
     fn axis_kind(&mut self, axis: &AxisDecl) -> Result<Option<AxisKind>, ()> {
         let mut kind = None;
         for option in &axis.options {
-            kind = AxisKind::from_name(&option.node);
+            kind = AxisKind::from_name(&option.node).or_else(|| other_name(&option.node));
             if kind.is_none() {
-                let known = ["ring", "line", "switch", "dcn", "over"];
+                let known = ["ring", "line", "switch", "dcn", "nvlink", "ib", "over"];
                 let diag = Diag::error(codes::BAD_AXIS, format!("`{}` is not an option of an axis", option.node), option.span, "unknown");
                 let near = suggest::nearest(&option.node, known).map(|near| format!("did you mean `{near}`?"));
-                self.error(diag.help(near.unwrap_or_else(|| "ring, line, switch, dcn, or over 4x4".to_owned())));
+                self.error(diag.help(near.unwrap_or_else(|| "ring, line, switch (or nvlink), dcn (or ib), or over 4x4".to_owned())));
                 return Err(());
             }
         }
@@ -212,6 +222,15 @@ impl Resolver<'_> {
             self.error(diag.help("write a whole number, such as 4096, 48k or 2Mi, or a product such as 4*D"));
         }
         valid
+    }
+}
+
+/// What the kinds are called where chips are GPUs.
+fn other_name(name: &str) -> Option<AxisKind> {
+    match name {
+        "nvlink" => Some(AxisKind::Switch),
+        "ib" => Some(AxisKind::Dcn),
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ use shardwise_grammar::codes::{names, sharding};
 
 use super::Resolver;
 use super::machine::LARGEST;
+use crate::hardware::Hardware;
 use crate::program::Dim;
 use crate::{Diag, Severity, suggest};
 
@@ -13,6 +14,8 @@ use crate::{Diag, Severity, suggest};
 pub struct Overrides {
     /// Hardware instead of the program's.
     pub hardware: Option<String>,
+    /// Hardware that programs may name beside the presets.
+    pub known: Vec<Hardware>,
     /// Sizes of axes instead of the program's.
     pub mesh: Vec<AxisSize>,
     /// Sizes of dimensions instead of the program's.
@@ -42,6 +45,17 @@ pub struct DimSize {
 }
 
 impl Overrides {
+    /// The hardware called `name`: what the caller knows before the presets.
+    pub(super) fn hardware_called(&self, name: &str) -> Option<Hardware> {
+        self.known.iter().find(|hardware| hardware.name == name).cloned().or_else(|| Hardware::preset(name))
+    }
+
+    /// Everything that programs may name.
+    pub(super) fn hardware_names(&self) -> Vec<&str> {
+        let presets = Hardware::preset_names().map(|name| name as &str);
+        self.known.iter().map(|hardware| hardware.name.as_str()).chain(presets).collect()
+    }
+
     pub(super) fn axis(&self, name: &str) -> Option<&AxisSize> {
         self.mesh.iter().find(|axis| axis.name == name)
     }

@@ -5,14 +5,14 @@
 //! `next x.in = x.2` and `x.end = last(x.2)`, too. One name for all of them would make brackets ambiguous: `x[B_X]` of which layer?
 
 use indexmap::{IndexMap, IndexSet};
-use shardwise_grammar::ast::{self, Call, Definition, ExprKind, Statement, TensorDecl};
+use shardwise_grammar::ast::{self, Call, Definition, ExprKind, Role, Statement, TensorDecl};
 use shardwise_grammar::codes::repeat as codes;
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target};
 use crate::ids::{RepeatId, ValueId};
-use crate::program::{Layers, MapForm, Mode, Operand, Output, Repeat, Value};
+use crate::program::{Blocks, MapForm, Mode, Operand, Output, Repeat, Value};
 use crate::sharding::{Pin, Unreduced};
 use crate::{Diag, Severity};
 
@@ -25,7 +25,7 @@ pub(super) struct Block {
     anew: IndexMap<String, ValueId>,
     /// What enters a layer and is said to be handed on.
     handed_on: IndexSet<ValueId>,
-    span: Span,
+    pub(super) span: Span,
 }
 
 /// One of the values that a block carries.
@@ -57,6 +57,11 @@ pub(super) enum End {
 impl Resolver<'_> {
     /// The block that statements stand in.
     pub(super) fn inside(&self) -> Option<RepeatId> {
+        self.block_of_layers().or(self.microbatches)
+    }
+
+    /// The `repeat` that statements stand in.
+    pub(super) fn block_of_layers(&self) -> Option<RepeatId> {
         self.block.as_ref().map(|block| block.id)
     }
 
@@ -72,7 +77,16 @@ impl Resolver<'_> {
         self.take_ends();
         let body = &rest[..rest.iter().position(|statement| statement.node == Statement::Close).unwrap_or(rest.len())];
         let carried = self.carried_in(body);
-        let id = self.repeats.push(Repeat { name: of.name.node.clone(), count, reversed, kept: None, pipeline: None, span });
+        let id = self.repeats.push(Repeat {
+            name: of.name.node.clone(),
+            count,
+            reversed,
+            kept: None,
+            within: self.microbatches,
+            cut: None,
+            pipeline: None,
+            span,
+        });
         self.staged(id);
         self.block = Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), handed_on: IndexSet::new(), span });
         for (name, pin, init) in carried {
@@ -191,7 +205,9 @@ impl Resolver<'_> {
     /// `next x.in = y`.
     pub(super) fn next(&mut self, definition: &Definition, span: Span) {
         let name = &definition.target.name;
-        if self.in_block(name.span, "next").is_none() {
+        let role = self.value_names.get(&name.node).and_then(|&value| self.values[value].role);
+        let updates = matches!(role, Some(Role::Param | Role::State));
+        if !updates && self.in_block(name.span, "next").is_none() {
             return;
         }
         let Some(enters) = self.value(name) else { return };
@@ -201,7 +217,11 @@ impl Resolver<'_> {
             return;
         };
         let Some(operand) = self.named_operand(given, layout.as_ref(), definition.value.span) else { return };
-        self.hand_on(enters, operand.value, operand.pin, span);
+        if updates {
+            self.update(enters, operand.value, operand.pin, span);
+        } else {
+            self.hand_on(enters, operand.value, operand.pin, span);
+        }
     }
 
     /// Notes what the next layer starts from.
@@ -251,7 +271,7 @@ impl Resolver<'_> {
     }
 
     pub(super) fn close(&mut self) {
-        let Some(mut block) = self.block.take() else { return };
+        let Some(mut block) = self.block.take() else { return self.close_microbatches() };
         let carried = std::mem::take(&mut block.carried);
         let id = block.id;
         self.block = Some(block);
@@ -275,8 +295,10 @@ impl Resolver<'_> {
     }
 
     /// Says so if a block does nothing: it would be forgotten where the program is printed.
-    fn is_empty(&mut self, id: RepeatId) {
-        if self.ops.iter().all(|op| op.repeat != Some(id)) && !self.diags.iter().any(|diag| diag.severity == Severity::Error) {
+    pub(super) fn is_empty(&mut self, id: RepeatId) {
+        if self.ops.iter().all(|op| !self.repeats.path(op.repeat).contains(&id))
+            && !self.diags.iter().any(|diag| diag.severity == Severity::Error)
+        {
             let diag = Diag::error(codes::NO_BLOCK, "the block does nothing", self.repeats[id].span, "no statement in it");
             self.error(diag.help("leave it out"));
         }
@@ -313,7 +335,7 @@ impl Resolver<'_> {
     }
 
     /// Takes what the blocks before carried out of them, before another one is opened.
-    fn take_ends(&mut self) {
+    pub(super) fn take_ends(&mut self) {
         let pending =
             self.ends.iter().filter_map(|(name, end)| if let End::Pending(last) = end { Some((name.clone(), *last)) } else { None });
         for (name, last) in pending.collect::<Vec<_>>() {
@@ -342,7 +364,7 @@ impl Resolver<'_> {
             return self.bad_call(&format!("`{function}` takes a value by its name"), span);
         };
         let value = self.anywhere(name)?;
-        if self.values[value].repeat.is_none() || self.block.is_some() {
+        if self.repeats.left(self.inside(), self.values[value].repeat).is_none() {
             return self.bad_call(&format!("`{function}({})` is for values of a block, behind it", name.node), span);
         }
         let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
@@ -359,8 +381,13 @@ impl Resolver<'_> {
 
     /// `value`, if it can be named here.
     pub(super) fn seen(&mut self, value: ValueId, name: &Name) -> Option<ValueId> {
+        if self.is_of_microbatches(value) && self.microbatches.is_none() {
+            self.of_a_microbatch(value, name);
+            return None;
+        }
         let (here, of) = (self.inside(), self.values[value].repeat);
-        let visible = of.is_none() || here.map(|here| self.repeats.layers(here)) == of.map(|of| self.repeats.layers(of));
+        let of = self.repeats.layers_at(of);
+        let visible = of.is_none() || self.repeats.layers_at(here) == of;
         if !visible {
             let diag = Diag::error(codes::OF_A_LAYER, format!("each layer has a `{}` of its own", name.node), name.span, "of which layer?");
             let diag = diag.and(self.values[value].span, "given inside a block");

@@ -13,7 +13,7 @@ use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
 use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
 /// The calls of this module, for the search of a name that was meant.
-pub(super) const NAMES: [&str; 16] = [
+pub(super) const NAMES: [&str; 18] = [
     "softmax",
     "logsumexp",
     "layernorm",
@@ -30,6 +30,8 @@ pub(super) const NAMES: [&str; 16] = [
     "lower",
     "position",
     "route",
+    "part",
+    "join",
 ];
 
 impl Resolver<'_> {
@@ -47,6 +49,8 @@ impl Resolver<'_> {
             "lower" => self.causal(name, Fill::Zero, call, span, target),
             "position" => self.position(call, span, target),
             "route" => self.route(call, span, target),
+            "part" => self.part(call, span, target),
+            "join" => self.join(call, span),
             _ => self.composite(Composite::ALL.into_iter().find(|known| known.name() == name)?, call, span, target),
         }
     }

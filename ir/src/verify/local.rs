@@ -101,7 +101,9 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
             let lists: Vec<(DimId, &AxisList)> = indices.iter().map(|index| (index.dim, index.axes)).collect();
             scale::reshaped(program, groups, &lists, kept).map_err(|(axis, dim)| LocalFault::BlocksBreak { axis, dim })?
         }
-        OpKind::Rearrange(Rearrange::Rename(pairs)) => {
+        // A device's block of the batch holds the same block of every microbatch, if that divides.
+        OpKind::Rearrange(how @ (Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. })) => {
+            let pairs = how.relabelled().unwrap_or_default();
             let old = |dim: &DimId| pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old);
             kept.iter().map(|dim| axes_of(&old(dim))).collect()
         }
@@ -151,7 +153,8 @@ fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<
 fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result<(Reduction, Vec<AxisRef>), LocalFault> {
     let own = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
     let carriers: Vec<usize> = (0..operands.len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
-    let Some(&first) = carriers.first() else { return Ok((own, Vec::new())) };
+    // What is not looked at may as well be partial.
+    let Some(&first) = carriers.first().filter(|_| op.reads_elements()) else { return Ok((own, Vec::new())) };
     let fault = |operand: usize, reason: PartialFault| Err(LocalFault::Partial { operand, reason });
     let kind = operands[first].unreduced.kind();
     if let Some(&k) = carriers.iter().find(|&&k| operands[k].unreduced.kind() != kind) {

@@ -199,7 +199,7 @@ impl<'p> Check<'p> {
     /// Whether the step can name the value: that of its own layer, or of none; of the last layer where it takes that out of its block.
     fn sees(&self, step: &Step, value: ValueId) -> bool {
         let takes_out = matches!(step.kind, StepKind::Local(op) if takes_out(&self.program.ops[op]));
-        takes_out || self.program.sees(step.repeat, self.program.values[value].repeat)
+        if takes_out { self.program.left(step.repeat, value).is_some() } else { self.program.sees(step.repeat, value) }
     }
 
     fn has(&self, value: ValueId, pin: &Pin) -> bool {

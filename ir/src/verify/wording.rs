@@ -114,7 +114,10 @@ impl<'p> Words<'p> {
         let name = self.name(output.value);
         let dims = &self.program.values[output.value].dims;
         let wanted = format!("{name}{}", print::Printer::new(self.program).pin(dims, &output.pin));
-        let (message, how) = if output.hands_to.is_some() {
+        let (message, how) = if let Some(of) = self.program.updates(output) {
+            let of = self.name(of);
+            (format!("`{name}` is not handed on as `{wanted}`, which is how `{of}` is declared"), "to take its place like this")
+        } else if output.hands_to.is_some() {
             (format!("`{name}` is not handed on as `{wanted}`, which is how it enters a layer"), "to enter the next layer like this")
         } else {
             (format!("no statement gives the output `{wanted}`"), "to leave like this")
@@ -375,6 +378,8 @@ fn function_name(op: &Op) -> String {
             Rearrange::Slice(_) => "slice",
             Rearrange::Pad(_) => "pad",
             Rearrange::Concat { .. } => "concat",
+            Rearrange::Part { .. } => "part",
+            Rearrange::Join { .. } => "join",
             Rearrange::Roll(_) => "roll",
         }
         .to_owned(),

@@ -279,7 +279,7 @@ fn gradients_come_to_be_when_they_are_named() {
 fn gradients_that_cannot_be_are_told() {
     let declared = "input A[I, J], dC[I, K]\nparam B[J, K]\nC = A *J B\n";
     for (statements, code) in [
-        ("backward from C given dC, microbatches=4", "SW190"),
+        ("backward from C given dC, microbatches=4 of Q", "SW102"),
         ("backward from C given Missing", "SW101"),
         ("backward from C given A", "SW104"),
         ("backward from C\nbackward from C", "SW602"),

@@ -297,7 +297,7 @@ pub(super) fn gradient_name(name: &str) -> String {
 
 /// What goes into blocks, from layer to layer, and out of them.
 fn carried(program: &Program) -> IndexSet<ValueId> {
-    let handed_on = program.outputs.iter().filter(|output| output.hands_to.is_some()).map(|output| output.value);
+    let handed_on = program.outputs.iter().filter(|output| program.enters(output).is_some()).map(|output| output.value);
     let borders = program.ops.iter().filter(|op| op.is(&MapForm::Enter) || op.is(&MapForm::Last));
     borders.flat_map(|op| [op.result, op.operands[0].value]).chain(handed_on).collect()
 }

@@ -61,7 +61,7 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
             0 => Through(Term::Other(OpKind::Take { dim: *dim }, vec![Given, Value(op.operands[1].value)])),
             _ => Stopped,
         },
-        OpKind::Rearrange(how) => Through(rearranged(program, op, how, position)),
+        OpKind::Rearrange(how) => rearranged(program, op, how, position).map_or(Unknown, Through),
         OpKind::Route(_) => Stopped,
         OpKind::Composite { function, dims } => Through(composite(program, op, *function, dims)),
         // The same array elsewhere: its gradient is the same array too, wherever that is wanted.
@@ -70,7 +70,7 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
 }
 
 /// What was moved is moved back: the transpose of each is another of them.
-fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> Term {
+fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> Option<Term> {
     let back = match how {
         Rearrange::Rename(pairs) => Rearrange::Rename(pairs.iter().map(|&(old, new)| (new, old)).collect()),
         Rearrange::Reshape(groups) => {
@@ -83,9 +83,11 @@ fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> T
             let start = from[..position].iter().map(|&dim| program.dims[dim].size).sum();
             Rearrange::Slice(Window { from: *to, to: from[position], start })
         }
+        // Microbatches are made of what is differentiated, not the other way round.
+        Rearrange::Part { .. } | Rearrange::Join { .. } => return None,
     };
     debug_assert!(position < op.operands.len(), "a position is an operand's");
-    Term::Other(OpKind::Rearrange(back), vec![Given])
+    Some(Term::Other(OpKind::Rearrange(back), vec![Given]))
 }
 
 /// `g` is the gradient of `y = f(x)`, and everything is along `dims`. In all of them the gradient is taken of the whole at once, which needs fewer
@@ -182,7 +184,7 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
 }
 
 fn is_handed_on(program: &Program, value: ValueId) -> bool {
-    program.outputs.iter().any(|output| output.hands_to.is_some() && output.value == value)
+    program.outputs.iter().any(|output| program.enters(output).is_some() && output.value == value)
 }
 
 fn function(program: &Program, op: &Op, name: &str, scalar: Option<&str>, position: usize) -> Path {

@@ -55,7 +55,7 @@ pub fn simulate(shape: &Shape, times: &Times) -> Run {
         orders,
     };
     // Who can go on may let others go on; orders in which nobody could do not exist.
-    while (0..shape.stages).fold(false, |any, stage| simulation.advance(stage) || any) {}
+    while (0..shape.stages).any(|stage| simulation.advance(stage)) {}
     debug_assert!(simulation.done.iter().zip(&simulation.orders).all(|(done, order)| *done == order.len()), "{shape:?}");
     simulation.run
 }

@@ -89,6 +89,27 @@ pub(super) fn rearranged(
             padded.slice_axis_mut(axis, Slice::from(*start as usize..*start as usize + size(*from))).assign(operand);
             Some(ordered(&padded, &replaced(dims[0], *from, *to), result))
         }
+        Rearrange::Part { from, to, first } => {
+            // A block of the batch holds the rows of every microbatch, each as many apart as there are microbatches.
+            let axis = Axis(position(dims[0], *from)?);
+            let apart = size(*from).checked_div(size(*to)).filter(|&apart| operand.len_of(axis).is_multiple_of(apart))?;
+            let rows = every(*first as usize, apart)?;
+            Some(ordered(&operand.slice_axis(axis, rows).to_owned(), &replaced(dims[0], *from, *to), result))
+        }
+        Rearrange::Join { from, to } => {
+            let axis = Axis(position(result, *to)?);
+            let mut batch = ArrayD::zeros(IxDyn(shape));
+            for (number, (operand, dims)) in operands.iter().zip(dims).enumerate() {
+                let rows = every(number, operands.len())?;
+                let part = ordered(operand, &replaced(dims, *from, *to), result);
+                let mut place = batch.slice_axis_mut(axis, rows);
+                if place.shape() != part.shape() {
+                    return None;
+                }
+                place.assign(&part);
+            }
+            Some(batch)
+        }
         Rearrange::Roll(Roll { dim, by }) => {
             let axis = Axis(whole(0, *dim)?);
             let by = *by as usize % size(*dim).max(1);
@@ -106,6 +127,11 @@ pub(super) fn rearranged(
             concatenate(Axis(position(result, *to)?), &views).ok()
         }
     }
+}
+
+/// Rows that are so many apart, from one on.
+pub(in super::super) fn every(first: usize, apart: usize) -> Option<Slice> {
+    Some(Slice { start: isize::try_from(first).ok()?, end: None, step: isize::try_from(apart).ok()? })
 }
 
 /// One where a token has a slot of an expert: it is sent to those with its largest scores, and queues up behind the tokens before it.

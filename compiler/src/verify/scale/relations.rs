@@ -10,14 +10,16 @@ use shardwise_ir::program::{Dim, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Roll, Window, atoms};
 use shardwise_ir::sharding::{AxisList, AxisRef};
 
-use super::{lcm, smallest, splits};
+use super::{Batch, lcm, smallest, splits};
 
 type Lengths = IndexVec<DimId, u64>;
 
 /// A size for every dimension of the plan, whose mesh has the size that it is run at; `mesh` is its own.
-pub(super) fn sizes(program: &Program, plan: &Plan, mesh: &Mesh) -> Lengths {
+pub(super) fn sizes(program: &Program, plan: &Plan, mesh: &Mesh, batches: &[Batch]) -> Lengths {
     let own: Lengths = plan.program.dims.iter().map(|dim| dim.size).collect();
-    let relations = Relations::new(program, plan, mesh);
+    let mut relations = Relations::new(program, plan, mesh);
+    let find = |name: &str| plan.program.dims.position(|dim| dim.name == name);
+    relations.batches = batches.iter().filter_map(|batch| Some((find(&batch.whole)?, find(&batch.part)?, batch.count))).collect();
     let found = relations.solve(plan, &own, true);
     if relations.hold(plan, &own, &found) { found } else { relations.solve(plan, &own, false) }
 }
@@ -37,6 +39,8 @@ struct Relations<'m> {
     factored: Vec<DimId>,
     /// Dimensions that are cut or joined, and what they are made of: a whole and a part of it, or a whole and all its parts.
     joints: Vec<Joint>,
+    /// Batches, their parts, and how many of these there are.
+    batches: Vec<(DimId, DimId, u64)>,
 }
 
 /// A dimension and what it is made of.
@@ -54,7 +58,8 @@ fn count(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
 
 impl<'m> Relations<'m> {
     fn new(program: &Program, plan: &Plan, mesh: &'m Mesh) -> Self {
-        let mut relations = Self { mesh, class: plan.program.dims.indices().collect(), factored: Vec::new(), joints: Vec::new() };
+        let mut relations =
+            Self { mesh, class: plan.program.dims.indices().collect(), factored: Vec::new(), joints: Vec::new(), batches: Vec::new() };
         for dim in plan.program.dims.indices().filter(|&dim| !plan.program.dims[dim].factors.is_empty()) {
             relations.factored.push(dim);
             relations.factored.extend(atoms(&plan.program.dims, dim));
@@ -65,7 +70,7 @@ impl<'m> Relations<'m> {
             for how in here.ops.iter().filter_map(|op| if let OpKind::Rearrange(how) = &op.kind { Some(how) } else { None }) {
                 match how {
                     Rearrange::Rename(pairs) => pairs.iter().for_each(|&(a, b)| relations.join(find(a), find(b))),
-                    Rearrange::Reshape(_) | Rearrange::Roll(_) => {}
+                    Rearrange::Reshape(_) | Rearrange::Roll(_) | Rearrange::Part { .. } | Rearrange::Join { .. } => {}
                     Rearrange::Slice(Window { from: whole, to: part, .. }) | Rearrange::Pad(Window { from: part, to: whole, .. }) => {
                         relations.cut(find(*whole), vec![find(*part)], false);
                     }
@@ -122,7 +127,8 @@ impl<'m> Relations<'m> {
         order.sort_by_key(|&dim| self.depth(dim, self.joints.len().min(4)));
         for dim in order {
             let members = self.members(dim);
-            if members.iter().any(|&member| !program.dims[member].factors.is_empty()) {
+            let is_batch = self.batches.iter().any(|(whole, ..)| members.contains(whole));
+            if is_batch || members.iter().any(|&member| !program.dims[member].factors.is_empty()) {
                 continue;
             }
             let jointed = self.joints.iter().any(|joint| [joint.whole].iter().chain(&joint.parts).any(|&other| self.class[other] == dim));
@@ -136,6 +142,11 @@ impl<'m> Relations<'m> {
             taken.push(size);
             for member in members {
                 found[member] = size;
+            }
+        }
+        for &(whole, part, count) in &self.batches {
+            for member in self.members(whole) {
+                found[member] = found[part] * count;
             }
         }
         for dim in program.dims.indices().filter(|&dim| !program.dims[dim].factors.is_empty()) {
@@ -156,7 +167,8 @@ impl<'m> Relations<'m> {
     /// A small size for dimensions that are one, `least` at least. A factor that some axes split completely is as large as they are.
     fn shrunk(&self, plan: &Plan, members: &[DimId], taken: &[u64], least: u64) -> u64 {
         let size = plan.program.dims[members[0]].size;
-        let mut lists: Vec<AxisList> = members.iter().flat_map(|&dim| splits(plan, dim)).collect();
+        let wholes = self.batches.iter().filter(|(_, part, _)| members.contains(part)).flat_map(|(whole, ..)| self.members(*whole));
+        let mut lists: Vec<AxisList> = members.iter().copied().chain(wholes).flat_map(|dim| splits(plan, dim)).collect();
         if !members.iter().any(|dim| self.factored.contains(dim)) {
             let unit = lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm);
             return smallest(size, unit, taken, least);

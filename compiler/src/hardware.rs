@@ -1,0 +1,255 @@
+//! Hardware files: chips that programs may name beside the presets, as TOML; and presets as such a file, to start from.
+//!
+//! Every table is a chip. `base` takes what it does not say from another one, since most files say what was measured on a chip that is known. Keys
+//! are flat and in units of one (bytes, seconds, FLOP/s), so that no number needs a suffix; what is not given is not known, and a program that
+//! needs it is refused. Every mistake is told at its place, for a key taken silently for nothing would be a wrong price. Nothing here reads files.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use indexmap::IndexMap;
+use shardwise_grammar::codes::mesh::BAD_HARDWARE;
+use shardwise_ir::hardware::{Hardware, Wraparound};
+use shardwise_ir::{Diag, Span, suggest};
+use toml::{Spanned, Value};
+
+use crate::failure::Findings;
+
+type Table = IndexMap<Spanned<String>, Spanned<Value>>;
+
+/// A key whose value is a number: its name, what it is, and where it belongs.
+type Number = (&'static str, &'static str, fn(&mut Hardware) -> &mut Option<f64>);
+
+const NUMBERS: [Number; 7] = [
+    ("bf16", "FLOP/s in bf16", |hardware| &mut hardware.bf16_flops),
+    ("int8", "operations a second in int8", |hardware| &mut hardware.int8_flops),
+    ("fp8", "FLOP/s in fp8", |hardware| &mut hardware.fp8_flops),
+    ("memory", "bytes of HBM", |hardware| &mut hardware.hbm_bytes),
+    ("memory_bandwidth", "bytes a second", |hardware| &mut hardware.hbm_bandwidth),
+    ("link_bandwidth", "bytes a second, one way: of a link of a torus, out of a chip into a switch", |hardware| {
+        &mut hardware.link_bandwidth
+    }),
+    ("network_bandwidth", "bytes a second, one way: a chip's share of its host's or its own network card", |hardware| {
+        &mut hardware.dcn_bandwidth
+    }),
+];
+
+/// The other keys.
+const OTHERS: [&str; 6] = ["base", "links", "wraparound", "pod", "link_hop", "network_hop"];
+
+/// Reads the text of a hardware file, which errors call `name`.
+///
+/// ```
+/// let text = "[my-h100]\nbase = \"h100\"\nlink_bandwidth = 370e9 # measured\n";
+/// let known = shardwise::hardware::parse("hw.toml", text).unwrap();
+/// assert_eq!((known[0].name.as_str(), known[0].link_bandwidth, known[0].dcn_bandwidth), ("my-h100", Some(370e9), Some(50e9)));
+/// assert!(shardwise::hardware::parse("hw.toml", "[a]\nbf16 = 0\n").is_err());
+/// ```
+pub fn parse(name: &str, text: &str) -> Result<Vec<Hardware>, Findings> {
+    let refuse = |diags: Vec<Diag>| Findings::new(diags, name, text);
+    let chips: IndexMap<Spanned<String>, Table> = toml::from_str(text).map_err(|error| refuse(vec![unreadable(&error)]))?;
+    let mut reader = Reader::default();
+    for (name, table) in chips {
+        reader.chip(&name, &table);
+    }
+    if reader.known.is_empty() && reader.diags.is_empty() {
+        let diag = Diag::error(BAD_HARDWARE, "the file describes no chip", Span::default(), "nothing here");
+        reader.diags.push(diag.help("write a table for each chip: `[my-chip]`, then its keys"));
+    }
+    if reader.diags.is_empty() { Ok(reader.known) } else { Err(refuse(reader.diags)) }
+}
+
+fn unreadable(error: &toml::de::Error) -> Diag {
+    let message = error.message().lines().next().unwrap_or("not understood").to_owned();
+    let diag = Diag::error(BAD_HARDWARE, message, error.span().map_or(Span::default(), to_span), "here");
+    diag.help("a hardware file has a table for each chip: `[my-chip]`, then keys such as `bf16 = 1e15`")
+}
+
+fn to_span(range: Range<usize>) -> Span {
+    Span::new(range.start, range.end)
+}
+
+/// Chips so far, and every mistake.
+#[derive(Default)]
+struct Reader {
+    known: Vec<Hardware>,
+    diags: Vec<Diag>,
+}
+
+impl Reader {
+    fn wrong(&mut self, message: String, span: Range<usize>, help: impl Into<String>) {
+        self.diags.push(Diag::error(BAD_HARDWARE, message, to_span(span), "here").help(help));
+    }
+
+    fn chip(&mut self, name: &Spanned<String>, table: &Table) {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if !name.get_ref().chars().all(fits) || name.get_ref().is_empty() {
+            let message = format!("`{}` is no name of hardware", name.get_ref());
+            self.wrong(message, name.span(), "programs can write letters, digits, `-`, `_` and `.`");
+        }
+        let get = |key: &str| table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value);
+        let mut chip = match get("base") {
+            Some(base) => self.base(base),
+            None => Some(unknown()),
+        };
+        let Some(hardware) = &mut chip else { return };
+        hardware.name.clone_from(name.get_ref());
+        self.links(hardware, get("links"), get("wraparound"));
+        for (key, value) in table {
+            self.key(hardware, key, value);
+        }
+        let given = get("bf16").or_else(|| get("fp8"));
+        if given.is_none() && hardware.bf16_flops.is_none() && hardware.fp8_flops.is_none() {
+            let message = format!("`{}` has no rate of arithmetic", name.get_ref());
+            self.wrong(message, name.span(), "give `bf16`, in FLOP/s");
+        }
+        self.known.extend(chip);
+    }
+
+    /// The chip that another one starts from: one above it in the file, or a preset.
+    fn base(&mut self, value: &Spanned<Value>) -> Option<Hardware> {
+        let name = self.word(value, "the name of a chip")?;
+        let found = self.known.iter().find(|known| known.name == name).cloned().or_else(|| Hardware::preset(&name));
+        if found.is_none() {
+            let presets = Hardware::preset_names().map(str::to_owned);
+            let names: Vec<String> = self.known.iter().map(|known| known.name.clone()).chain(presets).collect();
+            let help = one_of(&name, &names.iter().map(String::as_str).collect::<Vec<_>>());
+            self.wrong(format!("`{name}` is not known hardware"), value.span(), help);
+        }
+        found
+    }
+
+    /// How chips are linked, as both keys say together.
+    fn links(&mut self, hardware: &mut Hardware, links: Option<&Spanned<Value>>, wraparound: Option<&Spanned<Value>>) {
+        let (before_links, before_wraps) = hardware.wraparound.names();
+        let links_word = links.map(|links| self.word(links, "a word"));
+        let wraps_word = wraparound.map(|wraps| self.word(wraps, "a word"));
+        let (Some(kind), Some(wraps)) = (
+            links_word.unwrap_or(Some(before_links.to_owned())),
+            wraps_word.unwrap_or(Some(before_wraps.unwrap_or("whole-pod").to_owned())),
+        ) else {
+            return;
+        };
+        if let Some(links) = links.filter(|_| !["torus", "switch"].contains(&kind.as_str())) {
+            let help = one_of(&kind, &["torus", "switch"]);
+            self.wrong(format!("`{kind}` is no kind of links"), links.span(), help);
+            return;
+        }
+        let known: Vec<&str> = Wraparound::ALL.iter().filter_map(|known| known.names().1).collect();
+        if let Some(wraparound) = wraparound.filter(|_| kind == "switch" || !known.contains(&wraps.as_str())) {
+            let (message, help) = if kind == "switch" {
+                ("a switch has no axes that could wrap".to_owned(), "leave `wraparound` out, or write `links = \"torus\"`".to_owned())
+            } else {
+                (format!("`{wraps}` does not say which axes wrap"), one_of(&wraps, &known))
+            };
+            self.wrong(message, wraparound.span(), help);
+            return;
+        }
+        let named = |of: &Wraparound| of.names().0 == kind && of.names().1.is_none_or(|word| word == wraps);
+        hardware.wraparound = Wraparound::ALL.into_iter().find(named).unwrap_or(hardware.wraparound);
+    }
+
+    fn key(&mut self, hardware: &mut Hardware, key: &Spanned<String>, value: &Spanned<Value>) {
+        let name = key.get_ref().as_str();
+        if let Some((_, what, field)) = NUMBERS.iter().find(|(known, ..)| *known == name) {
+            if let Some(number) = self.number(value, what) {
+                *field(hardware) = Some(number);
+            }
+            return;
+        }
+        match name {
+            "link_hop" => hardware.hop_s = self.number(value, "seconds").unwrap_or(hardware.hop_s),
+            "network_hop" => hardware.dcn_hop_s = self.number(value, "seconds").unwrap_or(hardware.dcn_hop_s),
+            "pod" => hardware.pod = self.pod(value).unwrap_or_default(),
+            "base" | "links" | "wraparound" => {}
+            _ => {
+                let known: Vec<&str> = OTHERS.into_iter().chain(NUMBERS.iter().map(|(name, ..)| *name)).collect();
+                let help = one_of(name, &known);
+                self.wrong(format!("`{name}` is nothing that hardware has"), key.span(), help);
+            }
+        }
+    }
+
+    fn word(&mut self, value: &Spanned<Value>, wanted: &str) -> Option<String> {
+        let word = value.get_ref().as_str().map(str::to_owned);
+        if word.is_none() {
+            self.wrong(format!("this is not {wanted}"), value.span(), "write it in quotes");
+        }
+        word
+    }
+
+    fn number(&mut self, value: &Spanned<Value>, what: &str) -> Option<f64> {
+        let number = match value.get_ref() {
+            Value::Integer(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            _ => None,
+        };
+        let fits = number.filter(|number| number.is_finite() && *number > 0.0);
+        if fits.is_none() {
+            self.wrong("this is not a number above zero".to_owned(), value.span(), format!("give {what}, such as 4.5e11"));
+        }
+        fits
+    }
+
+    fn pod(&mut self, value: &Spanned<Value>) -> Option<Vec<u64>> {
+        let sizes = value.get_ref().as_array().and_then(|sizes| {
+            let size = |size: &Value| size.as_integer().and_then(|size| u64::try_from(size).ok()).filter(|&size| size > 0);
+            sizes.iter().map(size).collect::<Option<Vec<u64>>>()
+        });
+        let product = sizes.as_ref().and_then(|sizes| sizes.iter().try_fold(1_u64, |n, &size| n.checked_mul(size)));
+        if product.is_none() {
+            let help = "give the edges of a pod (`pod = [16, 16]`), or the chips of a switched domain (`pod = [8]`)";
+            self.wrong("these are not sizes".to_owned(), value.span(), help);
+        }
+        sizes.filter(|_| product.is_some())
+    }
+}
+
+/// A chip of which nothing is known yet.
+fn unknown() -> Hardware {
+    Hardware {
+        name: String::new(),
+        bf16_flops: None,
+        int8_flops: None,
+        fp8_flops: None,
+        hbm_bytes: None,
+        hbm_bandwidth: None,
+        link_bandwidth: None,
+        dcn_bandwidth: None,
+        hop_s: 1e-6,
+        dcn_hop_s: 1e-6,
+        wraparound: Wraparound::Switched,
+        pod: Vec::new(),
+    }
+}
+
+fn one_of(given: &str, known: &[&str]) -> String {
+    let near = suggest::nearest(given, known.iter().copied());
+    near.map_or_else(|| format!("there are {}", known.join(", ")), |near| format!("did you mean `{near}`?"))
+}
+
+/// A chip as a hardware file, which reads back as it is.
+pub fn toml(hardware: &Hardware) -> String {
+    let mut text = format!("[{}]\n", if hardware.name.contains('.') { format!("{:?}", hardware.name) } else { hardware.name.clone() });
+    let mut copy = hardware.clone();
+    let mut line = |key: &str, value: String, what: &str| {
+        let entry = format!("{key} = {value}");
+        let _ = writeln!(text, "{entry:<29} # {what}");
+    };
+    for (key, what, field) in NUMBERS {
+        if let Some(number) = *field(&mut copy) {
+            line(key, format!("{number:e}"), what);
+        }
+    }
+    let (links, wraps) = hardware.wraparound.names();
+    line("links", format!("{links:?}"), "torus or switch");
+    if let Some(wraps) = wraps {
+        line("wraparound", format!("{wraps:?}"), "which axes wrap: multiples-of-4 (all of them or none), of-16, whole-pod");
+    }
+    if !hardware.pod.is_empty() {
+        line("pod", format!("{:?}", hardware.pod), "edges of a pod, or chips of a switched domain");
+    }
+    line("link_hop", format!("{:e}", hardware.hop_s), "seconds");
+    line("network_hop", format!("{:e}", hardware.dcn_hop_s), "seconds");
+    text
+}

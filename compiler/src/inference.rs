@@ -1,0 +1,310 @@
+//! Inference sizing: a step of prefill or decode by the book's formula, batch by batch, with the plan's shardings.
+//!
+//! `step = caches read + max(FLOPs, parameters read)` (*How To Scale Your Model*, Part 7), a device's bytes and FLOPs taken from the plan
+//! (`passes::serving`): where everything is split evenly that is the book's total over the total bandwidth, and where it is not it is what the
+//! plan pays. Other batches keep the plan and change the size of one dimension; to plan every batch anew is what `sweep` is for. Which programs
+//! are steps of serving is decided by what they do: caches that are read make a decode step, tokens that look at each other a prefill.
+
+mod table;
+
+use serde::Serialize;
+use shardwise_ir::Role;
+use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::Program;
+use shardwise_ir::sharding::Sharding;
+use shardwise_passes::local;
+use shardwise_passes::memory;
+use shardwise_passes::report::report;
+use shardwise_passes::serving::{self, Load, Serving};
+use shardwise_passes::threshold;
+
+use crate::Planned;
+
+pub(crate) use table::lines;
+
+/// What a step of serving is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// A whole pass over prompts.
+    Prefill,
+    /// A step that reads caches, with few tokens a sequence.
+    Decode,
+}
+
+impl Phase {
+    /// As options and tables write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prefill => "prefill",
+            Self::Decode => "decode",
+        }
+    }
+}
+
+/// Whether a program is sized, and as what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// If the program reads caches (decode) or its tokens look at each other (prefill).
+    #[default]
+    Auto,
+    /// As this, whatever it does.
+    As(Phase),
+    /// Not at all.
+    No,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizing {
+    /// Whether, and as what.
+    pub wanted: Wanted,
+    /// Sizes of the batch, a row each.
+    pub batches: Vec<u64>,
+}
+
+/// A step of serving: what it reads, how long that takes at least, and for how many at once there is room.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Inference {
+    /// Prefill or decode.
+    pub phase: Phase,
+    /// The dimension of sequences.
+    pub batch_dim: String,
+    /// The caches.
+    pub cache: Cache,
+    /// The step at the program's own batch.
+    pub step: Row,
+    /// From where on FLOPs take longer than reading the parameters; absent where they never do.
+    pub critical: Option<Critical>,
+    /// The largest batch that the plan has room for; absent where the memory is not known, 0 where there is none.
+    pub largest_batch: Option<u64>,
+    /// Other batches, as asked for.
+    pub batches: Vec<Row>,
+}
+
+/// Caches that a step reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cache {
+    /// Bytes a token, over all layers; 0 where caches have no length.
+    pub token_bytes: f64,
+    /// Bytes a sequence.
+    pub sequence_bytes: f64,
+    /// Bytes of caches that are no sequence's own.
+    pub shared_bytes: f64,
+    /// Tokens of the longest.
+    pub context: u64,
+}
+
+/// Where FLOPs equal the reading of parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Critical {
+    /// Sequences; not always a whole number.
+    pub batch: f64,
+    /// Tokens of the step.
+    pub tokens: f64,
+}
+
+/// A step at one batch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Sequences.
+    pub batch: u64,
+    /// Tokens that the step goes through.
+    pub tokens: f64,
+    /// Bytes of all parameters and caches of the unsharded program.
+    pub held_bytes: f64,
+    /// The most that a device holds.
+    pub device_bytes: f64,
+    /// Whether that fits; absent where the memory is not known.
+    pub fits: Option<bool>,
+    /// FLOPs of a device with tokens: scores, and what they weigh.
+    pub attention_flops: f64,
+    /// Bytes that these read and write on a device where scores never leave the chip.
+    pub attention_bytes: f64,
+    /// Seconds of attention: of reading the caches (in a prefill, of what attention reads and writes), or of its arithmetic, if that is longer.
+    pub attention_s: f64,
+    /// Seconds that reading the parameters takes.
+    pub parameters_s: f64,
+    /// Seconds of arithmetic with the parameters.
+    pub flops_s: f64,
+    /// Seconds at least: `attention_s + max(parameters_s, flops_s)`.
+    pub step_s: f64,
+    /// Tokens a second at most, of the whole mesh.
+    pub tokens_per_s: f64,
+    /// Seconds of this plan at this batch, communication and element-wise work included.
+    pub plan_s: f64,
+    /// What takes longest: `cache`, `attention`, `parameters` or `flops`.
+    pub bound: &'static str,
+}
+
+/// The sizing of a plan, where there is one.
+pub(crate) fn inference(planned: &Planned, sizing: &Sizing) -> Option<Inference> {
+    let program = &planned.plan.program;
+    let serving = Serving::of(program)?;
+    program.hardware.hbm_bandwidth?;
+    let seen = match (serving.reads_cache, serving.attends) {
+        (true, _) => Some(Phase::Decode),
+        (false, true) => Some(Phase::Prefill),
+        (false, false) => None,
+    };
+    let phase = match sizing.wanted {
+        Wanted::Auto => seen?,
+        Wanted::As(phase) => phase,
+        Wanted::No => return None,
+    };
+    let mut sizer = Sizer { planned, plan: planned.plan.clone(), serving };
+    let batch = program.dims[sizer.serving.batch].size;
+    Some(Inference {
+        phase,
+        batch_dim: program.dims[sizer.serving.batch].name.clone(),
+        cache: cache(program, &sizer.serving),
+        step: sizer.row(batch),
+        critical: sizer.critical(),
+        largest_batch: sizer.largest(),
+        batches: sizing.batches.iter().map(|&batch| sizer.row(batch)).collect(),
+    })
+}
+
+fn whole_bytes(program: &Program, value: ValueId) -> f64 {
+    let copies = program.times(program.values[value].repeat) as f64;
+    copies * local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()))
+}
+
+fn cache(program: &Program, serving: &Serving) -> Cache {
+    let mut cache = Cache::default();
+    let size = |dim: DimId| program.dims[dim].size;
+    for value in serving::read_caches(program) {
+        let bytes = whole_bytes(program, value);
+        if !program.values[value].dims.contains(&serving.batch) {
+            cache.shared_bytes += bytes;
+            continue;
+        }
+        let sequence = bytes / size(serving.batch) as f64;
+        cache.sequence_bytes += sequence;
+        let context = serving.context(program, value);
+        if !context.is_empty() {
+            let tokens = context.into_iter().map(size).product::<u64>();
+            cache.token_bytes += sequence / tokens as f64;
+            cache.context = cache.context.max(tokens);
+        }
+    }
+    cache
+}
+
+/// A plan whose batch is changed again and again.
+struct Sizer<'p> {
+    planned: &'p Planned,
+    plan: Plan,
+    serving: Serving,
+}
+
+/// What declarations split the batch by. Brackets that the plan chose could be chosen otherwise for another batch.
+fn granule(program: &Program, batch: DimId) -> u64 {
+    let homes = program.values.iter().filter(|value| value.producer.is_none()).filter_map(|value| Some((value, value.home.as_ref()?)));
+    let split = homes.filter_map(|(value, home)| home.dims[value.dims.iter().position(|&dim| dim == batch)?].as_ref());
+    split.map(|axes| local::parts(&program.mesh, axes)).fold(1, threshold::least_common_multiple)
+}
+
+/// No batch is larger.
+const LARGEST: u64 = 1 << 40;
+
+impl Sizer<'_> {
+    fn resize(&mut self, batch: u64) {
+        threshold::resize(&mut self.plan.program, self.serving.batch, batch);
+    }
+
+    fn load(&mut self, batch: u64) -> Load {
+        self.resize(batch);
+        self.serving.load(&self.plan)
+    }
+
+    fn bandwidth(&self) -> f64 {
+        self.plan.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY)
+    }
+
+    fn row(&mut self, batch: u64) -> Row {
+        let load = self.load(batch);
+        let program = &self.plan.program;
+        let report = report(&self.plan, self.planned.refinement);
+        let stays = program.values.iter_enumerated().filter(|(_, value)| matches!(value.role, Some(Role::Param | Role::State)));
+        let attention_bytes = if self.serving.reads_cache { load.cache_bytes } else { load.attention_bytes };
+        let (cache_s, parameters_s) = (attention_bytes / self.bandwidth(), load.weight_bytes / self.bandwidth());
+        let attention_s = cache_s.max(load.attention_s);
+        let step_s = attention_s + parameters_s.max(load.flops_s);
+        let tokens = self.serving.tokens(program);
+        let device_bytes = report.memory.peak_bytes;
+        let read = if self.serving.reads_cache { "cache" } else { "attention" };
+        let named = [(read, cache_s), ("attention", load.attention_s), ("parameters", parameters_s), ("flops", load.flops_s)];
+        let bound = named.into_iter().reduce(|most, other| if other.1 > most.1 { other } else { most });
+        Row {
+            batch,
+            tokens,
+            held_bytes: stays.map(|(id, _)| whole_bytes(program, id)).sum(),
+            device_bytes,
+            fits: self.planned.capacity_bytes.map(|capacity| device_bytes <= capacity),
+            attention_flops: load.attention_flops,
+            attention_bytes: load.attention_bytes,
+            attention_s,
+            parameters_s,
+            flops_s: load.flops_s,
+            step_s,
+            tokens_per_s: tokens / step_s,
+            plan_s: report.schedule.makespan_s,
+            bound: bound.map_or("parameters", |(name, _)| name),
+        }
+    }
+
+    /// Seconds by which arithmetic exceeds the reading of parameters.
+    fn excess(&mut self, batch: u64) -> f64 {
+        let load = self.load(batch);
+        load.flops_s - load.weight_bytes / self.bandwidth()
+    }
+
+    /// By bisection between batches that declarations split evenly, and straight between two of them.
+    fn critical(&mut self) -> Option<Critical> {
+        let granule = granule(&self.plan.program, self.serving.batch);
+        let mut high = 1;
+        while self.excess(high * granule) < 0.0 {
+            high *= 2;
+            if high.saturating_mul(granule) > LARGEST {
+                return None;
+            }
+        }
+        let mut low = high / 2;
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.excess(middle * granule) < 0.0 { low = middle } else { high = middle }
+        }
+        let above = self.excess(high * granule);
+        // An empty batch computes nothing, and reads what any other does.
+        let below = if low == 0 { -self.load(granule).weight_bytes / self.bandwidth() } else { self.excess(low * granule) };
+        let share = below / (below - above);
+        let batch = (low as f64 + if share.is_finite() { share } else { 1.0 }) * granule as f64;
+        self.resize(granule);
+        Some(Critical { batch, tokens: batch * self.serving.tokens(&self.plan.program) / granule as f64 })
+    }
+
+    /// The largest batch that declarations split evenly and that fits.
+    fn largest(&mut self) -> Option<u64> {
+        let capacity = self.planned.capacity_bytes?;
+        let granule = granule(&self.plan.program, self.serving.batch);
+        let mut fits = |multiple: u64| {
+            self.resize(multiple * granule);
+            memory::memory(&self.plan).peak_bytes <= capacity
+        };
+        let mut high = 1;
+        while fits(high) {
+            high *= 2;
+            if high.saturating_mul(granule) > LARGEST {
+                return None;
+            }
+        }
+        let mut low = high / 2;
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if fits(middle) { low = middle } else { high = middle }
+        }
+        Some(low * granule)
+    }
+}

@@ -1,0 +1,69 @@
+//! Optimizers (`SW61x`).
+
+use super::Code;
+
+/// `unknown-optimizer`
+pub const UNKNOWN: &str = "SW611";
+/// `bad-setting`
+pub const SETTING: &str = "SW612";
+/// `misplaced-optimizer`
+pub const MISPLACED: &str = "SW613";
+/// `state-name-taken`
+pub const NAME_TAKEN: &str = "SW614";
+
+pub(super) const CODES: &[Code] = &[
+    Code {
+        code: UNKNOWN,
+        name: "unknown-optimizer",
+        page: r"A program asks for an optimizer that the language does not have. There are `adam`, `adamw` and `sgd`.
+
+Triggered by:
+
+    backward from Loss
+    optimizer adams
+
+Write instead the nearest one, or the update in statements of its own: `next W = W.new` says what a parameter is in the next step.",
+    },
+    Code {
+        code: SETTING,
+        name: "bad-setting",
+        page: r"An optimizer does not have this setting, or the setting is not such a thing. All optimizers have `rate` (a number) and the dtypes `moments`
+and `master`; `adam` and `adamw` have `beta1`, `beta2`, `eps` and `decay`, `sgd` has `momentum`.
+
+Triggered by:
+
+    optimizer adam, moments=0.9
+
+Write instead the value that the help shows:
+
+    optimizer adam, moments=bf16",
+    },
+    Code {
+        code: MISPLACED,
+        name: "misplaced-optimizer",
+        page: r"An optimizer stands where there is nothing to update by: without a `backward` before it, a second time, inside a `repeat`, or in an
+explicit program.
+
+Triggered by:
+
+    optimizer adam
+    backward from Loss
+
+Write instead one optimizer behind `backward`, outside all blocks; it updates the parameters of every layer.",
+    },
+    Code {
+        code: NAME_TAKEN,
+        name: "state-name-taken",
+        page: r"The optimizer's state of a parameter `W` is called `mW` and `vW`, and its copy `W.master`. A `state` of that name and with the parameter's
+dimensions is taken for it, however it is sharded; but here something else has the name.
+
+Triggered by:
+
+    param W[D, F]
+    mW = gelu(X)
+    backward from Loss
+    optimizer adam
+
+Write instead another name for what is not the optimizer's state.",
+    },
+];

@@ -1,0 +1,141 @@
+//! Blocks: statements that are done once a layer, once a microbatch, or once for each layer of each microbatch.
+//!
+//! There are two kinds, and they nest in one way: microbatches around layers. A block knows the block that it stands in, and what belongs to a block
+//! names the innermost one, so that tables need one id and no list. The other way round (layers around microbatches) would mean that a batch passes
+//! through one layer whole before the next one sees any of it, which needs no microbatches.
+//!
+//! A microbatch is every so-manieth row: `B=B'*8` cuts a batch into eight so that its number is the minor factor. A device that holds a block of
+//! rows then holds the same block of every microbatch, and cutting moves nothing. Runs of rows would be on few devices each.
+
+use index_vec::IndexVec;
+use shardwise_grammar::span::Span;
+
+use crate::ids::{DimId, RepeatId, ValueId};
+use crate::pipeline::Pipeline;
+use crate::program::Program;
+
+/// A block whose operations are done once a layer, or once a microbatch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// What the layers are called; for microbatches the dimension that is cut.
+    pub name: String,
+    /// How many there are.
+    pub count: u64,
+    /// The block through whose layers it goes, from the last to the first; it may read what each of them gave.
+    pub reversed: Option<RepeatId>,
+    /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
+    pub kept: Option<Vec<ValueId>>,
+    /// The microbatches that it is done for, if it stands among their statements.
+    pub within: Option<RepeatId>,
+    /// What its microbatches are parts of; `None`: it goes through layers.
+    pub cut: Option<Cut>,
+    /// How its layers are spread over stages; what goes back through them is spread likewise.
+    pub pipeline: Option<Pipeline>,
+    /// Where it is opened.
+    pub span: Span,
+}
+
+/// A dimension that is cut into microbatches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The batch.
+    pub whole: DimId,
+    /// What a microbatch has in its place.
+    pub part: DimId,
+}
+
+/// Where statements stand and what they see there. A place is the innermost block around a statement, `None` outside all.
+pub trait Blocks {
+    /// The first block that goes through the layers of `of`: itself, or the one that it goes back through.
+    fn layers(&self, of: RepeatId) -> RepeatId;
+
+    /// The microbatches among whose statements a place is.
+    fn microbatches(&self, at: Option<RepeatId>) -> Option<RepeatId>;
+
+    /// The block around a place that goes through layers.
+    fn layer_block(&self, at: Option<RepeatId>) -> Option<RepeatId>;
+
+    /// The blocks around a place, the outermost first.
+    fn path(&self, at: Option<RepeatId>) -> Vec<RepeatId> {
+        [self.microbatches(at), self.layer_block(at)].into_iter().flatten().collect()
+    }
+
+    /// The layers that a place goes through.
+    fn layers_at(&self, at: Option<RepeatId>) -> Option<RepeatId> {
+        self.layer_block(at).map(|block| self.layers(block))
+    }
+
+    /// Whether a statement in `at` can name what one in `of` gives: there is one of it, or one of the same layer and microbatch.
+    fn sees(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
+        let same = |here: Option<RepeatId>, there: Option<RepeatId>| there.is_none() || here == there;
+        same(self.microbatches(at), self.microbatches(of)) && same(self.layers_at(at), self.layers_at(of))
+    }
+
+    /// The outermost block around a place that is not around another one: it is done again and again beside that.
+    fn outermost(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
+        let around = self.path(of);
+        self.path(at).into_iter().find(|block| !around.contains(block))
+    }
+
+    /// The microbatches that a value given in `of` leaves for a place.
+    fn leaves_microbatches(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
+        self.left(at, of).filter(|&block| self.microbatches(Some(block)) == Some(block))
+    }
+
+    /// The one block that what is given in `of` leaves where a statement in `at` takes it out; `None` where that is none, or several.
+    fn left(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
+        let of_microbatches = self.microbatches(of).filter(|_| self.microbatches(at).is_none());
+        let of_layers = self.layer_block(of).filter(|_| self.layer_block(at).is_none());
+        match (of_microbatches, of_layers) {
+            (Some(block), None) if self.layers_at(at) == self.layers_at(of) => Some(block),
+            (None, Some(block)) if self.microbatches(at) == self.microbatches(of) => Some(block),
+            _ => None,
+        }
+    }
+}
+
+impl Blocks for IndexVec<RepeatId, Repeat> {
+    fn layers(&self, of: RepeatId) -> RepeatId {
+        self[of].reversed.unwrap_or(of)
+    }
+
+    fn microbatches(&self, at: Option<RepeatId>) -> Option<RepeatId> {
+        at.and_then(|block| if self[block].cut.is_some() { Some(block) } else { self[block].within })
+    }
+
+    fn layer_block(&self, at: Option<RepeatId>) -> Option<RepeatId> {
+        at.filter(|&block| self[block].cut.is_none())
+    }
+}
+
+impl Program {
+    /// How often what stands in a block is done.
+    pub fn times(&self, at: Option<RepeatId>) -> u64 {
+        self.repeats.path(at).into_iter().map(|block| self.repeats[block].count).fold(1, u64::saturating_mul)
+    }
+
+    /// How many layers a place goes through; 1 outside blocks.
+    pub fn layers(&self, at: Option<RepeatId>) -> u64 {
+        self.repeats.layer_block(at).map_or(1, |block| self.repeats[block].count)
+    }
+
+    /// Whether a value is declared. Microbatches share what is: there is one of it for each layer.
+    pub fn is_declared(&self, value: ValueId) -> bool {
+        self.values[value].role.is_some() && self.values[value].producer.is_none()
+    }
+
+    /// Whether a statement in `at` can name a value: one of the same layer and microbatch, or of none.
+    pub fn sees(&self, at: Option<RepeatId>, value: ValueId) -> bool {
+        let of = self.values[value].repeat;
+        if self.is_declared(value) {
+            let of = self.repeats.layers_at(of);
+            return of.is_none() || of == self.repeats.layers_at(at);
+        }
+        self.repeats.sees(at, of)
+    }
+
+    /// The block that a value leaves where a statement in `at` takes it out.
+    pub fn left(&self, at: Option<RepeatId>, value: ValueId) -> Option<RepeatId> {
+        self.repeats.left(at, self.values[value].repeat)
+    }
+}

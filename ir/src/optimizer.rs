@@ -1,0 +1,56 @@
+//! `optimizer adam over X`: how parameters that have gradients are updated, until a pass puts the statements in its place.
+//!
+//! An optimizer is a few element-wise functions of the language, one for each array that it updates, each of which reads and writes every element
+//! once, as the kernels that do this work are: written out in sums and products, every one of them would cost a pass over memory of its own and a
+//! copy of the array. Its numbers are kept as written, since they are printed and never compared.
+
+use crate::Span;
+use crate::dtype::DType;
+use crate::sharding::AxisList;
+
+/// `optimizer adam over X, moments=f32`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Optimizer {
+    /// How a parameter is updated.
+    pub rule: Rule,
+    /// The dtype of moments and momentum.
+    pub moments: DType,
+    /// The dtype of the copy of each parameter that is updated in its place, if there is one.
+    pub master: Option<DType>,
+    /// What the state is split over.
+    pub over: StateOver,
+    /// As written, for printing.
+    pub text: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// How a parameter is updated. Numbers are as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Two moments.
+    Adam {
+        /// How fast both moments forget.
+        betas: [String; 2],
+        /// Step size, what is added to the root, and what weights decay by.
+        step: [String; 3],
+    },
+    /// The gradient itself, or its sum.
+    Sgd {
+        /// Step size.
+        rate: String,
+        /// What is kept of the sum of gradients; `None`: no sum is kept.
+        momentum: Option<String>,
+    },
+}
+
+/// What the state is split over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StateOver {
+    /// What its parameter is split over.
+    Parameter,
+    /// These axes too, in the largest dimension that they divide.
+    Axes(AxisList),
+    /// The search chooses.
+    Open,
+}

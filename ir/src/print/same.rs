@@ -1,0 +1,30 @@
+//! Whether two programs say the same. Not `==`, since spans say where a program says it, and what is printed stands elsewhere.
+
+use crate::Span;
+use crate::program::{Phase, Program};
+
+/// Whether two programs say the same, wherever in their sources they say it.
+pub fn same(a: &Program, b: &Program) -> bool {
+    without_spans(a) == without_spans(b)
+}
+
+fn without_spans(program: &Program) -> Program {
+    let mut bare = program.clone();
+    let nowhere = Span::default();
+    bare.dims.iter_mut().for_each(|dim| dim.span = nowhere);
+    bare.values.iter_mut().for_each(|value| value.span = nowhere);
+    for op in &mut bare.ops {
+        op.span = nowhere;
+        op.phase = Phase::default();
+        op.operands.iter_mut().for_each(|operand| operand.span = nowhere);
+    }
+    bare.backward.iter_mut().for_each(|backward| backward.span = nowhere);
+    bare.optimizer.iter_mut().for_each(|optimizer| optimizer.span = nowhere);
+    for repeat in &mut bare.repeats {
+        repeat.span = nowhere;
+        repeat.pipeline.iter_mut().for_each(|pipeline| pipeline.span = nowhere);
+    }
+    bare.outputs.iter_mut().for_each(|output| output.span = nowhere);
+    bare.asserts.iter_mut().for_each(|assert| assert.span = nowhere);
+    bare
+}

@@ -1,0 +1,112 @@
+//! Blocks that are done once a microbatch: what opens them, what goes in (`part`) and what comes out (`join`; `total` and `last` as of layers).
+//!
+//! Nothing is carried from microbatch to microbatch: what they give is put side by side or added up, in any order. That is what makes their number
+//! a matter of memory and not of meaning.
+
+use shardwise_grammar::ast::{self, Call, ExprKind};
+use shardwise_grammar::codes::{names, repeat as codes};
+use shardwise_grammar::span::{Name, Span};
+
+use super::Resolver;
+use super::define::{Operation, Target};
+use crate::Diag;
+use crate::ids::ValueId;
+use crate::program::{Blocks, Cut, OpKind, Repeat};
+use crate::rearrange::Rearrange;
+
+impl Resolver<'_> {
+    /// Opens a block of microbatches.
+    pub(super) fn open_microbatches(&mut self, of: &ast::Microbatches, span: Span) {
+        let around = self.block.as_ref().map(|block| block.span).or(self.microbatches.map(|outer| self.repeats[outer].span));
+        if let Some(outer) = around {
+            let diag = Diag::error(codes::NESTED, "microbatches inside a block", span, "opened here").and(outer, "in this one");
+            self.error(diag.help("open `microbatches` outside; a `repeat` may stand inside"));
+            return;
+        }
+        self.take_ends();
+        let cut = self.cut(of);
+        let (count, cut) = cut.map_or((1, None), |(count, cut)| (count, Some(cut)));
+        let name = of.whole.node.clone();
+        let id = self.repeats.push(Repeat { name, count, reversed: None, kept: None, within: None, cut, pipeline: None, span });
+        self.microbatches = Some(id);
+    }
+
+    /// How many microbatches there are, and of what.
+    fn cut(&mut self, of: &ast::Microbatches) -> Option<(u64, Cut)> {
+        let (whole, part) = (self.dim(&of.whole), self.dim(&of.part));
+        let count = self.size(&of.count);
+        let (whole, part, count) = (whole?, part?, count?);
+        let (batch, rows) = (&self.dims[whole], &self.dims[part]);
+        let fault = if rows.size.checked_mul(count) != Some(batch.size) {
+            Some(format!(
+                "`{}` = {}, but {count} microbatches of `{}` = {} are another number",
+                batch.name, batch.size, rows.name, rows.size
+            ))
+        } else if batch.pad || rows.pad {
+            Some(format!("`{}` is padded, and cannot be cut into microbatches", if batch.pad { &batch.name } else { &rows.name }))
+        } else {
+            None
+        };
+        let Some(message) = fault else { return Some((count, Cut { whole, part })) };
+        let size = batch.size / count.max(1);
+        let diag = Diag::error(names::BAD_SIZE, message, of.count.span, "so many").and(batch.span, "of this");
+        self.error(diag.help(format!("declare `{}={size}`, with a number of microbatches that divides `{}`", of.part.node, of.whole.node)));
+        None
+    }
+
+    /// Closes the microbatches; what blocks among them carried is taken out of those first.
+    pub(super) fn close_microbatches(&mut self) {
+        self.take_ends();
+        let Some(id) = self.microbatches.take() else { return };
+        self.is_empty(id);
+    }
+
+    /// Whether there is one of a value for each microbatch.
+    pub(super) fn is_of_microbatches(&self, value: ValueId) -> bool {
+        self.values[value].producer.is_some() && self.repeats.microbatches(self.values[value].repeat).is_some()
+    }
+
+    /// Says that a value is named where there are no microbatches.
+    pub(super) fn of_a_microbatch(&mut self, value: ValueId, name: &Name) {
+        let message = format!("each microbatch has a `{}` of its own", name.node);
+        let diag = Diag::error(codes::OF_A_MICROBATCH, message, name.span, "of which microbatch?");
+        let diag = diag.and(self.values[value].span, "given for each microbatch");
+        self.error(diag.help(format!(
+            "write `join({0})` behind the block for the rows of all, `total({0})` for the sum of all, `last({0})` for that of the last",
+            name.node
+        )));
+    }
+
+    /// `part(x)`: the rows of the microbatch at hand.
+    pub(super) fn part(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+        let cut = self.microbatches.and_then(|id| self.repeats[id].cut);
+        let (Some(Cut { whole, part }), [argument], None) = (cut, &call.arguments[..], &call.subscript) else {
+            return self.bad_call("`part` takes one value with the batch, inside `microbatches`", span);
+        };
+        let operand = self.operand(argument, target)?;
+        if self.is_of_microbatches(operand.value) || !self.values[operand.value].dims.contains(&whole) {
+            return self.bad_call(&format!("`part` takes a value with `{}` from before the microbatches", self.dims[whole].name), span);
+        }
+        Some(self.plain(OpKind::Rearrange(Rearrange::Part { from: whole, to: part, first: 0 }), vec![operand]))
+    }
+
+    /// `join(y)`: the rows of all microbatches.
+    pub(super) fn join(&mut self, call: &Call, span: Span) -> Option<Operation> {
+        let ([argument], None) = (&call.arguments[..], &call.subscript) else {
+            return self.bad_call("`join` takes one value of a microbatch", span);
+        };
+        let ExprKind::Tensor { name, layout } = &argument.node else {
+            return self.bad_call("`join` takes a value by its name", span);
+        };
+        let value = self.anywhere(name)?;
+        let left = self.repeats.left(self.inside(), self.values[value].repeat);
+        let Some(Cut { whole, part }) = left.and_then(|block| self.repeats[block].cut) else {
+            return self.bad_call(&format!("`join({})` is for values of microbatches, behind them", name.node), span);
+        };
+        if !self.values[value].dims.contains(&part) {
+            return self.bad_call(&format!("`{}` has no `{}` to join; `total` adds up", name.node, self.dims[part].name), span);
+        }
+        let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
+        Some(self.plain(OpKind::Rearrange(Rearrange::Join { from: part, to: whole }), vec![operand]))
+    }
+}

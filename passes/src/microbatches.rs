@@ -1,0 +1,194 @@
+//! `backward from Loss, microbatches=8`: puts the step into a block that is done once a microbatch.
+//!
+//! Before, gradients derived:            After:
+//!
+//! ```text
+//! Tmp = In *D Win                       microbatches B=B'*8 {
+//! Out = Tmp *F Wout                       In.part = part(In)
+//! dWout = Tmp *B dOut                     dOut.part = part(dOut)
+//! dTmp = dOut *D Wout                     Tmp = In.part *D Win
+//! dWin = In *B dTmp                       Out = Tmp *F Wout
+//!                                         dWout.part = Tmp *B' dOut.part
+//!                                         dTmp = dOut.part *D Wout
+//!                                         dWin.part = In.part *B' dTmp
+//!                                       }
+//!                                       dWout = total(dWout.part)
+//!                                       dWin = total(dWin.part)
+//! ```
+//!
+//! The whole batch's gradients are cut, rather than those of a microbatch derived: then what is cut is right if cutting is, and cutting asks of an
+//! operation only in which operands it is linear ([`stages`]). A microbatch is to a step what a device is to a split batch, in time and not in space:
+//! rows stay rows, and a sum over the batch is partial until it is added up. What is added up stays partial over mesh axes, too, so the search may
+//! reduce once behind the microbatches, or in each of them where the memory for what is pending is not there.
+//!
+//! What follows from sums over the batch stands behind the block: of layers, in a block that goes through them once more. Statements below `backward`
+//! (an optimizer) stand behind it as they are, and read the whole batch.
+
+mod dims;
+mod rewrite;
+mod stages;
+
+use index_vec::IndexVec;
+use indexmap::IndexMap;
+use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
+use shardwise_ir::program::{Backward, Dim, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value};
+use shardwise_ir::{Role, Span, order};
+
+/// Why a step cannot be cut into microbatches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// All inputs share none, or several dimensions that no parameter has: these.
+    Unclear(Vec<DimId>),
+    /// A parameter has the batch.
+    OfParameter(ValueId),
+    /// The batch is a product of other dimensions, or padded.
+    NotPlain(DimId),
+    /// So many microbatches do not divide the batch.
+    Indivisible(DimId, u64),
+    /// The layers of a block are in a pipeline, which has microbatches of its own.
+    Staged(RepeatId),
+    /// The rows of a microbatch cannot be split as the brackets of a value say.
+    Uneven {
+        /// The value's name.
+        value: String,
+        /// Where it is declared or given.
+        span: Span,
+        /// How many rows a microbatch has.
+        rows: u64,
+    },
+    /// A statement needs the whole batch at once.
+    Mixed {
+        /// What it gives.
+        value: String,
+        /// The statement.
+        span: Span,
+    },
+}
+
+/// A step to be cut: into how many microbatches, and of which dimension.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch {
+    pub(crate) dim: DimId,
+    pub(crate) count: u64,
+    pub(crate) span: Span,
+}
+
+/// What `backward` asks to be cut; `None` where it asks for nothing, or for one microbatch, which is the step as it is.
+pub(crate) fn asked(program: &Program, directive: &Backward) -> Result<Option<Batch>, Fault> {
+    let Some((count, of)) = directive.microbatches.filter(|(count, _)| *count > 1) else { return Ok(None) };
+    let dim = match of {
+        Some(dim) => dim,
+        None => inferred(program, directive)?,
+    };
+    if let Some(block) = program.repeats.position(|repeat| repeat.pipeline.is_some()) {
+        return Err(Fault::Staged(block));
+    }
+    let has = |value: &Value| value.role == Some(Role::Param) && value.dims.contains(&dim);
+    let batch = &program.dims[dim];
+    if let Some(param) = program.values.position(has) {
+        Err(Fault::OfParameter(param))
+    } else if batch.pad || !batch.factors.is_empty() {
+        Err(Fault::NotPlain(dim))
+    } else if !batch.size.is_multiple_of(count) {
+        Err(Fault::Indivisible(dim, count))
+    } else {
+        Ok(Some(Batch { dim, count, span: directive.span }))
+    }
+}
+
+/// The dimension that all inputs share and no parameter has.
+fn inferred(program: &Program, directive: &Backward) -> Result<DimId, Fault> {
+    let read = |id: ValueId| {
+        let before = program.ops.iter().take(directive.at.index());
+        directive.given == Some(id) || before.flat_map(|op| &op.operands).any(|operand| operand.value == id)
+    };
+    let of = |role: Role| program.values.iter_enumerated().filter(move |(_, value)| value.role == Some(role));
+    let inputs: Vec<&Value> = of(Role::Input).filter(|(id, _)| read(*id)).map(|(_, value)| value).collect();
+    let shared = |dim: &DimId| !inputs.is_empty() && inputs.iter().all(|value| value.dims.contains(dim));
+    let of_weights = |dim: &DimId| of(Role::Param).any(|(_, value)| value.dims.contains(dim));
+    let candidates: Vec<DimId> = program.dims.indices().filter(|dim| shared(dim) && !of_weights(dim)).collect();
+    if let [only] = candidates[..] { Ok(only) } else { Err(Fault::Unclear(candidates)) }
+}
+
+/// Writes means over the batch as sums divided by its size, for a microbatch has its share of the sum and a mean of its own.
+pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, batch: DimId) {
+    let end = directive.at;
+    let mut ops = IndexVec::new();
+    for (id, op) in std::mem::take(&mut program.ops).into_iter_enumerated() {
+        match &op.kind {
+            OpKind::Reduce { function: ReduceFn::Mean, dims } if id < end && dims.contains(&batch) => {
+                let size = dims.iter().map(|&dim| program.dims[dim].size).fold(1_u64, u64::saturating_mul);
+                let name = fresh(program, &program.values[op.result].name, "sum");
+                let sum = program.values.push(Value { name, home: None, ..program.values[op.result].clone() });
+                let by_size = OpKind::Map(MapFn::new(MapForm::InfixScalar('/', size.to_string())));
+                let operands = vec![Operand { value: sum, pin: None, span: op.span }];
+                let kind = OpKind::Reduce { function: ReduceFn::Sum, dims: dims.clone() };
+                ops.push(Op { kind, result: sum, result_pin: None, ..op.clone() });
+                ops.push(Op { kind: by_size, operands, ..op });
+                directive.at = OpId::new(directive.at.index() + 1);
+            }
+            _ => {
+                ops.push(op);
+            }
+        }
+    }
+    program.ops = ops;
+    order::find_producers(program);
+}
+
+/// `In.part`: the first name of this kind that nothing has.
+fn fresh(program: &Program, name: &str, what: &str) -> String {
+    let taken = |name: &String| program.values.iter().any(|value| value.name == *name);
+    let plain = format!("{name}.{what}");
+    let numbered = || (2..=program.values.len() + 2).map(|number| format!("{plain}{number}")).find(|name| !taken(name)).unwrap_or_default();
+    if taken(&plain) { numbered() } else { plain }
+}
+
+/// The program with the operations before `end` done once a microbatch, as far as they depend on the batch.
+pub(crate) fn cut(mut program: Program, batch: Batch, end: OpId) -> Result<Program, Vec<Fault>> {
+    let parts = add_parts(&mut program, batch);
+    let stages = stages::find(&program, &parts, end);
+    let mut faults = stages.faults(&program);
+    faults.extend(dims::uneven(&program, &parts, &stages));
+    faults.extend(dims::without_batch(&program, batch.dim, &parts, end));
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let mut program = rewrite::rewrite(program, batch, &parts, &stages);
+    order::find_producers(&mut program);
+    order::by_appearance(&mut program);
+    shardwise_ir::sparse::mark(&mut program);
+    Ok(program)
+}
+
+/// Dimensions that a microbatch has another one in the place of: the batch, and products that it is a factor of.
+pub(crate) type Parts = IndexMap<DimId, DimId>;
+
+fn add_parts(program: &mut Program, batch: Batch) -> Parts {
+    let mut parts = Parts::new();
+    for whole in program.dims.indices() {
+        if whole == batch.dim {
+            let size = program.dims[whole].size / batch.count;
+            let part = add_dim(program, whole, size, Vec::new());
+            parts.insert(whole, part);
+        }
+    }
+    for whole in program.dims.indices() {
+        let factors = program.dims[whole].factors.clone();
+        if factors.iter().any(|factor| parts.contains_key(factor)) {
+            let factors: Vec<DimId> = factors.iter().map(|factor| parts.get(factor).copied().unwrap_or(*factor)).collect();
+            let size = program.dims[whole].size / batch.count;
+            let part = add_dim(program, whole, size, factors);
+            parts.insert(whole, part);
+        }
+    }
+    parts
+}
+
+fn add_dim(program: &mut Program, whole: DimId, size: u64, factors: Vec<DimId>) -> DimId {
+    let mut name = format!("{}'", program.dims[whole].name);
+    while program.dims.iter().any(|dim| dim.name == name) {
+        name.push('\'');
+    }
+    program.dims.push(Dim { name, size, factors, pad: false, span: program.dims[whole].span })
+}
