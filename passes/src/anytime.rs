@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use crate::dual::Dual;
 use crate::eliminate::{Limits, Minimum};
+use crate::factor::source_price;
 use crate::improve;
 use crate::marginals::{Metric, NEVER, seconds};
 use crate::prices::{Prices, unary};
@@ -25,30 +26,40 @@ const FEW: Limits = Limits { table: 1 << 16, work: 1 << 20 };
 const ALL: Limits = Limits { table: 1 << 21, work: 1 << 26 };
 
 /// Numbers that the dual may look at: a few seconds.
-const MOST_WORK: usize = 6_000_000_000;
+const MOST_WORK: usize = 1_000_000_000;
 
 /// Sweeps in a round, and what each of the last few must add to the bound (as a share of it) for the next.
 const SWEEPS: usize = 40;
 const WORTHWHILE: f64 = 1e-5;
 
 /// Rounds at most.
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 8;
 
 /// How many choices of every operation are tried, as long as tables stay small.
-const WIDTHS: [usize; 8] = [1, 2, 3, 5, 8, 12, 20, 32];
+const WIDTHS: Widths = &[1, 2, 3, 5, 8, 12, 20, 32];
+
+/// Numbers of choices, growing.
+pub(crate) type Widths = &'static [usize];
 
 /// What was found.
-pub(crate) struct Closed<'a> {
-    /// A choice for each variable, of the problem as it was given.
-    pub(crate) assignment: Vec<usize>,
+pub struct Closed<'a> {
+    /// A choice for each variable, of the problem as it was given; nothing if none was found that can be realised.
+    pub assignment: Option<Vec<usize>>,
     /// No plan is cheaper.
-    pub(crate) bound: Weight,
+    pub bound: Weight,
     /// Why the assignment attains it, if it does.
     pub(crate) proof: Option<Proof<'a>>,
 }
 
+impl Closed<'_> {
+    /// Whether the assignment attains the bound by proof.
+    pub fn is_proven(&self) -> bool {
+        self.proof.is_some()
+    }
+}
+
 /// What is left when all that must cost more than a known plan is gone: every plan that is no dearer, and its exact minimum.
-pub(crate) struct Proof<'a> {
+pub struct Proof<'a> {
     /// With the choices that are left.
     pub(crate) problem: Problem<'a>,
     pub(crate) prices: Prices,
@@ -56,7 +67,7 @@ pub(crate) struct Proof<'a> {
 }
 
 /// Searches, where a plan of `known` is at hand already. `price` says what an assignment really costs.
-pub(crate) fn close<'a>(
+pub fn close<'a>(
     problem: &Problem<'a>,
     trees: &mut [Trees<'_>],
     known: Weight,
@@ -71,10 +82,13 @@ pub(crate) fn close<'a>(
     let mut before = (0.0, NEVER, usize::MAX);
     for _ in 0..ROUNDS {
         raise(&mut dual, &late);
-        let found = round(problem, trees, &dual, best.as_ref().map(|(_, assignment)| &assignment[..]), deadline);
-        let cost = price(&found, trees);
-        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            best = Some((cost, found));
+        let best_so_far = best.as_ref().map(|(_, assignment)| &assignment[..]);
+        let found = round(problem, trees, &dual.beyond, best_so_far, (WIDTHS, deadline));
+        if is_realisable(problem, &found, trees) {
+            let cost = price(&found, trees);
+            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                best = Some((cost, found));
+            }
         }
         dual.known_s = dual.known_s.min(best.as_ref().map_or(NEVER, |(cost, _)| seconds(*cost)));
         // What is too dear goes, and what then has no partner.
@@ -82,7 +96,7 @@ pub(crate) fn close<'a>(
         let left = left(&dual);
         if let Some(proof) = whole(problem, trees, &left) {
             let assignment = taken(&left, &proof.minimum.assignment);
-            return Closed { assignment, bound: proof.minimum.bound, proof: Some(proof) };
+            return Closed { assignment: Some(assignment), bound: proof.minimum.bound, proof: Some(proof) };
         }
         let now = (dual.bound_s(), dual.known_s, left.iter().map(Vec::len).sum());
         let stuck = now.0 <= before.0 * (1.0 + WORTHWHILE) && now.1 >= before.1 && now.2 == before.2;
@@ -92,8 +106,13 @@ pub(crate) fn close<'a>(
         before = now;
     }
     let bound = Weight::seconds(dual.bound_s().min(dual.known_s));
-    let assignment = best.map(|(_, assignment)| assignment).unwrap_or_default();
-    Closed { assignment, bound, proof: None }
+    Closed { assignment: best.map(|(_, assignment)| assignment), bound, proof: None }
+}
+
+/// Whether every value can be brought from where these choices give it to where they need it.
+pub(crate) fn is_realisable(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
+    let tree = |value| problem.tables.number(value);
+    problem.sources.iter().all(|source| source_price(problem, source, assignment, &mut trees[tree(source.value)]).is_finite())
 }
 
 /// Sweeps until they add little.
@@ -127,24 +146,24 @@ fn whole<'a>(problem: &Problem<'a>, trees: &mut [Trees<'_>], left: &[Vec<usize>]
     }
     let problem = problem.restricted(left);
     let prices = Prices::whole(&problem, trees, ALL)?;
-    let minimum = prices.minimise_exactly(&unary(&problem))?;
+    let minimum = prices.minimise_exactly(&unary(&problem)).filter(|minimum| minimum.bound.is_finite())?;
     Some(Proof { problem, prices, minimum })
 }
 
-/// A good assignment: the best among ever more of the choices nearest to the bound, then improved one choice at a time.
-fn round(
+/// A good assignment: the best among ever more of the choices nearest to the bound; where tables grow too large for that, improved one choice at a time.
+pub(crate) fn round(
     problem: &Problem<'_>,
     trees: &mut [Trees<'_>],
-    dual: &Dual<'_, '_>,
+    beyond: &[Vec<f64>],
     best: Option<&[usize]>,
-    deadline: Option<Instant>,
+    (widths, deadline): (Widths, Option<Instant>),
 ) -> Vec<usize> {
-    let mut ranked: Vec<Vec<usize>> = dual.beyond.iter().map(|beyond| (0..beyond.len()).collect()).collect();
-    for (ranked, beyond) in ranked.iter_mut().zip(&dual.beyond) {
+    let mut ranked: Vec<Vec<usize>> = beyond.iter().map(|beyond| (0..beyond.len()).collect()).collect();
+    for (ranked, beyond) in ranked.iter_mut().zip(beyond) {
         ranked.sort_by(|&a, &b| beyond[a].total_cmp(&beyond[b]).then(a.cmp(&b)));
     }
     let mut found: Vec<usize> = ranked.iter().map(|ranked| ranked[0]).collect();
-    for width in WIDTHS {
+    for &width in widths {
         let kept: Vec<Vec<usize>> = ranked.iter().enumerate().map(|(v, ranked)| nearest(ranked, width, best.map(|best| best[v]))).collect();
         let restricted = problem.restricted(&kept);
         let exact = Prices::whole(&restricted, trees, FEW).and_then(|prices| prices.minimise_exactly(&unary(&restricted)));

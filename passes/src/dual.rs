@@ -14,9 +14,18 @@
 use crate::marginals::{Marginals, Metric, NEVER, marginals, seconds};
 use crate::problem::{Choice, Demand, Problem, Root};
 use crate::states::State;
+use crate::weight::Weight;
 
-/// Uses whose trees are taken together; of a value with more, several trees at their share of the price, which is a bound still.
-const TOGETHER: usize = 6;
+/// Uses whose trees are taken together, of values with few states and with many; of a value with more, several trees at their share of the price,
+/// which is a bound still.
+const TOGETHER: (usize, usize) = (6, 4);
+
+/// States that are many.
+const MANY: usize = 1000;
+
+fn together(metric: &Metric) -> usize {
+    if metric.states() < MANY { TOGETHER.0 } else { TOGETHER.1 }
+}
 
 /// What differs by less than this share of the whole is rounding.
 const ROUNDING: f64 = 1e-9;
@@ -83,6 +92,8 @@ pub(crate) struct Dual<'p, 'a> {
     order: Vec<Part>,
     place_of_operation: Vec<usize>,
     place_of_source: Vec<usize>,
+    /// What each choice costs by itself.
+    own: Vec<Vec<f64>>,
     least_of_operation: Vec<f64>,
     least_of_source: Vec<f64>,
     /// For each choice, what a plan with it costs more than the bound at least, as of the last sweep; infinite if that is too much.
@@ -105,6 +116,7 @@ impl<'p, 'a> Dual<'p, 'a> {
             order: Vec::new(),
             place_of_operation: vec![0; problem.variables.len()],
             place_of_source: vec![0; problem.sources.len()],
+            own: problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| seconds(choice.weight)).collect()).collect(),
             least_of_operation: vec![0.0; problem.variables.len()],
             least_of_source: vec![0.0; problem.sources.len()],
             beyond: problem.variables.iter().map(|variable| vec![0.0; variable.choices.len()]).collect(),
@@ -165,6 +177,22 @@ impl<'p, 'a> Dual<'p, 'a> {
         seconds(self.problem.fixed) + parts.sum::<f64>()
     }
 
+    /// Other prices of the choices, infinite for those that may not be taken; those of the joints stay, and all that was dropped is back.
+    pub(crate) fn charge(&mut self, prices: &[Vec<Weight>]) {
+        self.own = prices.iter().map(|prices| prices.iter().map(|&weight| seconds(weight)).collect()).collect();
+        self.beyond = self.own.iter().map(|own| own.iter().map(|&own| if own < NEVER { 0.0 } else { NEVER }).collect()).collect();
+        self.least_of_operation.fill(0.0);
+        self.least_of_source.fill(0.0);
+        for joint in &mut self.joints {
+            joint.live.fill(false);
+            let choices = self.problem.variables[joint.variable].choices.iter().zip(&self.own[joint.variable]);
+            for (choice, _) in choices.filter(|(_, own)| **own < NEVER) {
+                let state = joint.state(choice);
+                joint.live[state] = true;
+            }
+        }
+    }
+
     /// Once through the program and back; the bound then.
     pub(crate) fn sweep(&mut self) -> f64 {
         self.pass(true);
@@ -204,11 +232,10 @@ impl<'p, 'a> Dual<'p, 'a> {
     fn balance_operation(&mut self, variable: usize, forwards: bool) {
         let joints = self.joints_of_operation[variable].clone();
         let choices = &self.problem.variables[variable].choices;
-        let of =
-            |choice: &Choice| seconds(choice.weight) + joints.iter().map(|&joint| self.joints[joint].of_operation(choice)).sum::<f64>();
-        let beyond = &self.beyond[variable];
-        let mut costs: Vec<f64> =
-            choices.iter().zip(beyond).map(|(choice, beyond)| if *beyond < NEVER { of(choice) } else { NEVER }).collect();
+        let of = |choice: &Choice| joints.iter().map(|&joint| self.joints[joint].of_operation(choice)).sum::<f64>();
+        let known = self.own[variable].iter().zip(&self.beyond[variable]);
+        let cost = |(choice, (own, beyond)): (&Choice, (&f64, &f64))| if *beyond < NEVER { own + of(choice) } else { NEVER };
+        let mut costs: Vec<f64> = choices.iter().zip(known).map(cost).collect();
         let least = costs.iter().copied().fold(NEVER, f64::min);
         self.work += choices.len() * (1 + joints.len());
         self.least_of_operation[variable] = least;
@@ -263,7 +290,9 @@ impl<'p, 'a> Dual<'p, 'a> {
         let metric = &self.metrics[self.problem.tables.number(source.value)];
         let at = |states: &[State]| {
             let mut prices = vec![NEVER; metric.states()];
-            states.iter().for_each(|&state| prices[state] = 0.0);
+            for &state in states {
+                prices[state] = 0.0;
+            }
             prices
         };
         let prices = |end: End| joints.iter().find(|&&joint| self.joints[joint].end == end).map(|&joint| self.joints[joint].of_source());
@@ -282,13 +311,15 @@ impl<'p, 'a> Dual<'p, 'a> {
         let times = source.times as f64;
         let only = |home: &[State], prices: &[f64]| {
             let mut kept = vec![NEVER; prices.len()];
-            home.iter().for_each(|&state| kept[state] = prices[state]);
+            for &state in home {
+                kept[state] = prices[state];
+            }
             kept
         };
         let start = source.home.as_ref().map(|home| only(home, &metric.onwards(times, &root)));
         let found = shared(metric, times, start.as_ref().unwrap_or(&root), &ends);
         let beyond = source.home.as_ref().map(|home| metric.backwards(times, &only(home, &found.beyond))).unwrap_or(found.beyond);
-        self.work += ends.len().div_ceil(TOGETHER) * (2 * metric.size() << ends.len().min(TOGETHER));
+        self.work += ends.len().div_ceil(together(metric)) * ((2 * metric.size()) << ends.len().min(together(metric)));
         let of_joint = |&joint: &usize| match self.joints[joint].end {
             End::Root => root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect(),
             End::Use(i) => found.of_use[i].clone(),
@@ -301,10 +332,10 @@ impl<'p, 'a> Dual<'p, 'a> {
 /// so it costs at least their mean.
 fn shared(metric: &Metric, times: f64, root: &[f64], ends: &[Vec<f64>]) -> Marginals {
     let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
-    if ends.len() <= TOGETHER {
+    if ends.len() <= together(metric) {
         return marginals(metric, times, root, &ends);
     }
-    let groups: Vec<&[&[f64]]> = ends.chunks(TOGETHER).collect();
+    let groups: Vec<&[&[f64]]> = ends.chunks(together(metric)).collect();
     let mut all = Marginals { least: 0.0, beyond: vec![0.0; root.len()], of_use: Vec::new() };
     for group in &groups {
         let share = group.len() as f64 / ends.len() as f64;

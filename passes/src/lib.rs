@@ -1,6 +1,7 @@
 //! Rewriting and judging: layouts, reshards, the two planning strategies, and what a plan costs.
-mod anytime;
+pub mod anytime;
 mod branch;
+mod charged;
 pub mod composite;
 pub mod cost;
 pub mod dominance;

@@ -17,18 +17,17 @@ use std::time::Instant;
 
 use shardwise_ir::plan::Plan;
 
+use crate::anytime::is_realisable;
 use crate::branch::{Node, Outcome, Part, explore, is_beaten};
-use crate::eliminate::Limits;
+use crate::charged::Solver;
 use crate::extract;
+use crate::marginals::Metric;
 use crate::memory::memory;
-use crate::prices::{Prices, Unary};
+use crate::prices::Unary;
 use crate::problem::Problem;
 use crate::reshard::Trees;
 use crate::room::Room;
 use crate::weight::Weight;
-
-/// Tables a good deal smaller than the unlimited search's: there are many solutions.
-const LIMITS: Limits = Limits { table: 1 << 19, work: 1 << 24 };
 
 /// Charged problems solved in one search, for small ones; fewer for larger, so that the time stays within seconds.
 pub const MOST_SOLUTIONS: usize = 500;
@@ -67,12 +66,14 @@ pub fn search(
         return nothing;
     }
     let mut trees: Vec<Trees<'_>> = problem.tables.all.iter().map(Trees::new).collect();
-    let prices = Prices::new(problem, &mut trees, LIMITS);
-    let solutions = (MOST_WORK / problem.variables.len().max(1)).max(20).min(most_solutions);
+    let metrics: Vec<Metric> = problem.tables.all.iter().map(Metric::new).collect();
+    let problem = &*problem;
+    let solver = Solver::new(problem, &metrics, &mut trees);
+    let solutions = solver.solutions((MOST_WORK / problem.variables.len().max(1)).max(20).min(most_solutions));
     let mut search = Search {
         problem,
         room,
-        prices,
+        solver,
         trees,
         capacity,
         price,
@@ -102,7 +103,7 @@ fn drop_the_impossible(problem: &mut Problem<'_>, capacity: f64) -> Room {
 struct Search<'p, 'a> {
     problem: &'p Problem<'a>,
     room: Room,
-    prices: Prices,
+    solver: Solver<'p, 'a>,
     trees: Vec<Trees<'a>>,
     capacity: f64,
     price: &'p dyn Fn(&Plan) -> f64,
@@ -156,7 +157,8 @@ impl Search<'_, '_> {
         for _ in 0..moves {
             if best.assignment.is_empty() || !self.out_of_time() {
                 self.solutions = self.solutions.saturating_sub(1);
-                let solved = self.prices.minimise(&self.charged(&allowed, &charge));
+                let charged = self.charged(&allowed, &charge);
+                let solved = self.solver.minimise(self.problem, &mut self.trees, &charged);
                 self.looks = self.looks.saturating_sub(solved.looks);
                 if !solved.bound.is_finite() {
                     return None;
@@ -218,6 +220,9 @@ impl Search<'_, '_> {
 
     /// Makes the assignment a plan and keeps it if it is the cheapest that fits, or the smallest.
     fn keep(&mut self, assignment: &[usize]) {
+        if !is_realisable(self.problem, assignment, &mut self.trees) {
+            return;
+        }
         let plan = extract::plan(self.problem, assignment, &mut self.trees);
         let peak = memory(&plan).peak_bytes;
         if peak <= self.capacity {

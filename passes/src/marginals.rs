@@ -77,11 +77,23 @@ impl Metric {
     }
 }
 
-/// Dijkstra's algorithm from all states at once, each at its price.
+/// Dijkstra's algorithm from all states at once, each at its price. Most prices are nearly closed already, so every step is tried once first, and only
+/// what that changed behind its back goes into the heap.
 fn closed(steps: &[Vec<(State, f64)>], times: f64, prices: &[f64]) -> Vec<f64> {
     let mut least = prices.to_vec();
-    let priced = prices.iter().enumerate().filter(|(_, price)| **price < NEVER);
-    let mut queue: BinaryHeap<Reached> = priced.map(|(state, &price)| Reached(price, state)).collect();
+    let mut queue = BinaryHeap::new();
+    for at in 0..least.len() {
+        let price = least[at];
+        for &(to, step) in steps[at].iter().filter(|_| price < NEVER) {
+            let candidate = price + step * times;
+            if candidate < least[to] {
+                least[to] = candidate;
+                if to < at {
+                    queue.push(Reached(candidate, to));
+                }
+            }
+        }
+    }
     while let Some(Reached(price, at)) = queue.pop() {
         if price > least[at] {
             continue;
@@ -125,17 +137,16 @@ pub(crate) fn marginals(metric: &Metric, times: f64, root: &[f64], uses: &[&[f64
 fn inside(metric: &Metric, times: f64, uses: &[&[f64]]) -> Vec<Vec<f64>> {
     let mut trees: Vec<Vec<f64>> = vec![Vec::new(); 1 << uses.len()];
     for set in 1..trees.len() {
-        let at_fork = match set.is_power_of_two() {
-            true => metric.backwards(times, uses[set.trailing_zeros() as usize]),
-            false => {
-                let mut fork = vec![NEVER; metric.states()];
-                for (part, rest) in forks(set) {
-                    for (fork, (a, b)) in fork.iter_mut().zip(trees[part].iter().zip(&trees[rest])) {
-                        *fork = lesser(*fork, a + b);
-                    }
+        let at_fork = if set.is_power_of_two() {
+            metric.backwards(times, uses[set.trailing_zeros() as usize])
+        } else {
+            let mut fork = vec![NEVER; metric.states()];
+            for (part, rest) in forks(set) {
+                for (fork, (a, b)) in fork.iter_mut().zip(trees[part].iter().zip(&trees[rest])) {
+                    *fork = lesser(*fork, a + b);
                 }
-                metric.backwards(times, &fork)
             }
+            metric.backwards(times, &fork)
         };
         trees[set] = at_fork;
     }

@@ -189,6 +189,16 @@ impl<'a> Problem<'a> {
         restricted
     }
 
+    /// The same with other prices of the choices.
+    #[must_use]
+    pub fn charged(&self, prices: &[Vec<Weight>]) -> Self {
+        let mut charged = self.clone();
+        for (variable, prices) in charged.variables.iter_mut().zip(prices) {
+            variable.choices.iter_mut().zip(prices).for_each(|(choice, &weight)| choice.weight = weight);
+        }
+        charged
+    }
+
     /// The reshard table of a value.
     pub fn table(&self, value: ValueId) -> &Reshards {
         self.tables.of(value)

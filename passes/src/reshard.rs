@@ -60,10 +60,14 @@ impl Graph {
             }
             let kept = first.iter().filter(|edge| edge.weight < two[edge.to]).map(|edge| (edge.to, edge.weight));
             graph.out.push(kept.collect());
-            touched.into_iter().for_each(|state| two[state] = Weight::INFINITE);
+            for state in touched {
+                two[state] = Weight::INFINITE;
+            }
         }
         for (from, out) in graph.out.iter().enumerate() {
-            out.iter().for_each(|&(to, weight)| graph.into[to].push((from, weight)));
+            for &(to, weight) in out {
+                graph.into[to].push((from, weight));
+            }
         }
         graph
     }
@@ -283,7 +287,9 @@ impl<'a> Trees<'a> {
         let n = self.reshards.space.len();
         if let [one] = set {
             let mut there = vec![Weight::INFINITE; n];
-            one.iter().for_each(|&state| there[state] = Weight::ZERO);
+            for &state in one {
+                there[state] = Weight::ZERO;
+            }
             self.rows.insert(set.to_vec(), self.reshards.through(there));
             return;
         }

@@ -149,7 +149,8 @@ pub(crate) fn solve(tables: &Tables<'_>, textbook: &Plan, compute: f64, timeout:
     let weight = |plan: &Plan| report::weight(plan, compute, &tables.terms);
     let mut price = |assignment: &[usize], trees: &mut [Trees<'_>]| weight(&extract::plan(&problem, assignment, trees));
     let closed = anytime::close(&problem, &mut trees, weight(textbook), deadline, &mut price);
-    let plan = extract::plan(&problem, &closed.assignment, &mut trees);
+    let found = closed.assignment.as_ref().map(|assignment| extract::plan(&problem, assignment, &mut trees));
+    let plan = found.unwrap_or_else(|| textbook.clone());
     let alternatives = closed.proof.as_ref().map(|Proof { problem, prices, minimum }| alternatives(problem, prices, minimum));
     Ok(Solved {
         plan,

@@ -15,6 +15,21 @@ fn chain(statements: usize) -> String {
     text + &format!("output A{}[B_X, D_Y]\n", statements / 2)
 }
 
+/// A gated MLP and the projections of attention, forward and backward, on three axes.
+const LAYER: &str = "\
+hardware tpu-v5p
+mesh X=4, Y=4, Z=4
+dim B=65536, D=4096, F=14336, N=32, H=128
+input x[B_X, D_YZ], dy[B_X, D_YZ]
+param wq[D_XZ, N_Y, H], wk[D_XZ, N_Y, H], wv[D_XZ, N_Y, H], wo[N_Y, H, D_XZ]
+param wgate[D_XZ, F_Y], win[D_XZ, F_Y], wout[F_Y, D_XZ]
+o = (x *D wq) * (x *D wk) * (x *D wv)
+h = x + o *N,H wo
+y = h + (silu(h *D wgate) * (h *D win)) *F wout
+output y[B_X, D_YZ]
+backward from y given dy
+";
+
 fn plan(source: &str, strategy: Strategy) -> f64 {
     let options = Options { strategy, ..Options::default() };
     shardwise::plan("bench", source, &options).map_or(f64::NAN, |planned| planned.report.serial_s)
@@ -24,6 +39,11 @@ fn speed(criterion: &mut Criterion) {
     for name in ["mlp-2d", "mlp-3d"] {
         let source = read(&format!("tests/programs/{name}.shard"));
         criterion.bench_function(&format!("{name}: proven optimal"), |b| b.iter(|| plan(&source, Strategy::Search)));
+    }
+    criterion.bench_function("layer forward and backward on 3 axes: proven optimal", |b| b.iter(|| plan(LAYER, Strategy::Search)));
+    for name in ["llama3-70b-decode", "llama3-70b-train", "mixtral-8x7b-train"] {
+        let source = read(&format!("tests/programs/models/{name}.shard"));
+        criterion.bench_function(name, |b| b.iter(|| plan(&source, Strategy::Search)));
     }
     let grid = Grid::parse(&["X=4|16|64|256,Y=4|16".to_owned()], &["B=1e4..1e7/25".to_owned()], &[]).expect("a grid");
     let mlp = [Source { path: "bench".to_owned(), name: "bench".to_owned(), text: read("tests/programs/mlp-2d.shard") }];
