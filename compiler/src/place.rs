@@ -33,7 +33,7 @@ impl<'a> Lines<'a> {
     /// assert_eq!(Lines::new("α = 1\nβ").place(7), Place { line: 2, column: 1 });
     /// ```
     pub fn place(&self, offset: usize) -> Place {
-        let offset = self.text.floor_char_boundary(offset);
+        let offset = (0..=offset.min(self.text.len())).rev().find(|&at| self.text.is_char_boundary(at)).unwrap_or(0);
         let line = self.line_of(offset);
         Place { line, column: self.text[self.starts[line - 1]..offset].chars().count() + 1 }
     }

@@ -307,13 +307,17 @@ impl<'p> Writer<'p> {
         let new = |id: OpId| self.copies.get(&(id, copy)).copied();
         let read = |value: ValueId, of: &Materialization| Materialization { value, sharding: of.sharding.clone() };
         let (kind, operands) = match &step.kind {
-            StepKind::Local(id) => {
-                let id = new(*id).unwrap_or(*id);
-                let operands = self.program.ops.get(id).map_or(&[][..], |op| &op.operands);
-                // What is put together of many is so of equals.
-                let like = |number: usize| step.operands.get(number).or(step.operands.last());
-                let read = operands.iter().enumerate().filter_map(|(number, operand)| Some(read(operand.value, like(number)?)));
-                (StepKind::Local(id), read.collect())
+            StepKind::Local(old) => {
+                let (op, id) = (&self.old.ops[*old], new(*old).unwrap_or(*old));
+                let operands = match &step.operands[..] {
+                    // Put together of all microbatches' parts, which are laid out alike.
+                    [of] if matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. })) => {
+                        self.program.ops[id].operands.iter().map(|operand| read(operand.value, of)).collect()
+                    }
+                    // What the step says that it reads: whether that is what the program says is for others to judge.
+                    all => all.iter().map(|of| read(self.operand(op, of.value, copy), of)).collect(),
+                };
+                (StepKind::Local(id), operands)
             }
             StepKind::Collective(moved, op) => {
                 let read = step.operands.iter().map(|of| read(self.value(of.value, copy), of)).collect();
