@@ -11,7 +11,9 @@
 //! puts the three together. Alternatives: mini-buckets alone leave gaps of ten percent on three axes; a general linear programme solver takes minutes for
 //! what these sweeps do in milliseconds, for the trees are dynamic programmes.
 
-use crate::marginals::{Marginals, Metric, NEVER, marginals, seconds};
+use std::sync::Arc;
+
+use crate::marginals::{Marginals, Metric, NEVER, lesser, marginals, seconds};
 use crate::problem::{Choice, Demand, Problem, Root};
 use crate::states::State;
 use crate::weight::Weight;
@@ -42,9 +44,9 @@ enum End {
 struct Joint {
     variable: usize,
     source: usize,
-    /// Which operand of the operation; `None` is its result.
-    operand: Option<usize>,
     end: End,
+    /// For each choice of the operation, in which state its operand or result is here: one run of memory, for there may be a million choices.
+    states: Arc<[u32]>,
     /// What the operation pays in each state, and the source gets.
     price: Vec<f64>,
     /// States that some plan worth looking at has here.
@@ -52,13 +54,13 @@ struct Joint {
 }
 
 impl Joint {
-    fn state(&self, choice: &Choice) -> State {
-        self.operand.map_or(choice.gives, |k| choice.needs[k])
+    /// For every choice of the operation, its state.
+    fn states(&self) -> impl Iterator<Item = State> {
+        self.states.iter().map(|&state| state as State)
     }
 
-    fn of_operation(&self, choice: &Choice) -> f64 {
-        let state = self.state(choice);
-        if self.live[state] { self.price[state] } else { NEVER }
+    fn of_operation(&self) -> Vec<f64> {
+        self.live.iter().zip(&self.price).map(|(&live, &price)| if live { price } else { NEVER }).collect()
     }
 
     fn of_source(&self) -> Vec<f64> {
@@ -139,10 +141,11 @@ impl<'p, 'a> Dual<'p, 'a> {
 
     fn join(&mut self, variable: usize, source: usize, operand: Option<usize>, end: End) {
         let states = self.problem.table(self.problem.sources[source].value).space.len();
-        let mut joint = Joint { variable, source, operand, end, price: vec![0.0; states], live: vec![false; states] };
-        for choice in &self.problem.variables[variable].choices {
-            let state = joint.state(choice);
-            joint.live[state] = true;
+        let state = |choice: &Choice| operand.map_or(choice.gives, |k| choice.needs[k]) as u32;
+        let of_choices = self.problem.variables[variable].choices.iter().map(state).collect();
+        let mut joint = Joint { variable, source, end, states: of_choices, price: vec![0.0; states], live: vec![false; states] };
+        for &state in &*joint.states {
+            joint.live[state as usize] = true;
         }
         self.joints_of_operation[variable].push(self.joints.len());
         self.joints_of_source[source].push(self.joints.len());
@@ -185,10 +188,8 @@ impl<'p, 'a> Dual<'p, 'a> {
         self.least_of_source.fill(0.0);
         for joint in &mut self.joints {
             joint.live.fill(false);
-            let choices = self.problem.variables[joint.variable].choices.iter().zip(&self.own[joint.variable]);
-            for (choice, _) in choices.filter(|(_, own)| **own < NEVER) {
-                let state = joint.state(choice);
-                joint.live[state] = true;
+            for (&state, _) in joint.states.iter().zip(&self.own[joint.variable]).filter(|(_, own)| **own < NEVER) {
+                joint.live[state as usize] = true;
             }
         }
     }
@@ -231,13 +232,14 @@ impl<'p, 'a> Dual<'p, 'a> {
 
     fn balance_operation(&mut self, variable: usize, forwards: bool) {
         let joints = self.joints_of_operation[variable].clone();
-        let choices = &self.problem.variables[variable].choices;
-        let of = |choice: &Choice| joints.iter().map(|&joint| self.joints[joint].of_operation(choice)).sum::<f64>();
         let known = self.own[variable].iter().zip(&self.beyond[variable]);
-        let cost = |(choice, (own, beyond)): (&Choice, (&f64, &f64))| if *beyond < NEVER { own + of(choice) } else { NEVER };
-        let mut costs: Vec<f64> = choices.iter().zip(known).map(cost).collect();
+        let mut costs: Vec<f64> = known.map(|(&own, &beyond)| if beyond < NEVER { own } else { NEVER }).collect();
+        for joint in joints.iter().map(|&joint| &self.joints[joint]) {
+            let prices = joint.of_operation();
+            costs.iter_mut().zip(joint.states()).for_each(|(cost, state)| *cost += prices[state]);
+        }
         let least = costs.iter().copied().fold(NEVER, f64::min);
-        self.work += choices.len() * (1 + joints.len());
+        self.work += costs.len() * (1 + joints.len());
         self.least_of_operation[variable] = least;
         if least == NEVER {
             return;
@@ -251,9 +253,8 @@ impl<'p, 'a> Dual<'p, 'a> {
         for (joint, next) in joints.into_iter().zip(next) {
             let joint = &mut self.joints[joint];
             let mut marginal = vec![NEVER; joint.price.len()];
-            for (choice, &cost) in choices.iter().zip(&costs) {
-                let marginal = &mut marginal[joint.state(choice)];
-                *marginal = marginal.min(cost);
+            for (state, &cost) in joint.states().zip(&costs) {
+                marginal[state] = lesser(marginal[state], cost);
             }
             for (live, marginal) in joint.live.iter_mut().zip(&marginal) {
                 *live &= *marginal < NEVER;

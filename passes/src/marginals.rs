@@ -110,7 +110,7 @@ fn closed(steps: &[Vec<(State, f64)>], times: f64, prices: &[f64]) -> Vec<f64> {
 }
 
 /// The smaller of two numbers that are none of them NaN, in the form that is vectorised.
-fn lesser(a: f64, b: f64) -> f64 {
+pub(crate) fn lesser(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 

@@ -276,8 +276,9 @@ impl<'a> Trees<'a> {
         }
         let forks: Vec<(&[Weight], &[Weight])> = splits(set).map(|(part, rest)| (&self.rows[&part][..], &self.rows[&rest][..])).collect();
         let fork = |at: State| forks.iter().map(|(part, rest)| part[at] + rest[at]).min().unwrap_or(Weight::INFINITE);
+        // A fork further away than a whole tree that is known serves nobody; most are.
         let ways = self.reshards.distances_from(state).iter().enumerate();
-        ways.filter(|(_, way)| way.is_finite()).map(|(at, &way)| way + fork(at)).min().unwrap_or(Weight::INFINITE)
+        ways.fold(fork(state), |least, (at, &way)| if way < least { least.min(way + fork(at)) } else { least })
     }
 
     fn fill(&mut self, set: &[Use]) {
