@@ -89,8 +89,9 @@ fn outcome(planned: &Planned, found: &site::Found<'_>) -> Attention {
 }
 
 fn price(planned: &Planned, text: &str) -> Result<Price, String> {
-    let options =
-        Options { refinement: planned.refinement, objective: Objective::Serial, memory: Some(f64::INFINITY), ..Options::default() };
+    let known = vec![planned.plan.program.hardware.clone()];
+    let memory = Some(f64::INFINITY);
+    let options = Options { refinement: planned.refinement, objective: Objective::Serial, memory, known, ..Options::default() };
     let plan = driver::plan("attention", text, &options)
         .map_err(|findings| findings.reports.first().map_or_else(String::new, |first| first.diag.message.clone()))?;
     let report = &plan.report;

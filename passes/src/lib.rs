@@ -1,11 +1,11 @@
 //! Rewriting and judging: layouts, reshards, the two planning strategies, and what a plan costs.
 pub mod anytime;
 mod branch;
-mod charged;
+pub mod charged;
 pub mod composite;
 pub mod cost;
 pub mod dominance;
-mod dual;
+pub mod dual;
 pub mod eliminate;
 pub mod extract;
 pub mod factor;
@@ -14,7 +14,7 @@ pub mod improve;
 pub mod layout;
 pub mod limited;
 pub mod local;
-mod marginals;
+pub mod marginals;
 pub mod memory;
 pub mod microbatches;
 pub mod optimizer;

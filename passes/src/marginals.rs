@@ -187,6 +187,8 @@ fn forks(set: usize) -> impl Iterator<Item = (usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::float_cmp, reason = "small whole numbers are exact")]
+
     use super::*;
 
     #[test]

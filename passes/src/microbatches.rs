@@ -17,7 +17,7 @@
 //! ```
 //!
 //! The whole batch's gradients are cut, rather than those of a microbatch derived: then what is cut is right if cutting is, and cutting asks of an
-//! operation only in which operands it is linear ([`stages`]). A microbatch is to a step what a device is to a split batch, in time and not in space:
+//! operation only in which operands it is linear (`stages`). A microbatch is to a step what a device is to a split batch, in time and not in space:
 //! rows stay rows, and a sum over the batch is partial until it is added up. What is added up stays partial over mesh axes, too, so the search may
 //! reduce once behind the microbatches, or in each of them where the memory for what is pending is not there.
 //!
