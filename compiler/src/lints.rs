@@ -17,6 +17,7 @@ mod more_ways_than_heads;
 mod partial_output;
 mod pinned_whole;
 pub(crate) mod pins;
+mod reduced_in_microbatches;
 mod repeated_work;
 mod replicated;
 mod reshape_moves;
@@ -54,6 +55,7 @@ pub(crate) const ALL: &[Lint] = &[
     weights_over_slow::LINT,
     more_ways_than_heads::LINT,
     reshape_moves::LINT,
+    reduced_in_microbatches::LINT,
     repeated_work::LINT,
     small_shard::LINT,
     uneven_size::LINT,

@@ -3,16 +3,24 @@
 use std::collections::BTreeMap;
 
 use shardwise::{AxisSize, DimSize, Options, Program, verify};
+use shardwise_ir::ids::DimId;
 use shardwise_ir::program::Value;
 
 /// A program with two devices an axis and 16 elements a dimension, if it is one at these sizes.
 pub fn program(name: &str, source: &str) -> Option<Program> {
     let whole = shardwise::check(name, source, &Options::default()).program?;
     let mesh = whole.mesh.axes.iter().map(|axis| AxisSize { name: axis.name.clone(), size: 2, over: None });
-    let plain = whole.dims.iter().filter(|dim| dim.factors.is_empty());
-    let dims = plain.map(|dim| DimSize { name: dim.name.clone(), size: 16 });
+    let plain = whole.dims.iter_enumerated().filter(|(_, dim)| dim.factors.is_empty());
+    let dims = plain.map(|(id, dim)| DimSize { name: dim.name.clone(), size: size(&whole, id) });
     let options = Options { mesh: mesh.collect(), dims: dims.collect(), ..Options::default() };
     shardwise::check(name, source, &options).program
+}
+
+/// Sixteen, or two rows a microbatch.
+fn size(program: &Program, dim: DimId) -> u64 {
+    let cuts = program.repeats.iter().filter_map(|block| block.cut.map(|cut| (cut, block.count)));
+    let mut sizes = cuts.flat_map(|(cut, count)| [(cut.part, 2), (cut.whole, 2 * count)]);
+    sizes.find(|&(of, _)| of == dim).map_or(16, |(_, size)| size)
 }
 
 /// Every output of a program by name, computed from data that depend on names alone; what is no number is told by its bits.

@@ -107,6 +107,37 @@ fn a_sum_that_is_written_whole_and_sliced_becomes_a_scatter() {
 }
 
 #[test]
+fn a_sum_that_can_wait_for_all_microbatches_is_told_once_and_only_where_it_fits() {
+    let lint = lint::find("SW317").expect("a lint");
+    let head = lint.trigger.split_once("microbatches").expect("a block").0;
+    let written = format!(
+        "plan\n{head}microbatches B=B'*8 {{\nRows[B'_X, D] = part(In[B_X, D])\ndRows[B'_X, F] = part(dOut[B_X, F])\n\
+        dPart[D, F] {{U_X}} = Rows[B'_X, D] *B' dRows[B'_X, F]\ndPart[D_X, F] = ReduceScatter_{{X,D}}(dPart[D, F] {{U_X}})\n}}\n\
+        dW[D_X, F] = total(dPart[D_X, F])\noutput dW[D_X, F]\n"
+    );
+    let summed = lint.trigger.replace("D_X, F]", "D, F]");
+    let at_the_use = lint.trigger.replace("dPart[D_X, F] =", "dPart =").replace("total(dPart)", "total(dPart[D_X, F])");
+    for source in [&written, &summed, &at_the_use] {
+        let linted = run(lint, source);
+        assert_eq!(codes_of(&linted), ["SW317"], "{source}{}", drawn(&linted.reports()));
+        // The unreduced sum takes 33.6 MB; without room for it each microbatch reduces.
+        let planned = shardwise::plan("late", source, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        let reduction = planned.plan.steps.iter().zip(&planned.report.steps).find(|(step, _)| step.operands[0].value == step.result.value);
+        let price = linted.findings[0].price.expect("it costs something");
+        let each = reduction.expect("a reduction").1.seconds;
+        assert!((price.seconds - 7.0 * each).abs() < 1e-9 * price.seconds, "{price:?} {each}");
+        let tight = Options { memory: Some(1e8), ..Options::default() };
+        assert!(!codes_of(&lint::lint("late", source, &tight, &settings(lint))).contains(&"SW317"), "{source}");
+        let (fixed, count) = lint::fixed(linted, &Options::default(), &settings(lint));
+        assert_eq!(count, usize::from(source != &written));
+        computes_the_same("late", source, &fixed.source);
+    }
+    // Something else reads the reduced value in each microbatch.
+    let read = lint.trigger.replace("}\n", "  Norm = sum_{D,F}(dPart * dPart)\n}\n") + "Norms = total(Norm)\noutput Norms[]\n";
+    assert!(!codes_of(&run(lint, &read)).contains(&"SW317"));
+}
+
+#[test]
 fn allow_silences_its_statement_its_file_or_nothing() {
     let body = "hardware tpu-v5p\nmesh X=4\ndim B=64\ninput In[B_X]\nOne = tanh(In)\nTwo = tanh(In)\noutput In[B_X]\n";
     let found = |source: &str| {

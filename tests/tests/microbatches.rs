@@ -64,6 +64,32 @@ fn programs_with_microbatches_are_right_and_their_plans_kept() {
 }
 
 #[test]
+fn the_page_is_right() {
+    let page = read("compiler/docs/microbatches.md");
+    let fenced = |language: &str| -> Vec<&str> {
+        let start = format!("```{language}\n");
+        page.split(start.as_str()).skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block).collect()
+    };
+    let sources = fenced("shard");
+    assert!(!sources.is_empty(), "the page has programs");
+    for source in &sources {
+        holds("microbatches.md", source, Sizes::Scaled);
+    }
+    // What it shows of the cut step is printed so, in this order; where it says `…` more is printed.
+    let printed = shardwise::print_after("microbatches.md", sources[0], &Options::default(), Pass::Gradient).expect("it is right");
+    let mut lines = printed.lines().map(str::trim);
+    let shown = fenced("text").concat();
+    assert!(shown.lines().count() > 10);
+    for line in shown.lines().map(str::trim).filter(|line| *line != "…") {
+        assert!(lines.any(|other| other == line), "{line}\n{printed}");
+    }
+    for (cut, code) in [("microbatches=8 of B", ""), ("microbatches=8 of D", "SW606")] {
+        let checked = shardwise::check("page", &sources[0].replace("microbatches=8", cut), &Options::default());
+        assert_eq!(checked.findings.reports.first().map_or("", |report| report.diag.code), code, "{}", checked.findings);
+    }
+}
+
+#[test]
 fn one_microbatch_is_the_step_as_it_is() {
     for name in ["mlp", "layers"] {
         let source = fixture(name);

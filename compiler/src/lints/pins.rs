@@ -10,7 +10,7 @@ use shardwise_ir::plan::StepKind;
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_ir::sharding::{AxisList, Pin};
 
-use super::walk;
+use super::{reduced_in_microbatches, walk};
 use crate::lint::{Edit, Priced, Saving, Subject};
 
 /// Brackets that keep a value whole and are paid for.
@@ -96,13 +96,18 @@ fn find(subject: &Subject<'_>) -> Vec<Pinned> {
     let steps = subject.textbook.plan.steps.iter();
     let moved: BTreeSet<ValueId> =
         steps.filter(|step| matches!(step.kind, StepKind::Collective(_, None))).map(|step| step.result.value).collect();
+    // These have a lint of their own, whose edit is the better one.
+    let late = reduced_in_microbatches::values(subject);
     let computing = program.ops.iter_enumerated().filter(|(_, op)| !matches!(op.kind, OpKind::Collective(_)));
     let sites = computing.flat_map(|(id, op)| {
         let operands = (0..op.operands.len()).map(move |number| Site::Operand(id, number));
         operands.chain([Site::Left(id)])
     });
     let pays = |site: &Site| {
-        moved.contains(&site.value(program)) && site.pin(program).is_some_and(|pin| pin.dims.iter().any(|axes| is_whole(axes.as_ref())))
+        let value = site.value(program);
+        moved.contains(&value)
+            && !late.contains(&value)
+            && site.pin(program).is_some_and(|pin| pin.dims.iter().any(|axes| is_whole(axes.as_ref())))
     };
     sites.filter(pays).filter_map(|site| judge(subject, site)).collect()
 }

@@ -88,6 +88,10 @@ fn blocks_are_indented() {
     let staged = "pipeline Z,microbatches=4*M  of B, schedule = 1f1b{\nrepeat L=4 {\ncarry x\nx=f(x)\n}\n}\ny=x";
     let expected = "pipeline Z, microbatches=4*M of B, schedule=1f1b {\n  repeat L=4 {\n    carry x\n    x = f(x)\n  }\n}\ny = x\n";
     assert_eq!(format(staged), Ok(expected.to_owned()));
+    let cut = "microbatches  B = B' *8{ # parts\nrepeat L=4 {\ncarry x\nx=f(x)\n}\n\n\ny=part( In )\n}\nmicrobatches T=t*2*M {z=y}";
+    let expected = "microbatches B=B'*8 {  # parts\n  repeat L=4 {\n    carry x\n    x = f(x)\n  }\n\n  y = part(In)\n}\nmicrobatches T=t*2*M {\n  z = y\n}\n";
+    assert_eq!(format(cut), Ok(expected.to_owned()));
+    assert_eq!(format(expected), Ok(expected.to_owned()));
 }
 
 #[test]
@@ -96,7 +100,7 @@ fn what_cannot_be_read_is_not_touched() {
 }
 
 /// Programs and plans of several kinds.
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     "hardware tpu-v5p\nmesh X=4, Y=4\ndim I=8192, J=8192, K=8192\ninput A[I, J], B[J, K_Y]\nC = A *J B\noutput C[I_X, K_Y]\n",
     "plan\nA[I_X, J] = Slice_X(A[I, J])\nC[I, K] {U_X} = A[I, J_X] *J B[J_X, K]\nC[I, K] = AllReduce_X(C[I, K] {U_X})   # critical\n",
     "mesh data=8, model=4 line\ninput In: bf16[B_data, D]\nparam W_in: f32[D, F_{data,model}]\nTmp[B, F_?] = In *D W_in\noutput Out[B] = sum_F(gelu(Tmp))\n",
@@ -105,6 +109,7 @@ const PROGRAMS: [&str; 8] = [
     "# loss\nM[B] {max_Y} = max_V(L[B, V_Y])\nM[B] = AllReduce_Y(M[B] {max_Y})\nE[B, V_Y] = exp(L[B, V_Y] - M[B])\n",
     "state Kc: int8[B_X, S, H]\nA[I, J_X] = AllToAll_{X,J}(A[I_X, J])\nKc[B_X, T, H] = rename(Kc[B_X, S, H])\n\nallow SW301\nassert Win stays sharded\n",
     "pipeline Z, microbatches=M {\n  repeat L=4 {\n    x = f(x)\n  }\n}\nbackward from Out given dOut\ndW[D, F] {U_X} = In[B_X, D] *B dTmp[B_X, F]\n",
+    "dim B=4096, B'=512  # parts\nmicrobatches B=B'*8 {\n  Rows = part(In)\n  Sum[F] {U_X} = sum_B'(Rows *D W)\n}\nTotal = total(Sum)\n",
 ];
 
 #[test]

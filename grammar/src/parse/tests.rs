@@ -127,6 +127,39 @@ fn pipelines_say_how_layers_are_staged() {
 }
 
 #[test]
+fn microbatches_name_what_is_cut_and_into_what() {
+    let source = "microbatches B=B'*8 {\n  x = part(In)\n}\nmicrobatches tokens=rows*2*M{ y = x }\nmicrobatches = A\nmicrobatches[B] = A\n";
+    let statements = read(source);
+    let blocks = statements.iter().filter_map(|statement| if let Statement::Microbatches(of) = statement { Some(of) } else { None });
+    let read: Vec<(&str, &str, usize)> = blocks.map(|of| (of.whole.node.as_str(), of.part.node.as_str(), of.count.factors.len())).collect();
+    assert_eq!(read, [("B", "B'", 1), ("tokens", "rows", 2)]);
+    let Statement::Microbatches(first) = &statements[0] else { panic!("{statements:?}") };
+    let spans = [first.whole.span, first.part.span, first.count.span];
+    assert_eq!(spans.map(|span| &source[span.start..span.end]), ["B", "B'", "8"]);
+    assert!(matches!(&statements[1..3], [Statement::Define(_), Statement::Close]));
+    assert!(matches!(&statements[4..6], [Statement::Define(_), Statement::Close]));
+    // A value may be called so.
+    assert!(matches!(&statements[6..], [Statement::Define(_), Statement::Define(_)]));
+}
+
+#[test]
+fn broken_blocks_of_microbatches_are_told_and_end_where_they_end() {
+    // The first lacks both dimensions.
+    let cases = [
+        ("microbatches {\n", 2),
+        ("microbatches B {\n", 1),
+        ("microbatches B=B' {\n", 1),
+        ("microbatches B=B'* {\n", 1),
+        ("microbatches B=B'*8\n", 1),
+    ];
+    for (broken, missing) in cases {
+        let (file, diags) = parse(&format!("{broken}x = A\n"));
+        assert_eq!(diags.iter().map(|diag| diag.code).collect::<Vec<_>>(), vec![codes::syntax::MISSING; missing], "{broken}");
+        assert!(matches!(file.statements.last().map(|last| &last.node), Some(Statement::Define(_))), "{broken}");
+    }
+}
+
+#[test]
 fn backward_names_what_is_differentiated() {
     let statements = read("backward from Loss\nbackward from Out given dOut, microbatches=2*M\nbackward = A\n");
     let Statement::Backward(whole) = &statements[1] else { panic!("{statements:?}") };
