@@ -13,6 +13,7 @@
 
 mod collectives;
 mod devices;
+mod effort;
 mod evaluate;
 mod run;
 mod scale;
@@ -73,7 +74,8 @@ pub fn verify(name: &str, source: &str, options: &Options, setup: &Setup<'_>) ->
     let Some(program) = original.program else { return Err(original.findings) };
     let planned = make_plan(name, source, options)?;
     let plan = explicit(name, &planned.plan.to_string(), options)?;
-    Ok(Verdict { plan: planned.strategy_name(), ..execute(&program, &plan, setup) })
+    let verdict = execute(&program, &plan, setup).map_err(|diag| Findings::new(vec![diag], name, source))?;
+    Ok(Verdict { plan: planned.strategy_name(), ..verdict })
 }
 
 /// Runs the explicit program `source` against the program that `reference` is, by the names of their values.
@@ -91,7 +93,10 @@ pub fn against(source: (&str, &str), reference: (&str, &str), options: &Options,
     let checked = read_whole_batch(reference.0, reference.1, options);
     let Some(program) = checked.program else { return Err(checked.findings) };
     let unlike = unlike(&program, &plan);
-    if unlike.is_empty() { Ok(execute(&program, &plan, setup)) } else { Err(Findings::new(unlike, source.0, source.1)) }
+    if !unlike.is_empty() {
+        return Err(Findings::new(unlike, source.0, source.1));
+    }
+    execute(&program, &plan, setup).map_err(|diag| Findings::new(vec![diag], reference.0, reference.1))
 }
 
 /// The plan that an explicit program is.
@@ -121,14 +126,17 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
     diags
 }
 
-/// Runs `plan` against `program`, whose values it names.
-pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Verdict {
+/// Runs `plan` against `program`, whose values it names; an error about the program where that is too large to be run at the sizes asked for.
+pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verdict, Diag> {
     let scale::Scaled { program, plan, stages, differs: scaled, batches } = scale::scale(program, plan, setup.sizes);
+    if let Some(diag) = effort::too_large(&program, &plan) {
+        return Err(diag);
+    }
     let truth = unsharded::Truth::new(&program, setup.seed);
     let tolerance = if truth.exact { 0.0 } else { TOLERANCE };
     let mut run = run::Run::new(&plan, &stages, (&truth, &batches), (setup.seed, tolerance));
     let mismatch = run.all(&program, setup.progress);
-    Verdict {
+    Ok(Verdict {
         plan: "explicit",
         statements: plan.steps.len(),
         devices: run.mesh.len(),
@@ -139,5 +147,5 @@ pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Verdict {
         undefined: truth.undefined,
         seed: setup.seed,
         mismatch,
-    }
+    })
 }

@@ -344,7 +344,7 @@ fn other_stages_do_not_have_what_comes_out_of_one() {
     let findings = shardwise::check("loss", &text.replace("{U_Z} = last", "= last"), &Options::default()).findings;
     assert!(findings.has_errors() && findings.to_string().contains("`x.end[B_X, D] {U_Z}`"), "{findings}");
     // Devices find out by themselves.
-    let verdict = execute(&program("loss", &source), &forgetful(&planned), &Setup::default());
+    let verdict = execute(&program("loss", &source), &forgetful(&planned), &Setup::default()).expect("small enough");
     assert!(verdict.mismatch.is_some(), "{verdict}");
 }
 

@@ -116,3 +116,13 @@ fn progress_is_told_after_every_statement() {
     let statements = verdict.expect("it can be planned").statements;
     assert_eq!(*told.borrow(), (1..=statements).map(|done| (done, statements)).collect::<Vec<_>>());
 }
+
+#[test]
+fn what_would_fill_the_memory_is_refused() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I, J_X], B[J_X, K]\nC = A *J B\noutput C[I, K_X]\n";
+    let full = Setup { sizes: Sizes::Full, ..Setup::default() };
+    let refused = verify("large", source, &Options::default(), &full).expect_err("half a terabyte of products");
+    assert_eq!(refused.reports.iter().map(|report| report.diag.code).collect::<Vec<_>>(), ["SW506"]);
+    let smaller = source.replace("8192", "64");
+    assert!(verify("small", &smaller, &Options::default(), &full).expect("small enough").mismatch.is_none());
+}

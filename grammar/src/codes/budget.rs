@@ -12,6 +12,8 @@ pub const MEMORY: &str = "SW503";
 pub const UNLIKE: &str = "SW504";
 /// `no-room`
 pub const NO_ROOM: &str = "SW505";
+/// `too-large-to-run`
+pub const TOO_LARGE_TO_RUN: &str = "SW506";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -80,5 +82,19 @@ Triggered by a gather of a whole matrix that is larger than what is free:
 
 Write instead a sharding under which less is whole at a time, or use more devices. The message says what the smallest plan found needs and
 what it holds at its peak.",
+    },
+    Code {
+        code: TOO_LARGE_TO_RUN,
+        name: "too-large-to-run",
+        page: r"`verify` would need gigabytes or minutes to run the program on simulated devices. It runs at most 2^27 elements held on all devices
+together, 2^25 multiply-adds in one product of one device, and 2^31 elements computed in all, each after sizes were scaled down.
+
+Triggered by `verify --full`, or by sizes that cannot be scaled down (a reshape that some smaller size would not divide):
+
+    dim D=8192, F=32768                 # verify --full
+
+Write instead smaller sizes, on the command line:
+
+    dim D=8192, F=32768                 # verify --dim D=64,F=128",
     },
 ];

@@ -1,0 +1,122 @@
+//! What running a plan takes, counted before anything is run: simulated devices are for sizes that a desk computer holds, and what does not
+//! fit is refused instead of filling its memory.
+//!
+//! Counts of elements and not the clock or the memory that is free decide, so that a plan is refused everywhere or nowhere. Three are limited: what
+//! all devices hold in the end (nothing is forgotten on the way), the elements of the largest product that one device makes (it is laid out whole
+//! before it is summed), and all elements that are ever computed. Counting bytes of the host instead would be closer, and differ between hosts.
+
+use index_vec::IndexVec;
+use shardwise_grammar::codes;
+use shardwise_ir::Diag;
+use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::sharding::{AxisRef, Pin, Sharding};
+
+use super::devices::Extent;
+use super::scale;
+
+/// Elements that all devices hold together: 1 GiB.
+const MOST_HELD: f64 = 134_217_728.0;
+
+/// Elements of one product before it is summed; three such arrays are alive at once: 0.8 GB.
+const MOST_AT_ONCE: f64 = 33_554_432.0;
+
+/// Elements computed by all statements on all devices: tens of seconds.
+const MOST_COMPUTED: f64 = 2_147_483_648.0;
+
+/// What a run takes, in elements; floating, since programs may be too large for integers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Effort {
+    held: f64,
+    at_once: f64,
+    computed: f64,
+}
+
+impl Effort {
+    fn add(&mut self, copies: f64, block: f64, product: f64) {
+        self.held += copies * block;
+        self.at_once = self.at_once.max(product);
+        self.computed += copies * product;
+    }
+}
+
+/// Why `program` and `plan` are too large to be run at their sizes, said about the program; `None` if they are not.
+pub(super) fn too_large(program: &Program, plan: &Plan) -> Option<Diag> {
+    let effort = unsharded(program, sharded(plan));
+    let counts = [
+        (effort.held, MOST_HELD, "elements on all devices together"),
+        (effort.at_once, MOST_AT_ONCE, "multiply-adds in the largest product of one device"),
+        (effort.computed, MOST_COMPUTED, "elements computed in all"),
+    ];
+    let (count, most, what) = counts.into_iter().find(|(count, most, _)| count > most)?;
+    let message = format!("running this takes {count:.1e} {what}, and `verify` runs {most:.1e} at most");
+    let largest = program.ops.iter().max_by(|a, b| whole(program, a).total_cmp(&whole(program, b)));
+    let span = largest.map(|op| program.values[op.result].span).unwrap_or_default();
+    let diag = Diag::error(codes::budget::TOO_LARGE_TO_RUN, message, span, "the largest statement");
+    Some(diag.help("give smaller sizes with `--dim D=64` and `--mesh X=2`, and leave out `--full`"))
+}
+
+fn unsharded(program: &Program, mut effort: Effort) -> Effort {
+    let size = |value: ValueId| program.values[value].dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>();
+    program.values.indices().for_each(|value| effort.add(1.0, size(value), size(value)));
+    program.ops.iter().for_each(|op| effort.add(1.0, 0.0, whole(program, op)));
+    effort
+}
+
+/// Elements that an operation goes over where nothing is split.
+fn whole(program: &Program, op: &Op) -> f64 {
+    dims(program, op).into_iter().map(|dim| program.dims[dim].size as f64).product()
+}
+
+/// The dimensions that an operation goes over at once: of a product also the summed ones, elsewhere those of the result.
+fn dims(program: &Program, op: &Op) -> Vec<DimId> {
+    let mut dims = program.values[op.result].dims.clone();
+    if let OpKind::Einsum { contracted } = &op.kind {
+        dims.extend(contracted);
+    }
+    dims
+}
+
+fn sharded(plan: &Plan) -> Effort {
+    let program = &plan.program;
+    let extents = scale::extents(plan);
+    let devices: f64 = program.mesh.axes.iter().map(|axis| axis.size as f64).product();
+    let mut effort = Effort::default();
+    for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
+        if let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) {
+            let block = block(program, &extents, value, &sharding);
+            effort.add(devices, block, block);
+        }
+    }
+    for step in &plan.steps {
+        let result = block(program, &extents, step.result.value, &step.result.sharding);
+        effort.add(devices, result, product(program, &extents, step).max(result));
+    }
+    effort
+}
+
+/// Elements of one device's block of a value.
+fn block(program: &Program, extents: &IndexVec<DimId, Extent>, value: ValueId, sharding: &Sharding) -> f64 {
+    let dims = program.values[value].dims.iter().zip(&sharding.dims);
+    dims.map(|(&dim, axes)| length(program, extents[dim], axes)).product()
+}
+
+fn length(program: &Program, extent: Extent, axes: &[AxisRef]) -> f64 {
+    let parts: u64 = axes.iter().map(|axis| axis.size(&program.mesh)).product();
+    (extent.grid as f64 / parts as f64).ceil().min(extent.size as f64)
+}
+
+/// Elements that one device goes over in a step.
+fn product(program: &Program, extents: &IndexVec<DimId, Extent>, step: &Step) -> f64 {
+    let StepKind::Local(op) = step.kind else { return 0.0 };
+    let local = |dim: DimId| {
+        let all = step.operands.iter().chain([&step.result]);
+        let mut found = all.filter_map(|of| {
+            let place = program.values[of.value].dims.iter().position(|&other| other == dim)?;
+            Some(length(program, extents[dim], &of.sharding.dims[place]))
+        });
+        found.next().unwrap_or(extents[dim].size as f64)
+    };
+    dims(program, &program.ops[op]).into_iter().map(local).product()
+}
