@@ -77,11 +77,13 @@ pub fn price_source(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_
     }
 }
 
-/// Whether one table of at most `limit` prices holds those of `source`.
-pub fn is_small(problem: &Problem<'_>, source: &Source, limit: usize) -> bool {
+/// Whether one table of at most `limit` prices holds those of `source`, and takes at most `looks` at states: a tree to several uses may fork in any.
+pub fn is_small(problem: &Problem<'_>, source: &Source, limit: usize, looks: usize) -> bool {
     let signed = signed(problem, source, &source.demands);
     let counts: Vec<usize> = signed.signatures.iter().map(Vec::len).collect();
-    source.demands.len() <= MOST_USES && strides(&counts, limit).is_some()
+    let uses = source.demands.len();
+    let looks_at = if uses > 1 { problem.table(source.value).space.len() << uses.min(MOST_USES) } else { 1 };
+    uses <= MOST_USES && strides(&counts, limit).is_some_and(|(_, size)| size.saturating_mul(looks_at) <= looks)
 }
 
 /// Each demand alone, at its share of the price: the dearest demand costs at least the average of all.

@@ -12,6 +12,9 @@ use crate::weight::Weight;
 /// A price for each choice of each variable.
 pub type Unary = Vec<Vec<Weight>>;
 
+/// What a combination of elimination may take, in looks at states while a source's table is filled.
+const LOOKS: usize = 64;
+
 /// The factors of a problem.
 pub struct Prices {
     factors: Vec<Factor>,
@@ -40,7 +43,8 @@ impl Prices {
 
     /// The same where every source fits into one table; else nothing, found out before anything is tabulated.
     pub fn whole(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Option<Self> {
-        let fits = problem.sources.iter().all(|source| is_small(problem, source, limits.table / 8));
+        let looks = limits.work.saturating_mul(LOOKS);
+        let fits = problem.sources.iter().all(|source| is_small(problem, source, limits.table / 8, looks));
         fits.then(|| Self::new(problem, trees, limits)).filter(|prices| prices.whole)
     }
 
