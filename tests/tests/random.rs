@@ -14,9 +14,9 @@ fn is_right(source: &str, strategy: Strategy) -> Result<bool, TestCaseError> {
     let options = Options { strategy, memory: Some(f64::INFINITY), ..Options::default() };
     match verify("random", source, &options, &Setup::default()) {
         Err(findings) => {
-            // Pins may contradict each other; what the compiler itself makes must never be refused.
+            // Pins may contradict each other, and products of large dimensions need more than is run; what the compiler itself makes must never be refused.
             let codes: Vec<&str> = findings.reports.iter().map(|report| report.diag.code).collect();
-            prop_assert!(codes.iter().all(|code| ["SW204", "SW211", "SW202", "SW406"].contains(code)), "{findings}\n{source}");
+            prop_assert!(codes.iter().all(|code| ["SW204", "SW211", "SW202", "SW406", "SW506"].contains(code)), "{findings}\n{source}");
             Ok(false)
         }
         Ok(verdict) => {
