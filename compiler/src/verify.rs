@@ -128,7 +128,7 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
 
 /// Runs `plan` against `program`, whose values it names; an error about the program where that is too large to be run at the sizes asked for.
 pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verdict, Diag> {
-    let scale::Scaled { program, plan, stages, differs: scaled, batches } = scale::scale(program, plan, setup.sizes);
+    let scale::Scaled { program, plan, stages, differs: scaled, batches, layers } = scale::scale(program, plan, setup.sizes);
     if let Some(diag) = effort::too_large(&program, &plan) {
         return Err(diag);
     }
@@ -140,7 +140,7 @@ pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verd
         plan: "explicit",
         statements: plan.steps.len(),
         devices: run.mesh.len(),
-        setting: scale::describe(&plan.program),
+        setting: scale::describe(&plan.program, &layers),
         scaled,
         largest_error: run.largest_error,
         tolerance,

@@ -65,6 +65,18 @@ pub(super) struct Scaled {
     pub(super) differs: bool,
     /// What the plan cuts into microbatches.
     pub(super) batches: Vec<Batch>,
+    /// How many layers of each block are run, of how many.
+    pub(super) layers: Vec<String>,
+}
+
+/// `L=2 of 40`, `2 of 8 microbatches`: for every block of which not all is run; what goes back through its layers needs no other.
+fn told(program: &Program, layers: &[u64]) -> Vec<String> {
+    let blocks = program.repeats.iter().zip(layers).filter(|(repeat, run)| repeat.reversed.is_none() && repeat.count > **run);
+    let told = |(Repeat { name, count, cut, .. }, run): (&Repeat, &u64)| match cut {
+        Some(_) => format!("{run} of {count} microbatches"),
+        None => format!("{name}={run} of {count}"),
+    };
+    blocks.map(told).collect()
 }
 
 /// Program and plan at the sizes they are run at.
@@ -80,6 +92,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
         of.repeats.indices().map(|block| if full { of.repeats[block].count } else { few_layers(of, block, &small) }).collect()
     };
     let (of_program, of_plan) = (layers(program), layers(&plan.program));
+    let told = told(&plan.program, &of_plan);
     let fewer = plan.program.repeats.iter().zip(&of_plan).any(|(repeat, &layers)| repeat.count > layers);
     let mut scaled = fewer || small != mesh;
     let (mut program, mut plan) = (program.clone(), plan.clone());
@@ -87,7 +100,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     let mut program = unroll::program(&program, &|block| of_program[block.index()]);
     let unroll::Unrolled { mut plan, stages, .. } = unroll::plan(&plan, &|block| of_plan[block.index()]);
     if full {
-        return Scaled { program, plan, stages, differs: false, batches };
+        return Scaled { program, plan, stages, differs: false, batches, layers: told };
     }
     let chosen = relations::sizes(&program, &plan, &mesh, &batches);
     let before = plan.program.dims.clone();
@@ -105,7 +118,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     for dim in program.dims.iter_mut().filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name)) {
         dim.size = dim.size.min(2);
     }
-    Scaled { program, plan, stages, differs: scaled, batches }
+    Scaled { program, plan, stages, differs: scaled, batches, layers: told }
 }
 
 /// How many layers of a block are run on a mesh: of a pipeline so many on every stage.
@@ -141,11 +154,12 @@ pub(super) fn extents(plan: &Plan) -> IndexVec<DimId, Extent> {
     plan.program.dims.indices().map(extent).collect()
 }
 
-/// `X=4 Y=2; B=8 D=2`.
-pub(super) fn describe(program: &Program) -> String {
+/// `X=4 Y=2; B=8 D=2; L=2 of 40`.
+pub(super) fn describe(program: &Program, layers: &[String]) -> String {
     let axes: Vec<String> = program.mesh.axes.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect();
     let dims: Vec<String> = program.dims.iter().map(|dim| format!("{}={}", dim.name, dim.size)).collect();
-    format!("{}; {}", axes.join(" "), dims.join(" "))
+    let blocks = if layers.is_empty() { String::new() } else { format!("; {}", layers.join(", ")) };
+    format!("{}; {}{blocks}", axes.join(" "), dims.join(" "))
 }
 
 /// What every split of a dimension divides.
