@@ -6,6 +6,7 @@ pub mod facts;
 pub mod mutate;
 pub mod sketch;
 pub mod small;
+pub mod whole;
 
 use std::path::{Path, PathBuf};
 

@@ -4,55 +4,21 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
-use shardwise::verify::{Setup, Sizes, evaluate, verify};
-use shardwise::{Options, Planned, Strategy as Planning};
-use shardwise_ir::print::same;
+use shardwise::Strategy as Planning;
+use shardwise::verify::{Sizes, evaluate};
 use shardwise_ir::program::Program;
 use shardwise_ir::unroll;
 use shardwise_passes::cost::Refinement;
 use shardwise_passes::search::{Request, search};
 use shardwise_passes::tables::Tables;
 use shardwise_passes::textbook;
+use shardwise_tests::whole::{holds, plan, program};
 use shardwise_tests::{files, read};
-
-fn options(strategy: Planning) -> Options {
-    Options { strategy, ..Options::default() }
-}
-
-fn plan(name: &str, source: &str, strategy: Planning) -> Planned {
-    shardwise::plan(name, source, &options(strategy)).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"))
-}
-
-fn program(name: &str, source: &str) -> Program {
-    let checked = shardwise::check(name, source, &Options::default());
-    checked.program.unwrap_or_else(|| panic!("{name}: {}\n{source}", checked.findings))
-}
-
-/// What must hold of every program.
-fn holds(name: &str, source: &str, sizes: Sizes) {
-    let written = program(name, source);
-    let again = program(name, &written.to_string());
-    assert!(same(&written, &again), "{name}: {written}\n{again}");
-    let mut serial_s = Vec::new();
-    for strategy in [Planning::Search, Planning::Textbook] {
-        let setup = Setup { sizes, ..Setup::default() };
-        let verdict = verify(name, source, &options(strategy), &setup).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert!(verdict.mismatch.is_none(), "{name}: {verdict}\n{source}");
-        let planned = plan(name, source, strategy);
-        let twice = plan(name, &planned.to_string(), Planning::Search);
-        assert_eq!(planned.to_string(), twice.to_string(), "{name}");
-        let report = &planned.report;
-        assert!(report.overlap_s <= report.schedule.makespan_s && report.schedule.makespan_s <= report.serial_s, "{name}: {planned}");
-        serial_s.push(report.serial_s);
-    }
-    assert!(serial_s[0] <= serial_s[1] * (1.0 + 1e-12), "{name}: {serial_s:?}");
-}
 
 #[test]
 fn programs_with_blocks_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/layers", ".shard") {
-        holds(&name, &source, Sizes::Scaled);
-        let planned = plan(&name, &source, Planning::Search);
+        let [planned, _] = holds(&name, &source, Sizes::Scaled);
         insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/layers"}, {
             insta::assert_snapshot!(name, planned.to_string());
         });

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
-use shardwise::verify::{Setup, Sizes, verify};
+use shardwise::verify::Sizes;
 use shardwise::{Options, Pass, Planned, Strategy as Planning};
 use shardwise_ir::plan::StepKind;
-use shardwise_ir::print::same;
-use shardwise_ir::program::{Blocks, CollectiveKind, Program};
+use shardwise_ir::program::{Blocks, CollectiveKind};
+use shardwise_tests::whole::{holds, program};
 use shardwise_tests::{files, read};
 
 fn options(strategy: Planning) -> Options {
@@ -23,40 +23,14 @@ fn searched(source: &str) -> Planned {
     plan("microbatches", source, &Options::default())
 }
 
-fn program(name: &str, source: &str) -> Program {
-    let checked = shardwise::check(name, source, &Options::default());
-    checked.program.unwrap_or_else(|| panic!("{name}: {}\n{source}", checked.findings))
-}
-
 fn fixture(name: &str) -> String {
     read(&format!("tests/programs/microbatches/{name}.shard"))
-}
-
-/// What must hold of every program.
-fn holds(name: &str, source: &str, sizes: Sizes) {
-    let derived = program(name, source);
-    let again = program(name, &derived.to_string());
-    assert!(same(&derived, &again), "{name}: {derived}\n{again}");
-    let mut serial_s = Vec::new();
-    for strategy in [Planning::Search, Planning::Textbook] {
-        let setup = Setup { sizes, ..Setup::default() };
-        let verdict = verify(name, source, &options(strategy), &setup).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"));
-        assert!(verdict.mismatch.is_none(), "{name}: {verdict}\n{source}");
-        let planned = plan(name, source, &options(strategy));
-        let twice = plan(name, &planned.to_string(), &options(Planning::Search));
-        assert_eq!(planned.to_string(), twice.to_string(), "{name}");
-        let report = &planned.report;
-        assert!(report.overlap_s <= report.schedule.makespan_s && report.schedule.makespan_s <= report.serial_s, "{name}: {planned}");
-        serial_s.push(report.serial_s);
-    }
-    assert!(serial_s[0] <= serial_s[1] * (1.0 + 1e-12), "{name}: {serial_s:?}");
 }
 
 #[test]
 fn programs_with_microbatches_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/microbatches", ".shard") {
-        holds(&name, &source, Sizes::Scaled);
-        let planned = plan(&name, &source, &Options::default());
+        let [planned, _] = holds(&name, &source, Sizes::Scaled);
         insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/microbatches"}, {
             insta::assert_snapshot!(name, planned.to_string());
         });

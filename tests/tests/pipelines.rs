@@ -6,28 +6,19 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use serde_json::Value;
 use shardwise::json::{PlanJson, StepJson};
-use shardwise::verify::{Setup, Sizes, evaluate, execute, verify};
+use shardwise::verify::{Setup, Sizes, evaluate, execute};
 use shardwise::{Objective, Options, Planned, Strategy as Planning};
 use shardwise_ir::plan::StepKind;
-use shardwise_ir::print::same;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::Unreduced;
 use shardwise_ir::unroll;
+use shardwise_tests::whole::{holds, plan, program};
 use shardwise_tests::{facts, files, read};
 
 const FACTS: &str = "tests/facts/pipelines.json";
 
 fn options(strategy: Planning) -> Options {
     Options { strategy, ..Options::default() }
-}
-
-fn plan(name: &str, source: &str, strategy: Planning) -> Planned {
-    shardwise::plan(name, source, &options(strategy)).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"))
-}
-
-fn program(name: &str, source: &str) -> Program {
-    let checked = shardwise::check(name, source, &Options::default());
-    checked.program.unwrap_or_else(|| panic!("{name}: {}\n{source}", checked.findings))
 }
 
 fn fixture(name: &str) -> String {
@@ -40,27 +31,6 @@ fn json(name: &str) -> PlanJson {
 
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * b.abs().max(1e-300)
-}
-
-/// What must hold of every program.
-fn holds(name: &str, source: &str, sizes: Sizes) {
-    let written = program(name, source);
-    let again = program(name, &written.to_string());
-    assert!(same(&written, &again), "{name}: {written}\n{again}");
-    let mut costs = Vec::new();
-    for strategy in [Planning::Search, Planning::Textbook] {
-        let setup = Setup { sizes, ..Setup::default() };
-        let verdict = verify(name, source, &options(strategy), &setup).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert!(verdict.mismatch.is_none(), "{name}: {verdict}\n{source}");
-        let planned = plan(name, source, strategy);
-        let twice = plan(name, &planned.to_string(), Planning::Search);
-        assert_eq!(planned.to_string(), twice.to_string(), "{name}");
-        let report = &planned.report;
-        assert!(report.overlap_s <= report.schedule.makespan_s && report.schedule.makespan_s <= report.serial_s, "{name}: {planned}");
-        assert!(close(report.compute_s + report.comm_s + report.bubble_s, report.serial_s), "{name}: {planned}");
-        costs.push(report.serial_s);
-    }
-    assert!(costs[0] <= costs[1] * (1.0 + 1e-12), "{name}: {costs:?}");
 }
 
 /// The search makes small what it is asked to.
@@ -77,8 +47,7 @@ fn objectives_hold(name: &str, source: &str) {
 #[test]
 fn programs_with_pipelines_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/pipelines", ".shard") {
-        holds(&name, &source, Sizes::Scaled);
-        let planned = plan(&name, &source, Planning::Search);
+        let [planned, _] = holds(&name, &source, Sizes::Scaled);
         insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/pipelines"}, {
             insta::assert_snapshot!(name, planned.to_string());
         });

@@ -148,3 +148,15 @@ fn reordering_independent_statements_changes_nothing_but_their_order() {
         assert_eq!(plan(&source), plan(&swapped), "{program}");
     }
 }
+
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let readme = read("README.md");
+    let shown: Vec<&str> = readme.split("```text\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block).collect();
+    let shown: Vec<&str> = shown.into_iter().filter(|block| block.starts_with("plan\n")).collect();
+    let printed = ["tests/programs/book/p7-bad-fsdp.shard", "tests/programs/fsdp_tp.shard"].map(|path| {
+        let planned = shardwise::plan(path, &read(path), &Options::default()).unwrap_or_else(|e| panic!("{path}: {e}"));
+        planned.to_string()
+    });
+    assert_eq!(shown, printed);
+}
