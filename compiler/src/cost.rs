@@ -175,7 +175,7 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         verdict: verdict(planned),
         axes: program.mesh.axes.iter().zip(&report.axis_s).map(|(axis, &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s }).collect(),
         thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
-        inference: inference::inference(planned, sizing),
+        inference: inference::inference(planned, sizing).ok(),
         attention: attention::compare(planned),
         statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
     }

@@ -255,6 +255,7 @@ impl Brute<'_> {
         match &op.kind {
             OpKind::Einsum { .. } => vec![sum(vec![0]), sum(vec![1])],
             OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
+            OpKind::Update { .. } => vec![(vec![0, 2], kind(0), kind(0))],
             OpKind::Map(function) => {
                 let sums = match function.linearity {
                     Linearity::None => None,
@@ -324,6 +325,7 @@ impl Brute<'_> {
                 let size = self.program.dims[dim].size;
                 (*by).min(size - by) > size / self.parts(axes)
             }
+            OpKind::Update { .. } => !self.program.values[op.result].dims.contains(&dim),
             _ => false,
         }
     }
@@ -334,7 +336,7 @@ impl Brute<'_> {
         let of = |k: usize| self.kind(op.operands[k].value);
         match &op.kind {
             OpKind::Reduce { function, .. } => function.reduction(),
-            OpKind::Rearrange(_) => of(0),
+            OpKind::Rearrange(_) | OpKind::Update { .. } => of(0),
             OpKind::Map(function) => {
                 let all: Vec<usize> = (0..op.operands.len()).collect();
                 let summing = match function.linearity {
@@ -373,6 +375,10 @@ impl Brute<'_> {
             OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
             OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
             OpKind::Take { .. } => Some(2.0 * written + self.bytes(op.operands[1].value, &needs[1])),
+            OpKind::Update { .. } => {
+                let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
+                Some(written + of(0) + of(1) + 2.0 * of(2))
+            }
             _ => None,
         };
         if let Some(bytes) = copied {

@@ -33,8 +33,13 @@ fn cache_line(phase: Phase, cache: &Cache) -> Option<String> {
     if sequence_bytes + shared_bytes <= 0.0 {
         return (phase == Phase::Decode).then(|| "KV cache: none is read".to_owned());
     }
-    let tokens = if context > 0 { format!("{} a token, ", bytes(token_bytes)) } else { String::new() };
-    let long = if context > 0 { format!(" of {context} tokens") } else { String::new() };
+    let of_one_length = token_bytes > 0.0;
+    let tokens = if of_one_length { format!("{} a token, ", bytes(token_bytes)) } else { String::new() };
+    let long = match context {
+        0 => String::new(),
+        _ if of_one_length => format!(" of {context} tokens"),
+        _ => format!(" of up to {context} tokens"),
+    };
     let shared = if shared_bytes > 0.0 { format!(", {} shared", bytes(shared_bytes)) } else { String::new() };
     Some(format!("KV cache: {tokens}{} a sequence{long}{shared}", bytes(sequence_bytes)))
 }
