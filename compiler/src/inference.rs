@@ -73,7 +73,7 @@ pub struct Inference {
     pub phase: Phase,
     /// The dimension of sequences.
     pub batch_dim: String,
-    /// The caches.
+    /// The caches that it reads, or gives, if it reads none.
     pub cache: Cache,
     /// The step at the program's own batch.
     pub step: Row,
@@ -85,7 +85,7 @@ pub struct Inference {
     pub batches: Vec<Row>,
 }
 
-/// Caches that a step reads.
+/// Caches that a step reads or gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cache {
     /// Bytes a token, over all layers; 0 where caches have no length, or different ones.
@@ -96,6 +96,8 @@ pub struct Cache {
     pub shared_bytes: f64,
     /// Tokens of the longest.
     pub context: u64,
+    /// Whether the step reads them; if not, it gives them.
+    pub is_read: bool,
 }
 
 /// Where FLOPs equal the reading of parameters.
@@ -208,10 +210,11 @@ fn whole_bytes(program: &Program, value: ValueId) -> f64 {
 }
 
 fn cache(program: &Program, serving: &Serving) -> Cache {
-    let mut cache = Cache::default();
+    let mut cache = Cache { is_read: serving.reads_cache, ..Cache::default() };
     let mut lengths = Vec::new();
     let size = |dim: DimId| program.dims[dim].size;
-    for value in serving::read_caches(program) {
+    let caches = if serving.reads_cache { serving::read_caches(program) } else { serving::given_caches(program, serving) };
+    for value in caches {
         let bytes = whole_bytes(program, value);
         if !program.values[value].dims.contains(&serving.batch) {
             cache.shared_bytes += bytes;

@@ -174,6 +174,13 @@ impl Serving {
     }
 }
 
+/// What leaves the layers of a pass without caches, with every token of a sequence: the caches that later steps read.
+pub fn given_caches(program: &Program, serving: &Serving) -> Vec<ValueId> {
+    let leaves = program.outputs.iter().filter(|output| output.hands_to.is_none()).map(|output| output.value);
+    let of_layers = leaves.filter(|&value| program.values[value].repeat.is_some() && program.values[value].dims.contains(&serving.batch));
+    of_layers.filter(|&value| !serving.context(program, value).is_empty()).collect()
+}
+
 /// State that any operation reads.
 pub fn read_caches(program: &Program) -> Vec<ValueId> {
     let is_read = |value: ValueId| program.ops.iter().any(|op| op.operands.iter().any(|operand| operand.value == value));

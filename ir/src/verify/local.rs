@@ -162,7 +162,7 @@ fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<
 /// How partial results combine that are given, and the unreduced axes that pass from operands to result.
 fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result<(Reduction, Vec<AxisRef>), LocalFault> {
     let own = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
-    let carriers: Vec<usize> = (0..op.laid_out().len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
+    let carriers: Vec<usize> = (0..operands.len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
     // What is not looked at may as well be partial.
     let Some(&first) = carriers.first().filter(|_| op.reads_elements()) else { return Ok((own, Vec::new())) };
     let fault = |operand: usize, reason: PartialFault| Err(LocalFault::Partial { operand, reason });
