@@ -1,5 +1,6 @@
 //! Calls that change dimensions otherwise than by summing: renamed, reshaped, looked up, cut and joined; and those that know where an element stands.
 
+use indexmap::IndexSet;
 use shardwise_grammar::ast::{Call, Expr};
 use shardwise_grammar::codes::names;
 use shardwise_grammar::span::{Name, Span};
@@ -211,11 +212,10 @@ impl Resolver<'_> {
         let of = |operand: &Operand| &self.values[operand.value];
         let (old, new, places) = (of(cache), of(rows), of(ids));
         let fault = |message: String| {
-            let wanted: Vec<DimId> = places.dims.iter().chain(&old.dims).copied().filter(|&other| other != dim).collect();
-            let mut unique: Vec<DimId> = Vec::new();
-            wanted.into_iter().for_each(|other| unique.extend((!unique.contains(&other)).then_some(other)));
+            let wanted: IndexSet<DimId> = places.dims.iter().chain(&old.dims).copied().filter(|&other| other != dim).collect();
+            let wanted: Vec<DimId> = wanted.into_iter().collect();
             let diag = Diag::error(names::CONTRACTION, message, rows.span, "these rows").and(cache.span, "are to be written into this");
-            diag.help(format!("with these places, rows have the dimensions [{}]", self.dim_list(&unique)))
+            diag.help(format!("with these places, rows have the dimensions [{}]", self.dim_list(&wanted)))
         };
         let is_place = |other: &DimId| places.dims.contains(other) && *other != dim;
         if let Some(&missing) = old.dims.iter().find(|other| **other != dim && !new.dims.contains(other)) {
