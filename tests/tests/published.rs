@@ -34,7 +34,7 @@ fn flops_a_token_are_those_that_deepseek_compares() {
     flops("llama3-405b-train", &[("T", 4096), ("S", 4096)], 2048.0 * 4096.0, 2448e9, 0.02);
 }
 
-/// Multiply-adds of a forward pass: 61.55e9 an image (torchvision), 175.33e9 FLOPs a pair of image and text (OpenCLIP); a step takes three of these.
+/// Multiply-adds of a forward pass: 61.55e9 an image (torchvision), 175.33e9 FLOPs a pair of image and text (`open_clip`); a step takes three of these.
 #[test]
 fn flops_of_images_are_those_of_their_libraries() {
     flops("vit-l16-train", &[], 4096.0, 3.0 * 2.0 * 61.55e9, 0.002);
