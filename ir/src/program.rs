@@ -274,7 +274,7 @@ pub enum OpKind {
         dim: DimId,
     },
     /// `put_V(Rows, Ids, Like)`: rows added up at the places that the second operand says, in an array like the third, whose elements are not
-    /// read: wherever that is, what comes out is split along `dim` as it is, as far as rows and places leave these axes free. The transpose of `take`.
+    /// read: it may be anywhere, and what comes out may be split along `dim` over any axes that rows and places leave free. The transpose of `take`.
     Put {
         /// The dimension of the places.
         dim: DimId,

@@ -8,7 +8,7 @@
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Linearity, Op, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Regroup, Window};
-use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Reduction, Sharding, Unreduced};
+use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 use crate::local;
 use crate::regroup;
@@ -17,7 +17,7 @@ use crate::rotation;
 /// What each operand must be, and what comes out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// One sharding an operand.
+    /// One sharding for each operand that is [laid out](Op::laid_out).
     pub needs: Vec<Sharding>,
     /// What the operation gives.
     pub gives: Sharding,
@@ -164,18 +164,11 @@ fn project(program: &Program, op: &Op, indices: &[DimId], channels: &[Channel], 
         Unreduced::new(kind, here.flat_map(|(_, axes)| axes.iter().copied()))
     };
     let needs = op
-        .operands
+        .laid_out()
         .iter()
         .enumerate()
         .map(|(k, operand)| Sharding { dims: program.values[operand.value].dims.iter().map(split).collect(), unreduced: carried(k) });
-    let mut needs: Vec<Sharding> = needs.collect();
-    if let OpKind::Put { dim } = op.kind {
-        let used = indices.iter().zip(&assignment.split).filter(|(index, _)| **index != dim).map(|(_, axes)| axes);
-        let used: Vec<AxisRef> = used.chain(&assignment.partial).flatten().copied().collect();
-        if let Some(like) = like(program, op, dim, &split(&dim), &used) {
-            needs[2] = like;
-        }
-    }
+    let needs = needs.collect();
     let summed: AxisList = summed(program, op, indices).flat_map(|dim| split(&dim)).collect();
     let passed = channels.iter().zip(&assignment.partial).filter(|(_, axes)| op.reads_elements() && !axes.is_empty());
     let taken = program.taken_over(op);
@@ -190,23 +183,7 @@ fn project(program: &Program, op: &Op, indices: &[DimId], channels: &[Channel], 
     Some(Layout { needs, gives })
 }
 
-/// Where the array is best that a `put` only takes the dimensions of, for the result to be split along `dim` as `wanted`, where rows and places use
-/// these axes: at its home, or as near as that goes. `None` where it has none.
-fn like(program: &Program, op: &Op, dim: DimId, wanted: &AxisList, used: &[AxisRef]) -> Option<Sharding> {
-    let value = &program.values[op.operands.get(2)?.value];
-    let mut like = value.home.as_ref().and_then(Pin::exact).filter(|home| home.unreduced.is_empty())?;
-    let place = value.dims.iter().position(|&other| other == dim)?;
-    if of_like(&like.dims[place], used) != *wanted {
-        for axes in &mut like.dims {
-            let kept = axes.iter().take_while(|axis| !wanted.contains(axis)).count();
-            axes.truncate(kept);
-        }
-        like.dims[place] = wanted.clone();
-    }
-    Some(like)
-}
-
-/// How the result of a `put` is split along its places: as the array like it, as far as these axes are free.
+/// How the textbook splits the result of a `put` along its places: as the array like it, as far as these axes are free.
 fn of_like(axes: &AxisList, used: &[AxisRef]) -> AxisList {
     axes.iter().copied().take_while(|axis| !used.contains(axis)).collect()
 }

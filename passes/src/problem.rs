@@ -266,7 +266,7 @@ impl Builder<'_> {
     fn variable(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op) {
         let variable = problem.variables.len();
         let mut operands = Vec::new();
-        for (k, operand) in op.operands.iter().enumerate() {
+        for (k, operand) in op.laid_out().iter().enumerate() {
             let source = self.source_for(problem, operand.value, operand.pin.as_ref());
             let source = self.source_in_part(problem, source, op);
             problem.sources[source].demands.push(Demand::Operand(variable, k));

@@ -17,6 +17,7 @@ pub(crate) fn targets(tables: &Tables<'_>, op: &Op, starts: &[Sharding], wanted:
     match &op.kind {
         // What is not read stays where it is.
         OpKind::Put { .. } => {
+            targets[2].clone_from(&starts[2]);
             align(tables.program, op, &mut targets[..2]);
         }
         OpKind::Einsum { contracted } => Product { tables, op, contracted, wanted }.lay_out(&mut targets),

@@ -288,7 +288,7 @@ impl Brute<'_> {
             return None;
         }
         let mut needs = Vec::new();
-        for (k, operand) in op.operands.iter().enumerate() {
+        for (k, operand) in op.laid_out().iter().enumerate() {
             let mut pending: Vec<usize> = used().filter(|((who, ..), _)| who.contains(&k)).flat_map(|(_, axes)| axes.clone()).collect();
             pending.sort_unstable();
             let state = (self.program.values[operand.value].dims.iter().map(of).collect(), pending);
@@ -381,8 +381,16 @@ impl Brute<'_> {
             }
             _ => None,
         };
+        let hbm = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
         if let Some(bytes) = copied {
-            return bytes / self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+            return bytes / hbm;
+        }
+        if matches!(op.kind, OpKind::Put { .. }) {
+            let value = |k: usize| &self.program.values[op.operands[k].value];
+            let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
+            let elements = of(0) * 8.0 / f64::from(value(0).dtype.bits());
+            let dtype = (0..3).map(|k| value(k).dtype).max().unwrap_or_default();
+            return (elements / self.program.hardware.peak_flops(dtype)).max((written + of(0) + of(1)) / hbm);
         }
         let points: f64 = indices.iter().zip(split).map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64).product();
         let added: f64 = match &op.kind {
@@ -396,7 +404,6 @@ impl Brute<'_> {
         let bytes: f64 = op.operands.iter().zip(needs).map(|(operand, state)| self.bytes(operand.value, state)).sum();
         let bytes = bytes + written;
         let dtype = op.operands.iter().map(|operand| self.program.values[operand.value].dtype).max().unwrap_or_default();
-        let hbm = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
         (per_point * points / self.program.hardware.peak_flops(dtype)).max(bytes / hbm)
     }
 

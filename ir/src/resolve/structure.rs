@@ -10,7 +10,7 @@ use super::define::{Operation, Target};
 use super::expression::scalar;
 use crate::Diag;
 use crate::ids::DimId;
-use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
+use crate::program::{Dim, Fill, MapForm, Mode, OpKind, Operand};
 use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
 /// The calls of this module, for the search of a name that was meant.
@@ -171,6 +171,11 @@ impl Resolver<'_> {
         let like = self.operand(like, target);
         let (rows, ids, like) = (rows?, ids?, like?);
         self.has(&like, dim, &written)?;
+        if like.pin.is_some() && self.mode == Mode::Ordinary {
+            let message = format!("`{}` has brackets, and only its dimensions count here", self.values[like.value].name);
+            self.error(Diag::error(names::BAD_CALL, message, like.span, "not read").help("leave the brackets out"));
+            return None;
+        }
         let given: Vec<DimId> = [&rows, &ids].iter().flat_map(|operand| self.values[operand.value].dims.clone()).collect();
         if given.contains(&dim) {
             let message = format!("`{}` has the dimension `{}` that it is put along", self.values[rows.value].name, self.dims[dim].name);

@@ -69,8 +69,8 @@ struct Index<'s> {
     operand: usize,
 }
 
-/// What `op` gives on local blocks of operands so sharded.
-pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Result<Sharding, LocalFault> {
+/// What `op` gives on local blocks of operands so sharded, and is `wanted` to be: where a device can give any part of the result, that says which.
+pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding], wanted: Option<&Sharding>) -> Result<Sharding, LocalFault> {
     let indices = indices(program, op, operands)?;
     let mut split: Vec<(AxisRef, usize)> = Vec::new();
     for index in &indices {
@@ -110,9 +110,9 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
         OpKind::Put { dim: places } => {
             pending.extend(indices.iter().filter(|index| !kept.contains(&index.dim)).flat_map(|index| index.axes.iter().copied()));
             let is_free = |axis: &AxisRef| !pending.contains(axis) && split.iter().all(|(used, _)| used != axis);
-            let like = operands.last().zip(op.operands.last());
-            let like = like.and_then(|(like, of)| like.dims.get(program.values[of.value].dims.iter().position(|dim| dim == places)?));
-            let own: AxisList = like.into_iter().flatten().copied().take_while(is_free).collect();
+            let place = kept.iter().position(|dim| dim == places);
+            let wanted = place.and_then(|place| wanted?.dims.get(place)).filter(|axes| axes.iter().all(is_free));
+            let own = wanted.cloned().unwrap_or_default();
             kept.iter().map(|dim| if dim == places { own.clone() } else { axes_of(dim) }).collect()
         }
         _ => {
@@ -162,7 +162,7 @@ fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<
 /// How partial results combine that are given, and the unreduced axes that pass from operands to result.
 fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result<(Reduction, Vec<AxisRef>), LocalFault> {
     let own = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
-    let carriers: Vec<usize> = (0..operands.len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
+    let carriers: Vec<usize> = (0..op.laid_out().len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
     // What is not looked at may as well be partial.
     let Some(&first) = carriers.first().filter(|_| op.reads_elements()) else { return Ok((own, Vec::new())) };
     let fault = |operand: usize, reason: PartialFault| Err(LocalFault::Partial { operand, reason });
