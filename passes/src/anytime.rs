@@ -74,8 +74,7 @@ pub fn close<'a>(
     deadline: Option<Instant>,
     price: &mut dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight,
 ) -> Closed<'a> {
-    let metrics: Vec<Metric> = problem.tables.all.iter().map(Metric::new).collect();
-    let mut dual = Dual::new(problem, &metrics);
+    let mut dual = Dual::new(problem, Metric::all(&problem.tables.all));
     dual.known_s = seconds(known);
     let mut best: Option<(Weight, Vec<usize>)> = None;
     let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
@@ -111,8 +110,7 @@ pub fn close<'a>(
 
 /// Whether every value can be brought from where these choices give it to where they need it.
 pub(crate) fn is_realisable(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
-    let tree = |value| problem.tables.number(value);
-    problem.sources.iter().all(|source| source_price(problem, source, assignment, &mut trees[tree(source.value)]).is_finite())
+    problem.sources.iter().all(|source| source_price(problem, source, assignment, &mut trees[source.table]).is_finite())
 }
 
 /// Sweeps until they add little.

@@ -6,7 +6,7 @@
 use crate::anytime::{self, Widths};
 use crate::dual::Dual;
 use crate::eliminate::{Limits, Minimum};
-use crate::marginals::Metric;
+use crate::marginals::Metrics;
 use crate::prices::{Prices, Unary, unary};
 use crate::problem::Problem;
 use crate::reshard::Trees;
@@ -31,7 +31,7 @@ pub(crate) enum Solver<'p, 'a> {
 
 impl<'p, 'a> Solver<'p, 'a> {
     /// The exact one, if it can be had.
-    pub(crate) fn new(problem: &'p Problem<'a>, metrics: &'p [Metric], trees: &mut [Trees<'a>]) -> Self {
+    pub(crate) fn new(problem: &'p Problem<'a>, metrics: Metrics, trees: &mut [Trees<'_>]) -> Self {
         let prices = Prices::whole(problem, trees, LIMITS);
         match prices.filter(|prices| prices.minimise_exactly(&unary(problem)).is_some()) {
             Some(prices) => Self::Exact(prices),
@@ -48,7 +48,7 @@ impl<'p, 'a> Solver<'p, 'a> {
     }
 
     /// The least total at these prices of choices, or a bound of it and a good assignment.
-    pub(crate) fn minimise(&mut self, problem: &Problem<'a>, trees: &mut [Trees<'a>], charged: &Unary) -> Minimum {
+    pub(crate) fn minimise(&mut self, problem: &Problem<'a>, trees: &mut [Trees<'_>], charged: &Unary) -> Minimum {
         match self {
             Self::Exact(prices) => prices.minimise(charged),
             Self::Bounded { dual, is_first } => {

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::marginals::{Marginals, Metric, NEVER, lesser, marginals, seconds};
+use crate::marginals::{Marginals, Metric, Metrics, NEVER, lesser, marginals, seconds};
 use crate::problem::{Choice, Demand, Problem, Root};
 use crate::states::State;
 use crate::weight::Weight;
@@ -86,7 +86,8 @@ enum Part {
 #[derive(Clone)]
 pub(crate) struct Dual<'p, 'a> {
     problem: &'p Problem<'a>,
-    metrics: &'p [Metric],
+    /// The steps of the problem's tables.
+    pub(crate) metrics: Metrics,
     joints: Vec<Joint>,
     joints_of_operation: Vec<Vec<usize>>,
     joints_of_source: Vec<Vec<usize>>,
@@ -108,7 +109,7 @@ pub(crate) struct Dual<'p, 'a> {
 
 impl<'p, 'a> Dual<'p, 'a> {
     /// With all prices at zero. `metrics` are those of the problem's tables.
-    pub(crate) fn new(problem: &'p Problem<'a>, metrics: &'p [Metric]) -> Self {
+    pub(crate) fn new(problem: &'p Problem<'a>, metrics: Metrics) -> Self {
         let mut this = Self {
             problem,
             metrics,
@@ -140,7 +141,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     }
 
     fn join(&mut self, variable: usize, source: usize, operand: Option<usize>, end: End) {
-        let states = self.problem.table(self.problem.sources[source].value).space.len();
+        let states = self.metrics[self.problem.sources[source].table].states();
         let state = |choice: &Choice| operand.map_or(choice.gives, |k| choice.needs[k]) as u32;
         let of_choices = self.problem.variables[variable].choices.iter().map(state).collect();
         let mut joint = Joint { variable, source, end, states: of_choices, price: vec![0.0; states], live: vec![false; states] };
@@ -288,7 +289,8 @@ impl<'p, 'a> Dual<'p, 'a> {
     /// A source's least, and for each of its joints that with the joint in each state; nothing for what is not used.
     fn of_source(&mut self, number: usize, joints: &[usize]) -> Option<(f64, Vec<Vec<f64>>)> {
         let source = &self.problem.sources[number];
-        let metric = &self.metrics[self.problem.tables.number(source.value)];
+        let metric = Arc::clone(&self.metrics[source.table]);
+        let metric = &*metric;
         let at = |states: &[State]| {
             let mut prices = vec![NEVER; metric.states()];
             for &state in states {

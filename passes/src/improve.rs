@@ -51,7 +51,7 @@ fn local_price(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'
     let own = problem.variables[variable].choices[assignment[variable]].weight;
     let around = touched.iter().map(|&source| {
         let source = &problem.sources[source];
-        source_price(problem, source, assignment, &mut trees[problem.tables.number(source.value)])
+        source_price(problem, source, assignment, &mut trees[source.table])
     });
     own + around.sum()
 }

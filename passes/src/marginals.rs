@@ -9,6 +9,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use crate::reshard::Reshards;
 use crate::states::State;
@@ -27,6 +28,9 @@ pub(crate) struct Metric {
     out: Vec<Vec<(State, f64)>>,
     into: Vec<Vec<(State, f64)>>,
 }
+
+/// The steps of each table.
+pub(crate) type Metrics = Vec<Arc<Metric>>;
 
 /// A state that can be reached at a price; the cheapest goes first in a heap.
 #[derive(PartialEq)]
@@ -54,6 +58,11 @@ impl Metric {
             edges.iter().map(of_state).collect()
         };
         Self { out: timed(&reshards.graph().out), into: timed(&reshards.graph().into) }
+    }
+
+    /// The steps of each of some tables.
+    pub(crate) fn all<'a>(tables: impl IntoIterator<Item = &'a Reshards>) -> Metrics {
+        tables.into_iter().map(|table| Arc::new(Self::new(table))).collect()
     }
 
     /// How many states there are.

@@ -8,7 +8,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -32,7 +32,7 @@ pub struct Hop {
 #[derive(Debug)]
 pub struct Reshards {
     /// The states and single steps.
-    pub space: StateSpace,
+    pub space: Arc<StateSpace>,
     /// The ways from each state, once they are asked for.
     ways: Vec<OnceLock<Ways>>,
     graph: OnceLock<Graph>,
@@ -40,7 +40,7 @@ pub struct Reshards {
 
 /// The single steps that no two others replace, out of every state and into it. Every step counts at least as one, so the two that replace a third
 /// are both lighter than it, and all distances stay.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Graph {
     pub(crate) out: Vec<Vec<(State, Weight)>>,
     pub(crate) into: Vec<Vec<(State, Weight)>>,
@@ -85,7 +85,26 @@ impl Reshards {
     /// The table of a space, empty.
     pub fn new(space: StateSpace) -> Self {
         let ways = (0..space.len()).map(|_| OnceLock::new()).collect();
-        Self { space, ways, graph: OnceLock::new() }
+        Self { space: Arc::new(space), ways, graph: OnceLock::new() }
+    }
+
+    /// The same distances where every state can also be had, from anywhere, for what `held` says: one more state, free to get to, leads to all of them.
+    /// It has no sharding, so that ways through it have no steps.
+    pub(crate) fn with_held(&self, held: &[Weight]) -> Self {
+        let mut graph = self.graph().clone();
+        let store = graph.out.len();
+        graph.out.iter_mut().for_each(|out| out.push((store, Weight::ZERO)));
+        graph.into.push((0..store).map(|state| (state, Weight::ZERO)).collect());
+        let had: Vec<(State, Weight)> = held.iter().copied().enumerate().filter(|(_, weight)| weight.is_finite()).collect();
+        had.iter().for_each(|&(state, weight)| graph.into[state].push((store, weight)));
+        graph.out.push(had);
+        let ways = (0..=store).map(|_| OnceLock::new()).collect();
+        Self { space: Arc::clone(&self.space), ways, graph: OnceLock::from(graph) }
+    }
+
+    /// How many states there are, with one for what is held.
+    fn states(&self) -> usize {
+        self.ways.len()
     }
 
     /// The steps that matter.
@@ -285,7 +304,7 @@ impl<'a> Trees<'a> {
         if set.is_empty() || self.rows.contains_key(set) {
             return;
         }
-        let n = self.reshards.space.len();
+        let n = self.reshards.states();
         if let [one] = set {
             let mut there = vec![Weight::INFINITE; n];
             for &state in one {
@@ -315,7 +334,7 @@ impl<'a> Trees<'a> {
         }
         self.fill(set);
         let total = self.rows[set][at];
-        let n = self.reshards.space.len();
+        let n = self.reshards.states();
         let fork = (0..n).find_map(|state| {
             let way = self.reshards.distance(at, state);
             splits(set)
