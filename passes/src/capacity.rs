@@ -179,7 +179,7 @@ fn drop_candidates(program: &Program) -> Vec<ValueId> {
     let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
     let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
     for op in program.ops.iter().filter(|op| !takes_out(op)) {
-        for operand in &op.operands {
+        for operand in op.laid_out() {
             let value = &program.values[operand.value];
             let given = value.producer.map_or((value.repeat, false), |producer| part(&program.ops[producer]));
             parts.entry(operand.value).or_default().extend([given, part(op)]);

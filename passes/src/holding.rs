@@ -98,7 +98,7 @@ enum Share {
 /// How a value is held across `before`, if it is used on both sides of that and dropping it there says nothing untrue.
 fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
     let at = &program.values[value];
-    let uses = program.ops.iter_enumerated().filter(|(_, op)| op.operands.iter().any(|operand| operand.value == value));
+    let uses = program.ops.iter_enumerated().filter(|(_, op)| op.laid_out().iter().any(|operand| operand.value == value));
     let (there, behind): (Vec<_>, Vec<_>) = uses.map(|(id, op)| (id, op.repeat)).partition(|(id, _)| *id < before);
     let on_both_sides = !behind.is_empty() && at.producer.map_or(!there.is_empty(), |given| given < before);
     if !on_both_sides || program.pipeline(at.repeat).is_some() {
