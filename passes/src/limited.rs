@@ -158,7 +158,7 @@ impl Search<'_, '_> {
             if best.assignment.is_empty() || !self.out_of_time() {
                 self.solutions = self.solutions.saturating_sub(1);
                 let charged = self.charged(&allowed, &charge);
-                let solved = self.solver.minimise(self.problem, &mut self.trees, &charged);
+                let solved = self.solver.minimise(&charged);
                 self.looks = self.looks.saturating_sub(solved.looks);
                 if !solved.bound.is_finite() {
                     return None;
