@@ -9,6 +9,8 @@
 
 use std::time::Instant;
 
+use rayon::prelude::*;
+
 use crate::decode::Decoder;
 use crate::dual::Dual;
 use crate::eliminate::{Limits, Minimum};
@@ -29,7 +31,7 @@ const MOST_LOOKS: usize = 1 << 25;
 const ALL: Limits = Limits { table: 1 << 21, work: 1 << 26 };
 
 /// Numbers that the dual may look at: a few seconds.
-const MOST_WORK: usize = 1_000_000_000;
+const MOST_WORK: usize = 2_000_000_000;
 
 /// Sweeps in a round, and what each of the last few must add to the bound (as a share of it) for the next.
 const SWEEPS: &[usize] = &[4, 4, 8, 16, 32];
@@ -77,7 +79,7 @@ pub fn close<'a>(
     deadline: Option<Instant>,
     price: &mut dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight,
 ) -> Closed<'a> {
-    let metrics: Vec<Metric> = problem.tables.all.iter().map(Metric::new).collect();
+    let metrics: Vec<Metric> = problem.tables.all.par_iter().map(Metric::new).collect();
     let mut dual = Dual::new(problem, &metrics);
     dual.known_s = seconds(known);
     let mut best: Option<(Weight, Vec<usize>)> = None;

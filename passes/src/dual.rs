@@ -18,15 +18,14 @@ use crate::problem::{Choice, Demand, Problem, Root};
 use crate::states::State;
 use crate::weight::Weight;
 
-/// Uses whose trees are taken together, of values with few states and with many; of a value with more, several trees at their share of the price,
-/// which is a bound still.
-const TOGETHER: (usize, usize) = (6, 4);
-
-/// States that are many.
-const MANY: usize = 1000;
+/// Uses whose trees are taken together at most, and what that may look at: both double with each. Of a value with more, several trees at their
+/// share of the price, which is a bound still.
+const TOGETHER: usize = 8;
+const LOOKS: usize = 1 << 22;
 
 fn together(metric: &Metric) -> usize {
-    if metric.states() < MANY { TOGETHER.0 } else { TOGETHER.1 }
+    let fits = |&uses: &usize| metric.size() << uses <= LOOKS;
+    (2..=TOGETHER).rev().find(fits).unwrap_or(2)
 }
 
 /// What differs by less than this share of the whole is rounding.

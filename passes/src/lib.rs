@@ -38,4 +38,5 @@ pub mod tables;
 pub mod textbook;
 pub mod threshold;
 mod ties;
+mod walk;
 pub mod weight;

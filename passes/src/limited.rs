@@ -15,6 +15,7 @@
 
 use std::time::Instant;
 
+use rayon::prelude::*;
 use shardwise_ir::plan::Plan;
 
 use crate::anytime::is_realisable;
@@ -66,7 +67,7 @@ pub fn search(
         return nothing;
     }
     let mut trees: Vec<Trees<'_>> = problem.tables.all.iter().map(Trees::new).collect();
-    let metrics: Vec<Metric> = problem.tables.all.iter().map(Metric::new).collect();
+    let metrics: Vec<Metric> = problem.tables.all.par_iter().map(Metric::new).collect();
     let problem = &*problem;
     let solver = Solver::new(problem, &metrics, &mut trees);
     let solutions = solver.solutions((MOST_WORK / problem.variables.len().max(1)).max(20).min(most_solutions));

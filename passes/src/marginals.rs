@@ -8,7 +8,7 @@
 //! Prices are seconds in `f64`: they steer and bound; what is exact is decided by [`crate::eliminate`] on whole numbers.
 
 use crate::reshard::Reshards;
-use crate::states::State;
+use crate::walk::Steps;
 use crate::weight::Weight;
 
 /// What cannot be.
@@ -19,90 +19,43 @@ pub(crate) fn seconds(weight: Weight) -> f64 {
     if weight.is_finite() { weight.as_seconds() } else { NEVER }
 }
 
-/// Steps out of every state, one after another in memory.
-struct Steps {
-    /// Where those of each state begin; behind the last, where they end.
-    starts: Vec<usize>,
-    steps: Vec<(u32, f64)>,
-}
-
-impl Steps {
-    fn new(of_states: &[Vec<(State, Weight)>]) -> Self {
-        let mut this = Self { starts: vec![0], steps: Vec::new() };
-        for steps in of_states {
-            this.steps.extend(steps.iter().map(|&(to, weight)| (to as u32, seconds(weight))));
-            this.starts.push(this.steps.len());
-        }
-        this
-    }
-
-    fn from(&self, state: State) -> &[(u32, f64)] {
-        &self.steps[self.starts[state]..self.starts[state + 1]]
-    }
-
-    /// For every state, the least of the way from any state and the price there.
-    ///
-    /// Prices run along the states upwards and downwards in turn, from those that were lowered only, until none is. States are numbered from the
-    /// whole one on, so slices lead up and gathers lead down, and two or three walks are enough; a heap (Dijkstra's algorithm) takes longer to keep in
-    /// order than these walks.
-    fn closed(&self, times: f64, prices: &[f64]) -> Vec<f64> {
-        let mut least = prices.to_vec();
-        let mut lowered: Vec<bool> = least.iter().map(|&price| price < NEVER).collect();
-        let mut upwards = true;
-        let mut left = lowered.iter().filter(|lowered| **lowered).count();
-        while left > 0 {
-            for i in 0..least.len() {
-                let at = if upwards { i } else { least.len() - 1 - i };
-                if !std::mem::take(&mut lowered[at]) {
-                    continue;
-                }
-                left -= 1;
-                let price = least[at];
-                for &(to, step) in self.from(at) {
-                    let (to, candidate) = (to as usize, price + step * times);
-                    if candidate < least[to] {
-                        least[to] = candidate;
-                        left += usize::from(!std::mem::replace(&mut lowered[to], true));
-                    }
-                }
-            }
-            upwards = !upwards;
-        }
-        least
-    }
-}
-
 /// The steps between the states of a space, in seconds: a few for each state, where a table of distances would be millions on four axes.
 pub(crate) struct Metric {
-    out: Steps,
-    into: Steps,
+    out: Steps<f64>,
+    into: Steps<f64>,
 }
 
 impl Metric {
     /// The steps of a table.
     pub(crate) fn new(reshards: &Reshards) -> Self {
-        Self { out: Steps::new(&reshards.graph().out), into: Steps::new(&reshards.graph().into) }
+        Self { out: reshards.graph().out.map(seconds), into: reshards.graph().into.map(seconds) }
     }
 
     /// How many states there are.
     pub(crate) fn states(&self) -> usize {
-        self.out.starts.len() - 1
+        self.out.states()
     }
 
     /// What one walk over all states and steps looks at.
     pub(crate) fn size(&self) -> usize {
-        8 * self.states() + self.out.steps.len()
+        8 * self.states() + self.out.len()
     }
 
     /// For every state, the least of the way from any state and the price there.
     pub(crate) fn onwards(&self, times: f64, prices: &[f64]) -> Vec<f64> {
-        self.out.closed(times, prices)
+        closed(&self.out, times, prices)
     }
 
     /// For every state, the least of the way to any state and the price there.
     pub(crate) fn backwards(&self, times: f64, prices: &[f64]) -> Vec<f64> {
-        self.into.closed(times, prices)
+        closed(&self.into, times, prices)
     }
+}
+
+fn closed(steps: &Steps<f64>, times: f64, prices: &[f64]) -> Vec<f64> {
+    let mut least = prices.to_vec();
+    steps.close(&mut least, NEVER, |step| step * times);
+    least
 }
 
 /// The smaller of two numbers that are none of them NaN, in the form that is vectorised.
@@ -227,9 +180,8 @@ mod tests {
 
     /// Three states in a row, a second apart, going up only.
     fn row() -> Metric {
-        let second = Weight::seconds(1.0);
-        let out = Steps::new(&[vec![(1, second)], vec![(2, second)], Vec::new()]);
-        Metric { out, into: Steps::new(&[Vec::new(), vec![(0, second)], vec![(1, second)]]) }
+        let out = Steps::new(&[vec![(1, 1.0)], vec![(2, 1.0)], Vec::new()]);
+        Metric { out, into: Steps::new(&[Vec::new(), vec![(0, 1.0)], vec![(1, 1.0)]]) }
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! is gathered in one is not held for the next, but gathered again from where the value was declared or given.
 
 use indexmap::{IndexMap, IndexSet};
+use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Phase, Program};
@@ -157,10 +158,11 @@ impl<'a> Problem<'a> {
         let mut problem = Self { program, compute, tables, variables: Vec::new(), sources: Vec::new(), fixed };
         let mut builder = Builder { current: vec![Vec::new(); program.values.len()], dropped, parts: IndexMap::default() };
         builder.declared(&mut problem);
-        for (op_id, op) in program.ops.iter_enumerated() {
+        let layouts: Vec<Vec<Choice>> = program.ops.raw.par_iter().map(|op| choices(&problem, op)).collect();
+        for ((op_id, op), choices) in program.ops.iter_enumerated().zip(layouts) {
             match &op.kind {
                 OpKind::Collective(kind) => builder.written(&mut problem, op_id, op, kind),
-                _ => builder.variable(&mut problem, op_id, op),
+                _ => builder.variable(&mut problem, op_id, op, choices),
             }
         }
         for output in &program.outputs {
@@ -263,7 +265,7 @@ impl Builder<'_> {
         source
     }
 
-    fn variable(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op) {
+    fn variable(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op, choices: Vec<Choice>) {
         let variable = problem.variables.len();
         let mut operands = Vec::new();
         for (k, operand) in op.operands.iter().enumerate() {
@@ -276,7 +278,6 @@ impl Builder<'_> {
         let pin = op.result_pin.as_ref().filter(|_| !op.is(&MapForm::Enter));
         let home = pin.map(|pin| problem.tables.states(op.result, pin));
         let gives = self.add(problem, op.result, Root::Produced(variable), home, None);
-        let choices = choices(problem, op);
         problem.variables.push(Variable { decides: Decision::Operation(op_id), operands, gives, choices });
     }
 
@@ -363,8 +364,11 @@ fn inversions(sharding: &Sharding) -> usize {
     sharding.dims.iter().map(inverted).sum()
 }
 
-/// All layouts of `op` that its pins allow.
+/// All layouts of `op` that its pins allow; none of a collective, which its author laid out.
 fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
+    if matches!(op.kind, OpKind::Collective(_)) {
+        return Vec::new();
+    }
     let program = problem.program;
     let partial: Vec<Option<Reduction>> = op.operands.iter().map(|operand| problem.tables.partial(operand.value)).collect();
     let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
