@@ -23,7 +23,7 @@ const ENDS: usize = 8;
 const ROUNDING: f64 = 1e-12;
 
 /// An assignment in the making.
-pub(crate) struct Decoder<'d, 'p, 'a> {
+pub struct Decoder<'d, 'p, 'a> {
     dual: &'d mut Dual<'p, 'a>,
     taken: Vec<Option<usize>>,
     /// When an end of each source was last moved, and when each operation was last looked at.
@@ -34,13 +34,13 @@ pub(crate) struct Decoder<'d, 'p, 'a> {
 
 impl<'d, 'p, 'a> Decoder<'d, 'p, 'a> {
     /// With nothing chosen.
-    pub(crate) fn new(dual: &'d mut Dual<'p, 'a>) -> Self {
+    pub fn new(dual: &'d mut Dual<'p, 'a>) -> Self {
         let (operations, sources) = (dual.own.len(), dual.least_of_source.len());
         Self { dual, taken: vec![None; operations], moved: vec![0; sources], looked: vec![0; operations], clock: 1 }
     }
 
     /// With all chosen already.
-    pub(crate) fn from(dual: &'d mut Dual<'p, 'a>, assignment: &[usize]) -> Self {
+    pub fn from(dual: &'d mut Dual<'p, 'a>, assignment: &[usize]) -> Self {
         let taken = assignment.iter().copied().map(Some).collect();
         let mut this = Self { taken, ..Self::new(dual) };
         this.moved.fill(1);
@@ -48,7 +48,7 @@ impl<'d, 'p, 'a> Decoder<'d, 'p, 'a> {
     }
 
     /// All choices, if there are some that go together.
-    pub(crate) fn run(mut self) -> Option<Vec<usize>> {
+    pub fn run(mut self) -> Option<Vec<usize>> {
         for walk in 0..WALKS {
             let mut improved = false;
             for i in 0..self.taken.len() {

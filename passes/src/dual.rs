@@ -83,7 +83,7 @@ enum Part {
 
 /// Prices of all joints, and what follows from them.
 #[derive(Clone)]
-pub(crate) struct Dual<'p, 'a> {
+pub struct Dual<'p, 'a> {
     pub(crate) problem: &'p Problem<'a>,
     pub(crate) metrics: &'p [Metric],
     pub(crate) joints: Vec<Joint>,
@@ -99,15 +99,15 @@ pub(crate) struct Dual<'p, 'a> {
     pub(crate) least_of_source: Vec<f64>,
     /// For each choice, what a plan with it costs more than the bound at least, as of the last sweep; infinite if that is too much.
     pub(crate) beyond: Vec<Vec<f64>>,
-    /// A plan of this price is known.
-    pub(crate) known_s: f64,
+    /// A plan of this price is known, in seconds.
+    pub known_s: f64,
     /// Numbers looked at so far.
     pub(crate) work: usize,
 }
 
 impl<'p, 'a> Dual<'p, 'a> {
     /// With all prices at zero. `metrics` are those of the problem's tables.
-    pub(crate) fn new(problem: &'p Problem<'a>, metrics: &'p [Metric]) -> Self {
+    pub fn new(problem: &'p Problem<'a>, metrics: &'p [Metric]) -> Self {
         let mut this = Self {
             problem,
             metrics,
@@ -174,7 +174,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     }
 
     /// Nothing is cheaper, in seconds.
-    pub(crate) fn bound_s(&self) -> f64 {
+    pub fn bound_s(&self) -> f64 {
         let parts = self.least_of_operation.iter().chain(&self.least_of_source);
         seconds(self.problem.fixed) + parts.sum::<f64>()
     }
@@ -194,7 +194,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     }
 
     /// Once through the program and back; the bound then.
-    pub(crate) fn sweep(&mut self) -> f64 {
+    pub fn sweep(&mut self) -> f64 {
         self.pass(true);
         self.pass(false);
         self.bound_s()

@@ -4,7 +4,7 @@ mod branch;
 pub mod charged;
 pub mod composite;
 pub mod cost;
-pub(crate) mod decode;
+pub mod decode;
 pub mod dominance;
 pub mod dual;
 pub mod eliminate;

@@ -20,14 +20,14 @@ pub(crate) fn seconds(weight: Weight) -> f64 {
 }
 
 /// The steps between the states of a space, in seconds: a few for each state, where a table of distances would be millions on four axes.
-pub(crate) struct Metric {
+pub struct Metric {
     out: Steps<f64>,
     into: Steps<f64>,
 }
 
 impl Metric {
     /// The steps of a table.
-    pub(crate) fn new(reshards: &Reshards) -> Self {
+    pub fn new(reshards: &Reshards) -> Self {
         Self { out: reshards.graph().out.map(seconds), into: reshards.graph().into.map(seconds) }
     }
 

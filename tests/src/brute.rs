@@ -432,15 +432,16 @@ impl Brute<'_> {
                 entered.map_or_else(|| accepted(space, &output.pin), |entry| vec![space.number[&chosen[entry.index()].gives]])
             }));
             let home = value.home.as_ref().filter(|_| self.entry(id).is_none()).map(|pin| accepted(space, pin));
-            total += self.times(value.repeat) * match (value.producer, home) {
-                (None, Some(home)) => home.iter().map(|&start| tree(space, start, &uses)).fold(f64::INFINITY, f64::min),
-                (None, None) => f64::INFINITY,
-                (Some(op), home) => {
-                    let given = space.number[&chosen[op.index()].gives];
-                    let starts = home.unwrap_or_else(|| vec![given]);
-                    starts.iter().map(|&start| space.distance[given][start] + tree(space, start, &uses)).fold(f64::INFINITY, f64::min)
-                }
-            };
+            total += self.times(value.repeat)
+                * match (value.producer, home) {
+                    (None, Some(home)) => home.iter().map(|&start| tree(space, start, &uses)).fold(f64::INFINITY, f64::min),
+                    (None, None) => f64::INFINITY,
+                    (Some(op), home) => {
+                        let given = space.number[&chosen[op.index()].gives];
+                        let starts = home.unwrap_or_else(|| vec![given]);
+                        starts.iter().map(|&start| space.distance[given][start] + tree(space, start, &uses)).fold(f64::INFINITY, f64::min)
+                    }
+                };
         }
         total
     }

@@ -1,9 +1,11 @@
-//! The search against brute force: on random small programs both give the same price.
+//! The search against brute force: on random small programs both give the same price, the dual alone gives none that is higher, and what is decoded
+//! from it none that is lower.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shardwise::{Objective, Options};
 use shardwise_tests::brute::{Goal, optimum};
+use shardwise_tests::model::{bounded_program, rounding_s};
 
 /// A random program as text: declarations, one to three operations, outputs.
 #[derive(Clone, Debug)]
@@ -171,6 +173,11 @@ fn agree(sketch: &Sketch) -> Result<(), TestCaseError> {
     let Some(program) = checked.program else { return Err(TestCaseError::reject("sizes do not divide")) };
     for (objective, goal) in [(Objective::Serial, Goal::Serial), (Objective::Comm, Goal::Comm)] {
         let wanted = optimum(&program, goal);
+        if let Some(bounded) = bounded_program(&program, objective.compute()) {
+            let close = rounding_s(wanted);
+            prop_assert!(bounded.bound_s <= wanted + close, "{} bounds {wanted}\n{}", bounded.bound_s, sketch.text);
+            prop_assert!(bounded.found_s >= wanted - close, "{} is below {wanted}\n{}", bounded.found_s, sketch.text);
+        }
         match shardwise::plan("random", &sketch.text, &Options { objective, memory: Some(f64::INFINITY), ..Options::default() }) {
             Err(findings) => prop_assert!(wanted.is_infinite(), "{findings}\n{}", sketch.text),
             Ok(planned) => {
