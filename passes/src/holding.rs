@@ -27,7 +27,7 @@ use crate::charged::Solver;
 use crate::eliminate::Minimum;
 use crate::factor::source_price;
 use crate::local;
-use crate::marginals::{Metric, Metrics};
+use crate::marginals::Metric;
 use crate::prices::{Unary, unary};
 use crate::problem::{Demand, Dropped, Problem};
 use crate::reshard::{Reshards, Trees};
@@ -64,7 +64,7 @@ pub fn holding(tables: &Tables<'_>, compute: f64, candidates: &[ValueId], capaci
     if left <= 0.0 || held.is_empty() {
         return None;
     }
-    let middle = Middle { room, held, base: Metric::all(&tables.all), problem: &problem };
+    let middle = Middle { room, held, problem: &problem };
     let mut looks: Vec<Look> = Vec::new();
     climb(FIRST * dropped_s / left, MOST_LOOKS, |price| {
         let look = middle.at(price, left);
@@ -165,8 +165,6 @@ struct Middle<'p, 'a> {
     problem: &'p Problem<'a>,
     room: Room,
     held: Vec<Held>,
-    /// The steps of the program's tables.
-    base: Metrics,
 }
 
 /// What is cheapest at a price of a byte.
@@ -183,10 +181,10 @@ impl Middle<'_, '_> {
     /// The least of steps and what is held, at `price` seconds a byte, less what the `left` bytes are worth.
     fn at(&self, price: f64, left: f64) -> Look {
         let own = self.with_held(price);
-        let metrics = self.base.iter().cloned().chain(Metric::all(&own)).collect();
-        let mut trees: Vec<Trees<'_>> = self.problem.tables.all.iter().chain(&own).map(Trees::new).collect();
-        let Minimum { bound, assignment, .. } =
-            Solver::new(self.problem, metrics, &mut trees).minimise(self.problem, &mut trees, &self.charged(price));
+        let tables = || self.problem.tables.all.iter().chain(&own);
+        let metrics: Vec<Metric> = tables().map(Metric::new).collect();
+        let mut trees: Vec<Trees<'_>> = tables().map(Trees::new).collect();
+        let Minimum { bound, assignment, .. } = Solver::new(self.problem, &metrics, &mut trees).minimise(&self.charged(price));
         let more_s = self.held_s(&self.with_held(price * DEARER), &assignment) - self.held_s(&own, &assignment);
         let stay = self.room.held.iter().filter(|held| held.stays()).map(|held| held.bytes[assignment[held.variable]]);
         let held_bytes = more_s / (price * DEARER - price) + stay.sum::<f64>();

@@ -13,6 +13,7 @@
 //! in front of an operation and from it on.
 
 use indexmap::{IndexMap, IndexSet};
+use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Phase, Program};
@@ -190,19 +191,17 @@ impl<'a> Problem<'a> {
         })
     }
 
-    fn build(tables: &'a Tables<'a>, compute: f64, dropped: Dropped<'_>, choices: &dyn Fn(&Self, OpId) -> Vec<Choice>) -> Self {
+    fn build(tables: &'a Tables<'a>, compute: f64, dropped: Dropped<'_>, choices: &(dyn Fn(&Self, OpId) -> Vec<Choice> + Sync)) -> Self {
         let program = tables.program;
         let fixed = Weight::ZERO;
         let mut problem = Self { program, compute, tables, variables: Vec::new(), sources: Vec::new(), fixed };
         let mut builder = Builder { current: vec![Vec::new(); program.values.len()], dropped, parts: IndexMap::default() };
         builder.declared(&mut problem);
-        for (op_id, op) in program.ops.iter_enumerated() {
+        let layouts: Vec<Vec<Choice>> = (0..program.ops.len()).into_par_iter().map(|op| choices(&problem, op.into())).collect();
+        for ((op_id, op), choices) in program.ops.iter_enumerated().zip(layouts) {
             match &op.kind {
                 OpKind::Collective(kind) => builder.written(&mut problem, op_id, op, kind),
-                _ => {
-                    let choices = choices(&problem, op_id);
-                    builder.variable(&mut problem, op_id, choices);
-                }
+                _ => builder.variable(&mut problem, op_id, choices),
             }
         }
         for output in &program.outputs {
@@ -412,10 +411,13 @@ fn inversions(sharding: &Sharding) -> usize {
     sharding.dims.iter().map(inverted).sum()
 }
 
-/// All layouts of `op` that its pins allow.
+/// All layouts of `op` that its pins allow; none of a collective, which its author laid out.
 fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
     let program = problem.program;
     let op = &program.ops[op];
+    if matches!(op.kind, OpKind::Collective(_)) {
+        return Vec::new();
+    }
     let partial: Vec<Option<Reduction>> = op.operands.iter().map(|operand| problem.tables.partial(operand.value)).collect();
     let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
     for layout in layout::enumerate(program, op, &partial) {
