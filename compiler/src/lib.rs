@@ -10,6 +10,7 @@ pub mod hardware;
 pub mod inference;
 pub mod json;
 pub mod lint;
+pub mod networks;
 pub mod oneliner;
 pub mod options;
 pub mod setting;

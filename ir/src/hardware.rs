@@ -90,19 +90,10 @@ impl Hardware {
         if wraps { AxisKind::Ring } else { AxisKind::Line }
     }
 
-    /// For axes of these sizes (`None` for one whose kind is written otherwise), the last one innermost: which of them run inside a switched
-    /// domain, as long as all of these together fit into one. An axis that does not fit runs over the network.
-    pub fn inside_domain(&self, axes: &[Option<u64>]) -> Vec<bool> {
-        let domain = self.pod.iter().product::<u64>();
-        let mut taken = 1_u64;
-        let fits = axes.iter().rev().map(|size| {
-            let together = size.map(|size| taken.saturating_mul(size)).filter(|&together| self.pod.is_empty() || together <= domain);
-            taken = together.unwrap_or(taken);
-            together.is_some()
-        });
-        let mut fits: Vec<bool> = fits.collect();
-        fits.reverse();
-        fits
+    /// The chips of a switched domain; `None` where chips are not switched, or there is no end to the domain.
+    pub fn domain(&self) -> Option<u64> {
+        let is_known = self.wraparound == Wraparound::Switched && !self.pod.is_empty();
+        is_known.then(|| self.pod.iter().fold(1_u64, |chips, &edge| chips.saturating_mul(edge)).max(1))
     }
 
     /// Time of a hop along an axis of `kind`, seconds.

@@ -2,6 +2,7 @@
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, ValueId};
+use shardwise_ir::mesh::Axis;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::{AxisRef, Pin};
 use shardwise_passes::threshold::batch_like;
@@ -41,9 +42,11 @@ output Out[B_P, D]
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mesh = &subject.program.mesh;
     let slow = walk::slow_axes(subject.program);
-    let fast = subject.program.mesh.ids().any(|axis| subject.program.mesh.axes[axis].size > 1 && !slow.contains(&axis));
-    if fast { slow.iter().filter_map(|&axis| finding(subject, axis)).collect() } else { Vec::new() }
+    let has_fast = mesh.ids().any(|axis| mesh.axes[axis].size > 1 && !slow.contains(&axis));
+    let could_stay = |axis: &AxisId| has_fast || mesh.axes[*axis].across_nodes().is_some();
+    slow.iter().copied().filter(could_stay).filter_map(|axis| finding(subject, axis)).collect()
 }
 
 fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
@@ -57,7 +60,6 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
     let seconds: f64 = crossing.iter().map(|(_, _, cost, _)| cost.seconds).sum();
     let bytes: f64 = crossing.iter().map(|(_, _, cost, _)| cost.bytes).sum();
     let slow = &program.mesh.axes[axis];
-    let fastest = program.mesh.axes.iter().filter(|other| other.size > 1).max_by(|a, b| a.bandwidth.total_cmp(&b.bandwidth))?;
     let message = format!(
         "`{}` is split over `{}`, so that activations cross {} links: {}",
         subject.name(param),
@@ -65,16 +67,27 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
         slow.kind().name(),
         units::seconds(seconds)
     );
-    let times = fastest.bandwidth / slow.bandwidth;
     let step = crate::text::step(&subject.best().plan, first);
     let finding = Finding::new(&LINT, message, program.values[param].span, format!("hence `{step}`"));
-    let help = format!(
+    Some(finding.help(help(program, slow)?).costs(seconds, bytes))
+}
+
+/// Where tensor parallelism would be faster: inside the node that the axis leaves, or on another axis.
+fn help(program: &Program, slow: &Axis) -> Option<String> {
+    if let Some((inside, nodes)) = slow.across_nodes() {
+        return Some(format!(
+            "a node has room for {inside} along `{}`: make it an axis of {inside} for weights, and one of {nodes} for the batch",
+            slow.name
+        ));
+    }
+    let fastest = program.mesh.axes.iter().filter(|other| other.size > 1).max_by(|a, b| a.bandwidth().total_cmp(&b.bandwidth()))?;
+    let times = fastest.bandwidth() / slow.bandwidth();
+    Some(format!(
         "split weights over `{}`, whose links have {} times the bandwidth, and the batch over `{}`",
         fastest.name,
         units::number(times),
         slow.name
-    );
-    Some(finding.help(help).costs(seconds, bytes))
+    ))
 }
 
 /// The first parameter that is split over `axis`.
