@@ -6,6 +6,7 @@ pub mod cost;
 pub mod diff;
 pub mod explain;
 pub mod failure;
+pub mod files;
 pub mod hardware;
 pub mod inference;
 pub mod json;

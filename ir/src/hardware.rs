@@ -28,6 +28,8 @@ pub enum Wraparound {
 pub struct Hardware {
     /// As programs name it.
     pub name: String,
+    /// The file that a program takes it from, as the program writes it; printed back.
+    pub file: Option<String>,
     /// Peak FLOP/s in bf16.
     pub bf16_flops: Option<f64>,
     /// Peak op/s in int8.
@@ -109,6 +111,14 @@ impl Hardware {
         }
     }
 
+    /// The hardware as a program says it: its name, and where that is from.
+    pub fn reference(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{} from \"{file}\"", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// The preset called `name`.
     pub fn preset(name: &str) -> Option<Self> {
         PRESETS.iter().find(|preset| preset.name == name).map(Preset::hardware)
@@ -138,6 +148,7 @@ impl Preset {
         let known = |number: f64, unit: f64| (number > 0.0).then_some(number * unit);
         Hardware {
             name: self.name.to_owned(),
+            file: None,
             bf16_flops: known(self.peak[0], 1e12),
             int8_flops: known(self.peak[1], 1e12),
             fp8_flops: known(self.peak[2], 1e12),

@@ -70,6 +70,12 @@ fn page() -> Vec<(String, Vec<Hardware>)> {
         match block.split_once('\n') {
             Some(("toml", file)) => known.extend(hardware::parse("page", file).unwrap_or_else(|e| panic!("{e}\n{file}"))),
             Some(("shard", program)) => programs.push((program.to_owned(), known.clone())),
+            Some(("text", told)) if told.starts_with("# ") => {
+                let (program, known) = programs.last().expect("a plan stands behind its program");
+                let plan = plan(program, known).to_string();
+                assert!(told.lines().all(|line| plan.lines().any(|other| other == line)), "{told}\n{plan}");
+            }
+            Some(("text", statements)) => assert!(shardwise::format("page", statements).is_ok(), "{statements}"),
             _ => panic!("a block is a file or a program: {block}"),
         }
     }

@@ -252,7 +252,7 @@ fn pieces() -> impl Strategy<Value = String> {
         8 => prop::sample::select(vec![
             "A", "B_X", "I", "[", "]", "{U_X}", "{", "}", "(", ")", ",", "=", "*J", "*", "_", "·", "->", "→", " ", "\n", "\r", "\r\n",
             "+", "-", "/", "2.0", "48k", ":", "?", "'", ".", "<", ">", "<=", "#", "\\", "\\cdot", "\\{", "AllGather_X", "cast<f32>",
-            "plan", "hardware ", "mesh ", "dim ", "input ", "output ", "assert ", "allow ", "SW301", "over ", "repeat ", "pad", "no ",
+            "plan", "hardware ", "mesh ", "dim ", "input ", "output ", "assert ", "allow ", "SW301", "over ", "\"", "hardware \"hw.toml\"", "from ", "repeat ", "pad", "no ",
         ]).prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
         1 => Just("\0é漢\u{FEFF}\u{301}".to_owned()),

@@ -1,8 +1,8 @@
-//! Hardware, mesh and dimensions.
+//! Mesh and dimensions, on the hardware that was chosen.
 
 use shardwise_grammar::ast::{self, AxisDecl, SizeExpr, SizeFactor, Statement};
 use shardwise_grammar::codes::{mesh as codes, names};
-use shardwise_grammar::span::{Name, Span};
+use shardwise_grammar::span::Name;
 
 use super::overrides::of_option;
 use super::{AxisSize, Overrides, Resolver};
@@ -18,34 +18,8 @@ pub(super) const LARGEST: u64 = 1 << 63;
 impl Resolver<'_> {
     pub(super) fn machine(&mut self, file: &ast::File, overrides: &Overrides) {
         self.misplaced_plan(file);
-        let written = file.statements.iter().filter_map(|s| if let Statement::Hardware(name) = &s.node { Some(name) } else { None });
-        let written: Vec<&Name> = written.collect();
-        if let [first, again, ..] = written[..] {
-            let diag = Diag::error(names::DUPLICATE, "the hardware is given twice", again.span, "given again");
-            self.error(diag.and(first.span, "first given here").help("keep one of them"));
-        }
-        let chosen =
-            overrides.hardware.as_ref().map(|name| (name.as_str(), Span::default())).or(written.first().map(|n| (n.node.as_str(), n.span)));
-        self.hardware = if let Some((name, span)) = chosen {
-            self.preset(name, span, overrides)
-        } else {
-            let presets = overrides.hardware_names();
-            let diag = Diag::error(codes::NO_HARDWARE, "the program names no hardware", Span::default(), "which chip?");
-            self.error(diag.help(format!("write `hardware tpu-v5p` or give --hardware; known are {}", presets.join(", "))));
-            None
-        };
+        self.hardware = self.chip(file, overrides);
         self.mesh(file, overrides);
-    }
-
-    fn preset(&mut self, name: &str, span: Span, overrides: &Overrides) -> Option<Hardware> {
-        let preset = overrides.hardware_called(name);
-        if preset.is_none() {
-            let known = overrides.hardware_names();
-            let near = suggest::nearest(name, known.iter().copied()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
-            let diag = Diag::error(codes::UNKNOWN_HARDWARE, format!("`{name}` is not known hardware"), span, "unknown");
-            self.error(diag.help(format!("{near}known are {}", known.join(", "))));
-        }
-        preset
     }
 
     fn mesh(&mut self, file: &ast::File, overrides: &Overrides) {
@@ -119,7 +93,9 @@ impl Resolver<'_> {
             (Some(chips), Some((inside, nodes))) => {
                 format!("a domain of {chips} chips has room for {inside} along this axis, so it runs over {nodes} domains; ")
             }
-            (Some(chips), None) => format!("it does not fit beside the axes inside it into a domain of {chips} chips, so it runs between domains; "),
+            (Some(chips), None) => {
+                format!("it does not fit beside the axes inside it into a domain of {chips} chips, so it runs between domains; ")
+            }
         };
         self.error(diag.help(format!("{why}choose hardware that has such links, or give the figure in a hardware file")));
     }
