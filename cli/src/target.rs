@@ -80,7 +80,14 @@ fn again(plan: &PlanArgs, path: &str) -> String {
 fn inputs(plan: &PlanArgs) -> Vec<String> {
     let programs = plan.files.iter().filter(|file| *file != "-");
     let with_hardware = programs.flat_map(|file| std::iter::once(file.clone()).chain(hardware_of(file)));
-    with_hardware.chain(plan.sizes.hardware_file.iter().filter(|file| *file != "-").cloned()).collect()
+    let all = with_hardware.chain(plan.sizes.hardware_file.iter().filter(|file| *file != "-").cloned());
+    let mut inputs: Vec<String> = Vec::new();
+    for input in all {
+        if !inputs.contains(&input) {
+            inputs.push(input);
+        }
+    }
+    inputs
 }
 
 /// Writes what the output is made from, then the output: an output without its dependencies would never be made again.

@@ -268,25 +268,34 @@ fn one_of(given: &str, known: &[&str]) -> String {
 /// A chip as a hardware file, which reads back as it is.
 pub fn toml(hardware: &Hardware) -> String {
     let mut text = format!("[{}]\n", if hardware.name.contains('.') { format!("{:?}", hardware.name) } else { hardware.name.clone() });
-    let mut copy = hardware.clone();
-    let mut line = |key: &str, value: String, what: &str| {
-        let entry = format!("{key} = {value}");
+    for (entry, what) in described(hardware) {
         let _ = writeln!(text, "{entry:<29} # {what}");
-    };
+    }
+    text
+}
+
+/// Key, and key with value, of all that a hardware file says of a chip.
+pub(crate) fn entries(hardware: &Hardware) -> Vec<(String, String)> {
+    let key = |entry: &str| entry.split(' ').next().unwrap_or_default().to_owned();
+    described(hardware).into_iter().map(|(entry, _)| (key(&entry), entry)).collect()
+}
+
+/// Every entry with what it is.
+fn described(hardware: &Hardware) -> Vec<(String, &'static str)> {
+    let mut copy = hardware.clone();
+    let mut entries = Vec::new();
     for (key, what, _, field) in NUMBERS {
-        if let Some(number) = *field(&mut copy) {
-            line(key, format!("{number:e}"), what);
-        }
+        entries.extend(field(&mut copy).map(|number| (format!("{key} = {number:e}"), what)));
     }
     let (links, wraps) = hardware.wraparound.names();
-    line("links", format!("{links:?}"), "torus or switch");
-    if let Some(wraps) = wraps {
-        line("wraparound", format!("{wraps:?}"), "which axes wrap: multiples-of-4 (all of them or none), of-16, whole-pod");
-    }
+    entries.push((format!("links = {links:?}"), "torus or switch"));
+    entries.extend(
+        wraps.map(|wraps| (format!("wraparound = {wraps:?}"), "which axes wrap: multiples-of-4 (all of them or none), of-16, whole-pod")),
+    );
     if !hardware.pod.is_empty() {
-        line("pod", format!("{:?}", hardware.pod), "edges of a pod, or chips of a switched domain");
+        entries.push((format!("pod = {:?}", hardware.pod), "edges of a pod, or chips of a switched domain"));
     }
-    line("link_hop", format!("{:e}", hardware.hop_s), "seconds");
-    line("network_hop", format!("{:e}", hardware.dcn_hop_s), "seconds");
-    text
+    entries.push((format!("link_hop = {:e}", hardware.hop_s), "seconds"));
+    entries.push((format!("network_hop = {:e}", hardware.dcn_hop_s), "seconds"));
+    entries
 }

@@ -181,19 +181,25 @@ pub struct Part {
 /// The networks of a collective over `axes`, innermost first, with what it takes on each: a gather (equally a scatter) finds outside the bytes that the
 /// inner axes leave it; an AllToAll, and a Permute, sends everything through each, which is the most that its blocks have to travel.
 pub fn collective_parts(mesh: &Mesh, kind: &CollectiveKind, axes: &[AxisId], bytes: f64, refinement: Refinement) -> Vec<Part> {
+    let stages = stages(mesh, axes);
+    let seconds = stage_seconds(&stages, kind, bytes, refinement);
+    let part = |(stage, seconds): (&Stage, f64)| Part { devices: stage.devices() as u64, kind: stage.axes[0].kind, seconds };
+    stages.iter().zip(seconds).map(part).collect()
+}
+
+fn stage_seconds(stages: &[Stage], kind: &CollectiveKind, bytes: f64, refinement: Refinement) -> impl Iterator<Item = f64> {
     let mut left = bytes;
-    let mut part = |stage: &Stage| {
-        let seconds = match kind {
-            CollectiveKind::AllGather | CollectiveKind::ReduceScatter => stage.gather(left, refinement),
-            CollectiveKind::AllReduce => 2.0 * stage.gather(left, refinement),
+    stages.iter().map(move |stage| {
+        let here = left;
+        left /= stage.devices();
+        match kind {
+            CollectiveKind::AllGather | CollectiveKind::ReduceScatter => stage.gather(here, refinement),
+            CollectiveKind::AllReduce => 2.0 * stage.gather(here, refinement),
             CollectiveKind::AllToAll => stage.all_to_all(bytes, refinement),
             CollectiveKind::Permute => stage.permute(bytes),
             CollectiveKind::Slice => 0.0,
-        };
-        left /= stage.devices();
-        Part { devices: stage.devices() as u64, kind: stage.axes[0].kind, seconds }
-    };
-    stages(mesh, axes).iter().map(&mut part).collect()
+        }
+    })
 }
 
 /// Seconds of a collective of `kind` over `axes`.
@@ -201,7 +207,7 @@ pub fn collective_parts(mesh: &Mesh, kind: &CollectiveKind, axes: &[AxisId], byt
 /// `bytes` are a device's: after the gather for `AllGather`, before the scatter for `ReduceScatter`, of the value for `AllReduce`, what it holds
 /// for `AllToAll` and `Permute`. For `Permute`, `axes` are those of every dimension whose subscripts change.
 pub fn collective_seconds(mesh: &Mesh, kind: &CollectiveKind, axes: &[AxisId], bytes: f64, refinement: Refinement) -> f64 {
-    collective_parts(mesh, kind, axes, bytes, refinement).iter().map(|part| part.seconds).sum()
+    stage_seconds(&stages(mesh, axes), kind, bytes, refinement).sum()
 }
 
 /// Seconds in which every device hands `bytes` to its neighbour along an axis, all at once: some neighbour is in another node if the axis leaves one.

@@ -2,9 +2,12 @@
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, ValueId};
-use shardwise_ir::mesh::Axis;
-use shardwise_ir::program::Program;
+use shardwise_ir::mesh::{Axis, AxisKind};
+use shardwise_ir::plan::Step;
+use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
+use shardwise_passes::cost::collective_parts;
+use shardwise_passes::report::StepCost;
 use shardwise_passes::threshold::batch_like;
 
 use super::walk;
@@ -61,15 +64,27 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
     let bytes: f64 = crossing.iter().map(|(_, _, cost, _)| cost.bytes).sum();
     let slow = &program.mesh.axes[axis];
     let message = format!(
-        "`{}` is split over `{}`, so that activations cross {} links: {}",
+        "`{}` is split over `{}`, so that activations cross {} links: {}{}",
         subject.name(param),
         slow.name,
         slow.kind().name(),
-        units::seconds(seconds)
+        units::seconds(seconds),
+        between_nodes(subject, slow, &crossing)
     );
     let step = crate::text::step(&subject.best().plan, first);
     let finding = Finding::new(&LINT, message, program.values[param].span, format!("hence `{step}`"));
     Some(finding.help(help(program, slow)?).costs(seconds, bytes))
+}
+
+/// `, 63 us of it between nodes`, where the axis leaves the node.
+fn between_nodes(subject: &Subject<'_>, slow: &Axis, crossing: &[(usize, &Step, &StepCost, &CollectiveKind)]) -> String {
+    if slow.across_nodes().is_none() {
+        return String::new();
+    }
+    let parts = |cost: &StepCost, kind| collective_parts(&subject.program.mesh, kind, &cost.axes, cost.bytes, subject.refinement());
+    let networks = crossing.iter().flat_map(|(_, _, cost, kind)| parts(cost, kind));
+    let seconds: f64 = networks.filter(|part| part.kind == AxisKind::Dcn).map(|part| part.seconds).sum();
+    format!(", {} of it between nodes", units::seconds(seconds))
 }
 
 /// Where tensor parallelism would be faster: inside the node that the axis leaves, or on another axis.

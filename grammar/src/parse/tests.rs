@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Rule, mark, parse};
-use crate::ast::{ExprKind, SizeFactor, StateOver, Statement, Subscript};
+use crate::ast::{ExprKind, HardwareRef, SizeFactor, StateOver, Statement, Subscript};
 use crate::codes;
 use crate::diag::Diag;
 
@@ -244,6 +244,25 @@ fn hostile_sizes_are_refused_or_read() {
     assert!(!parse(&"[{(".repeat(50_000)).1.is_empty());
     let deepest = format!("C = {}A{}", "f(".repeat(64), ")".repeat(64));
     assert_eq!(parse(&deepest).1, []);
+}
+
+#[test]
+fn hardware_is_a_name_a_file_or_both() {
+    let named = |source: &str| match parse(source).0.statements.first().map(|first| first.node.clone()) {
+        Some(Statement::Hardware(HardwareRef { name, file })) => (name.map(|name| name.node), file.map(|file| file.node)),
+        other => panic!("{source}: {other:?}"),
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(named("hardware tpu-v5p"), (some("tpu-v5p"), None));
+    assert_eq!(named("hardware   \"../my chips/a[1].toml\"  # ours"), (None, some("../my chips/a[1].toml")));
+    assert_eq!(named("hardware my-chip from\"C:\\hw.toml\""), (some("my-chip"), some("C:\\hw.toml")));
+    let formatted = crate::format("hardware  my-chip  from  \"a  b.toml\"\nhardware   \"c\"\n");
+    assert_eq!(formatted.as_deref(), Ok("hardware my-chip from \"a  b.toml\"\nhardware \"c\"\n"));
+    for wrong in
+        ["hardware \"", "hardware \"\"", "hardware \"a", "hardware a from", "hardware a from b", "hardware \"a\" b", "hardware \"a#b\""]
+    {
+        assert!(!parse(wrong).1.is_empty(), "{wrong}");
+    }
 }
 
 /// Pieces of the language, and what does not belong to it.
