@@ -133,7 +133,7 @@ fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str)
     let overrides = Overrides { hardware, known, file: hardware_file, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     // Hardware that cannot be read is no hardware that is not named.
-    let is_named = diags.iter().flat_map(|diag| diag.labels.first()).any(|label| line_at(source, label.span).starts_with("hardware"));
+    let is_named = diags.iter().filter_map(|diag| diag.labels.first()).any(|label| line_at(source, label.span).starts_with("hardware"));
     diags.extend(more.into_iter().filter(|diag| !is_named || diag.code != codes::mesh::NO_HARDWARE));
     let mut program = program.filter(|_| !has_errors(&diags));
     if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {

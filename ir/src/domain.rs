@@ -78,8 +78,8 @@ impl Domain {
         if size <= room {
             return size;
         }
-        let cuts = if is_whole { 2..=1 } else { 2..=room.min(LARGEST_CUT) };
-        cuts.rev().find(|&cut| size.is_multiple_of(cut)).unwrap_or(1)
+        let most = if is_whole { 1 } else { room.min(LARGEST_CUT) };
+        (2..=most).rev().find(|&cut| size.is_multiple_of(cut)).unwrap_or(1)
     }
 }
 

@@ -69,12 +69,11 @@ impl Resolver<'_> {
         let unplaced: Vec<Unplaced<'_>> = declared.iter().map(|(_, extent)| extent.unplaced()).collect();
         let placed = domain::parts(hardware.domain(), &unplaced);
         for ((decl, extent), parts) in declared.iter().zip(placed) {
-            let physical = match hardware.wraparound {
-                Wraparound::Switched => parts.iter().map(|part| linked(hardware, part.size, part.kind)).collect(),
-                _ => {
-                    let kind = |size| extent.kind.unwrap_or_else(|| hardware.axis_kind(size, &slice));
-                    extent.physical.iter().map(|&size| linked(hardware, size, kind(size))).collect()
-                }
+            let own = |size| extent.kind.unwrap_or_else(|| hardware.axis_kind(size, &slice));
+            let physical = if hardware.wraparound == Wraparound::Switched {
+                parts.iter().map(|part| linked(hardware, part.size, part.kind)).collect()
+            } else {
+                extent.physical.iter().map(|&size| linked(hardware, size, own(size))).collect()
             };
             let Extent { size, over, kind: written_kind, .. } = extent;
             let axis = Axis { name: decl.name.node.clone(), size: *size, written_kind: *written_kind, over: over.clone(), physical };
