@@ -117,6 +117,9 @@ impl Contents {
 /// As much of a hardware file as is read at most.
 fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    if !fs::metadata(path)?.is_file() {
+        return Ok(bytes);
+    }
     fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -54,18 +54,24 @@ pub(crate) fn shares(networks: &[Network]) -> String {
     networks.iter().map(share).collect::<Vec<_>>().join(", ")
 }
 
-/// For every axis that is larger than a node: `X=16 leaves the node: 8 inside, 2 nodes, 63 us of its 89 us between them`.
+/// For every axis whose place follows from the mesh and is not in a node alone: `X=16 leaves the node: 8 inside, 2 nodes, 63 us of its 89 us between
+/// them`, `Z=4 runs between nodes of 8 chips`.
 pub(crate) fn lines(planned: &Planned) -> Vec<String> {
     let mesh = &planned.plan.program.mesh;
+    let domain = planned.plan.program.hardware.domain();
     let line = |id: AxisId| {
-        let Nodes { inside, nodes, network_s } = nodes(planned, id)?;
+        let axis = &mesh.axes[id];
+        let Some(Nodes { inside, nodes, network_s }) = nodes(planned, id) else {
+            let follows = axis.written_kind.is_none() && axis.runs_over(AxisKind::Dcn);
+            return domain.filter(|_| follows).map(|chips| format!("{}={} runs between nodes of {chips} chips", axis.name, axis.size));
+        };
         let busy_s = planned.report.axis_s[id.index()];
         let share = if busy_s > 0.0 {
             format!(", {} of its {} between them", units::seconds(network_s), units::seconds(busy_s))
         } else {
             String::new()
         };
-        Some(format!("{}={} leaves the node: {inside} inside, {nodes} nodes{share}", mesh.axes[id].name, mesh.axes[id].size))
+        Some(format!("{}={} leaves the node: {inside} inside, {nodes} nodes{share}", axis.name, axis.size))
     };
     mesh.ids().filter_map(line).collect()
 }

@@ -30,7 +30,12 @@ pub fn from_disk() -> Files {
     Files::read_by(read)
 }
 
+/// Nothing but a file ends by itself: a pipe would be waited for.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let kind = fs::metadata(path)?;
+    if !kind.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, if kind.is_dir() { "it is a folder" } else { "it is no regular file" }));
+    }
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
