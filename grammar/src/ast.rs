@@ -18,7 +18,7 @@ pub enum Statement {
     /// `plan`: the program is explicit.
     Plan,
     /// `hardware tpu-v5p`.
-    Hardware(Name),
+    Hardware(HardwareRef),
     /// `mesh X=16 over 4x4, Y=4 line`.
     Mesh(Vec<AxisDecl>),
     /// `dim B=4096, F=4*D, N=K*G, T=1000 pad`.
@@ -51,6 +51,15 @@ pub enum Statement {
     Checkpoint(Vec<Name>),
     /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
     Optimizer(Optimizer),
+}
+
+/// `tpu-v5p`, `"cluster.toml"`, `my-chip from "cluster.toml"`: a name, a file, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HardwareRef {
+    /// The chip's name; without one, the file describes a single chip.
+    pub name: Option<Name>,
+    /// The path as written, without its quotes; the span has them.
+    pub file: Option<Name>,
 }
 
 /// What a declared value is for.

@@ -1,5 +1,6 @@
 //! From the grammar's pairs to the tree: the only file that matches on its rules.
 
+mod hardware;
 mod optimizer;
 #[cfg(test)]
 mod tests;
@@ -85,6 +86,8 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_limit => Mark::Limit,
         Rule::missing_code => Mark::Code,
         Rule::missing_setting => Mark::Setting,
+        Rule::missing_file => Mark::File,
+        Rule::missing_quote => Mark::Quote,
         Rule::bad_dim => Mark::NumberAsDim,
         Rule::bad_underscore => Mark::Underscore,
         Rule::bad_unreduced => Mark::Unbracketed,
@@ -135,7 +138,7 @@ impl Reader {
         let mut inner = pair.into_inner();
         let statement = match rule {
             Rule::plan => Statement::Plan,
-            Rule::hardware => Statement::Hardware(self.first_name(&mut inner, &[Rule::hardware_name])),
+            Rule::hardware => Statement::Hardware(self.hardware(inner)),
             Rule::mesh => Statement::Mesh(each(inner, Rule::axis, |p| self.axis(p))),
             Rule::dim => Statement::Dim(each(inner, Rule::dim_decl, |p| self.dim(p))),
             Rule::declaration => self.declaration(inner),

@@ -2,6 +2,7 @@
 //!
 //! A statement with an error still defines its name ("poisoned"), so that one mistake gives one error.
 
+mod chip;
 mod collective;
 mod define;
 mod expression;
@@ -30,7 +31,7 @@ use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Ou
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, order, sparse, suggest, verify};
 
-pub use overrides::{AxisSize, DimSize, Overrides};
+pub use overrides::{AxisSize, DimSize, HardwareFile, Overrides};
 
 /// More errors than anyone reads.
 const MOST_ERRORS: usize = 100;

@@ -185,7 +185,7 @@ impl Brute<'_> {
 
     fn links(&self, axes: &[usize]) -> Vec<(f64, AxisKind, f64, f64)> {
         let axes = axes.iter().map(|&axis| &self.program.mesh.axes[AxisId::new(axis)]);
-        axes.map(|axis| (axis.size as f64, axis.kind(), axis.bandwidth, axis.hop_s)).collect()
+        axes.map(|axis| (axis.size as f64, axis.kind(), axis.bandwidth(), axis.hop_s())).collect()
     }
 
     fn latency(&self, axes: &[usize]) -> f64 {
@@ -369,7 +369,7 @@ impl Brute<'_> {
         let along = |&axis: &usize| {
             let axis = &self.program.mesh.axes[AxisId::new(axis)];
             let hops = if axis.kind() == AxisKind::Line { axis.size - 1 } else { 1 };
-            (bytes / axis.bandwidth).max(hops as f64 * axis.hop_s)
+            (bytes / axis.bandwidth()).max(hops as f64 * axis.hop_s())
         };
         axes.iter().map(along).reduce(f64::max)
     }
