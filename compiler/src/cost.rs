@@ -179,7 +179,7 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         verdict: verdict(planned),
         axes: busy(planned),
         thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
-        inference: inference::inference(planned, sizing),
+        inference: inference::inference(planned, sizing).ok(),
         attention: attention::compare(planned),
         statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
     }

@@ -16,7 +16,7 @@ use shardwise_passes::textbook::{self, Infeasible};
 
 use crate::cost::{self, Cost, Threshold};
 use crate::failure::Findings;
-use crate::inference::{self, Inference, Sizing};
+use crate::inference::{self, Inference, Sizing, Unsized};
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
 use crate::pipeline::{self, Pass};
@@ -315,8 +315,8 @@ impl Planned {
         cost::cost(self, sizing, self.refinement)
     }
 
-    /// The plan as a step of serving, where it is one and as is asked.
-    pub fn inference(&self, sizing: &Sizing) -> Option<Inference> {
+    /// The plan as a step of serving as is asked, or why it is none.
+    pub fn inference(&self, sizing: &Sizing) -> Result<Inference, Unsized> {
         inference::inference(self, sizing)
     }
 

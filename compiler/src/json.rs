@@ -304,7 +304,7 @@ pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
         OpKind::Take { .. } => "take",
         OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. }) => "rename",
         OpKind::Rearrange(Rearrange::Reshape(_)) => "reshape",
-        OpKind::Map(_) | OpKind::Composite { .. } | OpKind::Rearrange(_) | OpKind::Route(_) => "map",
+        OpKind::Map(_) | OpKind::Composite { .. } | OpKind::Update { .. } | OpKind::Rearrange(_) | OpKind::Route(_) => "map",
         OpKind::Collective(kind) => kind.json_name(),
     }
 }

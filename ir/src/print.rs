@@ -126,6 +126,7 @@ impl<'a> Printer<'a> {
             OpKind::Composite { function, dims } => format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", ")),
             OpKind::Take { dim } => format!("take_{}({})", self.dim_name(*dim), operands.join(", ")),
             OpKind::Put { dim } => format!("put_{}({})", self.dim_name(*dim), operands.join(", ")),
+            OpKind::Update { dim } => format!("update_{}({})", self.dim_name(*dim), operands.join(", ")),
             OpKind::Route(Route { tokens, experts, capacity, choices }) => {
                 format!("route_{}({}, {choices})", self.dim_subscript(&[*tokens, *experts, *capacity]), operand(0))
             }

@@ -316,7 +316,7 @@ impl Builder<'_> {
         let op = &problem.program.ops[op_id];
         let variable = problem.variables.len();
         let mut operands = Vec::new();
-        for (k, operand) in op.operands.iter().enumerate() {
+        for (k, operand) in op.laid_out().iter().enumerate() {
             let source = self.source_for(problem, operand.value, operand.pin.as_ref());
             let source = self.source_in_part(problem, source, op_id, op);
             problem.sources[source].demands.push(Demand::Operand(variable, k));
