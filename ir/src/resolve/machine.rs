@@ -27,6 +27,8 @@ impl Resolver<'_> {
             overrides.hardware.as_ref().map(|name| (name.as_str(), Span::default())).or(written.first().map(|n| (n.node.as_str(), n.span)));
         self.hardware = if let Some((name, span)) = chosen {
             self.preset(name, span, overrides)
+        } else if file.lost.hardware {
+            None
         } else {
             let presets = overrides.hardware_names();
             let diag = Diag::error(codes::NO_HARDWARE, "the program names no hardware", Span::default(), "which chip?");
