@@ -68,7 +68,12 @@ impl Faulty<'_> {
     }
 
     fn missing(self, mark: Mark, at: Span) -> Diag {
-        let (what, help) = wanted(mark);
+        let (what, help) = match mark {
+            Mark::Block if self.text[at.start - self.span.start..].contains('{') => {
+                ("a `,` or `{`", "put commas between what is said of a block: `pipeline Z, microbatches=8 {`")
+            }
+            _ => wanted(mark),
+        };
         let at = self.widened(at);
         Diag::error(syntax::MISSING, format!("{what} is missing here"), at, format!("expected {what}")).help(help)
     }
@@ -168,7 +173,7 @@ fn detached_suffix(before: &str) -> Option<&str> {
     (is_name && name.len() < dims.len()).then_some(name)
 }
 
-fn nearest_keyword(word: &str) -> Option<&'static str> {
+pub(crate) fn nearest_keyword(word: &str) -> Option<&'static str> {
     let word = word.to_lowercase();
     if word.chars().count() > 12 {
         return None;

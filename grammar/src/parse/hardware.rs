@@ -4,8 +4,8 @@ use super::{Pieces, Reader, Rule};
 use crate::ast::HardwareRef;
 use crate::span::Spanned;
 
-impl Reader {
-    pub(super) fn hardware(self, pieces: Pieces<'_>) -> HardwareRef {
+impl Reader<'_> {
+    pub(super) fn hardware(&self, pieces: Pieces<'_>) -> HardwareRef {
         let mut named = HardwareRef { name: None, file: None };
         for piece in pieces {
             match piece.as_rule() {

@@ -27,6 +27,7 @@ impl Resolver<'_> {
             (Some(name), _) => self.known_chip(name, Span::default(), overrides),
             (None, Some((HardwareRef { name, file: Some(path) }, _))) => self.chip_of_file(name.as_ref(), path, overrides.file.as_ref()?),
             (None, Some((HardwareRef { name: Some(name), .. }, _))) => self.known_chip(&name.node, name.span, overrides),
+            (None, _) if file.lost.hardware => None,
             (None, _) => {
                 let presets = overrides.hardware_names();
                 let diag = Diag::error(codes::NO_HARDWARE, "the program names no hardware", Span::default(), "which chip?");

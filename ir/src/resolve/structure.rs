@@ -67,7 +67,7 @@ impl Resolver<'_> {
     /// The one operand of a call, and the dimensions that its subscript names, which the operand has.
     fn along(&mut self, name: &str, call: &Call, span: Span, target: Option<&Target>) -> Option<(Operand, Vec<DimId>)> {
         let (Some(subscript), [argument]) = (&call.subscript, &call.arguments[..]) else {
-            return self.bad_call(&format!("`{name}` is written `{name}_D(x)`, with the dimensions that it goes along"), span);
+            return self.needs_dims(name, call, span);
         };
         let operand = self.operand(argument, target)?;
         let dims = self.distinct_dims(subscript)?;
