@@ -188,6 +188,10 @@ impl Reader {
         let mut pipeline = Pipeline { axis, microbatches: None, batch: None, options: Vec::new() };
         for piece in pieces {
             match piece.as_rule() {
+                Rule::microbatches if pipeline.microbatches.is_some() => {
+                    let again = |p: Pair<'_, Rule>| (Spanned::new("microbatches".to_owned(), self.span(&p)), self.name(&p));
+                    pipeline.options.extend(piece.into_inner().find(|p| p.as_rule() == Rule::size).map(again));
+                }
                 Rule::microbatches => pipeline.microbatches = piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)),
                 Rule::cut => pipeline.batch = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name])),
                 Rule::pipeline_option => {

@@ -23,7 +23,7 @@ use crate::layout;
 use crate::local;
 use crate::report;
 use crate::reshard::{Reshards, Use};
-use crate::rotation::{self, Sent};
+use crate::sending::{self, Sent};
 use crate::states::State;
 use crate::tables::Tables;
 use crate::weight::Weight;
@@ -379,17 +379,9 @@ fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
         };
         let own = own_price(problem, op, &layout);
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
-        let hop = hop_price(problem, op, &layout);
-        *weight = (*weight).min(own.times(problem.counted(op.repeat, program.by_microbatch(op))) + hop);
+        *weight = (*weight).min(own.times(problem.tables.terms.turns(program.turns_of(op), problem.compute)));
     }
     best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
-}
-
-/// What it costs that stages hand on what enters their layers.
-fn hop_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight {
-    let Some(hop) = report::hop(problem.program, op, &layout.gives) else { return Weight::ZERO };
-    let seconds = problem.tables.terms.counted(hop.seconds, &[hop.axis]);
-    Weight::collective(&CollectiveKind::Permute, seconds).times(problem.tables.terms.turns(hop.turns, problem.compute))
 }
 
 /// What an operation laid out so costs by itself: that of the statements and reductions that it is written out in, if it is.
@@ -398,7 +390,7 @@ fn own_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight 
         let plan = composite::alone(problem.program, op, &layout.needs[0]);
         return report::weight(&plan, problem.compute, &problem.tables.terms);
     }
-    if let Some(Sent { seconds, axes, .. }) = rotation::sent(problem.program, op, &layout.needs[0]) {
+    if let Some(Sent { seconds, axes, .. }) = sending::sent(problem.program, op, &layout.gives) {
         return report::moved(seconds, &axes, &problem.tables.terms);
     }
     let sharded: Vec<&Sharding> = layout.needs.iter().collect();

@@ -5,7 +5,6 @@
 //! most for gradients.
 
 use shardwise_ir::ids::{RepeatId, ValueId};
-use shardwise_ir::pipeline::is_hop;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, Program};
 
@@ -100,5 +99,5 @@ pub fn only(plan: &Plan, costs: &[StepCost], counts: impl Fn(&Step) -> bool) -> 
 
 /// Whether a step hands on from stage to stage.
 pub fn hops(program: &Program, step: &Step) -> bool {
-    matches!(step.kind, StepKind::Local(op) if is_hop(program, op))
+    matches!(step.kind, StepKind::Local(op) if program.hands_on(&program.ops[op]))
 }
