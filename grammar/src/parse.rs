@@ -148,6 +148,7 @@ impl Reader {
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::microbatch_loop => Statement::Microbatches(self.microbatch_loop(inner)),
             Rule::close => Statement::Close,
+            Rule::hold => Statement::Hold(each(inner, Rule::tensor_decl, |p| self.tensor_decl(p))),
             Rule::checkpoint => Statement::Checkpoint(each(inner, Rule::name, |p| self.name(&p))),
             Rule::carry => self.carry(inner),
             Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,

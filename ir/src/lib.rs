@@ -5,6 +5,7 @@ pub mod divisor;
 pub mod dtype;
 pub mod functions;
 pub mod hardware;
+pub mod held;
 pub mod ids;
 pub mod mesh;
 pub mod monotone;

@@ -9,11 +9,13 @@
 //! enters is a demand of the operation that lets it enter. What comes from before a block is moved before it, once.
 //!
 //! A value that is *dropped* after use has a source for each part of the program that uses it (each block, the forward and the backward part): what
-//! is gathered in one is not held for the next, but gathered again from where the value was declared or given.
+//! is gathered in one is not held for the next, but gathered again from where the value was declared or given. A layer's parameter that is not dropped is held
+//! for all microbatches, too, and moved once a step.
 
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
+use shardwise_ir::plan::Materialization;
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
 use shardwise_ir::unroll::takes_out;
@@ -94,6 +96,8 @@ pub struct Source {
     pub demands: Vec<Demand>,
     /// How often its steps are taken: once a layer of the block that it belongs to.
     pub times: u64,
+    /// Whether what they give is held from microbatch to microbatch.
+    pub held: bool,
     /// Whether its steps stand where it is used, rather than where the value lives.
     pub again: bool,
 }
@@ -174,9 +178,9 @@ impl<'a> Problem<'a> {
         problem
     }
 
-    /// How often what stands in a block counts, done for each microbatch or once a step.
-    fn counted(&self, block: Option<RepeatId>, by_microbatch: bool) -> u64 {
-        self.tables.terms.turns(self.program.turns(block, by_microbatch), self.compute)
+    /// How often a move of a value counts in a block, where what it gives is held for microbatches or not.
+    fn counted(&self, block: Option<RepeatId>, value: ValueId, held: bool) -> u64 {
+        self.tables.terms.turns(self.program.turns_of_move(block, value, held), self.compute)
     }
 
     /// The same with only these choices, each variable's in this order.
@@ -257,8 +261,9 @@ impl Builder<'_> {
     fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
         let source = problem.sources.len();
         let block = problem.program.values[value].repeat;
-        let times = problem.counted(block, problem.program.has_batch(block, value));
-        problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, again: false });
+        let held = problem.program.is_a_layers(value) && problem.program.is_revisited(block) && !self.dropped.contains(&value);
+        let times = problem.counted(block, value, held);
+        problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, held, again: false });
         self.current[value.index()].push(source);
         source
     }
@@ -311,7 +316,8 @@ impl Builder<'_> {
         let axes = crate::states::axes_taking_part(kind, &from, &to);
         let terms = &problem.tables.terms;
         let seconds = crate::cost::collective_seconds(&problem.program.mesh, kind, &axes, bytes, terms.refinement);
-        let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, operand));
+        let held = problem.program.is_held(op.repeat, &Materialization { value: op.result, sharding: to.clone() });
+        let times = problem.counted(op.repeat, operand, held);
         problem.fixed = problem.fixed + Weight::collective(kind, terms.counted(seconds, &axes)).times(times);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
@@ -334,10 +340,10 @@ impl Builder<'_> {
         if there || !(dropped || behind) || written.is_some() || home.is_some() {
             return source;
         }
-        let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, value));
+        let times = problem.counted(op.repeat, value, false);
         let part = (value, op.repeat, op.phase == Phase::Backward);
         *self.parts.entry(part).or_insert_with(|| {
-            let again = Source { demands: Vec::new(), times, again: true, ..problem.sources[source].clone() };
+            let again = Source { demands: Vec::new(), times, held: false, again: true, ..problem.sources[source].clone() };
             problem.sources.push(again);
             problem.sources.len() - 1
         })

@@ -190,6 +190,6 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
 fn turns(program: &Program, step: &Step) -> Turns {
     match &step.kind {
         StepKind::Local(op) => program.turns_of(&program.ops[*op]),
-        StepKind::Collective(..) => program.turns(step.repeat, program.has_batch(step.repeat, step.result.value)),
+        StepKind::Collective(..) => program.turns_of_move(step.repeat, step.result.value, program.is_held(step.repeat, &step.result)),
     }
 }

@@ -27,7 +27,7 @@ use crate::layout;
 use crate::local;
 use crate::rules;
 use crate::states::{State, describe};
-use crate::steps::Steps;
+use crate::steps::{self, Steps};
 use crate::tables::Tables;
 use crate::weight::Weight;
 
@@ -67,7 +67,10 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
             walk.outputs(id, OpId::new(0))?;
         }
     }
-    Ok(Plan { program: closed(tables, &IndexMap::new()), steps: walk.steps.all })
+    let mut plan = Plan { program: closed(tables, &IndexMap::new()), steps: walk.steps.all };
+    // Stages have their weights whole while microbatches come by; microbatches alone drop them layer by layer, as steps do.
+    steps::note_held(&mut plan, |value| tables.program.pipeline(tables.program.values[value].repeat).is_some());
+    Ok(plan)
 }
 
 /// The program with every declaration in one state: as chosen, else as written and whole where left open.
