@@ -8,10 +8,11 @@
 //! Alternatives: a block of its own before the microbatches, with nothing in it but gathers, would go through layers before they are declared; a word on
 //! the statement would be one more field of every step, in every pass, for the sake of very few.
 
+use crate::Role;
 use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::Turns;
 use crate::plan::Materialization;
-use crate::program::{Blocks, Program};
+use crate::program::{Blocks, Program, Value};
 
 impl Program {
     /// Whether microbatches come by a place in layers again and again.
@@ -19,9 +20,15 @@ impl Program {
         self.repeats.layer_block(at).is_some() && (self.pipeline(at).is_some() || self.repeats.microbatches(at).is_some())
     }
 
-    /// Whether there is one of a value for each layer of a block, whatever the number of microbatches: parameters and state declared there.
+    /// Whether there is one of a value for each layer of a block: it is declared there.
     pub fn is_a_layers(&self, value: ValueId) -> bool {
         self.is_declared(value) && self.values[value].repeat.is_some()
+    }
+
+    /// Whether all microbatches read the same of a layer: a parameter, or state that has no rows of the batch.
+    pub fn is_shared(&self, value: ValueId) -> bool {
+        let Value { role, repeat, .. } = &self.values[value];
+        matches!(role, Some(Role::Param | Role::State)) && self.is_a_layers(value) && !self.has_batch(*repeat, value)
     }
 
     /// Whether a block's microbatches hold something that collectives make of a layer's parameter.
@@ -31,11 +38,11 @@ impl Program {
 
     /// How often a value is moved in a block, where what is made of it is `held` or dropped.
     pub fn turns_of_move(&self, at: Option<RepeatId>, value: ValueId, held: bool) -> Turns {
-        let of_layers = self.is_a_layers(value);
-        if of_layers && held && self.is_revisited(at) {
+        let shared = self.is_shared(value);
+        if shared && held && self.is_revisited(at) {
             let layers = self.on_device(at);
             return Turns { done: layers, waited: layers };
         }
-        self.turns(at, of_layers || self.has_batch(at, value))
+        self.turns(at, shared || self.has_batch(at, value))
     }
 }

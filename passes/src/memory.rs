@@ -244,14 +244,14 @@ fn is_part(op: &Op) -> bool {
 fn is_late(program: &Program, step: &Step, late: &IndexSet<ValueId>) -> bool {
     let without_batch = staged::is_staged(program, step) && !program.has_batch(step.repeat, step.result.value);
     let follows = || step.operands.iter().any(|operand| late.contains(&operand.value));
-    without_batch && !program.is_a_layers(step.result.value) && (staged::by_microbatch(program, step) || follows())
+    without_batch && !program.is_shared(step.result.value) && (staged::by_microbatch(program, step) || follows())
 }
 
 /// The block during which what a step gives is kept for all its layers and microbatches: what microbatches hold, and in a stage what has no part in
 /// the batch. What follows from complete sums a stage makes layer by layer, at the end.
 fn stays_during(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> Option<RepeatId> {
     let program = &plan.program;
-    if program.is_a_layers(step.result.value) {
+    if program.is_shared(step.result.value) {
         let held = program.is_held(step.repeat, &step.result);
         return program.repeats.microbatches(step.repeat).or(step.repeat).filter(|_| held);
     }

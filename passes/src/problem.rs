@@ -261,7 +261,7 @@ impl Builder<'_> {
     fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
         let source = problem.sources.len();
         let block = problem.program.values[value].repeat;
-        let held = problem.program.is_a_layers(value) && problem.program.is_revisited(block) && !self.dropped.contains(&value);
+        let held = problem.program.is_shared(value) && problem.program.is_revisited(block) && !self.dropped.contains(&value);
         let times = problem.counted(block, value, held);
         problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, held, again: false });
         self.current[value.index()].push(source);

@@ -224,7 +224,7 @@ fn drop_candidates(program: &Program) -> Vec<ValueId> {
             parts.entry(operand.value).or_default().extend([given, part(op)]);
         }
     }
-    let comes_again = |value: ValueId| program.is_a_layers(value) && program.is_revisited(program.values[value].repeat);
+    let comes_again = |value: ValueId| program.is_shared(value) && program.is_revisited(program.values[value].repeat);
     parts.retain(|&value, parts| parts.len() > 1 || comes_again(value));
     let mut values: Vec<ValueId> = parts.into_keys().collect();
     let bytes = |value: ValueId| local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()));

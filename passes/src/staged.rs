@@ -48,7 +48,7 @@ pub fn by_microbatch(program: &Program, step: &Step) -> bool {
     match &step.kind {
         StepKind::Local(op) => program.by_microbatch(&program.ops[*op]),
         StepKind::Collective(..) => {
-            let made_again = program.is_a_layers(step.result.value) && !program.is_held(step.repeat, &step.result);
+            let made_again = program.is_shared(step.result.value) && !program.is_held(step.repeat, &step.result);
             made_again || program.has_batch(step.repeat, step.result.value)
         }
     }

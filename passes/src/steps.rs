@@ -65,9 +65,9 @@ impl Steps {
 pub(crate) fn note_held(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
     for step in &plan.steps {
         let (Some(block), StepKind::Collective(collective, _)) = (step.repeat, &step.kind) else { continue };
-        let of_layers = plan.program.is_a_layers(step.result.value) && plan.program.is_revisited(step.repeat);
+        let is_shared = plan.program.is_shared(step.result.value) && plan.program.is_revisited(step.repeat);
         let held = &mut plan.program.repeats[block].held;
-        if of_layers && collective.kind != CollectiveKind::Slice && holds(step.result.value) && !held.contains(&step.result) {
+        if is_shared && collective.kind != CollectiveKind::Slice && holds(step.result.value) && !held.contains(&step.result) {
             held.push(step.result.clone());
         }
     }

@@ -90,7 +90,7 @@ impl Writer<'_> {
             let block = self.program.repeats.layer_block(self.program.values[value].repeat);
             let repeat = block.map(|block| self.once_more(block));
             let home = self.program.values[value].home.clone().filter(|_| self.stages.of(value) != Stage::Rows);
-            let whole = Value { home, repeat, producer: None, ..self.program.values[value].clone() };
+            let whole = Value { home, repeat, producer: None, dtype_written: false, ..self.program.values[value].clone() };
             let whole = self.program.values.push(whole);
             self.whole.insert(value, whole);
         }
