@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use shardwise::build::from_disk;
 use shardwise::inference::{Phase, Sizing, Wanted};
 use shardwise::lint;
 use shardwise::oneliner::{self, Setting};
@@ -116,7 +117,7 @@ pub(crate) fn resized(options: Options, sizes: &SizeArgs, output: &mut Output) -
     let mesh = sizes.mesh.as_deref().map_or(Ok(Vec::new()), setting::mesh).map_err(|error| format!("--mesh: {error}"));
     let dims = if sizes.dims.is_empty() { Ok(Vec::new()) } else { setting::dims(&sizes.dims.join(",")) };
     match (mesh, dims.map_err(|error| format!("--dim: {error}"))) {
-        (Ok(mesh), Ok(dims)) => Ok(Some(Options { mesh, dims, known, ..options })),
+        (Ok(mesh), Ok(dims)) => Ok(Some(Options { mesh, dims, known, files: from_disk(), ..options })),
         (Err(error), _) | (_, Err(error)) => output.complain(&error, Ending::WrongUsage).map(|()| None),
     }
 }

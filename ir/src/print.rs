@@ -231,7 +231,7 @@ impl<'a> Printer<'a> {
         if mode == Mode::Explicit {
             lines.push("plan".to_owned());
         }
-        lines.push(format!("hardware {}", self.program.hardware.name));
+        lines.push(format!("hardware {}", self.program.hardware.reference()));
         let axes: Vec<String> = self.program.mesh.axes.iter().map(axis).collect();
         let dims: Vec<String> = self.program.dims.iter().map(|dim| self.dim(dim)).collect();
         for (keyword, items) in [("mesh", axes), ("dim", dims)] {

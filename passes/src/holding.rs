@@ -14,7 +14,7 @@
 //! for every price (Lagrange's bound, as in [`crate::limited`], in one dimension). It is concave in the price, and the best is climbed to. The
 //! solutions on the way are made into plans by [`crate::capacity`].
 //!
-//! What is declared in front of microbatches and used in them is either gathered in each, or in front of them all and held while they run: both
+//! What microbatches read of a layer's parameters, or of what is declared in front of them, is either gathered in each, or once and held while they run: both
 //! sides can have it so, at half the price each. What is moved once before a block that only one side goes through keeps one source and is held for
 //! nothing. Alternatives: holding as a choice of every value would double the number of choices and put all values' bytes into one sum, which
 //! elimination cannot; a knapsack over values, each at its best rate of seconds a byte, is a weaker bound of the same kind.
@@ -27,7 +27,7 @@ use crate::charged::Solver;
 use crate::eliminate::Minimum;
 use crate::factor::source_price;
 use crate::local;
-use crate::marginals::{Metric, Metrics};
+use crate::marginals::Metric;
 use crate::prices::{Unary, unary};
 use crate::problem::{Demand, Dropped, Problem};
 use crate::reshard::{Reshards, Trees};
@@ -64,7 +64,7 @@ pub fn holding(tables: &Tables<'_>, compute: f64, candidates: &[ValueId], capaci
     if left <= 0.0 || held.is_empty() {
         return None;
     }
-    let middle = Middle { room, held, base: Metric::all(&tables.all), problem: &problem };
+    let middle = Middle { room, held, problem: &problem };
     let mut looks: Vec<Look> = Vec::new();
     climb(FIRST * dropped_s / left, MOST_LOOKS, |price| {
         let look = middle.at(price, left);
@@ -110,9 +110,10 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
         again.is_some_and(|block| program.repeats.path(program.ops[before].repeat).contains(&block))
     };
     let mut used_in = there.iter().chain(&behind).map(|&(_, repeat)| repeat);
-    if used_in.clone().all(|repeat| turns(repeat) == turns(at.repeat)) {
+    let comes_again = program.is_shared(value) && program.is_revisited(at.repeat);
+    if !comes_again && used_in.clone().all(|repeat| turns(repeat) == turns(at.repeat)) {
         Some(Share::Second)
-    } else if at.producer.is_none() && used_in.all(around_both) {
+    } else if comes_again || (at.producer.is_none() && used_in.all(around_both)) {
         Some(Share::Half)
     } else {
         None
@@ -165,8 +166,6 @@ struct Middle<'p, 'a> {
     problem: &'p Problem<'a>,
     room: Room,
     held: Vec<Held>,
-    /// The steps of the program's tables.
-    base: Metrics,
 }
 
 /// What is cheapest at a price of a byte.
@@ -183,10 +182,10 @@ impl Middle<'_, '_> {
     /// The least of steps and what is held, at `price` seconds a byte, less what the `left` bytes are worth.
     fn at(&self, price: f64, left: f64) -> Look {
         let own = self.with_held(price);
-        let metrics = self.base.iter().cloned().chain(Metric::all(&own)).collect();
-        let mut trees: Vec<Trees<'_>> = self.problem.tables.all.iter().chain(&own).map(Trees::new).collect();
-        let Minimum { bound, assignment, .. } =
-            Solver::new(self.problem, metrics, &mut trees).minimise(self.problem, &mut trees, &self.charged(price));
+        let tables = || self.problem.tables.all.iter().chain(&own);
+        let metrics: Vec<Metric> = tables().map(Metric::new).collect();
+        let mut trees: Vec<Trees<'_>> = tables().map(Trees::new).collect();
+        let Minimum { bound, assignment, .. } = Solver::new(self.problem, &metrics, &mut trees).minimise(&self.charged(price));
         let more_s = self.held_s(&self.with_held(price * DEARER), &assignment) - self.held_s(&own, &assignment);
         let stay = self.room.held.iter().filter(|held| held.stays()).map(|held| held.bytes[assignment[held.variable]]);
         let held_bytes = more_s / (price * DEARER - price) + stay.sum::<f64>();

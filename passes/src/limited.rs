@@ -15,6 +15,7 @@
 
 use std::time::Instant;
 
+use rayon::prelude::*;
 use shardwise_ir::plan::Plan;
 
 use crate::anytime::is_realisable;
@@ -71,8 +72,9 @@ pub fn search(
         return nothing;
     }
     let mut trees: Vec<Trees<'_>> = problem.tables.all.iter().map(Trees::new).collect();
+    let metrics: Vec<Metric> = problem.tables.all.par_iter().map(Metric::new).collect();
     let problem = &*problem;
-    let solver = Solver::new(problem, Metric::all(&problem.tables.all), &mut trees);
+    let solver = Solver::new(problem, &metrics, &mut trees);
     let solutions = solver.solutions((MOST_WORK / problem.variables.len().max(1)).max(20).min(most_solutions));
     let mut search = Search { problem, room, solver, trees, capacity, price, deadline, solutions, looks: MOST_LOOKS, best: nothing };
     search.run();
@@ -149,7 +151,7 @@ impl Search<'_, '_> {
             if best.assignment.is_empty() || !self.out_of_time() {
                 self.solutions = self.solutions.saturating_sub(1);
                 let charged = self.charged(&allowed, &charge);
-                let solved = self.solver.minimise(self.problem, &mut self.trees, &charged);
+                let solved = self.solver.minimise(&charged);
                 self.looks = self.looks.saturating_sub(solved.looks);
                 if !solved.bound.is_finite() {
                     return None;

@@ -4,7 +4,7 @@
 //! choices cost infinity, and a limit on memory adds what its multipliers ask for each byte.
 
 use crate::eliminate::{Limits, Minimum, minimise, minimise_exactly};
-use crate::factor::{Factor, Pricing, is_small, price_source};
+use crate::factor::{self, Factor, Pricing, is_small, price_source};
 use crate::problem::Problem;
 use crate::reshard::Trees;
 use crate::weight::Weight;
@@ -66,4 +66,9 @@ impl Prices {
 /// What the choices of a problem cost by themselves.
 pub fn unary(problem: &Problem<'_>) -> Unary {
     problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| choice.weight).collect()).collect()
+}
+
+/// Looks at states while the tables of all sources are filled.
+pub(crate) fn looks(problem: &Problem<'_>) -> usize {
+    problem.sources.iter().fold(0, |looks, source| looks.saturating_add(factor::looks(problem, source)))
 }

@@ -4,7 +4,7 @@
 //! ([`crate::layout`], [`crate::problem`]) less the dominated ones ([`crate::dominance`]); prices of shared reshard trees as functions of few
 //! choices ([`crate::factor`]); exact elimination ([`crate::eliminate`]). If that closes, the plan is optimal and elimination is the proof. If a table
 //! would outgrow the limits, [`crate::anytime`] raises a bound ([`crate::dual`]), drops what must be dearer than a known plan, and eliminates the
-//! rest; what it cannot close is stated as a gap, with descent's ([`crate::improve`]) plan.
+//! rest; what it cannot close is stated as a gap, with the plan that the dual leads to (`decode`).
 //!
 //! Axes are not searched one at a time: a choice on one axis changes what is cheap on another (gathers over two axes are one collective with
 //! twice the bandwidth, and an axis can serve one index only).
