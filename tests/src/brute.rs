@@ -389,15 +389,13 @@ impl Brute<'_> {
 
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
         let written = self.bytes(op.result, gives);
+        let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
         let copied = match &op.kind {
             OpKind::Map(MapFn { form: MapForm::Enter | MapForm::Last, .. }) => Some(0.0),
             OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
             OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
-            OpKind::Take { .. } => Some(2.0 * written + self.bytes(op.operands[1].value, &needs[1])),
-            OpKind::Update { .. } => {
-                let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
-                Some(written + of(0) + of(1) + 2.0 * of(2))
-            }
+            OpKind::Take { .. } => Some(2.0 * written + of(1)),
+            OpKind::Update { .. } => Some(written + of(0) + of(1) + 2.0 * of(2)),
             _ => None,
         };
         let hbm = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
@@ -405,10 +403,8 @@ impl Brute<'_> {
             return bytes / hbm;
         }
         if matches!(op.kind, OpKind::Put { .. }) {
-            let value = |k: usize| &self.program.values[op.operands[k].value];
-            let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
-            let elements = of(0) * 8.0 / f64::from(value(0).dtype.bits());
-            let dtype = (0..3).map(|k| value(k).dtype).max().unwrap_or_default();
+            let dtypes: Vec<_> = op.operands.iter().map(|operand| self.program.values[operand.value].dtype).collect();
+            let (elements, dtype) = (of(0) * 8.0 / f64::from(dtypes[0].bits()), dtypes.into_iter().max().unwrap_or_default());
             return (elements / self.program.hardware.peak_flops(dtype)).max((written + of(0) + of(1)) / hbm);
         }
         let points: f64 = indices.iter().zip(split).map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64).product();
@@ -420,8 +416,7 @@ impl Brute<'_> {
         };
         let points = points * added;
         let per_point = if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()) { 2.0 } else { 1.0 };
-        let bytes: f64 = op.operands.iter().zip(needs).map(|(operand, state)| self.bytes(operand.value, state)).sum();
-        let bytes = bytes + written;
+        let bytes = written + (0..needs.len()).map(of).sum::<f64>();
         let dtype = op.operands.iter().map(|operand| self.program.values[operand.value].dtype).max().unwrap_or_default();
         (per_point * points / self.program.hardware.peak_flops(dtype)).max(bytes / hbm)
     }
