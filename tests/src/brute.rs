@@ -391,8 +391,8 @@ impl Brute<'_> {
         let written = self.bytes(op.result, gives);
         let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
         let copied = match &op.kind {
-            OpKind::Map(MapFn { form: MapForm::Enter | MapForm::Last, .. }) => Some(0.0),
-            OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
+            OpKind::Map(MapFn { form: MapForm::Enter | MapForm::Last, .. })
+            | OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
             OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
             OpKind::Take { .. } => Some(2.0 * written + of(1)),
             OpKind::Update { .. } => Some(written + of(0) + of(1) + 2.0 * of(2)),
