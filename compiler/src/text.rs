@@ -5,7 +5,6 @@
 
 use std::fmt::Write as _;
 
-use shardwise_ir::pipeline::is_hop;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, Program};
@@ -15,8 +14,7 @@ use shardwise_passes::report::{Report, StepCost};
 use shardwise_passes::staged::Staged;
 use unicode_width::UnicodeWidthStr;
 
-use crate::Planned;
-use crate::units;
+use crate::{Planned, networks, units};
 
 /// Statements longer than this do not push the comments of all others to the right.
 const COMMENT_COLUMN: usize = 48;
@@ -63,7 +61,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     let time = units::seconds(cost.seconds);
     let critical = report.schedule.critical[number];
     match &plan.steps[number].kind {
-        StepKind::Local(op) if is_hop(&plan.program, *op) => {
+        StepKind::Local(op) if plan.program.hands_on(&plan.program.ops[*op]) => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
             format!("{:>7} {time:>7}  {} to the next stage", units::bytes(cost.bytes), axes.join(" "))
         }
@@ -105,6 +103,7 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
     ];
     lines.extend(report.schedule.pipelines.iter().map(|staged| pipeline_line(&planned.plan.program, staged)));
     lines.extend(axis_line(&planned.plan.program, report));
+    lines.extend(networks::lines(planned));
     lines.extend(collective_lines(&planned.plan, report));
     lines.push(memory_line(planned));
     lines.extend(planned.found_line());

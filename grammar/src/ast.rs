@@ -32,7 +32,7 @@ pub enum Statement {
     /// `plan`: the program is explicit.
     Plan,
     /// `hardware tpu-v5p`.
-    Hardware(Name),
+    Hardware(HardwareRef),
     /// `mesh X=16 over 4x4, Y=4 line`.
     Mesh(Vec<AxisDecl>),
     /// `dim B=4096, F=4*D, N=K*G, T=1000 pad`.
@@ -63,8 +63,19 @@ pub enum Statement {
     Next(Definition),
     /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for gradients; the rest is computed again.
     Checkpoint(Vec<Name>),
+    /// `hold Win[D, F]`: what a collective makes of a layer's parameter is made once a step, and held for all microbatches.
+    Hold(Vec<TensorDecl>),
     /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
     Optimizer(Optimizer),
+}
+
+/// `tpu-v5p`, `"cluster.toml"`, `my-chip from "cluster.toml"`: a name, a file, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HardwareRef {
+    /// The chip's name; without one, the file describes a single chip.
+    pub name: Option<Name>,
+    /// The path as written, without its quotes; the span has them.
+    pub file: Option<Name>,
 }
 
 /// What a declared value is for.

@@ -1,6 +1,7 @@
 //! From the grammar's pairs to the tree: the only file that matches on its rules.
 
 mod expression;
+mod hardware;
 mod lost;
 mod optimizer;
 #[cfg(test)]
@@ -98,6 +99,8 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_limit => Mark::Limit,
         Rule::missing_code => Mark::Code,
         Rule::missing_setting => Mark::Setting,
+        Rule::missing_file => Mark::File,
+        Rule::missing_quote => Mark::Quote,
         Rule::bad_dim => Mark::NumberAsDim,
         Rule::bad_underscore => Mark::Underscore,
         Rule::bad_unreduced => Mark::Unbracketed,
@@ -162,7 +165,7 @@ impl Reader<'_> {
         let mut inner = pair.into_inner();
         let statement = match rule {
             Rule::plan => Statement::Plan,
-            Rule::hardware => Statement::Hardware(self.first_name(&mut inner, &[Rule::hardware_name])),
+            Rule::hardware => Statement::Hardware(self.hardware(inner)),
             Rule::mesh => Statement::Mesh(self.each(inner, Rule::axis, |p| self.axis(p))),
             Rule::dim => Statement::Dim(self.each(inner, Rule::dim_decl, |p| self.dim(p))),
             Rule::declaration => self.declaration(inner),
@@ -175,6 +178,7 @@ impl Reader<'_> {
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::microbatch_loop => Statement::Microbatches(self.microbatch_loop(inner)),
             Rule::close => Statement::Close,
+            Rule::hold => Statement::Hold(self.each(inner, Rule::tensor_decl, |p| self.tensor_decl(p))),
             Rule::checkpoint => Statement::Checkpoint(self.each(inner, Rule::name, |p| self.name(&p))),
             Rule::carry => self.carry(inner),
             Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,
@@ -215,6 +219,10 @@ impl Reader<'_> {
         let mut pipeline = Pipeline { axis, microbatches: None, batch: None, options: Vec::new() };
         for piece in pieces {
             match piece.as_rule() {
+                Rule::microbatches if pipeline.microbatches.is_some() => {
+                    let again = |p: Pair<'_, Rule>| (Spanned::new("microbatches".to_owned(), self.span(&p)), self.name(&p));
+                    pipeline.options.extend(piece.into_inner().find(|p| p.as_rule() == Rule::size).map(again));
+                }
                 Rule::microbatches => pipeline.microbatches = piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)),
                 Rule::cut => pipeline.batch = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name])),
                 Rule::pipeline_option => {

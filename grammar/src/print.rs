@@ -1,8 +1,8 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Microbatches, Optimizer, Pipeline,
-    Repeat, Role, SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, HardwareRef, Layout, Microbatches,
+    Optimizer, Pipeline, Repeat, Role, SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::Name;
@@ -11,7 +11,7 @@ use crate::span::Name;
 pub fn statement(statement: &Statement, source: &str) -> String {
     match statement {
         Statement::Plan => "plan".to_owned(),
-        Statement::Hardware(name) => format!("hardware {}", name.node),
+        Statement::Hardware(named) => hardware(named, source),
         Statement::Mesh(axes) => format!("mesh {}", join(axes.iter().map(|axis| mesh_axis(axis, source)))),
         Statement::Dim(dims) => {
             format!("dim {}", join(dims.iter().map(|dim| dim_decl(dim, source))))
@@ -29,10 +29,24 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Optimizer(of) => optimizer(of),
         Statement::Close => "}".to_owned(),
         Statement::Checkpoint(kept) => format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone()))).trim_end().to_owned(),
+        Statement::Hold(tensors) => format!("hold {}", join(tensors.iter().map(tensor_decl))),
         Statement::Carry(tensors) => format!("carry {}", join(tensors.iter().map(tensor_decl))),
         Statement::Enter(definition) => format!("carry {}", define(definition, source)),
         Statement::Next(definition) => format!("next {}", define(definition, source)),
     }
+}
+
+fn hardware(named: &HardwareRef, source: &str) -> String {
+    let file = named
+        .file
+        .as_ref()
+        .map(|file| source.get(file.span.start..file.span.end).map_or_else(|| format!("{:?}", file.node), str::to_owned));
+    let words: Vec<&str> = match (&named.name, &file) {
+        (Some(name), Some(file)) => vec!["hardware", &name.node, "from", file],
+        (Some(word), None) => vec!["hardware", &word.node],
+        (None, file) => ["hardware"].into_iter().chain(file.as_deref()).collect(),
+    };
+    words.join(" ")
 }
 
 /// What a role is called.

@@ -2,10 +2,12 @@
 //!
 //! A statement with an error still defines its name ("poisoned"), so that one mistake gives one error.
 
+mod chip;
 mod collective;
 mod define;
 mod expression;
 mod gradient;
+mod hold;
 mod layout;
 mod machine;
 mod microbatches;
@@ -31,7 +33,7 @@ use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Ou
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, order, sparse, suggest, verify};
 
-pub use overrides::{AxisSize, DimSize, Overrides};
+pub use overrides::{AxisSize, DimSize, HardwareFile, Overrides};
 
 /// More errors than anyone reads.
 const MOST_ERRORS: usize = 100;
@@ -186,6 +188,7 @@ impl<'a> Resolver<'a> {
             Statement::Carry(tensors) => self.carries(tensors),
             Statement::Close if self.close_pipeline() => {}
             Statement::Close => self.close(),
+            Statement::Hold(tensors) => self.hold(tensors, span),
             Statement::Checkpoint(names) => self.checkpoint(names, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
             Statement::Optimizer(written) => self.optimize(written, span),

@@ -2,10 +2,13 @@
 //!
 //! For every combination of layouts of all operations, every value's cheapest tree is found by trying all places where it may fork, on
 //! distances by Floyd and Warshall over single steps. Nothing is pruned.
+//!
+//! A block is laid out once for all its layers: what stands in it counts as often as it has some, and what a layer hands on is where the first one
+//! got it.
 
 use std::collections::BTreeMap;
 
-use shardwise_ir::ids::{AxisId, DimId, ValueId};
+use shardwise_ir::ids::{AxisId, DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::program::{Linearity, MapFn, MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Roll, Window};
@@ -23,7 +26,7 @@ pub enum Goal {
     Comm,
 }
 
-/// The least cost in seconds of any plan of `program` (no written collectives, no pads), or infinity.
+/// The least cost in seconds of any plan of `program` (no written collectives, no pads, no sums over layers), or infinity.
 pub fn optimum(program: &Program, goal: Goal) -> f64 {
     let brute = Brute { program, goal };
     let spaces: Vec<Space> = program.values.indices().map(|value| brute.space(value)).collect();
@@ -182,7 +185,7 @@ impl Brute<'_> {
 
     fn links(&self, axes: &[usize]) -> Vec<(f64, AxisKind, f64, f64)> {
         let axes = axes.iter().map(|&axis| &self.program.mesh.axes[AxisId::new(axis)]);
-        axes.map(|axis| (axis.size as f64, axis.kind(), axis.bandwidth, axis.hop_s)).collect()
+        axes.map(|axis| (axis.size as f64, axis.kind(), axis.bandwidth(), axis.hop_s())).collect()
     }
 
     fn latency(&self, axes: &[usize]) -> f64 {
@@ -255,6 +258,7 @@ impl Brute<'_> {
         match &op.kind {
             OpKind::Einsum { .. } => vec![sum(vec![0]), sum(vec![1])],
             OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
+            OpKind::Update { .. } => vec![(vec![0, 2], kind(0), kind(0))],
             OpKind::Map(function) => {
                 let sums = match function.linearity {
                     Linearity::None => None,
@@ -287,7 +291,7 @@ impl Brute<'_> {
             return None;
         }
         let mut needs = Vec::new();
-        for (k, operand) in op.operands.iter().enumerate() {
+        for (k, operand) in op.laid_out().iter().enumerate() {
             let mut pending: Vec<usize> = used().filter(|((who, ..), _)| who.contains(&k)).flat_map(|(_, axes)| axes.clone()).collect();
             pending.sort_unstable();
             let state = (self.program.values[operand.value].dims.iter().map(of).collect(), pending);
@@ -307,6 +311,10 @@ impl Brute<'_> {
         let mut pending: Vec<usize> = partial.iter().flatten().copied().chain(summed).collect();
         pending.sort_unstable();
         let gives = (kept.iter().map(|dim| of(&before(op, *dim))).collect(), pending);
+        let entry_pin = op.result_pin.as_ref().filter(|_| op.is(&MapForm::Enter));
+        if entry_pin.is_some_and(|pin| !pin.accepts(&sharding(&gives))) {
+            return None;
+        }
         let seconds = match self.shift(op, indices, split, &gives) {
             Some(seconds) => seconds,
             None if self.goal == Goal::Comm => 0.0,
@@ -324,6 +332,7 @@ impl Brute<'_> {
                 let size = self.program.dims[dim].size;
                 (*by).min(size - by) > size / self.parts(axes)
             }
+            OpKind::Update { .. } => !self.program.values[op.result].dims.contains(&dim),
             _ => false,
         }
     }
@@ -334,7 +343,7 @@ impl Brute<'_> {
         let of = |k: usize| self.kind(op.operands[k].value);
         match &op.kind {
             OpKind::Reduce { function, .. } => function.reduction(),
-            OpKind::Rearrange(_) => of(0),
+            OpKind::Rearrange(_) | OpKind::Update { .. } => of(0),
             OpKind::Map(function) => {
                 let all: Vec<usize> = (0..op.operands.len()).collect();
                 let summing = match function.linearity {
@@ -362,21 +371,45 @@ impl Brute<'_> {
         let along = |&axis: &usize| {
             let axis = &self.program.mesh.axes[AxisId::new(axis)];
             let hops = if axis.kind() == AxisKind::Line { axis.size - 1 } else { 1 };
-            (bytes / axis.bandwidth).max(hops as f64 * axis.hop_s)
+            (bytes / axis.bandwidth()).max(hops as f64 * axis.hop_s())
         };
         axes.iter().map(along).reduce(f64::max)
+    }
+
+    /// How often what belongs to a block is done.
+    fn times(&self, block: Option<RepeatId>) -> f64 {
+        block.map_or(1.0, |block| self.program.layers(Some(block)) as f64)
+    }
+
+    /// Where what enters a block is, if `value` is that: as its brackets say from the start, not brought there.
+    fn entry(&self, value: ValueId) -> Option<&Op> {
+        let op = self.program.values[value].producer.map(|op| &self.program.ops[op]);
+        op.filter(|op| op.is(&MapForm::Enter))
     }
 
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
         let written = self.bytes(op.result, gives);
         let copied = match &op.kind {
+            OpKind::Map(MapFn { form: MapForm::Enter | MapForm::Last, .. }) => Some(0.0),
             OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
             OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
             OpKind::Take { .. } => Some(2.0 * written + self.bytes(op.operands[1].value, &needs[1])),
+            OpKind::Update { .. } => {
+                let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
+                Some(written + of(0) + of(1) + 2.0 * of(2))
+            }
             _ => None,
         };
+        let hbm = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
         if let Some(bytes) = copied {
-            return bytes / self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+            return bytes / hbm;
+        }
+        if matches!(op.kind, OpKind::Put { .. }) {
+            let value = |k: usize| &self.program.values[op.operands[k].value];
+            let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
+            let elements = of(0) * 8.0 / f64::from(value(0).dtype.bits());
+            let dtype = (0..3).map(|k| value(k).dtype).max().unwrap_or_default();
+            return (elements / self.program.hardware.peak_flops(dtype)).max((written + of(0) + of(1)) / hbm);
         }
         let points: f64 = indices.iter().zip(split).map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64).product();
         let added: f64 = match &op.kind {
@@ -390,13 +423,12 @@ impl Brute<'_> {
         let bytes: f64 = op.operands.iter().zip(needs).map(|(operand, state)| self.bytes(operand.value, state)).sum();
         let bytes = bytes + written;
         let dtype = op.operands.iter().map(|operand| self.program.values[operand.value].dtype).max().unwrap_or_default();
-        let hbm = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
         (per_point * points / self.program.hardware.peak_flops(dtype)).max(bytes / hbm)
     }
 
     fn price(&self, spaces: &[Space], layouts: &[Vec<Layout>], picked: &[usize]) -> f64 {
         let chosen: Vec<&Layout> = layouts.iter().zip(picked).map(|(layouts, &i)| &layouts[i]).collect();
-        let own: f64 = chosen.iter().map(|layout| layout.seconds).sum();
+        let own: f64 = self.program.ops.iter().zip(&chosen).map(|(op, layout)| self.times(op.repeat) * layout.seconds).sum();
         let mut total = own;
         for (id, value) in self.program.values.iter_enumerated() {
             let space = &spaces[id.index()];
@@ -408,17 +440,21 @@ impl Brute<'_> {
                     }
                 }
             }
-            uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(|output| accepted(space, &output.pin)));
-            let home = value.home.as_ref().map(|pin| accepted(space, pin));
-            total += match (value.producer, home) {
-                (None, Some(home)) => home.iter().map(|&start| tree(space, start, &uses)).fold(f64::INFINITY, f64::min),
-                (None, None) => f64::INFINITY,
-                (Some(op), home) => {
-                    let given = space.number[&chosen[op.index()].gives];
-                    let starts = home.unwrap_or_else(|| vec![given]);
-                    starts.iter().map(|&start| space.distance[given][start] + tree(space, start, &uses)).fold(f64::INFINITY, f64::min)
-                }
-            };
+            uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(|output| {
+                let entered = output.hands_to.and_then(|enters| self.program.values[enters].producer);
+                entered.map_or_else(|| accepted(space, &output.pin), |entry| vec![space.number[&chosen[entry.index()].gives]])
+            }));
+            let home = value.home.as_ref().filter(|_| self.entry(id).is_none()).map(|pin| accepted(space, pin));
+            total += self.times(value.repeat)
+                * match (value.producer, home) {
+                    (None, Some(home)) => home.iter().map(|&start| tree(space, start, &uses)).fold(f64::INFINITY, f64::min),
+                    (None, None) => f64::INFINITY,
+                    (Some(op), home) => {
+                        let given = space.number[&chosen[op.index()].gives];
+                        let starts = home.unwrap_or_else(|| vec![given]);
+                        starts.iter().map(|&start| space.distance[given][start] + tree(space, start, &uses)).fold(f64::INFINITY, f64::min)
+                    }
+                };
         }
         total
     }

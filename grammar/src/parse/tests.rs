@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Rule, mark, parse};
-use crate::ast::{BinaryOp, Comparison, ExprKind, SizeFactor, StateOver, Statement, Subscript};
+use crate::ast::{BinaryOp, Comparison, ExprKind, HardwareRef, SizeFactor, StateOver, Statement, Subscript};
 use crate::codes;
 use crate::diag::Diag;
 
@@ -279,13 +279,32 @@ fn hostile_sizes_are_refused_or_read() {
     assert_eq!(parse(&deepest).1, []);
 }
 
+#[test]
+fn hardware_is_a_name_a_file_or_both() {
+    let named = |source: &str| match parse(source).0.statements.first().map(|first| first.node.clone()) {
+        Some(Statement::Hardware(HardwareRef { name, file })) => (name.map(|name| name.node), file.map(|file| file.node)),
+        other => panic!("{source}: {other:?}"),
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(named("hardware tpu-v5p"), (some("tpu-v5p"), None));
+    assert_eq!(named("hardware   \"../my chips/a[1].toml\"  # ours"), (None, some("../my chips/a[1].toml")));
+    assert_eq!(named("hardware my-chip from\"C:\\hw.toml\""), (some("my-chip"), some("C:\\hw.toml")));
+    let formatted = crate::format("hardware  my-chip  from  \"a  b.toml\"\nhardware   \"c\"\n");
+    assert_eq!(formatted.as_deref(), Ok("hardware my-chip from \"a  b.toml\"\nhardware \"c\"\n"));
+    for wrong in
+        ["hardware \"", "hardware \"\"", "hardware \"a", "hardware a from", "hardware a from b", "hardware \"a\" b", "hardware \"a#b\""]
+    {
+        assert!(!parse(wrong).1.is_empty(), "{wrong}");
+    }
+}
+
 /// Pieces of the language, and what does not belong to it.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         8 => prop::sample::select(vec![
             "A", "B_X", "I", "[", "]", "{U_X}", "{", "}", "(", ")", ",", "=", "*J", "*", "_", "·", "->", "→", " ", "\n", "\r", "\r\n",
             "+", "-", "/", "2.0", "48k", ":", "?", "'", ".", "<", ">", "<=", "#", "\\", "\\cdot", "\\{", "AllGather_X", "cast<f32>",
-            "plan", "hardware ", "mesh ", "dim ", "input ", "output ", "assert ", "allow ", "SW301", "over ", "repeat ", "pad", "no ",
+            "plan", "hardware ", "mesh ", "dim ", "input ", "output ", "assert ", "allow ", "SW301", "over ", "\"", "hardware \"hw.toml\"", "from ", "repeat ", "pad", "no ",
         ]).prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
         1 => Just("\0é漢\u{FEFF}\u{301}".to_owned()),

@@ -382,6 +382,7 @@ fn function_name(op: &Op) -> String {
         OpKind::Composite { function, .. } => function.name().to_owned(),
         OpKind::Take { .. } => "take".to_owned(),
         OpKind::Put { .. } => "put".to_owned(),
+        OpKind::Update { .. } => "update".to_owned(),
         OpKind::Route(_) => "route".to_owned(),
         OpKind::Rearrange(how) => match how {
             Rearrange::Rename(_) => "rename",
