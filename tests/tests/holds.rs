@@ -26,8 +26,8 @@ fn close(a: f64, b: f64) -> bool {
 
 /// The same plan, its author holding nothing.
 fn without_holds(planned: &Planned) -> Planned {
-    let text: String =
-        planned.to_string().lines().filter(|line| !line.trim_start().starts_with("hold ")).map(|line| format!("{line}\n")).collect();
+    let printed = planned.to_string();
+    let text: String = printed.split_inclusive('\n').filter(|line| !line.trim_start().starts_with("hold ")).collect();
     plan("without", &text, Strategy::Search)
 }
 
