@@ -128,6 +128,8 @@ impl Reader<'_> {
         if found.len() > 1 {
             found.retain(|(mark, _)| *mark != Mark::Rest);
         }
+        // Where nothing stands, one thing is missing: what comes first.
+        found.dedup_by_key(|(_, at)| at.start);
         found
     }
 

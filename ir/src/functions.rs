@@ -95,3 +95,8 @@ pub fn find(name: &str) -> Option<&'static Function> {
 pub fn is_comparison(name: &str) -> bool {
     matches!(name, "equal" | "not_equal" | "less" | "less_equal" | "greater" | "greater_equal")
 }
+
+/// Whether a function gives whole numbers of whole numbers.
+pub fn keeps_whole(name: &str) -> bool {
+    matches!(name, "abs" | "copy" | "identity" | "maximum" | "minimum" | "neg" | "ones" | "relu" | "square" | "stop_gradient")
+}

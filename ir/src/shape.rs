@@ -58,19 +58,38 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
     let promoted = |operands: &[DType]| operands.iter().copied().reduce(DType::promote).unwrap_or_default();
     let all = promoted(operands);
     match kind {
-        OpKind::Map(function) => match &function.form {
-            MapForm::Call { name, .. } if functions::is_comparison(name) => DType::Bool,
-            MapForm::Call { name, .. } if name == "select" => promoted(operands.get(1..).unwrap_or_default()),
-            MapForm::Call { name, .. } => cast_to(name).unwrap_or(all),
-            MapForm::Position(_) => DType::Int32,
-            _ => all,
-        },
+        OpKind::Map(function) => of_map(&function.form, all, promoted(operands.get(1..).unwrap_or_default())),
         OpKind::Route(_) => DType::Bool,
         OpKind::Reduce { function: ReduceFn::Sum, .. } if all == DType::Bool => DType::Int32,
+        OpKind::Einsum { contracted } if all == DType::Bool && !contracted.is_empty() => DType::Int32,
         OpKind::Reduce { function: ReduceFn::Mean, .. } | OpKind::Composite { .. } if !all.is_float() => DType::F32,
         OpKind::Take { .. } | OpKind::Update { .. } => operands.first().copied().unwrap_or_default(),
         OpKind::Put { .. } => operands.last().copied().unwrap_or_default(),
         OpKind::Einsum { .. } | OpKind::Reduce { .. } | OpKind::Rearrange(_) | OpKind::Composite { .. } | OpKind::Collective(_) => all,
+    }
+}
+
+/// What a function gives on operands that are `all` together, and `rest` without the first: of whole numbers whole ones where it makes no fractions of them,
+/// and numbers where true and false are added.
+fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
+    let number = if all == DType::Bool { DType::Int32 } else { all };
+    let fractional = |scalar: &str| scalar.parse::<f64>().is_ok_and(|number| number.fract().abs() > 0.0);
+    let float = if all.is_float() { all } else { DType::F32 };
+    match form {
+        MapForm::Call { name, .. } if functions::is_comparison(name) => DType::Bool,
+        MapForm::Call { name, .. } if name == "select" => rest,
+        MapForm::Call { name, .. } => cast_to(name).unwrap_or(if functions::keeps_whole(name) { all } else { float }),
+        MapForm::Position(_) => DType::Int32,
+        MapForm::Infix('/') | MapForm::InfixScalar('/', _) | MapForm::ScalarInfix(_, '/') => float,
+        MapForm::ScaleBy(scalar) | MapForm::InfixScalar(_, scalar) | MapForm::ScalarInfix(scalar, _) => {
+            if fractional(scalar) {
+                float
+            } else {
+                number
+            }
+        }
+        MapForm::Infix(_) | MapForm::Negate => number,
+        _ => all,
     }
 }
 

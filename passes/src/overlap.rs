@@ -38,9 +38,10 @@ const ROUNDING: f64 = 1e-9;
 /// bounds a part in which all is chosen.
 const KEPT: usize = 3;
 
-/// Solutions in branch and bound, and the variables times solutions, at most.
+/// Solutions in branch and bound, the variables times solutions, and the combinations that solutions look at, at most: seconds.
 const MOST_SOLUTIONS: usize = 6000;
 const MOST_WORK: usize = 30_000;
+const MOST_LOOKS: usize = 1 << 28;
 
 /// Tables for many solutions.
 const LIMITS: Limits = Limits { table: 1 << 19, work: 1 << 24 };
@@ -86,7 +87,7 @@ fn branch(tables: &Tables<'_>, textbook: &Plan, shares: &[Vec<f64>], known: &mut
     let tabulated: Vec<Tables<'_>> = shares.iter().map(|shares| counted(tables, shares)).collect();
     let views: Vec<View<'_>> = tabulated.iter().zip(shares).map(|(counted, shares)| View::new(counted, textbook, shares[0])).collect();
     let solutions = MOST_SOLUTIONS.min(MOST_WORK / views[0].problem.variables.len().max(1));
-    let mut search = Search { tables, views, known, solutions, deadline };
+    let mut search = Search { tables, views, known, solutions, looks: MOST_LOOKS, deadline };
     explore(&mut search, |search| search.known.best_s(), Search::is_over, Search::look)
 }
 
@@ -113,12 +114,14 @@ struct Search<'s, 't> {
     known: &'s mut Known,
     /// How many times views may still be solved.
     solutions: usize,
+    /// How many combinations they may still look at.
+    looks: usize,
     deadline: Option<Instant>,
 }
 
 impl Search<'_, '_> {
     fn is_over(&self) -> bool {
-        self.solutions == 0 || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.solutions == 0 || self.looks == 0 || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Bounds a part under every set of shares, and splits it where the solutions differ, else at what can still be chosen most freely.
@@ -128,6 +131,7 @@ impl Search<'_, '_> {
         let mut assignments: Vec<Vec<usize>> = Vec::new();
         for view in &mut self.views {
             let solved = view.prices.minimise(&node.part.allowed(&view.problem));
+            self.looks = self.looks.saturating_sub(solved.looks);
             if !solved.bound.is_finite() {
                 return Outcome::Empty;
             }

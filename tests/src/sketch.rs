@@ -3,7 +3,8 @@
 //! What they must contain, since it is what planners get wrong: fan-out, several outputs, transposed results, `A *B A`, dimensions and axes of size
 //! 1, padded dimensions, batch dimensions, a dimension called as an axis, values declared with pending sums, pinned and half-open intermediates,
 //! open declarations, partial sums that meet linear and other functions, all reductions, normalisations along split dimensions, tables, masks,
-//! and dimensions that are renamed, split into factors, merged, cut, joined and rolled.
+//! dimensions that are renamed, split into factors, merged, cut, joined and rolled; values declared with pending maxima and minima, functions that these
+//! pass and others, routed tokens, mixed dtypes and casts, operands that are expressions, and written collectives.
 
 use std::fmt::Write as _;
 
@@ -148,10 +149,12 @@ impl Sketch<'_> {
         let open = self.dice.one_in(4);
         let (mut brackets, rest) = self.brackets(&dims, open);
         if let Some(&axis) = rest.first().filter(|_| self.dice.one_in(5)) {
-            let _ = write!(brackets, " {{U_{}}}", AXES[axis]);
+            let kind = *self.dice.pick(&["U", "U", "max", "min"]);
+            let _ = write!(brackets, " {{{kind}_{}}}", AXES[axis]);
         }
         let name = format!("A{i}");
-        let _ = writeln!(self.text, "{role} {name}{brackets}");
+        let dtype = *self.dice.pick(&["", "", "", ": f32", ": int8"]);
+        let _ = writeln!(self.text, "{role} {name}{dtype}{brackets}");
         self.values.push(Value { name, dims, bits: 3.0, declared: true });
     }
 
@@ -188,8 +191,11 @@ impl Sketch<'_> {
 
     fn operation(&mut self, i: usize) {
         let a = self.any_value();
-        let Right { mut dims, text: right, bits, left: free } = match self.dice.roll(11) {
-            3..=6 if a.dims.is_empty() => self.function(&a),
+        let Right { mut dims, text: right, bits, left: free } = match self.dice.roll(14) {
+            3..=6 | 11..=13 if a.dims.is_empty() => self.function(&a),
+            11 => self.routed(&a),
+            12 => self.nested(&a),
+            13 => self.spread(&a),
             0 => self.function(&a),
             1 | 2 => self.element_wise(&a),
             3 => self.reduction(&a),
@@ -214,7 +220,21 @@ impl Sketch<'_> {
     }
 
     fn function(&mut self, a: &Value) -> Right {
-        let tame = ["tanh", "sigmoid", "relu", "gelu", "abs"];
+        let tame = [
+            "tanh",
+            "sigmoid",
+            "relu",
+            "gelu",
+            "abs",
+            "erf",
+            "silu",
+            "softplus",
+            "cos",
+            "cast<f32>",
+            "cast<int32>",
+            "cast<bool>",
+            "stop_gradient",
+        ];
         let (text, bits) = match self.dice.roll(8) {
             0 => (format!("2.0 * {}", a.name), a.bits + 1.0),
             1 => (format!("-{}", a.name), a.bits),
@@ -291,6 +311,44 @@ impl Sketch<'_> {
             }
             _ => self.function(a),
         }
+    }
+
+    /// Tokens sent to experts: the first dimension to the second, with slots of a third that they do not have.
+    fn routed(&mut self, a: &Value) -> Right {
+        let slots = [V, L, J].into_iter().find(|slots| !a.dims.contains(slots));
+        let (Some(slots), &[tokens, experts, ..]) = (slots, &a.dims[..]) else { return self.function(a) };
+        // The smallest sizes at which programs are run leave one expert of one only.
+        let choices = if self.sizes[experts] > 1 { 1 + self.dice.roll(2) } else { 1 };
+        let mut dims = a.dims.clone();
+        dims.push(slots);
+        let text = format!("route_{{{},{}->{}}}({}, {choices})", DIMS[tokens], DIMS[experts], DIMS[slots], a.name);
+        Right { left: Left::Ordered, ..Right::new(dims, text, 1.0) }
+    }
+
+    /// An operation on operations.
+    fn nested(&mut self, a: &Value) -> Right {
+        let b = self.any_value();
+        let (x, y) = (&a.name, &b.name);
+        let both = union(a, &b);
+        match self.dice.roll(6) {
+            0 => Right::new(a.dims.clone(), format!("exp(tanh({x}))"), 2.0),
+            1 => Right::new(a.dims.clone(), format!("sqrt(abs({x}) + 1.0)"), a.bits + 1.0),
+            2 => Right::new(both, format!("-({x} + {y}) / (abs({x}) + 1.0)"), b.bits + 2.0),
+            3 => Right::new(both, format!("select({x} <= {y}, -{x}, 1.0 - {y})"), a.bits.max(b.bits) + 1.0),
+            4 => Right::new(both, format!("minimum(2.0 * {x}, {y} - 1.0)"), a.bits.max(b.bits) + 2.0),
+            _ => Right::new(both, format!("({x} == {y}) * {y}"), b.bits),
+        }
+    }
+
+    /// Repeated along a dimension that is not there.
+    fn spread(&mut self, a: &Value) -> Right {
+        let added = self.dice.roll(PLAIN);
+        if a.dims.contains(&added) || a.dims.len() > 2 {
+            return self.function(a);
+        }
+        let mut dims = a.dims.clone();
+        dims.push(added);
+        Right { left: Left::Ordered, ..Right::new(dims, format!("broadcast_{}({})", DIMS[added], a.name), a.bits) }
     }
 
     fn normalised(&mut self, a: &Value) -> Right {

@@ -73,7 +73,7 @@ fn agreeing(programs: usize, source: impl Fn(usize, &[u32]) -> String) -> (usize
 
 #[test]
 fn limits_agree_with_each_other() {
-    let (limited, proven) = agreeing(60, |i, numbers| sketch::program(numbers, 1 + i % 2, 2 + i % 5));
+    let (limited, proven) = agreeing(90, |i, numbers| sketch::program(numbers, 1 + i % 2, 2 + i % 5));
     assert!(limited >= 30 && proven * 5 >= limited * 2, "{proven} proven of {limited}");
 }
 

@@ -1,4 +1,4 @@
-//! Random programs: planned both ways, run on simulated devices, compared with the unsharded program.
+//! Random programs: planned both ways, run on simulated devices, compared with the unsharded program. `RANDOM_TIMES=20` runs so many times as many.
 
 use std::cell::Cell;
 
@@ -26,7 +26,12 @@ fn is_right(source: &str, strategy: Strategy) -> Result<bool, TestCaseError> {
     }
 }
 
+fn times() -> u32 {
+    std::env::var("RANDOM_TIMES").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
 fn run(cases: u32, axes: usize, operations: usize) {
+    let cases = cases * times();
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let numbers = proptest::collection::vec(any::<u32>(), 120);

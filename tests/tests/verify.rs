@@ -117,6 +117,12 @@ fn progress_is_told_after_every_statement() {
     assert_eq!(*told.borrow(), (1..=statements).map(|done| (done, statements)).collect::<Vec<_>>());
 }
 
+#[test]
+fn a_roll_may_turn_its_dimensions_around() {
+    let source = "hardware tpu-v5p\nmesh X=2\ndim K=48, L=48, U=8\ninput A[U, K_X, L]\nB[K_X, L, U] = roll_K(A)\noutput B[K, L, U]\n";
+    is_right("roll", source);
+}
+
 /// Ten sizes that tell ten dimensions apart are far more elements than ten times two.
 #[test]
 fn many_small_dimensions_are_run_as_they_are() {

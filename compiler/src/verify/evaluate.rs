@@ -305,7 +305,7 @@ fn unary(name: &str, x: f64) -> f64 {
         "sigmoid" => sigmoid(x),
         "silu" | "swish" => x * sigmoid(x),
         "sin" => x.sin(),
-        "softplus" => (1.0 + x.exp()).ln(),
+        "softplus" => x.max(0.0) + (-x.abs()).exp().ln_1p(),
         "sqrt" => x.sqrt(),
         "square" => x * x,
         "tanh" => x.tanh(),

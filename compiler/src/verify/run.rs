@@ -137,7 +137,13 @@ impl<'a> Run<'a> {
             block.ok_or_else(|| Fault::Unfit { device: self.name(device) })
         };
         let blocks = (0..self.mesh.len()).map(one).collect::<Result<Blocks, _>>()?;
-        self.mesh.move_blocks(&blocks, &extents, &whole, &operand.sharding).ok_or(Fault::NotApplicable)
+        // The left side may order the dimensions otherwise.
+        let (result, dims) = (program.ops[op].result, &program.values[operand.value].dims);
+        let place = |dim: &DimId| dims.iter().position(|other| other == dim);
+        let order: Vec<usize> = program.values[result].dims.iter().filter_map(place).collect();
+        let ordered = |of: &Sharding| Sharding { dims: order.iter().map(|&place| of.dims[place].clone()).collect(), ..of.clone() };
+        let (from, to) = (ordered(&whole), ordered(&operand.sharding));
+        self.mesh.move_blocks(&blocks, &self.extents_of(result), &from, &to).ok_or(Fault::NotApplicable)
     }
 
     /// Takes the numbers of a value from devices that are not of its stage.

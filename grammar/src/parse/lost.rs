@@ -4,7 +4,7 @@
 //! A block whose head could not be read is left out whole: its statements mean something else outside. The alternative, guessing what was meant,
 //! gives errors about programs that nobody wrote.
 
-use super::{Pieces, Reader, Rule, pieces};
+use super::{Pair, Pieces, Reader, Rule, pieces};
 use crate::ast::{File, Statement};
 use crate::errors::{Faulty, Mark, nearest_keyword};
 use crate::scan;
@@ -54,17 +54,7 @@ impl Unread {
         }
         for pair in pairs {
             match pair.as_rule() {
-                Rule::dim | Rule::declaration if self.depth == 0 => {
-                    let reader = Reader { offset: faulty.span.start, broken: &[] };
-                    let last = pair.clone().into_inner().filter(|item| is_item(item.as_rule())).last();
-                    let behind = marks.iter().any(|(mark, _)| *mark == Mark::Rest);
-                    let last = last.filter(|_| behind).map(|item| reader.span(&item));
-                    let broken: Vec<Span> = marks.iter().map(|(_, at)| *at).chain(last).collect();
-                    let reader = Reader { broken: &broken, ..reader };
-                    let items = pair.clone().into_inner().filter(|item| is_item(item.as_rule()) && !reader.is_whole(item));
-                    file.lost.names.extend(items.filter_map(|item| named(item.into_inner())));
-                    file.statements.extend(reader.statement(pair).filter(|statement| !is_empty(&statement.node)));
-                }
+                Rule::dim | Rule::declaration if self.depth == 0 => list(file, faulty, pair, marks),
                 Rule::mesh => file.lost.mesh = true,
                 Rule::hardware => file.lost.hardware = true,
                 Rule::bad_statement => self.misspelt(file, faulty.text),
@@ -77,9 +67,7 @@ impl Unread {
     fn misspelt(&mut self, file: &mut File, text: &str) {
         let word = text.split(' ').next().unwrap_or(text);
         let Some(keyword) = nearest_keyword(word) else {
-            let left = text.split_once('=').map_or("", |(left, _)| left);
-            let words = left.split(|c: char| !c.is_alphanumeric() && !"_.'".contains(c)).filter(|word| !word.is_empty());
-            file.lost.names.extend(words.map(str::to_owned));
+            file.lost.names.extend(words(text.split_once('=').map_or("", |(left, _)| left)));
             return;
         };
         file.lost.hardware |= keyword == "hardware";
@@ -88,6 +76,27 @@ impl Unread {
         self.depth += usize::from(scan::is_opening(&meant) && meant.ends_with('{'));
         file.lost.names.extend(pieces(&meant).into_iter().flat_map(names));
     }
+}
+
+/// A list with mistakes: its whole items, but for the last where text follows that fits nothing. All else in it that could be a name is lost.
+fn list(file: &mut File, faulty: Faulty<'_>, pair: Pair<'_, Rule>, marks: &[(Mark, Span)]) {
+    let reader = Reader { offset: faulty.span.start, broken: &[] };
+    let items = || pair.clone().into_inner().filter(|item| is_item(item.as_rule()));
+    let last = items().last().filter(|_| marks.iter().any(|(mark, _)| *mark == Mark::Rest)).map(|item| reader.span(&item));
+    let broken: Vec<Span> = marks.iter().map(|(_, at)| *at).chain(last).collect();
+    let reader = Reader { broken: &broken, ..reader };
+    let (whole, lost): (Vec<_>, Vec<_>) = items().partition(|item| reader.is_whole(item));
+    let whole: Vec<String> = whole.into_iter().filter_map(|item| named(item.into_inner())).collect();
+    let behind = marks.first().map_or("", |(_, at)| &faulty.text[at.start - faulty.span.start..]);
+    file.lost.names.extend(lost.into_iter().filter_map(|item| named(item.into_inner())));
+    file.lost.names.extend(words(behind).filter(|word| !whole.contains(word)));
+    file.statements.extend(reader.statement(pair).filter(|statement| !is_empty(&statement.node)));
+}
+
+/// Everything in a text that could be a name.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && !"_.'".contains(c));
+    words.filter(|word| word.starts_with(char::is_alphabetic)).map(str::to_owned)
 }
 
 fn is_empty(statement: &Statement) -> bool {

@@ -144,9 +144,8 @@ fn microbatches_name_what_is_cut_and_into_what() {
 
 #[test]
 fn broken_blocks_of_microbatches_are_told_and_end_where_they_end() {
-    // The first lacks both dimensions.
     let cases = [
-        ("microbatches {\n", 2),
+        ("microbatches {\n", 1),
         ("microbatches B {\n", 1),
         ("microbatches B=B' {\n", 1),
         ("microbatches B=B'* {\n", 1),
@@ -196,7 +195,8 @@ fn what_a_mistake_would_have_named_is_known() {
     let lost = |source: &str| parse(source).0.lost;
     assert_eq!(lost("a, b = route(x)").names, ["a", "b"]);
     assert_eq!(lost("inptu A[I], B[J]").names, ["A", "B"]);
-    assert_eq!(lost("dim B=4, S1=S+One").names, ["S1"]);
+    assert_eq!(lost("dim B=4 5, C=6").names, ["B", "C"]);
+    assert_eq!(lost("dim B=4, S1=S+One").names, ["S1", "One"]);
     assert_eq!(lost("output C[I] = A ? B").names, ["C"]);
     assert!(lost("hardwear tpu-v5p").hardware);
     assert_eq!(lost("C = A"), super::super::ast::Lost::default());
