@@ -9,12 +9,14 @@
 
 use std::time::Instant;
 
+use rayon::prelude::*;
+
+use crate::decode::Decoder;
 use crate::dual::Dual;
 use crate::eliminate::{Limits, Minimum};
 use crate::factor::source_price;
-use crate::improve;
 use crate::marginals::{Metric, NEVER, seconds};
-use crate::prices::{Prices, unary};
+use crate::prices::{Prices, looks, unary};
 use crate::problem::Problem;
 use crate::reshard::Trees;
 use crate::weight::Weight;
@@ -22,24 +24,27 @@ use crate::weight::Weight;
 /// Tables for the few best choices: a few milliseconds each.
 const FEW: Limits = Limits { table: 1 << 16, work: 1 << 20 };
 
+/// Looks at states while all these tables are filled: a tenth of a second.
+const MOST_LOOKS: usize = 1 << 25;
+
 /// Tables for all that are left.
 const ALL: Limits = Limits { table: 1 << 21, work: 1 << 26 };
 
 /// Numbers that the dual may look at: a few seconds.
-const MOST_WORK: usize = 1_000_000_000;
+const MOST_WORK: usize = 2_000_000_000;
 
 /// Sweeps in a round, and what each of the last few must add to the bound (as a share of it) for the next.
-const SWEEPS: usize = 40;
+const SWEEPS: &[usize] = &[4, 4, 8, 16, 32];
 const WORTHWHILE: f64 = 1e-5;
 
 /// Rounds at most.
 const ROUNDS: usize = 8;
 
 /// How many choices of every operation are tried, as long as tables stay small.
-const WIDTHS: Widths = &[1, 2, 3, 5, 8, 12, 20, 32];
+const WIDTHS: Widths = &[2, 3, 5, 8, 12, 20, 32];
 
 /// Numbers of choices, growing.
-pub(crate) type Widths = &'static [usize];
+type Widths = &'static [usize];
 
 /// What was found.
 pub struct Closed<'a> {
@@ -74,20 +79,24 @@ pub fn close<'a>(
     deadline: Option<Instant>,
     price: &mut dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight,
 ) -> Closed<'a> {
-    let metrics: Vec<Metric> = problem.tables.all.iter().map(Metric::new).collect();
+    let metrics: Vec<Metric> = problem.tables.all.par_iter().map(Metric::new).collect();
     let mut dual = Dual::new(problem, &metrics);
     dual.known_s = seconds(known);
     let mut best: Option<(Weight, Vec<usize>)> = None;
     let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let mut before = (0.0, NEVER, usize::MAX);
-    for _ in 0..ROUNDS {
-        raise(&mut dual, &late);
+    for number in 0..ROUNDS {
+        raise(&mut dual, &late, SWEEPS[number.min(SWEEPS.len() - 1)]);
+        let decoded = Decoder::new(&mut dual).run();
         let best_so_far = best.as_ref().map(|(_, assignment)| &assignment[..]);
-        let found = round(problem, trees, &dual.beyond, best_so_far, (WIDTHS, deadline));
-        if is_realisable(problem, &found, trees) {
-            let cost = price(&found, trees);
-            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                best = Some((cost, found));
+        let eliminated = eliminated(problem, trees, &dual.beyond, best_so_far, WIDTHS);
+        let descended = eliminated.and_then(|found| Decoder::from(&mut dual, &found).run());
+        for found in decoded.into_iter().chain(descended) {
+            if is_realisable(problem, &found, trees) {
+                let cost = price(&found, trees);
+                if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                    best = Some((cost, found));
+                }
             }
         }
         dual.known_s = dual.known_s.min(best.as_ref().map_or(NEVER, |(cost, _)| seconds(*cost)));
@@ -111,15 +120,14 @@ pub fn close<'a>(
 
 /// Whether every value can be brought from where these choices give it to where they need it.
 pub(crate) fn is_realisable(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
-    let tree = |value| problem.tables.number(value);
-    problem.sources.iter().all(|source| source_price(problem, source, assignment, &mut trees[tree(source.value)]).is_finite())
+    problem.sources.iter().all(|source| source_price(problem, source, assignment, &mut trees[source.table]).is_finite())
 }
 
 /// Sweeps until they add little.
-fn raise(dual: &mut Dual<'_, '_>, late: &dyn Fn() -> bool) {
+fn raise(dual: &mut Dual<'_, '_>, late: &dyn Fn() -> bool, most: usize) {
     let mut bound_s = dual.bound_s();
     let mut idle = 0;
-    for _ in 0..SWEEPS {
+    for _ in 0..most {
         let raised_s = dual.sweep();
         idle = if raised_s > bound_s * (1.0 + WORTHWHILE) { 0 } else { idle + 1 };
         bound_s = raised_s;
@@ -150,53 +158,36 @@ fn whole<'a>(problem: &Problem<'a>, trees: &mut [Trees<'_>], left: &[Vec<usize>]
     Some(Proof { problem, prices, minimum })
 }
 
-/// A good assignment: the best among ever more of the choices nearest to the bound; where tables grow too large for that, improved one choice at a time.
-pub(crate) fn round(
+/// The best assignment among ever more of the choices nearest to the bound, as long as tables stay small.
+fn eliminated(
     problem: &Problem<'_>,
     trees: &mut [Trees<'_>],
     beyond: &[Vec<f64>],
     best: Option<&[usize]>,
-    (widths, deadline): (Widths, Option<Instant>),
-) -> Vec<usize> {
+    widths: Widths,
+) -> Option<Vec<usize>> {
     let mut ranked: Vec<Vec<usize>> = beyond.iter().map(|beyond| (0..beyond.len()).collect()).collect();
     for (ranked, beyond) in ranked.iter_mut().zip(beyond) {
         ranked.sort_by(|&a, &b| beyond[a].total_cmp(&beyond[b]).then(a.cmp(&b)));
     }
-    let mut found: Vec<usize> = ranked.iter().map(|ranked| ranked[0]).collect();
+    let mut found = None;
     for &width in widths {
         let kept: Vec<Vec<usize>> = ranked.iter().enumerate().map(|(v, ranked)| nearest(ranked, width, best.map(|best| best[v]))).collect();
         let restricted = problem.restricted(&kept);
+        if looks(&restricted) > MOST_LOOKS {
+            break;
+        }
         let exact = Prices::whole(&restricted, trees, FEW).and_then(|prices| prices.minimise_exactly(&unary(&restricted)));
-        let Some(minimum) = exact else {
-            let near: Vec<Vec<usize>> = kept_around(&ranked, &found);
-            return descended(problem, trees, &near, &found, deadline);
-        };
-        found = taken(&kept, &minimum.assignment);
+        let Some(minimum) = exact else { break };
+        found = Some(taken(&kept, &minimum.assignment));
     }
     found
 }
 
-/// The choices nearest to the bound that descent looks at.
-const NEAR: usize = 24;
-
-/// These, and those in use.
-fn kept_around(ranked: &[Vec<usize>], found: &[usize]) -> Vec<Vec<usize>> {
-    ranked.iter().zip(found).map(|(ranked, &found)| nearest(ranked, NEAR, Some(found))).collect()
-}
-
-/// Improved one choice at a time, among those kept.
-fn descended(
-    problem: &Problem<'_>,
-    trees: &mut [Trees<'_>],
-    kept: &[Vec<usize>],
-    found: &[usize],
-    deadline: Option<Instant>,
-) -> Vec<usize> {
-    let restricted = problem.restricted(kept);
-    let place = |(kept, found): (&Vec<usize>, &usize)| kept.iter().position(|choice| choice == found).unwrap_or(0);
-    let mut assignment: Vec<usize> = kept.iter().zip(found).map(place).collect();
-    improve::descend(&restricted, &mut assignment, trees, deadline);
-    taken(kept, &assignment)
+/// Of every operation the choice nearest to the bound.
+pub(crate) fn nearest_to_the_bound(beyond: &[Vec<f64>]) -> Vec<usize> {
+    let nearest = |beyond: &Vec<f64>| (0..beyond.len()).min_by(|&a, &b| beyond[a].total_cmp(&beyond[b])).unwrap_or(0);
+    beyond.iter().map(nearest).collect()
 }
 
 /// The first few, and what was best so far.

@@ -3,7 +3,8 @@
 //! Where elimination closes, each solution is exact. Where it does not, the dual ([`crate::dual`]) bounds it: its prices are kept from one solution to the
 //! next, so that a few sweeps are enough, and elimination over the few best choices gives the assignment. Either way the work is bounded by counts.
 
-use crate::anytime::{self, Widths};
+use crate::anytime;
+use crate::decode::Decoder;
 use crate::dual::Dual;
 use crate::eliminate::{Limits, Minimum};
 use crate::marginals::Metric;
@@ -18,9 +19,6 @@ const LIMITS: Limits = Limits { table: 1 << 19, work: 1 << 24 };
 /// Sweeps of the dual for the first solution, and for later ones.
 const SWEEPS: (usize, usize) = (24, 3);
 
-/// How many choices of each operation an assignment is sought among.
-const WIDTHS: Widths = &[1, 4];
-
 /// How each solution is found.
 pub(crate) enum Solver<'p, 'a> {
     /// By elimination.
@@ -31,7 +29,7 @@ pub(crate) enum Solver<'p, 'a> {
 
 impl<'p, 'a> Solver<'p, 'a> {
     /// The exact one, if it can be had.
-    pub(crate) fn new(problem: &'p Problem<'a>, metrics: &'p [Metric], trees: &mut [Trees<'a>]) -> Self {
+    pub(crate) fn new(problem: &'p Problem<'a>, metrics: &'p [Metric], trees: &mut [Trees<'_>]) -> Self {
         let prices = Prices::whole(problem, trees, LIMITS);
         match prices.filter(|prices| prices.minimise_exactly(&unary(problem)).is_some()) {
             Some(prices) => Self::Exact(prices),
@@ -48,7 +46,7 @@ impl<'p, 'a> Solver<'p, 'a> {
     }
 
     /// The least total at these prices of choices, or a bound of it and a good assignment.
-    pub(crate) fn minimise(&mut self, problem: &Problem<'a>, trees: &mut [Trees<'a>], charged: &Unary) -> Minimum {
+    pub(crate) fn minimise(&mut self, charged: &Unary) -> Minimum {
         match self {
             Self::Exact(prices) => prices.minimise(charged),
             Self::Bounded { dual, is_first } => {
@@ -57,7 +55,7 @@ impl<'p, 'a> Solver<'p, 'a> {
                 let sweeps = if std::mem::take(is_first) { SWEEPS.0 } else { SWEEPS.1 };
                 let bound_s = (0..sweeps).map(|_| dual.sweep()).last().unwrap_or(0.0);
                 let bound = if bound_s.is_finite() { Weight::seconds(bound_s) } else { Weight::INFINITE };
-                let assignment = anytime::round(&problem.charged(charged), trees, &dual.beyond, None, (WIDTHS, None));
+                let assignment = Decoder::new(dual).run().unwrap_or_else(|| anytime::nearest_to_the_bound(&dual.beyond));
                 Minimum { bound, exact: false, assignment, looks: dual.work - before }
             }
         }

@@ -18,15 +18,14 @@ use crate::problem::{Choice, Demand, Problem, Root};
 use crate::states::State;
 use crate::weight::Weight;
 
-/// Uses whose trees are taken together, of values with few states and with many; of a value with more, several trees at their share of the price,
-/// which is a bound still.
-const TOGETHER: (usize, usize) = (6, 4);
-
-/// States that are many.
-const MANY: usize = 1000;
+/// Uses whose trees are taken together at most, and what that may look at: both double with each. Of a value with more, several trees at their
+/// share of the price, which is a bound still.
+const TOGETHER: usize = 8;
+const LOOKS: usize = 1 << 22;
 
 fn together(metric: &Metric) -> usize {
-    if metric.states() < MANY { TOGETHER.0 } else { TOGETHER.1 }
+    let fits = |&uses: &usize| metric.size() << uses <= LOOKS;
+    (2..=TOGETHER).rev().find(fits).unwrap_or(2)
 }
 
 /// What differs by less than this share of the whole is rounding.
@@ -34,19 +33,19 @@ const ROUNDING: f64 = 1e-9;
 
 /// Which end of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     Root,
     Use(usize),
 }
 
 /// Where a choice and a tree must agree on a state.
 #[derive(Clone)]
-struct Joint {
-    variable: usize,
-    source: usize,
-    end: End,
+pub(crate) struct Joint {
+    pub(crate) variable: usize,
+    pub(crate) source: usize,
+    pub(crate) end: End,
     /// For each choice of the operation, in which state its operand or result is here: one run of memory, for there may be a million choices.
-    states: Arc<[u32]>,
+    pub(crate) states: Arc<[u32]>,
     /// What the operation pays in each state, and the source gets.
     price: Vec<f64>,
     /// States that some plan worth looking at has here.
@@ -55,7 +54,7 @@ struct Joint {
 
 impl Joint {
     /// For every choice of the operation, its state.
-    fn states(&self) -> impl Iterator<Item = State> {
+    pub(crate) fn states(&self) -> impl Iterator<Item = State> {
         self.states.iter().map(|&state| state as State)
     }
 
@@ -63,7 +62,7 @@ impl Joint {
         self.live.iter().zip(&self.price).map(|(&live, &price)| if live { price } else { NEVER }).collect()
     }
 
-    fn of_source(&self) -> Vec<f64> {
+    pub(crate) fn of_source(&self) -> Vec<f64> {
         self.live.iter().zip(&self.price).map(|(&live, &price)| if live { -price } else { NEVER }).collect()
     }
 
@@ -84,31 +83,31 @@ enum Part {
 
 /// Prices of all joints, and what follows from them.
 #[derive(Clone)]
-pub(crate) struct Dual<'p, 'a> {
-    problem: &'p Problem<'a>,
-    metrics: &'p [Metric],
-    joints: Vec<Joint>,
-    joints_of_operation: Vec<Vec<usize>>,
-    joints_of_source: Vec<Vec<usize>>,
+pub struct Dual<'p, 'a> {
+    pub(crate) problem: &'p Problem<'a>,
+    pub(crate) metrics: &'p [Metric],
+    pub(crate) joints: Vec<Joint>,
+    pub(crate) joints_of_operation: Vec<Vec<usize>>,
+    pub(crate) joints_of_source: Vec<Vec<usize>>,
     /// All parts in the order of the program.
     order: Vec<Part>,
     place_of_operation: Vec<usize>,
     place_of_source: Vec<usize>,
     /// What each choice costs by itself.
-    own: Vec<Vec<f64>>,
+    pub(crate) own: Vec<Vec<f64>>,
     least_of_operation: Vec<f64>,
-    least_of_source: Vec<f64>,
+    pub(crate) least_of_source: Vec<f64>,
     /// For each choice, what a plan with it costs more than the bound at least, as of the last sweep; infinite if that is too much.
     pub(crate) beyond: Vec<Vec<f64>>,
-    /// A plan of this price is known.
-    pub(crate) known_s: f64,
+    /// A plan of this price is known, in seconds.
+    pub known_s: f64,
     /// Numbers looked at so far.
     pub(crate) work: usize,
 }
 
 impl<'p, 'a> Dual<'p, 'a> {
     /// With all prices at zero. `metrics` are those of the problem's tables.
-    pub(crate) fn new(problem: &'p Problem<'a>, metrics: &'p [Metric]) -> Self {
+    pub fn new(problem: &'p Problem<'a>, metrics: &'p [Metric]) -> Self {
         let mut this = Self {
             problem,
             metrics,
@@ -140,7 +139,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     }
 
     fn join(&mut self, variable: usize, source: usize, operand: Option<usize>, end: End) {
-        let states = self.problem.table(self.problem.sources[source].value).space.len();
+        let states = self.metrics[self.problem.sources[source].table].states();
         let state = |choice: &Choice| operand.map_or(choice.gives, |k| choice.needs[k]) as u32;
         let of_choices = self.problem.variables[variable].choices.iter().map(state).collect();
         let mut joint = Joint { variable, source, end, states: of_choices, price: vec![0.0; states], live: vec![false; states] };
@@ -175,7 +174,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     }
 
     /// Nothing is cheaper, in seconds.
-    pub(crate) fn bound_s(&self) -> f64 {
+    pub fn bound_s(&self) -> f64 {
         let parts = self.least_of_operation.iter().chain(&self.least_of_source);
         seconds(self.problem.fixed) + parts.sum::<f64>()
     }
@@ -195,7 +194,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     }
 
     /// Once through the program and back; the bound then.
-    pub(crate) fn sweep(&mut self) -> f64 {
+    pub fn sweep(&mut self) -> f64 {
         self.pass(true);
         self.pass(false);
         self.bound_s()
@@ -267,15 +266,16 @@ impl<'p, 'a> Dual<'p, 'a> {
 
     fn balance_source(&mut self, number: usize, forwards: bool) {
         let joints = self.joints_of_source[number].clone();
-        let Some((least, marginals)) = self.of_source(number, &joints) else { return };
+        let (next, share) = self.next(&joints, Part::Source(number), forwards);
+        let with_uses = joints.iter().zip(&next).any(|(&joint, &next)| next && self.joints[joint].end != End::Root);
+        let Some((least, marginals)) = self.of_source(number, &joints, with_uses) else { return };
         self.least_of_source[number] = least;
         if least == NEVER {
             return;
         }
         let allowance = self.allowance();
-        let (next, share) = self.next(&joints, Part::Source(number), forwards);
         for ((joint, marginal), next) in joints.into_iter().zip(marginals).zip(next) {
-            let joint = &mut self.joints[joint];
+            let (joint, Some(marginal)) = (&mut self.joints[joint], marginal) else { continue };
             for (live, marginal) in joint.live.iter_mut().zip(&marginal) {
                 *live &= marginal - least <= allowance;
             }
@@ -285,24 +285,17 @@ impl<'p, 'a> Dual<'p, 'a> {
         }
     }
 
-    /// A source's least, and for each of its joints that with the joint in each state; nothing for what is not used.
-    fn of_source(&mut self, number: usize, joints: &[usize]) -> Option<(f64, Vec<Vec<f64>>)> {
+    /// A source's least, and for each of its joints that with the joint in each state, of uses only if they are asked for; nothing for what is not used.
+    fn of_source(&mut self, number: usize, joints: &[usize], with_uses: bool) -> Option<(f64, Vec<Option<Vec<f64>>>)> {
         let source = &self.problem.sources[number];
-        let metric = &self.metrics[self.problem.tables.number(source.value)];
-        let at = |states: &[State]| {
-            let mut prices = vec![NEVER; metric.states()];
-            for &state in states {
-                prices[state] = 0.0;
-            }
-            prices
-        };
+        let metric = &self.metrics[source.table];
         let prices = |end: End| joints.iter().find(|&&joint| self.joints[joint].end == end).map(|&joint| self.joints[joint].of_source());
         let root = match source.root {
-            Root::Fixed(state) => at(&[state]),
+            Root::Fixed(state) => at(metric, &[state]),
             Root::Produced(_) => prices(End::Root)?,
         };
         let ends = source.demands.iter().enumerate().map(|(i, demand)| match demand {
-            Demand::Fixed(states) => Some(at(states)),
+            Demand::Fixed(states) => Some(at(metric, states)),
             Demand::Operand(..) => prices(End::Use(i)),
         });
         let ends: Vec<Vec<f64>> = ends.collect::<Option<_>>()?;
@@ -310,43 +303,51 @@ impl<'p, 'a> Dual<'p, 'a> {
             return None;
         }
         let times = source.times as f64;
-        let only = |home: &[State], prices: &[f64]| {
-            let mut kept = vec![NEVER; prices.len()];
-            for &state in home {
-                kept[state] = prices[state];
-            }
-            kept
-        };
         let start = source.home.as_ref().map(|home| only(home, &metric.onwards(times, &root)));
-        let found = shared(metric, times, start.as_ref().unwrap_or(&root), &ends);
+        let mut found = shared(metric, times, start.as_ref().unwrap_or(&root), &ends, with_uses);
         let beyond = source.home.as_ref().map(|home| metric.backwards(times, &only(home, &found.beyond))).unwrap_or(found.beyond);
-        self.work += ends.len().div_ceil(together(metric)) * ((2 * metric.size()) << ends.len().min(together(metric)));
+        let walks = if with_uses { 2 } else { 1 };
+        self.work += ends.len().div_ceil(together(metric)) * ((walks * metric.size()) << ends.len().min(together(metric)));
         let of_joint = |&joint: &usize| match self.joints[joint].end {
-            End::Root => root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect(),
-            End::Use(i) => found.of_use[i].clone(),
+            End::Root => Some(root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect()),
+            End::Use(i) => found.of_use.get_mut(i).map(std::mem::take),
         };
         Some((found.least, joints.iter().map(of_joint).collect()))
     }
 }
 
+/// Nothing to pay in these states, and no other.
+pub(crate) fn at(metric: &Metric, states: &[State]) -> Vec<f64> {
+    only(states, &vec![0.0; metric.states()])
+}
+
+/// These prices in these states only.
+pub(crate) fn only(states: &[State], prices: &[f64]) -> Vec<f64> {
+    let mut kept = vec![NEVER; prices.len()];
+    for &state in states {
+        kept[state] = prices[state];
+    }
+    kept
+}
+
 /// The marginals of a tree to many uses: of trees to some of them each, at their share of the price. The whole costs as much as any of its parts,
-/// so it costs at least their mean.
-fn shared(metric: &Metric, times: f64, root: &[f64], ends: &[Vec<f64>]) -> Marginals {
+/// so it costs at least their mean. What the root may give away in a state is what every part can spare there at its share.
+fn shared(metric: &Metric, times: f64, root: &[f64], ends: &[Vec<f64>], with_uses: bool) -> Marginals {
     let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
     if ends.len() <= together(metric) {
-        return marginals(metric, times, root, &ends);
+        return marginals(metric, times, root, &ends, with_uses);
     }
-    let groups: Vec<&[&[f64]]> = ends.chunks(together(metric)).collect();
-    let mut all = Marginals { least: 0.0, beyond: vec![0.0; root.len()], of_use: Vec::new() };
-    for group in &groups {
+    let mut all = Marginals { beyond: vec![NEVER; root.len()], ..Marginals::default() };
+    for group in ends.chunks(together(metric)) {
         let share = group.len() as f64 / ends.len() as f64;
         let own_root: Vec<f64> = root.iter().map(|price| price * share).collect();
-        let part = marginals(metric, times * share, &own_root, group);
+        let part = marginals(metric, times * share, &own_root, group, with_uses);
         all.least += part.least;
-        all.beyond.iter_mut().zip(&part.beyond).for_each(|(sum, beyond)| *sum += beyond);
+        let spared = part.beyond.iter().map(|beyond| (beyond - part.least) / share);
+        all.beyond.iter_mut().zip(spared).for_each(|(least, spared)| *least = lesser(*least, spared));
         all.of_use.extend(part.of_use.into_iter().map(|of_use| of_use.iter().map(|marginal| marginal - part.least).collect::<Vec<f64>>()));
     }
     let least = all.least;
-    all.of_use.iter_mut().flatten().for_each(|beyond| *beyond += least);
+    all.beyond.iter_mut().chain(all.of_use.iter_mut().flatten()).for_each(|beyond| *beyond += least);
     all
 }

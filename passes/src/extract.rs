@@ -19,7 +19,7 @@ use crate::textbook::{closed, collective_step};
 pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
     let mut weave = Weave { problem, assignment, routes: Vec::new(), steps: Steps::default() };
     for source in &problem.sources {
-        weave.routes.push(route(problem, source, assignment, &mut trees[problem.tables.number(source.value)]));
+        weave.routes.push(route(problem, source, assignment, &mut trees[source.table]));
     }
     weave.run();
     let chosen = problem.variables.iter().zip(assignment).filter_map(|(variable, &choice)| match variable.decides {

@@ -77,13 +77,34 @@ pub fn price_source(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_
     }
 }
 
-/// Whether one table of at most `limit` prices holds those of `source`, and takes at most `looks` at states: a tree to several uses may fork in any.
-pub fn is_small(problem: &Problem<'_>, source: &Source, limit: usize, looks: usize) -> bool {
+/// Whether one table of at most `limit` prices holds those of `source`, and takes at most `most` looks at states.
+pub fn is_small(problem: &Problem<'_>, source: &Source, limit: usize, most: usize) -> bool {
+    let size = size(problem, source);
+    source.demands.len() <= MOST_USES && size <= limit && looks_at(problem, source).saturating_mul(size) <= most
+}
+
+/// Looks at states that its table takes, and the trees to parts of its uses that it is made of.
+pub(crate) fn looks(problem: &Problem<'_>, source: &Source) -> usize {
     let signed = signed(problem, source, &source.demands);
-    let counts: Vec<usize> = signed.signatures.iter().map(Vec::len).collect();
+    let ends: usize = signed.signatures.iter().map(Vec::len).sum();
+    let size = size(problem, source);
+    let parts = if source.demands.len() > 2 { size.saturating_mul(1 << source.demands.len().min(MOST_USES)) } else { 0 };
+    let trees = parts.saturating_add(ends).saturating_mul(LOOKS_OF_A_TREE * problem.table(source.value).space.len());
+    looks_at(problem, source).saturating_mul(size).saturating_add(trees)
+}
+
+/// Looks at each state while the ways from or to one are found.
+const LOOKS_OF_A_TREE: usize = 16;
+
+/// Entries of its table.
+fn size(problem: &Problem<'_>, source: &Source) -> usize {
+    signed(problem, source, &source.demands).signatures.iter().fold(1, |size, signatures| size.saturating_mul(signatures.len()))
+}
+
+/// Looks at states for one entry: a tree to several uses may fork in any.
+fn looks_at(problem: &Problem<'_>, source: &Source) -> usize {
     let uses = source.demands.len();
-    let looks_at = if uses > 1 { problem.table(source.value).space.len() << uses.min(MOST_USES) } else { 1 };
-    uses <= MOST_USES && strides(&counts, limit).is_some_and(|(_, size)| size.saturating_mul(looks_at) <= looks)
+    if uses > 1 { problem.table(source.value).space.len() << uses.min(MOST_USES) } else { 1 }
 }
 
 /// Each demand alone, at its share of the price: the dearest demand costs at least the average of all.

@@ -1,16 +1,18 @@
 //! Rewriting and judging: layouts, reshards, the two planning strategies, and what a plan costs.
 pub mod anytime;
 mod branch;
+mod capacity;
 pub mod charged;
 pub mod composite;
 pub mod cost;
+pub mod decode;
 pub mod dominance;
 pub mod dual;
 pub mod eliminate;
 pub mod extract;
 pub mod factor;
 pub mod gradient;
-pub mod improve;
+pub mod holding;
 pub mod layout;
 pub mod limited;
 pub mod local;
@@ -38,4 +40,5 @@ pub mod tables;
 pub mod textbook;
 pub mod threshold;
 mod ties;
+mod walk;
 pub mod weight;

@@ -7,11 +7,8 @@
 //!
 //! Prices are seconds in `f64`: they steer and bound; what is exact is decided by [`crate::eliminate`] on whole numbers.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-
 use crate::reshard::Reshards;
-use crate::states::State;
+use crate::walk::Steps;
 use crate::weight::Weight;
 
 /// What cannot be.
@@ -23,47 +20,25 @@ pub(crate) fn seconds(weight: Weight) -> f64 {
 }
 
 /// The steps between the states of a space, in seconds: a few for each state, where a table of distances would be millions on four axes.
-pub(crate) struct Metric {
-    out: Vec<Vec<(State, f64)>>,
-    into: Vec<Vec<(State, f64)>>,
-}
-
-/// A state that can be reached at a price; the cheapest goes first in a heap.
-#[derive(PartialEq)]
-struct Reached(f64, State);
-
-impl Eq for Reached {}
-
-impl PartialOrd for Reached {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Reached {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.0.total_cmp(&self.0).then(other.1.cmp(&self.1))
-    }
+pub struct Metric {
+    out: Steps<f64>,
+    into: Steps<f64>,
 }
 
 impl Metric {
     /// The steps of a table.
-    pub(crate) fn new(reshards: &Reshards) -> Self {
-        let timed = |edges: &Vec<Vec<(State, Weight)>>| {
-            let of_state = |edges: &Vec<(State, Weight)>| edges.iter().map(|&(to, weight)| (to, seconds(weight))).collect();
-            edges.iter().map(of_state).collect()
-        };
-        Self { out: timed(&reshards.graph().out), into: timed(&reshards.graph().into) }
+    pub fn new(reshards: &Reshards) -> Self {
+        Self { out: reshards.graph().out.map(seconds), into: reshards.graph().into.map(seconds) }
     }
 
     /// How many states there are.
     pub(crate) fn states(&self) -> usize {
-        self.out.len()
+        self.out.states()
     }
 
     /// What one walk over all states and steps looks at.
     pub(crate) fn size(&self) -> usize {
-        self.out.iter().map(|out| 8 + out.len()).sum()
+        8 * self.states() + self.out.len()
     }
 
     /// For every state, the least of the way from any state and the price there.
@@ -77,35 +52,9 @@ impl Metric {
     }
 }
 
-/// Dijkstra's algorithm from all states at once, each at its price. Most prices are nearly closed already, so every step is tried once first, and only
-/// what that changed behind its back goes into the heap.
-fn closed(steps: &[Vec<(State, f64)>], times: f64, prices: &[f64]) -> Vec<f64> {
+fn closed(steps: &Steps<f64>, times: f64, prices: &[f64]) -> Vec<f64> {
     let mut least = prices.to_vec();
-    let mut queue = BinaryHeap::new();
-    for at in 0..least.len() {
-        let price = least[at];
-        for &(to, step) in steps[at].iter().filter(|_| price < NEVER) {
-            let candidate = price + step * times;
-            if candidate < least[to] {
-                least[to] = candidate;
-                if to < at {
-                    queue.push(Reached(candidate, to));
-                }
-            }
-        }
-    }
-    while let Some(Reached(price, at)) = queue.pop() {
-        if price > least[at] {
-            continue;
-        }
-        for &(to, step) in &steps[at] {
-            let candidate = price + step * times;
-            if candidate < least[to] {
-                least[to] = candidate;
-                queue.push(Reached(candidate, to));
-            }
-        }
-    }
+    steps.close(&mut least, NEVER, |step| step * times);
     least
 }
 
@@ -115,22 +64,54 @@ pub(crate) fn lesser(a: f64, b: f64) -> f64 {
 }
 
 /// A tree's least price, by every end.
+#[derive(Default)]
 pub(crate) struct Marginals {
     /// Over all choices of states.
     pub(crate) least: f64,
     /// From each state on, if the tree starts there: without the root's own price.
     pub(crate) beyond: Vec<f64>,
-    /// For each use and state, with that use there.
+    /// For each use and state, with that use there; empty if that was not asked for.
     pub(crate) of_use: Vec<Vec<f64>>,
 }
 
 /// The cheapest trees from `root` to `uses`, each given by the prices of its states; every step counts `times`.
-pub(crate) fn marginals(metric: &Metric, times: f64, root: &[f64], uses: &[&[f64]]) -> Marginals {
+pub(crate) fn marginals(metric: &Metric, times: f64, root: &[f64], uses: &[&[f64]], with_uses: bool) -> Marginals {
     let inside = inside(metric, times, uses);
     let beyond = inside.last().cloned().unwrap_or_default();
     let least = root.iter().zip(&beyond).map(|(at, on)| at + on).fold(NEVER, lesser);
-    let of_use = outside(metric, times, root, uses, &inside);
+    let of_use = if with_uses { outside(metric, times, root, uses, &inside) } else { Vec::new() };
     Marginals { least, beyond, of_use }
+}
+
+/// From each state, the cheapest tree to `uses`.
+pub(crate) fn of_root(metric: &Metric, times: f64, uses: &[&[f64]]) -> Vec<f64> {
+    inside(metric, times, uses).pop().filter(|_| !uses.is_empty()).unwrap_or_else(|| vec![0.0; metric.states()])
+}
+
+/// To each state, the cheapest tree from `root` that reaches it and serves `others`: the way to it, from which trees to all sets of others branch off.
+pub(crate) fn of_one(metric: &Metric, times: f64, root: &[f64], others: &[&[f64]]) -> Vec<f64> {
+    let inside = inside(metric, times, others);
+    // For every set of others that are still to be served, what has been paid on the way to each state.
+    let mut around: Vec<Vec<f64>> = vec![vec![NEVER; metric.states()]; inside.len()];
+    if let Some(whole) = around.last_mut() {
+        *whole = root.to_vec();
+    }
+    for set in (0..inside.len()).rev() {
+        let reached = metric.onwards(times, &around[set]);
+        for branch in subsets(set) {
+            for (around, (way, beside)) in around[set ^ branch].iter_mut().zip(reached.iter().zip(&inside[branch])) {
+                *around = lesser(*around, way + beside);
+            }
+        }
+        around[set] = reached;
+    }
+    around.swap_remove(0)
+}
+
+/// Every part of a set but the empty one.
+fn subsets(set: usize) -> impl Iterator<Item = usize> {
+    let next = move |part: &usize| Some((part - 1) & set).filter(|&part| part != 0);
+    std::iter::successors(Some(set).filter(|&set| set != 0), next)
 }
 
 /// For every set of uses (a bit each), the cheapest tree from every state that serves it.
@@ -199,15 +180,25 @@ mod tests {
 
     /// Three states in a row, a second apart, going up only.
     fn row() -> Metric {
-        Metric { out: vec![vec![(1, 1.0)], vec![(2, 1.0)], Vec::new()], into: vec![Vec::new(), vec![(0, 1.0)], vec![(1, 1.0)]] }
+        let out = Steps::new(&[vec![(1, 1.0)], vec![(2, 1.0)], Vec::new()]);
+        Metric { out, into: Steps::new(&[Vec::new(), vec![(0, 1.0)], vec![(1, 1.0)]]) }
     }
 
     #[test]
     fn steps_that_serve_two_uses_are_paid_once() {
         let (at_0, at_2) = ([0.0, NEVER, NEVER], [NEVER, NEVER, 0.0]);
-        let found = marginals(&row(), 1.0, &at_0, &[&at_2, &[NEVER, 5.0, 0.0]]);
+        let found = marginals(&row(), 1.0, &at_0, &[&at_2, &[NEVER, 5.0, 0.0]], true);
         assert_eq!(found.least, 2.0);
         assert_eq!(found.of_use[1], [NEVER, 7.0, 2.0]);
         assert_eq!(found.beyond, [2.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn one_end_is_judged_in_every_state_beside_the_others() {
+        let (at_0, at_1) = ([0.0, NEVER, NEVER], [NEVER, 0.0, NEVER]);
+        assert_eq!(of_one(&row(), 1.0, &at_0, &[&at_1]), [1.0, 1.0, 2.0]);
+        assert_eq!(of_one(&row(), 3.0, &at_0, &[]), [0.0, 3.0, 6.0]);
+        assert_eq!(of_root(&row(), 1.0, &[&at_1, &[NEVER, NEVER, 0.0]]), [2.0, 1.0, NEVER]);
+        assert_eq!(of_root(&row(), 1.0, &[]), [0.0, 0.0, 0.0]);
     }
 }

@@ -4,7 +4,7 @@
 //! choices cost infinity, and a limit on memory adds what its multipliers ask for each byte.
 
 use crate::eliminate::{Limits, Minimum, minimise, minimise_exactly};
-use crate::factor::{Factor, Pricing, is_small, price_source};
+use crate::factor::{self, Factor, Pricing, is_small, price_source};
 use crate::problem::Problem;
 use crate::reshard::Trees;
 use crate::weight::Weight;
@@ -30,7 +30,7 @@ impl Prices {
     pub fn new(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Self {
         let mut prices = Self { factors: Vec::new(), whole: true, fixed: problem.fixed, limits };
         for source in &problem.sources {
-            match price_source(problem, source, &mut trees[problem.tables.number(source.value)], limits.table / 8) {
+            match price_source(problem, source, &mut trees[source.table], limits.table / 8) {
                 Pricing::Exact(factor) => prices.factors.push(factor),
                 Pricing::Relaxed(parts) => {
                     prices.whole = false;
@@ -66,4 +66,9 @@ impl Prices {
 /// What the choices of a problem cost by themselves.
 pub fn unary(problem: &Problem<'_>) -> Unary {
     problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| choice.weight).collect()).collect()
+}
+
+/// Looks at states while the tables of all sources are filled.
+pub(crate) fn looks(problem: &Problem<'_>) -> usize {
+    problem.sources.iter().fold(0, |looks, source| looks.saturating_add(factor::looks(problem, source)))
 }

@@ -10,9 +10,11 @@
 //!
 //! A value that is *dropped* after use has a source for each part of the program that uses it (each block, the forward and the backward part): what
 //! is gathered in one is not held for the next, but gathered again from where the value was declared or given. A layer's parameter that is not dropped is held
-//! for all microbatches, too, and moved once a step.
+//! for all microbatches, too, and moved once a step. [`crate::holding`] asks for two parts only, in front of an operation and from it on, and for a third
+//! of what is done once a step behind all microbatches.
 
 use indexmap::{IndexMap, IndexSet};
+use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
@@ -100,6 +102,27 @@ pub struct Source {
     pub held: bool,
     /// Whether its steps stand where it is used, rather than where the value lives.
     pub again: bool,
+    /// Which table its ways are in: that of its value's shape, unless one of its own was made.
+    pub table: usize,
+}
+
+/// Values that are dropped after use.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dropped<'d> {
+    /// Which, if any.
+    pub values: Option<&'d IndexSet<ValueId>>,
+    /// At what: at the end of every part of the program, unless it is only in front of one operation.
+    pub before: Option<OpId>,
+}
+
+/// A part of the program: a block's forward or backward part; or, where values are dropped before one operation, what is in front of it or not.
+type PartOfProgram = (Option<RepeatId>, bool);
+
+impl Dropped<'_> {
+    fn part(self, program: &Program, op: OpId) -> PartOfProgram {
+        let Op { repeat, phase, .. } = program.ops[op];
+        self.before.map_or((repeat, phase == Phase::Backward), |before| (None, op >= before))
+    }
 }
 
 /// What a variable decides.
@@ -151,20 +174,38 @@ pub struct Problem<'a> {
 impl<'a> Problem<'a> {
     /// Sets the problem up, where a second of compute counts `compute` and one of a collective what the tables say. Domains hold every layout of every operation; see [`crate::dominance`] for what may be left out.
     pub fn new(tables: &'a Tables<'a>, compute: f64) -> Self {
-        Self::dropping(tables, compute, &IndexSet::default())
+        Self::dropping(tables, compute, Dropped::default())
     }
 
-    /// The same with these values dropped after use.
-    pub fn dropping(tables: &'a Tables<'a>, compute: f64, dropped: &IndexSet<ValueId>) -> Self {
+    /// The same with some values dropped after use.
+    pub fn dropping(tables: &'a Tables<'a>, compute: f64, dropped: Dropped<'_>) -> Self {
+        Self::build(tables, compute, dropped, &choices)
+    }
+
+    /// The same problem with other values dropped: its choices keep their numbers.
+    #[must_use]
+    pub fn dropping_others(&self, dropped: Dropped<'_>) -> Self {
+        let variables = self.variables.iter().filter_map(|variable| Some((variable.decides.operation()?, &variable.choices)));
+        let choices_of: IndexMap<OpId, &Vec<Choice>> = variables.collect();
+        // Without what is handed on, which is asked for anew.
+        let read_only = |choice: &Choice, op: &Op| Choice { needs: choice.needs[..op.operands.len()].to_vec(), ..choice.clone() };
+        Self::build(self.tables, self.compute, dropped, &|problem, op| {
+            let as_read = |choice: &Choice| read_only(choice, &problem.program.ops[op]);
+            choices_of.get(&op).into_iter().flat_map(|choices| choices.iter().map(as_read)).collect()
+        })
+    }
+
+    fn build(tables: &'a Tables<'a>, compute: f64, dropped: Dropped<'_>, choices: &(dyn Fn(&Self, OpId) -> Vec<Choice> + Sync)) -> Self {
         let program = tables.program;
         let fixed = Weight::ZERO;
         let mut problem = Self { program, compute, tables, variables: Vec::new(), sources: Vec::new(), fixed };
         let mut builder = Builder { current: vec![Vec::new(); program.values.len()], dropped, parts: IndexMap::default() };
         builder.declared(&mut problem);
-        for (op_id, op) in program.ops.iter_enumerated() {
+        let layouts: Vec<Vec<Choice>> = (0..program.ops.len()).into_par_iter().map(|op| choices(&problem, op.into())).collect();
+        for ((op_id, op), choices) in program.ops.iter_enumerated().zip(layouts) {
             match &op.kind {
                 OpKind::Collective(kind) => builder.written(&mut problem, op_id, op, kind),
-                _ => builder.variable(&mut problem, op_id, op),
+                _ => builder.variable(&mut problem, op_id, choices),
             }
         }
         for output in &program.outputs {
@@ -228,10 +269,9 @@ impl<'a> Problem<'a> {
 struct Builder<'d> {
     /// Sources of each value, oldest first.
     current: Vec<Vec<usize>>,
-    /// Values that are dropped after use.
-    dropped: &'d IndexSet<ValueId>,
-    /// The sources of these.
-    parts: IndexMap<(ValueId, Option<RepeatId>, bool), usize, FxBuildHasher>,
+    dropped: Dropped<'d>,
+    /// The sources of what is dropped.
+    parts: IndexMap<(ValueId, PartOfProgram), usize, FxBuildHasher>,
 }
 
 impl Builder<'_> {
@@ -261,19 +301,31 @@ impl Builder<'_> {
     fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
         let source = problem.sources.len();
         let block = problem.program.values[value].repeat;
-        let held = problem.program.is_shared(value) && problem.program.is_revisited(block) && !self.dropped.contains(&value);
+        let dropped = self.dropped.values.is_some_and(|values| values.contains(&value));
+        let held = !dropped && problem.program.is_shared(value) && problem.program.is_revisited(block);
         let times = problem.counted(block, value, held);
-        problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, held, again: false });
+        problem.sources.push(Source {
+            value,
+            written,
+            root,
+            home,
+            demands: Vec::new(),
+            times,
+            held,
+            again: false,
+            table: problem.tables.number(value),
+        });
         self.current[value.index()].push(source);
         source
     }
 
-    fn variable(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op) {
+    fn variable(&mut self, problem: &mut Problem<'_>, op_id: OpId, choices: Vec<Choice>) {
+        let op = &problem.program.ops[op_id];
         let variable = problem.variables.len();
         let mut operands = Vec::new();
         for (k, operand) in op.operands.iter().enumerate() {
             let source = self.source_for(problem, operand.value, operand.pin.as_ref());
-            let source = self.source_in_part(problem, source, op);
+            let source = self.source_in_part(problem, source, op_id, op);
             problem.sources[source].demands.push(Demand::Operand(variable, k));
             operands.push(source);
         }
@@ -281,7 +333,6 @@ impl Builder<'_> {
         let pin = op.result_pin.as_ref().filter(|_| !op.is(&MapForm::Enter));
         let home = pin.map(|pin| problem.tables.states(op.result, pin));
         let gives = self.add(problem, op.result, Root::Produced(variable), home, None);
-        let choices = choices(problem, op);
         problem.variables.push(Variable { decides: Decision::Operation(op_id), operands, gives, choices });
     }
 
@@ -324,12 +375,15 @@ impl Builder<'_> {
     }
 
     /// The source of a dropped value for the part of the program that `op` is in; any other is `source`.
-    fn source_in_part(&mut self, problem: &mut Problem<'_>, source: usize, op: &Op) -> usize {
+    fn source_in_part(&mut self, problem: &mut Problem<'_>, source: usize, op_id: OpId, op: &Op) -> usize {
         let value = problem.sources[source].value;
         let Source { written, home, .. } = &problem.sources[source];
-        let given = problem.program.values[value].producer.map(|producer| &problem.program.ops[producer]);
-        let where_given = given.is_some_and(|given| (given.repeat, given.phase) == (op.repeat, op.phase));
-        let dropped = self.dropped.contains(&value) && !where_given;
+        let of = &problem.program.values[value];
+        let each_time = problem.program.turns_of(op) == problem.program.turns(of.repeat, true);
+        let once = self.dropped.before.is_some() && problem.program.is_shared(value) && !each_time;
+        let part = if once { (op.repeat, true) } else { self.dropped.part(problem.program, op_id) };
+        let where_given = problem.program.values[value].producer.is_some_and(|given| self.dropped.part(problem.program, given) == part);
+        let dropped = self.dropped.values.is_some_and(|values| values.contains(&value)) && !where_given;
         let repeats = &problem.program.repeats;
         let microbatches = |place: Option<RepeatId>| repeats.microbatches(place);
         // What microbatches made of a layer's parameter is not there behind them.
@@ -340,9 +394,8 @@ impl Builder<'_> {
         if there || !(dropped || behind) || written.is_some() || home.is_some() {
             return source;
         }
-        let times = problem.counted(op.repeat, value, false);
-        let part = (value, op.repeat, op.phase == Phase::Backward);
-        *self.parts.entry(part).or_insert_with(|| {
+        let times = problem.counted(op.repeat, value, once);
+        *self.parts.entry((value, part)).or_insert_with(|| {
             let again = Source { demands: Vec::new(), times, held: false, again: true, ..problem.sources[source].clone() };
             problem.sources.push(again);
             problem.sources.len() - 1
@@ -369,9 +422,13 @@ fn inversions(sharding: &Sharding) -> usize {
     sharding.dims.iter().map(inverted).sum()
 }
 
-/// All layouts of `op` that its pins allow.
-fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
+/// All layouts of `op` that its pins allow; none of a collective, which its author laid out.
+fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
     let program = problem.program;
+    let op = &program.ops[op];
+    if matches!(op.kind, OpKind::Collective(_)) {
+        return Vec::new();
+    }
     let partial: Vec<Option<Reduction>> = op.operands.iter().map(|operand| problem.tables.partial(operand.value)).collect();
     let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
     for layout in layout::enumerate(program, op, &partial) {

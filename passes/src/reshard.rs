@@ -1,20 +1,21 @@
 //! The cheapest way from one sharding to another, and to several at once.
 //!
-//! Between two shardings it is a shortest path over single steps ([`crate::states`]), found by Dijkstra's algorithm from each sharding that is
-//! asked for, and kept: a search asks for all of them, the textbook for a few of thousands. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
+//! Between two shardings it is a shortest path over single steps ([`crate::states`]), found from each sharding that is
+//! asked for ([`crate::walk`]), and kept: a search asks for all of them, the textbook for a few of thousands. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
 //! found by the dynamic programme of Dreyfus and Wagner (1971) on the table of distances, `3^k·n + 2^k·n²` for `k` uses and `n` states.
 //! Alternatives: a sum of paths pays shared gathers twice (the systems that do so remove the duplicates afterwards and miss the plans that
 //! only sharing makes cheap); integer programming over steps is exact too but a hundred times slower at these sizes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::program::CollectiveKind;
 
 use crate::states::{Edge, State, StateSpace};
+use crate::walk::Steps;
 use crate::weight::Weight;
 
 /// A step between two states.
@@ -32,9 +33,9 @@ pub struct Hop {
 #[derive(Debug)]
 pub struct Reshards {
     /// The states and single steps.
-    pub space: StateSpace,
-    /// The ways from each state, once they are asked for.
-    ways: Vec<OnceLock<Ways>>,
+    pub space: Arc<StateSpace>,
+    /// What the cheapest ways from each state to all cost, once they are asked for.
+    ways: Vec<OnceLock<Vec<Weight>>>,
     graph: OnceLock<Graph>,
 }
 
@@ -42,13 +43,13 @@ pub struct Reshards {
 /// are both lighter than it, and all distances stay.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    pub(crate) out: Vec<Vec<(State, Weight)>>,
-    pub(crate) into: Vec<Vec<(State, Weight)>>,
+    pub(crate) out: Steps<Weight>,
+    pub(crate) into: Steps<Weight>,
 }
 
 impl Graph {
     fn new(space: &StateSpace) -> Self {
-        let mut graph = Self { out: Vec::new(), into: vec![Vec::new(); space.len()] };
+        let (mut all_out, mut all_into) = (Vec::with_capacity(space.len()), vec![Vec::new(); space.len()]);
         let mut two = vec![Weight::INFINITE; space.len()];
         for from in 0..space.len() {
             let (first, mut touched) = (space.edges(from), Vec::new());
@@ -59,33 +60,45 @@ impl Graph {
                 }
             }
             let kept = first.iter().filter(|edge| edge.weight < two[edge.to]).map(|edge| (edge.to, edge.weight));
-            graph.out.push(kept.collect());
+            all_out.push(kept.collect::<Vec<_>>());
             for state in touched {
                 two[state] = Weight::INFINITE;
             }
         }
-        for (from, out) in graph.out.iter().enumerate() {
+        for (from, out) in all_out.iter().enumerate() {
             for &(to, weight) in out {
-                graph.into[to].push((from, weight));
+                all_into[to].push((from, weight));
             }
         }
-        graph
+        Self { out: Steps::new(&all_out), into: Steps::new(&all_into) }
     }
-}
-
-/// The cheapest ways from one state to all.
-#[derive(Debug)]
-struct Ways {
-    distance: Vec<Weight>,
-    /// The last state before each, or the one they start from.
-    previous: Vec<u32>,
 }
 
 impl Reshards {
     /// The table of a space, empty.
     pub fn new(space: StateSpace) -> Self {
         let ways = (0..space.len()).map(|_| OnceLock::new()).collect();
-        Self { space, ways, graph: OnceLock::new() }
+        Self { space: Arc::new(space), ways, graph: OnceLock::new() }
+    }
+
+    /// The same distances where every state can also be had, from anywhere, for what `held` says: one more state, free to get to, leads to all of them.
+    /// It has no sharding, so that ways through it have no steps.
+    pub(crate) fn with_held(&self, held: &[Weight]) -> Self {
+        let graph = self.graph();
+        let store = graph.out.states();
+        let had = held.iter().copied().enumerate().filter(|(_, weight)| weight.is_finite());
+        let (mut more_out, mut more_into) = (vec![vec![(store, Weight::ZERO)]; store], vec![Vec::new(); store]);
+        had.clone().for_each(|(state, weight)| more_into[state].push((store, weight)));
+        more_out.push(had.collect());
+        more_into.push((0..store).map(|state| (state, Weight::ZERO)).collect());
+        let graph = Graph { out: graph.out.with(&more_out), into: graph.into.with(&more_into) };
+        let ways = (0..=store).map(|_| OnceLock::new()).collect();
+        Self { space: Arc::clone(&self.space), ways, graph: OnceLock::from(graph) }
+    }
+
+    /// How many states there are, with one for what is held.
+    fn states(&self) -> usize {
+        self.ways.len()
     }
 
     /// The steps that matter.
@@ -93,13 +106,19 @@ impl Reshards {
         self.graph.get_or_init(|| Graph::new(&self.space))
     }
 
-    fn ways(&self, from: State) -> &Ways {
-        self.ways[from].get_or_init(|| dijkstra(self.graph(), from))
+    /// What the ways from `from` to all states cost.
+    fn distances_from(&self, from: State) -> &[Weight] {
+        self.ways[from].get_or_init(|| {
+            let mut distances = vec![Weight::INFINITE; self.states()];
+            distances[from] = Weight::ZERO;
+            self.graph().out.close(&mut distances, Weight::INFINITE, |step| step);
+            distances
+        })
     }
 
     /// What the way from `from` to `to` costs.
     pub fn distance(&self, from: State, to: State) -> Weight {
-        self.ways(from).distance[to]
+        self.distances_from(from)[to]
     }
 
     /// The state of `candidates` that is nearest to `from`; the earliest of equals.
@@ -109,11 +128,15 @@ impl Reshards {
 
     /// The steps from `from` to `to`, in order.
     pub fn path(&self, from: State, to: State) -> Vec<Hop> {
-        let ways = self.ways(from);
+        let distances = self.distances_from(from);
         let mut hops = Vec::new();
         let mut at = to;
         while at != from {
-            let before = ways.previous[at] as usize;
+            // Of equally cheap ways the one over the nearest state.
+            let steps = self.graph().into.of(at).iter();
+            let on_the_way = steps.filter(|&&(before, step)| distances[before as usize] + step == distances[at]);
+            let before = on_the_way.map(|&(before, _)| before as usize).min_by_key(|&before| (distances[before], before));
+            let before = before.expect("a state that can be reached has one before it");
             let edge = self.space.edges(before).iter().find(|edge| edge.to == at);
             let kind = edge.expect("a path follows edges of the space").kind.clone();
             hops.push(Hop { from: before, to: at, kind });
@@ -154,53 +177,14 @@ impl Reshards {
 
     /// For every state, the least of what a way from it to any state costs and what is `beyond` there.
     fn through(&self, mut beyond: Vec<Weight>) -> Vec<Weight> {
-        let reachable = beyond.iter().enumerate().filter(|(_, weight)| weight.is_finite());
-        let mut queue: BinaryHeap<Reverse<(Weight, State)>> = reachable.map(|(state, &weight)| Reverse((weight, state))).collect();
-        while let Some(Reverse((so_far, at))) = queue.pop() {
-            if so_far > beyond[at] {
-                continue;
-            }
-            for &(from, weight) in &self.graph().into[at] {
-                let candidate = so_far + weight;
-                if candidate < beyond[from] {
-                    beyond[from] = candidate;
-                    queue.push(Reverse((candidate, from)));
-                }
-            }
-        }
+        self.graph().into.close(&mut beyond, Weight::INFINITE, |step| step);
         beyond
-    }
-
-    /// What the ways from `from` to all states cost.
-    fn distances_from(&self, from: State) -> &[Weight] {
-        &self.ways(from).distance
     }
 
     /// What the way from `from` to the nearest state of `group` costs.
     pub fn to_group(&self, from: State, group: &[State]) -> Weight {
         group.iter().map(|&to| self.distance(from, to)).min().unwrap_or(Weight::INFINITE)
     }
-}
-
-fn dijkstra(graph: &Graph, from: State) -> Ways {
-    let mut distance = vec![Weight::INFINITE; graph.out.len()];
-    let mut previous = vec![from as u32; graph.out.len()];
-    distance[from] = Weight::ZERO;
-    let mut queue = BinaryHeap::from([Reverse((Weight::ZERO, from))]);
-    while let Some(Reverse((so_far, at))) = queue.pop() {
-        if so_far > distance[at] {
-            continue;
-        }
-        for &(to, weight) in &graph.out[at] {
-            let candidate = so_far + weight;
-            if candidate < distance[to] {
-                distance[to] = candidate;
-                previous[to] = at as u32;
-                queue.push(Reverse((candidate, to)));
-            }
-        }
-    }
-    Ways { distance, previous }
 }
 
 /// What a tree must reach: any one of these states (one state, unless a dimension was left open).
@@ -285,7 +269,7 @@ impl<'a> Trees<'a> {
         if set.is_empty() || self.rows.contains_key(set) {
             return;
         }
-        let n = self.reshards.space.len();
+        let n = self.reshards.states();
         if let [one] = set {
             let mut there = vec![Weight::INFINITE; n];
             for &state in one {
@@ -315,14 +299,14 @@ impl<'a> Trees<'a> {
         }
         self.fill(set);
         let total = self.rows[set][at];
-        let n = self.reshards.space.len();
-        let fork = (0..n).find_map(|state| {
-            let way = self.reshards.distance(at, state);
-            splits(set)
-                .find(|(part, rest)| way + self.rows[part][state] + self.rows[rest][state] == total)
-                .map(|(part, rest)| (state, part, rest))
+        let forks: Vec<(&[Weight], &[Weight])> = splits(set).map(|(part, rest)| (&self.rows[&part][..], &self.rows[&rest][..])).collect();
+        let ways = self.reshards.distances_from(at).iter().enumerate();
+        let fork = ways.filter(|(_, way)| **way <= total).find_map(|(state, &way)| {
+            let fork = forks.iter().position(|(part, rest)| way + part[state] + rest[state] == total)?;
+            Some((state, fork))
         });
-        let (state, part, rest) = fork.expect("the table holds the cost of some fork");
+        let (state, fork) = fork.expect("the table holds the cost of some fork");
+        let (part, rest) = splits(set).nth(fork).expect("forks are the ways to cut the set");
         extend_tree(hops, root, self.reshards.path(at, state));
         self.retrace(&part, root, state, hops);
         self.retrace(&rest, root, state, hops);

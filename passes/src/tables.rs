@@ -1,6 +1,7 @@
 //! The reshard tables of a program: one for each distinct shape of a value.
 
-use indexmap::IndexMap;
+use indexmap::IndexSet;
+use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::program::{Op, OpKind, Program};
@@ -39,17 +40,17 @@ impl<'a> Tables<'a> {
     pub fn on(program: &'a Program, terms: Terms) -> Self {
         debug_assert!(program.backward.is_none(), "gradients are derived before anything is planned");
         let partial = partial_kinds(program);
-        let mut shapes: IndexMap<Shape, Reshards, FxBuildHasher> = IndexMap::default();
+        let mut shapes: IndexSet<Shape, FxBuildHasher> = IndexSet::default();
         let mut table_of = Vec::with_capacity(program.values.len());
         for (id, value) in program.values.iter_enumerated() {
             let sizes = value.dims.iter().map(|&dim| (program.size_in(value.repeat, dim), program.dims[dim].pad)).collect();
             let staged_over = program.pipeline(value.repeat).map(|pipeline| pipeline.axis);
             let shape = Shape { sizes, bits: value.dtype.bits(), partial: partial[id.index()], staged_over };
-            let entry = shapes.entry(shape.clone());
-            table_of.push(entry.index());
-            entry.or_insert_with(|| Reshards::new(StateSpace::new(program, &shape, &terms)));
+            table_of.push(shapes.insert_full(shape).0);
         }
-        Self { program, terms, all: shapes.into_values().collect(), table_of, partial }
+        let shapes: Vec<Shape> = shapes.into_iter().collect();
+        let all = shapes.par_iter().map(|shape| Reshards::new(StateSpace::new(program, shape, &terms))).collect();
+        Self { program, terms, all, table_of, partial }
     }
 
     /// The number of a value's table among [`Tables::all`].

@@ -2,10 +2,13 @@
 //!
 //! For every combination of layouts of all operations, every value's cheapest tree is found by trying all places where it may fork, on
 //! distances by Floyd and Warshall over single steps. Nothing is pruned.
+//!
+//! A block is laid out once for all its layers: what stands in it counts as often as it has some, and what a layer hands on is where the first one
+//! got it.
 
 use std::collections::BTreeMap;
 
-use shardwise_ir::ids::{AxisId, DimId, ValueId};
+use shardwise_ir::ids::{AxisId, DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::program::{Linearity, MapFn, MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Roll, Window};
@@ -23,7 +26,7 @@ pub enum Goal {
     Comm,
 }
 
-/// The least cost in seconds of any plan of `program` (no written collectives, no pads), or infinity.
+/// The least cost in seconds of any plan of `program` (no written collectives, no pads, no sums over layers), or infinity.
 pub fn optimum(program: &Program, goal: Goal) -> f64 {
     let brute = Brute { program, goal };
     let spaces: Vec<Space> = program.values.indices().map(|value| brute.space(value)).collect();
@@ -307,6 +310,10 @@ impl Brute<'_> {
         let mut pending: Vec<usize> = partial.iter().flatten().copied().chain(summed).collect();
         pending.sort_unstable();
         let gives = (kept.iter().map(|dim| of(&before(op, *dim))).collect(), pending);
+        let entry_pin = op.result_pin.as_ref().filter(|_| op.is(&MapForm::Enter));
+        if entry_pin.is_some_and(|pin| !pin.accepts(&sharding(&gives))) {
+            return None;
+        }
         let seconds = match self.shift(op, indices, split, &gives) {
             Some(seconds) => seconds,
             None if self.goal == Goal::Comm => 0.0,
@@ -367,9 +374,21 @@ impl Brute<'_> {
         axes.iter().map(along).reduce(f64::max)
     }
 
+    /// How often what belongs to a block is done.
+    fn times(&self, block: Option<RepeatId>) -> f64 {
+        block.map_or(1.0, |block| self.program.layers(Some(block)) as f64)
+    }
+
+    /// Where what enters a block is, if `value` is that: as its brackets say from the start, not brought there.
+    fn entry(&self, value: ValueId) -> Option<&Op> {
+        let op = self.program.values[value].producer.map(|op| &self.program.ops[op]);
+        op.filter(|op| op.is(&MapForm::Enter))
+    }
+
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
         let written = self.bytes(op.result, gives);
         let copied = match &op.kind {
+            OpKind::Map(MapFn { form: MapForm::Enter | MapForm::Last, .. }) => Some(0.0),
             OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
             OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
             OpKind::Take { .. } => Some(2.0 * written + self.bytes(op.operands[1].value, &needs[1])),
@@ -396,7 +415,7 @@ impl Brute<'_> {
 
     fn price(&self, spaces: &[Space], layouts: &[Vec<Layout>], picked: &[usize]) -> f64 {
         let chosen: Vec<&Layout> = layouts.iter().zip(picked).map(|(layouts, &i)| &layouts[i]).collect();
-        let own: f64 = chosen.iter().map(|layout| layout.seconds).sum();
+        let own: f64 = self.program.ops.iter().zip(&chosen).map(|(op, layout)| self.times(op.repeat) * layout.seconds).sum();
         let mut total = own;
         for (id, value) in self.program.values.iter_enumerated() {
             let space = &spaces[id.index()];
@@ -408,17 +427,21 @@ impl Brute<'_> {
                     }
                 }
             }
-            uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(|output| accepted(space, &output.pin)));
-            let home = value.home.as_ref().map(|pin| accepted(space, pin));
-            total += match (value.producer, home) {
-                (None, Some(home)) => home.iter().map(|&start| tree(space, start, &uses)).fold(f64::INFINITY, f64::min),
-                (None, None) => f64::INFINITY,
-                (Some(op), home) => {
-                    let given = space.number[&chosen[op.index()].gives];
-                    let starts = home.unwrap_or_else(|| vec![given]);
-                    starts.iter().map(|&start| space.distance[given][start] + tree(space, start, &uses)).fold(f64::INFINITY, f64::min)
-                }
-            };
+            uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(|output| {
+                let entered = output.hands_to.and_then(|enters| self.program.values[enters].producer);
+                entered.map_or_else(|| accepted(space, &output.pin), |entry| vec![space.number[&chosen[entry.index()].gives]])
+            }));
+            let home = value.home.as_ref().filter(|_| self.entry(id).is_none()).map(|pin| accepted(space, pin));
+            total += self.times(value.repeat)
+                * match (value.producer, home) {
+                    (None, Some(home)) => home.iter().map(|&start| tree(space, start, &uses)).fold(f64::INFINITY, f64::min),
+                    (None, None) => f64::INFINITY,
+                    (Some(op), home) => {
+                        let given = space.number[&chosen[op.index()].gives];
+                        let starts = home.unwrap_or_else(|| vec![given]);
+                        starts.iter().map(|&start| space.distance[given][start] + tree(space, start, &uses)).fold(f64::INFINITY, f64::min)
+                    }
+                };
         }
         total
     }

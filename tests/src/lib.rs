@@ -3,6 +3,7 @@
 pub mod ask;
 pub mod brute;
 pub mod facts;
+pub mod model;
 pub mod mutate;
 pub mod sketch;
 pub mod small;

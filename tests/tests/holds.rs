@@ -54,11 +54,11 @@ fn what_is_not_held_is_made_for_each_microbatch() {
 
 #[test]
 fn holding_is_given_up_where_there_is_no_room() {
-    for name in ["microbatches/held", "pipelines/fsdp"] {
+    for (name, share) in [("microbatches/held", 0.35), ("pipelines/fsdp", 0.25)] {
         let source = fixture(name);
         let free = plan(name, &source, Strategy::Search);
         let roomy = &free.report.memory;
-        let tight = roomy.resident_bytes + 0.35 * (roomy.peak_bytes - roomy.resident_bytes);
+        let tight = roomy.resident_bytes + share * (roomy.peak_bytes - roomy.resident_bytes);
         let found = within(name, &source, tight);
         assert!(found.report.memory.peak_bytes <= tight && found.report.serial_s > free.report.serial_s, "{name}: {found}");
         let held = |planned: &Planned| planned.to_string().lines().filter(|line| line.trim_start().starts_with("hold ")).count();
