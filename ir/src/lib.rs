@@ -2,6 +2,7 @@
 pub mod blocks;
 pub mod dataflow;
 pub mod divisor;
+pub mod domain;
 pub mod dtype;
 pub mod functions;
 pub mod hardware;

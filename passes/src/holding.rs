@@ -14,14 +14,15 @@
 //! for every price (Lagrange's bound, as in [`crate::limited`], in one dimension). It is concave in the price, and the best is climbed to. The
 //! solutions on the way are made into plans by [`crate::capacity`].
 //!
-//! What is declared in front of microbatches and used in them is either gathered in each, or in front of them all and held while they run: both
-//! sides can have it so, at half the price each. So with a layer's parameter, which is moved for each microbatch or held for all (`hold`). What is moved once before a block that only one side goes through keeps one source and is held for
+//! What microbatches read of a layer's parameters, or of what is declared in front of them, is either gathered in each, or once and held while they run: both
+//! sides can have it so, at half the price each. What is moved once before a block that only one side goes through keeps one source and is held for
 //! nothing. Alternatives: holding as a choice of every value would double the number of choices and put all values' bytes into one sum, which
 //! elimination cannot; a knapsack over values, each at its best rate of seconds a byte, is a weaker bound of the same kind.
 
+use std::time::Instant;
+
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::pipeline::Schedule;
 use shardwise_ir::program::{Blocks, Op, Phase, Program};
 
 use crate::charged::Solver;
@@ -51,27 +52,38 @@ pub struct Holding {
     pub assignments: Vec<Vec<usize>>,
 }
 
-/// The best bound, where plans may hold `candidates` or drop them after use, and cost about `dropped_s` with all dropped. Nothing where the program
-/// has no two sides, or they share nothing that could be held.
-pub fn holding(tables: &Tables<'_>, compute: f64, candidates: &[ValueId], capacity: f64, dropped_s: f64) -> Option<Holding> {
+/// What is asked.
+pub struct Asked {
+    /// What a second of compute counts.
+    pub compute: f64,
+    /// Bytes that a device may hold.
+    pub capacity: f64,
+    /// About what it costs to hold nothing, in seconds.
+    pub dropped_s: f64,
+}
+
+/// The best bound, where plans may hold `candidates` or drop them after use. Nothing where the program has no two sides, or they share nothing that
+/// could be held.
+pub fn holding(tables: &Tables<'_>, candidates: &[ValueId], asked: &Asked, deadline: Option<Instant>) -> Option<Holding> {
     let before = backward_part(tables.program)?;
     let share = |&value: &ValueId| Some((value, shared(tables.program, value, before)?));
     let values: IndexMap<ValueId, Share> = candidates.iter().filter_map(share).collect();
-    let mut problem = Problem::dropping(tables, compute, Dropped { values: Some(&values.keys().copied().collect()), before: Some(before) });
+    let mut problem =
+        Problem::dropping(tables, asked.compute, Dropped { values: Some(&values.keys().copied().collect()), before: Some(before) });
     let held = held(&mut problem, &values, before);
     let first = problem.variables.iter().position(|variable| variable.decides.operation() == Some(before))?;
     let room = Room::new(&problem);
-    let left = capacity - room.base[first];
+    let left = asked.capacity - room.base[first];
     if left <= 0.0 || held.is_empty() {
         return None;
     }
     let middle = Middle { room, held, problem: &problem };
     let mut looks: Vec<Look> = Vec::new();
-    climb(FIRST * dropped_s / left, MOST_LOOKS, |price| {
+    climb(FIRST * asked.dropped_s / left, MOST_LOOKS, |price| {
         let look = middle.at(price, left);
         let (bound_s, slope) = (look.bound_s, look.held_bytes - left);
         looks.push(look);
-        (bound_s, slope)
+        (!deadline.is_some_and(|deadline| Instant::now() >= deadline)).then_some((bound_s, slope))
     });
     looks.sort_by(|a, b| b.bound_s.total_cmp(&a.bound_s));
     let lower_bound_s = looks.first()?.bound_s;
@@ -102,11 +114,6 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
     let uses = program.ops.iter_enumerated().filter(|(_, op)| op.operands.iter().any(|operand| operand.value == value));
     let (there, behind): (Vec<_>, Vec<_>) = uses.map(|(id, op)| (id, op.repeat)).partition(|(id, _)| *id < before);
     let on_both_sides = !behind.is_empty() && at.producer.map_or(!there.is_empty(), |given| given < before);
-    if program.is_shared(value) && program.is_revisited(at.repeat) {
-        // Stages that go forward with all microbatches first may let go of what that held.
-        let lets_go = program.pipeline(at.repeat).is_some_and(|pipeline| pipeline.schedule != Schedule::OneForwardOneBackward);
-        return (on_both_sides && !lets_go).then_some(Share::Half);
-    }
     if !on_both_sides || program.pipeline(at.repeat).is_some() {
         return None;
     }
@@ -116,9 +123,10 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
         again.is_some_and(|block| program.repeats.path(program.ops[before].repeat).contains(&block))
     };
     let mut used_in = there.iter().chain(&behind).map(|&(_, repeat)| repeat);
-    if used_in.clone().all(|repeat| turns(repeat) == turns(at.repeat)) {
+    let comes_again = program.is_shared(value) && program.is_revisited(at.repeat);
+    if !comes_again && used_in.clone().all(|repeat| turns(repeat) == turns(at.repeat)) {
         Some(Share::Second)
-    } else if at.producer.is_none() && used_in.all(around_both) {
+    } else if comes_again || (at.producer.is_none() && used_in.all(around_both)) {
         Some(Share::Half)
     } else {
         None
@@ -250,13 +258,13 @@ impl Tangent {
 }
 
 /// Looks where a concave function of a positive number is greatest, from `start` on and at most `looks` times; `look` gives its value and how it goes
-/// on from there. On each side of the greatest one tangent is kept, and the next look is where they meet (Kelley 1960, in one dimension).
-fn climb(start: f64, looks: usize, mut look: impl FnMut(f64) -> (f64, f64)) {
+/// on from there, as long as it is worth going on. On each side of the greatest one tangent is kept, and the next look is where they meet (Kelley 1960, in one dimension).
+fn climb(start: f64, looks: usize, mut look: impl FnMut(f64) -> Option<(f64, f64)>) {
     let (mut rising, mut falling): (Option<Tangent>, Option<Tangent>) = (None, None);
     let mut best = f64::NEG_INFINITY;
     let mut at = start;
     for _ in 0..looks {
-        let (value, slope) = look(at);
+        let Some((value, slope)) = look(at) else { return };
         best = best.max(value);
         *(if slope > 0.0 { &mut rising } else { &mut falling }) = Some(Tangent { at, value, slope });
         at = match (&rising, &falling) {
@@ -284,7 +292,7 @@ mod tests {
         let mut looked: Vec<f64> = Vec::new();
         climb(0.01, 20, |at| {
             looked.push(at);
-            lines.map(|(value, slope)| (value + slope * at, slope)).into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("there are lines")
+            lines.map(|(value, slope)| (value + slope * at, slope)).into_iter().min_by(|a, b| a.0.total_cmp(&b.0))
         });
         // The second and the third meet there.
         assert!(looked.iter().any(|at| (at - 6.25).abs() < 0.01), "{looked:?}");

@@ -10,8 +10,8 @@
 //!
 //! A value that is *dropped* after use has a source for each part of the program that uses it (each block, the forward and the backward part): what
 //! is gathered in one is not held for the next, but gathered again from where the value was declared or given. A layer's parameter that is not dropped is held
-//! for all microbatches, too, and moved once a step. [`crate::holding`] asks for two parts only, in front of an operation and from it on, and for a third
-//! of what is done once a step behind all microbatches.
+//! for all microbatches, too, and moved once a step.
+//! [`crate::holding`] asks for two parts only, in front of an operation and from it on.
 
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
@@ -188,7 +188,8 @@ impl<'a> Problem<'a> {
         let variables = self.variables.iter().filter_map(|variable| Some((variable.decides.operation()?, &variable.choices)));
         let choices_of: IndexMap<OpId, &Vec<Choice>> = variables.collect();
         // Without what is handed on, which is asked for anew.
-        let read_only = |choice: &Choice, op: &Op| Choice { needs: choice.needs[..op.operands.len()].to_vec(), ..choice.clone() };
+        let read_only =
+            |choice: &Choice, op: &Op| Choice { needs: choice.needs.iter().copied().take(op.operands.len()).collect(), ..choice.clone() };
         Self::build(self.tables, self.compute, dropped, &|problem, op| {
             let as_read = |choice: &Choice| read_only(choice, &problem.program.ops[op]);
             choices_of.get(&op).into_iter().flat_map(|choices| choices.iter().map(as_read)).collect()
@@ -302,19 +303,10 @@ impl Builder<'_> {
         let source = problem.sources.len();
         let block = problem.program.values[value].repeat;
         let dropped = self.dropped.values.is_some_and(|values| values.contains(&value));
-        let held = !dropped && problem.program.is_shared(value) && problem.program.is_revisited(block);
+        let held = problem.program.is_shared(value) && problem.program.is_revisited(block) && !dropped;
         let times = problem.counted(block, value, held);
-        problem.sources.push(Source {
-            value,
-            written,
-            root,
-            home,
-            demands: Vec::new(),
-            times,
-            held,
-            again: false,
-            table: problem.tables.number(value),
-        });
+        let table = problem.tables.number(value);
+        problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, held, again: false, table });
         self.current[value.index()].push(source);
         source
     }
@@ -323,7 +315,7 @@ impl Builder<'_> {
         let op = &problem.program.ops[op_id];
         let variable = problem.variables.len();
         let mut operands = Vec::new();
-        for (k, operand) in op.operands.iter().enumerate() {
+        for (k, operand) in op.laid_out().iter().enumerate() {
             let source = self.source_for(problem, operand.value, operand.pin.as_ref());
             let source = self.source_in_part(problem, source, op_id, op);
             problem.sources[source].demands.push(Demand::Operand(variable, k));
@@ -378,6 +370,7 @@ impl Builder<'_> {
     fn source_in_part(&mut self, problem: &mut Problem<'_>, source: usize, op_id: OpId, op: &Op) -> usize {
         let value = problem.sources[source].value;
         let Source { written, home, .. } = &problem.sources[source];
+        // What is done once a step, behind all microbatches, is no side of them: its moves are not theirs.
         let of = &problem.program.values[value];
         let each_time = problem.program.turns_of(op) == problem.program.turns(of.repeat, true);
         let once = self.dropped.before.is_some() && problem.program.is_shared(value) && !each_time;
