@@ -370,7 +370,11 @@ impl Builder<'_> {
     fn source_in_part(&mut self, problem: &mut Problem<'_>, source: usize, op_id: OpId, op: &Op) -> usize {
         let value = problem.sources[source].value;
         let Source { written, home, .. } = &problem.sources[source];
-        let part = self.dropped.part(problem.program, op_id);
+        // What is done once a step, behind all microbatches, is no side of them: its moves are not theirs.
+        let of = &problem.program.values[value];
+        let each_time = problem.program.turns_of(op) == problem.program.turns(of.repeat, true);
+        let once = self.dropped.before.is_some() && problem.program.is_shared(value) && !each_time;
+        let part = if once { (op.repeat, true) } else { self.dropped.part(problem.program, op_id) };
         let where_given = problem.program.values[value].producer.is_some_and(|given| self.dropped.part(problem.program, given) == part);
         let dropped = self.dropped.values.is_some_and(|values| values.contains(&value)) && !where_given;
         let repeats = &problem.program.repeats;
@@ -383,7 +387,7 @@ impl Builder<'_> {
         if there || !(dropped || behind) || written.is_some() || home.is_some() {
             return source;
         }
-        let times = problem.counted(op.repeat, value, false);
+        let times = problem.counted(op.repeat, value, once);
         *self.parts.entry((value, part)).or_insert_with(|| {
             let again = Source { demands: Vec::new(), times, held: false, again: true, ..problem.sources[source].clone() };
             problem.sources.push(again);

@@ -9,7 +9,7 @@
 //! Axes are not searched one at a time: a choice on one axis changes what is cheap on another (gathers over two axes are one collective with
 //! twice the bandwidth, and an axis can serve one index only).
 //!
-//! Ties are broken by a total order (`ties`). Under a limit on memory the search is [`crate::capacity`]'s, for the busiest resource
+//! Ties are broken by a total order (`ties`). Under a limit on memory the search is `capacity`'s, for the busiest resource
 //! [`crate::overlap`]'s; both solve this one again and again at other prices.
 
 use std::time::{Duration, Instant};
