@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::marginals::{Marginals, Metric, NEVER, lesser, marginals, seconds};
+use crate::marginals::{Inside, Marginals, Metric, NEVER, inside, lesser, marginals, seconds};
 use crate::problem::{Choice, Demand, Problem, Root};
 use crate::states::State;
 use crate::weight::Weight;
@@ -97,6 +97,8 @@ pub struct Dual<'p, 'a> {
     pub(crate) own: Vec<Vec<f64>>,
     least_of_operation: Vec<f64>,
     pub(crate) least_of_source: Vec<f64>,
+    /// Trees to the uses of each source as of the way back: until the source is met on the way forwards, nothing that they depend on is moved.
+    kept: Vec<Vec<Inside>>,
     /// For each choice, what a plan with it costs more than the bound at least, as of the last sweep; infinite if that is too much.
     pub(crate) beyond: Vec<Vec<f64>>,
     /// A plan of this price is known, in seconds.
@@ -120,6 +122,7 @@ impl<'p, 'a> Dual<'p, 'a> {
             own: problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| seconds(choice.weight)).collect()).collect(),
             least_of_operation: vec![0.0; problem.variables.len()],
             least_of_source: vec![0.0; problem.sources.len()],
+            kept: vec![Vec::new(); problem.sources.len()],
             beyond: problem.variables.iter().map(|variable| vec![0.0; variable.choices.len()]).collect(),
             known_s: NEVER,
             work: 0,
@@ -185,6 +188,7 @@ impl<'p, 'a> Dual<'p, 'a> {
         self.beyond = self.own.iter().map(|own| own.iter().map(|&own| if own < NEVER { 0.0 } else { NEVER }).collect()).collect();
         self.least_of_operation.fill(0.0);
         self.least_of_source.fill(0.0);
+        self.kept.fill(Vec::new());
         for joint in &mut self.joints {
             joint.live.fill(false);
             for (&state, _) in joint.states.iter().zip(&self.own[joint.variable]).filter(|(_, own)| **own < NEVER) {
@@ -304,9 +308,18 @@ impl<'p, 'a> Dual<'p, 'a> {
         }
         let times = source.times as f64;
         let start = source.home.as_ref().map(|home| only(home, &metric.onwards(times, &root)));
-        let mut found = shared(metric, times, start.as_ref().unwrap_or(&root), &ends, with_uses);
+        let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
+        let mut trees = std::mem::take(&mut self.kept[number]);
+        let mut walks = usize::from(with_uses);
+        if trees.is_empty() {
+            trees = ends.chunks(together(metric)).map(|group| inside(metric, times * share(group, &ends), group)).collect();
+            walks += 1;
+        }
+        let mut found = shared(metric, times, start.as_ref().unwrap_or(&root), (&ends, &trees), with_uses);
+        if !with_uses {
+            self.kept[number] = trees;
+        }
         let beyond = source.home.as_ref().map(|home| metric.backwards(times, &only(home, &found.beyond))).unwrap_or(found.beyond);
-        let walks = if with_uses { 2 } else { 1 };
         self.work += ends.len().div_ceil(together(metric)) * ((walks * metric.size()) << ends.len().min(together(metric)));
         let of_joint = |&joint: &usize| match self.joints[joint].end {
             End::Root => Some(root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect()),
@@ -332,16 +345,15 @@ pub(crate) fn only(states: &[State], prices: &[f64]) -> Vec<f64> {
 
 /// The marginals of a tree to many uses: of trees to some of them each, at their share of the price. The whole costs as much as any of its parts,
 /// so it costs at least their mean. What the root may give away in a state is what every part can spare there at its share.
-fn shared(metric: &Metric, times: f64, root: &[f64], ends: &[Vec<f64>], with_uses: bool) -> Marginals {
-    let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
-    if ends.len() <= together(metric) {
-        return marginals(metric, times, root, &ends, with_uses);
+fn shared(metric: &Metric, times: f64, root: &[f64], (ends, trees): (&[&[f64]], &[Inside]), with_uses: bool) -> Marginals {
+    if let [whole] = trees {
+        return marginals(metric, times, root, (ends, whole), with_uses);
     }
     let mut all = Marginals { beyond: vec![NEVER; root.len()], ..Marginals::default() };
-    for group in ends.chunks(together(metric)) {
-        let share = group.len() as f64 / ends.len() as f64;
+    for (group, trees) in ends.chunks(together(metric)).zip(trees) {
+        let share = share(group, ends);
         let own_root: Vec<f64> = root.iter().map(|price| price * share).collect();
-        let part = marginals(metric, times * share, &own_root, group, with_uses);
+        let part = marginals(metric, times * share, &own_root, (group, trees), with_uses);
         all.least += part.least;
         let spared = part.beyond.iter().map(|beyond| (beyond - part.least) / share);
         all.beyond.iter_mut().zip(spared).for_each(|(least, spared)| *least = lesser(*least, spared));
@@ -350,4 +362,9 @@ fn shared(metric: &Metric, times: f64, root: &[f64], ends: &[Vec<f64>], with_use
     let least = all.least;
     all.beyond.iter_mut().chain(all.of_use.iter_mut().flatten()).for_each(|beyond| *beyond += least);
     all
+}
+
+/// A group's share of the price: as large as its share of the uses.
+fn share(group: &[&[f64]], ends: &[&[f64]]) -> f64 {
+    group.len() as f64 / ends.len() as f64
 }
