@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use shardwise::build::from_disk;
 use shardwise::inference::{Phase, Sizing, Wanted};
 use shardwise::lint;
 use shardwise::oneliner::{self, Setting};
@@ -116,7 +117,7 @@ pub(crate) fn resized(options: Options, sizes: &SizeArgs, output: &mut Output) -
     let mesh = sizes.mesh.as_deref().map_or(Ok(Vec::new()), setting::mesh).map_err(|error| format!("--mesh: {error}"));
     let dims = if sizes.dims.is_empty() { Ok(Vec::new()) } else { setting::dims(&sizes.dims.join(",")) };
     match (mesh, dims.map_err(|error| format!("--dim: {error}"))) {
-        (Ok(mesh), Ok(dims)) => Ok(Some(Options { mesh, dims, known, ..options })),
+        (Ok(mesh), Ok(dims)) => Ok(Some(Options { mesh, dims, known, files: from_disk(), ..options })),
         (Err(error), _) | (_, Err(error)) => output.complain(&error, Ending::WrongUsage).map(|()| None),
     }
 }
@@ -199,9 +200,10 @@ pub(crate) fn cost(args: &CostArgs, output: &mut Output) -> io::Result<()> {
     let sizing = Sizing { wanted: args.phase.into(), batches: args.batches.clone() };
     planned(&args.plan, output, |planned, output| {
         let cost = planned.cost_sized(&sizing);
-        if cost.inference.is_none() && asks_for_sizing(args) {
-            let message = format!("`{}` cannot be sized as asked: {}", planned.name, why_not_sized(args.phase));
-            return output.complain(&message, Ending::WrongInput);
+        if asks_for_sizing(args)
+            && let Err(reason) = planned.inference(&sizing)
+        {
+            return output.complain(&format!("`{}` cannot be sized as asked: {reason}", planned.name), Ending::WrongInput);
         }
         match args.plan.format {
             Format::Text => output.out(&planned.cost_table_sized(&sizing)),
@@ -217,16 +219,6 @@ pub(crate) fn cost(args: &CostArgs, output: &mut Output) -> io::Result<()> {
 
 fn asks_for_sizing(args: &CostArgs) -> bool {
     !args.batches.is_empty() || matches!(args.phase, args::Phase::Prefill | args::Phase::Decode)
-}
-
-fn why_not_sized(phase: args::Phase) -> &'static str {
-    match phase {
-        args::Phase::Auto => "it reads no caches (`state`), and no tokens look at each other; give --phase decode or --phase prefill",
-        args::Phase::None => "--batches sizes a step of serving; leave --phase none out",
-        args::Phase::Prefill | args::Phase::Decode => {
-            "a step of serving multiplies parameters with a batch, a dimension that no parameter has (and all caches have), and has no gradients"
-        }
-    }
 }
 
 pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::Result<()> {

@@ -2,23 +2,44 @@
 
 use std::io;
 
+use shardwise::files::MOST_BYTES;
 use shardwise::{Hardware, units};
 
 use crate::args::HardwareFormat;
-use crate::commands::read;
+use crate::commands::{Source, read};
 use crate::output::{Ending, Output};
 
 /// What hardware files describe, in the order of the files; nothing, after a complaint, where one cannot be read.
 pub(crate) fn known(files: &[String], output: &mut Output) -> io::Result<Option<Vec<Hardware>>> {
     let mut all = Vec::new();
     for path in files {
-        let Some(source) = read(path, output)? else { return Ok(None) };
+        let Some(source) = small(path, output)? else { return Ok(None) };
         match shardwise::hardware::parse(&source.path, &source.text) {
             Ok(chips) => all.extend(chips),
             Err(findings) => return output.findings(&findings).map(|()| None),
         }
     }
+    if let Some(chip) = shardwise::hardware::clash(&all) {
+        let sentence = format!("`{}` is described twice by hardware files, with other numbers; give one of them another name", chip.name);
+        return output.complain(&sentence, Ending::WrongUsage).map(|()| None);
+    }
     Ok(Some(all))
+}
+
+/// The hardware files that a program names, if it can be read.
+pub(crate) fn named_by(program: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(program).unwrap_or_default();
+    shardwise::files::named(program, &text).iter().map(|path| path.to_string_lossy().replace('\\', "/")).collect()
+}
+
+/// The text of a hardware file, which is not read further than such files are long.
+fn small(path: &str, output: &mut Output) -> io::Result<Option<Source>> {
+    let is_too_large = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > MOST_BYTES);
+    if is_too_large {
+        let sentence = format!("`{path}` is larger than 1 MiB, which no hardware file is");
+        return output.complain(&sentence, Ending::WrongInput).map(|()| None);
+    }
+    read(path, output)
 }
 
 pub(crate) fn hardware(names: &[String], format: HardwareFormat, files: &[String], output: &mut Output) -> io::Result<()> {

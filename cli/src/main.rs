@@ -49,8 +49,12 @@ fn main() -> ExitCode {
 /// The commands that can go on after they are done, where that was asked for.
 fn watched(cli: &Cli) -> Option<std::io::Result<Ending>> {
     match &cli.command {
-        Command::Plan(args) if args.watch => Some(watch::watch(&args.plan.files, cli.color, |output| target::plan(args, output))),
-        Command::Check(args) if args.watch => Some(watch::watch(&args.files, cli.color, |output| check::check(args, output))),
+        Command::Plan(args) if args.watch => {
+            Some(watch::watch(&args.plan.files, &args.plan.sizes.hardware_file, cli.color, |output| target::plan(args, output)))
+        }
+        Command::Check(args) if args.watch => {
+            Some(watch::watch(&args.files, &args.sizes.hardware_file, cli.color, |output| check::check(args, output)))
+        }
         _ => None,
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use shardwise::Options;
+use shardwise::build::from_disk;
 use shardwise::sweep::{Grid, Refused, Source, Swept};
 
 use crate::args::{SweepArgs, SweepFormat};
@@ -23,7 +24,7 @@ pub(crate) fn sweep(args: &SweepArgs, output: &mut Output) -> io::Result<()> {
         sources.push(Source { name: source.program(), path: source.path, text: source.text });
     }
     let Some(known) = hardware::known(&args.hardware_file, output)? else { return Ok(()) };
-    let options = Options { known, ..options(args) };
+    let options = Options { known, files: from_disk(), ..options(args) };
     match watched(&sources, &grid, &options) {
         Ok(swept) => write(args, &swept, output),
         Err(Refused::Program(findings)) => output.findings(&findings),

@@ -5,10 +5,13 @@
 //! edited, and says of an editor's save anything from nothing (the file was replaced by another) to five events. A handful of small
 //! files costs nothing to read.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use shardwise::files::{MOST_BYTES, named};
 
 use crate::args::Colour;
 use crate::output::{Ending, Output};
@@ -16,17 +19,24 @@ use crate::output::{Ending, Output};
 /// How often files are looked at.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs a command now and after every change of `files` (in folders: of the programs in them). Returns when it could not print.
-pub(crate) fn watch(files: &[String], colour: Colour, mut run: impl FnMut(&mut Output) -> io::Result<()>) -> io::Result<Ending> {
+/// Runs a command now and after every change of `files` (in folders: of the programs in them), of the hardware files that these name, and of `more`
+/// files. Returns when it could not print.
+pub(crate) fn watch(
+    files: &[String],
+    more: &[String],
+    colour: Colour,
+    mut run: impl FnMut(&mut Output) -> io::Result<()>,
+) -> io::Result<Ending> {
+    let watched = Watched { files, more };
     if files.iter().any(|file| file == "-") {
         Output::new(colour).complain("standard input cannot be watched; give the path of a program", Ending::WrongUsage)?;
         return Ok(Ending::WrongUsage);
     }
-    let mut seen = Contents::read(files);
+    let mut seen = Contents::read(watched);
     loop {
         run(&mut Output::new(colour))?;
         say(&format!("watching {}; Ctrl-C ends", seen.words()))?;
-        let now = seen.changed(files);
+        let now = seen.changed(watched);
         say(&format!("{} changed", seen.differences(&now).join(", ")))?;
         seen = now;
     }
@@ -36,30 +46,49 @@ fn say(text: &str) -> io::Result<()> {
     writeln!(io::stderr().lock(), "-- {text}")
 }
 
+/// What is looked at.
+#[derive(Clone, Copy)]
+struct Watched<'a> {
+    files: &'a [String],
+    more: &'a [String],
+}
+
 /// What the files hold; nothing, where one cannot be read.
 #[derive(PartialEq)]
-struct Contents(Vec<(PathBuf, Option<Vec<u8>>)>);
+struct Contents {
+    /// Programs, then hardware files.
+    files: Vec<(PathBuf, Option<Vec<u8>>)>,
+    programs: usize,
+}
 
 impl Contents {
-    fn read(files: &[String]) -> Self {
+    fn read(watched: Watched<'_>) -> Self {
         let mut paths = Vec::new();
-        for file in files {
+        for file in watched.files {
             collect(Path::new(file), &mut paths);
         }
-        Self(paths.into_iter().map(|path| (path.clone(), fs::read(path).ok())).collect())
+        let mut files: Vec<(PathBuf, Option<Vec<u8>>)> = paths.into_iter().map(|path| (path.clone(), fs::read(path).ok())).collect();
+        let mut hardware: BTreeSet<PathBuf> = watched.more.iter().map(PathBuf::from).collect();
+        for (path, bytes) in &files {
+            let text = bytes.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+            hardware.extend(named(&path.to_string_lossy(), &text));
+        }
+        let programs = files.len();
+        files.extend(hardware.into_iter().map(|path| (path.clone(), beginning(&path).ok())));
+        Self { files, programs }
     }
 
     /// The contents after the next change. A file that is being written is waited for: what is read has to stay for a pause.
-    fn changed(&self, files: &[String]) -> Self {
+    fn changed(&self, watched: Watched<'_>) -> Self {
         loop {
             std::thread::sleep(PAUSE);
-            let mut now = Self::read(files);
+            let mut now = Self::read(watched);
             if now == *self {
                 continue;
             }
             loop {
                 std::thread::sleep(PAUSE);
-                let later = Self::read(files);
+                let later = Self::read(watched);
                 if later == now {
                     return now;
                 }
@@ -68,17 +97,31 @@ impl Contents {
         }
     }
 
-    /// `2 programs`.
+    /// `2 programs`, `1 program and 1 hardware file`.
     fn words(&self) -> String {
-        format!("{} program{}", self.0.len(), if self.0.len() == 1 { "" } else { "s" })
+        let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        match self.files.len() - self.programs {
+            0 => many(self.programs, "program"),
+            others => format!("{} and {}", many(self.programs, "program"), many(others, "hardware file")),
+        }
     }
 
     /// The names of files that are not as they were.
     fn differences(&self, now: &Self) -> Vec<String> {
-        let gone = self.0.iter().filter(|(path, _)| !now.0.iter().any(|(other, _)| other == path));
-        let new = now.0.iter().filter(|file| !self.0.contains(file));
+        let gone = self.files.iter().filter(|(path, _)| !now.files.iter().any(|(other, _)| other == path));
+        let new = now.files.iter().filter(|file| !self.files.contains(file));
         gone.chain(new).map(|(path, _)| path.to_string_lossy().into_owned()).collect()
     }
+}
+
+/// As much of a hardware file as is read at most.
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if !fs::metadata(path)?.is_file() {
+        return Ok(bytes);
+    }
+    fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A file, or the programs below a folder, sorted.

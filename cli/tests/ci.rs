@@ -113,6 +113,19 @@ fn the_action_says_what_a_pull_request_does_to_plans() {
     assert!(!ok && printed.contains("more than 2%"), "{printed}");
     assert_eq!(limited, comment);
     assert!(compare("1000000%").1);
+
+    // Hardware that a program names: the base has its own, and a change of it alone is a change of the plan.
+    std::fs::write(folder.join("mlp.shard"), MLP.replace("hardware tpu-v5p", "hardware \"hw.toml\"")).expect("a file can be written");
+    std::fs::write(folder.join("hw.toml"), "[chip]\nbase = \"tpu-v5p\"\n").expect("a file can be written");
+    std::fs::write(folder.join("other.shard"), MLP).expect("a file can be written");
+    let base = done(&folder, "git add -A && git commit -qm hardware && git rev-parse HEAD");
+    std::fs::write(folder.join("hw.toml"), "[chip]\nbase = \"tpu-v5p\"\nlink_bandwidth = 45e9\n").expect("a file can be written");
+    done(&folder, "git commit -qam slower");
+    let variables = [("FILES", "*.shard"), ("MAX_REGRESSION", ""), ("BASE", base.trim()), ("GITHUB_STEP_SUMMARY", &summary_path)];
+    std::fs::remove_file(&summary).expect("it is there");
+    let (printed, ok) = shell(&folder, &step("Compare plans"), &variables);
+    let comment = std::fs::read_to_string(&summary).expect("a summary was written");
+    assert!(ok && comment.contains("link_bandwidth = 9e10 -> link_bandwidth = 4.5e10") && !comment.contains("other"), "{printed}{comment}");
 }
 
 #[test]

@@ -107,6 +107,23 @@ fn a_check_follows_every_program_that_it_was_given() {
 }
 
 #[test]
+fn hardware_that_a_program_names_is_watched_as_well() {
+    let folder = common::empty_folder("watch-hardware");
+    let (program, hardware) = (folder.join("mlp.shard"), folder.join("hw.toml"));
+    std::fs::write(&program, MLP.replace("hardware tpu-v5p", "hardware \"hw.toml\"")).expect("a file can be written");
+    let watching = Watching::start(&folder, &["plan", "mlp.shard", "--watch", "-o", "mlp.plan"]);
+    watching.until("SW408");
+    watching.until("-- watching 1 program and 1 hardware file; Ctrl-C ends");
+    for base in ["tpu-v5p", "tpu-v5e"] {
+        std::fs::write(&hardware, format!("[chip]\nbase = \"{base}\"\n")).expect("a file can be written");
+        watching.until("-- hw.toml changed");
+        watching.until("-- watching");
+    }
+    let plan = std::fs::read_to_string(folder.join("mlp.plan")).expect("it was written");
+    assert!(plan.contains("of 16 GB"), "{plan}");
+}
+
+#[test]
 fn what_cannot_be_watched_is_wrong_usage() {
     for arguments in [&["plan", "-", "--watch"][..], &["check", "-", "--watch"], &["plan", "--watch", "-e", "A[I] -> A[I]"]] {
         assert_eq!(common::run(arguments, MLP).status.code(), Some(2), "{arguments:?}");

@@ -89,9 +89,10 @@ fn outcome(planned: &Planned, found: &site::Found<'_>) -> Attention {
 }
 
 fn price(planned: &Planned, text: &str) -> Result<Price, String> {
-    let known = vec![planned.plan.program.hardware.clone()];
+    let chip = planned.plan.program.hardware.clone();
+    let (hardware, known) = (Some(chip.name.clone()), vec![chip]);
     let memory = Some(f64::INFINITY);
-    let options = Options { refinement: planned.refinement, objective: Objective::Serial, memory, known, ..Options::default() };
+    let options = Options { refinement: planned.refinement, objective: Objective::Serial, memory, hardware, known, ..Options::default() };
     let plan = driver::plan("attention", text, &options)
         .map_err(|findings| findings.reports.first().map_or_else(String::new, |first| first.diag.message.clone()))?;
     let report = &plan.report;

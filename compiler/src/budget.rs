@@ -67,7 +67,7 @@ fn forbidden(plan: &Plan, report: &Report, kind: &CollectiveKind, across: Option
     let runs_there = |step: usize| match across {
         None => true,
         Some(Over::Axis(axis)) => report.steps[step].axes.contains(axis),
-        Some(Over::Kind(kind)) => report.steps[step].axes.iter().any(|&axis| plan.program.mesh.axes[axis].kind() == *kind),
+        Some(Over::Kind(kind)) => report.steps[step].axes.iter().any(|&axis| plan.program.mesh.axes[axis].runs_over(*kind)),
     };
     (0..plan.steps.len()).find(|&step| {
         let same = matches!(&plan.steps[step].kind, StepKind::Collective(collective, _) if collective.kind == *kind);

@@ -25,14 +25,16 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexSet;
 use shardwise_ir::{Diag, Severity};
 
+use crate::hardware;
 use crate::lint::{self, Settings};
 use crate::place::{Lines, Place};
 use crate::{Findings, Options, Planned, Report};
 
 pub use depfile::depfile;
-pub use files::write_if_changed;
+pub use files::{from_disk, write_if_changed};
 
 /// Compiles the programs of a folder into `OUT_DIR`, with default options.
 pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {
@@ -53,7 +55,7 @@ pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {
 ///
 /// Without more: options as the command's, output into `OUT_DIR`, warnings are warnings, and no lints.
 pub fn configure() -> Builder {
-    Builder { options: Options::default(), out_dir: None, deny_warnings: false, lints: None }
+    Builder { options: Options::default(), hardware: Vec::new(), out_dir: None, deny_warnings: false, lints: None }
 }
 
 /// How programs are compiled.
@@ -61,6 +63,7 @@ pub fn configure() -> Builder {
 #[must_use = "nothing is compiled until `compile` is called"]
 pub struct Builder {
     options: Options,
+    hardware: Vec<PathBuf>,
     out_dir: Option<PathBuf>,
     deny_warnings: bool,
     lints: Option<Settings>,
@@ -118,6 +121,19 @@ impl Builder {
         self
     }
 
+    /// A TOML file of hardware that programs may name beside the presets. What a program names itself (`hardware "cluster.toml"`) needs none.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), shardwise::build::Failed> {
+    /// shardwise::build::configure().hardware_file("cluster.toml").compile(&["programs"])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hardware_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.hardware.push(path.into());
+        self
+    }
+
     /// Where files are written, instead of cargo's `OUT_DIR`.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.out_dir = Some(folder.into());
@@ -150,13 +166,14 @@ impl Builder {
     }
 
     /// The same without printing.
-    pub fn run<P: AsRef<Path>>(self, inputs: &[P]) -> Result<Built, Failed> {
+    pub fn run<P: AsRef<Path>>(mut self, inputs: &[P]) -> Result<Built, Failed> {
         let mut lines: Vec<String> =
             inputs.iter().map(|input| format!("cargo::rerun-if-changed={}", files::slashed(input.as_ref()))).collect();
         let out_dir = self.out_dir.clone().or_else(|| std::env::var_os("OUT_DIR").map(PathBuf::from));
         let Some(out_dir) = out_dir else {
             return Err(environment(lines, "`OUT_DIR` is not set: call this from a build script, or say `.out_dir(…)`".to_owned()));
         };
+        self.know_hardware(&mut lines)?;
         let mut sources = Vec::new();
         for input in inputs {
             match files::programs(input.as_ref()) {
@@ -166,12 +183,40 @@ impl Builder {
         }
         // A folder that is watched is watched with what is in it; that is said once more for each file, since other tools read these lines too.
         lines.extend(sources.iter().map(|source| format!("cargo::rerun-if-changed={}", files::slashed(&source.path))));
+        // A file that is not there is watched as well: cargo runs the script again until it is.
+        let named: IndexSet<String> = sources.iter().flat_map(files::Source::hardware).collect();
+        lines.extend(named.iter().map(|path| format!("cargo::rerun-if-changed={path}")));
         let programs = self.plan(sources, &mut lines)?;
         let files = files::write_all(&out_dir, &programs);
         match files {
             Ok(files) => Ok(Built { programs, files, cargo_lines: lines }),
             Err((path, error)) => Err(environment(lines, cannot("write", &path, &error))),
         }
+    }
+
+    /// Reads the hardware files, and says how those are read that programs name.
+    fn know_hardware(&mut self, lines: &mut Vec<String>) -> Result<(), Failed> {
+        lines.extend(self.hardware.iter().map(|path| format!("cargo::rerun-if-changed={}", files::slashed(path))));
+        for path in &self.hardware {
+            let text = files::text(path).map_err(|error| environment(lines.clone(), cannot("read", path, &error)))?;
+            let name = files::slashed(path);
+            match hardware::parse(&name, &text) {
+                Ok(chips) => self.options.known.extend(chips),
+                Err(findings) => {
+                    lines.extend(findings.reports.iter().map(|report| line(&name, &text, report, Severity::Error)));
+                    let sentence = format!("a hardware file cannot be used: {findings}");
+                    return Err(Failed { findings: vec![findings], cargo_lines: std::mem::take(lines), sentence });
+                }
+            }
+        }
+        if let Some(chip) = hardware::clash(&self.options.known) {
+            let sentence = format!("`{}` is described twice, with other numbers; give one of them another name", chip.name);
+            return Err(environment(std::mem::take(lines), sentence));
+        }
+        if !self.options.files.are_read() {
+            self.options.files = from_disk();
+        }
+        Ok(())
     }
 
     /// What lints find in a program that can be planned.

@@ -19,6 +19,7 @@ use shardwise_passes::threshold::{self, Bound};
 
 use crate::attention::{self, Attention};
 use crate::inference::{self, Inference, Sizing};
+use crate::networks::{self, Nodes};
 use crate::{Planned, text};
 
 pub(crate) use table::table;
@@ -99,6 +100,9 @@ pub struct AxisBusy {
     pub axis: String,
     /// Seconds.
     pub busy_s: f64,
+    /// How it lies on nodes of GPUs; absent where it is not larger than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
 }
 
 /// The sizes of a dimension at which the verdict changes.
@@ -173,12 +177,17 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         flops: unsharded_flops(program),
         device_flops: report.steps.iter().map(|cost| cost.times * cost.flops).sum(),
         verdict: verdict(planned),
-        axes: program.mesh.axes.iter().zip(&report.axis_s).map(|(axis, &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s }).collect(),
+        axes: busy(planned),
         thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
-        inference: inference::inference(planned, sizing),
+        inference: inference::inference(planned, sizing).ok(),
         attention: attention::compare(planned),
         statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
     }
+}
+
+fn busy(planned: &Planned) -> Vec<AxisBusy> {
+    let axes = planned.plan.program.mesh.axes.iter_enumerated().zip(&planned.report.axis_s);
+    axes.map(|((id, axis), &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s, nodes: networks::nodes(planned, id) }).collect()
 }
 
 fn held(program: &Program, role: Role) -> Held {

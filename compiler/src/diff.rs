@@ -14,6 +14,7 @@ use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_passes::report::StepCost;
 
+use crate::hardware;
 use crate::readers::{Reader, Readers, moves_data};
 use crate::{Planned, text as plan_text};
 
@@ -195,6 +196,11 @@ fn needed_by(plan: &Plan, readers: &[Reader]) -> Vec<String> {
 fn settings(before: &Plan, after: &Plan) -> Vec<Setting> {
     let (old, new) = (&before.program, &after.program);
     let mut settings = vec![("hardware", old.hardware.name.clone(), new.hardware.name.clone())];
+    if old.hardware.name == new.hardware.name {
+        // A file can give one name other numbers than it did.
+        let numbers = pairs::named(hardware::entries(&old.hardware), hardware::entries(&new.hardware));
+        settings.extend(numbers.into_iter().map(|(old, new)| ("hardware", old, new)));
+    }
     let axes = |plan: &Plan| plan.program.mesh.axes.iter().map(|axis| (axis.name.clone(), print::axis(axis))).collect::<Vec<_>>();
     let dims =
         |plan: &Plan| plan.program.dims.iter().map(|dim| (dim.name.clone(), format!("{}={}", dim.name, dim.size))).collect::<Vec<_>>();

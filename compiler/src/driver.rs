@@ -7,7 +7,7 @@ use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
-use shardwise_ir::{Diag, Severity, print, verify};
+use shardwise_ir::{Diag, Severity, Span, print, verify};
 use shardwise_passes::composite::written_out;
 use shardwise_passes::report::{Report, report};
 use shardwise_passes::search::{Found, Optimality, Refusal, Request, search};
@@ -16,11 +16,11 @@ use shardwise_passes::textbook::{self, Infeasible};
 
 use crate::cost::{self, Cost, Threshold};
 use crate::failure::Findings;
-use crate::inference::{self, Inference, Sizing};
+use crate::inference::{self, Inference, Sizing, Unsized};
 use crate::json::{self, PlanJson};
 use crate::options::{Objective, Options, Refinement, Strategy};
 use crate::pipeline::{self, Pass};
-use crate::{attention, budget, dot, provenance, text, trace, units};
+use crate::{attention, budget, dot, files, provenance, text, trace, units};
 
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
@@ -128,9 +128,13 @@ fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
 
 fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, rewrite: Rewrite<'_>) -> Checked {
     let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
-    let overrides = Overrides { hardware, known, mesh, dims, explicit };
+    let (hardware_file, unread) = files::hardware_file(file, name, options);
+    diags.extend(unread);
+    let overrides = Overrides { hardware, known, file: hardware_file, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
-    diags.extend(more);
+    // Hardware that cannot be read is no hardware that is not named.
+    let is_named = diags.iter().filter_map(|diag| diag.labels.first()).any(|label| line_at(source, label.span).starts_with("hardware"));
+    diags.extend(more.into_iter().filter(|diag| !is_named || diag.code != codes::mesh::NO_HARDWARE));
     let mut program = program.filter(|_| !has_errors(&diags));
     if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
         match verify::explicit(explicit) {
@@ -144,6 +148,13 @@ fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str)
         }
     }
     Checked { program, findings: Findings::new(diags, name, source) }
+}
+
+/// The line on which a span begins.
+fn line_at(source: &str, span: Span) -> &str {
+    let before = source.get(..span.start).unwrap_or_default();
+    let start = before.rfind(['\n', '\r']).map_or(0, |end| end + 1);
+    source.get(start..).unwrap_or_default().trim_start()
 }
 
 /// Plans a program.
@@ -304,8 +315,8 @@ impl Planned {
         cost::cost(self, sizing, self.refinement)
     }
 
-    /// The plan as a step of serving, where it is one and as is asked.
-    pub fn inference(&self, sizing: &Sizing) -> Option<Inference> {
+    /// The plan as a step of serving as is asked, or why it is none.
+    pub fn inference(&self, sizing: &Sizing) -> Result<Inference, Unsized> {
         inference::inference(self, sizing)
     }
 

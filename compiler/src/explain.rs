@@ -16,6 +16,7 @@ use serde::Serialize;
 use shardwise_grammar::codes::budget;
 
 use crate::driver;
+use crate::networks::Network;
 use crate::readers::moves_data;
 use crate::{Findings, Options};
 
@@ -57,6 +58,9 @@ pub struct Collective {
     pub bytes: f64,
     /// Seconds.
     pub time_s: f64,
+    /// What it takes on each network, innermost first; absent where it runs over one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<Network>,
     /// Whether making it longer makes the schedule longer.
     pub critical: bool,
     /// What gives its operand, and why that is partial if it is.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use miette::{LabeledSpan, NamedSource, SourceSpan};
+use shardwise_grammar::diag::Inside;
 use shardwise_ir::{Diag, Severity};
 
 /// One finding together with the source that it is about. With miette's `fancy` feature it draws itself; without, it is a plain error.
@@ -12,6 +13,8 @@ pub struct Report {
     pub diag: Diag,
     /// The source, unless the lines concerned are too long to show.
     source: Option<NamedSource<String>>,
+    /// The place in another file where the fault is, drawn below.
+    inside: Option<Box<Report>>,
 }
 
 /// No line longer than this is shown.
@@ -21,7 +24,16 @@ impl Report {
     fn new(diag: Diag, name: &str, source: &str) -> Self {
         let shown = diag.labels.iter().all(|label| line_length(source, label.span.start) <= LONGEST_LINE);
         let source = shown.then(|| NamedSource::new(name, source.to_owned()).with_language("shard"));
-        Self { diag, source }
+        let inside = diag.inside.as_deref().map(|inside| Box::new(Self::of_file(&diag, inside)));
+        Self { diag, source, inside }
+    }
+
+    /// The place in a file that a source names.
+    fn of_file(diag: &Diag, inside: &Inside) -> Self {
+        let message = format!("in `{}`", inside.name);
+        let there =
+            Diag { code: diag.code, severity: diag.severity, message, labels: vec![inside.label.clone()], help: None, inside: None };
+        Self::new(there, &inside.name, &inside.text)
     }
 }
 
@@ -47,6 +59,11 @@ impl miette::Diagnostic for Report {
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.diag.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
+        let inside = self.inside.as_deref()?;
+        Some(Box::new(std::iter::once(inside as &dyn miette::Diagnostic)))
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {

@@ -59,6 +59,7 @@ fn no_derivative(program: &Program, op: OpId, operand: usize) -> Diag {
             MapForm::Call { name, .. } => name.as_str(),
             _ => "this",
         },
+        OpKind::Update { .. } => "update",
         _ => "this",
     };
     let value = &program.values[op.operands[operand].value].name;

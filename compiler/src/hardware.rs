@@ -5,10 +5,10 @@
 //! needs it is refused. Every mistake is told at its place, for a key taken silently for nothing would be a wrong price. Nothing here reads files.
 
 use std::fmt::Write;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use indexmap::IndexMap;
-use shardwise_grammar::codes::mesh::BAD_HARDWARE;
+use shardwise_grammar::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE};
 use shardwise_ir::hardware::{Hardware, Wraparound};
 use shardwise_ir::{Diag, Span, suggest};
 use toml::{Spanned, Value};
@@ -17,22 +17,25 @@ use crate::failure::Findings;
 
 type Table = IndexMap<Spanned<String>, Spanned<Value>>;
 
-/// A key whose value is a number: its name, what it is, and where it belongs.
-type Number = (&'static str, &'static str, fn(&mut Hardware) -> &mut Option<f64>);
+/// A key whose value is a number: its name, what it is, the least that it can be without being in another unit, and where it belongs.
+type Number = (&'static str, &'static str, f64, fn(&mut Hardware) -> &mut Option<f64>);
 
 const NUMBERS: [Number; 7] = [
-    ("bf16", "FLOP/s in bf16", |hardware| &mut hardware.bf16_flops),
-    ("int8", "operations a second in int8", |hardware| &mut hardware.int8_flops),
-    ("fp8", "FLOP/s in fp8", |hardware| &mut hardware.fp8_flops),
-    ("memory", "bytes of HBM", |hardware| &mut hardware.hbm_bytes),
-    ("memory_bandwidth", "bytes a second", |hardware| &mut hardware.hbm_bandwidth),
-    ("link_bandwidth", "bytes a second, one way: of a link of a torus, out of a chip into a switch", |hardware| {
+    ("bf16", "FLOP/s in bf16", 1e9, |hardware| &mut hardware.bf16_flops),
+    ("int8", "operations a second in int8", 1e9, |hardware| &mut hardware.int8_flops),
+    ("fp8", "FLOP/s in fp8", 1e9, |hardware| &mut hardware.fp8_flops),
+    ("memory", "bytes of HBM", 1e6, |hardware| &mut hardware.hbm_bytes),
+    ("memory_bandwidth", "bytes a second", 1e6, |hardware| &mut hardware.hbm_bandwidth),
+    ("link_bandwidth", "bytes a second, one way: of a link of a torus, out of a chip into a switch", 1e6, |hardware| {
         &mut hardware.link_bandwidth
     }),
-    ("network_bandwidth", "bytes a second, one way: a chip's share of its host's or its own network card", |hardware| {
+    ("network_bandwidth", "bytes a second, one way: a chip's share of its host's or its own network card", 1e6, |hardware| {
         &mut hardware.dcn_bandwidth
     }),
 ];
+
+/// Longer hops, in seconds, are in another unit.
+const LONGEST_HOP_S: f64 = 0.1;
 
 /// The other keys.
 const OTHERS: [&str; 6] = ["base", "links", "wraparound", "pod", "link_hop", "network_hop"];
@@ -46,21 +49,36 @@ const OTHERS: [&str; 6] = ["base", "links", "wraparound", "pod", "link_hop", "ne
 /// assert!(shardwise::hardware::parse("hw.toml", "[a]\nbf16 = 0\n").is_err());
 /// ```
 pub fn parse(name: &str, text: &str) -> Result<Vec<Hardware>, Findings> {
-    let refuse = |diags: Vec<Diag>| Findings::new(diags, name, text);
-    let chips: IndexMap<Spanned<String>, Table> = toml::from_str(text).map_err(|error| refuse(vec![unreadable(&error)]))?;
-    let mut reader = Reader::default();
-    for (name, table) in chips {
+    chips(text).map_err(|diags| Findings::new(diags, name, text))
+}
+
+/// The same, with the mistakes as they are.
+pub(crate) fn chips(text: &str) -> Result<Vec<Hardware>, Vec<Diag>> {
+    let mut tables: IndexMap<Spanned<String>, Table> = toml::from_str(text).map_err(|error| vec![unreadable(&error)])?;
+    // In the order of the file, which is not that of the reader.
+    tables.sort_by(|a, _, b, _| a.span().start.cmp(&b.span().start));
+    let mut reader = Reader { named: tables.keys().map(|name| name.get_ref().clone()).collect(), ..Reader::default() };
+    for (name, table) in tables {
         reader.chip(&name, &table);
     }
     if reader.known.is_empty() && reader.diags.is_empty() {
         let diag = Diag::error(BAD_HARDWARE, "the file describes no chip", Span::default(), "nothing here");
         reader.diags.push(diag.help("write a table for each chip: `[my-chip]`, then its keys"));
     }
-    if reader.diags.is_empty() { Ok(reader.known) } else { Err(refuse(reader.diags)) }
+    reader.diags.sort_by_key(|diag| diag.labels.first().map(|label| label.span));
+    if reader.diags.is_empty() { Ok(reader.known) } else { Err(reader.diags) }
+}
+
+/// A chip whose name another one has, too, with other numbers.
+pub fn clash<'h>(chips: impl IntoIterator<Item = &'h Hardware>) -> Option<&'h Hardware> {
+    let mut seen: IndexMap<&str, &Hardware> = IndexMap::new();
+    chips.into_iter().find(|chip| seen.insert(chip.name.as_str(), chip).is_some_and(|other| other != *chip))
 }
 
 fn unreadable(error: &toml::de::Error) -> Diag {
-    let message = error.message().lines().next().unwrap_or("not understood").to_owned();
+    let message = error.message().lines().next().unwrap_or("not understood");
+    // What serde says of a key that stands before the first table.
+    let message = if message.ends_with("expected a map") { "this stands in no chip's table" } else { message };
     let diag = Diag::error(BAD_HARDWARE, message, error.span().map_or(Span::default(), to_span), "here");
     diag.help("a hardware file has a table for each chip: `[my-chip]`, then keys such as `bf16 = 1e15`")
 }
@@ -73,6 +91,8 @@ fn to_span(range: Range<usize>) -> Span {
 #[derive(Default)]
 struct Reader {
     known: Vec<Hardware>,
+    /// The names of all chips of the file.
+    named: Vec<String>,
     diags: Vec<Diag>,
 }
 
@@ -89,7 +109,7 @@ impl Reader {
         }
         let get = |key: &str| table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value);
         let mut chip = match get("base") {
-            Some(base) => self.base(base),
+            Some(base) => self.base(base, name.get_ref()),
             None => Some(unknown()),
         };
         let Some(hardware) = &mut chip else { return };
@@ -103,14 +123,24 @@ impl Reader {
             let message = format!("`{}` has no rate of arithmetic", name.get_ref());
             self.wrong(message, name.span(), "give `bf16`, in FLOP/s");
         }
+        if Hardware::preset(&hardware.name).is_some_and(|preset| preset != *hardware) {
+            let message = format!("`{}` is a preset, with other numbers", hardware.name);
+            let help = format!("call it otherwise: `[my-{0}]`, perhaps with `base = \"{0}\"`", hardware.name);
+            self.diags.push(Diag::error(UNCLEAR_HARDWARE, message, to_span(name.span()), "taken").help(help));
+        }
         self.known.extend(chip);
     }
 
     /// The chip that another one starts from: one above it in the file, or a preset.
-    fn base(&mut self, value: &Spanned<Value>) -> Option<Hardware> {
+    fn base(&mut self, value: &Spanned<Value>, of: &str) -> Option<Hardware> {
         let name = self.word(value, "the name of a chip")?;
-        let found = self.known.iter().find(|known| known.name == name).cloned().or_else(|| Hardware::preset(&name));
-        if found.is_none() {
+        let found = self.known.iter().find(|known| known.name == name).cloned().or_else(|| Hardware::preset(&name).filter(|_| name != of));
+        if found.is_none() && name == of {
+            self.wrong(format!("`{name}` cannot be its own base"), value.span(), "name another chip, or leave `base` out");
+        } else if found.is_none() && self.named.contains(&name) {
+            let help = format!("move `[{name}]` above `[{of}]`, and let no base lead back to a chip that it is the base of");
+            self.wrong(format!("`{name}` is not described above this"), value.span(), help);
+        } else if found.is_none() {
             let presets = Hardware::preset_names().map(str::to_owned);
             let names: Vec<String> = self.known.iter().map(|known| known.name.clone()).chain(presets).collect();
             let help = one_of(&name, &names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -151,15 +181,15 @@ impl Reader {
 
     fn key(&mut self, hardware: &mut Hardware, key: &Spanned<String>, value: &Spanned<Value>) {
         let name = key.get_ref().as_str();
-        if let Some((_, what, field)) = NUMBERS.iter().find(|(known, ..)| *known == name) {
-            if let Some(number) = self.number(value, what) {
+        if let Some((_, what, least, field)) = NUMBERS.iter().find(|(known, ..)| *known == name) {
+            if let Some(number) = self.number(value, what, *least..=f64::MAX) {
                 *field(hardware) = Some(number);
             }
             return;
         }
         match name {
-            "link_hop" => hardware.hop_s = self.number(value, "seconds").unwrap_or(hardware.hop_s),
-            "network_hop" => hardware.dcn_hop_s = self.number(value, "seconds").unwrap_or(hardware.dcn_hop_s),
+            "link_hop" => hardware.hop_s = self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.hop_s),
+            "network_hop" => hardware.dcn_hop_s = self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.dcn_hop_s),
             "pod" => hardware.pod = self.pod(value).unwrap_or_default(),
             "base" | "links" | "wraparound" => {}
             _ => {
@@ -178,15 +208,21 @@ impl Reader {
         word
     }
 
-    fn number(&mut self, value: &Spanned<Value>, what: &str) -> Option<f64> {
+    fn number(&mut self, value: &Spanned<Value>, what: &str, likely: RangeInclusive<f64>) -> Option<f64> {
         let number = match value.get_ref() {
             Value::Integer(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
             _ => None,
         };
         let fits = number.filter(|number| number.is_finite() && *number > 0.0);
-        if fits.is_none() {
-            self.wrong("this is not a number above zero".to_owned(), value.span(), format!("give {what}, such as 4.5e11"));
+        let example = if *likely.end() == LONGEST_HOP_S { "1e-6" } else { "4.5e11" };
+        match fits {
+            None => self.wrong("this is not a number above zero".to_owned(), value.span(), format!("give {what}, such as {example}")),
+            Some(number) if !likely.contains(&number) => {
+                let help = format!("numbers are in units of one: give {what}, such as {example}");
+                self.wrong("this looks like another unit".to_owned(), value.span(), help);
+            }
+            Some(_) => {}
         }
         fits
     }
@@ -209,6 +245,7 @@ impl Reader {
 fn unknown() -> Hardware {
     Hardware {
         name: String::new(),
+        file: None,
         bf16_flops: None,
         int8_flops: None,
         fp8_flops: None,
@@ -231,25 +268,34 @@ fn one_of(given: &str, known: &[&str]) -> String {
 /// A chip as a hardware file, which reads back as it is.
 pub fn toml(hardware: &Hardware) -> String {
     let mut text = format!("[{}]\n", if hardware.name.contains('.') { format!("{:?}", hardware.name) } else { hardware.name.clone() });
-    let mut copy = hardware.clone();
-    let mut line = |key: &str, value: String, what: &str| {
-        let entry = format!("{key} = {value}");
+    for (entry, what) in described(hardware) {
         let _ = writeln!(text, "{entry:<29} # {what}");
-    };
-    for (key, what, field) in NUMBERS {
-        if let Some(number) = *field(&mut copy) {
-            line(key, format!("{number:e}"), what);
-        }
+    }
+    text
+}
+
+/// Key, and key with value, of all that a hardware file says of a chip.
+pub(crate) fn entries(hardware: &Hardware) -> Vec<(String, String)> {
+    let key = |entry: &str| entry.split(' ').next().unwrap_or_default().to_owned();
+    described(hardware).into_iter().map(|(entry, _)| (key(&entry), entry)).collect()
+}
+
+/// Every entry with what it is.
+fn described(hardware: &Hardware) -> Vec<(String, &'static str)> {
+    let mut copy = hardware.clone();
+    let mut entries = Vec::new();
+    for (key, what, _, field) in NUMBERS {
+        entries.extend(field(&mut copy).map(|number| (format!("{key} = {number:e}"), what)));
     }
     let (links, wraps) = hardware.wraparound.names();
-    line("links", format!("{links:?}"), "torus or switch");
-    if let Some(wraps) = wraps {
-        line("wraparound", format!("{wraps:?}"), "which axes wrap: multiples-of-4 (all of them or none), of-16, whole-pod");
-    }
+    entries.push((format!("links = {links:?}"), "torus or switch"));
+    entries.extend(
+        wraps.map(|wraps| (format!("wraparound = {wraps:?}"), "which axes wrap: multiples-of-4 (all of them or none), of-16, whole-pod")),
+    );
     if !hardware.pod.is_empty() {
-        line("pod", format!("{:?}", hardware.pod), "edges of a pod, or chips of a switched domain");
+        entries.push((format!("pod = {:?}", hardware.pod), "edges of a pod, or chips of a switched domain"));
     }
-    line("link_hop", format!("{:e}", hardware.hop_s), "seconds");
-    line("network_hop", format!("{:e}", hardware.dcn_hop_s), "seconds");
-    text
+    entries.push((format!("link_hop = {:e}", hardware.hop_s), "seconds"));
+    entries.push((format!("network_hop = {:e}", hardware.dcn_hop_s), "seconds"));
+    entries
 }

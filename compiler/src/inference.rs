@@ -7,6 +7,8 @@
 
 mod table;
 
+use std::fmt;
+
 use serde::Serialize;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{DimId, ValueId};
@@ -16,7 +18,7 @@ use shardwise_ir::sharding::Sharding;
 use shardwise_passes::local;
 use shardwise_passes::memory;
 use shardwise_passes::report::report;
-use shardwise_passes::serving::{self, Load, Serving};
+use shardwise_passes::serving::{self, Load, NotServing, Serving};
 use shardwise_passes::threshold;
 
 use crate::Planned;
@@ -71,7 +73,7 @@ pub struct Inference {
     pub phase: Phase,
     /// The dimension of sequences.
     pub batch_dim: String,
-    /// The caches.
+    /// The caches that it reads, or gives, if it reads none.
     pub cache: Cache,
     /// The step at the program's own batch.
     pub step: Row,
@@ -83,10 +85,10 @@ pub struct Inference {
     pub batches: Vec<Row>,
 }
 
-/// Caches that a step reads.
+/// Caches that a step reads or gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cache {
-    /// Bytes a token, over all layers; 0 where caches have no length.
+    /// Bytes a token, over all layers; 0 where caches have no length, or different ones.
     pub token_bytes: f64,
     /// Bytes a sequence.
     pub sequence_bytes: f64,
@@ -94,6 +96,8 @@ pub struct Cache {
     pub shared_bytes: f64,
     /// Tokens of the longest.
     pub context: u64,
+    /// Whether the step reads them; if not, it gives them.
+    pub is_read: bool,
 }
 
 /// Where FLOPs equal the reading of parameters.
@@ -138,24 +142,58 @@ pub struct Row {
     pub bound: &'static str,
 }
 
-/// The sizing of a plan, where there is one.
-pub(crate) fn inference(planned: &Planned, sizing: &Sizing) -> Option<Inference> {
+/// Why a plan is not sized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsized {
+    /// It is asked not to be.
+    NotWanted,
+    /// Its program is no step of serving.
+    NotServing(NotServing),
+    /// It reads no caches, its tokens do not look at each other, and nobody says what it is.
+    Unclear,
+    /// It is not known how fast the hardware's memory is.
+    UnknownMemory,
+}
+
+impl fmt::Display for Unsized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotWanted => "--batches sizes a step of serving; leave --phase none out",
+            Self::NotServing(NotServing::Trains) => "it has gradients, and a step of serving has none; leave `backward` out",
+            Self::NotServing(NotServing::WithoutBatch) => {
+                "a step of serving multiplies a `param` with a batch, a dimension that no `param` has; there is no such product"
+            }
+            Self::NotServing(NotServing::CachesApart) => {
+                "no cache (`state`) that it reads has a dimension that the batch has, by which it would grow; give the cache that dimension"
+            }
+            Self::Unclear => "it reads no caches (`state`), and no tokens look at each other; give --phase decode or --phase prefill",
+            Self::UnknownMemory => "it is not known how fast the memory of this hardware is; give `hbm_bandwidth` in its file",
+        })
+    }
+}
+
+impl std::error::Error for Unsized {}
+
+/// The sizing of a plan, or why there is none.
+pub(crate) fn inference(planned: &Planned, sizing: &Sizing) -> Result<Inference, Unsized> {
     let program = &planned.plan.program;
-    let serving = Serving::of(program)?;
-    program.hardware.hbm_bandwidth?;
+    if sizing.wanted == Wanted::No {
+        return Err(Unsized::NotWanted);
+    }
+    let serving = Serving::of(program).map_err(Unsized::NotServing)?;
+    program.hardware.hbm_bandwidth.ok_or(Unsized::UnknownMemory)?;
     let seen = match (serving.reads_cache, serving.attends) {
         (true, _) => Some(Phase::Decode),
         (false, true) => Some(Phase::Prefill),
         (false, false) => None,
     };
     let phase = match sizing.wanted {
-        Wanted::Auto => seen?,
         Wanted::As(phase) => phase,
-        Wanted::No => return None,
+        Wanted::Auto | Wanted::No => seen.ok_or(Unsized::Unclear)?,
     };
     let mut sizer = Sizer { planned, plan: planned.plan.clone(), serving };
     let batch = program.dims[sizer.serving.batch].size;
-    Some(Inference {
+    Ok(Inference {
         phase,
         batch_dim: program.dims[sizer.serving.batch].name.clone(),
         cache: cache(program, &sizer.serving),
@@ -172,9 +210,11 @@ fn whole_bytes(program: &Program, value: ValueId) -> f64 {
 }
 
 fn cache(program: &Program, serving: &Serving) -> Cache {
-    let mut cache = Cache::default();
+    let mut cache = Cache { is_read: serving.reads_cache, ..Cache::default() };
+    let mut lengths = Vec::new();
     let size = |dim: DimId| program.dims[dim].size;
-    for value in serving::read_caches(program) {
+    let caches = if serving.reads_cache { serving::read_caches(program) } else { serving::given_caches(program, serving) };
+    for value in caches {
         let bytes = whole_bytes(program, value);
         if !program.values[value].dims.contains(&serving.batch) {
             cache.shared_bytes += bytes;
@@ -186,8 +226,12 @@ fn cache(program: &Program, serving: &Serving) -> Cache {
         if !context.is_empty() {
             let tokens = context.into_iter().map(size).product::<u64>();
             cache.token_bytes += sequence / tokens as f64;
-            cache.context = cache.context.max(tokens);
+            lengths.push(tokens);
         }
+    }
+    cache.context = lengths.iter().copied().max().unwrap_or(0);
+    if lengths.iter().any(|&length| length != cache.context) {
+        cache.token_bytes = 0.0;
     }
     cache
 }
@@ -199,11 +243,15 @@ struct Sizer<'p> {
     serving: Serving,
 }
 
-/// What declarations split the batch by. Brackets that the plan chose could be chosen otherwise for another batch.
-fn granule(program: &Program, batch: DimId) -> u64 {
-    let homes = program.values.iter().filter(|value| value.producer.is_none()).filter_map(|value| Some((value, value.home.as_ref()?)));
-    let split = homes.filter_map(|(value, home)| home.dims[value.dims.iter().position(|&dim| dim == batch)?].as_ref());
-    split.map(|axes| local::parts(&program.mesh, axes)).fold(1, threshold::least_common_multiple)
+/// What declarations split the batch by, and what it grows by. Brackets that the plan chose could be chosen otherwise for another batch.
+fn granule(program: &Program, serving: &Serving) -> u64 {
+    let parts = |dim: DimId| {
+        let homes = program.values.iter().filter(|value| value.producer.is_none()).filter_map(|value| Some((value, value.home.as_ref()?)));
+        let split = homes.filter_map(|(value, home)| home.dims[value.dims.iter().position(|&other| other == dim)?].as_ref());
+        split.map(|axes| local::parts(&program.mesh, axes)).fold(1, threshold::least_common_multiple)
+    };
+    let units = parts(serving.grows).saturating_mul(serving.unit(program));
+    threshold::least_common_multiple(units, parts(serving.batch))
 }
 
 /// No batch is larger.
@@ -211,7 +259,8 @@ const LARGEST: u64 = 1 << 40;
 
 impl Sizer<'_> {
     fn resize(&mut self, batch: u64) {
-        threshold::resize(&mut self.plan.program, self.serving.batch, batch);
+        let unit = self.serving.unit(&self.plan.program);
+        threshold::resize(&mut self.plan.program, self.serving.grows, batch.div_ceil(unit));
     }
 
     fn load(&mut self, batch: u64) -> Load {
@@ -232,7 +281,8 @@ impl Sizer<'_> {
         let (cache_s, parameters_s) = (attention_bytes / self.bandwidth(), load.weight_bytes / self.bandwidth());
         let attention_s = cache_s.max(load.attention_s);
         let step_s = attention_s + parameters_s.max(load.flops_s);
-        let tokens = self.serving.tokens(program);
+        // What there is room for beside the batch, where it is no whole number of units, gives no tokens.
+        let tokens = self.serving.tokens(program) * batch as f64 / program.dims[self.serving.batch].size as f64;
         let device_bytes = report.memory.peak_bytes;
         let read = if self.serving.reads_cache { "cache" } else { "attention" };
         let named = [(read, cache_s), ("attention", load.attention_s), ("parameters", parameters_s), ("flops", load.flops_s)];
@@ -263,7 +313,7 @@ impl Sizer<'_> {
 
     /// By bisection between batches that declarations split evenly, and straight between two of them.
     fn critical(&mut self) -> Option<Critical> {
-        let granule = granule(&self.plan.program, self.serving.batch);
+        let granule = granule(&self.plan.program, &self.serving);
         let mut high = 1;
         while self.excess(high * granule) < 0.0 {
             high *= 2;
@@ -288,7 +338,7 @@ impl Sizer<'_> {
     /// The largest batch that declarations split evenly and that fits.
     fn largest(&mut self) -> Option<u64> {
         let capacity = self.planned.capacity_bytes?;
-        let granule = granule(&self.plan.program, self.serving.batch);
+        let granule = granule(&self.plan.program, &self.serving);
         let mut fits = |multiple: u64| {
             self.resize(multiple * granule);
             memory::memory(&self.plan).peak_bytes <= capacity

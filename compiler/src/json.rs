@@ -2,6 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shardwise_ir::ids::AxisId;
+use shardwise_ir::mesh::Axis;
 use shardwise_ir::plan::{Materialization, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
@@ -9,8 +11,8 @@ use shardwise_ir::sharding::AxisRef;
 use shardwise_passes::report::{Report, StepCost};
 use shardwise_passes::staged::Staged;
 
-use crate::Planned;
-use crate::text;
+use crate::networks::{self, Nodes};
+use crate::{Planned, text};
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +55,9 @@ pub struct AxisJson {
     pub kind: String,
     /// Seconds that its links are busy.
     pub busy_s: f64,
+    /// How it lies on nodes of GPUs; absent where it is not larger than one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nodes: Option<Nodes>,
 }
 
 /// How good the plan is known to be.
@@ -220,7 +225,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
         strategy: planned.strategy_name().to_owned(),
         objective: text::objective(planned.objective).to_owned(),
         hardware: program.hardware.name.clone(),
-        mesh: mesh(program, report),
+        mesh: mesh(planned),
         optimality: OptimalityJson {
             status: planned.status_name().to_owned(),
             lower_bound_s: planned.lower_bound_s(),
@@ -238,9 +243,13 @@ pub fn plan(planned: &Planned) -> PlanJson {
     }
 }
 
-fn mesh(program: &Program, report: &Report) -> Vec<AxisJson> {
-    let axes = program.mesh.axes.iter().zip(&report.axis_s);
-    axes.map(|(axis, &busy_s)| AxisJson { axis: axis.name.clone(), size: axis.size, kind: axis.kind().name().to_owned(), busy_s }).collect()
+fn mesh(planned: &Planned) -> Vec<AxisJson> {
+    let axes = planned.plan.program.mesh.axes.iter_enumerated().zip(&planned.report.axis_s);
+    let one = |((id, axis), &busy_s): ((AxisId, &Axis), &f64)| {
+        let nodes = networks::nodes(planned, id);
+        AxisJson { axis: axis.name.clone(), size: axis.size, kind: axis.kind().name().to_owned(), busy_s, nodes }
+    };
+    axes.map(one).collect()
 }
 
 fn cost(report: &Report) -> CostJson {
@@ -295,7 +304,7 @@ pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
         OpKind::Take { .. } => "take",
         OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. }) => "rename",
         OpKind::Rearrange(Rearrange::Reshape(_)) => "reshape",
-        OpKind::Map(_) | OpKind::Composite { .. } | OpKind::Rearrange(_) | OpKind::Route(_) => "map",
+        OpKind::Map(_) | OpKind::Composite { .. } | OpKind::Update { .. } | OpKind::Rearrange(_) | OpKind::Route(_) => "map",
         OpKind::Collective(kind) => kind.json_name(),
     }
 }

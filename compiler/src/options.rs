@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use shardwise_ir::hardware::Hardware;
 
+use crate::files::Files;
+
 pub use shardwise_ir::resolve::{AxisSize, DimSize};
 pub use shardwise_passes::cost::Refinement;
 pub use shardwise_passes::problem::Objective;
@@ -35,6 +37,8 @@ pub struct Options {
     pub hardware: Option<String>,
     /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`] reads.
     pub known: Vec<Hardware>,
+    /// How hardware files are read that programs name.
+    pub files: Files,
     /// Sizes of axes instead of the program's, by name.
     pub mesh: Vec<AxisSize>,
     /// Sizes of dimensions instead of the program's, by name.

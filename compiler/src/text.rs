@@ -15,8 +15,7 @@ use shardwise_passes::report::{Report, StepCost};
 use shardwise_passes::staged::Staged;
 use unicode_width::UnicodeWidthStr;
 
-use crate::Planned;
-use crate::units;
+use crate::{Planned, networks, units};
 
 /// Statements longer than this do not push the comments of all others to the right.
 const COMMENT_COLUMN: usize = 48;
@@ -105,6 +104,7 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
     ];
     lines.extend(report.schedule.pipelines.iter().map(|staged| pipeline_line(&planned.plan.program, staged)));
     lines.extend(axis_line(&planned.plan.program, report));
+    lines.extend(networks::lines(planned));
     lines.extend(collective_lines(&planned.plan, report));
     lines.push(memory_line(planned));
     lines.extend(planned.found_line());

@@ -126,12 +126,18 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
     diags
 }
 
+/// At the sizes asked for, or at the program's own where those that tell dimensions apart are larger: many dimensions of size 2 are fewer elements than as
+/// many different sizes.
+fn runnable(program: &Program, plan: &Plan, sizes: Sizes) -> Result<scale::Scaled, Diag> {
+    let scaled = scale::scale(program, plan, sizes);
+    let Some(diag) = effort::too_large(&scaled.program, &scaled.plan) else { return Ok(scaled) };
+    let own = scale::scale(program, plan, Sizes::Full);
+    if effort::too_large(&own.program, &own.plan).is_none() { Ok(own) } else { Err(diag) }
+}
+
 /// Runs `plan` against `program`, whose values it names; an error about the program where that is too large to be run at the sizes asked for.
 pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verdict, Diag> {
-    let scale::Scaled { program, plan, stages, differs: scaled, batches, layers } = scale::scale(program, plan, setup.sizes);
-    if let Some(diag) = effort::too_large(&program, &plan) {
-        return Err(diag);
-    }
+    let scale::Scaled { program, plan, stages, differs: scaled, batches, layers } = runnable(program, plan, setup.sizes)?;
     let truth = unsharded::Truth::new(&program, setup.seed);
     let tolerance = if truth.exact { 0.0 } else { TOLERANCE };
     let mut run = run::Run::new(&plan, &stages, (&truth, &batches), (setup.seed, tolerance));

@@ -1,6 +1,7 @@
 //! The syntax tree: what was written, with spans, and no meaning.
 //!
-//! A statement that could not be read is missing from the tree (its errors are in the list beside it), so every node here is whole.
+//! A statement that could not be read is missing from the tree (its errors are in the list beside it), and so is an item of a list of declarations, so
+//! every node here is whole. What they would have named is kept apart.
 //! Sizes are kept as expressions and names as text; `ir` gives them meaning.
 
 use crate::span::{Name, Span, Spanned};
@@ -10,6 +11,19 @@ use crate::span::{Name, Span, Spanned};
 pub struct File {
     /// Statements in source order.
     pub statements: Vec<Spanned<Statement>>,
+    /// What the statements that are missing would have said.
+    pub lost: Lost,
+}
+
+/// What could not be read, as far as others refer to it; empty where there are no syntax errors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Values and dimensions that would have been declared or defined.
+    pub names: Vec<String>,
+    /// Whether a part of the mesh is missing.
+    pub mesh: bool,
+    /// Whether the hardware is.
+    pub hardware: bool,
 }
 
 /// One statement (`input A[I], B[J]` is one).
@@ -18,7 +32,7 @@ pub enum Statement {
     /// `plan`: the program is explicit.
     Plan,
     /// `hardware tpu-v5p`.
-    Hardware(Name),
+    Hardware(HardwareRef),
     /// `mesh X=16 over 4x4, Y=4 line`.
     Mesh(Vec<AxisDecl>),
     /// `dim B=4096, F=4*D, N=K*G, T=1000 pad`.
@@ -51,6 +65,15 @@ pub enum Statement {
     Checkpoint(Vec<Name>),
     /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
     Optimizer(Optimizer),
+}
+
+/// `tpu-v5p`, `"cluster.toml"`, `my-chip from "cluster.toml"`: a name, a file, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HardwareRef {
+    /// The chip's name; without one, the file describes a single chip.
+    pub name: Option<Name>,
+    /// The path as written, without its quotes; the span has them.
+    pub file: Option<Name>,
 }
 
 /// What a declared value is for.
@@ -288,9 +311,9 @@ pub enum ExprKind {
         /// The suffix's dimensions, if there is one.
         contracted: Option<Spanned<Vec<Name>>>,
     },
-    /// `a + b`, `a - b`, `a / b`.
+    /// `a + b`, `a - b`, `a / b`, `a <= b`.
     Binary {
-        /// `+`, `-` or `/`.
+        /// `+`, `-`, `/` or a comparison.
         op: BinaryOp,
         /// Left operand.
         left: Box<Expr>,
@@ -312,6 +335,76 @@ pub enum BinaryOp {
     Sub,
     /// `/`
     Div,
+    /// `<=` and its kin, which give a mask.
+    Compare(Comparison),
+}
+
+/// How two values are compared, element by element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`, `≤`
+    LessEqual,
+    /// `>`
+    Greater,
+    /// `>=`, `≥`
+    GreaterEqual,
+    /// `==`
+    Equal,
+    /// `!=`, `≠`
+    NotEqual,
+}
+
+impl Comparison {
+    /// The comparison that `symbol` stands for.
+    pub fn of(symbol: &str) -> Option<Self> {
+        Some(match symbol {
+            "<" => Self::Less,
+            "<=" | "≤" => Self::LessEqual,
+            ">" => Self::Greater,
+            ">=" | "≥" => Self::GreaterEqual,
+            "==" => Self::Equal,
+            "!=" | "≠" => Self::NotEqual,
+            _ => return None,
+        })
+    }
+
+    /// How it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Less => "<",
+            Self::LessEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterEqual => ">=",
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+        }
+    }
+
+    /// The function that does the same.
+    pub fn function(self) -> &'static str {
+        match self {
+            Self::Less => "less",
+            Self::LessEqual => "less_equal",
+            Self::Greater => "greater",
+            Self::GreaterEqual => "greater_equal",
+            Self::Equal => "equal",
+            Self::NotEqual => "not_equal",
+        }
+    }
+
+    /// The one that says the same of the operands in the other order.
+    #[must_use]
+    pub fn flipped(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessEqual => Self::GreaterEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterEqual => Self::LessEqual,
+            Self::Equal | Self::NotEqual => self,
+        }
+    }
 }
 
 /// A function or collective applied to its arguments.

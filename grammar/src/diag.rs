@@ -36,12 +36,32 @@ pub struct Diag {
     pub labels: Vec<Label>,
     /// What to type instead, if that can be said.
     pub help: Option<String>,
+    /// The fault itself, where it is in another file that the source names.
+    pub inside: Option<Box<Inside>>,
+}
+
+/// A place in a file that the source names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// The file, as messages call it.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// The fault, and what is to be seen there.
+    pub label: Label,
 }
 
 impl Diag {
     /// An error at `span`.
     pub fn error(code: &'static str, message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
-        Self { code, severity: Severity::Error, message: message.into(), labels: vec![Label { span, text: label.into() }], help: None }
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            labels: vec![Label { span, text: label.into() }],
+            help: None,
+            inside: None,
+        }
     }
 
     /// A warning at `span`.

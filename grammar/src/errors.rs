@@ -20,6 +20,8 @@ pub(crate) enum Mark {
     Limit,
     Code,
     Setting,
+    File,
+    Quote,
     /// A number where a dimension must stand.
     NumberAsDim,
     /// The name of a dimension goes on with `_`.
@@ -66,7 +68,12 @@ impl Faulty<'_> {
     }
 
     fn missing(self, mark: Mark, at: Span) -> Diag {
-        let (what, help) = wanted(mark);
+        let (what, help) = match mark {
+            Mark::Block if self.text[at.start - self.span.start..].contains('{') => {
+                ("a `,` or `{`", "put commas between what is said of a block: `pipeline Z, microbatches=8 {`")
+            }
+            _ => wanted(mark),
+        };
         let at = self.widened(at);
         Diag::error(syntax::MISSING, format!("{what} is missing here"), at, format!("expected {what}")).help(help)
     }
@@ -151,6 +158,8 @@ fn wanted(mark: Mark) -> (&'static str, &'static str) {
             ("a limit", "write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`")
         }
         Mark::Setting => ("the value of a setting", "write the setting and its value, as in `moments=bf16` or `rate=1e-3`"),
+        Mark::File => ("a file", "write the path of a hardware file in quotes: `hardware my-chip from \"cluster.toml\"`"),
+        Mark::Quote => ("a `\"`", "close the quotes on the same line: `hardware \"cluster.toml\"`; a path holds no `#`"),
         Mark::Code => ("a code", "write the code of the lint, as in `allow SW301`"),
         _ => ("an operand", "write a value, a number, or a function of them"),
     }
@@ -164,7 +173,7 @@ fn detached_suffix(before: &str) -> Option<&str> {
     (is_name && name.len() < dims.len()).then_some(name)
 }
 
-fn nearest_keyword(word: &str) -> Option<&'static str> {
+pub(crate) fn nearest_keyword(word: &str) -> Option<&'static str> {
     let word = word.to_lowercase();
     if word.chars().count() > 12 {
         return None;

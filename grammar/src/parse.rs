@@ -1,16 +1,20 @@
 //! From the grammar's pairs to the tree: the only file that matches on its rules.
 
+mod expression;
+mod hardware;
+mod lost;
 mod optimizer;
 #[cfg(test)]
 mod tests;
 
+use lost::Unread;
 use pest::Parser;
 use pest::iterators::{Pair, Pairs};
 use pest_derive::Parser;
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Microbatches, Pipeline,
-    Repeat, Role, SizeExpr, SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Microbatches, Pipeline, Repeat, Role,
+    SizeExpr, SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{self, Faulty, Mark};
@@ -26,13 +30,15 @@ struct Grammar;
 pub fn parse(source: &str) -> (File, Vec<Diag>) {
     let mut file = File::default();
     let mut diags = Vec::new();
+    let mut unread = Unread::default();
     for span in scan::statements(source) {
         let text = scan::blanked(&source[span.start..span.end]);
         match scan::refuse(&text, span) {
             Some(diag) => diags.push(diag),
-            None => read(&text, span, &mut file.statements, &mut diags),
+            None => read(&text, span, (&mut file, &mut unread), &mut diags),
         }
     }
+    unread.end(&mut file);
     diags.extend(unbalanced(&file, source));
     // White space of several bytes was several spaces to the grammar, and a mark may point at one of them.
     for label in diags.iter_mut().flat_map(|diag| &mut diag.labels) {
@@ -56,18 +62,26 @@ fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
     diags
 }
 
-fn read(text: &str, span: Span, statements: &mut Vec<Spanned<Statement>>, diags: &mut Vec<Diag>) {
+fn read(text: &str, span: Span, (file, unread): (&mut File, &mut Unread), diags: &mut Vec<Diag>) {
     let faulty = Faulty { text, span };
-    let Ok(pairs) = Grammar::parse(Rule::statement, text) else {
+    let Some(pairs) = pieces(text) else {
         diags.push(faulty.describe(Mark::Statement, span));
         return;
     };
-    let reader = Reader { offset: span.start };
+    let reader = Reader { offset: span.start, broken: &[] };
     let marks = reader.marks(pairs.clone());
     if marks.is_empty() {
-        statements.extend(pairs.filter_map(|pair| reader.statement(pair)));
+        let statements = pairs.clone().filter_map(|pair| reader.statement(pair));
+        unread.keep(file, statements, pairs.clone());
+    } else {
+        unread.recover(file, faulty, pairs, &marks);
     }
     diags.extend(marks.into_iter().map(|(mark, at)| faulty.describe(mark, at)));
+}
+
+/// What the grammar makes of a statement.
+fn pieces(text: &str) -> Option<Pieces<'_>> {
+    Grammar::parse(Rule::statement, text).ok()
 }
 
 /// What a rule of the grammar says is wrong.
@@ -85,6 +99,8 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_limit => Mark::Limit,
         Rule::missing_code => Mark::Code,
         Rule::missing_setting => Mark::Setting,
+        Rule::missing_file => Mark::File,
+        Rule::missing_quote => Mark::Quote,
         Rule::bad_dim => Mark::NumberAsDim,
         Rule::bad_underscore => Mark::Underscore,
         Rule::bad_unreduced => Mark::Unbracketed,
@@ -96,13 +112,15 @@ fn mark(rule: Rule) -> Option<Mark> {
 
 /// Builds nodes from pairs that hold no marks: every piece that the grammar requires is there.
 #[derive(Clone, Copy)]
-struct Reader {
+struct Reader<'b> {
     offset: usize,
+    /// Places in a list whose items are left out.
+    broken: &'b [Span],
 }
 
 type Pieces<'p> = Pairs<'p, Rule>;
 
-impl Reader {
+impl Reader<'_> {
     /// What the grammar found wrong; text behind the statement only where nothing else is.
     fn marks(self, pairs: Pieces<'_>) -> Vec<(Mark, Span)> {
         let marked = |pair: Pair<'_, Rule>| Some((mark(pair.as_rule())?, self.span(&pair)));
@@ -120,6 +138,16 @@ impl Reader {
         Span::new(start, start + text.len())
     }
 
+    /// The items of a list, but for those that are broken.
+    fn each<T>(self, pieces: Pieces<'_>, rule: Rule, read: impl Fn(Pair<'_, Rule>) -> T) -> Vec<T> {
+        pieces.filter(|piece| piece.as_rule() == rule && self.is_whole(piece)).map(read).collect()
+    }
+
+    fn is_whole(self, piece: &Pair<'_, Rule>) -> bool {
+        let span = self.span(piece);
+        !self.broken.iter().any(|at| (span.start..=span.end).contains(&at.start))
+    }
+
     fn name(self, pair: &Pair<'_, Rule>) -> Name {
         Spanned::new(pair.as_str().to_owned(), self.span(pair))
     }
@@ -135,20 +163,20 @@ impl Reader {
         let mut inner = pair.into_inner();
         let statement = match rule {
             Rule::plan => Statement::Plan,
-            Rule::hardware => Statement::Hardware(self.first_name(&mut inner, &[Rule::hardware_name])),
-            Rule::mesh => Statement::Mesh(each(inner, Rule::axis, |p| self.axis(p))),
-            Rule::dim => Statement::Dim(each(inner, Rule::dim_decl, |p| self.dim(p))),
+            Rule::hardware => Statement::Hardware(self.hardware(inner)),
+            Rule::mesh => Statement::Mesh(self.each(inner, Rule::axis, |p| self.axis(p))),
+            Rule::dim => Statement::Dim(self.each(inner, Rule::dim_decl, |p| self.dim(p))),
             Rule::declaration => self.declaration(inner),
             Rule::definition | Rule::arrow => Statement::Define(self.definition(inner)),
             Rule::assertion => Statement::Assert(self.assertion(inner)),
-            Rule::allow_code => Statement::Allow(each(inner, Rule::code, |p| self.name(&p))),
+            Rule::allow_code => Statement::Allow(self.each(inner, Rule::code, |p| self.name(&p))),
             Rule::backward => Statement::Backward(self.backward(inner)),
             Rule::pipeline => Statement::Pipeline(self.pipeline(inner)),
             Rule::optimizer => Statement::Optimizer(self.optimizer(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::microbatch_loop => Statement::Microbatches(self.microbatch_loop(inner)),
             Rule::close => Statement::Close,
-            Rule::checkpoint => Statement::Checkpoint(each(inner, Rule::name, |p| self.name(&p))),
+            Rule::checkpoint => Statement::Checkpoint(self.each(inner, Rule::name, |p| self.name(&p))),
             Rule::carry => self.carry(inner),
             Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,
             _ => return None,
@@ -204,7 +232,7 @@ impl Reader {
     fn carry(self, pieces: Pieces<'_>) -> Statement {
         match pieces.clone().find(|p| p.as_rule() == Rule::definition) {
             Some(definition) => Statement::Enter(self.definition(definition.into_inner())),
-            None => Statement::Carry(each(pieces, Rule::tensor_decl, |p| self.tensor_decl(p))),
+            None => Statement::Carry(self.each(pieces, Rule::tensor_decl, |p| self.tensor_decl(p))),
         }
     }
 
@@ -265,7 +293,7 @@ impl Reader {
         for piece in inner {
             match piece.as_rule() {
                 Rule::role => role = Role::of(piece.as_str()).unwrap_or(role),
-                Rule::tensor_decl => tensors.push(self.tensor_decl(piece)),
+                Rule::tensor_decl if self.is_whole(&piece) => tensors.push(self.tensor_decl(piece)),
                 _ => {}
             }
         }
@@ -335,117 +363,6 @@ impl Reader {
         UnreducedUse { kind, axes, span }
     }
 
-    /// A sum or a product: operands and the operators between them, from left to right.
-    fn expr(self, pair: Pair<'_, Rule>) -> Expr {
-        let mut so_far = nothing(self.span(&pair));
-        let mut operator = None;
-        for piece in pair.into_inner() {
-            let operand = match piece.as_rule() {
-                Rule::term => self.expr(piece),
-                Rule::factor_expr => self.factor(piece),
-                _ => {
-                    operator = Some(piece);
-                    continue;
-                }
-            };
-            so_far = match operator.take() {
-                Some(operator) => self.join(operator, so_far, operand),
-                None => operand,
-            };
-        }
-        so_far
-    }
-
-    fn join(self, operator: Pair<'_, Rule>, left: Expr, right: Expr) -> Expr {
-        let span = left.span.to(right.span);
-        let (left, right) = (Box::new(left), Box::new(right));
-        let op = match operator.as_str() {
-            "+" => Some(BinaryOp::Add),
-            "-" => Some(BinaryOp::Sub),
-            "/" => Some(BinaryOp::Div),
-            _ => None,
-        };
-        let kind = if let Some(op) = op {
-            ExprKind::Binary { op, left, right }
-        } else {
-            let suffix = operator.into_inner().find(|p| p.as_rule() == Rule::suffix);
-            let contracted = suffix.and_then(|p| self.contracted(p));
-            ExprKind::Product { left, right, contracted }
-        };
-        Spanned::new(kind, span)
-    }
-
-    /// The dimensions of a suffix; none for the book's `_LOCAL`.
-    fn contracted(self, suffix: Pair<'_, Rule>) -> Option<Spanned<Vec<Name>>> {
-        let span = self.span(&suffix);
-        let dims = self.words(suffix);
-        (!dims.is_empty()).then(|| Spanned::new(dims, span))
-    }
-
-    fn factor(self, pair: Pair<'_, Rule>) -> Expr {
-        let span = self.span(&pair);
-        let mut signs = 0;
-        let mut value = nothing(span);
-        for piece in pair.into_inner() {
-            match piece.as_rule() {
-                Rule::minus => signs += 1,
-                _ => value = self.primary(piece),
-            }
-        }
-        for _ in 0..signs {
-            value = Spanned::new(ExprKind::Negate(Box::new(value)), span);
-        }
-        value
-    }
-
-    fn primary(self, pair: Pair<'_, Rule>) -> Expr {
-        let span = self.span(&pair);
-        let kind = match pair.as_rule() {
-            Rule::number => ExprKind::Number(pair.as_str().to_owned()),
-            Rule::tensor => self.tensor(pair),
-            Rule::call | Rule::bare_call => ExprKind::Call(self.call(pair)),
-            _ => {
-                let inner = pair.into_inner().find(|p| p.as_rule() == Rule::expr);
-                return inner.map_or_else(|| nothing(span), |p| self.expr(p));
-            }
-        };
-        Spanned::new(kind, span)
-    }
-
-    fn tensor(self, pair: Pair<'_, Rule>) -> ExprKind {
-        let mut inner = pair.into_inner();
-        let name = self.first_name(&mut inner, &[Rule::name]);
-        ExprKind::Tensor { name, layout: inner.next().map(|p| self.layout(p)) }
-    }
-
-    fn call(self, pair: Pair<'_, Rule>) -> Call {
-        let mut call =
-            Call { function: Spanned::new(String::new(), self.span(&pair)), generic: None, subscript: None, arguments: Vec::new() };
-        for piece in pair.into_inner() {
-            match piece.as_rule() {
-                Rule::call_head | Rule::bare_head => self.call_head(piece, &mut call),
-                Rule::expr => call.arguments.push(self.expr(piece)),
-                Rule::tensor => call.arguments.push(self.primary(piece)),
-                _ => {}
-            }
-        }
-        call
-    }
-
-    fn call_head(self, pair: Pair<'_, Rule>, call: &mut Call) {
-        for piece in pair.into_inner() {
-            match piece.as_rule() {
-                Rule::function | Rule::collective => call.function = self.name(&piece),
-                Rule::generic => call.generic = piece.into_inner().next().map(|p| self.name(&p)),
-                Rule::call_subscript => {
-                    let span = self.span(&piece);
-                    call.subscript = Some(Spanned::new(self.words(piece), span));
-                }
-                _ => {}
-            }
-        }
-    }
-
     fn definition(self, inner: Pieces<'_>) -> Definition {
         let mut output = false;
         let mut target = None;
@@ -483,10 +400,6 @@ impl Reader {
             _ => Assertion::AtMost { quantity: get(0), number: get(1), unit: get(2) },
         }
     }
-}
-
-fn each<T>(pieces: Pieces<'_>, rule: Rule, read: impl Fn(Pair<'_, Rule>) -> T) -> Vec<T> {
-    pieces.filter(|piece| piece.as_rule() == rule).map(read).collect()
 }
 
 /// Stands where the grammar promises an expression.

@@ -1,8 +1,8 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, Layout, Microbatches, Optimizer, Pipeline,
-    Repeat, Role, SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, HardwareRef, Layout, Microbatches,
+    Optimizer, Pipeline, Repeat, Role, SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::Name;
@@ -11,7 +11,7 @@ use crate::span::Name;
 pub fn statement(statement: &Statement, source: &str) -> String {
     match statement {
         Statement::Plan => "plan".to_owned(),
-        Statement::Hardware(name) => format!("hardware {}", name.node),
+        Statement::Hardware(named) => hardware(named, source),
         Statement::Mesh(axes) => format!("mesh {}", join(axes.iter().map(|axis| mesh_axis(axis, source)))),
         Statement::Dim(dims) => {
             format!("dim {}", join(dims.iter().map(|dim| dim_decl(dim, source))))
@@ -33,6 +33,19 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Enter(definition) => format!("carry {}", define(definition, source)),
         Statement::Next(definition) => format!("next {}", define(definition, source)),
     }
+}
+
+fn hardware(named: &HardwareRef, source: &str) -> String {
+    let file = named
+        .file
+        .as_ref()
+        .map(|file| source.get(file.span.start..file.span.end).map_or_else(|| format!("{:?}", file.node), str::to_owned));
+    let words: Vec<&str> = match (&named.name, &file) {
+        (Some(name), Some(file)) => vec!["hardware", &name.node, "from", file],
+        (Some(word), None) => vec!["hardware", &word.node],
+        (None, file) => ["hardware"].into_iter().chain(file.as_deref()).collect(),
+    };
+    words.join(" ")
 }
 
 /// What a role is called.
@@ -139,22 +152,25 @@ pub fn expr(expr: &Expr) -> String {
     binding(expr, 0)
 }
 
-/// `level`: 0 anything, 1 an operand of a product on its left, 2 one on its right or under a sign.
+/// `level`: 0 anything, 1 what is compared or added to, 2 an operand of a product on its left, 3 one on its right or under a sign.
 fn binding(expr: &Expr, level: u8) -> String {
     let (text, own) = match &expr.node {
-        ExprKind::Tensor { name, layout: brackets } => (format!("{}{}", name.node, brackets.as_ref().map_or(String::new(), layout)), 3),
-        ExprKind::Number(number) => (number.clone(), 3),
-        ExprKind::Call(call) => (call_text(call), 3),
-        ExprKind::Negate(inner) => (format!("-{}", binding(inner, 2)), 2),
+        ExprKind::Tensor { name, layout: brackets } => (format!("{}{}", name.node, brackets.as_ref().map_or(String::new(), layout)), 4),
+        ExprKind::Number(number) => (number.clone(), 4),
+        ExprKind::Call(call) => (call_text(call), 4),
+        ExprKind::Negate(inner) => (format!("-{}", binding(inner, 3)), 3),
         ExprKind::Product { left, right, contracted } => {
-            let right = binding(right, 2);
+            let right = binding(right, 3);
             let star = contracted.as_ref().map_or("*".to_owned(), |dims| star(&dims.node, &right));
-            (format!("{} {star} {right}", binding(left, 1)), 1)
+            (format!("{} {star} {right}", binding(left, 2)), 2)
         }
-        ExprKind::Binary { op: BinaryOp::Div, left, right } => (format!("{} / {}", binding(left, 1), binding(right, 2)), 1),
+        ExprKind::Binary { op: BinaryOp::Div, left, right } => (format!("{} / {}", binding(left, 2), binding(right, 3)), 2),
+        ExprKind::Binary { op: BinaryOp::Compare(how), left, right } => {
+            (format!("{} {} {}", binding(left, 1), how.symbol(), binding(right, 1)), 0)
+        }
         ExprKind::Binary { op, left, right } => {
             let sign = if *op == BinaryOp::Add { '+' } else { '-' };
-            (format!("{} {sign} {}", binding(left, 0), binding(right, 1)), 0)
+            (format!("{} {sign} {}", binding(left, 1), binding(right, 2)), 1)
         }
     };
     if own < level { format!("({text})") } else { text }

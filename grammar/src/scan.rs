@@ -39,7 +39,6 @@ pub(crate) const KEYWORDS: [&str; 18] = [
     "microbatches",
 ];
 
-/// Those of the keywords whose statements are kept as text.
 /// Those that open a block whose statements are statements of the file.
 const OPENING: [&str; 3] = ["repeat", "microbatches", "pipeline"];
 
@@ -146,7 +145,7 @@ impl Open {
 
     /// Whether the line `text` cannot belong to this statement: it begins with a keyword, or defines something.
     fn is_cut_by(&self, text: &str) -> bool {
-        let defines = text.contains('=') && !text.contains("<=") && !self.comma;
+        let defines = gives(text) && !self.comma;
         let closes = text.starts_with('}') && self.braces == 0;
         defines || closes || begins_with_keyword(text)
     }
@@ -177,6 +176,13 @@ pub(crate) fn is_taken(text: &str) -> bool {
     let word = &text[..text.find(|c| !is_word(c)).unwrap_or(text.len())];
     let names_too = ["input", "param", "state", "output"];
     KEYWORDS.contains(&word) && !names_too.contains(&word)
+}
+
+/// Whether there is a `=` that is no part of a comparison.
+fn gives(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let compares = |at: usize| at.checked_sub(1).is_some_and(|before| b"<>!=".contains(&bytes[before])) || bytes.get(at + 1) == Some(&b'=');
+    (0..bytes.len()).any(|at| bytes[at] == b'=' && !compares(at))
 }
 
 /// A statement with spaces in place of its comments and of all white space, so that offsets stay as they are.

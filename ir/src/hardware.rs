@@ -28,6 +28,8 @@ pub enum Wraparound {
 pub struct Hardware {
     /// As programs name it.
     pub name: String,
+    /// The file that a program takes it from, as the program writes it; printed back.
+    pub file: Option<String>,
     /// Peak FLOP/s in bf16.
     pub bf16_flops: Option<f64>,
     /// Peak op/s in int8.
@@ -90,19 +92,10 @@ impl Hardware {
         if wraps { AxisKind::Ring } else { AxisKind::Line }
     }
 
-    /// For axes of these sizes (`None` for one whose kind is written otherwise), the last one innermost: which of them run inside a switched
-    /// domain, as long as all of these together fit into one. An axis that does not fit runs over the network.
-    pub fn inside_domain(&self, axes: &[Option<u64>]) -> Vec<bool> {
-        let domain = self.pod.iter().product::<u64>();
-        let mut taken = 1_u64;
-        let fits = axes.iter().rev().map(|size| {
-            let together = size.map(|size| taken.saturating_mul(size)).filter(|&together| self.pod.is_empty() || together <= domain);
-            taken = together.unwrap_or(taken);
-            together.is_some()
-        });
-        let mut fits: Vec<bool> = fits.collect();
-        fits.reverse();
-        fits
+    /// The chips of a switched domain; `None` where chips are not switched, or there is no end to the domain.
+    pub fn domain(&self) -> Option<u64> {
+        let is_known = self.wraparound == Wraparound::Switched && !self.pod.is_empty();
+        is_known.then(|| self.pod.iter().fold(1_u64, |chips, &edge| chips.saturating_mul(edge)).max(1))
     }
 
     /// Time of a hop along an axis of `kind`, seconds.
@@ -115,6 +108,14 @@ impl Hardware {
         match kind {
             AxisKind::Dcn => self.dcn_bandwidth,
             AxisKind::Ring | AxisKind::Line | AxisKind::Switch => self.link_bandwidth,
+        }
+    }
+
+    /// The hardware as a program says it: its name, and where that is from.
+    pub fn reference(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{} from \"{file}\"", self.name),
+            None => self.name.clone(),
         }
     }
 
@@ -147,6 +148,7 @@ impl Preset {
         let known = |number: f64, unit: f64| (number > 0.0).then_some(number * unit);
         Hardware {
             name: self.name.to_owned(),
+            file: None,
             bf16_flops: known(self.peak[0], 1e12),
             int8_flops: known(self.peak[1], 1e12),
             fp8_flops: known(self.peak[2], 1e12),

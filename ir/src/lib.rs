@@ -1,6 +1,7 @@
 //! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives and plans.
 pub mod blocks;
 pub mod dataflow;
+pub mod domain;
 pub mod dtype;
 pub mod functions;
 pub mod hardware;

@@ -36,13 +36,17 @@ impl AxisKind {
     }
 }
 
-/// One physical axis that a mesh axis runs over (itself, unless folded by `over`).
+/// One physical axis that a mesh axis runs over: itself, unless it is folded by `over`, or larger than a node of GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PhysicalAxis {
     /// Devices along it.
     pub size: u64,
     /// How they are joined.
     pub kind: AxisKind,
+    /// One-way bandwidth of a link (a device's egress, for switches and dcn), bytes per second.
+    pub bandwidth: f64,
+    /// Time of a hop, seconds.
+    pub hop_s: f64,
 }
 
 /// A mesh axis.
@@ -56,18 +60,37 @@ pub struct Axis {
     pub written_kind: Option<AxisKind>,
     /// The factors written behind `over`, if any; printed back.
     pub over: Option<Vec<u64>>,
-    /// What it runs over, never empty.
+    /// What it runs over, major to minor, never empty.
     pub physical: Vec<PhysicalAxis>,
-    /// One-way bandwidth of a link (a device's egress, for switches and dcn), bytes per second.
-    pub bandwidth: f64,
-    /// Time of a hop, seconds.
-    pub hop_s: f64,
 }
 
 impl Axis {
-    /// The kind: that of its physical axes; a ring if any of them is.
+    /// The kind: dcn if any of its physical axes is, for that is what all of it waits for; else a ring if any of them is.
     pub fn kind(&self) -> AxisKind {
-        self.physical.iter().map(|p| p.kind).min().unwrap_or(AxisKind::Line)
+        let kinds = || self.physical.iter().map(|p| p.kind);
+        if kinds().any(|kind| kind == AxisKind::Dcn) { AxisKind::Dcn } else { kinds().min().unwrap_or(AxisKind::Line) }
+    }
+
+    /// Whether something that runs along it runs over links of `kind`.
+    pub fn runs_over(&self, kind: AxisKind) -> bool {
+        self.physical.iter().any(|p| p.size > 1 && p.kind == kind)
+    }
+
+    /// Devices along it inside a node and the nodes, where it is larger than what a node has room for.
+    pub fn across_nodes(&self) -> Option<(u64, u64)> {
+        let along = |kind| self.physical.iter().filter(|p| p.kind == kind).map(|p| p.size).product();
+        let (inside, nodes) = (along(AxisKind::Switch), along(AxisKind::Dcn));
+        (inside > 1 && nodes > 1).then_some((inside, nodes))
+    }
+
+    /// One-way bandwidth of its slowest links, bytes per second.
+    pub fn bandwidth(&self) -> f64 {
+        self.physical.iter().map(|p| p.bandwidth).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Time of its slowest hop, seconds.
+    pub fn hop_s(&self) -> f64 {
+        self.physical.iter().map(|p| p.hop_s).fold(0.0, f64::max)
     }
 }
 

@@ -290,7 +290,9 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
         OpKind::Rearrange(Rearrange::Roll(roll)) => along(&roll.dim),
         OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }) => true,
         OpKind::Route(route) => along(&route.tokens) || along(&route.experts),
-        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
+        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Update { dim } | OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => {
+            along(dim)
+        }
         OpKind::Map(MapFn { form: MapForm::Causal { query, key, .. }, .. }) => along(query) || along(key),
         OpKind::Einsum { .. }
         | OpKind::Map(_)

@@ -126,6 +126,7 @@ impl<'a> Printer<'a> {
             OpKind::Composite { function, dims } => format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", ")),
             OpKind::Take { dim } => format!("take_{}({})", self.dim_name(*dim), operands.join(", ")),
             OpKind::Put { dim } => format!("put_{}({})", self.dim_name(*dim), operands.join(", ")),
+            OpKind::Update { dim } => format!("update_{}({})", self.dim_name(*dim), operands.join(", ")),
             OpKind::Route(Route { tokens, experts, capacity, choices }) => {
                 format!("route_{}({}, {choices})", self.dim_subscript(&[*tokens, *experts, *capacity]), operand(0))
             }
@@ -230,7 +231,7 @@ impl<'a> Printer<'a> {
         if mode == Mode::Explicit {
             lines.push("plan".to_owned());
         }
-        lines.push(format!("hardware {}", self.program.hardware.name));
+        lines.push(format!("hardware {}", self.program.hardware.reference()));
         let axes: Vec<String> = self.program.mesh.axes.iter().map(axis).collect();
         let dims: Vec<String> = self.program.dims.iter().map(|dim| self.dim(dim)).collect();
         for (keyword, items) in [("mesh", axes), ("dim", dims)] {

@@ -273,9 +273,15 @@ pub enum OpKind {
         /// The dimension of the table that is looked up.
         dim: DimId,
     },
-    /// `put_V(Rows, Ids, Like)`: rows added up at the places that the second operand says, in an array like the third (whose elements are not
-    /// read). The transpose of `take`.
+    /// `put_V(Rows, Ids, Like)`: rows added up at the places that the second operand says, in an array like the third, whose elements are not
+    /// read: it may be anywhere, and what comes out may be split along `dim` over any axes that rows and places leave free. The transpose of `take`.
     Put {
+        /// The dimension of the places.
+        dim: DimId,
+    },
+    /// `update_S(Cache, At, Rows)`: the first array, with the rows along `dim` at the places that the second says replaced by those of the third;
+    /// of rows with the same place the last one counts, those with a place that there is not are dropped.
+    Update {
         /// The dimension of the places.
         dim: DimId,
     },
@@ -330,6 +336,11 @@ impl Op {
     /// Whether the elements of its operands matter, and not their dimensions alone.
     pub fn reads_elements(&self) -> bool {
         !matches!(&self.kind, OpKind::Map(function) if matches!(&function.form, MapForm::Call { name, .. } if name == "ones"))
+    }
+
+    /// Its operands without the array that a `put` only takes the dimensions of.
+    pub fn laid_out(&self) -> &[Operand] {
+        if matches!(self.kind, OpKind::Put { .. }) { &self.operands[..self.operands.len().min(2)] } else { &self.operands }
     }
 
     /// Whether it is the element-wise function of this form.
@@ -447,6 +458,15 @@ impl Program {
     /// The parameter or state that an output is in the next step, if it updates one.
     pub fn updates(&self, output: &Output) -> Option<ValueId> {
         output.hands_to.filter(|&of| self.values[of].role.is_some())
+    }
+
+    /// Whether an update writes into the very array that it reads: what it gives takes the place of that in the next step, and no later operation
+    /// reads the old one. Otherwise the whole array is copied.
+    pub fn is_in_place(&self, op: &Op) -> bool {
+        let (OpKind::Update { .. }, Some(old)) = (&op.kind, op.operands.first().map(|operand| operand.value)) else { return false };
+        let takes_its_place = self.outputs.iter().any(|output| output.value == op.result && self.updates(output) == Some(old));
+        let later = self.values[op.result].producer.map_or(0, |id| id.index() + 1);
+        takes_its_place && !self.ops.iter().skip(later).any(|other| other.operands.iter().any(|operand| operand.value == old))
     }
 
     /// Whether a value takes the place of a parameter or state.

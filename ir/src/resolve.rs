@@ -2,6 +2,7 @@
 //!
 //! A statement with an error still defines its name ("poisoned"), so that one mistake gives one error.
 
+mod chip;
 mod collective;
 mod define;
 mod expression;
@@ -14,6 +15,7 @@ mod overrides;
 mod pipeline;
 mod repeat;
 mod structure;
+mod wording;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
@@ -30,7 +32,7 @@ use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Ou
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, order, sparse, suggest, verify};
 
-pub use overrides::{AxisSize, DimSize, Overrides};
+pub use overrides::{AxisSize, DimSize, HardwareFile, Overrides};
 
 /// More errors than anyone reads.
 const MOST_ERRORS: usize = 100;
@@ -115,6 +117,7 @@ impl<'a> Resolver<'a> {
     fn new(file: &'a ast::File, overrides: &Overrides) -> Self {
         let first_is_plan = file.statements.first().is_some_and(|statement| statement.node == Statement::Plan);
         let mode = if first_is_plan || overrides.explicit { Mode::Explicit } else { Mode::Ordinary };
+        let lost: IndexSet<String> = file.lost.names.iter().cloned().collect();
         let mut output_layouts = IndexMap::new();
         let mut defined_at = IndexMap::new();
         for statement in &file.statements {
@@ -138,13 +141,13 @@ impl<'a> Resolver<'a> {
             hardware: None,
             mesh: Mesh::default(),
             mesh_span: None,
-            mesh_failed: false,
+            mesh_failed: file.lost.mesh,
             dims: IndexVec::new(),
             dim_names: IndexMap::new(),
-            bad_dims: IndexSet::new(),
+            bad_dims: lost.clone(),
             values: IndexVec::new(),
             value_names: IndexMap::new(),
-            poisoned: IndexSet::new(),
+            poisoned: lost,
             ops: IndexVec::new(),
             repeats: IndexVec::new(),
             block: None,

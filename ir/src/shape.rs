@@ -27,6 +27,7 @@ pub fn natural(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
             ids.iter().copied().chain(kept).collect()
         }
         OpKind::Put { .. } => operands.last().map_or_else(Vec::new, |like| like.to_vec()),
+        OpKind::Update { .. } => first(),
         OpKind::Rearrange(how) => rearranged(how, &first()),
         OpKind::Route(route) => merge(&first(), &[route.capacity]),
         OpKind::Composite { .. } | OpKind::Collective(_) => all(),
@@ -67,7 +68,7 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
         OpKind::Route(_) => DType::Bool,
         OpKind::Reduce { function: ReduceFn::Sum, .. } if all == DType::Bool => DType::Int32,
         OpKind::Reduce { function: ReduceFn::Mean, .. } | OpKind::Composite { .. } if !all.is_float() => DType::F32,
-        OpKind::Take { .. } => operands.first().copied().unwrap_or_default(),
+        OpKind::Take { .. } | OpKind::Update { .. } => operands.first().copied().unwrap_or_default(),
         OpKind::Put { .. } => operands.last().copied().unwrap_or_default(),
         OpKind::Einsum { .. } | OpKind::Reduce { .. } | OpKind::Rearrange(_) | OpKind::Composite { .. } | OpKind::Collective(_) => all,
     }

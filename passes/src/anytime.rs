@@ -128,8 +128,7 @@ pub fn close<'a>(
 
 /// Whether every value can be brought from where these choices give it to where they need it.
 pub(crate) fn is_realisable(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
-    let tree = |value| problem.tables.number(value);
-    problem.sources.iter().all(|source| source_price(problem, source, assignment, &mut trees[tree(source.value)]).is_finite())
+    problem.sources.iter().all(|source| source_price(problem, source, assignment, &mut trees[source.table]).is_finite())
 }
 
 /// Sweeps until they add little.

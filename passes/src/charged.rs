@@ -29,7 +29,7 @@ pub(crate) enum Solver<'p, 'a> {
 
 impl<'p, 'a> Solver<'p, 'a> {
     /// The exact one, if it can be had.
-    pub(crate) fn new(problem: &'p Problem<'a>, metrics: &'p [Metric], trees: &mut [Trees<'a>]) -> Self {
+    pub(crate) fn new(problem: &'p Problem<'a>, metrics: &'p [Metric], trees: &mut [Trees<'_>]) -> Self {
         let prices = Prices::whole(problem, trees, LIMITS);
         match prices.filter(|prices| prices.minimise_exactly(&unary(problem)).is_some()) {
             Some(prices) => Self::Exact(prices),

@@ -62,19 +62,15 @@ enum Network {
     Dcn,
 }
 
-/// The axes of one network that take part in a collective.
-struct Stage<'a> {
+/// The physical axes of one network that take part in a collective.
+struct Stage {
     network: Network,
-    axes: Vec<&'a Axis>,
+    axes: Vec<PhysicalAxis>,
 }
 
-impl Stage<'_> {
+impl Stage {
     fn devices(&self) -> f64 {
         self.axes.iter().map(|axis| axis.size as f64).product()
-    }
-
-    fn physical(&self) -> impl Iterator<Item = (&Axis, &PhysicalAxis)> {
-        self.axes.iter().flat_map(|axis| axis.physical.iter().filter(|p| p.size > 1).map(move |p| (*axis, p)))
     }
 
     fn slowest_link(&self) -> f64 {
@@ -83,22 +79,21 @@ impl Stage<'_> {
 
     /// `Σ B_a`.
     fn aggregate_bandwidth(&self) -> f64 {
-        self.physical().map(|(axis, p)| if p.kind == AxisKind::Ring { 2.0 * axis.bandwidth } else { axis.bandwidth }).sum()
+        self.axes.iter().map(|axis| if axis.kind == AxisKind::Ring { 2.0 * axis.bandwidth } else { axis.bandwidth }).sum()
     }
 
     fn latency(&self) -> f64 {
-        self.physical()
-            .map(|(axis, p)| match p.kind {
-                AxisKind::Ring => axis.hop_s * p.size as f64 / 2.0,
-                AxisKind::Line => axis.hop_s * (p.size as f64 - 1.0),
-                AxisKind::Switch | AxisKind::Dcn => axis.hop_s,
-            })
-            .sum()
+        let hops = |axis: &PhysicalAxis| match axis.kind {
+            AxisKind::Ring => axis.hop_s * axis.size as f64 / 2.0,
+            AxisKind::Line => axis.hop_s * (axis.size as f64 - 1.0),
+            AxisKind::Switch | AxisKind::Dcn => axis.hop_s,
+        };
+        self.axes.iter().map(hops).sum()
     }
 
     /// `(N-1)/N`, or 1 where a ring takes part and the book's rounding is asked for.
     fn share_moved(&self, refinement: Refinement) -> f64 {
-        let ring = self.physical().any(|(_, p)| p.kind == AxisKind::Ring);
+        let ring = self.axes.iter().any(|axis| axis.kind == AxisKind::Ring);
         if ring && refinement == Refinement::Book { 1.0 } else { (self.devices() - 1.0) / self.devices() }
     }
 
@@ -109,16 +104,14 @@ impl Stage<'_> {
 
     /// `max m_a`: how far blocks travel, counted so that a ring of `n` gives `n`.
     fn reach(&self) -> f64 {
-        self.physical().map(|(_, p)| if p.kind == AxisKind::Ring { p.size as f64 } else { 2.0 * p.size as f64 }).fold(0.0, f64::max)
+        self.axes.iter().map(length).fold(0.0, f64::max)
     }
 
     /// The same for an AllToAll: of an odd number of devices no two are opposite, and blocks travel `1 - 1/n²` as far.
     fn average_reach(&self, refinement: Refinement) -> f64 {
         let odd = |size: u64| refinement == Refinement::Exact && size % 2 == 1;
         let share = |size: u64| if odd(size) { 1.0 - 1.0 / (size as f64).powi(2) } else { 1.0 };
-        self.physical()
-            .map(|(_, p)| share(p.size) * if p.kind == AxisKind::Ring { p.size as f64 } else { 2.0 * p.size as f64 })
-            .fold(0.0, f64::max)
+        self.axes.iter().map(|axis| share(axis.size) * length(axis)).fold(0.0, f64::max)
     }
 
     fn all_to_all(&self, bytes: f64, refinement: Refinement) -> f64 {
@@ -138,25 +131,31 @@ impl Stage<'_> {
     }
 }
 
-/// Splits the axes that take part into networks, innermost first.
-fn stages<'a>(mesh: &'a Mesh, axes: &[AxisId]) -> Vec<Stage<'a>> {
-    let mut stages: Vec<Stage<'a>> = Vec::new();
+/// `m_a`: a line is twice as long as the ring of its size.
+fn length(axis: &PhysicalAxis) -> f64 {
+    if axis.kind == AxisKind::Ring { axis.size as f64 } else { 2.0 * axis.size as f64 }
+}
+
+/// Splits the axes that take part into networks, innermost first. An axis that outgrows a node of GPUs takes part in two.
+fn stages(mesh: &Mesh, axes: &[AxisId]) -> Vec<Stage> {
     let mut sorted: Vec<AxisId> = axes.to_vec();
-    sorted.sort_unstable_by_key(|&axis| (network(mesh.axes[axis].kind()), axis));
-    for axis in sorted.into_iter().map(|axis| &mesh.axes[axis]).filter(|axis| axis.size > 1) {
-        let network = network(axis.kind());
-        match stages.last_mut() {
-            Some(stage) if stage.network == network => stage.axes.push(axis),
-            _ => stages.push(Stage { network, axes: vec![axis] }),
+    sorted.sort_unstable();
+    let mut stages: Vec<Stage> = Vec::new();
+    for axis in sorted.iter().flat_map(|&axis| &mesh.axes[axis].physical).filter(|axis| axis.size > 1) {
+        let network = network(axis.kind);
+        match stages.iter_mut().find(|stage| stage.network == network) {
+            Some(stage) => stage.axes.push(*axis),
+            None => stages.push(Stage { network, axes: vec![*axis] }),
         }
     }
+    stages.sort_by_key(|stage| stage.network);
     stages
 }
 
 /// Seconds in which each device sends `bytes` to its neighbour along `axes`, all of them at once, as a pipeline does (`V_local / w`). Where an axis
 /// does not wrap, what goes from its end to its beginning takes every hop between, against the traffic of the others.
 pub fn shift_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64) -> f64 {
-    let back = |axis: &Axis| if axis.kind() == AxisKind::Line { axis.hop_s * (axis.size as f64 - 1.0) } else { 0.0 };
+    let back = |axis: &Axis| if axis.kind() == AxisKind::Line { axis.hop_s() * (axis.size as f64 - 1.0) } else { 0.0 };
     axes.iter().map(|&axis| hop_seconds(mesh, axis, bytes).max(back(&mesh.axes[axis]))).fold(0.0, f64::max)
 }
 
@@ -168,16 +167,39 @@ fn network(kind: AxisKind) -> Network {
     }
 }
 
-/// An AllGather to `bytes` a device (equally a ReduceScatter of them): inside-out, each outer network finds the bytes that the inner axes
-/// leave it.
-fn gather_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64, refinement: Refinement) -> f64 {
+/// What a collective takes on one network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Devices along the axes of that network.
+    pub devices: u64,
+    /// How they are joined, that of the first of its axes.
+    pub kind: AxisKind,
+    /// How long it takes there.
+    pub seconds: f64,
+}
+
+/// The networks of a collective over `axes`, innermost first, with what it takes on each: a gather (equally a scatter) finds outside the bytes that the
+/// inner axes leave it; an AllToAll, and a Permute, sends everything through each, which is the most that its blocks have to travel.
+pub fn collective_parts(mesh: &Mesh, kind: &CollectiveKind, axes: &[AxisId], bytes: f64, refinement: Refinement) -> Vec<Part> {
+    let stages = stages(mesh, axes);
+    let seconds = stage_seconds(&stages, kind, bytes, refinement);
+    let part = |(stage, seconds): (&Stage, f64)| Part { devices: stage.devices() as u64, kind: stage.axes[0].kind, seconds };
+    stages.iter().zip(seconds).map(part).collect()
+}
+
+fn stage_seconds(stages: &[Stage], kind: &CollectiveKind, bytes: f64, refinement: Refinement) -> impl Iterator<Item = f64> {
     let mut left = bytes;
-    let mut total = 0.0;
-    for stage in stages(mesh, axes) {
-        total += stage.gather(left, refinement);
+    stages.iter().map(move |stage| {
+        let here = left;
         left /= stage.devices();
-    }
-    total
+        match kind {
+            CollectiveKind::AllGather | CollectiveKind::ReduceScatter => stage.gather(here, refinement),
+            CollectiveKind::AllReduce => 2.0 * stage.gather(here, refinement),
+            CollectiveKind::AllToAll => stage.all_to_all(bytes, refinement),
+            CollectiveKind::Permute => stage.permute(bytes),
+            CollectiveKind::Slice => 0.0,
+        }
+    })
 }
 
 /// Seconds of a collective of `kind` over `axes`.
@@ -185,17 +207,11 @@ fn gather_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64, refinement: Refineme
 /// `bytes` are a device's: after the gather for `AllGather`, before the scatter for `ReduceScatter`, of the value for `AllReduce`, what it holds
 /// for `AllToAll` and `Permute`. For `Permute`, `axes` are those of every dimension whose subscripts change.
 pub fn collective_seconds(mesh: &Mesh, kind: &CollectiveKind, axes: &[AxisId], bytes: f64, refinement: Refinement) -> f64 {
-    match kind {
-        CollectiveKind::AllGather | CollectiveKind::ReduceScatter => gather_seconds(mesh, axes, bytes, refinement),
-        CollectiveKind::AllReduce => 2.0 * gather_seconds(mesh, axes, bytes, refinement),
-        CollectiveKind::AllToAll => stages(mesh, axes).iter().map(|stage| stage.all_to_all(bytes, refinement)).sum(),
-        CollectiveKind::Permute => stages(mesh, axes).iter().map(|stage| stage.permute(bytes)).sum(),
-        CollectiveKind::Slice => 0.0,
-    }
+    stage_seconds(&stages(mesh, axes), kind, bytes, refinement).sum()
 }
 
-/// Seconds in which every device hands `bytes` to its neighbour along an axis, all at once.
+/// Seconds in which every device hands `bytes` to its neighbour along an axis, all at once: some neighbour is in another node if the axis leaves one.
 pub fn hop_seconds(mesh: &Mesh, axis: AxisId, bytes: f64) -> f64 {
     let axis = &mesh.axes[axis];
-    if axis.size == 1 { 0.0 } else { (bytes / axis.bandwidth).max(axis.hop_s) }
+    if axis.size == 1 { 0.0 } else { (bytes / axis.bandwidth()).max(axis.hop_s()) }
 }

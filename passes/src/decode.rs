@@ -115,7 +115,7 @@ impl<'d, 'p, 'a> Decoder<'d, 'p, 'a> {
         let asked = self.dual.joints[joint].clone();
         let problem = self.dual.problem;
         let source = &problem.sources[asked.source];
-        let metric = &self.dual.metrics[problem.tables.number(source.value)];
+        let metric = &self.dual.metrics[source.table];
         let times = source.times as f64;
         let root = match source.root {
             Root::Fixed(state) => at(metric, &[state]),

@@ -142,7 +142,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     }
 
     fn join(&mut self, variable: usize, source: usize, operand: Option<usize>, end: End) {
-        let states = self.problem.table(self.problem.sources[source].value).space.len();
+        let states = self.metrics[self.problem.sources[source].table].states();
         let state = |choice: &Choice| operand.map_or(choice.gives, |k| choice.needs[k]) as u32;
         let of_choices = self.problem.variables[variable].choices.iter().map(state).collect();
         let mut joint = Joint { variable, source, end, states: of_choices, price: vec![0.0; states], live: vec![false; states] };
@@ -292,7 +292,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     /// A source's least, and for each of its joints that with the joint in each state, of uses only if they are asked for; nothing for what is not used.
     fn of_source(&mut self, number: usize, joints: &[usize], with_uses: bool) -> Option<(f64, Vec<Option<Vec<f64>>>)> {
         let source = &self.problem.sources[number];
-        let metric = &self.metrics[self.problem.tables.number(source.value)];
+        let metric = &self.metrics[source.table];
         let prices = |end: End| joints.iter().find(|&&joint| self.joints[joint].end == end).map(|&joint| self.joints[joint].of_source());
         let root = match source.root {
             Root::Fixed(state) => at(metric, &[state]),

@@ -9,7 +9,7 @@ use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
 
 use crate::factor::realised;
-use crate::problem::{Decision, Demand, Problem, Source};
+use crate::problem::{Decision, Demand, Problem, Root, Source};
 use crate::reshard::{Hop, Trees, Use};
 use crate::states::{State, describe};
 use crate::steps::Steps;
@@ -19,7 +19,7 @@ use crate::textbook::{closed, collective_step};
 pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
     let mut weave = Weave { problem, assignment, routes: Vec::new(), steps: Steps::default() };
     for source in &problem.sources {
-        weave.routes.push(route(problem, source, assignment, &mut trees[problem.tables.number(source.value)]));
+        weave.routes.push(route(problem, source, assignment, &mut trees[source.table]));
     }
     weave.run();
     let chosen = problem.variables.iter().zip(assignment).filter_map(|(variable, &choice)| match variable.decides {
@@ -120,9 +120,21 @@ impl Weave<'_, '_> {
             self.reach(source, choice.needs[k]);
         }
         let material = |value, state| Materialization { value, sharding: self.problem.table(value).space.sharding(state).clone() };
-        let operands = op.operands.iter().zip(&choice.needs).map(|(operand, &state)| material(operand.value, state)).collect();
+        let looked_at = op.laid_out().iter().zip(&choice.needs).map(|(operand, &state)| material(operand.value, state));
+        let others = op.operands.iter().skip(op.laid_out().len()).map(|operand| material(operand.value, self.first(operand.value)));
+        let operands = looked_at.chain(others).collect();
         self.steps.push(Step { kind: StepKind::Local(op_id), operands, result: material(op.result, choice.gives), repeat: op.repeat });
         self.settle(variable.gives);
+    }
+
+    /// Where a value is first of all.
+    fn first(&self, value: ValueId) -> State {
+        let source = self.problem.sources.iter().find(|source| source.value == value);
+        match source.map(|source| &source.root) {
+            Some(Root::Fixed(state)) => *state,
+            Some(Root::Produced(variable)) => self.problem.variables[*variable].choices[self.assignment[*variable]].gives,
+            None => 0,
+        }
     }
 
     fn written(&mut self, op_id: OpId) {

@@ -17,7 +17,7 @@ use crate::rotation;
 /// What each operand must be, and what comes out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// One sharding an operand.
+    /// One sharding for each operand that is [laid out](Op::laid_out).
     pub needs: Vec<Sharding>,
     /// What the operation gives.
     pub gives: Sharding,
@@ -46,6 +46,8 @@ fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool 
         OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == index,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
+        // Rows follow one another: the last of those with one place counts.
+        OpKind::Update { .. } => !program.values[op.result].dims.contains(&index),
         _ => false,
     }
 }
@@ -65,7 +67,8 @@ pub struct Channel {
 pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
     let all: Vec<usize> = (0..op.operands.len()).collect();
     let sum = |operands: Vec<usize>| Channel { operands, takes: Reduction::Sum, gives: Reduction::Sum };
-    let same = |kind: Reduction| Channel { operands: all.clone(), takes: kind, gives: kind };
+    let alike = |operands: &[usize], kind: Reduction| Channel { operands: operands.to_vec(), takes: kind, gives: kind };
+    let same = |kind: Reduction| alike(&all, kind);
     let extrema = [Reduction::Max, Reduction::Min];
     let possible = match &op.kind {
         OpKind::Einsum { .. } => all.iter().map(|&operand| sum(vec![operand])).collect(),
@@ -89,6 +92,7 @@ pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
         OpKind::Reduce { function, .. } => vec![same(function.reduction())],
         OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
         OpKind::Rearrange(_) => [Reduction::Sum].into_iter().chain(extrema).map(same).collect(),
+        OpKind::Update { .. } => [Reduction::Sum].into_iter().chain(extrema).map(|kind| alike(&[0, 2], kind)).collect(),
         OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => Vec::new(),
     };
     let carried = |channel: &Channel| channel.operands.iter().all(|&operand| partial[operand] == Some(channel.takes));
@@ -160,7 +164,7 @@ fn project(program: &Program, op: &Op, indices: &[DimId], channels: &[Channel], 
         Unreduced::new(kind, here.flat_map(|(_, axes)| axes.iter().copied()))
     };
     let needs = op
-        .operands
+        .laid_out()
         .iter()
         .enumerate()
         .map(|(k, operand)| Sharding { dims: program.values[operand.value].dims.iter().map(split).collect(), unreduced: carried(k) });
@@ -177,6 +181,11 @@ fn project(program: &Program, op: &Op, indices: &[DimId], channels: &[Channel], 
     let pending = summed.into_iter().chain(passed.flat_map(|(_, axes)| axes.iter().copied())).chain(taken);
     let gives = Sharding { dims: result_dims(program, op, &split)?, unreduced: Unreduced::new(kind, pending) };
     Some(Layout { needs, gives })
+}
+
+/// How the textbook splits the result of a `put` along its places: as the array like it, as far as these axes are free.
+fn of_like(axes: &AxisList, used: &[AxisRef]) -> AxisList {
+    axes.iter().copied().take_while(|axis| !used.contains(axis)).collect()
 }
 
 /// Indices whose elements are put together in the result.
@@ -211,7 +220,13 @@ fn result_dims(program: &Program, op: &Op, split: &dyn Fn(&DimId) -> AxisList) -
 /// What `op` gives when its operands are so sharded (which must fit together; see `shardwise_ir::verify` for whether they do); `None` where a
 /// reshape would break blocks.
 pub fn gives(program: &Program, op: &Op, needs: &[Sharding]) -> Option<Sharding> {
+    let (all, needs) = (needs, needs.get(..op.laid_out().len()).unwrap_or(needs));
     let split = |dim: &DimId| {
+        if matches!(op.kind, OpKind::Put { dim: places } if places == *dim) {
+            let used: Vec<AxisRef> = needs.iter().flat_map(Sharding::axes).collect();
+            let place = program.values[op.operands[2].value].dims.iter().position(|other| other == dim);
+            return place.map(|place| of_like(&all[2].dims[place], &used)).unwrap_or_default();
+        }
         let operands = op.operands.iter().zip(needs);
         let lists = operands.filter_map(|(operand, need)| {
             let position = program.values[operand.value].dims.iter().position(|d| d == dim)?;

@@ -1,6 +1,7 @@
 //! Rewriting and judging: layouts, reshards, the two planning strategies, and what a plan costs.
 pub mod anytime;
 mod branch;
+mod capacity;
 pub mod charged;
 pub mod composite;
 pub mod cost;
@@ -11,6 +12,7 @@ pub mod eliminate;
 pub mod extract;
 pub mod factor;
 pub mod gradient;
+pub mod holding;
 pub mod layout;
 pub mod limited;
 pub mod local;

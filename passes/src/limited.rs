@@ -48,8 +48,13 @@ pub struct Fitting {
     pub plan: Option<(Plan, f64)>,
     /// No plan that fits is cheaper, in seconds.
     pub lower_bound_s: f64,
-    /// The plan with the lowest peak that was seen.
-    pub smallest: Option<Plan>,
+}
+
+impl Fitting {
+    /// What the plan costs; infinite if there is none.
+    pub fn seconds(&self) -> f64 {
+        self.plan.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds)
+    }
 }
 
 /// Searches for the cheapest plan whose peak is at most `capacity` bytes; `price` says what a plan costs. With one solution at most, the
@@ -62,7 +67,7 @@ pub fn search(
     most_solutions: usize,
 ) -> Fitting {
     let room = drop_the_impossible(problem, capacity);
-    let nothing = Fitting { plan: None, lower_bound_s: f64::INFINITY, smallest: None };
+    let nothing = Fitting { plan: None, lower_bound_s: f64::INFINITY };
     if problem.variables.iter().any(|variable| variable.choices.is_empty()) {
         return nothing;
     }
@@ -71,19 +76,7 @@ pub fn search(
     let problem = &*problem;
     let solver = Solver::new(problem, &metrics, &mut trees);
     let solutions = solver.solutions((MOST_WORK / problem.variables.len().max(1)).max(20).min(most_solutions));
-    let mut search = Search {
-        problem,
-        room,
-        solver,
-        trees,
-        capacity,
-        price,
-        deadline,
-        solutions,
-        looks: MOST_LOOKS,
-        best: nothing,
-        lowest_peak: f64::INFINITY,
-    };
+    let mut search = Search { problem, room, solver, trees, capacity, price, deadline, solutions, looks: MOST_LOOKS, best: nothing };
     search.run();
     search.best
 }
@@ -114,7 +107,6 @@ struct Search<'p, 'a> {
     /// How many combinations may still be looked at.
     looks: usize,
     best: Fitting,
-    lowest_peak: f64,
 }
 
 /// What is known of a node.
@@ -141,7 +133,7 @@ impl Search<'_, '_> {
     }
 
     fn best_s(&self) -> f64 {
-        self.best.plan.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds)
+        self.best.seconds()
     }
 
     fn out_of_time(&self) -> bool {
@@ -219,22 +211,15 @@ impl Search<'_, '_> {
         true
     }
 
-    /// Makes the assignment a plan and keeps it if it is the cheapest that fits, or the smallest.
+    /// Makes the assignment a plan and keeps it if it is the cheapest that fits.
     fn keep(&mut self, assignment: &[usize]) {
         if !is_realisable(self.problem, assignment, &mut self.trees) {
             return;
         }
         let plan = extract::plan(self.problem, assignment, &mut self.trees);
-        let peak = memory(&plan).peak_bytes;
-        if peak <= self.capacity {
-            let seconds = (self.price)(&plan);
-            if seconds < self.best_s() {
-                self.best.plan = Some((plan.clone(), seconds));
-            }
-        }
-        if peak < self.lowest_peak {
-            self.lowest_peak = peak;
-            self.best.smallest = Some(plan);
+        let seconds = (self.price)(&plan);
+        if seconds < self.best_s() && memory(&plan).peak_bytes <= self.capacity {
+            self.best.plan = Some((plan, seconds));
         }
     }
 

@@ -87,6 +87,11 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
         // As many rows of the table as come out of it.
         OpKind::Take { .. } => 2.0 * written + all().skip(1).sum::<f64>(),
         OpKind::Put { .. } => written + all().take(2).sum::<f64>(),
+        // In place, rows are read and written; every device is as busy as the one that has all the places.
+        OpKind::Update { .. } => {
+            let copied = if program.is_in_place(op) { 0.0 } else { written + all().take(1).sum::<f64>() };
+            copied + all().skip(1).sum::<f64>() + all().skip(2).sum::<f64>()
+        }
         _ => written + all().sum::<f64>(),
     }
 }
@@ -108,7 +113,7 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
             composite::flops(*function, dims, whole, whole / along.max(1.0))
         }
         OpKind::Route(route) => route.choices as f64 * elements(op.operands[0].value, operands[0]),
-        OpKind::Rearrange(_) | OpKind::Take { .. } | OpKind::Collective(_) => 0.0,
+        OpKind::Rearrange(_) | OpKind::Take { .. } | OpKind::Update { .. } | OpKind::Collective(_) => 0.0,
     }
 }
 

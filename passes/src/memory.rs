@@ -199,7 +199,7 @@ fn lives(plan: &Plan) -> (f64, Lives) {
             continue;
         }
         let renames = op.is_some_and(|op| op.is(&MapForm::Enter) || op.is(&MapForm::Last));
-        for operand in &step.operands {
+        for operand in step.operands.iter().take(op.map_or(usize::MAX, |op| op.laid_out().len().max(1))) {
             // Another name for the same bytes: they are not held under both.
             let until = if renames { number.saturating_sub(1) } else { number };
             living.read(operand, until, if renames { program.repeats.microbatches(step.repeat) } else { step.repeat });

@@ -51,11 +51,11 @@ pub(crate) fn search(tables: &Tables<'_>, textbook: &Plan, timeout: Option<Durat
     let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let mut known = Known { resources: 1 + tables.program.mesh.axes.len(), plans: Vec::new() };
     known.add(tables, textbook.clone());
-    known.add(tables, solve(tables, textbook, Objective::Serial.compute(), timeout)?.plan);
+    known.add(tables, solve(Problem::new(tables, Objective::Serial.compute()), textbook, timeout)?.plan);
     let mut bounds: Vec<(f64, Vec<f64>)> = Vec::new();
     for _ in 0..ROUNDS {
         let shares = known.best_shares();
-        let solved = solve(&counted(tables, &shares), textbook, shares[0], timeout)?;
+        let solved = solve(Problem::new(&counted(tables, &shares), shares[0]), textbook, timeout)?;
         bounds.push((solved.bound.as_seconds(), shares));
         let is_new = known.add(tables, solved.plan);
         if !is_new || late() {

@@ -30,7 +30,7 @@ impl Prices {
     pub fn new(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Self {
         let mut prices = Self { factors: Vec::new(), whole: true, fixed: problem.fixed, limits };
         for source in &problem.sources {
-            match price_source(problem, source, &mut trees[problem.tables.number(source.value)], limits.table / 8) {
+            match price_source(problem, source, &mut trees[source.table], limits.table / 8) {
                 Pricing::Exact(factor) => prices.factors.push(factor),
                 Pricing::Relaxed(parts) => {
                     prices.whole = false;

@@ -9,7 +9,8 @@
 //! enters is a demand of the operation that lets it enter. What comes from before a block is moved before it, once.
 //!
 //! A value that is *dropped* after use has a source for each part of the program that uses it (each block, the forward and the backward part): what
-//! is gathered in one is not held for the next, but gathered again from where the value was declared or given.
+//! is gathered in one is not held for the next, but gathered again from where the value was declared or given. [`crate::holding`] asks for two parts only,
+//! in front of an operation and from it on.
 
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
@@ -97,6 +98,27 @@ pub struct Source {
     pub times: u64,
     /// Whether its steps stand where it is used, rather than where the value lives.
     pub again: bool,
+    /// Which table its ways are in: that of its value's shape, unless one of its own was made.
+    pub table: usize,
+}
+
+/// Values that are dropped after use.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Dropped<'d> {
+    /// Which, if any.
+    pub values: Option<&'d IndexSet<ValueId>>,
+    /// At what: at the end of every part of the program, unless it is only in front of one operation.
+    pub before: Option<OpId>,
+}
+
+/// A part of the program: a block's forward or backward part; or, where values are dropped before one operation, what is in front of it or not.
+type PartOfProgram = (Option<RepeatId>, bool);
+
+impl Dropped<'_> {
+    fn part(self, program: &Program, op: OpId) -> PartOfProgram {
+        let Op { repeat, phase, .. } = program.ops[op];
+        self.before.map_or((repeat, phase == Phase::Backward), |before| (None, op >= before))
+    }
 }
 
 /// What a variable decides.
@@ -148,21 +170,38 @@ pub struct Problem<'a> {
 impl<'a> Problem<'a> {
     /// Sets the problem up, where a second of compute counts `compute` and one of a collective what the tables say. Domains hold every layout of every operation; see [`crate::dominance`] for what may be left out.
     pub fn new(tables: &'a Tables<'a>, compute: f64) -> Self {
-        Self::dropping(tables, compute, &IndexSet::default())
+        Self::dropping(tables, compute, Dropped::default())
     }
 
-    /// The same with these values dropped after use.
-    pub fn dropping(tables: &'a Tables<'a>, compute: f64, dropped: &IndexSet<ValueId>) -> Self {
+    /// The same with some values dropped after use.
+    pub fn dropping(tables: &'a Tables<'a>, compute: f64, dropped: Dropped<'_>) -> Self {
+        Self::build(tables, compute, dropped, &choices)
+    }
+
+    /// The same problem with other values dropped: its choices keep their numbers.
+    #[must_use]
+    pub fn dropping_others(&self, dropped: Dropped<'_>) -> Self {
+        let variables = self.variables.iter().filter_map(|variable| Some((variable.decides.operation()?, &variable.choices)));
+        let choices_of: IndexMap<OpId, &Vec<Choice>> = variables.collect();
+        // Without what is handed on, which is asked for anew.
+        let read_only = |choice: &Choice, op: &Op| Choice { needs: choice.needs[..op.operands.len()].to_vec(), ..choice.clone() };
+        Self::build(self.tables, self.compute, dropped, &|problem, op| {
+            let as_read = |choice: &Choice| read_only(choice, &problem.program.ops[op]);
+            choices_of.get(&op).into_iter().flat_map(|choices| choices.iter().map(as_read)).collect()
+        })
+    }
+
+    fn build(tables: &'a Tables<'a>, compute: f64, dropped: Dropped<'_>, choices: &(dyn Fn(&Self, OpId) -> Vec<Choice> + Sync)) -> Self {
         let program = tables.program;
         let fixed = Weight::ZERO;
         let mut problem = Self { program, compute, tables, variables: Vec::new(), sources: Vec::new(), fixed };
         let mut builder = Builder { current: vec![Vec::new(); program.values.len()], dropped, parts: IndexMap::default() };
         builder.declared(&mut problem);
-        let layouts: Vec<Vec<Choice>> = program.ops.raw.par_iter().map(|op| choices(&problem, op)).collect();
+        let layouts: Vec<Vec<Choice>> = (0..program.ops.len()).into_par_iter().map(|op| choices(&problem, op.into())).collect();
         for ((op_id, op), choices) in program.ops.iter_enumerated().zip(layouts) {
             match &op.kind {
                 OpKind::Collective(kind) => builder.written(&mut problem, op_id, op, kind),
-                _ => builder.variable(&mut problem, op_id, op, choices),
+                _ => builder.variable(&mut problem, op_id, choices),
             }
         }
         for output in &program.outputs {
@@ -226,10 +265,9 @@ impl<'a> Problem<'a> {
 struct Builder<'d> {
     /// Sources of each value, oldest first.
     current: Vec<Vec<usize>>,
-    /// Values that are dropped after use.
-    dropped: &'d IndexSet<ValueId>,
-    /// The sources of these.
-    parts: IndexMap<(ValueId, Option<RepeatId>, bool), usize, FxBuildHasher>,
+    dropped: Dropped<'d>,
+    /// The sources of what is dropped.
+    parts: IndexMap<(ValueId, PartOfProgram), usize, FxBuildHasher>,
 }
 
 impl Builder<'_> {
@@ -260,17 +298,27 @@ impl Builder<'_> {
         let source = problem.sources.len();
         let block = problem.program.values[value].repeat;
         let times = problem.counted(block, problem.program.has_batch(block, value));
-        problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, again: false });
+        problem.sources.push(Source {
+            value,
+            written,
+            root,
+            home,
+            demands: Vec::new(),
+            times,
+            again: false,
+            table: problem.tables.number(value),
+        });
         self.current[value.index()].push(source);
         source
     }
 
-    fn variable(&mut self, problem: &mut Problem<'_>, op_id: OpId, op: &Op, choices: Vec<Choice>) {
+    fn variable(&mut self, problem: &mut Problem<'_>, op_id: OpId, choices: Vec<Choice>) {
+        let op = &problem.program.ops[op_id];
         let variable = problem.variables.len();
         let mut operands = Vec::new();
-        for (k, operand) in op.operands.iter().enumerate() {
+        for (k, operand) in op.laid_out().iter().enumerate() {
             let source = self.source_for(problem, operand.value, operand.pin.as_ref());
-            let source = self.source_in_part(problem, source, op);
+            let source = self.source_in_part(problem, source, op_id, op);
             problem.sources[source].demands.push(Demand::Operand(variable, k));
             operands.push(source);
         }
@@ -319,12 +367,12 @@ impl Builder<'_> {
     }
 
     /// The source of a dropped value for the part of the program that `op` is in; any other is `source`.
-    fn source_in_part(&mut self, problem: &mut Problem<'_>, source: usize, op: &Op) -> usize {
+    fn source_in_part(&mut self, problem: &mut Problem<'_>, source: usize, op_id: OpId, op: &Op) -> usize {
         let value = problem.sources[source].value;
         let Source { written, home, .. } = &problem.sources[source];
-        let given = problem.program.values[value].producer.map(|producer| &problem.program.ops[producer]);
-        let where_given = given.is_some_and(|given| (given.repeat, given.phase) == (op.repeat, op.phase));
-        let dropped = self.dropped.contains(&value) && !where_given;
+        let part = self.dropped.part(problem.program, op_id);
+        let where_given = problem.program.values[value].producer.is_some_and(|given| self.dropped.part(problem.program, given) == part);
+        let dropped = self.dropped.values.is_some_and(|values| values.contains(&value)) && !where_given;
         let repeats = &problem.program.repeats;
         let microbatches = |place: Option<RepeatId>| repeats.microbatches(place);
         // What microbatches made of a layer's parameter is not there behind them.
@@ -336,8 +384,7 @@ impl Builder<'_> {
             return source;
         }
         let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, value));
-        let part = (value, op.repeat, op.phase == Phase::Backward);
-        *self.parts.entry(part).or_insert_with(|| {
+        *self.parts.entry((value, part)).or_insert_with(|| {
             let again = Source { demands: Vec::new(), times, again: true, ..problem.sources[source].clone() };
             problem.sources.push(again);
             problem.sources.len() - 1
@@ -365,11 +412,12 @@ fn inversions(sharding: &Sharding) -> usize {
 }
 
 /// All layouts of `op` that its pins allow; none of a collective, which its author laid out.
-fn choices(problem: &Problem<'_>, op: &Op) -> Vec<Choice> {
+fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
+    let program = problem.program;
+    let op = &program.ops[op];
     if matches!(op.kind, OpKind::Collective(_)) {
         return Vec::new();
     }
-    let program = problem.program;
     let partial: Vec<Option<Reduction>> = op.operands.iter().map(|operand| problem.tables.partial(operand.value)).collect();
     let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
     for layout in layout::enumerate(program, op, &partial) {

@@ -8,7 +8,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -33,7 +33,7 @@ pub struct Hop {
 #[derive(Debug)]
 pub struct Reshards {
     /// The states and single steps.
-    pub space: StateSpace,
+    pub space: Arc<StateSpace>,
     /// What the cheapest ways from each state to all cost, once they are asked for.
     ways: Vec<OnceLock<Vec<Weight>>>,
     graph: OnceLock<Graph>,
@@ -78,7 +78,27 @@ impl Reshards {
     /// The table of a space, empty.
     pub fn new(space: StateSpace) -> Self {
         let ways = (0..space.len()).map(|_| OnceLock::new()).collect();
-        Self { space, ways, graph: OnceLock::new() }
+        Self { space: Arc::new(space), ways, graph: OnceLock::new() }
+    }
+
+    /// The same distances where every state can also be had, from anywhere, for what `held` says: one more state, free to get to, leads to all of them.
+    /// It has no sharding, so that ways through it have no steps.
+    pub(crate) fn with_held(&self, held: &[Weight]) -> Self {
+        let graph = self.graph();
+        let store = graph.out.states();
+        let had = held.iter().copied().enumerate().filter(|(_, weight)| weight.is_finite());
+        let (mut more_out, mut more_into) = (vec![vec![(store, Weight::ZERO)]; store], vec![Vec::new(); store]);
+        had.clone().for_each(|(state, weight)| more_into[state].push((store, weight)));
+        more_out.push(had.collect());
+        more_into.push((0..store).map(|state| (state, Weight::ZERO)).collect());
+        let graph = Graph { out: graph.out.with(&more_out), into: graph.into.with(&more_into) };
+        let ways = (0..=store).map(|_| OnceLock::new()).collect();
+        Self { space: Arc::clone(&self.space), ways, graph: OnceLock::from(graph) }
+    }
+
+    /// How many states there are, with one for what is held.
+    fn states(&self) -> usize {
+        self.ways.len()
     }
 
     /// The steps that matter.
@@ -89,7 +109,7 @@ impl Reshards {
     /// What the ways from `from` to all states cost.
     fn distances_from(&self, from: State) -> &[Weight] {
         self.ways[from].get_or_init(|| {
-            let mut distances = vec![Weight::INFINITE; self.space.len()];
+            let mut distances = vec![Weight::INFINITE; self.states()];
             distances[from] = Weight::ZERO;
             self.graph().out.close(&mut distances, Weight::INFINITE, |step| step);
             distances
@@ -249,7 +269,7 @@ impl<'a> Trees<'a> {
         if set.is_empty() || self.rows.contains_key(set) {
             return;
         }
-        let n = self.reshards.space.len();
+        let n = self.reshards.states();
         if let [one] = set {
             let mut there = vec![Weight::INFINITE; n];
             for &state in one {

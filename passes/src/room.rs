@@ -48,6 +48,13 @@ pub struct Held {
     during: Option<RepeatId>,
 }
 
+impl Held {
+    /// Whether it is there whatever runs.
+    pub fn stays(&self) -> bool {
+        self.during.is_none()
+    }
+}
+
 impl Room {
     /// The needs of every choice of a problem.
     pub fn new(problem: &Problem<'_>) -> Self {
@@ -121,7 +128,7 @@ fn are_rows(program: &Program, value: ValueId) -> bool {
 }
 
 /// Whether a declared value stays on the devices.
-fn is_resident(program: &Program, value: ValueId) -> bool {
+pub fn is_resident(program: &Program, value: ValueId) -> bool {
     matches!(program.values[value].role, Some(Role::Param | Role::State))
 }
 

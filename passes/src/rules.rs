@@ -15,6 +15,11 @@ pub(crate) fn targets(tables: &Tables<'_>, op: &Op, starts: &[Sharding], wanted:
         target.unreduced = Unreduced::default();
     }
     match &op.kind {
+        // What is not read stays where it is.
+        OpKind::Put { .. } => {
+            targets[2].clone_from(&starts[2]);
+            align(tables.program, op, &mut targets[..2]);
+        }
         OpKind::Einsum { contracted } => Product { tables, op, contracted, wanted }.lay_out(&mut targets),
         _ => align(tables.program, op, &mut targets),
     }
@@ -31,7 +36,7 @@ pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bo
     let indices = layout::indices(program, op);
     let mut used: Vec<AxisRef> = Vec::new();
     indices.iter().all(|&index| {
-        let mut lists = op.operands.iter().zip(needs).filter_map(|(operand, need)| list(program, operand.value, need, index));
+        let mut lists = op.laid_out().iter().zip(needs).filter_map(|(operand, need)| list(program, operand.value, need, index));
         let first = lists.next().cloned().unwrap_or_default();
         let fresh = first.iter().all(|axis| !used.contains(axis));
         used.extend(first.iter().copied());

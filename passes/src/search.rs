@@ -9,32 +9,26 @@
 //! Axes are not searched one at a time: a choice on one axis changes what is cheap on another (gathers over two axes are one collective with
 //! twice the bandwidth, and an axis can serve one index only).
 //!
-//! Ties are broken by a total order (`ties`). Under a limit on memory the search is [`crate::limited`]'s, for the busiest resource
+//! Ties are broken by a total order (`ties`). Under a limit on memory the search is [`crate::capacity`]'s, for the busiest resource
 //! [`crate::overlap`]'s; both solve this one again and again at other prices.
 
 use std::time::{Duration, Instant};
 
-use indexmap::{IndexMap, IndexSet};
-use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan};
-use shardwise_ir::program::{Op, Phase, Program};
-use shardwise_ir::sharding::Sharding;
-use shardwise_ir::unroll::takes_out;
 
 use crate::anytime::{self, Proof};
+use crate::branch::is_beaten;
+use crate::capacity::Limit;
 use crate::cost::Terms;
 use crate::dominance;
 use crate::eliminate::Limits;
 use crate::extract;
-use crate::limited;
-use crate::local;
 use crate::memory::memory;
 use crate::overlap;
 use crate::prices::{Prices, unary};
 use crate::problem::{Objective, Problem};
 use crate::report;
 use crate::reshard::Trees;
-use crate::room::fixed_bytes;
 use crate::tables::Tables;
 use crate::textbook::Infeasible;
 use crate::ties::{alternatives, prefer};
@@ -106,7 +100,8 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: Request) -> Result<
 
 /// The cheapest plan, however much memory it takes.
 fn unlimited(tables: &Tables<'_>, textbook: &Plan, Request { objective, timeout, .. }: Request) -> Result<Found, Infeasible> {
-    let Solved { plan: found, bound, exact, alternatives, layouts } = solve(tables, textbook, objective.compute(), timeout)?;
+    let problem = Problem::new(tables, objective.compute());
+    let Solved { plan: found, bound, exact, alternatives, layouts } = solve(problem, textbook, timeout)?;
     let (price, known) = (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
     let closed = exact || bound >= price.min(known);
@@ -124,10 +119,10 @@ pub(crate) struct Solved {
     layouts: (usize, usize),
 }
 
-/// Minimises the sum of what the tables count for reshards and of `compute` times the operations' seconds.
-pub(crate) fn solve(tables: &Tables<'_>, textbook: &Plan, compute: f64, timeout: Option<Duration>) -> Result<Solved, Infeasible> {
+/// Minimises the sum of what the problem's tables count for reshards and of its operations' seconds.
+pub(crate) fn solve(mut problem: Problem<'_>, textbook: &Plan, timeout: Option<Duration>) -> Result<Solved, Infeasible> {
+    let (tables, compute) = (problem.tables, problem.compute);
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
-    let mut problem = Problem::new(tables, compute);
     prefer(&mut problem, textbook);
     let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     if tables.all.iter().all(|table| table.space.len() <= PRUNED) {
@@ -164,9 +159,10 @@ pub(crate) fn solve(tables: &Tables<'_>, textbook: &Plan, compute: f64, timeout:
 
 /// The cheapest plan within `capacity`, in which `found` does not fit.
 fn within(tables: &Tables<'_>, textbook: &Plan, found: Found, request: Request, capacity: f64) -> Result<Found, Refusal> {
-    let fitting = fit_dropping(tables, textbook, request, capacity);
+    let limit = Limit::new(tables, textbook, request, capacity);
+    let fitting = limit.fitting();
     let Some((plan, seconds)) = fitting.plan else {
-        let smallest = smallest(tables, textbook, &found.plan, request, capacity);
+        let smallest = limit.smallest(&found.plan);
         let peak = memory(&smallest).peak_bytes;
         return Err(Refusal::NoRoom(Box::new(smallest), peak));
     };
@@ -176,105 +172,8 @@ fn within(tables: &Tables<'_>, textbook: &Plan, found: Found, request: Request, 
         (Objective::Overlap, Optimality::Bounded { lower_bound_s }) => lower_bound_s,
         _ => fitting.lower_bound_s,
     };
-    let closed = lower_bound_s >= seconds * (1.0 - 1e-9);
-    let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
+    let optimality = if is_beaten(lower_bound_s, seconds) { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
     Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: found.layouts })
-}
-
-/// Values that are held again, one after another, where there is room.
-const MOST_HELD_AGAIN: usize = 8;
-
-/// The limited search, where holding what was gathered between its uses is a choice too: held as long as there is room, else all dropped and
-/// as many held again as fit, the largest first. Dropping never saves time, so the bound of the first is one for all.
-fn fit_dropping(tables: &Tables<'_>, textbook: &Plan, request: Request, capacity: f64) -> limited::Fitting {
-    let seconds = |fitting: &limited::Fitting| fitting.plan.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds);
-    let mut best = fit(tables, textbook, request, capacity, (&IndexSet::default(), limited::MOST_SOLUTIONS));
-    let lower_bound_s = best.lower_bound_s;
-    let parts = drop_candidates(tables.program);
-    if parts.is_empty() || seconds(&best) <= lower_bound_s * (1.0 + 1e-9) {
-        return best;
-    }
-    let mut dropped: IndexSet<ValueId> = parts.iter().copied().collect();
-    let mut keep = |fitting: limited::Fitting| {
-        let better = seconds(&fitting) < seconds(&best);
-        if better {
-            best = fitting;
-        }
-        better
-    };
-    keep(fit(tables, textbook, request, capacity, (&dropped, limited::MOST_SOLUTIONS)));
-    for value in parts.into_iter().take(MOST_HELD_AGAIN) {
-        dropped.shift_remove(&value);
-        if !keep(fit(tables, textbook, request, capacity, (&dropped, 1))) {
-            dropped.insert(value);
-        }
-    }
-    best.lower_bound_s = best.lower_bound_s.min(lower_bound_s);
-    best
-}
-
-/// Values that more than one part of the program uses, the largest first.
-fn drop_candidates(program: &Program) -> Vec<ValueId> {
-    let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
-    let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
-    for op in program.ops.iter().filter(|op| !takes_out(op)) {
-        for operand in &op.operands {
-            let value = &program.values[operand.value];
-            let given = value.producer.map_or((value.repeat, false), |producer| part(&program.ops[producer]));
-            parts.entry(operand.value).or_default().extend([given, part(op)]);
-        }
-    }
-    parts.retain(|_, parts| parts.len() > 1);
-    let mut values: Vec<ValueId> = parts.into_keys().collect();
-    let bytes = |value: ValueId| local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()));
-    values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));
-    values
-}
-
-/// The limited search, with the textbook's plan as one of those found if it fits.
-fn fit(
-    tables: &Tables<'_>,
-    textbook: &Plan,
-    request: Request,
-    capacity: f64,
-    (dropped, most_solutions): (&IndexSet<ValueId>, usize),
-) -> limited::Fitting {
-    let left = capacity - fixed_bytes(tables.program);
-    let within = Tables::on(tables.program, Terms { most_bytes: left, ..tables.terms.clone() });
-    let mut problem = Problem::dropping(&within, request.objective.compute(), dropped);
-    prefer(&mut problem, textbook);
-    let deadline = request.timeout.map(|timeout| Instant::now() + timeout);
-    let price = |plan: &Plan| objective_s(tables, plan, request.objective);
-    let mut fitting = limited::search(&mut problem, capacity, deadline, &price, most_solutions);
-    let known = price(textbook);
-    let is_better = fitting.plan.as_ref().is_none_or(|(_, seconds)| known <= *seconds);
-    if is_better && memory(textbook).peak_bytes <= capacity {
-        fitting.plan = Some((textbook.clone(), known));
-        fitting.lower_bound_s = fitting.lower_bound_s.min(known);
-    }
-    fitting
-}
-
-/// Halvings of the gap between what is too little and what is enough.
-const HALVINGS: usize = 8;
-
-/// Solutions for each of them.
-const FEW_SOLUTIONS: usize = 40;
-
-/// The plan with the smallest peak that can be found, where `capacity` is too little and `enough` is not limited.
-fn smallest(tables: &Tables<'_>, textbook: &Plan, enough: &Plan, request: Request, capacity: f64) -> Plan {
-    let peak = |plan: &Plan| memory(plan).peak_bytes;
-    let mut best = if peak(textbook) < peak(enough) { textbook.clone() } else { enough.clone() };
-    let mut too_little = capacity;
-    let dropped = drop_candidates(tables.program).into_iter().collect();
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(too_little, peak(&best));
-        match fit(tables, textbook, request, middle, (&dropped, FEW_SOLUTIONS)).plan {
-            Some((plan, _)) => best = plan,
-            None => too_little = middle,
-        }
-    }
-    best
 }
 
 /// What a plan costs by the objective, in seconds.

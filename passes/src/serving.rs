@@ -41,6 +41,8 @@ enum Origin {
 pub struct Serving {
     /// The dimension of independent sequences (or requests, rows): in no parameter, and in the caches, where there are any.
     pub batch: DimId,
+    /// What is resized for another batch: it, or the major one of the factors that it is a product of.
+    pub grows: DimId,
     /// The dimensions of what parameters are multiplied with that are in no parameter: their sizes' product is the tokens of a step.
     pub rows: Vec<DimId>,
     /// Whether caches are read.
@@ -50,6 +52,17 @@ pub struct Serving {
     parts: IndexVec<OpId, Part>,
     /// Values that are made of scores, element by element: they stay on the chip until they are multiplied with.
     scores: IndexVec<ValueId, bool>,
+}
+
+/// Why a program is no step of serving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotServing {
+    /// It has gradients.
+    Trains,
+    /// No parameter is multiplied with a dimension that no parameter has.
+    WithoutBatch,
+    /// Caches are read that have no dimension of the tokens'.
+    CachesApart,
 }
 
 /// What a device does in a step.
@@ -70,30 +83,40 @@ pub struct Load {
 }
 
 impl Serving {
-    /// The program as a step of serving; nothing for one with gradients, without products with parameters, or without a batch.
-    pub fn of(program: &Program) -> Option<Self> {
+    /// The program as a step of serving, or why it is none.
+    pub fn of(program: &Program) -> Result<Self, NotServing> {
         if program.ops.iter().any(|op| op.phase == Phase::Backward) {
-            return None;
+            return Err(NotServing::Trains);
         }
         let origins = origins(program);
         let free = threshold::batch_like(program);
         let rows = rows(program, &origins, &free);
         let caches = read_caches(program);
         let mut candidates = rows.iter().flat_map(|&row| atoms(program, row)).filter(|dim| free.contains(dim));
-        let batch = if caches.is_empty() {
-            candidates.next()?
-        } else {
-            candidates.find(|dim| caches.iter().any(|&cache| program.values[cache].dims.contains(dim)))?
+        let of_caches = |atom: DimId| {
+            let mut dims = caches.iter().flat_map(|&cache| program.values[cache].dims.iter().copied());
+            dims.find(|&dim| atoms(program, dim).first() == Some(&atom)).map(|dim| (dim, atom))
+        };
+        let first = candidates.next().ok_or(NotServing::WithoutBatch)?;
+        let (batch, grows) = match caches[..] {
+            [] => (first, first),
+            _ => std::iter::once(first).chain(candidates).find_map(of_caches).ok_or(NotServing::CachesApart)?,
         };
         let parts: IndexVec<OpId, Part> = program.ops.iter().map(|op| part(program, op, &origins, &free)).collect();
         let attends = parts.contains(&Part::Attention);
         let scores = scores(program, &parts);
-        Some(Self { batch, rows, reads_cache: !caches.is_empty(), attends, parts, scores })
+        Ok(Self { batch, grows, rows, reads_cache: !caches.is_empty(), attends, parts, scores })
     }
 
     /// Tokens of a step.
     pub fn tokens(&self, program: &Program) -> f64 {
         self.rows.iter().map(|&dim| program.dims[dim].size as f64).product()
+    }
+
+    /// By how many sequences a batch grows at once: more than one where it is a product.
+    pub fn unit(&self, program: &Program) -> u64 {
+        let size = |dim: DimId| program.dims[dim].size;
+        (size(self.batch) / size(self.grows)).max(1)
     }
 
     /// Along what `cache` is long: dimensions that are neither the batch's nor a parameter's.
@@ -112,7 +135,8 @@ impl Serving {
             let StepKind::Local(number) = step.kind else { continue };
             let op = &program.ops[number];
             for (position, operand) in step.operands.iter().enumerate() {
-                read[operand.value] = read[operand.value].max(read_bytes(program, op, position, operand, step));
+                let stored = stored(program, operand.value);
+                read[stored] = read[stored].max(read_bytes(program, op, position, operand, step));
             }
             if matches!(op.kind, OpKind::Einsum { .. }) {
                 let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
@@ -150,6 +174,13 @@ impl Serving {
     }
 }
 
+/// What leaves the layers of a pass without caches, with every token of a sequence: the caches that later steps read.
+pub fn given_caches(program: &Program, serving: &Serving) -> Vec<ValueId> {
+    let leaves = program.outputs.iter().filter(|output| output.hands_to.is_none()).map(|output| output.value);
+    let of_layers = leaves.filter(|&value| program.values[value].repeat.is_some() && program.values[value].dims.contains(&serving.batch));
+    of_layers.filter(|&value| !serving.context(program, value).is_empty()).collect()
+}
+
 /// State that any operation reads.
 pub fn read_caches(program: &Program) -> Vec<ValueId> {
     let is_read = |value: ValueId| program.ops.iter().any(|op| op.operands.iter().any(|operand| operand.value == value));
@@ -176,11 +207,20 @@ fn atoms(program: &Program, dim: DimId) -> Vec<DimId> {
     if factors.is_empty() { vec![dim] } else { factors.iter().flat_map(|&factor| atoms(program, factor)).collect() }
 }
 
+/// What a value is kept as: a cache with rows written into it is that cache.
+fn stored(program: &Program, mut value: ValueId) -> ValueId {
+    while let Some(op) = program.values[value].producer.map(|op| &program.ops[op]).filter(|op| program.is_in_place(op)) {
+        value = op.operands[0].value;
+    }
+    value
+}
+
 /// Bytes of an operand that an operation looks at, each time.
 fn read_bytes(program: &Program, op: &Op, position: usize, operand: &Materialization, step: &Step) -> f64 {
     let whole = local::local_bytes(program, operand.value, &operand.sharding);
     match &op.kind {
         OpKind::Take { .. } if position == 0 => whole.min(local::local_bytes(program, step.result.value, &step.result.sharding)),
+        OpKind::Update { .. } if position == 0 && program.is_in_place(op) => 0.0,
         OpKind::Rearrange(Rearrange::Slice(_)) => local::local_bytes(program, step.result.value, &step.result.sharding),
         _ => whole,
     }
@@ -196,7 +236,10 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
     for op in &program.ops {
         let has = |origin: Origin| op.operands.iter().any(|operand| origins[operand.value] == origin);
         let all_weights = !op.operands.is_empty() && op.operands.iter().all(|operand| origins[operand.value] == Origin::Weight);
-        let keeps_elements = matches!(op.kind, OpKind::Map(_) | OpKind::Rearrange(_) | OpKind::Collective(_) | OpKind::Take { .. });
+        let keeps_elements = match op.kind {
+            OpKind::Map(_) | OpKind::Rearrange(_) | OpKind::Collective(_) | OpKind::Take { .. } | OpKind::Update { .. } => true,
+            OpKind::Einsum { .. } | OpKind::Reduce { .. } | OpKind::Put { .. } | OpKind::Route(_) | OpKind::Composite { .. } => false,
+        };
         let origin = match &op.kind {
             OpKind::Route(_) => Origin::Route,
             _ if all_weights => Origin::Weight,

@@ -121,7 +121,7 @@ fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
         OpKind::Einsum { contracted } => (!contracted.is_empty()).then_some(Reduction::Sum),
         OpKind::Reduce { .. } | OpKind::Take { .. } | OpKind::Put { .. } => Some(layout::reduction(op)),
         OpKind::Collective(_) => operands[0],
-        OpKind::Map(_) | OpKind::Rearrange(_) | OpKind::Route(_) | OpKind::Composite { .. } => None,
+        OpKind::Map(_) | OpKind::Update { .. } | OpKind::Rearrange(_) | OpKind::Route(_) | OpKind::Composite { .. } => None,
     };
     own.or_else(|| layout::channels(op, &operands).first().map(|channel| channel.gives))
 }

@@ -320,7 +320,9 @@ impl<'a> Walk<'a> {
         let partial: Vec<Option<Reduction>> = op.operands.iter().map(|o| self.tables.partial(o.value)).collect();
         let layouts = layout::enumerate(self.program(), op, &partial);
         let priced = layouts.iter().filter_map(|layout| self.price(op, layout)).filter(|(weight, _)| weight.is_finite());
-        priced.min_by_key(|(weight, _)| *weight).map(|(_, needs)| needs)
+        let cheapest = priced.min_by_key(|(weight, _)| *weight).map(|(_, needs)| needs)?;
+        let others = op.operands.iter().skip(cheapest.len()).map(|operand| self.home[operand.value.index()]);
+        Some(cheapest.iter().copied().chain(others).collect())
     }
 
     fn price(&self, op: &Op, layout: &layout::Layout) -> Option<(Weight, Vec<State>)> {

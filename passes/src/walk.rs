@@ -27,6 +27,15 @@ impl<T: Copy> Steps<T> {
         this
     }
 
+    /// The same with more steps of each state, and more states behind the last.
+    pub(crate) fn with(&self, more: &[Vec<(State, T)>]) -> Self {
+        let known = |state: State| if state < self.states() { self.of(state) } else { &[] };
+        let all = |(state, more): (State, &Vec<(State, T)>)| {
+            known(state).iter().map(|&(to, step)| (to as State, step)).chain(more.iter().copied()).collect()
+        };
+        Self::new(&more.iter().enumerate().map(all).collect::<Vec<_>>())
+    }
+
     /// The same steps at other prices.
     pub(crate) fn map<U>(&self, price: impl Fn(T) -> U) -> Steps<U> {
         Steps { starts: self.starts.clone(), steps: self.steps.iter().map(|&(to, step)| (to, price(step))).collect() }

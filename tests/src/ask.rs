@@ -85,7 +85,7 @@ pub fn seconds(head: &str, from: &str, to: &str) -> f64 {
 /// If it is none.
 pub fn decode(planned: &Planned, batches: &[u64]) -> Inference {
     let sizing = Sizing { wanted: Wanted::As(Phase::Decode), batches: batches.to_vec() };
-    planned.inference(&sizing).unwrap_or_else(|| panic!("no step of decoding\n{planned}"))
+    planned.inference(&sizing).unwrap_or_else(|e| panic!("{e}\n{planned}"))
 }
 
 /// The codes of what `check` finds.

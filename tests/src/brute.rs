@@ -185,7 +185,7 @@ impl Brute<'_> {
 
     fn links(&self, axes: &[usize]) -> Vec<(f64, AxisKind, f64, f64)> {
         let axes = axes.iter().map(|&axis| &self.program.mesh.axes[AxisId::new(axis)]);
-        axes.map(|axis| (axis.size as f64, axis.kind(), axis.bandwidth, axis.hop_s)).collect()
+        axes.map(|axis| (axis.size as f64, axis.kind(), axis.bandwidth(), axis.hop_s())).collect()
     }
 
     fn latency(&self, axes: &[usize]) -> f64 {
@@ -258,6 +258,7 @@ impl Brute<'_> {
         match &op.kind {
             OpKind::Einsum { .. } => vec![sum(vec![0]), sum(vec![1])],
             OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
+            OpKind::Update { .. } => vec![(vec![0, 2], kind(0), kind(0))],
             OpKind::Map(function) => {
                 let sums = match function.linearity {
                     Linearity::None => None,
@@ -290,7 +291,7 @@ impl Brute<'_> {
             return None;
         }
         let mut needs = Vec::new();
-        for (k, operand) in op.operands.iter().enumerate() {
+        for (k, operand) in op.laid_out().iter().enumerate() {
             let mut pending: Vec<usize> = used().filter(|((who, ..), _)| who.contains(&k)).flat_map(|(_, axes)| axes.clone()).collect();
             pending.sort_unstable();
             let state = (self.program.values[operand.value].dims.iter().map(of).collect(), pending);
@@ -331,6 +332,7 @@ impl Brute<'_> {
                 let size = self.program.dims[dim].size;
                 (*by).min(size - by) > size / self.parts(axes)
             }
+            OpKind::Update { .. } => !self.program.values[op.result].dims.contains(&dim),
             _ => false,
         }
     }
@@ -341,7 +343,7 @@ impl Brute<'_> {
         let of = |k: usize| self.kind(op.operands[k].value);
         match &op.kind {
             OpKind::Reduce { function, .. } => function.reduction(),
-            OpKind::Rearrange(_) => of(0),
+            OpKind::Rearrange(_) | OpKind::Update { .. } => of(0),
             OpKind::Map(function) => {
                 let all: Vec<usize> = (0..op.operands.len()).collect();
                 let summing = match function.linearity {
@@ -369,7 +371,7 @@ impl Brute<'_> {
         let along = |&axis: &usize| {
             let axis = &self.program.mesh.axes[AxisId::new(axis)];
             let hops = if axis.kind() == AxisKind::Line { axis.size - 1 } else { 1 };
-            (bytes / axis.bandwidth).max(hops as f64 * axis.hop_s)
+            (bytes / axis.bandwidth()).max(hops as f64 * axis.hop_s())
         };
         axes.iter().map(along).reduce(f64::max)
     }
@@ -392,10 +394,22 @@ impl Brute<'_> {
             OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
             OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
             OpKind::Take { .. } => Some(2.0 * written + self.bytes(op.operands[1].value, &needs[1])),
+            OpKind::Update { .. } => {
+                let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
+                Some(written + of(0) + of(1) + 2.0 * of(2))
+            }
             _ => None,
         };
+        let hbm = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
         if let Some(bytes) = copied {
-            return bytes / self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+            return bytes / hbm;
+        }
+        if matches!(op.kind, OpKind::Put { .. }) {
+            let value = |k: usize| &self.program.values[op.operands[k].value];
+            let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
+            let elements = of(0) * 8.0 / f64::from(value(0).dtype.bits());
+            let dtype = (0..3).map(|k| value(k).dtype).max().unwrap_or_default();
+            return (elements / self.program.hardware.peak_flops(dtype)).max((written + of(0) + of(1)) / hbm);
         }
         let points: f64 = indices.iter().zip(split).map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64).product();
         let added: f64 = match &op.kind {
@@ -409,7 +423,6 @@ impl Brute<'_> {
         let bytes: f64 = op.operands.iter().zip(needs).map(|(operand, state)| self.bytes(operand.value, state)).sum();
         let bytes = bytes + written;
         let dtype = op.operands.iter().map(|operand| self.program.values[operand.value].dtype).max().unwrap_or_default();
-        let hbm = self.program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
         (per_point * points / self.program.hardware.peak_flops(dtype)).max(bytes / hbm)
     }
 

@@ -5,7 +5,7 @@
 //! axes exchanged, and every operand replaced by another value of the same shape.
 
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::CollectiveKind;
+use shardwise_ir::program::{CollectiveKind, OpKind};
 use shardwise_ir::sharding::{AxisRef, Sharding, Unreduced};
 
 /// What was done to a plan, and the plan.
@@ -59,6 +59,12 @@ fn dropped(plan: &Plan, number: usize) -> Vec<Mutant> {
     ]
 }
 
+/// Rows put into an array that nobody reads: split however, it is right.
+fn may_be_anywhere(plan: &Plan, step: &Step) -> bool {
+    let puts = matches!(step.kind, StepKind::Local(op) if matches!(plan.program.ops[op].kind, OpKind::Put { .. }));
+    puts && !plan.steps.iter().any(|other| other.operands.contains(&step.result))
+}
+
 fn changed(plan: &Plan, step: &Step) -> Vec<Step> {
     let axes: Vec<AxisRef> = plan.program.mesh.axes.indices().map(AxisRef::whole).collect();
     let mut steps = Vec::new();
@@ -66,10 +72,12 @@ fn changed(plan: &Plan, step: &Step) -> Vec<Step> {
         let kinds = collectives(collective, step, &axes);
         steps.extend(kinds.into_iter().map(|other| Step { kind: StepKind::Collective(other, *op), ..step.clone() }));
     }
-    for sharding in shardings(&step.result.sharding, &axes) {
+    for sharding in shardings(&step.result.sharding, &axes).into_iter().filter(|_| !may_be_anywhere(plan, step)) {
         steps.push(Step { result: Materialization { sharding, ..step.result.clone() }, ..step.clone() });
     }
-    for place in 0..step.operands.len() {
+    // Of what comes behind, only the dimensions count.
+    let looked_at = if let StepKind::Local(op) = step.kind { plan.program.ops[op].laid_out().len() } else { step.operands.len() };
+    for place in 0..looked_at {
         let operand = &step.operands[place];
         let others = shardings(&operand.sharding, &axes).into_iter().map(|sharding| Materialization { sharding, ..operand.clone() });
         for other in others.chain(alike(plan, operand)) {

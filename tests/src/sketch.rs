@@ -271,6 +271,10 @@ impl Sketch<'_> {
             _ if has(V) && !has(U) => {
                 Right { left: Left::Ordered, ..Right::new(with(&[V], &[U]), format!("concat_{{V,V->U}}({name}, {name})"), a.bits) }
             }
+            3 if a.dims[0] != L && a.bits < MOST_BITS && self.dice.one_in(2) => {
+                let dim = DIMS[a.dims[0]];
+                Right::new(a.dims.clone(), format!("update_{dim}({name}, Q, 2.0 * take_{dim}({name}, Q))"), a.bits + 1.0)
+            }
             3 if a.dims[0] != L => {
                 let mut dims = vec![L];
                 dims.extend(a.dims[1..].iter().copied().filter(|&dim| dim != L));

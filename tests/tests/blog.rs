@@ -193,7 +193,12 @@ facts! {
             assert!((time(ways, 1 << 32) / time(8, 1 << 32) - 1.0).abs() < 1e-9, "volume does not");
         }
     };
-    tb_1024, "TB-1024" => |id| holds(id, &[ways_left(1024, 16)]);
+    tb_1024, "TB-1024" => |id| {
+        holds(id, &[ways_left(1024, 16)]);
+        let planned = textbook("hardware h100\nmesh X=64, Y=16\ndim B=8192, F=32768\ninput Tmp[B_X, F_Y]\nAct = gelu(Tmp)\noutput Act[B_X, F_Y]\n");
+        let nodes = planned.json().mesh[1].nodes.as_ref().map(|nodes| (nodes.inside, nodes.nodes));
+        assert_eq!(nodes, Some((8, 2)), "two nodes of 8 per tensor group");
+    };
     tb_256, "TB-256" => |id| holds(id, &[ways_left(256, 8)]);
 
     // The text's v4p reads 1230 GB/s, the preset's, as its table, 1200.

@@ -228,3 +228,40 @@ fn what_cannot_be_is_an_error_and_no_panic() {
     put(&folder.join("out"), "a file where the folder should be");
     assert!(run(&folder, |builder| builder).expect_err("no folder").to_string().contains("cannot write"));
 }
+
+#[test]
+fn hardware_files_are_read_and_watched() {
+    let folder = empty("hardware");
+    let named =
+        MLP.lines().map(|line| if line.starts_with("hardware") { "hardware \"hw.toml\"" } else { line }).collect::<Vec<_>>().join("\n");
+    let known = named.replace("\"hw.toml\"", "my-chip");
+    put(&folder.join("programs/named.shard"), &named);
+    let file = folder.join("programs/hw.toml");
+    let watched = |lines: &[String], path: &Path| lines.contains(&format!("cargo::rerun-if-changed={}", path.display()));
+    let missing = run(&folder, |builder| builder).expect_err("it is not there");
+    assert!(watched(&missing.cargo_lines, &file), "{:?}", missing.cargo_lines);
+    let told =
+        |failed: &Failed, words: &str| failed.cargo_lines.iter().any(|line| line.starts_with("cargo::error=") && line.contains(words));
+    assert!(told(&missing, "named.shard:1:10: SW408"), "{:?}", missing.cargo_lines);
+    put(&file, "[my-chip]\nbase = \"tpu-v5p\"\nmemory = 64\n");
+    let wrong = run(&folder, |builder| builder).expect_err("64 bytes");
+    assert!(told(&wrong, "hw.toml:3:10`: this looks like another unit"), "{:?}", wrong.cargo_lines);
+    put(&file, "[my-chip]\nbase = \"tpu-v5p\"\nmemory = 64e9\n");
+    let built = run(&folder, |builder| builder).expect("all is right");
+    assert!(watched(&built.cargo_lines, &file) && built.programs[0].planned.capacity_bytes == Some(64e9));
+
+    put(&folder.join("programs/known.shard"), &known);
+    assert!(told(&run(&folder, |builder| builder).expect_err("not known"), "SW401"));
+    let built = run(&folder, |builder| builder.hardware_file(&file)).expect("all is right");
+    assert!(watched(&built.cargo_lines, &file) && built.programs.len() == 2);
+    put(&folder.join("other.toml"), "[my-chip]\nbase = \"tpu-v5e\"\n");
+    let other = folder.join("other.toml");
+    let clash = run(&folder, |builder| builder.hardware_file(&file).hardware_file(&other)).expect_err("which?");
+    assert!(clash.to_string().contains("`my-chip` is described twice"), "{clash}");
+    assert!(told(&run(&folder, |builder| builder.hardware_file(&other)).expect_err("which?"), "SW409"));
+    put(&other, "[my-chip]\nbase = 3\n");
+    let failed = run(&folder, |builder| builder.hardware_file(&other)).expect_err("no name");
+    assert!(told(&failed, "other.toml:2:8: SW407"), "{:?}", failed.cargo_lines);
+    let failed = run(&folder, |builder| builder.hardware_file(folder.join("gone.toml"))).expect_err("not there");
+    assert!(failed.to_string().contains("cannot read"), "{failed}");
+}

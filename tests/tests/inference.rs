@@ -355,6 +355,10 @@ fn the_page_is_current() {
         let shown = table.split("\n\n").skip_while(|part| !part.starts_with("decode:")).collect::<Vec<_>>().join("\n\n");
         assert!(page.contains(&shown), "{shown}");
     }
+    let sizing = Sizing { batches: vec![32, 256, 1024, 2048], ..Sizing::default() };
+    let table = planned(&read("tests/programs/models/deepseek-v3-decode.shard"), &Options::default()).cost_table_sized(&sizing);
+    let shown = table.split("\n\n").skip_while(|part| !part.starts_with("decode:")).collect::<Vec<_>>().join("\n\n");
+    assert!(page.contains(&shown), "{shown}");
 }
 
 #[test]

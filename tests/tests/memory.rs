@@ -34,35 +34,68 @@ fn what_cannot_fit_is_told_with_what_is_in_the_way() {
     assert!(text.contains("the smallest plan found needs") && text.contains("params and state 268 MB"), "{text}");
 }
 
-/// The same program at many limits: a plan that fits a limit must not be cheaper than one that is called optimal there.
-#[test]
-fn limits_agree_with_each_other() {
-    let mut runner = TestRunner::deterministic();
-    let numbers = proptest::collection::vec(any::<u32>(), 120);
-    let (mut limited, mut proven) = (0, 0);
-    for i in 0..60 {
-        let numbers = numbers.new_tree(&mut runner).expect("numbers can be drawn").current();
-        let source = sketch::program(&numbers, 1 + i % 2, 2 + i % 5);
-        let Ok(free) = plan(&source, f64::INFINITY) else { continue };
-        let mut plans = vec![free];
-        for part in [0.9, 0.75, 0.5, 0.3] {
-            let limit = plans[0].report.memory.peak_bytes * part;
-            if let Ok(planned) = plan(&source, limit) {
-                let (peak, price) = (planned.report.memory.peak_bytes, planned.report.serial_s);
-                assert!(peak <= limit, "{peak} in {limit}\n{planned}");
-                assert!(planned.lower_bound_s() <= price * (1.0 + 1e-9), "{planned}");
-                assert!(price >= plans[0].report.serial_s * (1.0 - 1e-9), "{planned}\n{}", plans[0]);
-                limited += 1;
-                proven += usize::from(planned.status_name() == "optimal");
-                plans.push(planned);
-            }
-        }
-        for claim in &plans {
-            let limit = claim.capacity_bytes.unwrap_or(f64::INFINITY);
-            for other in plans.iter().filter(|other| other.report.memory.peak_bytes <= limit) {
-                assert!(claim.lower_bound_s() <= other.report.serial_s * (1.0 + 1e-9), "{source}\n{claim}\n{other}");
-            }
+/// Plans within ever smaller parts of the memory that the cheapest takes, beside that and the textbook's.
+fn within_less_and_less(source: &str) -> Vec<Planned> {
+    let textbook = shardwise::plan("program", source, &Options { strategy: Strategy::Textbook, ..Options::default() });
+    let (Ok(free), Ok(textbook)) = (plan(source, f64::INFINITY), textbook) else { return Vec::new() };
+    let all = free.report.memory.peak_bytes;
+    let limited = [0.9, 0.7, 0.5, 0.3].map(|part| part * all);
+    let plans: Vec<Planned> = limited.into_iter().filter_map(|limit| plan(source, limit).ok()).collect();
+    [free, textbook].into_iter().chain(plans).collect()
+}
+
+/// A plan that fits a limit must not be cheaper than what is claimed of all that do. How many claims were looked at, and how many of these are proofs.
+fn agree(source: &str, plans: &[Planned]) -> (usize, usize) {
+    let of_limits: Vec<&Planned> = plans.iter().skip(2).collect();
+    for claim in &of_limits {
+        let limit = claim.capacity_bytes.unwrap_or(f64::INFINITY);
+        assert!(claim.report.memory.peak_bytes <= limit, "{claim}");
+        for other in plans.iter().filter(|other| other.report.memory.peak_bytes <= limit) {
+            assert!(claim.lower_bound_s() <= other.report.serial_s * (1.0 + 1e-9), "{source}\n{claim}\n{other}");
         }
     }
+    (of_limits.len(), of_limits.iter().filter(|claim| claim.status_name() == "optimal").count())
+}
+
+/// Sums over random programs.
+fn agreeing(programs: usize, source: impl Fn(usize, &[u32]) -> String) -> (usize, usize) {
+    let mut runner = TestRunner::deterministic();
+    let numbers = proptest::collection::vec(any::<u32>(), 120);
+    let mut all = (0, 0);
+    for i in 0..programs {
+        let numbers = numbers.new_tree(&mut runner).expect("numbers can be drawn").current();
+        let source = source(i, &numbers);
+        let (limited, proven) = agree(&source, &within_less_and_less(&source));
+        all = (all.0 + limited, all.1 + proven);
+    }
+    all
+}
+
+#[test]
+fn limits_agree_with_each_other() {
+    let (limited, proven) = agreeing(60, |i, numbers| sketch::program(numbers, 1 + i % 2, 2 + i % 5));
     assert!(limited >= 30 && proven * 5 >= limited * 2, "{proven} proven of {limited}");
+}
+
+/// What is gathered going forward is held until it is needed going back, or gathered again: where all that differs is that.
+#[test]
+fn limits_agree_where_layers_are_trained() {
+    let (limited, _) = agreeing(12, |_, numbers| layers(&mut sketch::Dice::new(numbers)));
+    assert!(limited >= 10, "{limited}");
+}
+
+/// Layers of a few matrices, split at random, and their gradients.
+fn layers(dice: &mut sketch::Dice<'_>) -> String {
+    let sizes = [64, 256, 1024];
+    let (b, d, f) = (sizes[dice.roll(3)] * 8, sizes[dice.roll(3)], sizes[dice.roll(3)] * 4);
+    let splits = [("", ""), ("_X", ""), ("", "_X"), ("_X", "_Y"), ("_Y", "_X"), ("_XY", "")];
+    let [(w, w2), (v, v2)] = [splits[dice.roll(6)], splits[dice.roll(6)]];
+    let rows = ["_X", "_XY", "_Y", ""][dice.roll(4)];
+    let kept = ["", "  checkpoint\n"][dice.roll(2)];
+    let parts = ["", "", "", ", microbatches=4"][dice.roll(4)];
+    let layers = [1, 2, 6][dice.roll(3)];
+    format!(
+        "hardware tpu-v5p\nmesh X=4, Y=2\ndim B={b}, D={d}, F={f}\ninput x[B{rows}, D]\nrepeat L={layers} {{\n  carry x\n  \
+         param w[D{w}, F{w2}], v[F{v}, D{v2}]\n  x = relu(x *D w) *F v\n{kept}}}\nLoss = sum_{{B,D}}(x * x)\nbackward from Loss{parts}\n"
+    )
 }

@@ -89,6 +89,17 @@ fn operation(body: &mut String, i: usize, values: &mut [(String, Vec<usize>)], d
             ([&[4], &a_dims[1..]].concat(), format!("slice_{{{}->P}}({a})", DIMS[from]))
         }
         13 if !a_dims.is_empty() && !a_dims.contains(&4) => ([&[4], &a_dims[1..]].concat(), format!("take_{}({a}, Q)", DIMS[a_dims[0]])),
+        6 if !a_dims.is_empty() && a_dims[0] != 4 => {
+            let along = DIMS[a_dims[0]];
+            (a_dims.clone(), format!("update_{along}({a}, Q, take_{along}({a}, Q))"))
+        }
+        5 if !b_dims.is_empty()
+            && b_dims[0] != 4
+            && !a_dims.contains(&b_dims[0])
+            && b_dims[1..].iter().all(|&d| d == 4 || a_dims.contains(&d)) =>
+        {
+            (b_dims.clone(), format!("put_{}({a}, Q, {b})", DIMS[b_dims[0]]))
+        }
         14 if !shared.is_empty() => (union, format!("select({b}, {a}, 0.0)")),
         15 if a_dims.contains(&0) && !a_dims.contains(&5) => {
             let dims: Vec<usize> = a_dims.iter().map(|&dim| if dim == 0 { 5 } else { dim }).collect();

@@ -16,6 +16,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
 
 /// Folders of fixtures that a runner reads whole.
 const READ_WHOLE: &[&str] = &[
+    "tests/programs/hardware",
     "tests/programs/optimizer",
     "tests/programs/models",
     "tests/programs/sparse",

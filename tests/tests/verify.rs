@@ -117,6 +117,17 @@ fn progress_is_told_after_every_statement() {
     assert_eq!(*told.borrow(), (1..=statements).map(|done| (done, statements)).collect::<Vec<_>>());
 }
 
+/// Ten sizes that tell ten dimensions apart are far more elements than ten times two.
+#[test]
+fn many_small_dimensions_are_run_as_they_are() {
+    let dims = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
+    let sizes = dims.map(|dim| format!("{dim}=2")).join(", ");
+    let rest = dims[2..].join(", ");
+    let source =
+        format!("hardware tpu-v5p\nmesh X=2, Y=2\ndim {sizes}\ninput t[A_X, B_Y, {rest}]\ns = softmax_A(t)\noutput s[A, B_X, {rest}]\n");
+    is_right("many", &source);
+}
+
 #[test]
 fn what_would_fill_the_memory_is_refused() {
     let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I, J_X], B[J_X, K]\nC = A *J B\noutput C[I, K_X]\n";

@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::{Compiled, rust};
+use crate::files::{Files, MOST_BYTES};
 
 /// What a program's file name ends in.
 const ENDING: &str = "shard";
@@ -15,6 +16,39 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) module: Vec<String>,
     pub(super) text: String,
+}
+
+impl Source {
+    /// The hardware files that the program names.
+    pub(super) fn hardware(&self) -> Vec<String> {
+        crate::files::named(&slashed(&self.path), &self.text).iter().map(|path| slashed(path)).collect()
+    }
+}
+
+/// For [`crate::Options`]: hardware files that programs name are read from the disk, no further than they may be long.
+pub fn from_disk() -> Files {
+    Files::read_by(read)
+}
+
+/// Nothing but a file ends by itself: a pipe would be waited for.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let kind = fs::metadata(path)?;
+    if !kind.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, if kind.is_dir() { "it is a folder" } else { "it is no regular file" }));
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text of a hardware file.
+pub(super) fn text(path: &Path) -> io::Result<String> {
+    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
+    let bytes = read(path)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(invalid("it is larger than 1 MiB"));
+    }
+    String::from_utf8(bytes).map_err(|_| invalid("it is not UTF-8 text"))
 }
 
 /// Something about a file that went wrong.

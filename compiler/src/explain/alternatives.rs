@@ -220,7 +220,7 @@ impl<'a> Ideas<'a> {
             let partial: Vec<Option<Reduction>> = op.operands.iter().map(|other| pending.filter(|_| other.value == from.value)).collect();
             let layouts = layout::enumerate(program, op, &partial);
             let now = &read.operands[position].sharding;
-            let needs = layouts.into_iter().map(|layout| layout.needs[position].clone());
+            let needs = layouts.into_iter().filter_map(|layout| layout.needs.get(position).cloned());
             ideas.extend(self.neighbours(needs, &[now, &from.sharding], now, from.value).into_iter().map(|text| (site, text)));
         }
         ideas

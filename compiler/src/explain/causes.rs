@@ -11,7 +11,7 @@ use shardwise_ir::sharding::{AxisRef, Sharding};
 use super::{Collective, End};
 use crate::place::Lines;
 use crate::readers::{Reader, Readers};
-use crate::{Planned, place};
+use crate::{Planned, networks, place};
 
 /// More needs of one collective than anyone reads.
 const MOST_NEEDS: usize = 4;
@@ -65,6 +65,7 @@ impl<'a> Told<'a> {
             text: print::step(self.program(), step),
             bytes: cost.bytes,
             time_s: cost.seconds,
+            networks: networks::networks(self.planned, number),
             critical: self.planned.report.schedule.critical[number],
             from: self.from(number),
             needs,

@@ -80,5 +80,5 @@ fn unknown(plan: &Plan, name: &str) -> Diag {
 
 /// An error about the question, not about the program.
 fn sentence(message: String, help: String) -> Diag {
-    Diag { code: names::UNKNOWN_VALUE, severity: Severity::Error, message, labels: Vec::new(), help: Some(help) }
+    Diag { code: names::UNKNOWN_VALUE, severity: Severity::Error, message, labels: Vec::new(), help: Some(help), inside: None }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Alternative, Causes, Collective, Conflict, Explanation, NoRoom};
-use crate::units;
+use crate::{networks, units};
 
 /// The whole.
 pub(super) fn text(explanation: &Explanation) -> String {
@@ -33,6 +33,9 @@ fn collective(causes: &Causes, of: &Collective) -> String {
         "free".to_owned()
     };
     let mut out = format!("{}  # {cost}\n", of.text);
+    if !of.networks.is_empty() {
+        let _ = writeln!(out, "  network by network: {}", networks::shares(&of.networks));
+    }
     for (role, end) in [("starts from", &of.from)].into_iter().chain(of.needs.iter().map(|need| ("needed by", need))) {
         let _ = writeln!(out, "  {role}: {}", end.who);
         for because in &end.because {

@@ -29,14 +29,20 @@ fn headline(inference: &Inference) -> String {
 }
 
 fn cache_line(phase: Phase, cache: &Cache) -> Option<String> {
-    let Cache { token_bytes, sequence_bytes, shared_bytes, context } = *cache;
+    let Cache { token_bytes, sequence_bytes, shared_bytes, context, is_read } = *cache;
     if sequence_bytes + shared_bytes <= 0.0 {
         return (phase == Phase::Decode).then(|| "KV cache: none is read".to_owned());
     }
-    let tokens = if context > 0 { format!("{} a token, ", bytes(token_bytes)) } else { String::new() };
-    let long = if context > 0 { format!(" of {context} tokens") } else { String::new() };
+    let of_one_length = token_bytes > 0.0;
+    let tokens = if of_one_length { format!("{} a token, ", bytes(token_bytes)) } else { String::new() };
+    let long = match context {
+        0 => String::new(),
+        _ if of_one_length => format!(" of {context} tokens"),
+        _ => format!(" of up to {context} tokens"),
+    };
     let shared = if shared_bytes > 0.0 { format!(", {} shared", bytes(shared_bytes)) } else { String::new() };
-    Some(format!("KV cache: {tokens}{} a sequence{long}{shared}", bytes(sequence_bytes)))
+    let gives = if is_read { "" } else { "gives " };
+    Some(format!("KV cache: {gives}{tokens}{} a sequence{long}{shared}", bytes(sequence_bytes)))
 }
 
 fn step_line(inference: &Inference) -> String {
@@ -46,7 +52,7 @@ fn step_line(inference: &Inference) -> String {
     } else {
         (format!("parameters {}", seconds(parameters_s)), format!("FLOPs {}", seconds(flops_s)))
     };
-    let first = if inference.cache.sequence_bytes + inference.cache.shared_bytes > 0.0 { "KV cache" } else { "attention" };
+    let first = if inference.cache.is_read { "KV cache" } else { "attention" };
     format!(
         "step: at best {} = {first} {} + {rest} ({hidden}), {} tokens/s; this plan {}",
         seconds(step_s),

@@ -2,8 +2,12 @@
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, ValueId};
-use shardwise_ir::program::Program;
+use shardwise_ir::mesh::{Axis, AxisKind};
+use shardwise_ir::plan::Step;
+use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
+use shardwise_passes::cost::collective_parts;
+use shardwise_passes::report::StepCost;
 use shardwise_passes::threshold::batch_like;
 
 use super::walk;
@@ -41,9 +45,11 @@ output Out[B_P, D]
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
+    let mesh = &subject.program.mesh;
     let slow = walk::slow_axes(subject.program);
-    let fast = subject.program.mesh.ids().any(|axis| subject.program.mesh.axes[axis].size > 1 && !slow.contains(&axis));
-    if fast { slow.iter().filter_map(|&axis| finding(subject, axis)).collect() } else { Vec::new() }
+    let has_fast = mesh.ids().any(|axis| mesh.axes[axis].size > 1 && !slow.contains(&axis));
+    let could_stay = |axis: &AxisId| has_fast || mesh.axes[*axis].across_nodes().is_some();
+    slow.iter().copied().filter(could_stay).filter_map(|axis| finding(subject, axis)).collect()
 }
 
 fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
@@ -57,24 +63,46 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
     let seconds: f64 = crossing.iter().map(|(_, _, cost, _)| cost.seconds).sum();
     let bytes: f64 = crossing.iter().map(|(_, _, cost, _)| cost.bytes).sum();
     let slow = &program.mesh.axes[axis];
-    let fastest = program.mesh.axes.iter().filter(|other| other.size > 1).max_by(|a, b| a.bandwidth.total_cmp(&b.bandwidth))?;
     let message = format!(
-        "`{}` is split over `{}`, so that activations cross {} links: {}",
+        "`{}` is split over `{}`, so that activations cross {} links: {}{}",
         subject.name(param),
         slow.name,
         slow.kind().name(),
-        units::seconds(seconds)
+        units::seconds(seconds),
+        between_nodes(subject, slow, &crossing)
     );
-    let times = fastest.bandwidth / slow.bandwidth;
     let step = crate::text::step(&subject.best().plan, first);
     let finding = Finding::new(&LINT, message, program.values[param].span, format!("hence `{step}`"));
-    let help = format!(
+    Some(finding.help(help(program, slow)?).costs(seconds, bytes))
+}
+
+/// `, 63 us of it between nodes`, where the axis leaves the node.
+fn between_nodes(subject: &Subject<'_>, slow: &Axis, crossing: &[(usize, &Step, &StepCost, &CollectiveKind)]) -> String {
+    if slow.across_nodes().is_none() {
+        return String::new();
+    }
+    let parts = |cost: &StepCost, kind| collective_parts(&subject.program.mesh, kind, &cost.axes, cost.bytes, subject.refinement());
+    let networks = crossing.iter().flat_map(|(_, _, cost, kind)| parts(cost, kind));
+    let seconds: f64 = networks.filter(|part| part.kind == AxisKind::Dcn).map(|part| part.seconds).sum();
+    format!(", {} of it between nodes", units::seconds(seconds))
+}
+
+/// Where tensor parallelism would be faster: inside the node that the axis leaves, or on another axis.
+fn help(program: &Program, slow: &Axis) -> Option<String> {
+    if let Some((inside, nodes)) = slow.across_nodes() {
+        return Some(format!(
+            "a node has room for {inside} along `{}`: make it an axis of {inside} for weights, and one of {nodes} for the batch",
+            slow.name
+        ));
+    }
+    let fastest = program.mesh.axes.iter().filter(|other| other.size > 1).max_by(|a, b| a.bandwidth().total_cmp(&b.bandwidth()))?;
+    let times = fastest.bandwidth() / slow.bandwidth();
+    Some(format!(
         "split weights over `{}`, whose links have {} times the bandwidth, and the batch over `{}`",
         fastest.name,
         units::number(times),
         slow.name
-    );
-    Some(finding.help(help).costs(seconds, bytes))
+    ))
 }
 
 /// The first parameter that is split over `axis`.

@@ -66,5 +66,5 @@ fn why(subject: &Subject<'_>, assert: &Assert) -> Option<String> {
 }
 
 fn has_kind(subject: &Subject<'_>, kind: AxisKind) -> bool {
-    subject.program.mesh.axes.iter().any(|axis| axis.size > 1 && axis.kind() == kind)
+    subject.program.mesh.axes.iter().any(|axis| axis.runs_over(kind))
 }

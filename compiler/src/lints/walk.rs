@@ -105,8 +105,8 @@ pub(super) fn is_param(program: &Program, value: ValueId) -> bool {
 pub(super) fn slow_axes(program: &Program) -> Vec<AxisId> {
     let mesh = &program.mesh;
     let used = || mesh.ids().filter(|&axis| mesh.axes[axis].size > 1);
-    let fastest = used().map(|axis| mesh.axes[axis].bandwidth).fold(0.0, f64::max);
-    used().filter(|&axis| mesh.axes[axis].kind() == AxisKind::Dcn || 2.0 * mesh.axes[axis].bandwidth < fastest).collect()
+    let fastest = used().map(|axis| mesh.axes[axis].bandwidth()).fold(0.0, f64::max);
+    used().filter(|&axis| mesh.axes[axis].kind() == AxisKind::Dcn || 2.0 * mesh.axes[axis].bandwidth() < fastest).collect()
 }
 
 /// Whether every product with a parameter has so few rows that reading the parameter takes longer than computing with it: a step of decoding,

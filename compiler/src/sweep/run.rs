@@ -11,6 +11,7 @@ use super::points::{Combination, combinations};
 use super::{AxisTime, Grid, Outcome, Point, Price, Progress, Source, Swept};
 use crate::driver::{Planned, check, plan};
 use crate::failure::Findings;
+use crate::hardware;
 use crate::options::{Options, Strategy};
 
 /// Why a sweep could not begin.
@@ -100,7 +101,13 @@ fn texts(sources: &[Source], combination: &Combination) -> Texts {
         return Texts { mesh, hardware, program: Err(reason), blamed: blamed.then_some(checked.findings) };
     };
     let mesh = program.mesh.axes.iter().map(print::axis).collect::<Vec<_>>().join(", ");
-    Texts { mesh, hardware: program.hardware.name.clone(), program: Ok(program.to_string()), blamed: None }
+    Texts { mesh, hardware: program.hardware.name.clone(), program: Ok(fingerprint(&program)), blamed: None }
+}
+
+/// What a plan follows from: the program, and what its own hardware file says, since programs of two folders can name two files alike.
+fn fingerprint(program: &Program) -> String {
+    let described = program.hardware.file.as_ref().map_or_else(String::new, |_| hardware::toml(&program.hardware));
+    format!("{program}{described}")
 }
 
 /// The first error, as a row says it.

@@ -42,7 +42,9 @@ pub(super) fn data(shape: &[usize], seed: u64, data: Data) -> ArrayD<f64> {
 pub(super) struct Place {
     /// Of each operand, where its block begins along each dimension.
     pub(super) starts: Vec<Vec<usize>>,
-    /// How large the block of the result is to be.
+    /// Where the block of the result is to begin.
+    pub(super) start: Vec<usize>,
+    /// How large it is to be.
     pub(super) shape: Vec<usize>,
 }
 
@@ -66,6 +68,7 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
         OpKind::Einsum { .. }
         | OpKind::Take { .. }
         | OpKind::Put { .. }
+        | OpKind::Update { .. }
         | OpKind::Rearrange(_)
         | OpKind::Route(_)
         | OpKind::Collective(_) => true,
@@ -83,7 +86,8 @@ pub(super) fn wants_positive(kind: &OpKind) -> bool {
 pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>], place: &Place) -> Option<ArrayD<f64>> {
     let dims: Vec<&[DimId]> = op.operands.iter().map(|operand| program.values[operand.value].dims.as_slice()).collect();
     let result = &program.values[op.result].dims;
-    if !fit(&dims, operands) {
+    let laid_out = op.laid_out().len();
+    if !fit(&dims[..laid_out], &operands[..laid_out]) {
         return None;
     }
     Some(match &op.kind {
@@ -118,7 +122,8 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>], p
             if *function == ReduceFn::Mean { reduced / whole } else { reduced }
         }
         OpKind::Take { dim } => structure::take(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], (result, &place.shape))?,
-        OpKind::Put { dim } => structure::put(*dim, &dims, operands, place.starts[2][position(dims[2], *dim)?], result),
+        OpKind::Put { dim } => structure::put(*dim, &dims, operands, place.start[position(result, *dim)?], (result, &place.shape)),
+        OpKind::Update { dim } => structure::update(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], result),
         OpKind::Rearrange(how) => structure::rearranged(program, how, &dims, operands, (result, &place.shape))?,
         OpKind::Route(route) => structure::route(route, dims[0], operands[0], (result, &place.shape))?,
         OpKind::Composite { function, dims: along } => {

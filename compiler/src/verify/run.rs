@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
                     let blocks: Vec<&ArrayD<f64>> = blocks.iter().map(AsRef::as_ref).collect();
                     let starts = |of: &Materialization| self.mesh.starts(&self.extents_of(of.value), &of.sharding, device);
                     let shape = self.mesh.shape(&self.extents_of(step.result.value), &step.result.sharding, device);
-                    let place = Place { starts: step.operands.iter().map(starts).collect(), shape };
+                    let place = Place { starts: step.operands.iter().map(starts).collect(), start: starts(&step.result), shape };
                     evaluate::operation(&self.plan.program, op, &blocks, &place).ok_or_else(|| Fault::Unfit { device: self.name(device) })
                 };
                 let mut blocks = (0..self.mesh.len()).map(local).collect::<Result<Blocks, _>>()?;
@@ -131,8 +131,8 @@ impl<'a> Run<'a> {
         let extents = self.extents_of(operand.value);
         let gathered = self.mesh.move_blocks(self.read(operand)?, &extents, &operand.sharding, &whole).ok_or(Fault::NotApplicable)?;
         let one = |device: usize| {
-            let place =
-                Place { starts: vec![self.mesh.starts(&extents, &whole, device)], shape: self.mesh.shape(&extents, &whole, device) };
+            let start = self.mesh.starts(&extents, &whole, device);
+            let place = Place { starts: vec![start.clone()], start, shape: self.mesh.shape(&extents, &whole, device) };
             let block = evaluate::operation(program, &program.ops[op], &[&gathered[device]], &place);
             block.ok_or_else(|| Fault::Unfit { device: self.name(device) })
         };

@@ -112,6 +112,7 @@ fn compute(program: &Program, arrays: &mut Arrays) {
         let operands: Vec<&ArrayD<f64>> = op.operands.iter().map(|operand| &arrays[&operand.value]).collect();
         let place = local::Place {
             starts: operands.iter().map(|operand| vec![0; operand.ndim()]).collect(),
+            start: vec![0; program.values[op.result].dims.len()],
             shape: whole_shape(program, op.result),
         };
         let result = local::operation(program, op, &operands, &place);
@@ -122,7 +123,9 @@ fn compute(program: &Program, arrays: &mut Arrays) {
 /// How many places there are along the dimension that a declared value says places of, if it does.
 fn places(program: &Program, value: ValueId) -> Option<u64> {
     let along = |op: &Op| match op.kind {
-        OpKind::Take { dim } | OpKind::Put { dim } if op.operands[1].value == value => Some(program.dims[dim].size),
+        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Update { dim } if op.operands[1].value == value => {
+            Some(program.dims[dim].size)
+        }
         _ => None,
     };
     program.ops.iter().filter_map(along).min()
@@ -147,6 +150,7 @@ fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
         OpKind::Einsum { contracted } => operands().product::<f64>() * sizes(contracted),
         OpKind::Reduce { function: ReduceFn::Sum, dims } => operands().sum::<f64>() * sizes(dims),
         OpKind::Take { .. } => bounds[op.operands[0].value],
+        OpKind::Update { .. } => bounds[op.operands[0].value].max(bounds[op.operands[2].value]),
         OpKind::Put { .. } => {
             let rows = |k: usize| sizes(&program.values[op.operands[k].value].dims);
             bounds[op.operands[0].value] * rows(0) * rows(1)

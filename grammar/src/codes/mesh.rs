@@ -18,11 +18,16 @@ pub const TOO_LARGE: &str = "SW406";
 /// `bad-hardware-file`
 pub const BAD_HARDWARE: &str = "SW407";
 
+/// `hardware-file-unread`
+pub const UNREAD_HARDWARE: &str = "SW408";
+/// `hardware-unclear`
+pub const UNCLEAR_HARDWARE: &str = "SW409";
+
 pub(super) const CODES: &[Code] = &[
     Code {
         code: UNKNOWN_HARDWARE,
         name: "unknown-hardware",
-        page: r"The hardware is none of the presets; `shardwise hardware` lists them.
+        page: r"The hardware is none of the presets (`shardwise hardware` lists them), or is not in the file that it is taken from.
 
 Triggered by:
 
@@ -112,5 +117,35 @@ Write instead numbers in bytes, seconds and FLOP/s; `shardwise hardware --format
     [my-chip]
     base = "h100"
     link_bandwidth = 370e9"#,
+    },
+    Code {
+        code: UNREAD_HARDWARE,
+        name: "hardware-file-unread",
+        page: r#"The hardware file that a program names is not there, or cannot be read: a folder, no permission, more than a mebibyte. Paths count from the
+program's own folder (of a program on standard input, from the working directory).
+
+Triggered by:
+
+    hardware "no-such-file.toml"
+
+Write instead the path of a file that is there; `shardwise hardware --format toml h100` prints one to start from:
+
+    hardware "hardware/cluster.toml""#,
+    },
+    Code {
+        code: UNCLEAR_HARDWARE,
+        name: "hardware-unclear",
+        page: r#"The hardware file that a program names describes several chips, and the program does not say which; or a chip of it is known by the same name and
+with other numbers, as a preset or from another file.
+
+Triggered by a file of several chips and
+
+    hardware "cluster.toml"
+
+Write instead the one that is meant:
+
+    hardware my-chip from "cluster.toml"
+
+Where a name is taken, give the chip another (`[my-h100]`), perhaps with `base = "h100"`."#,
     },
 ];

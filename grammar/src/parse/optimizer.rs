@@ -3,7 +3,7 @@
 use super::{Pieces, Reader, Rule};
 use crate::ast::{Optimizer, Setting, StateOver};
 
-impl Reader {
+impl Reader<'_> {
     pub(super) fn optimizer(self, pieces: Pieces<'_>) -> Optimizer {
         let name = self.first_name(&mut pieces.clone(), &[Rule::name]);
         let mut optimizer = Optimizer { name, over: None, settings: Vec::new() };

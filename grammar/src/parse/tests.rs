@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Rule, mark, parse};
-use crate::ast::{ExprKind, SizeFactor, StateOver, Statement, Subscript};
+use crate::ast::{BinaryOp, Comparison, ExprKind, HardwareRef, SizeFactor, StateOver, Statement, Subscript};
 use crate::codes;
 use crate::diag::Diag;
 
@@ -185,7 +185,40 @@ fn mistakes_stay_in_their_statement() {
     let source = "mehs X=4\ninput A[I, J\ndim B=, D=8\nC[I] = A[I] +\nD = (A\nmesh Y=2\n";
     let (file, diags) = parse(source);
     assert_eq!(diags.len(), 5, "{diags:#?}");
-    assert!(matches!(file.statements[0].node, Statement::Mesh(_)));
+    assert!(matches!(&file.statements[0].node, Statement::Dim(dims) if dims.len() == 1 && dims[0].name.node == "D"));
+    assert!(matches!(file.statements[1].node, Statement::Mesh(_)));
+    assert!(file.lost.mesh && !file.lost.hardware);
+    assert_eq!(file.lost.names, ["A", "B", "C", "D"]);
+}
+
+#[test]
+fn what_a_mistake_would_have_named_is_known() {
+    let lost = |source: &str| parse(source).0.lost;
+    assert_eq!(lost("a, b = route(x)").names, ["a", "b"]);
+    assert_eq!(lost("inptu A[I], B[J]").names, ["A", "B"]);
+    assert_eq!(lost("dim B=4, S1=S+One").names, ["S1"]);
+    assert_eq!(lost("output C[I] = A ? B").names, ["C"]);
+    assert!(lost("hardwear tpu-v5p").hardware);
+    assert_eq!(lost("C = A"), super::super::ast::Lost::default());
+}
+
+#[test]
+fn a_block_whose_head_is_wrong_is_left_out_whole() {
+    let (file, diags) = parse("A = B\nrepeat L= {\n  carry x\n  repeat M=2 {\n    y = x\n  }\n  z = y\n}\nC = A\n");
+    assert_eq!(diags.len(), 1, "{diags:#?}");
+    assert_eq!((file.statements.len(), file.lost.names), (2, ["x", "y", "z"].map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn comparisons_bind_less_than_sums() {
+    let Statement::Define(of) = &read("C = A + B <= 2.0 * D")[0] else { panic!("a definition") };
+    assert!(matches!(of.value.node, ExprKind::Binary { op: BinaryOp::Compare(Comparison::LessEqual), .. }));
+    let text = |source: &str| crate::format::format(source).expect("it is read");
+    assert_eq!(text("C=(A<B)*-(D≥E)"), "C = (A < B) * -(D >= E)\n");
+    assert_eq!(text("C = select(\n A == B,\n A, 0.0)"), "C = select(A == B, A, 0.0)\n");
+    assert_eq!(text("A<B->C"), "A < B -> C\n");
+    assert_eq!(text("C = (A + B) - (D - E) / (F * G)"), "C = A + B - (D - E) / (F * G)\n");
+    assert_eq!(parse("C = A < B < D").1.len(), 1);
 }
 
 #[test]
@@ -246,13 +279,32 @@ fn hostile_sizes_are_refused_or_read() {
     assert_eq!(parse(&deepest).1, []);
 }
 
+#[test]
+fn hardware_is_a_name_a_file_or_both() {
+    let named = |source: &str| match parse(source).0.statements.first().map(|first| first.node.clone()) {
+        Some(Statement::Hardware(HardwareRef { name, file })) => (name.map(|name| name.node), file.map(|file| file.node)),
+        other => panic!("{source}: {other:?}"),
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(named("hardware tpu-v5p"), (some("tpu-v5p"), None));
+    assert_eq!(named("hardware   \"../my chips/a[1].toml\"  # ours"), (None, some("../my chips/a[1].toml")));
+    assert_eq!(named("hardware my-chip from\"C:\\hw.toml\""), (some("my-chip"), some("C:\\hw.toml")));
+    let formatted = crate::format("hardware  my-chip  from  \"a  b.toml\"\nhardware   \"c\"\n");
+    assert_eq!(formatted.as_deref(), Ok("hardware my-chip from \"a  b.toml\"\nhardware \"c\"\n"));
+    for wrong in
+        ["hardware \"", "hardware \"\"", "hardware \"a", "hardware a from", "hardware a from b", "hardware \"a\" b", "hardware \"a#b\""]
+    {
+        assert!(!parse(wrong).1.is_empty(), "{wrong}");
+    }
+}
+
 /// Pieces of the language, and what does not belong to it.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         8 => prop::sample::select(vec![
             "A", "B_X", "I", "[", "]", "{U_X}", "{", "}", "(", ")", ",", "=", "*J", "*", "_", "·", "->", "→", " ", "\n", "\r", "\r\n",
             "+", "-", "/", "2.0", "48k", ":", "?", "'", ".", "<", ">", "<=", "#", "\\", "\\cdot", "\\{", "AllGather_X", "cast<f32>",
-            "plan", "hardware ", "mesh ", "dim ", "input ", "output ", "assert ", "allow ", "SW301", "over ", "repeat ", "pad", "no ",
+            "plan", "hardware ", "mesh ", "dim ", "input ", "output ", "assert ", "allow ", "SW301", "over ", "\"", "hardware \"hw.toml\"", "from ", "repeat ", "pad", "no ",
         ]).prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
         1 => Just("\0é漢\u{FEFF}\u{301}".to_owned()),

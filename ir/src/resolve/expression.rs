@@ -1,19 +1,19 @@
 //! Expressions: which operation, from which operands.
 
-use shardwise_grammar::ast::{BinaryOp, Call, Expr, ExprKind, Layout};
+use shardwise_grammar::ast::{BinaryOp, Call, Comparison, Expr, ExprKind, Layout};
 use shardwise_grammar::codes::names;
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
-use super::{repeat, structure};
-use crate::functions::{self, FUNCTIONS, Function};
+use super::{repeat, structure, wording};
+use crate::Diag;
+use crate::functions::{FUNCTIONS, Function};
 use crate::ids::{DimId, ValueId};
 use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
 use crate::shape::{merge, natural};
-use crate::{Diag, suggest};
 
-const REDUCTIONS: [(&str, ReduceFn); 4] =
+pub(super) const REDUCTIONS: [(&str, ReduceFn); 4] =
     [("sum", ReduceFn::Sum), ("mean", ReduceFn::Mean), ("max", ReduceFn::Max), ("min", ReduceFn::Min)];
 
 impl Resolver<'_> {
@@ -191,6 +191,7 @@ impl Resolver<'_> {
             BinaryOp::Add => '+',
             BinaryOp::Sub => '-',
             BinaryOp::Div => '/',
+            BinaryOp::Compare(how) => return self.compare(how, left, right, target),
         };
         match (scalar(left), scalar(right)) {
             (Some(number), None) => {
@@ -207,6 +208,16 @@ impl Resolver<'_> {
                 Some(self.map(MapForm::Infix(symbol), vec![left?, right?]))
             }
         }
+    }
+
+    /// A comparison is the function of its name, which takes a number last.
+    fn compare(&mut self, how: Comparison, left: &Expr, right: &Expr, target: Option<&Target>) -> Option<Operation> {
+        let (how, left, right) = if scalar(left).is_some() { (how.flipped(), right, left) } else { (how, left, right) };
+        let operand = self.operand(left, target);
+        let extra: Vec<String> = scalar(right).into_iter().collect();
+        let other = if extra.is_empty() { Some(self.operand(right, target)?) } else { None };
+        let operands = [Some(operand?), other].into_iter().flatten().collect();
+        Some(self.map(MapForm::Call { name: how.function().to_owned(), extra }, operands))
     }
 
     fn call(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
@@ -233,28 +244,18 @@ impl Resolver<'_> {
         let Some(&Function { name: known, arity, numbers, .. }) =
             FUNCTIONS.iter().find(|f| plain(f.name) || long.as_deref() == Some(f.name))
         else {
-            if functions::find(&lower).is_some() {
-                return self.bad_call(&format!("`{lower}` takes no subscript: it works element by element"), span);
-            }
-            let known = FUNCTIONS.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|(known, _)| *known)).chain([
-                "cast",
-                "broadcast",
-                "last",
-                "total",
-            ]);
-            let known = known.chain(structure::NAMES);
-            let near = suggest::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
-            let diag = Diag::error(names::UNKNOWN_FUNCTION, format!("`{name}` is not a known function"), call.function.span, "unknown");
-            self.error(
-                diag.help(
-                    near.unwrap_or_else(|| "whether it is linear decides where partial sums may pass, so it must be known".to_owned()),
-                ),
-            );
-            return None;
+            return self.unknown_function(call, span);
         };
         let scalars: Vec<String> = call.arguments.iter().filter_map(scalar).collect();
         if call.arguments.len() != arity || scalars.len() == arity {
-            return self.bad_call(&format!("`{known}` takes {arity} operand{}", if arity == 1 { "" } else { "s" }), span);
+            let diag = Diag::error(
+                names::BAD_CALL,
+                format!("`{known}` takes {arity} operand{}", if arity == 1 { "" } else { "s" }),
+                span,
+                "this call",
+            );
+            self.error(diag.help(format!("write `{}`", wording::call_of(known, arity, numbers))));
+            return None;
         }
         if numbers > 0 && scalars.len() != numbers {
             let values = arity - numbers;
@@ -273,11 +274,6 @@ impl Resolver<'_> {
             call.arguments.iter().filter(|argument| scalar(argument).is_none()).map(|argument| self.operand(argument, target)).collect();
         let operands: Option<Vec<Operand>> = operands.into_iter().collect();
         Some(self.map(MapForm::Call { name: known.to_owned(), extra: scalars }, operands?))
-    }
-
-    pub(super) fn bad_call<T>(&mut self, message: &str, span: Span) -> Option<T> {
-        self.error(Diag::error(names::BAD_CALL, message, span, "this call").help("see `shardwise explain SW107`"));
-        None
     }
 
     fn cast(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
@@ -310,7 +306,7 @@ impl Resolver<'_> {
     fn reduce(&mut self, call: &Call, function: ReduceFn, span: Span, target: Option<&Target>) -> Option<Operation> {
         let name = function.name();
         let (Some(subscript), [argument]) = (&call.subscript, &call.arguments[..]) else {
-            return self.bad_call(&format!("`{name}` is written `{name}_D(x)`, with the dimensions it goes over"), span);
+            return self.needs_dims(name, call, span);
         };
         let operand = self.operand(argument, target)?;
         let dims = self.distinct_dims(subscript)?;

@@ -1,12 +1,13 @@
-//! Hardware, mesh and dimensions.
+//! Mesh and dimensions, on the hardware that was chosen.
 
 use shardwise_grammar::ast::{self, AxisDecl, SizeExpr, SizeFactor, Statement};
 use shardwise_grammar::codes::{mesh as codes, names};
-use shardwise_grammar::span::{Name, Span};
+use shardwise_grammar::span::Name;
 
 use super::overrides::of_option;
 use super::{AxisSize, Overrides, Resolver};
-use crate::hardware::Hardware;
+use crate::domain::{self, Unplaced};
+use crate::hardware::{Hardware, Wraparound};
 use crate::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
 use crate::program::Dim;
 use crate::{Diag, suggest};
@@ -17,34 +18,8 @@ pub(super) const LARGEST: u64 = 1 << 63;
 impl Resolver<'_> {
     pub(super) fn machine(&mut self, file: &ast::File, overrides: &Overrides) {
         self.misplaced_plan(file);
-        let written = file.statements.iter().filter_map(|s| if let Statement::Hardware(name) = &s.node { Some(name) } else { None });
-        let written: Vec<&Name> = written.collect();
-        if let [first, again, ..] = written[..] {
-            let diag = Diag::error(names::DUPLICATE, "the hardware is given twice", again.span, "given again");
-            self.error(diag.and(first.span, "first given here").help("keep one of them"));
-        }
-        let chosen =
-            overrides.hardware.as_ref().map(|name| (name.as_str(), Span::default())).or(written.first().map(|n| (n.node.as_str(), n.span)));
-        self.hardware = if let Some((name, span)) = chosen {
-            self.preset(name, span, overrides)
-        } else {
-            let presets = overrides.hardware_names();
-            let diag = Diag::error(codes::NO_HARDWARE, "the program names no hardware", Span::default(), "which chip?");
-            self.error(diag.help(format!("write `hardware tpu-v5p` or give --hardware; known are {}", presets.join(", "))));
-            None
-        };
+        self.hardware = self.chip(file, overrides);
         self.mesh(file, overrides);
-    }
-
-    fn preset(&mut self, name: &str, span: Span, overrides: &Overrides) -> Option<Hardware> {
-        let preset = overrides.hardware_called(name);
-        if preset.is_none() {
-            let known = overrides.hardware_names();
-            let near = suggest::nearest(name, known.iter().copied()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
-            let diag = Diag::error(codes::UNKNOWN_HARDWARE, format!("`{name}` is not known hardware"), span, "unknown");
-            self.error(diag.help(format!("{near}known are {}", known.join(", "))));
-        }
-        preset
     }
 
     fn mesh(&mut self, file: &ast::File, overrides: &Overrides) {
@@ -80,36 +55,48 @@ impl Resolver<'_> {
             }
             return;
         };
+        self.link(&hardware, declared);
+    }
+
+    /// Puts every axis on the links that it runs over.
+    fn link(&mut self, hardware: &Hardware, declared: Vec<(&AxisDecl, Extent)>) {
         // An axis of one device is no part of the slice's shape: `X=64, Y=1` wraps where `X=64` does.
         let slice: Vec<u64> = declared
             .iter()
             .filter(|(_, extent)| extent.kind != Some(AxisKind::Dcn))
             .flat_map(|(_, extent)| extent.physical.iter().copied().filter(|&size| size > 1))
             .collect();
-        let switched = |extent: &Extent| (extent.kind.is_none() || extent.kind == Some(AxisKind::Switch)).then_some(extent.size);
-        let inside = hardware.inside_domain(&declared.iter().map(|(_, extent)| switched(extent)).collect::<Vec<_>>());
-        for ((decl, Extent { size, physical, over, kind: written_kind }), inside) in declared.into_iter().zip(inside) {
-            let own = |size: u64| match hardware.axis_kind(size, &slice) {
-                AxisKind::Switch if !inside => AxisKind::Dcn,
-                kind => kind,
+        let unplaced: Vec<Unplaced<'_>> = declared.iter().map(|(_, extent)| extent.unplaced()).collect();
+        let placed = domain::parts(hardware.domain(), &unplaced);
+        for ((decl, extent), parts) in declared.iter().zip(placed) {
+            let own = |size| extent.kind.unwrap_or_else(|| hardware.axis_kind(size, &slice));
+            let physical = if hardware.wraparound == Wraparound::Switched {
+                parts.iter().map(|part| linked(hardware, part.size, part.kind)).collect()
+            } else {
+                extent.physical.iter().map(|&size| linked(hardware, size, own(size))).collect()
             };
-            let physical = physical.iter().map(|&size| PhysicalAxis { size, kind: written_kind.unwrap_or_else(|| own(size)) }).collect();
-            let axis = Axis { written_kind, over, physical, ..unlinked(decl, size) };
-            let hop_s = hardware.hop_of(axis.kind());
-            let bandwidth = hardware.bandwidth(axis.kind());
-            if bandwidth.is_none() {
-                let message = format!("`{}` has no figure for {} links", hardware.name, axis.kind().name());
-                let diag = Diag::error(codes::NO_LINK, message, decl.name.span, "this axis needs it");
-                let domain: Vec<String> = hardware.pod.iter().map(u64::to_string).collect();
-                let why = if axis.written_kind.is_none() && axis.kind() == AxisKind::Dcn {
-                    format!("the axes inside it fill its domain of {} chips, so this one runs between domains; ", domain.join("x"))
-                } else {
-                    String::new()
-                };
-                self.error(diag.help(format!("{why}choose hardware that has such links, or give the figure in a --hardware-file")));
-            }
-            self.mesh.axes.push(Axis { bandwidth: bandwidth.unwrap_or(1.0), hop_s, ..axis });
+            let Extent { size, over, kind: written_kind, .. } = extent;
+            let axis = Axis { name: decl.name.node.clone(), size: *size, written_kind: *written_kind, over: over.clone(), physical };
+            self.without_links(hardware, decl, &axis);
+            self.mesh.axes.push(axis);
         }
+    }
+
+    /// Says so where the hardware has no figure for links that an axis needs.
+    fn without_links(&mut self, hardware: &Hardware, decl: &AxisDecl, axis: &Axis) {
+        let Some(kind) = axis.physical.iter().map(|part| part.kind).find(|&kind| hardware.bandwidth(kind).is_none()) else { return };
+        let message = format!("`{}` has no figure for {} links", hardware.name, kind.name());
+        let diag = Diag::error(codes::NO_LINK, message, decl.name.span, "this axis needs it");
+        let why = match (hardware.domain().filter(|_| axis.written_kind.is_none() && kind == AxisKind::Dcn), axis.across_nodes()) {
+            (None, _) => String::new(),
+            (Some(chips), Some((inside, nodes))) => {
+                format!("a domain of {chips} chips has room for {inside} along this axis, so it runs over {nodes} domains; ")
+            }
+            (Some(chips), None) => {
+                format!("it does not fit beside the axes inside it into a domain of {chips} chips, so it runs between domains; ")
+            }
+        };
+        self.error(diag.help(format!("{why}choose hardware that has such links, or give the figure in a hardware file")));
     }
 
     /// What is declared of an axis, the size `given` by option first.
@@ -240,10 +227,13 @@ fn unlinked(decl: &AxisDecl, size: u64) -> Axis {
         size,
         written_kind: None,
         over: None,
-        physical: vec![PhysicalAxis { size, kind: AxisKind::Line }],
-        bandwidth: 1.0,
-        hop_s: 1e-6,
+        physical: vec![PhysicalAxis { size, kind: AxisKind::Line, bandwidth: 1.0, hop_s: 1e-6 }],
     }
+}
+
+/// A physical axis on links of `kind`; where hardware has none of these, which is an error, at a rate that does not matter.
+fn linked(hardware: &Hardware, size: u64, kind: AxisKind) -> PhysicalAxis {
+    PhysicalAxis { size, kind, bandwidth: hardware.bandwidth(kind).unwrap_or(1.0), hop_s: hardware.hop_of(kind) }
 }
 
 /// What an axis is, before its links are known.
@@ -259,6 +249,10 @@ impl Extent {
     /// Of an axis with an error.
     fn unknown() -> Self {
         Self { size: 1, physical: vec![1], over: None, kind: None }
+    }
+
+    fn unplaced(&self) -> Unplaced<'_> {
+        Unplaced { factors: &self.physical, is_folded: self.over.is_some(), kind: self.kind }
     }
 }
 

@@ -16,12 +16,31 @@ pub struct Overrides {
     pub hardware: Option<String>,
     /// Hardware that programs may name beside the presets.
     pub known: Vec<Hardware>,
+    /// The hardware file that the program names, if it names one.
+    pub file: Option<HardwareFile>,
     /// Sizes of axes instead of the program's.
     pub mesh: Vec<AxisSize>,
     /// Sizes of dimensions instead of the program's.
     pub dims: Vec<DimSize>,
     /// Treat the program as explicit.
     pub explicit: bool,
+}
+
+/// A hardware file, as far as a program is concerned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HardwareFile {
+    /// Its path, as the program writes it.
+    pub path: String,
+    /// The chips that it describes; `None` where it could not be read, which is told already.
+    pub chips: Option<Vec<Hardware>>,
+}
+
+impl HardwareFile {
+    /// The chip called `name`, which remembers the file.
+    pub(super) fn chip(&self, name: &str) -> Option<Hardware> {
+        let chip = self.chips.iter().flatten().find(|chip| chip.name == name)?;
+        Some(Hardware { file: Some(self.path.clone()), ..chip.clone() })
+    }
 }
 
 /// `X=16`, `X=16 over 4x4`: a size for an axis that the program declares.
@@ -45,15 +64,17 @@ pub struct DimSize {
 }
 
 impl Overrides {
-    /// The hardware called `name`: what the caller knows before the presets.
+    /// The hardware called `name`: what the caller knows, then what the program's file describes, then presets.
     pub(super) fn hardware_called(&self, name: &str) -> Option<Hardware> {
-        self.known.iter().find(|hardware| hardware.name == name).cloned().or_else(|| Hardware::preset(name))
+        let known = self.known.iter().find(|hardware| hardware.name == name).cloned();
+        known.or_else(|| self.file.as_ref()?.chip(name)).or_else(|| Hardware::preset(name))
     }
 
     /// Everything that programs may name.
     pub(super) fn hardware_names(&self) -> Vec<&str> {
         let presets = Hardware::preset_names().map(|name| name as &str);
-        self.known.iter().map(|hardware| hardware.name.as_str()).chain(presets).collect()
+        let described = self.file.iter().flat_map(|file| file.chips.iter().flatten());
+        self.known.iter().chain(described).map(|hardware| hardware.name.as_str()).chain(presets).collect()
     }
 
     pub(super) fn axis(&self, name: &str) -> Option<&AxisSize> {
@@ -103,7 +124,7 @@ impl Resolver<'_> {
 
 /// An error about an option: it has no place in the source.
 pub(super) fn of_option(code: &'static str, message: String) -> Diag {
-    Diag { code, severity: Severity::Error, message, labels: Vec::new(), help: None }
+    Diag { code, severity: Severity::Error, message, labels: Vec::new(), help: None, inside: None }
 }
 
 fn unknown(code: &'static str, name: &str, what: &str, plural: &str, known: &[String]) -> Diag {

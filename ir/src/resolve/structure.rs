@@ -1,5 +1,6 @@
 //! Calls that change dimensions otherwise than by summing: renamed, reshaped, looked up, cut and joined; and those that know where an element stands.
 
+use indexmap::IndexSet;
 use shardwise_grammar::ast::{Call, Expr};
 use shardwise_grammar::codes::names;
 use shardwise_grammar::span::{Name, Span};
@@ -9,11 +10,11 @@ use super::define::{Operation, Target};
 use super::expression::scalar;
 use crate::Diag;
 use crate::ids::DimId;
-use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
+use crate::program::{Dim, Fill, MapForm, Mode, OpKind, Operand};
 use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
 /// The calls of this module, for the search of a name that was meant.
-pub(super) const NAMES: [&str; 18] = [
+pub(super) const NAMES: [&str; 19] = [
     "softmax",
     "logsumexp",
     "layernorm",
@@ -22,6 +23,7 @@ pub(super) const NAMES: [&str; 18] = [
     "reshape",
     "take",
     "put",
+    "update",
     "slice",
     "pad",
     "concat",
@@ -42,6 +44,7 @@ impl Resolver<'_> {
             "reshape" => self.reshape(call, span, target),
             "take" => self.take(call, span, target),
             "put" => self.put(call, span, target),
+            "update" => self.update_rows(call, span, target),
             "slice" | "pad" => self.window(name, call, span, target),
             "concat" => self.concat(call, span, target),
             "roll" => self.roll(call, span, target),
@@ -64,7 +67,7 @@ impl Resolver<'_> {
     /// The one operand of a call, and the dimensions that its subscript names, which the operand has.
     fn along(&mut self, name: &str, call: &Call, span: Span, target: Option<&Target>) -> Option<(Operand, Vec<DimId>)> {
         let (Some(subscript), [argument]) = (&call.subscript, &call.arguments[..]) else {
-            return self.bad_call(&format!("`{name}` is written `{name}_D(x)`, with the dimensions that it goes along"), span);
+            return self.needs_dims(name, call, span);
         };
         let operand = self.operand(argument, target)?;
         let dims = self.distinct_dims(subscript)?;
@@ -168,7 +171,18 @@ impl Resolver<'_> {
         let like = self.operand(like, target);
         let (rows, ids, like) = (rows?, ids?, like?);
         self.has(&like, dim, &written)?;
+        if like.pin.is_some() && self.mode == Mode::Ordinary {
+            let message = format!("`{}` has brackets, and only its dimensions count here", self.values[like.value].name);
+            self.error(Diag::error(names::BAD_CALL, message, like.span, "not read").help("leave the brackets out"));
+            return None;
+        }
         let given: Vec<DimId> = [&rows, &ids].iter().flat_map(|operand| self.values[operand.value].dims.clone()).collect();
+        if given.contains(&dim) {
+            let message = format!("`{}` has the dimension `{}` that it is put along", self.values[rows.value].name, self.dims[dim].name);
+            let diag = Diag::error(names::CONTRACTION, message, rows.span, "these rows").and(like.span, "are to be put into this");
+            self.error(diag.help("give one of them another name: `rename(…)`"));
+            return None;
+        }
         let needed = self.values[like.value].dims.clone();
         if let Some(&missing) = needed.iter().find(|other| **other != dim && !given.contains(other)) {
             let message = format!("no row has the dimension `{}` of `{}`", self.dims[missing].name, self.values[like.value].name);
@@ -177,6 +191,51 @@ impl Resolver<'_> {
             return None;
         }
         Some(self.plain(OpKind::Put { dim }, vec![rows, ids, like]))
+    }
+
+    /// `update_S(Cache, At, Rows)`.
+    fn update_rows(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+        let form =
+            "`update` is written `update_S(Cache, At, Rows)`: along `S`, rows are written over those at the places that the second says";
+        let (dim, written) = self.table_dim(call, form, span)?;
+        let [cache, ids, rows] = &call.arguments[..] else { return self.bad_call(form, span) };
+        let cache = self.operand(cache, target);
+        let ids = self.ids(ids, dim, target);
+        let rows = self.operand(rows, target);
+        let (cache, ids, rows) = (cache?, ids?, rows?);
+        self.has(&cache, dim, &written)?;
+        let fault = self.misplaced_rows(dim, [&cache, &ids, &rows]);
+        match fault {
+            Some(diag) => self.error(diag),
+            None => return Some(self.plain(OpKind::Update { dim }, vec![cache, ids, rows])),
+        }
+        None
+    }
+
+    /// Why rows cannot be written into an array: it lacks an element for them, or they for it, or they have no places.
+    fn misplaced_rows(&self, dim: DimId, [cache, ids, rows]: [&Operand; 3]) -> Option<Diag> {
+        let of = |operand: &Operand| &self.values[operand.value];
+        let (old, new, places) = (of(cache), of(rows), of(ids));
+        let fault = |message: String| {
+            let wanted: IndexSet<DimId> = places.dims.iter().chain(&old.dims).copied().filter(|&other| other != dim).collect();
+            let wanted: Vec<DimId> = wanted.into_iter().collect();
+            let diag = Diag::error(names::CONTRACTION, message, rows.span, "these rows").and(cache.span, "are to be written into this");
+            diag.help(format!("with these places, rows have the dimensions [{}]", self.dim_list(&wanted)))
+        };
+        let is_place = |other: &DimId| places.dims.contains(other) && *other != dim;
+        if let Some(&missing) = old.dims.iter().find(|other| **other != dim && !new.dims.contains(other)) {
+            Some(fault(format!("no row has the dimension `{}` of `{}`", self.dims[missing].name, old.name)))
+        } else if let Some(&extra) = new.dims.iter().find(|other| (**other == dim || !old.dims.contains(other)) && !is_place(other)) {
+            Some(fault(format!("`{}` says no places along the dimension `{}` of `{}`", places.name, self.dims[extra].name, new.name)))
+        } else if let Some(&extra) = places.dims.iter().find(|other| !new.dims.contains(other)) {
+            Some(fault(format!("`{}` says places along `{}`, along which there are no rows", places.name, self.dims[extra].name)))
+        } else if old.dtype != new.dtype {
+            let message = format!("`{}` is {}, and rows of {} are to be written into it", old.name, old.dtype.name(), new.dtype.name());
+            let diag = Diag::error(names::DTYPES_DIFFER, message, rows.span, "these rows").and(old.span, "defined here");
+            Some(diag.help(format!("write `cast<{}>(…)` around the rows", old.dtype.name())))
+        } else {
+            None
+        }
     }
 
     /// Places along `dim`: whole numbers, in an array that does not have it.

@@ -69,8 +69,8 @@ struct Index<'s> {
     operand: usize,
 }
 
-/// What `op` gives on local blocks of operands so sharded.
-pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Result<Sharding, LocalFault> {
+/// What `op` gives on local blocks of operands so sharded, and is `wanted` to be: where a device can give any part of the result, that says which.
+pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding], wanted: Option<&Sharding>) -> Result<Sharding, LocalFault> {
     let indices = indices(program, op, operands)?;
     let mut split: Vec<(AxisRef, usize)> = Vec::new();
     for index in &indices {
@@ -107,6 +107,14 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding]) -> Resul
             let old = |dim: &DimId| pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old);
             kept.iter().map(|dim| axes_of(&old(dim))).collect()
         }
+        OpKind::Put { dim: places } => {
+            pending.extend(indices.iter().filter(|index| !kept.contains(&index.dim)).flat_map(|index| index.axes.iter().copied()));
+            let is_free = |axis: &AxisRef| !pending.contains(axis) && split.iter().all(|(used, _)| used != axis);
+            let place = kept.iter().position(|dim| dim == places);
+            let wanted = place.and_then(|place| wanted?.dims.get(place)).filter(|axes| axes.iter().all(is_free));
+            let own = wanted.cloned().unwrap_or_default();
+            kept.iter().map(|dim| if dim == places { own.clone() } else { axes_of(dim) }).collect()
+        }
         _ => {
             pending.extend(indices.iter().filter(|index| !kept.contains(&index.dim)).flat_map(|index| index.axes.iter().copied()));
             kept.iter().map(axes_of).collect()
@@ -129,13 +137,15 @@ fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
         OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == dim,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&dim),
+        // Of several rows with one place a device would know its own only.
+        OpKind::Update { .. } => !program.values[op.result].dims.contains(&dim),
         _ => false,
     }
 }
 
 fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<Vec<Index<'s>>, LocalFault> {
     let mut indices: Vec<Index<'s>> = Vec::new();
-    for (operand, (used, sharding)) in op.operands.iter().zip(operands).enumerate() {
+    for (operand, (used, sharding)) in op.laid_out().iter().zip(operands).enumerate() {
         for (&dim, axes) in program.values[used.value].dims.iter().zip(&sharding.dims) {
             match indices.iter().find(|index| index.dim == dim) {
                 Some(index) if index.axes != axes => {
@@ -152,7 +162,7 @@ fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<
 /// How partial results combine that are given, and the unreduced axes that pass from operands to result.
 fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result<(Reduction, Vec<AxisRef>), LocalFault> {
     let own = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
-    let carriers: Vec<usize> = (0..operands.len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
+    let carriers: Vec<usize> = (0..op.laid_out().len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
     // What is not looked at may as well be partial.
     let Some(&first) = carriers.first().filter(|_| op.reads_elements()) else { return Ok((own, Vec::new())) };
     let fault = |operand: usize, reason: PartialFault| Err(LocalFault::Partial { operand, reason });
@@ -215,6 +225,7 @@ fn sums(op: &Op) -> Result<Carried, PartialFault> {
     let together = match &op.kind {
         OpKind::Einsum { .. } => Together::Each,
         OpKind::Take { .. } | OpKind::Put { .. } => Together::Only(0),
+        OpKind::Update { .. } => Together::All(vec![0, 2]),
         OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } | OpKind::Rearrange(_) => Together::All(all),
         OpKind::Reduce { .. } | OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => return Err(PartialFault::NotLinear),
         OpKind::Map(function) => match function.linearity {
@@ -237,6 +248,7 @@ fn extrema(op: &Op, kind: Reduction, carrier: usize) -> Result<Carried, PartialF
         }
         OpKind::Reduce { function, .. } if function.reduction() == kind => Ok(Carried { given: kind, together: all() }),
         OpKind::Rearrange(_) => Ok(Carried { given: kind, together: all() }),
+        OpKind::Update { .. } => Ok(Carried { given: kind, together: Together::All(vec![0, 2]) }),
         _ => Err(PartialFault::NotMonotone),
     }
 }

@@ -62,7 +62,8 @@ fn written_fault(words: Words<'_>, op: &Op) -> Option<Diag> {
         return words.nonlinear_pin(op);
     };
     let shardings: Vec<&Sharding> = operands.iter().map(|operand| &operand.sharding).collect();
-    match (local_result(words.program, op, &shardings), exact(op.result_pin.as_ref())) {
+    let wanted = exact(op.result_pin.as_ref());
+    match (local_result(words.program, op, &shardings, wanted.as_ref()), wanted) {
         (Err(fault), _) => Some(words.local(op, &operands, &fault)),
         (Ok(given), Some(wanted)) if words.program.mode == Mode::Explicit && given != wanted => {
             Some(words.wrong_result(op, &given, &wanted))
@@ -179,7 +180,7 @@ impl<'p> Check<'p> {
             StepKind::Local(id) => {
                 let op = &self.program.ops[*id];
                 let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
-                match local_result(self.program, op, &operands) {
+                match local_result(self.program, op, &operands, Some(&step.result.sharding)) {
                     Err(fault) => Some(self.words.local(op, &step.operands, &fault)),
                     Ok(given) if given != step.result.sharding => Some(self.words.wrong_result(op, &given, &step.result.sharding)),
                     Ok(_) => self.unpinned(op, step),

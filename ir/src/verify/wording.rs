@@ -326,7 +326,11 @@ impl<'p> Words<'p> {
         let (message, label) = match reason {
             PartialFault::NotLinear => {
                 let function = function_name(op);
-                let message = format!("`{function}` of a partial sum: {function}(p + q) is not {function}(p) + {function}(q)");
+                let message = if function.starts_with(char::is_alphabetic) {
+                    format!("`{function}` of a partial sum: {function}(p + q) is not {function}(p) + {function}(q)")
+                } else {
+                    format!("`{function}` of a partial sum: what it makes of the parts does not add up to what it makes of their sum")
+                };
                 (message, format!("`{name}` is still to be reduced"))
             }
             PartialFault::NotMonotone => {
@@ -364,13 +368,21 @@ fn function_name(op: &Op) -> String {
         OpKind::Map(function) => match &function.form {
             MapForm::Call { name, .. } => name.clone(),
             MapForm::Causal { fill: Fill::Infinite, .. } => "causal".to_owned(),
+            MapForm::Causal { .. } => "lower".to_owned(),
             MapForm::Position(_) => "position".to_owned(),
-            _ => "f".to_owned(),
+            MapForm::Infix(symbol) | MapForm::InfixScalar(symbol, _) | MapForm::ScalarInfix(_, symbol) => symbol.to_string(),
+            MapForm::ScaleBy(_) => "*".to_owned(),
+            MapForm::Negate => "-".to_owned(),
+            MapForm::Broadcast(_) => "broadcast".to_owned(),
+            MapForm::Last => "last".to_owned(),
+            MapForm::Total => "total".to_owned(),
+            MapForm::Enter => "carry".to_owned(),
         },
         OpKind::Reduce { function, .. } => function.name().to_owned(),
         OpKind::Composite { function, .. } => function.name().to_owned(),
         OpKind::Take { .. } => "take".to_owned(),
         OpKind::Put { .. } => "put".to_owned(),
+        OpKind::Update { .. } => "update".to_owned(),
         OpKind::Route(_) => "route".to_owned(),
         OpKind::Rearrange(how) => match how {
             Rearrange::Rename(_) => "rename",
@@ -383,7 +395,8 @@ fn function_name(op: &Op) -> String {
             Rearrange::Roll(_) => "roll",
         }
         .to_owned(),
-        OpKind::Einsum { .. } | OpKind::Collective(_) => "f".to_owned(),
+        OpKind::Einsum { .. } => "*".to_owned(),
+        OpKind::Collective(kind) => kind.name().to_owned(),
     }
 }
 

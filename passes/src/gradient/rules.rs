@@ -61,6 +61,8 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
             0 => Through(Term::Other(OpKind::Take { dim: *dim }, vec![Given, Value(op.operands[1].value)])),
             _ => Stopped,
         },
+        // A cache is written between steps of inference: nobody trains through that.
+        OpKind::Update { .. } => Unknown,
         OpKind::Rearrange(how) => rearranged(program, op, how, position).map_or(Unknown, Through),
         OpKind::Route(_) => Stopped,
         OpKind::Composite { function, dims } => Through(composite(program, op, *function, dims)),

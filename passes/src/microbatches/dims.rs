@@ -37,7 +37,12 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
             }
         }
         // These have nothing to do with the batch, or cannot be cut.
-        OpKind::Take { .. } | OpKind::Put { .. } | OpKind::Rearrange(_) | OpKind::Route(_) | OpKind::Collective(_) => {}
+        OpKind::Take { .. }
+        | OpKind::Put { .. }
+        | OpKind::Update { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Route(_)
+        | OpKind::Collective(_) => {}
     }
 }
 

@@ -234,7 +234,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
         },
         OpKind::Reduce { function, dims } => *function != ReduceFn::Sum && dims.iter().any(cut),
         OpKind::Composite { dims, .. } => dims.iter().any(cut),
-        OpKind::Take { dim } | OpKind::Put { dim } => cut(dim),
+        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Update { dim } => cut(dim),
         OpKind::Rearrange(how) => match how {
             Rearrange::Rename(pairs) => pairs.iter().any(|(old, new)| cut(old) || cut(new)),
             Rearrange::Reshape(groups) => groups.iter().any(|group| group.from.iter().any(cut) != group.to.iter().any(cut)),
@@ -272,6 +272,7 @@ fn passes(op: &Op, stages: &[Stage]) -> bool {
         OpKind::Reduce { function, .. } => matches!(function, ReduceFn::Sum | ReduceFn::Mean),
         OpKind::Take { .. } | OpKind::Put { .. } => shares == [0],
         OpKind::Rearrange(_) => shares == all,
+        OpKind::Update { .. } => shares == [0, 2],
         // One that its author wrote is done once, if it gives a value of its own.
         OpKind::Collective(_) => op.operands[0].value == op.result,
         OpKind::Composite { .. } | OpKind::Route(_) => false,

@@ -26,16 +26,15 @@ pub(super) fn take(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: us
     })
 }
 
-/// Rows added up at the places that the second operand says, in an array like the third, whose block begins at `start`.
-pub(super) fn put(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, result: &[DimId]) -> Array {
-    let (rows, ids, like) = (operands[0], operands[1], operands[2]);
+/// Rows added up at the places that the second operand says; the block of the result begins at `start`.
+pub(super) fn put(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, (result, shape): (&[DimId], &[usize])) -> Array {
+    let (rows, ids) = (operands[0], operands[1]);
     let all: Vec<DimId> = dims[0].iter().chain(dims[1].iter().filter(|other| !dims[0].contains(other))).copied().collect();
     let length = |other: DimId| {
         let of = |k: usize| Some(operands[k].shape()[position(dims[k], other)?]);
         of(0).or_else(|| of(1)).unwrap_or(1)
     };
-    let mut sum =
-        ArrayD::zeros(IxDyn(&result.iter().map(|&other| position(dims[2], other).map_or(1, |p| like.shape()[p])).collect::<Vec<_>>()));
+    let mut sum = ArrayD::zeros(IxDyn(shape));
     for index in indices(IxDyn(&all.iter().map(|&other| length(other)).collect::<Vec<_>>())) {
         let at = |other: DimId| position(&all, other).map_or(0, |place| index[place]);
         let of = |k: usize| IxDyn(&dims[k].iter().map(|&other| at(other)).collect::<Vec<_>>());
@@ -48,6 +47,24 @@ pub(super) fn put(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usi
         }
     }
     sum
+}
+
+/// The first array with rows at the places that the second operand says replaced by those of the third, one after another; `start` is where the
+/// array's block begins.
+pub(super) fn update(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, result: &[DimId]) -> Array {
+    let (array, ids, rows) = (operands[0], operands[1], operands[2]);
+    let mut updated = ordered(array, dims[0], result);
+    for (index, &element) in rows.indexed_iter() {
+        let at = |other: DimId| position(dims[2], other).map_or(0, |place| index[place]);
+        let row = ids[IxDyn(&dims[1].iter().map(|&other| at(other)).collect::<Vec<_>>())] - start as f64;
+        let place: Vec<usize> = result.iter().map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) }).collect();
+        if row >= 0.0
+            && let Some(old) = updated.get_mut(IxDyn(&place))
+        {
+            *old = element;
+        }
+    }
+    updated
 }
 
 /// Elements put elsewhere; `None` where the block of the result would have another number of them.

@@ -1,0 +1,114 @@
+//! What is still known of statements that could not be read, so that one mistake gives one error: the items of a list that are whole, and the names that
+//! would have got a meaning, whose uses are then no further errors.
+//!
+//! A block whose head could not be read is left out whole: its statements mean something else outside. The alternative, guessing what was meant,
+//! gives errors about programs that nobody wrote.
+
+use super::{Pieces, Reader, Rule, pieces};
+use crate::ast::{File, Statement};
+use crate::errors::{Faulty, Mark, nearest_keyword};
+use crate::scan;
+use crate::span::{Span, Spanned};
+
+/// Where the reader stands.
+#[derive(Default)]
+pub(super) struct Unread {
+    /// Blocks that are open, the outermost of which has a head that could not be read.
+    depth: usize,
+    /// The statements in it, and what they would name.
+    inside: Vec<Spanned<Statement>>,
+    names: Vec<String>,
+}
+
+impl Unread {
+    /// Statements without a mistake: kept, unless their block is left out.
+    pub(super) fn keep(&mut self, file: &mut File, statements: impl Iterator<Item = Spanned<Statement>>, pairs: Pieces<'_>) {
+        if self.depth == 0 {
+            file.statements.extend(statements);
+            return;
+        }
+        self.names.extend(names(pairs));
+        for statement in statements {
+            match statement.node {
+                Statement::Repeat(_) | Statement::Microbatches(_) | Statement::Pipeline(_) => self.depth += 1,
+                Statement::Close => self.depth -= 1,
+                _ => {}
+            }
+            self.inside.push(statement);
+        }
+        if self.depth == 0 {
+            self.inside.clear();
+            file.lost.names.append(&mut self.names);
+        }
+    }
+
+    /// At the end of a file: a block that is never closed was none.
+    pub(super) fn end(self, file: &mut File) {
+        file.statements.extend(self.inside);
+    }
+
+    /// A statement with mistakes: what can be kept of it is.
+    pub(super) fn recover(&mut self, file: &mut File, faulty: Faulty<'_>, pairs: Pieces<'_>, marks: &[(Mark, Span)]) {
+        if scan::is_opening(faulty.text) {
+            self.depth += 1;
+        }
+        for pair in pairs {
+            match pair.as_rule() {
+                Rule::dim | Rule::declaration if self.depth == 0 => {
+                    let reader = Reader { offset: faulty.span.start, broken: &[] };
+                    let last = pair.clone().into_inner().filter(|item| is_item(item.as_rule())).last();
+                    let behind = marks.iter().any(|(mark, _)| *mark == Mark::Rest);
+                    let last = last.filter(|_| behind).map(|item| reader.span(&item));
+                    let broken: Vec<Span> = marks.iter().map(|(_, at)| *at).chain(last).collect();
+                    let reader = Reader { broken: &broken, ..reader };
+                    let items = pair.clone().into_inner().filter(|item| is_item(item.as_rule()) && !reader.is_whole(item));
+                    file.lost.names.extend(items.filter_map(|item| named(item.into_inner())));
+                    file.statements.extend(reader.statement(pair).filter(|statement| !is_empty(&statement.node)));
+                }
+                Rule::mesh => file.lost.mesh = true,
+                Rule::hardware => file.lost.hardware = true,
+                Rule::bad_statement => self.misspelt(file, faulty.text),
+                _ => file.lost.names.extend(names(pair.into_inner())),
+            }
+        }
+    }
+
+    /// A statement that begins with no keyword, though perhaps with something like one.
+    fn misspelt(&mut self, file: &mut File, text: &str) {
+        let word = text.split(' ').next().unwrap_or(text);
+        let Some(keyword) = nearest_keyword(word) else {
+            let left = text.split_once('=').map_or("", |(left, _)| left);
+            let words = left.split(|c: char| !c.is_alphanumeric() && !"_.'".contains(c)).filter(|word| !word.is_empty());
+            file.lost.names.extend(words.map(str::to_owned));
+            return;
+        };
+        file.lost.hardware |= keyword == "hardware";
+        file.lost.mesh |= keyword == "mesh";
+        let meant = format!("{keyword}{}", &text[word.len()..]);
+        self.depth += usize::from(scan::is_opening(&meant) && meant.ends_with('{'));
+        file.lost.names.extend(pieces(&meant).into_iter().flat_map(names));
+    }
+}
+
+fn is_empty(statement: &Statement) -> bool {
+    match statement {
+        Statement::Dim(dims) => dims.is_empty(),
+        Statement::Declare(_, tensors) => tensors.is_empty(),
+        _ => false,
+    }
+}
+
+fn is_item(rule: Rule) -> bool {
+    matches!(rule, Rule::dim_decl | Rule::tensor_decl)
+}
+
+/// What a statement defines or declares.
+fn names(pairs: Pieces<'_>) -> Vec<String> {
+    let items = pairs.flatten().filter(|pair| is_item(pair.as_rule()));
+    items.filter_map(|item| named(item.into_inner())).collect()
+}
+
+fn named(mut pieces: Pieces<'_>) -> Option<String> {
+    let name = pieces.find(|piece| matches!(piece.as_rule(), Rule::name | Rule::dim_name))?;
+    Some(name.as_str().to_owned())
+}

@@ -1,0 +1,193 @@
+//! The cheapest plan for a capacity that the cheapest of all outgrows: which searches are made, and what they hold.
+//!
+//! What was gathered can be held for its next use or dropped and gathered again. Three searches look at that, each from its own side: all is held as
+//! far as there is room ([`crate::limited`]); all is dropped at the end of each part of the program, which is the unlimited search again and mostly
+//! fits; something is held, at a price a byte ([`crate::holding`]). The first and the last bound all plans, for dropping never saves time. Each of
+//! them makes plans, and the cheapest that really fits is taken.
+
+use std::time::Instant;
+
+use indexmap::{IndexMap, IndexSet};
+use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::{Op, Phase, Program};
+use shardwise_ir::sharding::Sharding;
+use shardwise_ir::unroll::takes_out;
+
+use crate::anytime::is_realisable;
+use crate::branch::is_beaten;
+use crate::cost::Terms;
+use crate::extract;
+use crate::holding::{Holding, holding};
+use crate::limited::{self, Fitting};
+use crate::local;
+use crate::memory::memory;
+use crate::problem::{Dropped, Problem};
+use crate::reshard::Trees;
+use crate::room::fixed_bytes;
+use crate::search::{Request, objective_s, solve};
+use crate::tables::Tables;
+use crate::ties::prefer;
+
+/// Layouts of all operations, with some values held from part to part and others dropped.
+struct Laid<'s> {
+    assignment: &'s [usize],
+    dropped: IndexSet<ValueId>,
+    plan: Plan,
+    bytes: f64,
+    seconds: f64,
+}
+
+/// Halvings of the gap between what is too little and what is enough.
+const HALVINGS: usize = 8;
+
+/// Solutions for each of them.
+const FEW_SOLUTIONS: usize = 40;
+
+/// Solutions of [`holding`] that are filled up.
+const MOST_FILLED: usize = 3;
+
+/// A limit on memory, and what is searched under it.
+pub(crate) struct Limit<'a, 't> {
+    /// Of all ways, which price plans.
+    tables: &'t Tables<'a>,
+    /// Of the ways on which no block is larger than all that may be free.
+    within: Tables<'a>,
+    textbook: &'t Plan,
+    request: Request,
+    capacity: f64,
+}
+
+impl<'a, 't> Limit<'a, 't> {
+    /// A device may hold `capacity` bytes.
+    pub(crate) fn new(tables: &'t Tables<'a>, textbook: &'t Plan, request: Request, capacity: f64) -> Self {
+        let most_bytes = capacity - fixed_bytes(tables.program);
+        let within = Tables::on(tables.program, Terms { most_bytes, ..tables.terms.clone() });
+        Self { tables, within, textbook, request, capacity }
+    }
+
+    /// The cheapest plan that fits, and a bound of all that do.
+    pub(crate) fn fitting(&self) -> Fitting {
+        let mut best = self.limited(&IndexSet::default(), limited::MOST_SOLUTIONS);
+        self.offer(&mut best, self.textbook.clone());
+        let parts = drop_candidates(self.tables.program);
+        if !parts.is_empty() && !is_beaten(best.lower_bound_s, best.seconds()) {
+            self.dropping(&mut best, &parts);
+        }
+        best.lower_bound_s = best.lower_bound_s.min(best.seconds());
+        best
+    }
+
+    /// Drops all of `parts` after use, then holds what is worth it.
+    fn dropping(&self, best: &mut Fitting, parts: &[ValueId]) {
+        let all: IndexSet<ValueId> = parts.iter().copied().collect();
+        let problem = self.problem(&all);
+        let Ok(dropped) = solve(problem.clone(), self.textbook, self.request.timeout) else { return };
+        if !self.offer(best, dropped.plan) {
+            let limited = self.limited(&all, limited::MOST_SOLUTIONS);
+            limited.plan.into_iter().for_each(|(plan, _)| {
+                self.offer(best, plan);
+            });
+        }
+        let compute = self.request.objective.compute();
+        let Some(Holding { lower_bound_s, assignments }) = holding(&self.within, compute, parts, self.capacity, dropped.bound.as_seconds())
+        else {
+            return;
+        };
+        best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
+        let mut laid: Vec<Laid<'_>> = assignments.iter().filter_map(|assignment| self.lay_out(&problem, assignment, all.clone())).collect();
+        laid.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        for laid in laid.into_iter().filter(|laid| laid.bytes <= self.capacity).take(MOST_FILLED) {
+            self.fill(best, &problem, laid);
+        }
+    }
+
+    /// Holds one value after another while there is room: those first that save most for the memory they take.
+    fn fill(&self, best: &mut Fitting, problem: &Problem<'_>, mut laid: Laid<'_>) {
+        let rate = |&value: &ValueId| {
+            let held = self.holding(problem, &laid, value)?;
+            let saved_s = laid.seconds - held.seconds;
+            (saved_s > 0.0).then(|| (value, saved_s / (held.bytes - laid.bytes).max(1.0)))
+        };
+        let mut worth: Vec<(ValueId, f64)> = laid.dropped.iter().filter_map(rate).collect();
+        worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        for (value, _) in worth {
+            let held = self.holding(problem, &laid, value).filter(|held| held.bytes <= self.capacity && held.seconds < laid.seconds);
+            laid = held.unwrap_or(laid);
+        }
+        self.offer(best, laid.plan);
+    }
+
+    /// The same with a value held.
+    fn holding<'s>(&self, problem: &Problem<'_>, laid: &Laid<'s>, value: ValueId) -> Option<Laid<'s>> {
+        self.lay_out(problem, laid.assignment, laid.dropped.iter().copied().filter(|&other| other != value).collect())
+    }
+
+    /// The plan of an assignment, if it can be realised.
+    fn lay_out<'s>(&self, problem: &Problem<'_>, assignment: &'s [usize], dropped: IndexSet<ValueId>) -> Option<Laid<'s>> {
+        let problem = problem.dropping_others(Dropped { values: Some(&dropped), before: None });
+        let mut trees: Vec<Trees<'_>> = self.within.all.iter().map(Trees::new).collect();
+        let plan = is_realisable(&problem, assignment, &mut trees).then(|| extract::plan(&problem, assignment, &mut trees))?;
+        Some(Laid { assignment, dropped, bytes: memory(&plan).peak_bytes, seconds: self.seconds(&plan), plan })
+    }
+
+    /// The limited search, with these values dropped.
+    fn limited(&self, dropped: &IndexSet<ValueId>, most_solutions: usize) -> Fitting {
+        let deadline = self.request.timeout.map(|timeout| Instant::now() + timeout);
+        let mut problem = self.problem(dropped);
+        prefer(&mut problem, self.textbook);
+        limited::search(&mut problem, self.capacity, deadline, &|plan| self.seconds(plan), most_solutions)
+    }
+
+    fn problem(&self, dropped: &IndexSet<ValueId>) -> Problem<'_> {
+        Problem::dropping(&self.within, self.request.objective.compute(), Dropped { values: Some(dropped), before: None })
+    }
+
+    fn seconds(&self, plan: &Plan) -> f64 {
+        objective_s(self.tables, plan, self.request.objective)
+    }
+
+    /// Takes a plan if it fits and nothing cheaper is known; whether it fits.
+    fn offer(&self, best: &mut Fitting, plan: Plan) -> bool {
+        let fits = memory(&plan).peak_bytes <= self.capacity;
+        let seconds = self.seconds(&plan);
+        if fits && seconds < best.seconds() {
+            best.plan = Some((plan, seconds));
+        }
+        fits
+    }
+
+    /// The plan with the smallest peak that can be found, where the capacity is too little and `enough` is not limited.
+    pub(crate) fn smallest(&self, enough: &Plan) -> Plan {
+        let peak = |plan: &Plan| memory(plan).peak_bytes;
+        let mut best = if peak(self.textbook) < peak(enough) { self.textbook.clone() } else { enough.clone() };
+        let mut too_little = self.capacity;
+        let dropped = drop_candidates(self.tables.program).into_iter().collect();
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(too_little, peak(&best));
+            match Limit::new(self.tables, self.textbook, self.request, middle).limited(&dropped, FEW_SOLUTIONS).plan {
+                Some((plan, _)) => best = plan,
+                None => too_little = middle,
+            }
+        }
+        best
+    }
+}
+
+/// Values that more than one part of the program uses, the largest first.
+fn drop_candidates(program: &Program) -> Vec<ValueId> {
+    let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
+    let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
+    for op in program.ops.iter().filter(|op| !takes_out(op)) {
+        for operand in &op.operands {
+            let value = &program.values[operand.value];
+            let given = value.producer.map_or((value.repeat, false), |producer| part(&program.ops[producer]));
+            parts.entry(operand.value).or_default().extend([given, part(op)]);
+        }
+    }
+    parts.retain(|_, parts| parts.len() > 1);
+    let mut values: Vec<ValueId> = parts.into_keys().collect();
+    let bytes = |value: ValueId| local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()));
+    values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));
+    values
+}
