@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use shardwise_ir::dataflow::{Node, dataflow};
-use shardwise_ir::pipeline::is_hop;
 use shardwise_ir::plan::StepKind;
 use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
@@ -38,7 +37,7 @@ fn attributes(planned: &Planned, node: Node) -> String {
         Node::Step(number) => {
             let time = units::seconds(planned.report.steps[number].seconds);
             match &planned.plan.steps[number].kind {
-                StepKind::Local(op) if is_hop(program, *op) => {
+                StepKind::Local(op) if program.hands_on(&program.ops[*op]) => {
                     let axis = program.pipeline(program.ops[*op].repeat).map_or("", |of| program.mesh.axes[of.axis].name.as_str());
                     format!("shape=ellipse, label={}", quoted(&format!("{}_{axis}\n{time}", CollectiveKind::Permute.name())))
                 }

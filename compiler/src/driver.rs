@@ -399,8 +399,11 @@ impl Planned {
                 format!("within {gap:.1}% of the optimum")
             }
         };
+        let per_cent = 100.0 * (book - own).abs() / book;
         let saving = if own < book {
-            format!("{:.1}% under the textbook's {}", 100.0 * (book - own) / book, units::seconds(book))
+            format!("{per_cent:.1}% under the textbook's {}", units::seconds(book))
+        } else if own > book * (1.0 + 1e-9) {
+            format!("{per_cent:.1}% over the textbook's {}, which has no room", units::seconds(book))
         } else {
             "as cheap as the textbook's".to_owned()
         };

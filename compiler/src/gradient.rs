@@ -2,7 +2,8 @@
 
 use shardwise_grammar::codes::gradient as codes;
 use shardwise_ir::Diag;
-use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::divisor::nearest_divisor;
+use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, OpKind, Program};
 use shardwise_passes::gradient::{Fault, expand, expand_whole};
 use shardwise_passes::microbatches::Fault as Uncut;
@@ -99,12 +100,12 @@ fn microbatches(program: &Program, fault: &Uncut) -> Diag {
         Uncut::Staged(block) => {
             let message = "the layers of a pipeline go through the batch in microbatches of their own";
             let diag = Diag::error(codes::CUT_BEFORE, message, span, "cut once more").and(program.repeats[*block].span, "in a pipeline");
-            diag.help("leave `microbatches` out here: a pipeline adds gradients up over its own")
+            diag.help(instead_of_cutting_twice(program, *block))
         }
         Uncut::Indivisible(of, count) => {
             let of = &program.dims[*of];
             let message = format!("{count} microbatches do not divide `{}` = {}", of.name, of.size);
-            let near = (1..=*count).rev().find(|count| of.size.is_multiple_of(*count)).unwrap_or(1);
+            let near = nearest_divisor(of.size, *count);
             let diag = Diag::error(codes::INDIVISIBLE, message, span, "so many").and(of.span, "of this");
             diag.help(format!("write `microbatches={near}`"))
         }
@@ -120,6 +121,18 @@ fn microbatches(program: &Program, fault: &Uncut) -> Diag {
             diag.help("what a gradient passes through may add up rows, and do with such sums only what is linear in them; else leave `microbatches` out")
         }
     }
+}
+
+/// What to write for a pipeline in microbatches: more of its own. With `1f1b` a stage then holds as few of them, and fills and drains once.
+fn instead_of_cutting_twice(program: &Program, block: RepeatId) -> String {
+    let (asked, own) = (program.backward.as_ref().and_then(|directive| directive.microbatches), program.pipeline(Some(block)));
+    let together = own.zip(asked).map(|(own, (outer, _))| {
+        let (batch, axis) = (&program.dims[own.batch], &program.mesh.axes[own.axis].name);
+        let parts = nearest_divisor(batch.size, own.microbatches.saturating_mul(outer));
+        let chunks = if own.chunks == 1 { String::new() } else { format!(", chunks={}", own.chunks) };
+        format!(" `pipeline {axis}, microbatches={parts} of {}, schedule=1f1b{chunks}`", batch.name)
+    });
+    format!("leave `microbatches` out here, and let the pipeline have all of them:{}", together.unwrap_or_default())
 }
 
 fn name_taken(program: &Program, of: ValueId, by: ValueId) -> Diag {

@@ -5,7 +5,6 @@
 
 use std::fmt::Write as _;
 
-use shardwise_ir::pipeline::is_hop;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, Program};
@@ -62,7 +61,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     let time = units::seconds(cost.seconds);
     let critical = report.schedule.critical[number];
     match &plan.steps[number].kind {
-        StepKind::Local(op) if is_hop(&plan.program, *op) => {
+        StepKind::Local(op) if plan.program.hands_on(&plan.program.ops[*op]) => {
             let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
             format!("{:>7} {time:>7}  {} to the next stage", units::bytes(cost.bytes), axes.join(" "))
         }

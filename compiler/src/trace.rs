@@ -11,8 +11,9 @@ use crate::{Planned, text};
 /// The process that all tracks belong to: one device, for all devices do the same.
 const DEVICE: u32 = 0;
 
-/// Microbatches of a pipeline that are drawn.
+/// Microbatches of a pipeline that are drawn, and their pieces of work: of more stages than that, none.
 const MOST_DRAWN: u64 = 256;
+const MOST_PIECES: u64 = 1 << 18;
 
 /// The JSON text: complete events (`ph: X`) with times in microseconds, and the tracks' names. A collective over several axes stands on each.
 pub(crate) fn trace(planned: &Planned) -> String {
@@ -54,7 +55,7 @@ fn stages(planned: &Planned) -> Vec<Value> {
         events.push(named("process_name", process, 0, &format!("pipeline {axis}: {layers}")));
         events
             .extend((0..staged.shape.stages).map(|stage| named("thread_name", process, stage as usize, &format!("stage {axis}={stage}"))));
-        let few = Shape { microbatches: staged.shape.microbatches.min(MOST_DRAWN.next_multiple_of(staged.shape.stages)), ..staged.shape };
+        let few = Shape { microbatches: drawn(&staged.shape), ..staged.shape };
         events.extend(simulate(&few, &staged.times).placed.iter().map(|placed| {
             let Work { microbatch, chunk, backward } = placed.work;
             json!({
@@ -65,6 +66,12 @@ fn stages(planned: &Planned) -> Vec<Value> {
         }));
     }
     events
+}
+
+/// How many microbatches are drawn: whole rounds of the stages, unless that is all of them.
+fn drawn(shape: &Shape) -> u64 {
+    let within = MOST_PIECES / shape.stages.saturating_mul(shape.chunks).max(1) / shape.stages * shape.stages;
+    shape.microbatches.min(MOST_DRAWN.next_multiple_of(shape.stages)).min(within)
 }
 
 fn named(what: &str, process: u32, track: usize, name: &str) -> Value {

@@ -63,6 +63,8 @@ pub enum Statement {
     Next(Definition),
     /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for gradients; the rest is computed again.
     Checkpoint(Vec<Name>),
+    /// `hold Win[D, F]`: what a collective makes of a layer's parameter is made once a step, and held for all microbatches.
+    Hold(Vec<TensorDecl>),
     /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
     Optimizer(Optimizer),
 }

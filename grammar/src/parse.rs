@@ -176,6 +176,7 @@ impl Reader<'_> {
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::microbatch_loop => Statement::Microbatches(self.microbatch_loop(inner)),
             Rule::close => Statement::Close,
+            Rule::hold => Statement::Hold(self.each(inner, Rule::tensor_decl, |p| self.tensor_decl(p))),
             Rule::checkpoint => Statement::Checkpoint(self.each(inner, Rule::name, |p| self.name(&p))),
             Rule::carry => self.carry(inner),
             Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,
@@ -216,6 +217,10 @@ impl Reader<'_> {
         let mut pipeline = Pipeline { axis, microbatches: None, batch: None, options: Vec::new() };
         for piece in pieces {
             match piece.as_rule() {
+                Rule::microbatches if pipeline.microbatches.is_some() => {
+                    let again = |p: Pair<'_, Rule>| (Spanned::new("microbatches".to_owned(), self.span(&p)), self.name(&p));
+                    pipeline.options.extend(piece.into_inner().find(|p| p.as_rule() == Rule::size).map(again));
+                }
                 Rule::microbatches => pipeline.microbatches = piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)),
                 Rule::cut => pipeline.batch = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name])),
                 Rule::pipeline_option => {

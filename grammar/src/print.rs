@@ -29,6 +29,7 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Optimizer(of) => optimizer(of),
         Statement::Close => "}".to_owned(),
         Statement::Checkpoint(kept) => format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone()))).trim_end().to_owned(),
+        Statement::Hold(tensors) => format!("hold {}", join(tensors.iter().map(tensor_decl))),
         Statement::Carry(tensors) => format!("carry {}", join(tensors.iter().map(tensor_decl))),
         Statement::Enter(definition) => format!("carry {}", define(definition, source)),
         Statement::Next(definition) => format!("next {}", define(definition, source)),

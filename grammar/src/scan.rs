@@ -18,7 +18,7 @@ const DEEPEST: usize = 64;
 const MOST_OPERATORS: usize = 400;
 
 /// The words a statement can begin with.
-pub(crate) const KEYWORDS: [&str; 18] = [
+pub(crate) const KEYWORDS: [&str; 19] = [
     "plan",
     "hardware",
     "mesh",
@@ -36,6 +36,7 @@ pub(crate) const KEYWORDS: [&str; 18] = [
     "pipeline",
     "optimizer",
     "checkpoint",
+    "hold",
     "microbatches",
 ];
 

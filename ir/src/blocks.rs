@@ -12,6 +12,7 @@ use shardwise_grammar::span::Span;
 
 use crate::ids::{DimId, RepeatId, ValueId};
 use crate::pipeline::Pipeline;
+use crate::plan::Materialization;
 use crate::program::Program;
 
 /// A block whose operations are done once a layer, or once a microbatch.
@@ -25,6 +26,8 @@ pub struct Repeat {
     pub reversed: Option<RepeatId>,
     /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
     pub kept: Option<Vec<ValueId>>,
+    /// What is made once a step of its layers' parameters and state, and held for all microbatches.
+    pub held: Vec<Materialization>,
     /// The microbatches that it is done for, if it stands among their statements.
     pub within: Option<RepeatId>,
     /// What its microbatches are parts of; `None`: it goes through layers.

@@ -1,10 +1,12 @@
 //! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives and plans.
 pub mod blocks;
 pub mod dataflow;
+pub mod divisor;
 pub mod domain;
 pub mod dtype;
 pub mod functions;
 pub mod hardware;
+pub mod held;
 pub mod ids;
 pub mod mesh;
 pub mod monotone;

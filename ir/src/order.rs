@@ -70,6 +70,7 @@ fn rename(program: &mut Program, rename: &dyn Fn(&mut ValueId)) {
         }
     }
     program.repeats.iter_mut().filter_map(|repeat| repeat.kept.as_mut()).flatten().for_each(&rename);
+    program.repeats.iter_mut().flat_map(|repeat| &mut repeat.held).for_each(|held| rename(&mut held.value));
     if let Some(backward) = &mut program.backward {
         rename(&mut backward.from);
         backward.given.iter_mut().for_each(&rename);

@@ -13,8 +13,8 @@ use shardwise_grammar::codes::pipeline as codes;
 use shardwise_grammar::span::Span;
 
 use crate::Diag;
-use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
-use crate::program::{MapFn, MapForm, Op, OpKind, Program};
+use crate::ids::{AxisId, DimId, RepeatId, ValueId};
+use crate::program::{Blocks, MapFn, MapForm, Op, OpKind, Program};
 use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisRef, Pin};
 use crate::unroll::takes_out;
@@ -138,6 +138,16 @@ impl Program {
         }
     }
 
+    /// How often an operation is done.
+    pub fn turns_of(&self, op: &Op) -> Turns {
+        if self.hands_on(op) { self.sends(op.repeat) } else { self.turns(op.repeat, self.by_microbatch(op)) }
+    }
+
+    /// Whether an operation lets a value enter the layers of a pipeline: what stages hand on to their neighbours.
+    pub fn hands_on(&self, op: &Op) -> bool {
+        op.is(&MapForm::Enter) && self.pipeline(op.repeat).is_some()
+    }
+
     /// How often a stage of a block's pipeline hands something on.
     pub fn sends(&self, block: Option<RepeatId>) -> Turns {
         let (chunks, microbatches) = self.pipeline(block).map_or((1, 1), |pipeline| (pipeline.chunks, pipeline.microbatches));
@@ -156,7 +166,15 @@ impl Program {
 /// What keeps a program's pipelines from running in microbatches, on stages.
 pub fn faults(program: &Program) -> Vec<Diag> {
     let blocks = program.repeats.indices().filter(|&block| program.pipeline(Some(block)).is_some());
-    blocks.flat_map(|block| Check { program, block }.all()).collect()
+    let mut faults: Vec<(RepeatId, Diag)> = Vec::new();
+    for block in blocks {
+        // What is wrong with layers is not said again of the way back through them, which follows from them.
+        let layers = program.repeats.layers(block);
+        if !faults.iter().any(|(other, _)| *other == layers) {
+            faults.extend(Check { program, block }.all().into_iter().map(|diag| (layers, diag)));
+        }
+    }
+    faults.into_iter().map(|(_, diag)| diag).collect()
 }
 
 struct Check<'p> {
@@ -300,10 +318,4 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
         | OpKind::Rearrange(Rearrange::Reshape(_))
         | OpKind::Collective(_) => false,
     }
-}
-
-/// The operation by which a value enters a block's layers, as far as it is one of a pipeline: what its neighbours hand on.
-pub fn is_hop(program: &Program, op: OpId) -> bool {
-    let op = &program.ops[op];
-    op.is(&MapForm::Enter) && program.pipeline(op.repeat).is_some()
 }

@@ -7,6 +7,7 @@ mod collective;
 mod define;
 mod expression;
 mod gradient;
+mod hold;
 mod layout;
 mod machine;
 mod microbatches;
@@ -187,6 +188,7 @@ impl<'a> Resolver<'a> {
             Statement::Carry(tensors) => self.carries(tensors),
             Statement::Close if self.close_pipeline() => {}
             Statement::Close => self.close(),
+            Statement::Hold(tensors) => self.hold(tensors, span),
             Statement::Checkpoint(names) => self.checkpoint(names, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
             Statement::Optimizer(written) => self.optimize(written, span),

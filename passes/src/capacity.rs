@@ -174,7 +174,7 @@ impl<'a, 't> Limit<'a, 't> {
     }
 }
 
-/// Values that more than one part of the program uses, the largest first.
+/// Values that more than one part of the program uses, or more than one microbatch, the largest first.
 fn drop_candidates(program: &Program) -> Vec<ValueId> {
     let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
     let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
@@ -185,7 +185,8 @@ fn drop_candidates(program: &Program) -> Vec<ValueId> {
             parts.entry(operand.value).or_default().extend([given, part(op)]);
         }
     }
-    parts.retain(|_, parts| parts.len() > 1);
+    let comes_again = |value: ValueId| program.is_shared(value) && program.is_revisited(program.values[value].repeat);
+    parts.retain(|&value, parts| parts.len() > 1 || comes_again(value));
     let mut values: Vec<ValueId> = parts.into_keys().collect();
     let bytes = |value: ValueId| local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()));
     values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));

@@ -3,7 +3,7 @@
 //! A step stands where it is first needed: before the operation that uses it, or, on the way to a home or an output, right behind the operation
 //! that gives the value. That order is deterministic and keeps values live as shortly as program order allows.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
@@ -12,7 +12,7 @@ use crate::factor::realised;
 use crate::problem::{Decision, Demand, Problem, Root, Source};
 use crate::reshard::{Hop, Trees, Use};
 use crate::states::{State, describe};
-use crate::steps::Steps;
+use crate::steps::{self, Steps};
 use crate::textbook::{closed, collective_step};
 
 /// The plan that an assignment stands for.
@@ -27,7 +27,10 @@ pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]
         Decision::Operation(_) => None,
     });
     let declared: IndexMap<ValueId, State> = chosen.collect();
-    Plan { program: closed(problem.tables, &declared), steps: weave.steps.all }
+    let mut plan = Plan { program: closed(problem.tables, &declared), steps: weave.steps.all };
+    let held: IndexSet<ValueId> = problem.sources.iter().filter(|source| source.held).map(|source| source.value).collect();
+    steps::note_held(&mut plan, |value| held.contains(&value));
+    plan
 }
 
 /// How a source reaches its uses.

@@ -14,7 +14,7 @@
 //! for every price (Lagrange's bound, as in [`crate::limited`], in one dimension). It is concave in the price, and the best is climbed to. The
 //! solutions on the way are made into plans by [`crate::capacity`].
 //!
-//! What is declared in front of microbatches and used in them is either gathered in each, or in front of them all and held while they run: both
+//! What microbatches read of a layer's parameters, or of what is declared in front of them, is either gathered in each, or once and held while they run: both
 //! sides can have it so, at half the price each. What is moved once before a block that only one side goes through keeps one source and is held for
 //! nothing. Alternatives: holding as a choice of every value would double the number of choices and put all values' bytes into one sum, which
 //! elimination cannot; a knapsack over values, each at its best rate of seconds a byte, is a weaker bound of the same kind.
@@ -110,9 +110,10 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
         again.is_some_and(|block| program.repeats.path(program.ops[before].repeat).contains(&block))
     };
     let mut used_in = there.iter().chain(&behind).map(|&(_, repeat)| repeat);
-    if used_in.clone().all(|repeat| turns(repeat) == turns(at.repeat)) {
+    let comes_again = program.is_shared(value) && program.is_revisited(at.repeat);
+    if !comes_again && used_in.clone().all(|repeat| turns(repeat) == turns(at.repeat)) {
         Some(Share::Second)
-    } else if at.producer.is_none() && used_in.all(around_both) {
+    } else if comes_again || (at.producer.is_none() && used_in.all(around_both)) {
         Some(Share::Half)
     } else {
         None

@@ -12,7 +12,7 @@ use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
 use crate::local;
 use crate::regroup;
-use crate::rotation;
+use crate::sending;
 
 /// What each operand must be, and what comes out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ pub(crate) fn may_split(program: &Program, op: &Op, index: DimId, axes: &[AxisRe
 
 fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
     match &op.kind {
-        OpKind::Rearrange(Rearrange::Roll(roll)) if roll.dim == index => rotation::share(program, roll, axes).is_none(),
+        OpKind::Rearrange(Rearrange::Roll(roll)) if roll.dim == index => sending::share(program, roll, axes).is_none(),
         OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == index,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),

@@ -9,10 +9,11 @@
 //! What a block reads from before it lives until its last layer.
 //!
 //! Of microbatches one lives at a time, whatever their number; its rows of a whole batch are no bytes of their own. What is added up or joined of all is
-//! there from the first microbatch on, for every layer.
+//! there from the first microbatch on, for every layer; so is what they hold of layers' parameters.
 //!
 //! In a pipeline a device has its stage's layers only, and of each what is kept for the gradients of the microbatches on their way. What the batch
-//! has no part in is kept from microbatch to microbatch: gathered weights, and gradients while they are added up, of all layers of the stage.
+//! has no part in is kept from microbatch to microbatch: weights that are held, and gradients while they are added up, of all layers of the stage;
+//! where stages go forward and back in turns (`1f1b`), what the way forward keeps is there until the last gradient.
 
 use std::ops::RangeInclusive;
 
@@ -20,6 +21,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::pipeline::Schedule;
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
@@ -90,6 +92,15 @@ impl<'p> Living<'p> {
     /// The first and the last step of a block.
     fn of_block(&self, block: Option<RepeatId>) -> Option<(usize, usize)> {
         self.steps_of.get(&block?).copied()
+    }
+
+    /// The first and the last step of a block during which something is kept: of stages that go forward and back in turns, those of both directions.
+    fn of_stay(&self, block: RepeatId) -> Option<(usize, usize)> {
+        let program = &self.plan.program;
+        let (from, to) = self.of_block(Some(block))?;
+        let in_turns = program.pipeline(Some(block)).is_some_and(|pipeline| pipeline.schedule == Schedule::OneForwardOneBackward);
+        let back = staged::reverse(program, block).filter(|_| in_turns);
+        Some((from, self.of_block(back).map_or(to, |steps| steps.1)))
     }
 
     fn is_resident(&self, of: &Materialization) -> bool {
@@ -207,14 +218,9 @@ fn lives(plan: &Plan) -> (f64, Lives) {
         // A sum over layers grows while they are gone through.
         let grows = out_of.filter(|_| op.is_some_and(|op| op.is(&MapForm::Total)));
         let from = grows.and_then(|block| living.steps_of.get(&block)).map_or(number, |steps| steps.0);
-        if stays_in_stage(plan, step, &late) {
-            let start = living.of_block(step.repeat).map_or(number, |steps| steps.0);
-            living.begin(
-                step.result.clone(),
-                bytes * staged::kept(program, step.result.value),
-                start..=living.of_block(step.repeat).map_or(number, |steps| steps.1),
-                None,
-            );
+        if let Some(block) = stays_during(plan, step, &late) {
+            let (from, to) = living.of_stay(block).unwrap_or((number, number));
+            living.begin(step.result.clone(), bytes * staged::kept(program, step.result.value), from..=to, None);
         } else {
             living.begin(step.result.clone(), bytes, from..=number, step.repeat);
         }
@@ -237,14 +243,21 @@ fn is_part(op: &Op) -> bool {
 /// Whether a step in a pipeline gives what is complete only when all microbatches have come by: a sum over the batch, or what follows from one.
 fn is_late(program: &Program, step: &Step, late: &IndexSet<ValueId>) -> bool {
     let without_batch = staged::is_staged(program, step) && !program.has_batch(step.repeat, step.result.value);
-    without_batch && (staged::by_microbatch(program, step) || step.operands.iter().any(|operand| late.contains(&operand.value)))
+    let follows = || step.operands.iter().any(|operand| late.contains(&operand.value));
+    without_batch && !program.is_shared(step.result.value) && (staged::by_microbatch(program, step) || follows())
 }
 
-/// Whether a stage keeps what a step gives for all its layers and microbatches; what follows from complete sums it makes layer by layer, at the end.
-fn stays_in_stage(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> bool {
+/// The block during which what a step gives is kept for all its layers and microbatches: what microbatches hold, and in a stage what has no part in
+/// the batch. What follows from complete sums a stage makes layer by layer, at the end.
+fn stays_during(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> Option<RepeatId> {
     let program = &plan.program;
+    if program.is_shared(step.result.value) {
+        let held = program.is_held(step.repeat, &step.result);
+        return program.repeats.microbatches(step.repeat).or(step.repeat).filter(|_| held);
+    }
     let without_batch = staged::is_staged(program, step) && !program.has_batch(step.repeat, step.result.value);
-    without_batch && (staged::by_microbatch(program, step) || !is_late(program, step, late))
+    let stays = without_batch && (staged::by_microbatch(program, step) || !is_late(program, step, late));
+    step.repeat.filter(|_| stays)
 }
 
 /// The worst step and what is live there: a sweep over where lives begin and end.

@@ -52,30 +52,41 @@ impl Shape {
 
     /// How many microbatches' values a stage holds at most for gradients that are still to come; parts, where it has several chunks.
     pub fn in_flight(&self, stage: u64) -> f64 {
-        let mut held = 0_u64;
-        let mut most = 0;
-        for work in order(self, stage) {
-            held = if work.backward { held.saturating_sub(1) } else { held + 1 };
-            most = most.max(held);
-        }
-        if self.trains { most as f64 / self.chunks as f64 } else { 1.0 }
+        if self.trains { order::most_held(self, stage) as f64 / self.chunks as f64 } else { 1.0 }
     }
 
     /// When the last piece of work is done.
     ///
-    /// A full pipeline repeats itself, so that of very many microbatches only the first are carried out; the rest take as long as those.
+    /// A full pipeline repeats itself, so that of very many microbatches only the first rounds are carried out; the rest take as long as those. Of more
+    /// stages than can be carried out, it is what fills, works and drains in turn.
     pub fn makespan_s(&self, times: &Times) -> f64 {
         let round = self.stages.max(1);
-        if self.microbatches <= MOST_CARRIED_OUT + round {
+        let rounds = (MOST_CARRIED_OUT / round).max(FEWEST_ROUNDS);
+        let carried = self.microbatches.min((rounds + 1).saturating_mul(round));
+        if self.chunks.saturating_mul(round).saturating_mul(carried) > MOST_PIECES {
+            return self.in_turn_s(times);
+        }
+        if self.microbatches == carried {
             return simulate(self, times).makespan_s;
         }
         let with = |microbatches: u64| simulate(&Self { microbatches, ..*self }, times).makespan_s;
         let rest = self.microbatches % round;
-        let (few, more) = (MOST_CARRIED_OUT / 2 / round * round + rest, MOST_CARRIED_OUT / round * round + rest);
+        let (few, more) = (rounds / 2 * round + rest, rounds * round + rest);
         let (few_s, more_s) = (with(few), with(more));
         more_s + (more_s - few_s) / (more - few) as f64 * (self.microbatches - more) as f64
     }
+
+    /// `(vM + Z-1)` turns of a chunk, the first and the last microbatch on their way through all stages.
+    fn in_turn_s(&self, times: &Times) -> f64 {
+        let idle = self.stages as f64 - 1.0;
+        let turns = self.chunks as f64 * self.microbatches as f64 + idle;
+        turns * (times.forward_s + times.backward_s) + idle * (times.hop_s + times.hop_back_s)
+    }
 }
 
-/// Microbatches whose every piece of work is placed.
+/// Microbatches of which every piece of work is placed, and how many rounds of the stages these are at least.
 const MOST_CARRIED_OUT: u64 = 512;
+const FEWEST_ROUNDS: u64 = 4;
+
+/// Pieces of work that are placed at most, each way.
+const MOST_PIECES: u64 = 1 << 21;

@@ -9,13 +9,15 @@
 //! enters is a demand of the operation that lets it enter. What comes from before a block is moved before it, once.
 //!
 //! A value that is *dropped* after use has a source for each part of the program that uses it (each block, the forward and the backward part): what
-//! is gathered in one is not held for the next, but gathered again from where the value was declared or given. [`crate::holding`] asks for two parts only,
-//! in front of an operation and from it on.
+//! is gathered in one is not held for the next, but gathered again from where the value was declared or given. A layer's parameter that is not dropped is held
+//! for all microbatches, too, and moved once a step.
+//! [`crate::holding`] asks for two parts only, in front of an operation and from it on.
 
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
+use shardwise_ir::plan::Materialization;
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
 use shardwise_ir::unroll::takes_out;
@@ -25,7 +27,7 @@ use crate::layout;
 use crate::local;
 use crate::report;
 use crate::reshard::{Reshards, Use};
-use crate::rotation::{self, Sent};
+use crate::sending::{self, Sent};
 use crate::states::State;
 use crate::tables::Tables;
 use crate::weight::Weight;
@@ -96,6 +98,8 @@ pub struct Source {
     pub demands: Vec<Demand>,
     /// How often its steps are taken: once a layer of the block that it belongs to.
     pub times: u64,
+    /// Whether what they give is held from microbatch to microbatch.
+    pub held: bool,
     /// Whether its steps stand where it is used, rather than where the value lives.
     pub again: bool,
     /// Which table its ways are in: that of its value's shape, unless one of its own was made.
@@ -215,9 +219,9 @@ impl<'a> Problem<'a> {
         problem
     }
 
-    /// How often what stands in a block counts, done for each microbatch or once a step.
-    fn counted(&self, block: Option<RepeatId>, by_microbatch: bool) -> u64 {
-        self.tables.terms.turns(self.program.turns(block, by_microbatch), self.compute)
+    /// How often a move of a value counts in a block, where what it gives is held for microbatches or not.
+    fn counted(&self, block: Option<RepeatId>, value: ValueId, held: bool) -> u64 {
+        self.tables.terms.turns(self.program.turns_of_move(block, value, held), self.compute)
     }
 
     /// The same with only these choices, each variable's in this order.
@@ -297,17 +301,11 @@ impl Builder<'_> {
     fn add(&mut self, problem: &mut Problem<'_>, value: ValueId, root: Root, home: Option<Use>, written: Option<OpId>) -> usize {
         let source = problem.sources.len();
         let block = problem.program.values[value].repeat;
-        let times = problem.counted(block, problem.program.has_batch(block, value));
-        problem.sources.push(Source {
-            value,
-            written,
-            root,
-            home,
-            demands: Vec::new(),
-            times,
-            again: false,
-            table: problem.tables.number(value),
-        });
+        let dropped = self.dropped.values.is_some_and(|values| values.contains(&value));
+        let held = problem.program.is_shared(value) && problem.program.is_revisited(block) && !dropped;
+        let times = problem.counted(block, value, held);
+        let table = problem.tables.number(value);
+        problem.sources.push(Source { value, written, root, home, demands: Vec::new(), times, held, again: false, table });
         self.current[value.index()].push(source);
         source
     }
@@ -360,7 +358,8 @@ impl Builder<'_> {
         let axes = crate::states::axes_taking_part(kind, &from, &to);
         let terms = &problem.tables.terms;
         let seconds = crate::cost::collective_seconds(&problem.program.mesh, kind, &axes, bytes, terms.refinement);
-        let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, operand));
+        let held = problem.program.is_held(op.repeat, &Materialization { value: op.result, sharding: to.clone() });
+        let times = problem.counted(op.repeat, operand, held);
         problem.fixed = problem.fixed + Weight::collective(kind, terms.counted(seconds, &axes)).times(times);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
@@ -383,9 +382,9 @@ impl Builder<'_> {
         if there || !(dropped || behind) || written.is_some() || home.is_some() {
             return source;
         }
-        let times = problem.counted(op.repeat, problem.program.has_batch(op.repeat, value));
+        let times = problem.counted(op.repeat, value, false);
         *self.parts.entry((value, part)).or_insert_with(|| {
-            let again = Source { demands: Vec::new(), times, again: true, ..problem.sources[source].clone() };
+            let again = Source { demands: Vec::new(), times, held: false, again: true, ..problem.sources[source].clone() };
             problem.sources.push(again);
             problem.sources.len() - 1
         })
@@ -431,17 +430,9 @@ fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
         };
         let own = own_price(problem, op, &layout);
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
-        let hop = hop_price(problem, op, &layout);
-        *weight = (*weight).min(own.times(problem.counted(op.repeat, program.by_microbatch(op))) + hop);
+        *weight = (*weight).min(own.times(problem.tables.terms.turns(program.turns_of(op), problem.compute)));
     }
     best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
-}
-
-/// What it costs that stages hand on what enters their layers.
-fn hop_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight {
-    let Some(hop) = report::hop(problem.program, op, &layout.gives) else { return Weight::ZERO };
-    let seconds = problem.tables.terms.counted(hop.seconds, &[hop.axis]);
-    Weight::collective(&CollectiveKind::Permute, seconds).times(problem.tables.terms.turns(hop.turns, problem.compute))
 }
 
 /// What an operation laid out so costs by itself: that of the statements and reductions that it is written out in, if it is.
@@ -450,7 +441,7 @@ fn own_price(problem: &Problem<'_>, op: &Op, layout: &layout::Layout) -> Weight 
         let plan = composite::alone(problem.program, op, &layout.needs[0]);
         return report::weight(&plan, problem.compute, &problem.tables.terms);
     }
-    if let Some(Sent { seconds, axes, .. }) = rotation::sent(problem.program, op, &layout.needs[0]) {
+    if let Some(Sent { seconds, axes, .. }) = sending::sent(problem.program, op, &layout.gives) {
         return report::moved(seconds, &axes, &problem.tables.terms);
     }
     let sharded: Vec<&Sharding> = layout.needs.iter().collect();

@@ -1,17 +1,16 @@
 //! What a plan costs: every step, the whole, its schedule, its memory.
 
 use shardwise_ir::ids::AxisId;
-use shardwise_ir::pipeline::{Turns, is_hop};
+use shardwise_ir::pipeline::Turns;
 use shardwise_ir::plan::{Plan, Step, StepKind};
-use shardwise_ir::program::{MapForm, Op, Program};
-use shardwise_ir::sharding::Sharding;
+use shardwise_ir::program::Program;
 
 use crate::composite;
-use crate::cost::{Refinement, Terms, collective_seconds, hop_seconds};
+use crate::cost::{Refinement, Terms, collective_seconds};
 use crate::local;
 use crate::memory::{self, Memory};
-use crate::rotation::{self, Sent};
 use crate::schedule::{self, Schedule};
+use crate::sending::{self, Sent};
 use crate::states::{axes_taking_part, priced};
 use crate::weight::Weight;
 
@@ -168,15 +167,10 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let program = &plan.program;
     let turns = turns(program, step);
     let (times, waited) = (turns.done as f64, turns.waited as f64);
-    if let Some(Sent { bytes, axes, seconds }) = rotation::sent_by(plan, step) {
+    if let Some(Sent { bytes, axes, seconds }) = sending::sent_by(plan, step) {
         return StepCost { seconds, times, waited, flops: 0.0, bytes, axes };
     }
     match &step.kind {
-        StepKind::Local(op) if is_hop(program, *op) => {
-            let hop = hop(program, &program.ops[*op], &step.result.sharding);
-            let (seconds, bytes) = hop.as_ref().map_or((0.0, 0.0), |hop| (hop.seconds, hop.bytes));
-            StepCost { seconds, times, waited, flops: 0.0, bytes, axes: hop.into_iter().map(|hop| hop.axis).collect() }
-        }
         StepKind::Local(op) => {
             let operands: Vec<_> = step.operands.iter().map(|operand| &operand.sharding).collect();
             let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
@@ -192,30 +186,10 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     }
 }
 
-/// What stages hand to their neighbours.
-pub struct Hop {
-    /// Along which axis.
-    pub axis: AxisId,
-    /// How much of a device's, each time.
-    pub bytes: f64,
-    /// How long that takes, each time.
-    pub seconds: f64,
-    /// How often.
-    pub turns: Turns,
-}
-
-/// The hop by which a value enters the layers of a pipeline, if `op` lets one enter.
-pub fn hop(program: &Program, op: &Op, sharding: &Sharding) -> Option<Hop> {
-    let axis = program.pipeline(op.repeat).filter(|_| op.is(&MapForm::Enter))?.axis;
-    let bytes = local::local_bytes(program, op.result, sharding);
-    Some(Hop { axis, bytes, seconds: hop_seconds(&program.mesh, axis, bytes), turns: program.sends(op.repeat) })
-}
-
 /// How often a step is done.
 fn turns(program: &Program, step: &Step) -> Turns {
     match &step.kind {
-        StepKind::Local(op) if is_hop(program, *op) => program.sends(step.repeat),
-        StepKind::Local(op) => program.turns(step.repeat, program.by_microbatch(&program.ops[*op])),
-        StepKind::Collective(..) => program.turns(step.repeat, program.has_batch(step.repeat, step.result.value)),
+        StepKind::Local(op) => program.turns_of(&program.ops[*op]),
+        StepKind::Collective(..) => program.turns_of_move(step.repeat, step.result.value, program.is_held(step.repeat, &step.result)),
     }
 }

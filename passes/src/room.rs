@@ -159,7 +159,17 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
             held.push(read);
         }
     }
-    held.iter().map(|of| local::local_bytes(program, of.value, &of.sharding)).sum()
+    let bytes = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
+    held.iter().map(|of| held_layers(problem, variable, of) * bytes(of)).sum()
+}
+
+/// Of how many layers a device has what an operation reads: of all, where it is made of their parameters for all microbatches; a slice is not held.
+fn held_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization) -> f64 {
+    let program = problem.program;
+    let is_held = variable.operands.iter().any(|&source| problem.sources[source].value == of.value && problem.sources[source].held);
+    let home = program.values[of.value].home.as_ref().and_then(Pin::exact).filter(|_| is_held);
+    let grown = home.is_some_and(|home| local::local_bytes(program, of.value, &of.sharding) > local::local_bytes(program, of.value, &home));
+    if grown { staged::kept(program, of.value) } else { 1.0 }
 }
 
 /// For each operation, the bytes that values need which are held across it: where declared, until their first use; after that their smallest.

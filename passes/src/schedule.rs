@@ -7,8 +7,8 @@
 //! operand exists before the compute that stands above it is done.
 //!
 //! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer to the third: what a layer adds once its
-//! collectives run beside its neighbours' compute. So of microbatches, of which each goes on as its layers do. Laying all of them out would make
-//! planning depend on their number.
+//! collectives run beside its neighbours' compute. So of microbatches, of which each goes on as its layers do, after the first, which makes what they
+//! hold. Laying all of them out would make planning depend on their number.
 //!
 //! A pipeline is scheduled by itself ([`crate::staged`]), and takes its time between what stands around it; what its stages do once a step, before
 //! or behind all microbatches, is added to that.
@@ -97,7 +97,10 @@ fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (Schedule, V
     let mut copies: IndexMap<(usize, Copy), f64, FxBuildHasher> = IndexMap::default();
     unrolled.from.iter().for_each(|&from| *copies.entry(from).or_default() += 1.0);
     // Several steps may stand for one: the additions of a sum.
-    let cost = |from: &(usize, Copy)| StepCost { seconds: costs[from.0].seconds / copies[from], ..costs[from.0].clone() };
+    let first_only: Vec<bool> = plan.steps.iter().map(|step| plan.program.is_held(step.repeat, &step.result)).collect();
+    let seconds =
+        |from: &(usize, Copy)| if first_only[from.0] && from.1.microbatch > 0 { 0.0 } else { costs[from.0].seconds / copies[from] };
+    let cost = |from: &(usize, Copy)| StepCost { seconds: seconds(from), ..costs[from.0].clone() };
     let costs: Vec<StepCost> = unrolled.from.iter().map(cost).collect();
     flat(&unrolled.plan, &costs, unrolled.from.into_iter())
 }

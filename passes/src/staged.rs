@@ -5,7 +5,6 @@
 //! most for gradients.
 
 use shardwise_ir::ids::{RepeatId, ValueId};
-use shardwise_ir::pipeline::is_hop;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, Program};
 
@@ -48,7 +47,10 @@ pub fn all_of(program: &Program, value: ValueId) -> f64 {
 pub fn by_microbatch(program: &Program, step: &Step) -> bool {
     match &step.kind {
         StepKind::Local(op) => program.by_microbatch(&program.ops[*op]),
-        StepKind::Collective(..) => program.has_batch(step.repeat, step.result.value),
+        StepKind::Collective(..) => {
+            let made_again = program.is_shared(step.result.value) && !program.is_held(step.repeat, &step.result);
+            made_again || program.has_batch(step.repeat, step.result.value)
+        }
     }
 }
 
@@ -100,5 +102,5 @@ pub fn only(plan: &Plan, costs: &[StepCost], counts: impl Fn(&Step) -> bool) -> 
 
 /// Whether a step hands on from stage to stage.
 pub fn hops(program: &Program, step: &Step) -> bool {
-    matches!(step.kind, StepKind::Local(op) if is_hop(program, op))
+    matches!(step.kind, StepKind::Local(op) if program.hands_on(&program.ops[op]))
 }

@@ -2,12 +2,12 @@
 //!
 //! A reshard stands where its value lives: one of a value from before a block is taken once, before it; one of a block's own value is taken
 //! in it, once a layer. Doing the first inside too would pay for it in every layer, and nothing that enters a block changes there. So with microbatches:
-//! what all of them read is moved once, before them. A layer's parameter is moved where a microbatch reads it, for holding what is made of it for
-//! the next would need room for all layers.
+//! what all of them read is moved once, before them. A layer's parameter is moved where the first microbatch reads it: what is made of it is held for the
+//! next ones, if there is room for that of all layers (`hold`).
 
 use shardwise_ir::ids::{RepeatId, ValueId};
-use shardwise_ir::plan::Step;
-use shardwise_ir::program::{Blocks, Program};
+use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::program::{Blocks, CollectiveKind, Program};
 
 /// Steps so far.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Steps {
             // What leaves a block without being used in it.
             let end = self.all.iter().rposition(|other| other.repeat == lives).map_or(self.all.len(), |last| last + 1);
             self.all.insert(end, Step { repeat: lives, ..step });
-        } else if inner(lives) == inner(self.block) || is_a_layers(program, step.result.value) {
+        } else if inner(lives) == inner(self.block) || program.is_a_layers(step.result.value) {
             self.place_here(step);
         } else {
             let before_all = inner(self.block).0 != inner(lives).0;
@@ -60,7 +60,15 @@ impl Steps {
     }
 }
 
-/// Whether a value is declared for each layer: it lives in all blocks that go through these.
-fn is_a_layers(program: &Program, value: ValueId) -> bool {
-    program.is_declared(value) && program.values[value].repeat.is_some()
+/// Notes in a plan's blocks what they hold for their microbatches: what collectives make of those layers' parameters and state that `holds`. A slice is
+/// free to be made again.
+pub(crate) fn note_held(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
+    for step in &plan.steps {
+        let (Some(block), StepKind::Collective(collective, _)) = (step.repeat, &step.kind) else { continue };
+        let is_shared = plan.program.is_shared(step.result.value) && plan.program.is_revisited(step.repeat);
+        let held = &mut plan.program.repeats[block].held;
+        if is_shared && collective.kind != CollectiveKind::Slice && holds(step.result.value) && !held.contains(&step.result) {
+            held.push(step.result.clone());
+        }
+    }
 }

@@ -27,7 +27,7 @@ use crate::layout;
 use crate::local;
 use crate::rules;
 use crate::states::{State, describe};
-use crate::steps::Steps;
+use crate::steps::{self, Steps};
 use crate::tables::Tables;
 use crate::weight::Weight;
 
@@ -67,7 +67,10 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
             walk.outputs(id, OpId::new(0))?;
         }
     }
-    Ok(Plan { program: closed(tables, &IndexMap::new()), steps: walk.steps.all })
+    let mut plan = Plan { program: closed(tables, &IndexMap::new()), steps: walk.steps.all };
+    // Stages have their weights whole while microbatches come by; microbatches alone drop them layer by layer, as steps do.
+    steps::note_held(&mut plan, |value| tables.program.pipeline(tables.program.values[value].repeat).is_some());
+    Ok(plan)
 }
 
 /// The program with every declaration in one state: as chosen, else as written and whole where left open.
@@ -229,8 +232,15 @@ impl<'a> Walk<'a> {
             .collect();
         if let Some(pin) = op.result_pin.as_ref().filter(|_| op.is(&MapForm::Enter)) {
             let table = self.tables.of(op.result);
-            let entry = table.nearest(table.space.find(&starts[0])?, &self.tables.states(op.result, pin))?;
-            return Some(vec![entry]);
+            let accepted = self.tables.states(op.result, pin);
+            // What a pipeline cuts may come with more parts than a microbatch has rows.
+            let entry = match table.space.find(&starts[0]) {
+                Some(start) => table.nearest(start, &accepted)?,
+                None => *accepted.first()?,
+            };
+            // The same place of another value: in a pipeline that has a microbatch's rows, and states of its own.
+            let there = self.tables.of(op.operands[0].value).space.find(table.space.sharding(entry))?;
+            return Some(vec![there]);
         }
         if !op.reads_elements() || op.is(&MapForm::Total) {
             return op.operands.iter().zip(&starts).map(|(operand, start)| self.tables.of(operand.value).space.find(start)).collect();
@@ -241,7 +251,9 @@ impl<'a> Walk<'a> {
         }
         let fits = op.operands.iter().zip(&targets).all(|(operand, target)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(target)));
         let found: Option<Vec<State>> = op.operands.iter().zip(&targets).map(|(o, t)| self.tables.of(o.value).space.find(t)).collect();
-        let valid = found.as_ref().is_some_and(|_| rules::fit_together(self.program(), op, &targets));
+        let enters =
+            || layout::gives(self.program(), op, &targets).is_some_and(|gives| self.tables.of(op.result).space.find(&gives).is_some());
+        let valid = found.is_some() && rules::fit_together(self.program(), op, &targets) && (!op.is(&MapForm::Enter) || enters());
         if fits && valid { found } else { self.cheapest_needs(op) }
     }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use shardwise_ir::pipeline::Schedule;
-use shardwise_passes::pipeline::{Shape, Times, simulate};
+use shardwise_passes::pipeline::{Shape, Times, order, simulate};
 
 const SCHEDULES: [Schedule; 2] = Schedule::ALL;
 
@@ -94,10 +94,44 @@ proptest! {
     }
 }
 
+/// What is held, counted through the order of work.
+fn counted(shape: &Shape, stage: u64) -> f64 {
+    let mut held = 0_u64;
+    let mut most = 0;
+    for work in order(shape, stage) {
+        held = if work.backward { held - 1 } else { held + 1 };
+        most = most.max(held);
+    }
+    most as f64 / shape.chunks as f64
+}
+
+#[test]
+fn what_is_in_flight_is_what_the_order_of_work_holds() {
+    for (stages, microbatches, chunks) in [(1, 1, 1), (4, 2, 1), (4, 9, 1), (2, 6, 3), (4, 4, 2), (4, 16, 4), (8, 8, 1), (3, 12, 2)] {
+        for schedule in SCHEDULES {
+            let shape = Shape { chunks, ..shape(stages, microbatches, schedule) };
+            for stage in 0..stages {
+                assert!(close(shape.in_flight(stage), counted(&shape, stage)), "{shape:?} {stage}");
+            }
+        }
+    }
+}
+
+#[test]
+fn more_stages_than_are_carried_out_follow_the_formula() {
+    for (stages, microbatches) in [(4096_u64, 4096_u64), (1 << 20, 3), (1 << 20, 1 << 40)] {
+        let shape = shape(stages, microbatches, Schedule::OneForwardOneBackward);
+        let expected = (microbatches + stages - 1) as f64 * 3.0;
+        assert!(close(shape.makespan_s(&times(1.0, 2.0)), expected), "{shape:?}");
+    }
+}
+
 #[test]
 fn very_many_microbatches_go_on_as_the_first() {
     for schedule in SCHEDULES {
-        for (stages, microbatches, chunks, hop_s) in [(4, 2048, 1, 0.0), (3, 1001, 1, 0.25), (4, 1024, 2, 0.5), (1, 4096, 1, 0.0)] {
+        for (stages, microbatches, chunks, hop_s) in
+            [(4, 2048, 1, 0.0), (3, 1001, 1, 0.25), (4, 1024, 2, 0.5), (1, 4096, 1, 0.0), (512, 4000, 1, 0.25)]
+        {
             let shape = Shape { chunks, ..shape(stages, microbatches, schedule) };
             let times = Times { hop_s, hop_back_s: hop_s, ..times(1.0, 2.0) };
             let (whole, extended) = (simulate(&shape, &times).makespan_s, shape.makespan_s(&times));

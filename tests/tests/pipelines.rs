@@ -317,6 +317,60 @@ fn other_stages_do_not_have_what_comes_out_of_one() {
     assert!(verdict.mismatch.is_some(), "{verdict}");
 }
 
+/// What the first finding says to write.
+fn proposed(name: &str, source: &str) -> String {
+    let findings = shardwise::check(name, source, &Options::default()).findings;
+    findings.reports.first().and_then(|report| report.diag.help.clone()).unwrap_or_default()
+}
+
+/// What SW609 says to write for microbatches around a pipeline.
+#[test]
+fn more_microbatches_of_its_own_are_better_than_microbatches_around_a_pipeline() {
+    let around = read("tests/programs/codes/sw609-accumulated-around-a-pipeline.shard");
+    let said = proposed("around", &around);
+    let instead = "pipeline Z, microbatches=32 of B, schedule=1f1b";
+    assert!(said.contains(instead), "{said}");
+    let alone = around.replace(", microbatches=4\n", "\n");
+    let more = alone.replace("pipeline Z, microbatches=8", instead);
+    let [more, _] = holds("more", &more, Sizes::Scaled);
+    // As if it were done four times over a quarter of the batch.
+    let quarter = plan("quarter", &alone.replace("B=8192", "B=2048"), Planning::Search).report;
+    let rows = |report: &shardwise_passes::report::Report| report.memory.peak_bytes - report.memory.resident_bytes;
+    // It fills and drains once, and not four times.
+    assert!(close(more.report.bubble_s, quarter.bubble_s), "{} {}", more.report.bubble_s, quarter.bubble_s);
+    // What enters and leaves, and gradients, are there either way.
+    let outside = 4.0 * 3.0 * 2.0 * (8192.0 - 2048.0) / 4.0 * 1024.0;
+    assert!(rows(&more.report) <= rows(&quarter) + outside, "{} {}", rows(&more.report), rows(&quarter));
+}
+
+#[test]
+fn from_the_last_stage_to_the_first_a_line_takes_every_hop_between() {
+    let seconds = |options: &str| {
+        let source = fixture("forward").replace("mesh Z=4, X=4", "mesh Z=6").replace("[B_X, D]", "[B, D]");
+        let source = source.replace("B=8192, D=4096", "B=96, D=64").replace("L=16", "L=24");
+        hop(&plan("line", &source.replace("microbatches=8", options), Planning::Textbook).json(), "x.in").time_s
+    };
+    assert!(close(seconds("microbatches=12"), 1e-6), "{}", seconds("microbatches=12"));
+    assert!(close(seconds("microbatches=12, chunks=2"), 5e-6), "{}", seconds("microbatches=12, chunks=2"));
+}
+
+#[test]
+fn any_number_of_microbatches_and_stages_is_planned_at_once() {
+    let with = |from: &str, to: &str| fixture("1f1b").replace("B=8192", from).replace("microbatches=8", to);
+    let many = with("B=1048576", "microbatches=1048576").replace("mesh Z=4, X=4", "mesh Z=4").replace("[B_X, D]", "[B, D]");
+    assert!(close(plan("many", &many, Planning::Textbook).json().pipelines[0].in_flight[0], 4.0));
+    let wide = with("B=65536", "microbatches=65536").replace("Z=4", "Z=65536").replace("L=16", "L=65536");
+    let planned = plan("wide", &wide, Planning::Textbook);
+    assert!(close(planned.json().pipelines[0].bubble, 65535.0 / 131_071.0));
+    assert!(planned.report.schedule.makespan_s <= planned.report.serial_s);
+    let too_many = with("B=4096", "microbatches=4611686018427387905");
+    let said = proposed("too many", &too_many);
+    assert!(said.contains("write `microbatches=4096`"), "{said}");
+    // More microbatches than memory counts: refused, and not tried.
+    let endless = with("B=1099511627776", "microbatches=1099511627776").replace("1f1b", "gpipe");
+    assert!(shardwise::plan("endless", &endless, &options(Planning::Search)).is_err());
+}
+
 #[test]
 fn limits_on_memory_hold_and_1f1b_needs_less() {
     let peak = |name: &str| plan(name, &fixture(name), Planning::Textbook).report.memory.peak_bytes;

@@ -144,6 +144,8 @@ Triggered by:
 Write instead the step for the whole batch:
 
     Out = x *D W
-    backward from Out given dOut, microbatches=8",
+    backward from Out given dOut, microbatches=8
+
+and for a pipeline all microbatches as its own: `pipeline Z, microbatches=64, schedule=1f1b {`.",
     },
 ];

@@ -12,6 +12,8 @@ pub const BATCH: &str = "SW713";
 pub const STAGES_AXIS: &str = "SW714";
 /// `mixed-microbatches`
 pub const MIXED: &str = "SW715";
+/// `held-in-vain`
+pub const HELD: &str = "SW716";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -85,5 +87,20 @@ Triggered by:
         x = x - mean_B(x)
 
 Write instead what needs the whole batch before or behind the pipeline; and `schedule=gpipe` where the gradient needs it.",
+    },
+    Code {
+        code: HELD,
+        name: "held-in-vain",
+        page: r"`hold` names what a collective makes of a layer's parameter or state, in the block in which it stands and with all its brackets, so that it is
+made once a step and held for all microbatches. Something else is named, or nothing gives it.
+
+Triggered by:
+
+    repeat L=40 {
+      param Win[D_X, F]
+      hold Win[D, F]
+      h = gelu(x *D Win)
+
+Write instead the collective, too: `Win[D, F] = AllGather_X(Win[D_X, F])`; or leave `hold` out: the search decides what is worth its room.",
     },
 ];

@@ -21,7 +21,8 @@ impl<'a> Printer<'a> {
         let (outer, inner) = (self.frame_indent(id), self.body_indent(id));
         let frame = self.frame(id).map(|pipeline| self.pipeline(pipeline));
         let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{inner}{line}"));
-        frame.into_iter().chain([format!("{outer}repeat {}{count} {{", repeat.name)]).chain(declared).collect()
+        let held = repeat.held.iter().map(|held| format!("{inner}hold {}", self.materialization(held)));
+        frame.into_iter().chain([format!("{outer}repeat {}{count} {{", repeat.name)]).chain(declared).chain(held).collect()
     }
 
     /// The pipeline that is printed around a block: what goes back through the layers of one needs no other.

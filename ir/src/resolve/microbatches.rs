@@ -27,7 +27,17 @@ impl Resolver<'_> {
         let cut = self.cut(of);
         let (count, cut) = cut.map_or((1, None), |(count, cut)| (count, Some(cut)));
         let name = of.whole.node.clone();
-        let id = self.repeats.push(Repeat { name, count, reversed: None, kept: None, within: None, cut, pipeline: None, span });
+        let id = self.repeats.push(Repeat {
+            name,
+            count,
+            reversed: None,
+            kept: None,
+            held: Vec::new(),
+            within: None,
+            cut,
+            pipeline: None,
+            span,
+        });
         self.microbatches = Some(id);
     }
 

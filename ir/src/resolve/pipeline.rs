@@ -9,6 +9,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use crate::Diag;
+use crate::divisor::nearest_divisor;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
 use crate::program::MapForm;
@@ -64,7 +65,12 @@ impl Resolver<'_> {
             None => None,
         };
         let mut frame = Frame { axis, microbatches, batch, schedule: Schedule::default(), chunks: 1, holds: None, span };
-        for (option, word) in &of.options {
+        for (number, (option, word)) in of.options.iter().enumerate() {
+            let before = of.options[..number].iter().find(|(other, _)| other.node == option.node).map(|(other, _)| other.span);
+            if let Some(before) = before.or_else(|| (option.node == "microbatches").then_some(parts.span)) {
+                self.said_twice(option, word, before);
+                return None;
+            }
             self.option(&mut frame, option, word)?;
         }
         self.rounds(&frame, parts)?;
@@ -85,6 +91,11 @@ impl Resolver<'_> {
             }
         }
         Some(())
+    }
+
+    fn said_twice(&mut self, option: &Name, word: &Name, before: Span) {
+        let diag = Diag::error(codes::FORM, format!("`{}` is said twice", option.node), option.span.to(word.span), "said again");
+        self.error(diag.and(before, "said here").help("leave one of them"));
     }
 
     /// With chunks, microbatches go round the stages in full rounds.
@@ -134,7 +145,7 @@ impl Resolver<'_> {
         if !self.dims[batch].size.is_multiple_of(microbatches) {
             let (name, size) = (&self.dims[batch].name, self.dims[batch].size);
             let message = format!("{microbatches} microbatches do not divide `{name}` = {size}");
-            let near = (1..=microbatches).rev().find(|parts| size.is_multiple_of(*parts)).unwrap_or(1);
+            let near = nearest_divisor(size, microbatches);
             let diag = Diag::error(codes::BATCH, message, span, "cut here").and(self.dims[batch].span, "this size");
             self.error(diag.help(format!("write `microbatches={near}`, or give `{name}` another size")));
             return;
@@ -159,7 +170,10 @@ impl Resolver<'_> {
             [] => "no dimension that all carried values have is free of params".to_owned(),
             names => format!("`{}` could each be the batch", names.join("`, `")),
         };
-        let help = format!("say which the microbatches are parts of: `microbatches=8 of {}`", names.first().unwrap_or(&"B"));
+        let help = match names.first() {
+            Some(name) => format!("say which the microbatches are parts of: `microbatches=8 of {name}`"),
+            None => "carry what has rows of the batch only, and leave these to it; or say which they are: `microbatches=8 of B`".to_owned(),
+        };
         self.error(Diag::error(codes::BATCH, message, span, "parts of what?").help(help));
         None
     }

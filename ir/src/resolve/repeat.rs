@@ -18,13 +18,15 @@ use crate::{Diag, Severity};
 
 /// A block that is open.
 pub(super) struct Block {
-    id: RepeatId,
+    pub(super) id: RepeatId,
     /// What its author carries, by the author's name.
     carried: IndexMap<String, Carried>,
     /// For names under which carried values are given anew, what enters a layer in their place.
     anew: IndexMap<String, ValueId>,
     /// What enters a layer and is said to be handed on.
     handed_on: IndexSet<ValueId>,
+    /// Where it says what it holds for microbatches.
+    pub(super) holds: Vec<Span>,
     pub(super) span: Span,
 }
 
@@ -82,13 +84,15 @@ impl Resolver<'_> {
             count,
             reversed,
             kept: None,
+            held: Vec::new(),
             within: self.microbatches,
             cut: None,
             pipeline: None,
             span,
         });
         self.staged(id);
-        self.block = Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), handed_on: IndexSet::new(), span });
+        self.block =
+            Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), handed_on: IndexSet::new(), holds: Vec::new(), span });
         for (name, pin, init) in carried {
             self.enter_carried(&name, pin, init);
         }
@@ -255,7 +259,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn in_block(&mut self, span: Span, keyword: &str) -> Option<&Block> {
+    pub(super) fn in_block(&mut self, span: Span, keyword: &str) -> Option<&Block> {
         if self.block.is_none() {
             let diag = Diag::error(codes::NO_BLOCK, format!("`{keyword}` stands outside a `repeat`"), span, "of which layers?");
             self.error(diag.help("write it inside the block: `repeat L=4 {`"));
@@ -272,6 +276,7 @@ impl Resolver<'_> {
 
     pub(super) fn close(&mut self) {
         let Some(mut block) = self.block.take() else { return self.close_microbatches() };
+        self.held_in_vain(block.id, std::mem::take(&mut block.holds));
         let carried = std::mem::take(&mut block.carried);
         let id = block.id;
         self.block = Some(block);

@@ -344,8 +344,12 @@ impl Resolver<'_> {
         let operand = self.operand(argument, target)?;
         self.has(&operand, dim, &written)?;
         let Dim { name, size, .. } = &self.dims[dim];
-        if by >= *size && by > 1 {
-            let message = format!("`{name}` = {size} is not longer than {by} places");
+        // Along a single place there is nowhere to go, in either direction.
+        if (by >= *size && by > 1) || (by == 0 && *size > 1) {
+            let message = match by {
+                0 => format!("`{name}` is not rolled by 0 places"),
+                _ => format!("`{name}` = {size} is not longer than {by} places"),
+            };
             let diag = Diag::error(names::BAD_SIZE, message, span, "this call");
             self.error(diag.help(format!("what goes once round is where it was: say from 1 to {}", size.saturating_sub(1).max(1))));
             return None;

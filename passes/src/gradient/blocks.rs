@@ -31,7 +31,17 @@ pub(super) fn entries_last(uses: &mut [(OpId, Op, usize)]) {
 /// The block that goes back through the layers of `block`, made if there is none.
 fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
     let Repeat { name, count, pipeline, span, .. } = program.repeats[block].clone();
-    program.repeats.push(Repeat { name, count, reversed: Some(block), kept: None, within: None, cut: None, pipeline, span })
+    program.repeats.push(Repeat {
+        name,
+        count,
+        reversed: Some(block),
+        kept: None,
+        held: Vec::new(),
+        within: None,
+        cut: None,
+        pipeline,
+        span,
+    })
 }
 
 impl Gradients<'_> {

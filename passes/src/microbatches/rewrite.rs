@@ -16,8 +16,17 @@ pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &St
     let mut program = program;
     let cut = Cut { whole: batch.dim, part: parts[&batch.dim] };
     let name = program.dims[batch.dim].name.clone();
-    let repeat =
-        Repeat { name, count: batch.count, reversed: None, kept: None, within: None, cut: Some(cut), pipeline: None, span: batch.span };
+    let repeat = Repeat {
+        name,
+        count: batch.count,
+        reversed: None,
+        kept: None,
+        held: Vec::new(),
+        within: None,
+        cut: Some(cut),
+        pipeline: None,
+        span: batch.span,
+    };
     let microbatches = program.repeats.push(repeat);
     for &block in &stages.inside {
         program.repeats[block].within = Some(microbatches);
@@ -81,7 +90,7 @@ impl Writer<'_> {
             let block = self.program.repeats.layer_block(self.program.values[value].repeat);
             let repeat = block.map(|block| self.once_more(block));
             let home = self.program.values[value].home.clone().filter(|_| self.stages.of(value) != Stage::Rows);
-            let whole = Value { home, repeat, producer: None, ..self.program.values[value].clone() };
+            let whole = Value { home, repeat, producer: None, dtype_written: false, ..self.program.values[value].clone() };
             let whole = self.program.values.push(whole);
             self.whole.insert(value, whole);
         }
@@ -98,7 +107,8 @@ impl Writer<'_> {
         }
         let layers = self.program.repeats.layers(block);
         let Repeat { name, count, span, .. } = self.program.repeats[block].clone();
-        let repeat = Repeat { name, count, reversed: Some(layers), kept: None, within: None, cut: None, pipeline: None, span };
+        let repeat =
+            Repeat { name, count, reversed: Some(layers), kept: None, held: Vec::new(), within: None, cut: None, pipeline: None, span };
         let new = self.program.repeats.push(repeat);
         self.once_more.insert(block, new);
         new

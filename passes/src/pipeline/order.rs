@@ -30,20 +30,27 @@ pub fn order(shape: &Shape, stage: u64) -> Vec<Work> {
         return forward.collect();
     }
     let backward = (0..pieces).map(|piece| backward(shape, piece));
-    let ahead = match shape.schedule {
-        Schedule::GPipe => pieces,
-        Schedule::OneForwardOneBackward => ahead(shape, stage).min(pieces),
-    };
+    let ahead = ahead(shape, stage).min(pieces);
     let first: Vec<Work> = forward.clone().take(ahead as usize).collect();
     let in_turns = forward.skip(ahead as usize).zip(backward.clone()).flat_map(|(forward, backward)| [forward, backward]);
     let last = backward.skip((pieces - ahead) as usize);
     first.into_iter().chain(in_turns).chain(last).collect()
 }
 
+/// How many pieces of work wait at most for their gradients: what goes forward first, and the one that follows in turns.
+pub(super) fn most_held(shape: &Shape, stage: u64) -> u64 {
+    let pieces = shape.chunks.saturating_mul(shape.microbatches);
+    ahead(shape, stage).saturating_add(1).min(pieces)
+}
+
 /// How many pieces of work a stage goes forward before it goes back for the first time in turns.
 fn ahead(shape: &Shape, stage: u64) -> u64 {
     let behind = shape.stages - 1 - stage.min(shape.stages - 1);
-    if shape.chunks == 1 { behind } else { 2 * behind + (shape.chunks - 1) * shape.stages }
+    match shape.schedule {
+        Schedule::GPipe => u64::MAX,
+        Schedule::OneForwardOneBackward if shape.chunks == 1 => behind,
+        Schedule::OneForwardOneBackward => 2 * behind + (shape.chunks - 1) * shape.stages,
+    }
 }
 
 /// The `piece`th forward: rounds of `Z` microbatches, each through all chunks.
