@@ -35,7 +35,7 @@ const FIRST_PROOF: usize = 1 << 22;
 const GROWTH_OF_PROOFS: usize = 3;
 
 /// Numbers that the dual may look at: a few seconds.
-const MOST_WORK: usize = 2_000_000_000;
+const MOST_WORK: usize = 1_500_000_000;
 
 /// Sweeps in a round, and what each of the last few must add to the bound (as a share of it) for the next.
 const SWEEPS: &[usize] = &[4, 4, 8, 16, 32];

@@ -187,8 +187,9 @@ impl<'a> Problem<'a> {
     pub fn dropping_others(&self, dropped: Dropped<'_>) -> Self {
         let variables = self.variables.iter().filter_map(|variable| Some((variable.decides.operation()?, &variable.choices)));
         let choices_of: IndexMap<OpId, &Vec<Choice>> = variables.collect();
-        // Without what is handed on, which is asked for anew.
-        let read_only = |choice: &Choice, op: &Op| Choice { needs: choice.needs[..op.operands.len()].to_vec(), ..choice.clone() };
+        // Without what is handed on, which is asked for anew. An operand that may be anywhere has no need.
+        let read_only =
+            |choice: &Choice, op: &Op| Choice { needs: choice.needs.iter().copied().take(op.operands.len()).collect(), ..choice.clone() };
         Self::build(self.tables, self.compute, dropped, &|problem, op| {
             let as_read = |choice: &Choice| read_only(choice, &problem.program.ops[op]);
             choices_of.get(&op).into_iter().flat_map(|choices| choices.iter().map(as_read)).collect()
