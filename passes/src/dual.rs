@@ -23,9 +23,14 @@ use crate::weight::Weight;
 const TOGETHER: usize = 8;
 const LOOKS: usize = 1 << 22;
 
-fn together(metric: &Metric) -> usize {
+/// Uses in each of several groups, at most.
+const GROUP: usize = 6;
+
+/// Of so many uses, how many are taken together.
+fn together(metric: &Metric, uses: usize) -> usize {
     let fits = |&uses: &usize| metric.size() << uses <= LOOKS;
-    (2..=TOGETHER).rev().find(fits).unwrap_or(2)
+    let most = (2..=TOGETHER).rev().find(fits).unwrap_or(2);
+    if uses <= most { most } else { most.min(GROUP) }
 }
 
 /// What differs by less than this share of the whole is rounding.
@@ -103,6 +108,8 @@ pub struct Dual<'p, 'a> {
     pub(crate) beyond: Vec<Vec<f64>>,
     /// A plan of this price is known, in seconds.
     pub known_s: f64,
+    /// The bound before the pass that is under way.
+    before_s: f64,
     /// Numbers looked at so far.
     pub(crate) work: usize,
 }
@@ -125,6 +132,7 @@ impl<'p, 'a> Dual<'p, 'a> {
             kept: vec![Vec::new(); problem.sources.len()],
             beyond: problem.variables.iter().map(|variable| vec![0.0; variable.choices.len()]).collect(),
             known_s: NEVER,
+            before_s: 0.0,
             work: 0,
         };
         for (number, source) in problem.sources.iter().enumerate() {
@@ -205,6 +213,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     }
 
     fn pass(&mut self, forwards: bool) {
+        self.before_s = self.bound_s();
         let last = self.order.len();
         for i in 0..last {
             let part = self.order[if forwards { i } else { last - 1 - i }];
@@ -228,9 +237,9 @@ impl<'p, 'a> Dual<'p, 'a> {
         (next, 1.0 / ahead.max(joints.len() - ahead).max(1) as f64)
     }
 
-    /// What a part of a plan may cost more than its least.
+    /// What a part of a plan may cost more than its least, by the bound before this pass: it has only risen since.
     fn allowance(&self) -> f64 {
-        self.known_s * (1.0 + ROUNDING) - self.bound_s()
+        self.known_s * (1.0 + ROUNDING) - self.before_s
     }
 
     fn balance_operation(&mut self, variable: usize, forwards: bool) {
@@ -312,7 +321,7 @@ impl<'p, 'a> Dual<'p, 'a> {
         let mut trees = std::mem::take(&mut self.kept[number]);
         let mut walks = usize::from(with_uses);
         if trees.is_empty() {
-            trees = ends.chunks(together(metric)).map(|group| inside(metric, times * share(group, &ends), group)).collect();
+            trees = ends.chunks(together(metric, ends.len())).map(|group| inside(metric, times * share(group, &ends), group)).collect();
             walks += 1;
         }
         let mut found = shared(metric, times, start.as_ref().unwrap_or(&root), (&ends, &trees), with_uses);
@@ -320,7 +329,8 @@ impl<'p, 'a> Dual<'p, 'a> {
             self.kept[number] = trees;
         }
         let beyond = source.home.as_ref().map(|home| metric.backwards(times, &only(home, &found.beyond))).unwrap_or(found.beyond);
-        self.work += ends.len().div_ceil(together(metric)) * ((walks * metric.size()) << ends.len().min(together(metric)));
+        let together = together(metric, ends.len());
+        self.work += ends.len().div_ceil(together) * ((walks * metric.size()) << ends.len().min(together));
         let of_joint = |&joint: &usize| match self.joints[joint].end {
             End::Root => Some(root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect()),
             End::Use(i) => found.of_use.get_mut(i).map(std::mem::take),
@@ -350,7 +360,7 @@ fn shared(metric: &Metric, times: f64, root: &[f64], (ends, trees): (&[&[f64]], 
         return marginals(metric, times, root, (ends, whole), with_uses);
     }
     let mut all = Marginals { beyond: vec![NEVER; root.len()], ..Marginals::default() };
-    for (group, trees) in ends.chunks(together(metric)).zip(trees) {
+    for (group, trees) in ends.chunks(together(metric, ends.len())).zip(trees) {
         let share = share(group, ends);
         let own_root: Vec<f64> = root.iter().map(|price| price * share).collect();
         let part = marginals(metric, times * share, &own_root, (group, trees), with_uses);
