@@ -2,7 +2,7 @@
 //!
 //! First through the program, where what is not chosen yet counts at the dual's prices (sequential decoding, Kolmogorov 2006); then again, with all
 //! others as they are, until nothing improves (coordinate descent). Either way all choices of an operation are judged at once: of every value that
-//! it reads or gives, the trees to the other ends, run outwards, say what each state of this end costs ([`crate::marginals::of_one`]). So a walk through the
+//! it reads or gives, the trees to the other ends, run outwards, say what each state of this end costs (`marginals::of_one`). So a walk through the
 //! program takes about as long as a sweep of the dual, however many choices there are. Trying choices one by one, each with its trees, was the
 //! alternative: it could afford a few dozen choices an operation, and took ten times as long.
 //!

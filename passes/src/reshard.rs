@@ -1,7 +1,7 @@
 //! The cheapest way from one sharding to another, and to several at once.
 //!
 //! Between two shardings it is a shortest path over single steps ([`crate::states`]), found from each sharding that is
-//! asked for ([`crate::walk`]), and kept: a search asks for all of them, the textbook for a few of thousands. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
+//! asked for (`walk`), and kept: a search asks for all of them, the textbook for a few of thousands. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
 //! found by the dynamic programme of Dreyfus and Wagner (1971) on the table of distances, `3^k·n + 2^k·n²` for `k` uses and `n` states.
 //! Alternatives: a sum of paths pays shared gathers twice (the systems that do so remove the duplicates afterwards and miss the plans that
 //! only sharing makes cheap); integer programming over steps is exact too but a hundred times slower at these sizes.

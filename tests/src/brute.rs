@@ -384,8 +384,8 @@ impl Brute<'_> {
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
         let written = self.bytes(op.result, gives);
         let copied = match &op.kind {
-            OpKind::Map(MapFn { form: MapForm::Enter | MapForm::Last, .. }) => Some(0.0),
-            OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
+            OpKind::Map(MapFn { form: MapForm::Enter | MapForm::Last, .. })
+            | OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
             OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
             OpKind::Take { .. } => Some(2.0 * written + self.bytes(op.operands[1].value, &needs[1])),
             OpKind::Update { .. } => {
