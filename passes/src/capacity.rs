@@ -18,7 +18,7 @@ use crate::anytime::is_realisable;
 use crate::branch::is_beaten;
 use crate::cost::Terms;
 use crate::extract;
-use crate::holding::{Holding, holding};
+use crate::holding::{Asked, Holding, holding};
 use crate::limited::{self, Fitting};
 use crate::local;
 use crate::memory::memory;
@@ -89,11 +89,8 @@ impl<'a, 't> Limit<'a, 't> {
                 self.offer(best, plan);
             });
         }
-        let compute = self.request.objective.compute();
-        let Some(Holding { lower_bound_s, assignments }) = holding(&self.within, compute, parts, self.capacity, dropped.bound.as_seconds())
-        else {
-            return;
-        };
+        let asked = Asked { compute: self.request.objective.compute(), capacity: self.capacity, dropped_s: dropped.bound.as_seconds() };
+        let Some(Holding { lower_bound_s, assignments }) = holding(&self.within, parts, &asked, self.deadline()) else { return };
         best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
         let mut laid: Vec<Laid<'_>> = assignments.iter().filter_map(|assignment| self.lay_out(&problem, assignment, all.clone())).collect();
         laid.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -105,21 +102,21 @@ impl<'a, 't> Limit<'a, 't> {
     /// Holds one value after another while there is room: those first that save most for the memory they take.
     fn fill(&self, best: &mut Fitting, problem: &Problem<'_>, mut laid: Laid<'_>) {
         let rate = |&value: &ValueId| {
-            let held = self.holding(problem, &laid, value)?;
+            let held = self.with_held(problem, &laid, value)?;
             let saved_s = laid.seconds - held.seconds;
             (saved_s > 0.0).then(|| (value, saved_s / (held.bytes - laid.bytes).max(1.0)))
         };
         let mut worth: Vec<(ValueId, f64)> = laid.dropped.iter().filter_map(rate).collect();
         worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         for (value, _) in worth {
-            let held = self.holding(problem, &laid, value).filter(|held| held.bytes <= self.capacity && held.seconds < laid.seconds);
+            let held = self.with_held(problem, &laid, value).filter(|held| held.bytes <= self.capacity && held.seconds < laid.seconds);
             laid = held.unwrap_or(laid);
         }
         self.offer(best, laid.plan);
     }
 
     /// The same with a value held.
-    fn holding<'s>(&self, problem: &Problem<'_>, laid: &Laid<'s>, value: ValueId) -> Option<Laid<'s>> {
+    fn with_held<'s>(&self, problem: &Problem<'_>, laid: &Laid<'s>, value: ValueId) -> Option<Laid<'s>> {
         self.lay_out(problem, laid.assignment, laid.dropped.iter().copied().filter(|&other| other != value).collect())
     }
 
@@ -133,14 +130,18 @@ impl<'a, 't> Limit<'a, 't> {
 
     /// The limited search, with these values dropped.
     fn limited(&self, dropped: &IndexSet<ValueId>, most_solutions: usize) -> Fitting {
-        let deadline = self.request.timeout.map(|timeout| Instant::now() + timeout);
         let mut problem = self.problem(dropped);
         prefer(&mut problem, self.textbook);
-        limited::search(&mut problem, self.capacity, deadline, &|plan| self.seconds(plan), most_solutions)
+        limited::search(&mut problem, self.capacity, self.deadline(), &|plan| self.seconds(plan), most_solutions)
     }
 
     fn problem(&self, dropped: &IndexSet<ValueId>) -> Problem<'_> {
         Problem::dropping(&self.within, self.request.objective.compute(), Dropped { values: Some(dropped), before: None })
+    }
+
+    /// When a search that begins now must end.
+    fn deadline(&self) -> Option<Instant> {
+        self.request.timeout.map(|timeout| Instant::now() + timeout)
     }
 
     fn seconds(&self, plan: &Plan) -> f64 {

@@ -19,6 +19,8 @@
 //! nothing. Alternatives: holding as a choice of every value would double the number of choices and put all values' bytes into one sum, which
 //! elimination cannot; a knapsack over values, each at its best rate of seconds a byte, is a weaker bound of the same kind.
 
+use std::time::Instant;
+
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Blocks, Op, Phase, Program};
@@ -50,27 +52,38 @@ pub struct Holding {
     pub assignments: Vec<Vec<usize>>,
 }
 
-/// The best bound, where plans may hold `candidates` or drop them after use, and cost about `dropped_s` with all dropped. Nothing where the program
-/// has no two sides, or they share nothing that could be held.
-pub fn holding(tables: &Tables<'_>, compute: f64, candidates: &[ValueId], capacity: f64, dropped_s: f64) -> Option<Holding> {
+/// What is asked.
+pub struct Asked {
+    /// What a second of compute counts.
+    pub compute: f64,
+    /// Bytes that a device may hold.
+    pub capacity: f64,
+    /// About what it costs to hold nothing, in seconds.
+    pub dropped_s: f64,
+}
+
+/// The best bound, where plans may hold `candidates` or drop them after use. Nothing where the program has no two sides, or they share nothing that
+/// could be held.
+pub fn holding(tables: &Tables<'_>, candidates: &[ValueId], asked: &Asked, deadline: Option<Instant>) -> Option<Holding> {
     let before = backward_part(tables.program)?;
     let share = |&value: &ValueId| Some((value, shared(tables.program, value, before)?));
     let values: IndexMap<ValueId, Share> = candidates.iter().filter_map(share).collect();
-    let mut problem = Problem::dropping(tables, compute, Dropped { values: Some(&values.keys().copied().collect()), before: Some(before) });
+    let mut problem =
+        Problem::dropping(tables, asked.compute, Dropped { values: Some(&values.keys().copied().collect()), before: Some(before) });
     let held = held(&mut problem, &values, before);
     let first = problem.variables.iter().position(|variable| variable.decides.operation() == Some(before))?;
     let room = Room::new(&problem);
-    let left = capacity - room.base[first];
+    let left = asked.capacity - room.base[first];
     if left <= 0.0 || held.is_empty() {
         return None;
     }
     let middle = Middle { room, held, problem: &problem };
     let mut looks: Vec<Look> = Vec::new();
-    climb(FIRST * dropped_s / left, MOST_LOOKS, |price| {
+    climb(FIRST * asked.dropped_s / left, MOST_LOOKS, |price| {
         let look = middle.at(price, left);
         let (bound_s, slope) = (look.bound_s, look.held_bytes - left);
         looks.push(look);
-        (bound_s, slope)
+        (!deadline.is_some_and(|deadline| Instant::now() >= deadline)).then_some((bound_s, slope))
     });
     looks.sort_by(|a, b| b.bound_s.total_cmp(&a.bound_s));
     let lower_bound_s = looks.first()?.bound_s;
@@ -245,13 +258,13 @@ impl Tangent {
 }
 
 /// Looks where a concave function of a positive number is greatest, from `start` on and at most `looks` times; `look` gives its value and how it goes
-/// on from there. On each side of the greatest one tangent is kept, and the next look is where they meet (Kelley 1960, in one dimension).
-fn climb(start: f64, looks: usize, mut look: impl FnMut(f64) -> (f64, f64)) {
+/// on from there, as long as it is worth going on. On each side of the greatest one tangent is kept, and the next look is where they meet (Kelley 1960, in one dimension).
+fn climb(start: f64, looks: usize, mut look: impl FnMut(f64) -> Option<(f64, f64)>) {
     let (mut rising, mut falling): (Option<Tangent>, Option<Tangent>) = (None, None);
     let mut best = f64::NEG_INFINITY;
     let mut at = start;
     for _ in 0..looks {
-        let (value, slope) = look(at);
+        let Some((value, slope)) = look(at) else { return };
         best = best.max(value);
         *(if slope > 0.0 { &mut rising } else { &mut falling }) = Some(Tangent { at, value, slope });
         at = match (&rising, &falling) {
@@ -279,7 +292,7 @@ mod tests {
         let mut looked: Vec<f64> = Vec::new();
         climb(0.01, 20, |at| {
             looked.push(at);
-            lines.map(|(value, slope)| (value + slope * at, slope)).into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("there are lines")
+            lines.map(|(value, slope)| (value + slope * at, slope)).into_iter().min_by(|a, b| a.0.total_cmp(&b.0))
         });
         // The second and the third meet there.
         assert!(looked.iter().any(|at| (at - 6.25).abs() < 0.01), "{looked:?}");

@@ -187,7 +187,7 @@ impl<'a> Problem<'a> {
     pub fn dropping_others(&self, dropped: Dropped<'_>) -> Self {
         let variables = self.variables.iter().filter_map(|variable| Some((variable.decides.operation()?, &variable.choices)));
         let choices_of: IndexMap<OpId, &Vec<Choice>> = variables.collect();
-        // Without what is handed on, which is asked for anew. An operand that may be anywhere has no need.
+        // Without what is handed on, which is asked for anew.
         let read_only =
             |choice: &Choice, op: &Op| Choice { needs: choice.needs.iter().copied().take(op.operands.len()).collect(), ..choice.clone() };
         Self::build(self.tables, self.compute, dropped, &|problem, op| {
