@@ -83,7 +83,7 @@ pub fn holding(tables: &Tables<'_>, candidates: &[ValueId], asked: &Asked, deadl
         let look = middle.at(price, left);
         let (bound_s, slope) = (look.bound_s, look.held_bytes - left);
         looks.push(look);
-        (!deadline.is_some_and(|deadline| Instant::now() >= deadline)).then_some((bound_s, slope))
+        deadline.is_none_or(|deadline| Instant::now() < deadline).then_some((bound_s, slope))
     });
     looks.sort_by(|a, b| b.bound_s.total_cmp(&a.bound_s));
     let lower_bound_s = looks.first()?.bound_s;
