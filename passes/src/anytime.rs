@@ -30,8 +30,12 @@ const MOST_LOOKS: usize = 1 << 25;
 /// Tables for all that are left.
 const ALL: Limits = Limits { table: 1 << 21, work: 1 << 26 };
 
+/// Looks at states that the first try at a proof may take, and the bits by which that grows from round to round: sweeps make tables smaller.
+const FIRST_PROOF: usize = 1 << 22;
+const GROWTH_OF_PROOFS: usize = 3;
+
 /// Numbers that the dual may look at: a few seconds.
-const MOST_WORK: usize = 2_000_000_000;
+const MOST_WORK: usize = 1_500_000_000;
 
 /// Sweeps in a round, and what each of the last few must add to the bound (as a share of it) for the next.
 const SWEEPS: &[usize] = &[4, 4, 8, 16, 32];
@@ -85,6 +89,7 @@ pub fn close<'a>(
     let mut best: Option<(Weight, Vec<usize>)> = None;
     let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let mut before = (0.0, NEVER, usize::MAX);
+    let mut bound_s = 0.0_f64;
     for number in 0..ROUNDS {
         raise(&mut dual, &late, SWEEPS[number.min(SWEEPS.len() - 1)]);
         let decoded = Decoder::new(&mut dual).run();
@@ -103,18 +108,21 @@ pub fn close<'a>(
         // What is too dear goes, and what then has no partner.
         dual.sweep();
         let left = left(&dual);
-        if let Some(proof) = whole(problem, trees, &left) {
+        let now = (dual.bound_s(), dual.known_s, left.iter().map(Vec::len).sum());
+        let stuck = now.0 <= before.0 * (1.0 + WORTHWHILE) && now.1 >= before.1 && now.2 == before.2;
+        let done = stuck || now.0 >= now.1 || late() || dual.work > MOST_WORK || number + 1 == ROUNDS;
+        let most = if done { usize::MAX } else { FIRST_PROOF << (GROWTH_OF_PROOFS * number) };
+        if let Some(proof) = whole(problem, trees, &left, most) {
             let assignment = taken(&left, &proof.minimum.assignment);
             return Closed { assignment: Some(assignment), bound: proof.minimum.bound, proof: Some(proof) };
         }
-        let now = (dual.bound_s(), dual.known_s, left.iter().map(Vec::len).sum());
-        let stuck = now.0 <= before.0 * (1.0 + WORTHWHILE) && now.1 >= before.1 && now.2 == before.2;
-        if stuck || now.0 >= now.1 || late() || dual.work > MOST_WORK {
+        bound_s = bound_s.max(now.0.min(now.1));
+        if done {
             break;
         }
         before = now;
     }
-    let bound = Weight::seconds(dual.bound_s().min(dual.known_s));
+    let bound = Weight::seconds(bound_s);
     Closed { assignment: best.map(|(_, assignment)| assignment), bound, proof: None }
 }
 
@@ -148,11 +156,14 @@ fn taken(kept: &[Vec<usize>], assignment: &[usize]) -> Vec<usize> {
 }
 
 /// The minimum over all that is left, if it can be had exactly.
-fn whole<'a>(problem: &Problem<'a>, trees: &mut [Trees<'_>], left: &[Vec<usize>]) -> Option<Proof<'a>> {
+fn whole<'a>(problem: &Problem<'a>, trees: &mut [Trees<'_>], left: &[Vec<usize>], most_looks: usize) -> Option<Proof<'a>> {
     if left.iter().any(Vec::is_empty) {
         return None;
     }
     let problem = problem.restricted(left);
+    if looks(&problem) > most_looks {
+        return None;
+    }
     let prices = Prices::whole(&problem, trees, ALL)?;
     let minimum = prices.minimise_exactly(&unary(&problem)).filter(|minimum| minimum.bound.is_finite())?;
     Some(Proof { problem, prices, minimum })

@@ -16,8 +16,17 @@ use crate::states::State;
 /// Walks through the program at most.
 const WALKS: usize = 12;
 
-/// Other ends of a value that are looked at together; what has more is judged by the first of them.
+/// Other ends of a value that are taken together; what has more is judged by the first of them.
 const ENDS: usize = 8;
+
+/// Uses of a value that are looked at for them: those that stand around. A parameter of ten thousand statements has as many.
+const AROUND: usize = 32;
+
+/// Ends taken together of a value that has more uses than that.
+const FEW_ENDS: usize = 2;
+
+/// Numbers looked at before no further walk begins: a second or two.
+const MOST_WORK: usize = 300_000_000;
 
 /// What costs less by less than this share is no improvement: sums in floating point differ in their last bits.
 const ROUNDING: f64 = 1e-12;
@@ -26,6 +35,8 @@ const ROUNDING: f64 = 1e-12;
 pub struct Decoder<'d, 'p, 'a> {
     dual: &'d mut Dual<'p, 'a>,
     taken: Vec<Option<usize>>,
+    /// The joint of each use of each source, if an operation's.
+    joints_of_uses: Vec<Vec<Option<usize>>>,
     /// When an end of each source was last moved, and when each operation was last looked at.
     moved: Vec<usize>,
     looked: Vec<usize>,
@@ -36,7 +47,14 @@ impl<'d, 'p, 'a> Decoder<'d, 'p, 'a> {
     /// With nothing chosen.
     pub fn new(dual: &'d mut Dual<'p, 'a>) -> Self {
         let (operations, sources) = (dual.own.len(), dual.least_of_source.len());
-        Self { dual, taken: vec![None; operations], moved: vec![0; sources], looked: vec![0; operations], clock: 1 }
+        let mut joints_of_uses: Vec<Vec<Option<usize>>> =
+            dual.problem.sources.iter().map(|source| vec![None; source.demands.len()]).collect();
+        for (number, joint) in dual.joints.iter().enumerate() {
+            if let End::Use(i) = joint.end {
+                joints_of_uses[joint.source][i] = Some(number);
+            }
+        }
+        Self { dual, taken: vec![None; operations], joints_of_uses, moved: vec![0; sources], looked: vec![0; operations], clock: 1 }
     }
 
     /// With all chosen already.
@@ -49,13 +67,14 @@ impl<'d, 'p, 'a> Decoder<'d, 'p, 'a> {
 
     /// All choices, if there are some that go together.
     pub fn run(mut self) -> Option<Vec<usize>> {
+        let before = self.dual.work;
         for walk in 0..WALKS {
             let mut improved = false;
             for i in 0..self.taken.len() {
                 let variable = if walk % 2 == 0 { i } else { self.taken.len() - 1 - i };
                 improved |= self.improve(variable)?;
             }
-            if !improved {
+            if !improved || self.dual.work > before + MOST_WORK {
                 break;
             }
         }
@@ -112,7 +131,7 @@ impl<'d, 'p, 'a> Decoder<'d, 'p, 'a> {
 
     /// What the cheapest tree costs for every state of this end, with other ends where they are if that is chosen.
     fn of_states(&mut self, joint: usize) -> Vec<f64> {
-        let asked = self.dual.joints[joint].clone();
+        let asked = &self.dual.joints[joint];
         let problem = self.dual.problem;
         let source = &problem.sources[asked.source];
         let metric = &self.dual.metrics[source.table];
@@ -120,10 +139,10 @@ impl<'d, 'p, 'a> Decoder<'d, 'p, 'a> {
         let root = match source.root {
             Root::Fixed(state) => at(metric, &[state]),
             Root::Produced(_) if asked.end == End::Root => Vec::new(),
-            Root::Produced(variable) => self.end(metric, (asked.source, variable, End::Root)),
+            Root::Produced(_) => self.root(metric, asked.source),
         };
         let ends = self.other_ends(metric, &asked.end, (asked.source, asked.variable));
-        let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).take(ENDS).collect();
+        let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
         self.dual.work += metric.size() << ends.len();
         match (&asked.end, &source.home) {
             (End::Root, None) => of_root(metric, times, &ends),
@@ -133,30 +152,43 @@ impl<'d, 'p, 'a> Decoder<'d, 'p, 'a> {
         }
     }
 
-    /// The prices of the states of all other uses of a source, each different one once.
+    /// The prices of the states of other uses of a source, each different one once.
     fn other_ends(&self, metric: &Metric, asked: &End, (number, asking): (usize, usize)) -> Vec<Vec<f64>> {
-        let mut ends: Vec<Vec<f64>> = Vec::new();
-        for (i, demand) in self.dual.problem.sources[number].demands.iter().enumerate() {
-            let end = match demand {
-                _ if *asked == End::Use(i) => continue,
-                Demand::Operand(variable, _) if *variable == asking => continue,
-                Demand::Operand(variable, _) => self.end(metric, (number, *variable, End::Use(i))),
-                Demand::Fixed(states) => at(metric, states),
-            };
-            if !ends.contains(&end) {
-                ends.push(end);
+        let demands = &self.dual.problem.sources[number].demands;
+        let middle = if let End::Use(i) = *asked { i } else { 0 };
+        let around = middle.saturating_sub(AROUND)..demands.len().min(middle + AROUND);
+        let most = if demands.len() > AROUND { FEW_ENDS } else { ENDS };
+        let (mut ends, mut seen): (Vec<Vec<f64>>, Vec<State>) = (Vec::new(), Vec::new());
+        for i in around.filter(|&i| *asked != End::Use(i)) {
+            match (&demands[i], self.joints_of_uses[number][i]) {
+                (Demand::Fixed(states), _) => ends.push(at(metric, states)),
+                (Demand::Operand(variable, _), Some(joint)) if *variable != asking => match self.state(joint) {
+                    Some(state) if seen.contains(&state) => {}
+                    Some(state) => {
+                        seen.push(state);
+                        ends.push(at(metric, &[state]));
+                    }
+                    None => ends.push(self.dual.joints[joint].of_source()),
+                },
+                (Demand::Operand(..), _) => {}
+            }
+            if ends.len() == most {
+                break;
             }
         }
         ends
     }
 
-    /// The prices of one end: where it is if that is chosen, else those of the dual.
-    fn end(&self, metric: &Metric, (source, variable, end): (usize, usize, End)) -> Vec<f64> {
-        let mut joints = self.dual.joints_of_source[source].iter().map(|&joint| &self.dual.joints[joint]);
-        let joint = joints.find(|joint| joint.end == end && joint.variable == variable).expect("every end that is chosen is a joint");
-        match self.taken[variable] {
-            Some(choice) => at(metric, &[joint.states[choice] as State]),
-            None => joint.of_source(),
-        }
+    /// The prices of the states in which a source may come to be.
+    fn root(&self, metric: &Metric, source: usize) -> Vec<f64> {
+        let mut joints = self.dual.joints_of_source[source].iter().copied();
+        let joint = joints.find(|&joint| self.dual.joints[joint].end == End::Root).expect("what is produced has a joint with its producer");
+        self.state(joint).map_or_else(|| self.dual.joints[joint].of_source(), |state| at(metric, &[state]))
+    }
+
+    /// Where a joint is, if its operation is laid out.
+    fn state(&self, joint: usize) -> Option<State> {
+        let joint = &self.dual.joints[joint];
+        self.taken[joint.variable].map(|choice| joint.states[choice] as State)
     }
 }

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::marginals::{Marginals, Metric, NEVER, lesser, marginals, seconds};
+use crate::marginals::{Inside, Marginals, Metric, NEVER, inside, lesser, marginals, seconds};
 use crate::problem::{Choice, Demand, Problem, Root};
 use crate::states::State;
 use crate::weight::Weight;
@@ -23,9 +23,14 @@ use crate::weight::Weight;
 const TOGETHER: usize = 8;
 const LOOKS: usize = 1 << 22;
 
-fn together(metric: &Metric) -> usize {
+/// Uses in each of several groups, at most.
+const GROUP: usize = 6;
+
+/// Of so many uses, how many are taken together.
+fn together(metric: &Metric, uses: usize) -> usize {
     let fits = |&uses: &usize| metric.size() << uses <= LOOKS;
-    (2..=TOGETHER).rev().find(fits).unwrap_or(2)
+    let most = (2..=TOGETHER).rev().find(fits).unwrap_or(2);
+    if uses <= most { most } else { most.min(GROUP) }
 }
 
 /// What differs by less than this share of the whole is rounding.
@@ -97,10 +102,14 @@ pub struct Dual<'p, 'a> {
     pub(crate) own: Vec<Vec<f64>>,
     least_of_operation: Vec<f64>,
     pub(crate) least_of_source: Vec<f64>,
+    /// Trees to the uses of each source as of the way back: until the source is met on the way forwards, nothing that they depend on is moved.
+    kept: Vec<Vec<Inside>>,
     /// For each choice, what a plan with it costs more than the bound at least, as of the last sweep; infinite if that is too much.
     pub(crate) beyond: Vec<Vec<f64>>,
     /// A plan of this price is known, in seconds.
     pub known_s: f64,
+    /// The bound before the pass that is under way.
+    before_s: f64,
     /// Numbers looked at so far.
     pub(crate) work: usize,
 }
@@ -120,8 +129,10 @@ impl<'p, 'a> Dual<'p, 'a> {
             own: problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| seconds(choice.weight)).collect()).collect(),
             least_of_operation: vec![0.0; problem.variables.len()],
             least_of_source: vec![0.0; problem.sources.len()],
+            kept: vec![Vec::new(); problem.sources.len()],
             beyond: problem.variables.iter().map(|variable| vec![0.0; variable.choices.len()]).collect(),
             known_s: NEVER,
+            before_s: 0.0,
             work: 0,
         };
         for (number, source) in problem.sources.iter().enumerate() {
@@ -185,6 +196,7 @@ impl<'p, 'a> Dual<'p, 'a> {
         self.beyond = self.own.iter().map(|own| own.iter().map(|&own| if own < NEVER { 0.0 } else { NEVER }).collect()).collect();
         self.least_of_operation.fill(0.0);
         self.least_of_source.fill(0.0);
+        self.kept.fill(Vec::new());
         for joint in &mut self.joints {
             joint.live.fill(false);
             for (&state, _) in joint.states.iter().zip(&self.own[joint.variable]).filter(|(_, own)| **own < NEVER) {
@@ -201,6 +213,7 @@ impl<'p, 'a> Dual<'p, 'a> {
     }
 
     fn pass(&mut self, forwards: bool) {
+        self.before_s = self.bound_s();
         let last = self.order.len();
         for i in 0..last {
             let part = self.order[if forwards { i } else { last - 1 - i }];
@@ -224,9 +237,9 @@ impl<'p, 'a> Dual<'p, 'a> {
         (next, 1.0 / ahead.max(joints.len() - ahead).max(1) as f64)
     }
 
-    /// What a part of a plan may cost more than its least.
+    /// What a part of a plan may cost more than its least, by the bound before this pass: it has only risen since.
     fn allowance(&self) -> f64 {
-        self.known_s * (1.0 + ROUNDING) - self.bound_s()
+        self.known_s * (1.0 + ROUNDING) - self.before_s
     }
 
     fn balance_operation(&mut self, variable: usize, forwards: bool) {
@@ -304,10 +317,20 @@ impl<'p, 'a> Dual<'p, 'a> {
         }
         let times = source.times as f64;
         let start = source.home.as_ref().map(|home| only(home, &metric.onwards(times, &root)));
-        let mut found = shared(metric, times, start.as_ref().unwrap_or(&root), &ends, with_uses);
+        let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
+        let mut trees = std::mem::take(&mut self.kept[number]);
+        let mut walks = usize::from(with_uses);
+        if trees.is_empty() {
+            trees = ends.chunks(together(metric, ends.len())).map(|group| inside(metric, times * share(group, &ends), group)).collect();
+            walks += 1;
+        }
+        let mut found = shared(metric, times, start.as_ref().unwrap_or(&root), (&ends, &trees), with_uses);
+        if !with_uses {
+            self.kept[number] = trees;
+        }
         let beyond = source.home.as_ref().map(|home| metric.backwards(times, &only(home, &found.beyond))).unwrap_or(found.beyond);
-        let walks = if with_uses { 2 } else { 1 };
-        self.work += ends.len().div_ceil(together(metric)) * ((walks * metric.size()) << ends.len().min(together(metric)));
+        let together = together(metric, ends.len());
+        self.work += ends.len().div_ceil(together) * ((walks * metric.size()) << ends.len().min(together));
         let of_joint = |&joint: &usize| match self.joints[joint].end {
             End::Root => Some(root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect()),
             End::Use(i) => found.of_use.get_mut(i).map(std::mem::take),
@@ -332,16 +355,15 @@ pub(crate) fn only(states: &[State], prices: &[f64]) -> Vec<f64> {
 
 /// The marginals of a tree to many uses: of trees to some of them each, at their share of the price. The whole costs as much as any of its parts,
 /// so it costs at least their mean. What the root may give away in a state is what every part can spare there at its share.
-fn shared(metric: &Metric, times: f64, root: &[f64], ends: &[Vec<f64>], with_uses: bool) -> Marginals {
-    let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
-    if ends.len() <= together(metric) {
-        return marginals(metric, times, root, &ends, with_uses);
+fn shared(metric: &Metric, times: f64, root: &[f64], (ends, trees): (&[&[f64]], &[Inside]), with_uses: bool) -> Marginals {
+    if let [whole] = trees {
+        return marginals(metric, times, root, (ends, whole), with_uses);
     }
     let mut all = Marginals { beyond: vec![NEVER; root.len()], ..Marginals::default() };
-    for group in ends.chunks(together(metric)) {
-        let share = group.len() as f64 / ends.len() as f64;
+    for (group, trees) in ends.chunks(together(metric, ends.len())).zip(trees) {
+        let share = share(group, ends);
         let own_root: Vec<f64> = root.iter().map(|price| price * share).collect();
-        let part = marginals(metric, times * share, &own_root, group, with_uses);
+        let part = marginals(metric, times * share, &own_root, (group, trees), with_uses);
         all.least += part.least;
         let spared = part.beyond.iter().map(|beyond| (beyond - part.least) / share);
         all.beyond.iter_mut().zip(spared).for_each(|(least, spared)| *least = lesser(*least, spared));
@@ -350,4 +372,9 @@ fn shared(metric: &Metric, times: f64, root: &[f64], ends: &[Vec<f64>], with_use
     let least = all.least;
     all.beyond.iter_mut().chain(all.of_use.iter_mut().flatten()).for_each(|beyond| *beyond += least);
     all
+}
+
+/// A group's share of the price: as large as its share of the uses.
+fn share(group: &[&[f64]], ends: &[&[f64]]) -> f64 {
+    group.len() as f64 / ends.len() as f64
 }

@@ -74,12 +74,14 @@ pub(crate) struct Marginals {
     pub(crate) of_use: Vec<Vec<f64>>,
 }
 
-/// The cheapest trees from `root` to `uses`, each given by the prices of its states; every step counts `times`.
-pub(crate) fn marginals(metric: &Metric, times: f64, root: &[f64], uses: &[&[f64]], with_uses: bool) -> Marginals {
-    let inside = inside(metric, times, uses);
+/// For every set of uses, the cheapest trees from all states: see [`inside`].
+pub(crate) type Inside = Vec<Vec<f64>>;
+
+/// The cheapest trees from `root` to `uses`, each given by the prices of its states and all sets of them by their trees; every step counts `times`.
+pub(crate) fn marginals(metric: &Metric, times: f64, root: &[f64], (uses, inside): (&[&[f64]], &Inside), with_uses: bool) -> Marginals {
     let beyond = inside.last().cloned().unwrap_or_default();
     let least = root.iter().zip(&beyond).map(|(at, on)| at + on).fold(NEVER, lesser);
-    let of_use = if with_uses { outside(metric, times, root, uses, &inside) } else { Vec::new() };
+    let of_use = if with_uses { outside(metric, times, root, uses, inside) } else { Vec::new() };
     Marginals { least, beyond, of_use }
 }
 
@@ -115,7 +117,7 @@ fn subsets(set: usize) -> impl Iterator<Item = usize> {
 }
 
 /// For every set of uses (a bit each), the cheapest tree from every state that serves it.
-fn inside(metric: &Metric, times: f64, uses: &[&[f64]]) -> Vec<Vec<f64>> {
+pub(crate) fn inside(metric: &Metric, times: f64, uses: &[&[f64]]) -> Inside {
     let mut trees: Vec<Vec<f64>> = vec![Vec::new(); 1 << uses.len()];
     for set in 1..trees.len() {
         let at_fork = if set.is_power_of_two() {
@@ -187,7 +189,8 @@ mod tests {
     #[test]
     fn steps_that_serve_two_uses_are_paid_once() {
         let (at_0, at_2) = ([0.0, NEVER, NEVER], [NEVER, NEVER, 0.0]);
-        let found = marginals(&row(), 1.0, &at_0, &[&at_2, &[NEVER, 5.0, 0.0]], true);
+        let uses: [&[f64]; 2] = [&at_2, &[NEVER, 5.0, 0.0]];
+        let found = marginals(&row(), 1.0, &at_0, (&uses, &inside(&row(), 1.0, &uses)), true);
         assert_eq!(found.least, 2.0);
         assert_eq!(found.of_use[1], [NEVER, 7.0, 2.0]);
         assert_eq!(found.beyond, [2.0, 1.0, 0.0]);

@@ -41,7 +41,7 @@ fn speed(criterion: &mut Criterion) {
         criterion.bench_function(&format!("{name}: proven optimal"), |b| b.iter(|| plan(&source, Strategy::Search)));
     }
     criterion.bench_function("layer forward and backward on 3 axes: proven optimal", |b| b.iter(|| plan(LAYER, Strategy::Search)));
-    for name in ["llama3-70b-decode", "llama3-70b-train", "mixtral-8x7b-train"] {
+    for name in ["llama3-70b-decode", "llama3-70b-train", "mixtral-8x7b-train", "llama3-405b-train", "deepseek-v3-layer"] {
         let source = read(&format!("tests/programs/models/{name}.shard"));
         criterion.bench_function(name, |b| b.iter(|| plan(&source, Strategy::Search)));
     }

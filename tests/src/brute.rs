@@ -381,12 +381,6 @@ impl Brute<'_> {
         block.map_or(1.0, |block| self.program.layers(Some(block)) as f64)
     }
 
-    /// Where what enters a block is, if `value` is that: as its brackets say from the start, not brought there.
-    fn entry(&self, value: ValueId) -> Option<&Op> {
-        let op = self.program.values[value].producer.map(|op| &self.program.ops[op]);
-        op.filter(|op| op.is(&MapForm::Enter))
-    }
-
     fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
         let written = self.bytes(op.result, gives);
         let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
@@ -439,7 +433,9 @@ impl Brute<'_> {
                 let entered = output.hands_to.and_then(|enters| self.program.values[enters].producer);
                 entered.map_or_else(|| accepted(space, &output.pin), |entry| vec![space.number[&chosen[entry.index()].gives]])
             }));
-            let home = value.home.as_ref().filter(|_| self.entry(id).is_none()).map(|pin| accepted(space, pin));
+            // What enters a block is as its brackets say from the start, and not brought there.
+            let enters = value.producer.is_some_and(|op| self.program.ops[op].is(&MapForm::Enter));
+            let home = value.home.as_ref().filter(|_| !enters).map(|pin| accepted(space, pin));
             total += self.times(value.repeat)
                 * match (value.producer, home) {
                     (None, Some(home)) => home.iter().map(|&start| tree(space, start, &uses)).fold(f64::INFINITY, f64::min),

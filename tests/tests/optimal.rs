@@ -233,7 +233,7 @@ fn three_axes_one_operation() {
 
 #[test]
 fn three_axes_two_operations() {
-    run(4, 3, 2);
+    run(2, 3, 2);
 }
 
 #[test]
@@ -244,5 +244,5 @@ fn layers_on_one_axis() {
 
 #[test]
 fn layers_on_two_axes() {
-    run_of(layers, 12, 2, 1);
+    run_of(layers, 6, 2, 1);
 }
