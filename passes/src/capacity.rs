@@ -41,8 +41,14 @@ struct Laid<'s> {
 /// Halvings of the gap between what is too little and what is enough.
 const HALVINGS: usize = 8;
 
+/// What is nearly the smallest is told as that.
+const NEARLY: f64 = 1.01;
+
 /// Solutions for each of them.
 const FEW_SOLUTIONS: usize = 40;
+
+/// Values that are held again where that is tried one after another.
+const MOST_HELD_AGAIN: usize = 8;
 
 /// Solutions of [`holding`] that are filled up.
 const MOST_FILLED: usize = 3;
@@ -90,12 +96,28 @@ impl<'a, 't> Limit<'a, 't> {
             });
         }
         let asked = Asked { compute: self.request.objective.compute(), capacity: self.capacity, dropped_s: dropped.bound.as_seconds() };
-        let Some(Holding { lower_bound_s, assignments }) = holding(&self.within, parts, &asked, self.deadline()) else { return };
+        let Some(Holding { lower_bound_s, assignments }) = holding(&self.within, parts, &asked, self.deadline()) else {
+            return self.hold_again(best, parts, all);
+        };
         best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
         let mut laid: Vec<Laid<'_>> = assignments.iter().filter_map(|assignment| self.lay_out(&problem, assignment, all.clone())).collect();
         laid.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         for laid in laid.into_iter().filter(|laid| laid.bytes <= self.capacity).take(MOST_FILLED) {
             self.fill(best, &problem, laid);
+        }
+    }
+
+    /// Holds the largest values, one after another, where a plan for that fits and is cheaper: what stages of a pipeline hold has no one moment to be charged for.
+    fn hold_again(&self, best: &mut Fitting, parts: &[ValueId], mut dropped: IndexSet<ValueId>) {
+        for &value in parts.iter().take(MOST_HELD_AGAIN) {
+            let before = best.seconds();
+            dropped.shift_remove(&value);
+            if let Ok(solved) = solve(self.problem(&dropped), self.textbook, self.request.timeout) {
+                self.offer(best, solved.plan);
+            }
+            if best.seconds() >= before {
+                dropped.insert(value);
+            }
         }
     }
 
@@ -165,6 +187,9 @@ impl<'a, 't> Limit<'a, 't> {
         let mut too_little = self.capacity;
         let dropped = drop_candidates(self.tables.program).into_iter().collect();
         for _ in 0..HALVINGS {
+            if peak(&best) <= too_little * NEARLY {
+                break;
+            }
             let middle = f64::midpoint(too_little, peak(&best));
             match Limit::new(self.tables, self.textbook, self.request, middle).limited(&dropped, FEW_SOLUTIONS).plan {
                 Some((plan, _)) => best = plan,

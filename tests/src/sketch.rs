@@ -4,7 +4,7 @@
 //! 1, padded dimensions, batch dimensions, a dimension called as an axis, values declared with pending sums, pinned and half-open intermediates,
 //! open declarations, partial sums that meet linear and other functions, all reductions, normalisations along split dimensions, tables, masks,
 //! dimensions that are renamed, split into factors, merged, cut, joined and rolled; values declared with pending maxima and minima, functions that these
-//! pass and others, routed tokens, mixed dtypes and casts, operands that are expressions, and written collectives.
+//! pass and others, routed tokens, mixed dtypes, casts, and operands that are expressions.
 
 use std::fmt::Write as _;
 
