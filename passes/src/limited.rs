@@ -24,7 +24,7 @@ use crate::charged::Solver;
 use crate::extract;
 use crate::marginals::Metric;
 use crate::memory::memory;
-use crate::prices::Unary;
+use crate::prices::{Unary, unary};
 use crate::problem::Problem;
 use crate::reshard::Trees;
 use crate::room::Room;
@@ -41,6 +41,11 @@ const MOST_LOOKS: usize = 600_000_000;
 
 /// Moves of the prices in the first node, and in later ones.
 const MOVES: (usize, usize) = (40, 8);
+
+/// A gap between the best plan and the bound, as their ratio, that plans of other sizes are tried for; how many, and what a byte of the next costs less.
+const WIDE: f64 = 1.02;
+const SIZES: usize = 14;
+const CHEAPER: f64 = 2.0;
 
 /// What was found.
 pub struct Fitting {
@@ -118,7 +123,22 @@ struct Bound {
 impl Search<'_, '_> {
     fn run(&mut self) {
         let unrefuted_s = explore(self, Self::best_s, Self::out_of_time, Self::look);
+        if self.best_s() > unrefuted_s * WIDE && unrefuted_s.is_finite() {
+            self.spread(unrefuted_s);
+        }
         self.best.lower_bound_s = unrefuted_s.min(self.best_s());
+    }
+
+    /// Plans of all sizes: a byte is charged the same wherever it is needed, and ever less.
+    fn spread(&mut self, lower_s: f64) {
+        let allowed = unary(self.problem);
+        let mut price = lower_s / self.capacity;
+        for _ in 0..SIZES {
+            let charged = self.charged(&allowed, &vec![price; self.problem.variables.len()]);
+            let solved = self.solver.minimise(&charged);
+            self.keep(&solved.assignment);
+            price /= CHEAPER;
+        }
     }
 
     fn look(&mut self, node: &Node) -> Outcome {
