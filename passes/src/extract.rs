@@ -37,8 +37,6 @@ pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]
 struct Route {
     /// The steps to its home, in order.
     homewards: Vec<Hop>,
-    /// What exists of it before it gets there.
-    passed: Vec<State>,
     /// The steps from there to its uses, those not yet taken.
     onwards: Vec<Hop>,
     /// The state in which each demand is served.
@@ -56,12 +54,27 @@ fn route(problem: &Problem<'_>, source: &Source, assignment: &[usize], trees: &m
         start = best.unwrap_or(root);
         homewards = trees.steps(root, &[vec![start]]);
     }
-    let passed = homewards.iter().map(|hop: &Hop| hop.from).collect();
-    let onwards = trees.steps(start, &uses);
+    let mut onwards = trees.steps(start, &uses);
     let reached: Vec<State> = [start].into_iter().chain(onwards.iter().map(|hop| hop.to)).collect();
     let serve = |group: &Use| reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start);
-    let served = uses.iter().map(serve).collect();
-    Route { homewards, passed, onwards, served }
+    let served: Vec<State> = uses.iter().map(serve).collect();
+    let passed: Vec<State> = homewards.iter().map(|hop: &Hop| hop.from).collect();
+    leave_out_passed(problem, source, &mut onwards, &passed, &served);
+    Route { homewards, onwards, served }
+}
+
+/// Leaves out what only leads, by free steps, to what the way home has passed.
+fn leave_out_passed(problem: &Problem<'_>, source: &Source, onwards: &mut Vec<Hop>, passed: &[State], served: &[State]) {
+    let free = |hop: &Hop| is_free(problem.program, &collective_step(problem.tables, source.value, hop.from, hop.to, &hop.kind));
+    let paid: Vec<State> = onwards.iter().filter(|hop| !free(hop)).map(|hop| hop.to).collect();
+    let all = onwards.clone();
+    let before = |state: &State| all.iter().find(|hop| hop.to == *state).map(|hop| hop.from);
+    let is_free_way = |to: State| !std::iter::successors(Some(to), before).any(|state| paid.contains(&state));
+    onwards.retain(|hop| !(passed.contains(&hop.to) && is_free_way(hop.to)));
+    let serves = |hop: &Hop, hops: &[Hop]| served.contains(&hop.to) || hops.iter().any(|next| next.from == hop.to);
+    while let Some(idle) = onwards.iter().position(|hop| is_free_way(hop.to) && !serves(hop, onwards)) {
+        onwards.remove(idle);
+    }
 }
 
 struct Weave<'p, 'a> {
@@ -184,13 +197,10 @@ impl Weave<'_, '_> {
         }
     }
 
-    /// One step of a source's tree; a free one is left out where the way home has passed what it gives.
+    /// One step of a source's tree.
     fn hop(&mut self, source: usize, hop: &Hop) {
         let value = self.problem.sources[source].value;
-        let step = collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind);
-        if !(is_free(self.problem.program, &step) && self.routes[source].passed.contains(&hop.to)) {
-            self.place(source, step);
-        }
+        self.place(source, collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind));
     }
 
     fn place(&mut self, source: usize, step: Step) {
@@ -203,9 +213,8 @@ impl Weave<'_, '_> {
 
     /// What stands right behind the operation that gives the value: the way home and to outputs.
     fn settle(&mut self, source: usize) {
-        let value = self.problem.sources[source].value;
         for hop in std::mem::take(&mut self.routes[source].homewards) {
-            self.place(source, collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind));
+            self.hop(source, &hop);
         }
         let demands = self.problem.sources[source].demands.iter().zip(&self.routes[source].served);
         let leaving: Vec<State> = demands.filter(|(demand, _)| matches!(demand, Demand::Fixed(_))).map(|(_, &state)| state).collect();

@@ -1,7 +1,8 @@
 //! Properties that every plan has.
 
 use shardwise::{Objective, Options};
-use shardwise_tests::{files, read};
+use shardwise_tests::ask::searched;
+use shardwise_tests::{files, read, statements};
 
 fn everything() -> Vec<(String, String)> {
     let mut programs = files("tests/programs/book", ".shard");
@@ -159,4 +160,14 @@ fn the_readme_shows_what_is_printed() {
         planned.to_string()
     });
     assert_eq!(shown, printed);
+}
+
+/// `T` is gathered to where its author wants it, and what it was before that is read on: nothing is cut out of it on the way there.
+#[test]
+fn what_the_way_home_has_passed_is_not_made_again() {
+    let source =
+        "hardware tpu-v5p\nmesh X=4, Y=3\ndim J=4800, K=96\nparam A[J_X, K] {max_Y}\nT[J, K] = abs(A)\nS = T + A\noutput S[J_XY, K]\n";
+    let planned = searched(source).to_string();
+    let of_t: Vec<String> = statements(&planned).into_iter().filter(|statement| statement.starts_with("T[")).collect();
+    assert_eq!(of_t, ["T[J_XY, K] = abs(A[J_XY, K])", "T[J, K] = AllGather_XY(T[J_XY, K])"], "{planned}");
 }
