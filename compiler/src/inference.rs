@@ -167,7 +167,7 @@ impl fmt::Display for Unsized {
                 "no cache (`state`) that it reads has a dimension that the batch has, by which it would grow; give the cache that dimension"
             }
             Self::Unclear => "it reads no caches (`state`), and no tokens look at each other; give --phase decode or --phase prefill",
-            Self::UnknownMemory => "it is not known how fast the memory of this hardware is; give `hbm_bandwidth` in its file",
+            Self::UnknownMemory => "it is not known how fast the memory of this hardware is; give `memory_bandwidth` in its hardware file",
         })
     }
 }

@@ -45,10 +45,7 @@ const WORTHWHILE: f64 = 1e-5;
 const ROUNDS: usize = 8;
 
 /// How many choices of every operation are tried, as long as tables stay small.
-const WIDTHS: Widths = &[2, 3, 5, 8, 12, 20, 32];
-
-/// Numbers of choices, growing.
-type Widths = &'static [usize];
+const WIDTHS: [usize; 7] = [2, 3, 5, 8, 12, 20, 32];
 
 /// What was found.
 pub struct Closed<'a> {
@@ -94,7 +91,7 @@ pub fn close<'a>(
         raise(&mut dual, &late, SWEEPS[number.min(SWEEPS.len() - 1)]);
         let decoded = Decoder::new(&mut dual).run();
         let best_so_far = best.as_ref().map(|(_, assignment)| &assignment[..]);
-        let eliminated = eliminated(problem, trees, &dual.beyond, best_so_far, WIDTHS);
+        let eliminated = eliminated(problem, trees, &dual.beyond, best_so_far);
         let descended = eliminated.and_then(|found| Decoder::from(&mut dual, &found).run());
         for found in decoded.into_iter().chain(descended) {
             if is_realisable(problem, &found, trees) {
@@ -170,19 +167,13 @@ fn whole<'a>(problem: &Problem<'a>, trees: &mut [Trees<'_>], left: &[Vec<usize>]
 }
 
 /// The best assignment among ever more of the choices nearest to the bound, as long as tables stay small.
-fn eliminated(
-    problem: &Problem<'_>,
-    trees: &mut [Trees<'_>],
-    beyond: &[Vec<f64>],
-    best: Option<&[usize]>,
-    widths: Widths,
-) -> Option<Vec<usize>> {
+fn eliminated(problem: &Problem<'_>, trees: &mut [Trees<'_>], beyond: &[Vec<f64>], best: Option<&[usize]>) -> Option<Vec<usize>> {
     let mut ranked: Vec<Vec<usize>> = beyond.iter().map(|beyond| (0..beyond.len()).collect()).collect();
     for (ranked, beyond) in ranked.iter_mut().zip(beyond) {
         ranked.sort_by(|&a, &b| beyond[a].total_cmp(&beyond[b]).then(a.cmp(&b)));
     }
     let mut found = None;
-    for &width in widths {
+    for width in WIDTHS {
         let kept: Vec<Vec<usize>> = ranked.iter().enumerate().map(|(v, ranked)| nearest(ranked, width, best.map(|best| best[v]))).collect();
         let restricted = problem.restricted(&kept);
         if looks(&restricted) > MOST_LOOKS {

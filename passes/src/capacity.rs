@@ -3,7 +3,8 @@
 //! What was gathered can be held for its next use or dropped and gathered again. Three searches look at that, each from its own side: all is held as
 //! far as there is room ([`crate::limited`]); all is dropped at the end of each part of the program, which is the unlimited search again and mostly
 //! fits; something is held, at a price a byte ([`crate::holding`]). The first and the last bound all plans, for dropping never saves time. Each of
-//! them makes plans, and the cheapest that really fits is taken.
+//! them makes plans, and the cheapest that really fits is taken. What stages of a pipeline hold has no one moment to be charged for; there the largest
+//! values are held one after another, each time with a search of its own.
 
 use std::time::Instant;
 
@@ -90,10 +91,9 @@ impl<'a, 't> Limit<'a, 't> {
         let problem = self.problem(&all);
         let Ok(dropped) = solve(problem.clone(), self.textbook, self.request.timeout) else { return };
         if !self.offer(best, dropped.plan) {
-            let limited = self.limited(&all, limited::MOST_SOLUTIONS);
-            limited.plan.into_iter().for_each(|(plan, _)| {
+            if let Some((plan, _)) = self.limited(&all, limited::MOST_SOLUTIONS).plan {
                 self.offer(best, plan);
-            });
+            }
         }
         let asked = Asked { compute: self.request.objective.compute(), capacity: self.capacity, dropped_s: dropped.bound.as_seconds() };
         let Some(Holding { lower_bound_s, assignments }) = holding(&self.within, parts, &asked, self.deadline()) else {
@@ -107,7 +107,7 @@ impl<'a, 't> Limit<'a, 't> {
         }
     }
 
-    /// Holds the largest values, one after another, where a plan for that fits and is cheaper: what stages of a pipeline hold has no one moment to be charged for.
+    /// Holds the largest values, one after another, where a plan for that fits and is cheaper.
     fn hold_again(&self, best: &mut Fitting, parts: &[ValueId], mut dropped: IndexSet<ValueId>) {
         for &value in parts.iter().take(MOST_HELD_AGAIN) {
             let before = best.seconds();

@@ -1,7 +1,7 @@
 //! The problem solved again and again at other prices of its choices, as a limit on memory asks for.
 //!
 //! Where elimination closes, each solution is exact. Where it does not, the dual ([`crate::dual`]) bounds it: its prices are kept from one solution to the
-//! next, so that a few sweeps are enough, and elimination over the few best choices gives the assignment. Either way the work is bounded by counts.
+//! next, so that a few sweeps are enough, and the assignment is decoded from them ([`crate::decode`]). Either way the work is bounded by counts.
 
 use crate::anytime;
 use crate::decode::Decoder;
@@ -23,7 +23,7 @@ const SWEEPS: (usize, usize) = (24, 3);
 pub(crate) enum Solver<'p, 'a> {
     /// By elimination.
     Exact(Prices),
-    /// By the dual and elimination of what is best by it.
+    /// By the dual, and an assignment decoded from its prices.
     Bounded { dual: Box<Dual<'p, 'a>>, is_first: bool },
 }
 

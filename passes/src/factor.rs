@@ -79,7 +79,7 @@ pub fn price_source(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_
 
 /// Whether one table of at most `limit` prices holds those of `source`, and takes at most `most` looks at states.
 pub fn is_small(problem: &Problem<'_>, source: &Source, limit: usize, most: usize) -> bool {
-    let size = size(problem, source);
+    let size = size(&signed(problem, source, &source.demands));
     source.demands.len() <= MOST_USES && size <= limit && looks_at(problem, source).saturating_mul(size) <= most
 }
 
@@ -87,7 +87,7 @@ pub fn is_small(problem: &Problem<'_>, source: &Source, limit: usize, most: usiz
 pub(crate) fn looks(problem: &Problem<'_>, source: &Source) -> usize {
     let signed = signed(problem, source, &source.demands);
     let ends: usize = signed.signatures.iter().map(Vec::len).sum();
-    let size = size(problem, source);
+    let size = size(&signed);
     let parts = if source.demands.len() > 2 { size.saturating_mul(1 << source.demands.len().min(MOST_USES)) } else { 0 };
     let trees = parts.saturating_add(ends).saturating_mul(LOOKS_OF_A_TREE * problem.table(source.value).space.len());
     looks_at(problem, source).saturating_mul(size).saturating_add(trees)
@@ -96,9 +96,9 @@ pub(crate) fn looks(problem: &Problem<'_>, source: &Source) -> usize {
 /// Looks at each state while the ways from or to one are found.
 const LOOKS_OF_A_TREE: usize = 16;
 
-/// Entries of its table.
-fn size(problem: &Problem<'_>, source: &Source) -> usize {
-    signed(problem, source, &source.demands).signatures.iter().fold(1, |size, signatures| size.saturating_mul(signatures.len()))
+/// Entries of a source's table.
+fn size(signed: &Signed) -> usize {
+    signed.signatures.iter().fold(1, |size, signatures| size.saturating_mul(signatures.len()))
 }
 
 /// Looks at states for one entry: a tree to several uses may fork in any.

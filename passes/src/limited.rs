@@ -4,7 +4,7 @@
 //! choices, and its bound is Lagrange's (Everett 1963; Fisher 1981): each operation's need of memory ([`crate::room`]), which is linear in single
 //! choices, is charged at a price a byte, the charged problem is solved exactly by elimination, and the price is moved towards where the need
 //! is. For any prices the result, less what the room is worth, is below every plan that fits. Every charged optimum is also made into a plan, and
-//! the cheapest that really fits is kept. A node splits the choices of the variable that needs most where too much is needed, into the smaller
+//! the cheapest that really fits is kept; where that leaves a wide gap, so are plans at prices from the dearest down, which are of all sizes. A node splits the choices of the variable that needs most where too much is needed, into the smaller
 //! ones and the rest.
 //!
 //! Steps that cannot fit by themselves are dropped beforehand: reshards to blocks larger than what is left beside the fixed resident bytes, and
@@ -134,6 +134,9 @@ impl Search<'_, '_> {
         let allowed = unary(self.problem);
         let mut price = lower_s / self.capacity;
         for _ in 0..SIZES {
+            if self.is_late() {
+                return;
+            }
             let charged = self.charged(&allowed, &vec![price; self.problem.variables.len()]);
             let solved = self.solver.minimise(&charged);
             self.keep(&solved.assignment);
@@ -157,7 +160,11 @@ impl Search<'_, '_> {
     }
 
     fn out_of_time(&self) -> bool {
-        self.solutions == 0 || self.looks == 0 || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.solutions == 0 || self.looks == 0 || self.is_late()
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// The best bound that moving the prices gives, with the assignment it was found at; `None` if nothing is left.
