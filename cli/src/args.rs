@@ -1,4 +1,5 @@
-//! What the command line says, as written: the second stage ([`crate::commands`]) says what it means.
+//! What the command line says, as written: the second stage ([`crate::commands`]) says what it
+//! means.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -188,7 +189,8 @@ pub(crate) struct SizeArgs {
     /// Sizes of dimensions instead of the program's (of an expression: its sizes): B=1024,D=4096.
     #[arg(long = "dim", value_name = "SIZES")]
     pub(crate) dims: Vec<String>,
-    /// A TOML file of hardware that programs may name beside the presets (see `hardware --format toml`).
+    /// A TOML file of hardware that programs may name beside the presets (see
+    /// `hardware --format toml`).
     #[arg(long, value_name = "FILE")]
     pub(crate) hardware_file: Vec<String>,
 }
@@ -198,8 +200,8 @@ pub(crate) struct SweepArgs {
     /// Programs; `-` is standard input.
     #[arg(required = true)]
     pub(crate) files: Vec<String>,
-    /// Mesh shapes: 'X*Y=64', 'X*Y=64 over 4x4x4', X=4|8|16, or several such with commas. Given again: further shapes; each program takes
-    /// those that name most of its axes.
+    /// Mesh shapes: 'X*Y=64', 'X*Y=64 over 4x4x4', X=4|8|16, or several such with commas. Given
+    /// again: further shapes; each program takes those that name most of its axes.
     #[arg(long, value_name = "SHAPES")]
     pub(crate) mesh: Vec<String>,
     /// Sizes: B=1e4..1e7 (16 of them), B=1e4..1e7/40, 'B=1024|4096'.
@@ -247,7 +249,12 @@ pub(crate) struct PlanArgs {
     /// Programs; `-` is standard input.
     #[arg(required_unless_present = "expression", conflicts_with = "expression")]
     pub(crate) files: Vec<String>,
-    #[arg(short = 'e', long, value_name = "EXPR", help = "A one-line program: 'In[B_X, D] *D W[D, F] -> Out[B_X, F]'")]
+    #[arg(
+        short = 'e',
+        long,
+        value_name = "EXPR",
+        help = "A one-line program: 'In[B_X, D] *D W[D, F] -> Out[B_X, F]'"
+    )]
     pub(crate) expression: Option<String>,
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,
@@ -280,7 +287,8 @@ pub(crate) struct PlanArgs {
     pub(crate) explicit: bool,
 }
 
-/// `plan`: how the plan is made, and where it goes. (`cost` is made alike, and goes to standard output.)
+/// `plan`: how the plan is made, and where it goes. (`cost` is made alike, and goes to standard
+/// output.)
 #[derive(Args, Debug)]
 pub(crate) struct PlanCommand {
     #[command(flatten)]
@@ -358,7 +366,8 @@ pub(crate) struct ExplainArgs {
     /// A code, such as SW201, or a program; `-` is standard input.
     #[arg(value_name = "CODE|FILE")]
     pub(crate) subject: String,
-    /// Which collectives: those of a value or of a line of the program, with what else could be done; without it all of them.
+    /// Which collectives: those of a value or of a line of the program, with what else could be
+    /// done; without it all of them.
     #[arg(value_name = "VALUE|LINE")]
     pub(crate) target: Option<String>,
     #[command(flatten)]
@@ -452,26 +461,40 @@ pub(crate) fn bytes(text: &str) -> Result<f64, String> {
         ("B", 1.0),
         ("", 1.0),
     ];
-    let (number, factor) = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor))).unwrap_or((text, &1.0));
+    let (number, factor) = units
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))
+        .unwrap_or((text, &1.0));
     let number: Option<f64> = number.trim().parse().ok();
-    number.map(|n| n * factor).filter(|n| n.is_finite() && *n >= 0.0).ok_or_else(|| "give bytes, such as 300MB, 16GB or 16GiB".to_owned())
+    number
+        .map(|n| n * factor)
+        .filter(|n| n.is_finite() && *n >= 0.0)
+        .ok_or_else(|| "give bytes, such as 300MB, 16GB or 16GiB".to_owned())
 }
 
 /// `2ms`, `300us`, `1.5 s`.
 fn time(text: &str) -> Result<f64, String> {
     let units = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
     let split = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
-    let seconds = split.and_then(|(number, factor)| Some(number.trim().parse::<f64>().ok()? * factor));
-    seconds.filter(|s| s.is_finite() && *s >= 0.0).ok_or_else(|| "give a time with its unit, such as 2ms or 300us".to_owned())
+    let seconds =
+        split.and_then(|(number, factor)| Some(number.trim().parse::<f64>().ok()? * factor));
+    seconds
+        .filter(|s| s.is_finite() && *s >= 0.0)
+        .ok_or_else(|| "give a time with its unit, such as 2ms or 300us".to_owned())
 }
 
 /// `5%` as a part.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    number.filter(|n| n.is_finite() && *n >= 0.0).map(|n| n / 100.0).ok_or_else(|| "give a percentage, such as 5%".to_owned())
+    number
+        .filter(|n| n.is_finite() && *n >= 0.0)
+        .map(|n| n / 100.0)
+        .ok_or_else(|| "give a percentage, such as 5%".to_owned())
 }
 
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.trim_end_matches('s').parse().ok();
-    number.filter(|n| (0.0..1e9).contains(n)).ok_or_else(|| "give seconds, such as 10 or 0.5".to_owned())
+    number
+        .filter(|n| (0.0..1e9).contains(n))
+        .ok_or_else(|| "give seconds, such as 10 or 0.5".to_owned())
 }

@@ -1,7 +1,8 @@
 //! `check`: many files at once, their findings in order, in the format asked for.
 //!
-//! Files are found and configurations read one after another, since both complain; programs are then judged on all cores, and whatever order
-//! they finish in, they are told in the order in which they were found.
+//! Files are found and configurations read one after another, since both complain; programs are
+//! then judged on all cores, and whatever order they finish in, they are told in the order in which
+//! they were found.
 
 mod configs;
 mod files;
@@ -40,7 +41,8 @@ pub(crate) fn check(args: &CheckArgs, output: &mut Output) -> io::Result<()> {
     let options = Options { explicit: args.explicit, ..Options::default() };
     let Some(options) = resized(options, &args.sizes, output)? else { return Ok(()) };
     let jobs = jobs(args, output)?;
-    let judged: Vec<Result<Judged, Unread>> = jobs.par_iter().map(|job| judge(job, args, &options)).collect();
+    let judged: Vec<Result<Judged, Unread>> =
+        jobs.par_iter().map(|job| judge(job, args, &options)).collect();
     let mut files = Vec::with_capacity(judged.len());
     for file in judged {
         match file {
@@ -75,7 +77,9 @@ fn jobs(args: &CheckArgs, output: &mut Output) -> io::Result<Vec<Job>> {
 fn judge(job: &Job, args: &CheckArgs, options: &Options) -> Result<Judged, Unread> {
     let text = read_text(&job.path)?;
     let before = lint::lint(&job.path, &text, options, &job.settings);
-    let after = (args.fix || args.diff).then(|| lint::fixed(before.clone(), options, &job.settings)).filter(|(_, count)| *count > 0);
+    let after = (args.fix || args.diff)
+        .then(|| lint::fixed(before.clone(), options, &job.settings))
+        .filter(|(_, count)| *count > 0);
     Ok(Judged { before, after })
 }
 
@@ -91,7 +95,10 @@ fn diff(files: &[Judged], output: &mut Output) -> io::Result<()> {
     if count > 0 {
         output.worst(Ending::WrongInput);
     }
-    output.remark(&format!("{count} safe edits in {} files", files.iter().filter(|file| file.after.is_some()).count()))
+    output.remark(&format!(
+        "{count} safe edits in {} files",
+        files.iter().filter(|file| file.after.is_some()).count()
+    ))
 }
 
 /// Writes what was mended, and tells what is left.
@@ -122,7 +129,8 @@ fn tell(args: &CheckArgs, files: Vec<Judged>, output: &mut Output) -> io::Result
     }
     print(args, &left, output)?;
     let summary = Summary::of(&left);
-    let is_news = summary.files > 1 || summary.with_findings > 0 || summary.untried > 0 || mended > 0;
+    let is_news =
+        summary.files > 1 || summary.with_findings > 0 || summary.untried > 0 || mended > 0;
     if is_news && matches!(args.format, CheckFormat::Graphical | CheckFormat::Concise) {
         let mended = if mended > 0 { format!("{mended} edits made; ") } else { String::new() };
         output.remark(&format!("{mended}{summary}"))?;
@@ -132,8 +140,10 @@ fn tell(args: &CheckArgs, files: Vec<Judged>, output: &mut Output) -> io::Result
 
 /// The dearest finding first, and the file that has it.
 fn by_cost(files: &mut [Linted]) {
-    let cost = |finding: &Finding| finding.price.map_or((0.0, 0.0), |price| (price.seconds, price.bytes));
-    let dearest_first = |a: (f64, f64), b: (f64, f64)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
+    let cost =
+        |finding: &Finding| finding.price.map_or((0.0, 0.0), |price| (price.seconds, price.bytes));
+    let dearest_first =
+        |a: (f64, f64), b: (f64, f64)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
     for file in files.iter_mut() {
         file.findings.sort_by(|a, b| dearest_first(cost(a), cost(b)));
     }
@@ -161,7 +171,13 @@ fn print(args: &CheckArgs, files: &[Linted], output: &mut Output) -> io::Result<
 }
 
 fn graphical(args: &CheckArgs, files: &[Linted], output: &mut Output) -> io::Result<()> {
-    let Some(path) = &args.output else { return files.iter().try_for_each(|file| output.findings(&file.reports())) };
-    let drawn: String = files.iter().flat_map(|file| file.reports().reports).map(|report| output.drawn(&report, false) + "\n\n").collect();
+    let Some(path) = &args.output else {
+        return files.iter().try_for_each(|file| output.findings(&file.reports()));
+    };
+    let drawn: String = files
+        .iter()
+        .flat_map(|file| file.reports().reports)
+        .map(|report| output.drawn(&report, false) + "\n\n")
+        .collect();
     write_whole(path, &drawn, output)
 }

@@ -1,5 +1,5 @@
-//! How plans are made, where a command plans on the way to something else (`diff`, `explain`): the options of `plan` that decide what the
-//! plan is, without those that say what is read and printed.
+//! How plans are made, where a command plans on the way to something else (`diff`, `explain`): the
+//! options of `plan` that decide what the plan is, without those that say what is read and printed.
 
 use std::io;
 use std::time::Duration;

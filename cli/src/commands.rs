@@ -25,7 +25,8 @@ pub(crate) struct Source {
 impl Source {
     /// The program's name: its file's, without folder and ending.
     pub(crate) fn program(&self) -> String {
-        let stem = Path::new(&self.path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let stem =
+            Path::new(&self.path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         stem.filter(|_| self.path != "-").unwrap_or_else(|| "program".to_owned())
     }
 }
@@ -40,23 +41,37 @@ pub(crate) fn read(path: &str, output: &mut Output) -> io::Result<Option<Source>
 /// The text of a program, or why there is none.
 pub(crate) fn read_text(path: &str) -> Result<String, (String, Ending)> {
     let mut bytes = Vec::new();
-    let result =
-        if path == "-" { io::stdin().lock().read_to_end(&mut bytes).map(|_| ()) } else { std::fs::read(path).map(|read| bytes = read) };
+    let result = if path == "-" {
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
+    } else {
+        std::fs::read(path).map(|read| bytes = read)
+    };
     if let Err(error) = result {
-        let hint = if error.kind() == io::ErrorKind::NotFound { "; give the path of a program, or - for standard input" } else { "" };
+        let hint = if error.kind() == io::ErrorKind::NotFound {
+            "; give the path of a program, or - for standard input"
+        } else {
+            ""
+        };
         return Err((format!("cannot read `{path}`: {error}{hint}"), Ending::WrongUsage));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        (format!("{}: `{path}` is not UTF-8 text (byte {at})", codes::syntax::NOT_TEXT), Ending::WrongInput)
+        (
+            format!("{}: `{path}` is not UTF-8 text (byte {at})", codes::syntax::NOT_TEXT),
+            Ending::WrongInput,
+        )
     })
 }
 
 fn sources(args: &PlanArgs, output: &mut Output) -> io::Result<Vec<Source>> {
     if let Some(expression) = &args.expression {
         let dims = (!args.sizes.dims.is_empty()).then(|| args.sizes.dims.join(","));
-        let setting = Setting { hardware: args.hardware.clone(), mesh: args.sizes.mesh.clone(), dims };
-        return Ok(vec![Source { path: "expression".to_owned(), text: oneliner::program(expression, &setting) }]);
+        let setting =
+            Setting { hardware: args.hardware.clone(), mesh: args.sizes.mesh.clone(), dims };
+        return Ok(vec![Source {
+            path: "expression".to_owned(),
+            text: oneliner::program(expression, &setting),
+        }]);
     }
     let mut sources = Vec::new();
     for path in &args.files {
@@ -97,7 +112,11 @@ impl From<args::Cost> for Refinement {
 fn options(args: &PlanArgs, output: &mut Output) -> io::Result<Option<Options>> {
     // The sizes of an expression are in its text.
     let known = args.sizes.hardware_file.clone();
-    let sizes = if args.expression.is_some() { SizeArgs { hardware_file: known, ..SizeArgs::default() } } else { args.sizes.clone() };
+    let sizes = if args.expression.is_some() {
+        SizeArgs { hardware_file: known, ..SizeArgs::default() }
+    } else {
+        args.sizes.clone()
+    };
     let options = Options {
         strategy: args.strategy.into(),
         objective: args.objective.into(),
@@ -112,13 +131,26 @@ fn options(args: &PlanArgs, output: &mut Output) -> io::Result<Option<Options>> 
 }
 
 /// `options` with the sizes that were given; nothing, after a complaint, where they cannot be read.
-pub(crate) fn resized(options: Options, sizes: &SizeArgs, output: &mut Output) -> io::Result<Option<Options>> {
+pub(crate) fn resized(
+    options: Options,
+    sizes: &SizeArgs,
+    output: &mut Output,
+) -> io::Result<Option<Options>> {
     let Some(known) = hardware::known(&sizes.hardware_file, output)? else { return Ok(None) };
-    let mesh = sizes.mesh.as_deref().map_or(Ok(Vec::new()), setting::mesh).map_err(|error| format!("--mesh: {error}"));
-    let dims = if sizes.dims.is_empty() { Ok(Vec::new()) } else { setting::dims(&sizes.dims.join(",")) };
+    let mesh = sizes
+        .mesh
+        .as_deref()
+        .map_or(Ok(Vec::new()), setting::mesh)
+        .map_err(|error| format!("--mesh: {error}"));
+    let dims =
+        if sizes.dims.is_empty() { Ok(Vec::new()) } else { setting::dims(&sizes.dims.join(",")) };
     match (mesh, dims.map_err(|error| format!("--dim: {error}"))) {
-        (Ok(mesh), Ok(dims)) => Ok(Some(Options { mesh, dims, known, files: from_disk(), ..options })),
-        (Err(error), _) | (_, Err(error)) => output.complain(&error, Ending::WrongUsage).map(|()| None),
+        (Ok(mesh), Ok(dims)) => {
+            Ok(Some(Options { mesh, dims, known, files: from_disk(), ..options }))
+        }
+        (Err(error), _) | (_, Err(error)) => {
+            output.complain(&error, Ending::WrongUsage).map(|()| None)
+        }
     }
 }
 
@@ -148,7 +180,9 @@ pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
         Some(Pass::Gradient) => print_program(args, shardwise::Pass::Gradient, output),
         Some(Pass::Optimizer) => print_program(args, shardwise::Pass::Optimizer, output),
         Some(Pass::Textbook) => print_textbook(args, output),
-        Some(Pass::Search) | None => planned(args, output, |planned, output| output.out(&written(planned, args.format))),
+        Some(Pass::Search) | None => {
+            planned(args, output, |planned, output| output.out(&written(planned, args.format)))
+        }
     }
 }
 
@@ -203,14 +237,17 @@ pub(crate) fn cost(args: &CostArgs, output: &mut Output) -> io::Result<()> {
         if asks_for_sizing(args)
             && let Err(reason) = planned.inference(&sizing)
         {
-            return output.complain(&format!("`{}` cannot be sized as asked: {reason}", planned.name), Ending::WrongInput);
+            return output.complain(
+                &format!("`{}` cannot be sized as asked: {reason}", planned.name),
+                Ending::WrongInput,
+            );
         }
         match args.plan.format {
             Format::Text => output.out(&planned.cost_table_sized(&sizing)),
             Format::Json => output.out(&cost.to_text()),
             Format::Dot | Format::Trace => {
-                let message =
-                    "cost is no graph and no schedule; give --format text or json, or see `plan --format dot` and `plan --format trace`";
+                let message = "cost is no graph and no schedule; give --format text or json, or \
+                    see `plan --format dot` and `plan --format trace`";
                 output.complain(message, Ending::WrongUsage)
             }
         }
@@ -229,7 +266,10 @@ pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::
         match shardwise::format(&source.path, &source.text) {
             Err(findings) => output.findings(&findings)?,
             Ok(formatted) if check && formatted != source.text => {
-                output.complain(&format!("`{path}` is not formatted; run `shardwise fmt {path}`"), Ending::WrongInput)?;
+                output.complain(
+                    &format!("`{path}` is not formatted; run `shardwise fmt {path}`"),
+                    Ending::WrongInput,
+                )?;
             }
             Ok(_) if check => {}
             Ok(formatted) if path == "-" => output.out(&formatted)?,

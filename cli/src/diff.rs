@@ -1,4 +1,5 @@
-//! `diff`: both sides planned (a plan is its own plan), the difference printed, and exit 1 where a limit is broken.
+//! `diff`: both sides planned (a plan is its own plan), the difference printed, and exit 1 where a
+//! limit is broken.
 
 use std::io;
 
@@ -20,7 +21,8 @@ pub(crate) fn diff(args: &DiffArgs, output: &mut Output) -> io::Result<()> {
         DiffFormat::Markdown => diff.markdown(),
         DiffFormat::Json => diff.json(),
     })?;
-    let limits = Limits { by: args.by.into(), budget_s: args.budget, max_regression: args.max_regression };
+    let limits =
+        Limits { by: args.by.into(), budget_s: args.budget, max_regression: args.max_regression };
     for sentence in diff.broken(&limits) {
         output.complain(&sentence, Ending::WrongInput)?;
     }

@@ -1,4 +1,5 @@
-//! The `shardwise` command: arguments, files, colours, exit codes. Everything else is the library's.
+//! The `shardwise` command: arguments, files, colours, exit codes. Everything else is the
+//! library's.
 
 mod args;
 mod check;
@@ -36,7 +37,9 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff::diff(args, &mut output),
         Command::Explain(args) => explain::explain(args, &mut output),
         Command::Docs => commands::docs(&mut output),
-        Command::Hardware { names, format, files } => hardware::hardware(names, *format, files, &mut output),
+        Command::Hardware { names, format, files } => {
+            hardware::hardware(names, *format, files, &mut output)
+        }
         Command::Schema => commands::schema(&mut output),
         Command::Completions { shell } => commands::completions(*shell, &mut output),
     };
@@ -49,11 +52,16 @@ fn main() -> ExitCode {
 /// The commands that can go on after they are done, where that was asked for.
 fn watched(cli: &Cli) -> Option<std::io::Result<Ending>> {
     match &cli.command {
-        Command::Plan(args) if args.watch => {
-            Some(watch::watch(&args.plan.files, &args.plan.sizes.hardware_file, cli.color, |output| target::plan(args, output)))
-        }
+        Command::Plan(args) if args.watch => Some(watch::watch(
+            &args.plan.files,
+            &args.plan.sizes.hardware_file,
+            cli.color,
+            |output| target::plan(args, output),
+        )),
         Command::Check(args) if args.watch => {
-            Some(watch::watch(&args.files, &args.sizes.hardware_file, cli.color, |output| check::check(args, output)))
+            Some(watch::watch(&args.files, &args.sizes.hardware_file, cli.color, |output| {
+                check::check(args, output)
+            }))
         }
         _ => None,
     }

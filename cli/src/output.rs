@@ -1,5 +1,5 @@
-//! Where everything is printed, and how a run ends: 0 done, 1 the input is wrong, 2 wrong usage or environment. A reader that goes away (a
-//! closed pipe) is no error.
+//! Where everything is printed, and how a run ends: 0 done, 1 the input is wrong, 2 wrong usage or
+//! environment. A reader that goes away (a closed pipe) is no error.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -57,7 +57,10 @@ impl Output {
         self.ending = self.ending.max(ending);
     }
 
-    #[expect(clippy::unused_self, reason = "all printing goes through the one that knows how the run ends")]
+    #[expect(
+        clippy::unused_self,
+        reason = "all printing goes through the one that knows how the run ends"
+    )]
     pub(crate) fn out(&mut self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
@@ -72,7 +75,11 @@ impl Output {
 
     pub(crate) fn findings(&mut self, findings: &Findings) -> io::Result<()> {
         if findings.has_errors() {
-            self.worst(if findings.blame_options() { Ending::WrongUsage } else { Ending::WrongInput });
+            self.worst(if findings.blame_options() {
+                Ending::WrongUsage
+            } else {
+                Ending::WrongInput
+            });
         }
         for report in &findings.reports {
             self.report(report)?;
@@ -85,10 +92,15 @@ impl Output {
     }
 
     /// A finding as it is drawn, without the lines' end behind it.
-    #[expect(clippy::unused_self, reason = "all drawing goes through the one that knows how the run ends")]
+    #[expect(
+        clippy::unused_self,
+        reason = "all drawing goes through the one that knows how the run ends"
+    )]
     pub(crate) fn drawn(&self, report: &Report, coloured: bool) -> String {
-        let theme = if coloured { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-        let handler = GraphicalReportHandler::new_themed(theme).with_width(width()).with_links(false);
+        let theme =
+            if coloured { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let handler =
+            GraphicalReportHandler::new_themed(theme).with_width(width()).with_links(false);
         let mut text = String::new();
         if handler.render_report(&mut text, report).is_err() {
             text = format!("{}: {report}", report.diag.code);
@@ -97,7 +109,10 @@ impl Output {
     }
 
     /// A sentence about what was done, which is no result.
-    #[expect(clippy::unused_self, reason = "all printing goes through the one that knows how the run ends")]
+    #[expect(
+        clippy::unused_self,
+        reason = "all printing goes through the one that knows how the run ends"
+    )]
     pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
         writeln!(io::stderr().lock(), "{text}")
     }

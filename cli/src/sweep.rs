@@ -45,7 +45,8 @@ fn options(args: &SweepArgs) -> Options {
 
 /// Sweeps with a bar on stderr, which indicatif hides where that is no terminal.
 fn watched(sources: &[Source], grid: &Grid, options: &Options) -> Result<Swept, Refused> {
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} plans, {eta} left").unwrap_or_else(|_| ProgressStyle::default_bar());
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} plans, {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
     let progress = |done: usize, all: usize| {
         bar.set_length(all as u64);

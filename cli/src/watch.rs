@@ -1,9 +1,10 @@
 //! `--watch`: the command again, whenever a file that it reads changes.
 //!
-//! By looking at the files every fifth of a second and comparing their bytes. The system's own notification (the `notify` crate) would be told sooner,
-//! but is silent on network file systems and on folders that are shared with containers and virtual machines, which is where models are often
-//! edited, and says of an editor's save anything from nothing (the file was replaced by another) to five events. A handful of small
-//! files costs nothing to read.
+//! By looking at the files every fifth of a second and comparing their bytes. The system's own
+//! notification (the `notify` crate) would be told sooner, but is silent on network file systems
+//! and on folders that are shared with containers and virtual machines, which is where models are
+//! often edited, and says of an editor's save anything from nothing (the file was replaced by
+//! another) to five events. A handful of small files costs nothing to read.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,8 +20,8 @@ use crate::output::{Ending, Output};
 /// How often files are looked at.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs a command now and after every change of `files` (in folders: of the programs in them), of the hardware files that these name, and of `more`
-/// files. Returns when it could not print.
+/// Runs a command now and after every change of `files` (in folders: of the programs in them), of
+/// the hardware files that these name, and of `more` files. Returns when it could not print.
 pub(crate) fn watch(
     files: &[String],
     more: &[String],
@@ -29,7 +30,10 @@ pub(crate) fn watch(
 ) -> io::Result<Ending> {
     let watched = Watched { files, more };
     if files.iter().any(|file| file == "-") {
-        Output::new(colour).complain("standard input cannot be watched; give the path of a program", Ending::WrongUsage)?;
+        Output::new(colour).complain(
+            "standard input cannot be watched; give the path of a program",
+            Ending::WrongUsage,
+        )?;
         return Ok(Ending::WrongUsage);
     }
     let mut seen = Contents::read(watched);
@@ -67,7 +71,8 @@ impl Contents {
         for file in watched.files {
             collect(Path::new(file), &mut paths);
         }
-        let mut files: Vec<(PathBuf, Option<Vec<u8>>)> = paths.into_iter().map(|path| (path.clone(), fs::read(path).ok())).collect();
+        let mut files: Vec<(PathBuf, Option<Vec<u8>>)> =
+            paths.into_iter().map(|path| (path.clone(), fs::read(path).ok())).collect();
         let mut hardware: BTreeSet<PathBuf> = watched.more.iter().map(PathBuf::from).collect();
         for (path, bytes) in &files {
             let text = bytes.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
@@ -78,7 +83,8 @@ impl Contents {
         Self { files, programs }
     }
 
-    /// The contents after the next change. A file that is being written is waited for: what is read has to stay for a pause.
+    /// The contents after the next change. A file that is being written is waited for: what is read
+    /// has to stay for a pause.
     fn changed(&self, watched: Watched<'_>) -> Self {
         loop {
             std::thread::sleep(PAUSE);
@@ -99,16 +105,21 @@ impl Contents {
 
     /// `2 programs`, `1 program and 1 hardware file`.
     fn words(&self) -> String {
-        let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let many = |count: usize, what: &str| {
+            format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+        };
         match self.files.len() - self.programs {
             0 => many(self.programs, "program"),
-            others => format!("{} and {}", many(self.programs, "program"), many(others, "hardware file")),
+            others => {
+                format!("{} and {}", many(self.programs, "program"), many(others, "hardware file"))
+            }
         }
     }
 
     /// The names of files that are not as they were.
     fn differences(&self, now: &Self) -> Vec<String> {
-        let gone = self.files.iter().filter(|(path, _)| !now.files.iter().any(|(other, _)| other == path));
+        let gone =
+            self.files.iter().filter(|(path, _)| !now.files.iter().any(|(other, _)| other == path));
         let new = now.files.iter().filter(|file| !self.files.contains(file));
         gone.chain(new).map(|(path, _)| path.to_string_lossy().into_owned()).collect()
     }
@@ -130,10 +141,14 @@ fn collect(path: &Path, paths: &mut Vec<PathBuf>) {
         paths.push(path.to_owned());
         return;
     }
-    let entries = fs::read_dir(path).map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect());
+    let entries = fs::read_dir(path)
+        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect());
     let mut entries: Vec<PathBuf> = entries.unwrap_or_default();
     entries.sort();
-    for entry in entries.iter().filter(|entry| entry.is_dir() || entry.extension().is_some_and(|ending| ending == "shard")) {
+    for entry in entries
+        .iter()
+        .filter(|entry| entry.is_dir() || entry.extension().is_some_and(|ending| ending == "shard"))
+    {
         collect(entry, paths);
     }
 }

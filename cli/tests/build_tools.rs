@@ -1,5 +1,6 @@
-//! Plans as targets of make, ninja and bazel. Make and ninja are the real ones: where they are not installed, these tests fail (`.ci/run` installs
-//! them). Of bazel the command is run, as bazel would run it.
+//! Plans as targets of make, ninja and bazel. Make and ninja are the real ones: where they are not
+//! installed, these tests fail (`.ci/run` installs them). Of bazel the command is run, as bazel
+//! would run it.
 
 mod common;
 
@@ -13,10 +14,17 @@ fn workshop(name: &str, tool: &str) -> PathBuf {
     let folder = common::empty_folder(name);
     std::fs::create_dir(folder.join("programs")).expect("a folder can be made");
     let examples = root().join("tests/build");
-    let copies =
-        [("cargo/programs/mlp.shard", "programs/mlp.shard"), ("cargo/programs/serving/decode.shard", "programs/decode.shard"), (tool, "")];
+    let copies = [
+        ("cargo/programs/mlp.shard", "programs/mlp.shard"),
+        ("cargo/programs/serving/decode.shard", "programs/decode.shard"),
+        (tool, ""),
+    ];
     for (from, to) in copies {
-        let to = if to.is_empty() { Path::new(from).file_name().expect("a file").to_os_string() } else { to.into() };
+        let to = if to.is_empty() {
+            Path::new(from).file_name().expect("a file").to_os_string()
+        } else {
+            to.into()
+        };
         std::fs::copy(examples.join(from), folder.join(to)).expect("the example is there");
     }
     folder
@@ -24,8 +32,12 @@ fn workshop(name: &str, tool: &str) -> PathBuf {
 
 /// What a tool prints, and whether it was content.
 fn tool(folder: &Path, command: &str) -> (String, bool) {
-    let output =
-        Command::new("bash").args(["-c", command]).current_dir(folder).env("PATH", path_with_binary()).output().expect("bash starts");
+    let output = Command::new("bash")
+        .args(["-c", command])
+        .current_dir(folder)
+        .env("PATH", path_with_binary())
+        .output()
+        .expect("bash starts");
     let printed = text(&output.stdout) + &text(&output.stderr);
     assert_ne!(output.status.code(), Some(127), "`{command}` is not installed: {printed}");
     (printed, output.status.success())
@@ -48,7 +60,12 @@ fn make_plans_what_changed_and_nothing_else() {
     assert!(tool(&folder, "make -s check") == (String::new(), true));
     edit(&folder.join("programs/mlp.shard"), "B=49152", "B=24576");
     let (stale, ok) = tool(&folder, "make -s check");
-    assert!(!ok && stale.contains("`out/mlp.plan` is not the plan of `programs/mlp.shard` any more; run `shardwise plan"), "{stale}");
+    assert!(
+        !ok && stale.contains(
+            "`out/mlp.plan` is not the plan of `programs/mlp.shard` any more; run `shardwise plan"
+        ),
+        "{stale}"
+    );
     let (again, ok) = tool(&folder, "make");
     assert!(ok && again.contains("programs/mlp.shard") && !again.contains("decode"), "{again}");
     assert!(tool(&folder, "make").0.contains("Nothing to be done"));
@@ -58,7 +75,11 @@ fn make_plans_what_changed_and_nothing_else() {
     let before = std::fs::read(folder.join("out/mlp.plan")).expect("it is there");
     let (wrong, ok) = tool(&folder, "make");
     assert!(!ok && wrong.contains("SW105"), "{wrong}");
-    assert_eq!(std::fs::read(folder.join("out/mlp.plan")).expect("it is there"), before, "the old plan, whole");
+    assert_eq!(
+        std::fs::read(folder.join("out/mlp.plan")).expect("it is there"),
+        before,
+        "the old plan, whole"
+    );
 }
 
 #[test]
@@ -69,17 +90,29 @@ fn ninja_stops_where_a_plan_stays_the_same() {
     assert!(tool(&folder, "ninja").0.contains("no work to do"));
     edit(&folder.join("programs/mlp.shard"), "# FSDP", "# Fully sharded: FSDP");
     let (comment, ok) = tool(&folder, "ninja -v");
-    assert!(ok && comment.contains("plan programs/mlp.shard") && !comment.contains("shardwise cost"), "{comment}");
+    assert!(
+        ok && comment.contains("plan programs/mlp.shard") && !comment.contains("shardwise cost"),
+        "{comment}"
+    );
     assert!(tool(&folder, "ninja").0.contains("no work to do"));
     edit(&folder.join("programs/mlp.shard"), "B=49152", "B=24576");
     let (size, ok) = tool(&folder, "ninja -v");
-    assert!(ok && size.contains("plan programs/mlp.shard") && size.contains("cost out/mlp.plan") && !size.contains("decode"), "{size}");
+    assert!(
+        ok && size.contains("plan programs/mlp.shard")
+            && size.contains("cost out/mlp.plan")
+            && !size.contains("decode"),
+        "{size}"
+    );
 }
 
 #[test]
 fn the_command_of_the_bazel_rule_needs_its_inputs_and_nothing_else() {
-    let rule = std::fs::read_to_string(root().join("tests/build/bazel/BUILD.bazel")).expect("the example is there");
-    let command = rule.lines().find_map(|line| line.trim().strip_prefix("cmd = \"")?.strip_suffix("\",")).expect("the rule has a command");
+    let rule = std::fs::read_to_string(root().join("tests/build/bazel/BUILD.bazel"))
+        .expect("the example is there");
+    let command = rule
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("cmd = \"")?.strip_suffix("\","))
+        .expect("the rule has a command");
     let folder = workshop("bazel", "bazel/BUILD.bazel");
     for program in ["decode", "mlp"] {
         assert!(rule.contains(&format!("\"{program}\"")));
@@ -89,10 +122,22 @@ fn the_command_of_the_bazel_rule_needs_its_inputs_and_nothing_else() {
             .replace("$(SRCS)", &format!("programs/{program}.shard"))
             .replace("$@", &target);
         assert!(!said.contains('$'), "{said}");
-        let output = Command::new("/bin/sh").args(["-c", &said]).current_dir(&folder).env_clear().output().expect("a shell starts");
-        assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{}", text(&output.stderr));
+        let output = Command::new("/bin/sh")
+            .args(["-c", &said])
+            .current_dir(&folder)
+            .env_clear()
+            .output()
+            .expect("a shell starts");
+        assert!(
+            output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
+            "{}",
+            text(&output.stderr)
+        );
         let plan = run_in(&folder, &["plan", &format!("programs/{program}.shard")], "");
-        assert_eq!(text(&plan.stdout), std::fs::read_to_string(folder.join(target)).expect("it was written"));
+        assert_eq!(
+            text(&plan.stdout),
+            std::fs::read_to_string(folder.join(target)).expect("it was written")
+        );
     }
 }
 
@@ -119,22 +164,34 @@ fn options_that_go_with_an_output_alone_say_so() {
 #[test]
 fn json_is_a_target_too() {
     let folder = workshop("json", "make/Makefile");
-    assert!(run_in(&folder, &["plan", "programs/mlp.shard", "--format", "json", "-o", "mlp.json"], "").status.success());
+    assert!(
+        run_in(&folder, &["plan", "programs/mlp.shard", "--format", "json", "-o", "mlp.json"], "")
+            .status
+            .success()
+    );
     let written = std::fs::read_to_string(folder.join("mlp.json")).expect("it was written");
-    assert!(serde_json::from_str::<serde_json::Value>(&written).is_ok_and(|json| json["schema"] == "shardwise.plan/1"));
+    assert!(
+        serde_json::from_str::<serde_json::Value>(&written)
+            .is_ok_and(|json| json["schema"] == "shardwise.plan/1")
+    );
 }
 
 #[test]
 fn the_page_shows_what_the_tools_print() {
     let folder = workshop("page", "make/Makefile");
-    std::fs::copy(root().join("tests/build/ninja/build.ninja"), folder.join("build.ninja")).expect("the example is there");
+    std::fs::copy(root().join("tests/build/ninja/build.ninja"), folder.join("build.ninja"))
+        .expect("the example is there");
     assert_eq!(common::run_page("compiler/docs/build.md", &folder), 6);
 }
 
 #[test]
 fn the_page_quotes_the_examples() {
-    let page = std::fs::read_to_string(root().join("compiler/docs/build.md")).expect("the page is there");
-    let example = |path: &str| std::fs::read_to_string(root().join("tests/build").join(path)).expect("the example is there");
+    let page =
+        std::fs::read_to_string(root().join("compiler/docs/build.md")).expect("the page is there");
+    let example = |path: &str| {
+        std::fs::read_to_string(root().join("tests/build").join(path))
+            .expect("the example is there")
+    };
     let rust = example("cargo/build.rs") + &example("cargo/src/main.rs");
     let makefile = example("make/Makefile");
     let mut quoted = 0;

@@ -9,7 +9,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("shardwise-check-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("shardwise-check-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder can be made");
         Self(path)
@@ -17,7 +18,8 @@ impl Folder {
 
     fn write(&self, name: &str, text: &str) -> &Self {
         let path = self.0.join(name);
-        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).expect("a folder can be made");
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))
+            .expect("a folder can be made");
         std::fs::write(path, text).expect("a file can be written");
         self
     }
@@ -27,7 +29,14 @@ impl Folder {
     }
 
     fn check(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        ended(Command::new(env!("CARGO_BIN_EXE_shardwise")).arg("check").args(arguments).current_dir(&self.0).output().expect("it starts"))
+        ended(
+            Command::new(env!("CARGO_BIN_EXE_shardwise"))
+                .arg("check")
+                .args(arguments)
+                .current_dir(&self.0)
+                .output()
+                .expect("it starts"),
+        )
     }
 }
 
@@ -49,10 +58,15 @@ const UNUSED: &str = "hardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X]\nou
 #[test]
 fn a_folder_is_its_programs_in_order_less_what_git_ignores() {
     let folder = Folder::new("walk");
-    folder.write("b.shard", UNUSED).write("a/z.shard", UNUSED).write("c.txt", "no program").write("out/d.shard", UNUSED);
+    folder
+        .write("b.shard", UNUSED)
+        .write("a/z.shard", UNUSED)
+        .write("c.txt", "no program")
+        .write("out/d.shard", UNUSED);
     folder.write(".gitignore", "out/\n");
     let (code, stdout, stderr) = folder.check(&["--format", "concise"]);
-    let lines: Vec<&str> = stdout.lines().map(|line| line.split(':').next().unwrap_or_default()).collect();
+    let lines: Vec<&str> =
+        stdout.lines().map(|line| line.split(':').next().unwrap_or_default()).collect();
     assert_eq!((code, lines), (Some(1), vec!["a/z.shard", "b.shard"]));
     assert_eq!(stderr, "2 files checked: 2 warnings in 2 files; --fix mends 2\n");
 }
@@ -82,12 +96,16 @@ fn the_nearest_configuration_upwards_sets_levels_and_paths() {
     let folder = Folder::new("config");
     folder.write(
         "shardwise.toml",
-        "deny = [\"SW352\"]\nexclude = [\"vendor\"]\n[[overrides]]\npaths = [\"old/**\"]\nignore = [\"tidiness\"]\n",
+        "deny = [\"SW352\"]\nexclude = [\"vendor\"]\n[[overrides]]\npaths = [\"old/**\"]\nignore = \
+            [\"tidiness\"]\n",
     );
     folder.write("a.shard", UNUSED).write("old/b.shard", UNUSED).write("vendor/c.shard", UNUSED);
     folder.write("other/shardwise.toml", "ignore = [\"SW352\"]\n").write("other/d.shard", UNUSED);
     let (code, stdout, _) = folder.check(&["--format", "concise"]);
-    assert_eq!((code, stdout.as_str()), (Some(1), "a.shard:3:10: error[SW352]: dimension `J` is not used\n"));
+    assert_eq!(
+        (code, stdout.as_str()),
+        (Some(1), "a.shard:3:10: error[SW352]: dimension `J` is not used\n")
+    );
     assert_eq!(folder.check(&["--isolated", "other"]).0, Some(1));
     assert_eq!(folder.check(&["--ignore", "SW352"]).0, Some(0));
     assert_eq!(folder.check(&["--config", "other/shardwise.toml"]).0, Some(0));
@@ -105,7 +123,8 @@ fn a_wrong_configuration_is_shown_at_its_place_and_ends_with_2() {
     ];
     for (text, sentence) in wrong {
         let folder = Folder::new("wrong-config");
-        let (code, _, stderr) = folder.write("shardwise.toml", text).write("a.shard", CLEAN).check(&["a.shard"]);
+        let (code, _, stderr) =
+            folder.write("shardwise.toml", text).write("a.shard", CLEAN).check(&["a.shard"]);
         assert_eq!(code, Some(2), "{text}");
         assert!(stderr.contains(sentence) && stderr.contains("shardwise.toml:"), "{stderr}");
     }
@@ -115,7 +134,8 @@ fn a_wrong_configuration_is_shown_at_its_place_and_ends_with_2() {
 fn levels_of_the_command_line_win() {
     let folder = Folder::new("levels");
     folder.write("a.shard", UNUSED);
-    let concise = |more: &[&str]| folder.check(&[&["--format", "concise", "a.shard"], more].concat());
+    let concise =
+        |more: &[&str]| folder.check(&[&["--format", "concise", "a.shard"], more].concat());
     assert!(concise(&["--deny-warnings"]).1.contains("error[SW352]"));
     assert!(concise(&["--deny", "tidiness"]).1.contains("error[SW352]"));
     assert_eq!(concise(&["--select", "communication,SW9"]).0, Some(0));
@@ -126,14 +146,19 @@ fn levels_of_the_command_line_win() {
 #[test]
 fn what_cannot_be_read_ends_with_2_and_the_rest_is_still_told() {
     let folder = Folder::new("unread");
-    let (code, stdout, stderr) = folder.write("a.shard", UNUSED).check(&["none.shard", "a.shard", "--format", "concise"]);
-    assert!(code == Some(2) && stdout.contains("SW352") && stderr.contains("cannot read `none.shard`"), "{stderr}");
+    let (code, stdout, stderr) =
+        folder.write("a.shard", UNUSED).check(&["none.shard", "a.shard", "--format", "concise"]);
+    assert!(
+        code == Some(2) && stdout.contains("SW352") && stderr.contains("cannot read `none.shard`"),
+        "{stderr}"
+    );
 }
 
 #[test]
 fn fix_writes_what_diff_shows() {
     let folder = Folder::new("fix");
-    let several = "# sizes\nhardware tpu-v5p\nmesh X=4\ndim I=8, J=8  # both\ndim K=4\ninput A[I_X]\nallow SW301, SW353\nB = tanh(A)  # kept\noutput B[I_X]\n";
+    let several = "# sizes\nhardware tpu-v5p\nmesh X=4\ndim I=8, J=8  # both\ndim K=4\ninput \
+        A[I_X]\nallow SW301, SW353\nB = tanh(A)  # kept\noutput B[I_X]\n";
     folder.write("a.shard", several).write("b.shard", CLEAN);
     let (code, stdout, stderr) = folder.check(&["--diff"]);
     assert_eq!(code, Some(1));
@@ -143,7 +168,8 @@ fn fix_writes_what_diff_shows() {
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(
         folder.read("a.shard"),
-        "# sizes\nhardware tpu-v5p\nmesh X=4\ndim I=8  # both\ninput A[I_X]\nB = tanh(A)  # kept\noutput B[I_X]\n"
+        "# sizes\nhardware tpu-v5p\nmesh X=4\ndim I=8  # both\ninput A[I_X]\nB = tanh(A)  # kept\n\
+            output B[I_X]\n"
     );
     assert_eq!(folder.check(&["--fix"]).0, Some(0));
 }
@@ -165,21 +191,36 @@ fn standard_input_is_mended_to_standard_output() {
 #[test]
 fn the_dearest_finding_comes_first_where_asked() {
     let folder = Folder::new("cost");
-    let costs = "hardware tpu-v5p\nmesh X=4\ndim B=8192, D=8192\ninput In[B_X, D]\nOld = tanh(In)\nOut = gelu(In)\noutput Out[B_X, D]\n";
+    let costs = "hardware tpu-v5p\nmesh X=4\ndim B=8192, D=8192\ninput In[B_X, D]\nOld = tanh(In)\n\
+        Out = gelu(In)\noutput Out[B_X, D]\n";
     folder.write("a.shard", UNUSED).write("b.shard", costs);
     let (_, stdout, _) = folder.check(&["--format", "concise", "--sort", "cost"]);
     assert!(stdout.starts_with("b.shard:5:1: warning[SW353]"), "{stdout}");
     let both = costs.replace("dim B", "dim Q=1, B");
     let (_, _, stderr) = folder.write("b.shard", &both).check(&["--sort", "cost", "b.shard"]);
-    assert!(stderr.find("SW353").zip(stderr.find("SW352")).is_some_and(|(dear, cheap)| dear < cheap), "{stderr}");
+    assert!(
+        stderr.find("SW353").zip(stderr.find("SW352")).is_some_and(|(dear, cheap)| dear < cheap),
+        "{stderr}"
+    );
 }
 
 #[test]
 fn explain_knows_lints_by_code_and_by_name() {
-    let explain = |word: &str| ended(Command::new(env!("CARGO_BIN_EXE_shardwise")).args(["explain", word]).output().expect("it starts"));
+    let explain = |word: &str| {
+        ended(
+            Command::new(env!("CARGO_BIN_EXE_shardwise"))
+                .args(["explain", word])
+                .output()
+                .expect("it starts"),
+        )
+    };
     let (code, stdout, _) = explain("sw301");
     assert_eq!(code, Some(0));
-    assert!(stdout.starts_with("SW301 pinned-whole (communication, warn by default)\n") && stdout.contains("Triggered by:"), "{stdout}");
+    assert!(
+        stdout.starts_with("SW301 pinned-whole (communication, warn by default)\n")
+            && stdout.contains("Triggered by:"),
+        "{stdout}"
+    );
     assert_eq!(explain("pinned-whole").1, stdout);
     assert!(explain("SW999").2.contains("SW301 SW302"), "{}", explain("SW999").2);
 }
@@ -191,6 +232,10 @@ fn every_format_can_go_to_a_file() {
     for format in ["graphical", "concise", "json", "sarif", "github", "junit"] {
         let (code, stdout, _) = folder.check(&["--format", format, "--output", "out"]);
         assert_eq!((code, stdout.as_str()), (Some(1), ""), "{format}");
-        assert!(folder.read("out").contains("dimension `J` is not used"), "{format}: {}", folder.read("out"));
+        assert!(
+            folder.read("out").contains("dimension `J` is not used"),
+            "{format}: {}",
+            folder.read("out")
+        );
     }
 }

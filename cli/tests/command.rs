@@ -26,13 +26,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-const MATMUL: &str = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I, J_X], B[J_X, K]\nC = A *J B\noutput C[I, K]\n";
+const MATMUL: &str = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I, J_X], B[J_X, \
+    K]\nC = A *J B\noutput C[I, K]\n";
 
 #[test]
 fn a_plan_goes_to_stdout_and_ends_with_0() {
     let output = run(&["plan", "tests/programs/fsdp_tp.shard"], "");
     assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stdout).contains("Out[B_X, D_Y] = ReduceScatter_{Y,D}(Out[B_X, D] {U_Y})"));
+    assert!(
+        text(&output.stdout).contains("Out[B_X, D_Y] = ReduceScatter_{Y,D}(Out[B_X, D] {U_Y})")
+    );
     assert!(output.stderr.is_empty());
 }
 
@@ -67,7 +70,13 @@ fn wrong_input_ends_with_1_and_says_why_on_stderr() {
 
 #[test]
 fn wrong_usage_ends_with_2() {
-    for arguments in [&["plan"][..], &["plam"], &["plan", "no/such/file.shard"], &["explain", "SW999"], &["plan", "--format", "jsn", "-"]] {
+    for arguments in [
+        &["plan"][..],
+        &["plam"],
+        &["plan", "no/such/file.shard"],
+        &["explain", "SW999"],
+        &["plan", "--format", "jsn", "-"],
+    ] {
         assert_eq!(run(arguments, "").status.code(), Some(2), "{arguments:?}");
     }
 }
@@ -103,9 +112,14 @@ fn fmt_writes_the_file_only_where_asked() {
 #[test]
 fn json_has_the_fields_of_the_contract() {
     let output = text(&run(&["plan", "--format", "json", "-"], MATMUL).stdout);
-    for field in
-        ["\"schema\": \"shardwise.plan/1\"", "\"optimality\"", "\"lower_bound_s\"", "\"scheduled_s\"", "\"critical\"", "\"local_bytes\""]
-    {
+    for field in [
+        "\"schema\": \"shardwise.plan/1\"",
+        "\"optimality\"",
+        "\"lower_bound_s\"",
+        "\"scheduled_s\"",
+        "\"critical\"",
+        "\"local_bytes\"",
+    ] {
         assert!(output.contains(field), "{field}");
     }
 }
@@ -122,14 +136,24 @@ fn trace_has_a_track_for_compute_and_one_for_each_axis() {
     let output = run(&["plan", "--format", "trace", "tests/programs/fsdp_tp.shard"], "");
     let trace: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a trace is JSON");
     let events = trace["traceEvents"].as_array().expect("it has events");
-    let tracks: Vec<&str> = events.iter().filter(|e| e["name"] == "thread_name").filter_map(|e| e["args"]["name"].as_str()).collect();
+    let tracks: Vec<&str> = events
+        .iter()
+        .filter(|e| e["name"] == "thread_name")
+        .filter_map(|e| e["args"]["name"].as_str())
+        .collect();
     assert_eq!(tracks, ["compute", "axis X", "axis Y"]);
-    let on = |track: u64| events.iter().filter(|e| e["ph"] == "X" && e["tid"] == track).collect::<Vec<_>>();
+    let on = |track: u64| {
+        events.iter().filter(|e| e["ph"] == "X" && e["tid"] == track).collect::<Vec<_>>()
+    };
     for track in 0..3 {
         let mut ends = 0.0;
         for event in on(track) {
-            let (start, length) = (event["ts"].as_f64().expect("a time"), event["dur"].as_f64().expect("a time"));
-            assert!(start >= ends - 1e-6, "{event} starts before the one above it on its track ends");
+            let (start, length) =
+                (event["ts"].as_f64().expect("a time"), event["dur"].as_f64().expect("a time"));
+            assert!(
+                start >= ends - 1e-6,
+                "{event} starts before the one above it on its track ends"
+            );
             ends = start + length;
         }
     }
@@ -148,8 +172,14 @@ fn verify_names_the_first_wrong_statement() {
     let output = run(&["verify", wrong, "--against", "tests/programs/explicit/mlp.sketch"], "");
     assert_eq!(output.status.code(), Some(1));
     let output = text(&output.stdout);
-    assert!(output.contains(": wrong: `Out[B_X, D] {U_Y} = Tmp[B_X, F_Y] *F Wout[F_Y, D]` gives "), "{output}");
-    assert!(output.contains("on device X=0, Y=0 at [0, 0], and the unsharded program "), "{output}");
+    assert!(
+        output.contains(": wrong: `Out[B_X, D] {U_Y} = Tmp[B_X, F_Y] *F Wout[F_Y, D]` gives "),
+        "{output}"
+    );
+    assert!(
+        output.contains("on device X=0, Y=0 at [0, 0], and the unsharded program "),
+        "{output}"
+    );
 }
 
 #[test]
@@ -179,8 +209,15 @@ fn an_expression_is_a_program() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let shell = format!("{} plan tests/programs/mlp-2d.shard | true; exit ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_shardwise"));
-    let output = Command::new("bash").args(["-c", &shell]).current_dir(root()).output().expect("bash starts");
+    let shell = format!(
+        "{} plan tests/programs/mlp-2d.shard | true; exit ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_shardwise")
+    );
+    let output = Command::new("bash")
+        .args(["-c", &shell])
+        .current_dir(root())
+        .output()
+        .expect("bash starts");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
@@ -211,11 +248,23 @@ fn the_program_can_be_seen_between_passes() {
 
 #[test]
 fn sizes_can_be_given_for_programs_in_files() {
-    let arguments = ["plan", "tests/programs/mlp-2d.shard", "--mesh", "X=4,Y=16", "--dim", "B=1024", "--dim", "F=8192"];
+    let arguments = [
+        "plan",
+        "tests/programs/mlp-2d.shard",
+        "--mesh",
+        "X=4,Y=16",
+        "--dim",
+        "B=1024",
+        "--dim",
+        "F=8192",
+    ];
     let output = text(&run(&arguments, "").stdout);
     assert!(output.contains("mesh X=4 over 2, Y=16\ndim B=1024, D=8192, F=8192"), "{output}");
     for command in ["check", "verify", "cost"] {
-        let output = run(&[command, "tests/programs/fsdp_tp.shard", "--mesh", "X=2,Y=2", "--dim", "B=1024"], "");
+        let output = run(
+            &[command, "tests/programs/fsdp_tp.shard", "--mesh", "X=2,Y=2", "--dim", "B=1024"],
+            "",
+        );
         assert_eq!(output.status.code(), Some(0), "{command}: {}", text(&output.stderr));
     }
 }
@@ -241,16 +290,32 @@ fn an_option_that_fits_no_program_ends_with_2_and_says_what_exists() {
 
 #[test]
 fn a_sweep_is_a_row_a_point() {
-    let arguments = ["sweep", "tests/programs/fsdp_tp.shard", "--mesh", "X*Y=16", "--dim", "B=1e4..1e5/3", "--hardware", "tpu-v5p,tpu-v5e"];
+    let arguments = [
+        "sweep",
+        "tests/programs/fsdp_tp.shard",
+        "--mesh",
+        "X*Y=16",
+        "--dim",
+        "B=1e4..1e5/3",
+        "--hardware",
+        "tpu-v5p,tpu-v5e",
+    ];
     let table = run(&arguments, "");
     let printed = text(&table.stdout);
     assert_eq!(printed.lines().filter(|line| line.contains("X=")).count(), 30, "{printed}");
-    assert_eq!(printed.lines().filter(|line| line.starts_with('*') && line.contains("X=")).count(), 6, "{printed}");
+    assert_eq!(
+        printed.lines().filter(|line| line.starts_with('*') && line.contains("X=")).count(),
+        6,
+        "{printed}"
+    );
     assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
     assert!(table.stderr.is_empty(), "no bar without a terminal");
     let csv = text(&run(&[&arguments[..], &["--format", "csv"]].concat(), "").stdout);
     assert_eq!(csv.lines().count(), 31);
-    assert!(csv.lines().all(|line| line.replace("\"X=1, Y=16\"", "m").split(',').count() >= 22), "{csv}");
+    assert!(
+        csv.lines().all(|line| line.replace("\"X=1, Y=16\"", "m").split(',').count() >= 22),
+        "{csv}"
+    );
     let json = text(&run(&[&arguments[..], &["--format", "json"]].concat(), "").stdout);
     assert!(json.contains("\"schema\": \"shardwise.sweep/1\"") && json.contains("\"links_s\""));
 }
@@ -278,15 +343,31 @@ fn blocks(page: &str) -> Vec<(String, String)> {
 
 #[test]
 fn the_page_on_sweeps_shows_what_the_command_writes() {
-    let page = std::fs::read_to_string(root().join("compiler/docs/sweep.md")).expect("the page is there");
+    let page =
+        std::fs::read_to_string(root().join("compiler/docs/sweep.md")).expect("the page is there");
     let blocks = blocks(&page);
     assert_eq!(blocks.iter().filter(|(language, _)| language == "sh").count(), 4);
-    for (number, (_, command)) in blocks.iter().enumerate().filter(|(_, (language, _))| language == "sh") {
-        let (command, file) = command.trim().split_once(" -o ").map_or((command.trim(), None), |(command, file)| (command, Some(file)));
-        let shell = format!("shardwise() {{ {} \"$@\"; }}; {command}", env!("CARGO_BIN_EXE_shardwise"));
-        let output = Command::new("bash").args(["-c", &shell]).current_dir(root()).output().expect("bash starts");
-        let shown = file.map(|file| std::fs::read_to_string(root().join(file)).expect("the figure is there"));
-        assert_eq!(text(&output.stdout), shown.unwrap_or_else(|| blocks[number + 1].1.clone()), "{command}");
+    for (number, (_, command)) in
+        blocks.iter().enumerate().filter(|(_, (language, _))| language == "sh")
+    {
+        let (command, file) = command
+            .trim()
+            .split_once(" -o ")
+            .map_or((command.trim(), None), |(command, file)| (command, Some(file)));
+        let shell =
+            format!("shardwise() {{ {} \"$@\"; }}; {command}", env!("CARGO_BIN_EXE_shardwise"));
+        let output = Command::new("bash")
+            .args(["-c", &shell])
+            .current_dir(root())
+            .output()
+            .expect("bash starts");
+        let shown = file
+            .map(|file| std::fs::read_to_string(root().join(file)).expect("the figure is there"));
+        assert_eq!(
+            text(&output.stdout),
+            shown.unwrap_or_else(|| blocks[number + 1].1.clone()),
+            "{command}"
+        );
     }
 }
 
@@ -294,18 +375,27 @@ fn the_page_on_sweeps_shows_what_the_command_writes() {
 fn cost_says_what_bounds_a_program_and_where_that_turns() {
     let arguments = ["cost", "tests/programs/sweep/fsdp.shard", "--strategy", "textbook"];
     let printed = text(&run(&arguments, "").stdout);
-    assert!(printed.contains("compute-bound above B = 54400 (850 a device); now 65536 (1024 a device)"), "{printed}");
+    assert!(
+        printed.contains("compute-bound above B = 54400 (850 a device); now 65536 (1024 a device)"),
+        "{printed}"
+    );
     assert!(printed.contains("parameters: 537 M (1.07 GB), 16.8 MB a device"), "{printed}");
     let json = text(&run(&[&arguments[..], &["--format", "json"]].concat(), "").stdout);
-    assert!(json.contains("\"schema\": \"shardwise.cost/1\"") && json.contains("\"per_device\": 850.0"), "{json}");
+    assert!(
+        json.contains("\"schema\": \"shardwise.cost/1\"") && json.contains("\"per_device\": 850.0"),
+        "{json}"
+    );
     assert_eq!(run(&[&arguments[..], &["--format", "dot"]].concat(), "").status.code(), Some(2));
 }
 
 #[test]
 fn gradients_can_be_looked_at_before_they_are_planned() {
-    let output = run(&["plan", "--print-after", "gradient", "tests/programs/training/p5-base.shard"], "");
+    let output =
+        run(&["plan", "--print-after", "gradient", "tests/programs/training/p5-base.shard"], "");
     assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output.stdout).contains("dWout = Tmp *B dOut\ndTmp = dOut *D Wout\ndWin = In *B dTmp\ndIn = dTmp *F Win\n"));
+    assert!(text(&output.stdout).contains(
+        "dWout = Tmp *B dOut\ndTmp = dOut *D Wout\ndWin = In *B dTmp\ndIn = dTmp *F Win\n"
+    ));
 }
 
 #[test]
@@ -314,14 +404,24 @@ fn cost_sizes_decoding_by_batches() {
     let output = run(&["cost", program, "--batches", "8,16", "--strategy", "textbook"], "");
     let printed = text(&output.stdout);
     assert!(
-        printed.contains("\ndecode: 8 tokens a step") && printed.lines().filter(|line| line.ends_with("  KV cache")).count() == 2,
+        printed.contains("\ndecode: 8 tokens a step")
+            && printed.lines().filter(|line| line.ends_with("  KV cache")).count() == 2,
         "{printed}"
     );
-    let json = text(&run(&["cost", program, "--batches", "8", "--format", "json", "--strategy", "textbook"], "").stdout);
+    let json = text(
+        &run(
+            &["cost", program, "--batches", "8", "--format", "json", "--strategy", "textbook"],
+            "",
+        )
+        .stdout,
+    );
     assert!(json.contains("\"inference\"") && json.contains("\"largest_batch\": 15"), "{json}");
     let refused = run(&["cost", "tests/programs/fsdp_tp.shard", "--batches", "8"], "");
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("--phase decode"));
-    assert_eq!(run(&["cost", "tests/programs/fsdp_tp.shard", "--phase", "decode"], "").status.code(), Some(0));
+    assert_eq!(
+        run(&["cost", "tests/programs/fsdp_tp.shard", "--phase", "decode"], "").status.code(),
+        Some(0)
+    );
     assert_eq!(run(&["cost", program, "--batches", "0"], "").status.code(), Some(2));
 }

@@ -8,7 +8,8 @@ const BEFORE: &str = "tests/programs/fsdp_tp.shard";
 
 /// The same program with its input given whole along D.
 fn after() -> String {
-    let source = std::fs::read_to_string(common::root().join(BEFORE)).expect("the program is there");
+    let source =
+        std::fs::read_to_string(common::root().join(BEFORE)).expect("the program is there");
     source.replace("D_Y]\nparam", "D]\nparam")
 }
 
@@ -17,9 +18,20 @@ fn a_collective_that_is_gone_is_removed() {
     let output = run(&["diff", BEFORE, "-"], &after());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
-    assert!(printed.contains("-1 AllGather_Y 50.3 MB, -280 us: In[B_X, D] = AllGather_Y(In[B_X, D_Y]) for Tmp\n"), "{printed}");
-    assert!(printed.contains("collectives: 0 added, 1 removed, 0 changed, 3 unchanged\n"), "{printed}");
-    assert!(printed.contains("serial      3.88 ms ->   3.6 ms      -280 us    -7.2%\n"), "{printed}");
+    assert!(
+        printed.contains(
+            "-1 AllGather_Y 50.3 MB, -280 us: In[B_X, D] = AllGather_Y(In[B_X, D_Y]) for Tmp\n"
+        ),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("collectives: 0 added, 1 removed, 0 changed, 3 unchanged\n"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("serial      3.88 ms ->   3.6 ms      -280 us    -7.2%\n"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -37,17 +49,27 @@ fn a_plan_and_its_program_do_not_differ() {
 #[test]
 fn limits_end_with_1_and_name_what_they_limit() {
     let limits: [(&[&str], Option<&str>); 6] = [
-        (&["--max-regression", "5%"], Some("serial grew by 7.8% (3.6 ms -> 3.88 ms), more than 5%")),
+        (
+            &["--max-regression", "5%"],
+            Some("serial grew by 7.8% (3.6 ms -> 3.88 ms), more than 5%"),
+        ),
         (&["--max-regression", "8%"], None),
         (&["--max-regression", "0%", "--by", "compute"], None),
         (&["--budget", "3.5ms"], Some("serial is 3.88 ms, over the budget of 3.5 ms")),
         (&["--budget", "4ms"], None),
-        (&["--budget", "2.5ms", "--by", "scheduled"], Some("scheduled is 2.86 ms, over the budget of 2.5 ms")),
+        (
+            &["--budget", "2.5ms", "--by", "scheduled"],
+            Some("scheduled is 2.86 ms, over the budget of 2.5 ms"),
+        ),
     ];
     for (limit, sentence) in limits {
         let output = run(&[&["diff", "-", BEFORE], limit].concat(), &after());
         let errors = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(i32::from(sentence.is_some())), "{limit:?}: {errors}");
+        assert_eq!(
+            output.status.code(),
+            Some(i32::from(sentence.is_some())),
+            "{limit:?}: {errors}"
+        );
         assert!(errors.contains(sentence.unwrap_or_default()), "{limit:?}: {errors}");
         assert!(!output.stdout.is_empty(), "the difference is shown in any case");
     }
@@ -57,10 +79,17 @@ fn limits_end_with_1_and_name_what_they_limit() {
 fn what_cannot_be_read_is_wrong_usage() {
     let wrong = [&["--budget", "2"][..], &["--max-regression", "5"], &["--max-regression", "x%"]];
     for limit in wrong {
-        assert_eq!(run(&[&["diff", BEFORE, BEFORE], limit].concat(), "").status.code(), Some(2), "{limit:?}");
+        assert_eq!(
+            run(&[&["diff", BEFORE, BEFORE], limit].concat(), "").status.code(),
+            Some(2),
+            "{limit:?}"
+        );
     }
     assert_eq!(run(&["diff", BEFORE, "no/such/file.shard"], "").status.code(), Some(2));
-    assert_eq!(run(&["diff", BEFORE, "-"], "hardware tpu-v5p\ninput A[I_X, J\n").status.code(), Some(1));
+    assert_eq!(
+        run(&["diff", BEFORE, "-"], "hardware tpu-v5p\ninput A[I_X, J\n").status.code(),
+        Some(1)
+    );
 }
 
 #[test]

@@ -15,7 +15,11 @@ fn explained(arguments: &[&str], input: &str) -> String {
 #[test]
 fn a_gather_is_traced_to_the_brackets_that_cause_it() {
     let printed = explained(&[MLP, "Win"], "");
-    assert!(printed.starts_with("Win[D, F_Y] = AllGather_X(Win[D_X, F_Y])  # 134 MB, 746 us, critical\n"), "{printed}");
+    assert!(
+        printed
+            .starts_with("Win[D, F_Y] = AllGather_X(Win[D_X, F_Y])  # 134 MB, 746 us, critical\n"),
+        "{printed}"
+    );
     for sentence in [
         "starts from: declared at line 7: `param Win: bf16[D_X, F_Y]`",
         "needed by: line 10: `Tmp = In *D Win`",
@@ -30,9 +34,14 @@ fn a_gather_is_traced_to_the_brackets_that_cause_it() {
 #[test]
 fn a_line_is_what_it_reads_and_what_it_gives() {
     let printed = explained(&[MLP, "12"], "");
-    let collectives: Vec<&str> = printed.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
+    let collectives: Vec<&str> =
+        printed.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
     assert_eq!(collectives.len(), 2, "{printed}");
-    assert!(collectives[0].contains("AllGather_X(Wout") && collectives[1].contains("ReduceScatter_{Y,D}(Out"), "{printed}");
+    assert!(
+        collectives[0].contains("AllGather_X(Wout")
+            && collectives[1].contains("ReduceScatter_{Y,D}(Out"),
+        "{printed}"
+    );
     assert!(printed.contains("`F` is summed there and split over `Y`"), "{printed}");
     assert_eq!(explained(&[MLP, "3"], ""), "line 3: no collective is needed\n");
     assert_eq!(explained(&[MLP, "Act"], ""), "`Act`: no collective is needed\n");
@@ -47,15 +56,20 @@ fn everything_is_told_without_alternatives() {
 
 #[test]
 fn a_plan_that_breaks_a_budget_can_be_explained() {
-    let source = std::fs::read_to_string(common::root().join(MLP)).expect("the program is there") + "assert comm <= 1us\n";
+    let source = std::fs::read_to_string(common::root().join(MLP)).expect("the program is there")
+        + "assert comm <= 1us\n";
     assert_eq!(run(&["plan", "-"], &source).status.code(), Some(1));
     assert!(explained(&["-", "Win"], &source).contains("one edit removes it"));
 }
 
 #[test]
 fn a_target_that_is_not_there_is_wrong_usage() {
-    for (target, sentence) in [("Wim", "`Win` is one"), ("99", "lines 1 to 12"), ("0", "lines 1 to 12"), ("Quux", "its values are In, Win")]
-    {
+    for (target, sentence) in [
+        ("Wim", "`Win` is one"),
+        ("99", "lines 1 to 12"),
+        ("0", "lines 1 to 12"),
+        ("Quux", "its values are In, Win"),
+    ] {
         let output = run(&["explain", MLP, target], "");
         assert_eq!(output.status.code(), Some(2), "{target}");
         assert!(text(&output.stderr).contains(sentence), "{target}: {}", text(&output.stderr));
@@ -66,15 +80,20 @@ fn a_target_that_is_not_there_is_wrong_usage() {
 
 #[test]
 fn a_conflict_is_the_brackets_that_make_it() {
-    let source = "hardware tpu-v5p\nmesh X=4, Y=2\ndim I=8, J=8, K=8\ninput A[I_X, J], B[J, K_X]\nE = gelu(B)\nC[I_Y, K] = A[I_X, J] *J E[J, K_X]\noutput C[I, K]\n";
+    let source = "hardware tpu-v5p\nmesh X=4, Y=2\ndim I=8, J=8, K=8\ninput A[I_X, J], B[J, K_X]\n\
+        E = gelu(B)\nC[I_Y, K] = A[I_X, J] *J E[J, K_X]\noutput C[I, K]\n";
     let output = run(&["explain", "-"], source);
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
     assert!(
-        printed.contains("any one of them left open is enough:\n  line 6: `A[I_X, J]`") && printed.contains("  line 6: `E[J, K_X]`"),
+        printed.contains("any one of them left open is enough:\n  line 6: `A[I_X, J]`")
+            && printed.contains("  line 6: `E[J, K_X]`"),
         "{printed}"
     );
-    assert!(!printed.contains("`C[I_Y, K]`") && !printed.contains("line 4"), "only what is to blame\n{printed}");
+    assert!(
+        !printed.contains("`C[I_Y, K]`") && !printed.contains("line 4"),
+        "only what is to blame\n{printed}"
+    );
 }
 
 #[test]
@@ -83,20 +102,27 @@ fn what_does_not_fit_is_named_with_an_edit_that_fits() {
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
     assert!(printed.contains("params and state 34.4 GB"), "{printed}");
-    assert!(printed.contains("one edit makes it fit: line 6: `param W[D, E_X]` instead of `param W[D, E]`"), "{printed}");
+    assert!(
+        printed.contains(
+            "one edit makes it fit: line 6: `param W[D, E_X]` instead of `param W[D, E]`"
+        ),
+        "{printed}"
+    );
 }
 
 #[test]
 fn json_says_the_same() {
     let explained = |arguments: &[&str]| -> serde_json::Value {
         let output = run(&[&["explain", "--format", "json"], arguments].concat(), "");
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output.stdout)))
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stdout)))
     };
     let plan = explained(&[MLP, "Win"]);
     assert_eq!((&plan["schema"], &plan["kind"]), (&"shardwise.explain/1".into(), &"plan".into()));
     let gather = &plan["collectives"][0];
     assert_eq!(gather["text"], "Win[D, F_Y] = AllGather_X(Win[D_X, F_Y])");
-    let cure = usize::try_from(gather["cure"].as_u64().expect("there is one")).expect("a place in a list");
+    let cure =
+        usize::try_from(gather["cure"].as_u64().expect("there is one")).expect("a place in a list");
     assert_eq!(gather["alternatives"][cure]["edit"], "param Win: bf16[D, F_Y]");
     assert_eq!(explained(&["tests/programs/codes/sw505-no-room.shard"])["kind"], "no_room");
     assert_eq!(explained(&["tests/programs/errors/p3-c4.shard"])["sets"][0][0]["line"], 7);

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use common::{run, run_in, text};
 
-const PROGRAM: &str = "hardware mine\nmesh X=16, Y=8\ndim B=64, D=64\ninput A[B_X, D_Y]\nB2 = gelu(A)\noutput B2[B_X, D]\n";
+const PROGRAM: &str = "hardware mine\nmesh X=16, Y=8\ndim B=64, D=64\ninput A[B_X, D_Y]\nB2 = \
+    gelu(A)\noutput B2[B_X, D]\n";
 
 #[test]
 fn a_preset_is_printed_and_read_again_under_another_name() {
@@ -24,8 +25,12 @@ fn a_preset_is_printed_and_read_again_under_another_name() {
     }
     let plan = run(&["plan", "-", "--hardware-file", &file], PROGRAM);
     let preset = run(&["plan", "-"], &PROGRAM.replace("mine", "h100"));
-    let body = |output: &std::process::Output| text(&output.stdout).replace("hardware mine\n", "hardware h100\n");
-    let without_seal = |body: String| body.rsplit_once('[').map(|(before, _)| before.to_owned()).unwrap_or_default();
+    let body = |output: &std::process::Output| {
+        text(&output.stdout).replace("hardware mine\n", "hardware h100\n")
+    };
+    let without_seal = |body: String| {
+        body.rsplit_once('[').map(|(before, _)| before.to_owned()).unwrap_or_default()
+    };
     assert_eq!(without_seal(body(&plan)), without_seal(body(&preset)));
     let table = run(&["hardware", "mine", "--hardware-file", &file], "");
     assert!(text(&table.stdout).contains("\nmine "), "{}", text(&table.stdout));
@@ -47,7 +52,10 @@ fn put(path: &Path, text: &str) {
 /// A folder with a program that names its hardware's file, and the file.
 fn workshop(name: &str) -> std::path::PathBuf {
     let folder = common::empty_folder(name);
-    put(&folder.join("models/p.shard"), &PROGRAM.replace("hardware mine", "hardware \"hw/nodes.toml\""));
+    put(
+        &folder.join("models/p.shard"),
+        &PROGRAM.replace("hardware mine", "hardware \"hw/nodes.toml\""),
+    );
     put(&folder.join("models/hw/nodes.toml"), NODES);
     folder
 }
@@ -70,10 +78,17 @@ fn a_file_is_found_beside_the_program_by_every_command() {
     done(&["sweep", program, "--mesh", "X=8|16", "--hardware", "mine,h100"]);
     assert!(done(&["plan", program, "--hardware", "b200"]).starts_with("plan\nhardware b200\n"));
     done(&["fmt", program]);
-    assert!(std::fs::read_to_string(folder.join(program)).expect("it is there").starts_with("hardware \"hw/nodes.toml\"\n"));
+    assert!(
+        std::fs::read_to_string(folder.join(program))
+            .expect("it is there")
+            .starts_with("hardware \"hw/nodes.toml\"\n")
+    );
     let source = std::fs::read_to_string(folder.join(program)).expect("it is there");
     let lost = run_in(&folder, &["plan", "-"], &source);
-    assert!(lost.status.code() == Some(1) && text(&lost.stderr).contains("SW408"), "standard input is in the working directory");
+    assert!(
+        lost.status.code() == Some(1) && text(&lost.stderr).contains("SW408"),
+        "standard input is in the working directory"
+    );
     assert_eq!(run_in(&folder.join("models"), &["plan", "-"], &source).status.code(), Some(0));
 }
 
@@ -84,17 +99,41 @@ fn a_plan_that_is_written_elsewhere_still_finds_the_file() {
     let plan = ["plan", "models/p.shard", "-o", "out/sub/p.plan", "--depfile", "out/p.d"];
     assert_eq!(run_in(&folder, &plan, "").status.code(), Some(0));
     let written = std::fs::read_to_string(folder.join("out/sub/p.plan")).expect("it was written");
-    assert!(written.starts_with("plan\nhardware mine from \"../../models/hw/nodes.toml\"\n"), "{written}");
-    assert_eq!(text(&run_in(&folder, &["plan", "out/sub/p.plan"], "").stdout), written, "a plan is its own plan");
-    assert_eq!(run_in(&folder, &["plan", "models/p.shard", "-o", "out/sub/p.plan", "--check"], "").status.code(), Some(0));
+    assert!(
+        written.starts_with("plan\nhardware mine from \"../../models/hw/nodes.toml\"\n"),
+        "{written}"
+    );
+    assert_eq!(
+        text(&run_in(&folder, &["plan", "out/sub/p.plan"], "").stdout),
+        written,
+        "a plan is its own plan"
+    );
+    assert_eq!(
+        run_in(&folder, &["plan", "models/p.shard", "-o", "out/sub/p.plan", "--check"], "")
+            .status
+            .code(),
+        Some(0)
+    );
     let needs = std::fs::read_to_string(folder.join("out/p.d")).expect("it was written");
     assert!(needs.starts_with("out/sub/p.plan: models/p.shard models/hw/nodes.toml\n"), "{needs}");
-    let more = ["plan", "models/p.shard", "-o", "p.plan", "--depfile", "p.d", "--hardware-file", "models/hw/nodes.toml"];
+    let more = [
+        "plan",
+        "models/p.shard",
+        "-o",
+        "p.plan",
+        "--depfile",
+        "p.d",
+        "--hardware-file",
+        "models/hw/nodes.toml",
+    ];
     assert_eq!(run_in(&folder, &more, "").status.code(), Some(0));
     let needs = std::fs::read_to_string(folder.join("p.d")).expect("it was written");
     assert!(needs.starts_with("p.plan: models/p.shard models/hw/nodes.toml\n"), "{needs}");
     // Other numbers under the same name are a difference.
-    put(&folder.join("other/p.shard"), &std::fs::read_to_string(folder.join("models/p.shard")).expect("it is there"));
+    put(
+        &folder.join("other/p.shard"),
+        &std::fs::read_to_string(folder.join("models/p.shard")).expect("it is there"),
+    );
     put(&folder.join("other/hw/nodes.toml"), &NODES.replace("45e9", "25e9"));
     let diff = text(&run_in(&folder, &["diff", "models/p.shard", "other/p.shard"], "").stdout);
     assert!(diff.contains("network_bandwidth = 4.5e10 -> network_bandwidth = 2.5e10"), "{diff}");
@@ -105,10 +144,19 @@ fn files_that_are_no_hardware_are_refused() {
     let folder = workshop("hardware-wrong");
     let wrong = |text: &[u8], expected: &str| {
         std::fs::write(folder.join("models/hw/nodes.toml"), text).expect("a file can be written");
-        for arguments in [&["plan", "models/p.shard"][..], &["check", "models/p.shard"], &["plan", "models/p.shard", "-o", "p.plan"]] {
+        for arguments in [
+            &["plan", "models/p.shard"][..],
+            &["check", "models/p.shard"],
+            &["plan", "models/p.shard", "-o", "p.plan"],
+        ] {
             let output = run_in(&folder, arguments, "");
             let told = common::text(&output.stderr);
-            assert!(output.status.code() == Some(1) && told.contains(expected) && !told.contains("panicked"), "{arguments:?}: {told}");
+            assert!(
+                output.status.code() == Some(1)
+                    && told.contains(expected)
+                    && !told.contains("panicked"),
+                "{arguments:?}: {told}"
+            );
         }
     };
     wrong(b"[mine]\nbase = \"h10\"\n", "nodes.toml:2:8");
@@ -118,10 +166,22 @@ fn files_that_are_no_hardware_are_refused() {
     std::fs::remove_file(folder.join("models/hw/nodes.toml")).expect("it is there");
     std::fs::create_dir(folder.join("models/hw/nodes.toml")).expect("a folder can be made");
     let output = run_in(&folder, &["plan", "models/p.shard"], "");
-    assert!(output.status.code() == Some(1) && text(&output.stderr).contains("SW408"), "{}", text(&output.stderr));
+    assert!(
+        output.status.code() == Some(1) && text(&output.stderr).contains("SW408"),
+        "{}",
+        text(&output.stderr)
+    );
     assert!(!folder.join("p.plan").exists());
     put(&folder.join("a.toml"), NODES);
     put(&folder.join("b.toml"), &NODES.replace("45e9", "25e9"));
-    let twice = run_in(&folder, &["plan", "-", "--hardware-file", "a.toml", "--hardware-file", "b.toml"], PROGRAM);
-    assert!(twice.status.code() == Some(2) && text(&twice.stderr).contains("`mine` is described twice"), "{}", text(&twice.stderr));
+    let twice = run_in(
+        &folder,
+        &["plan", "-", "--hardware-file", "a.toml", "--hardware-file", "b.toml"],
+        PROGRAM,
+    );
+    assert!(
+        twice.status.code() == Some(2) && text(&twice.stderr).contains("`mine` is described twice"),
+        "{}",
+        text(&twice.stderr)
+    );
 }

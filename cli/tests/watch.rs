@@ -1,4 +1,5 @@
-//! `--watch`: a program is planned or checked again when it changes, for as long as the command runs.
+//! `--watch`: a program is planned or checked again when it changes, for as long as the command
+//! runs.
 
 mod common;
 
@@ -8,12 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-const MLP: &str =
-    "hardware tpu-v5p\nmesh X=4\ndim B=1024, D=4096, F=16384\ninput In[B, D_X]\nparam W[D_X, F]\nOut = In *D W\noutput Out[B, F]\n";
+const MLP: &str = "hardware tpu-v5p\nmesh X=4\ndim B=1024, D=4096, F=16384\ninput In[B, D_X]\n\
+    param W[D_X, F]\nOut = In *D W\noutput Out[B, F]\n";
 /// No machine is slower than this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A command that goes on, and the lines that it prints on both streams. It ends when this is dropped.
+/// A command that goes on, and the lines that it prints on both streams. It ends when this is
+/// dropped.
 struct Watching {
     child: Child,
     lines: Receiver<String>,
@@ -37,11 +39,18 @@ impl Watching {
             .spawn()
             .expect("the command starts");
         let (sender, lines) = channel();
-        let streams: [Box<dyn Read + Send>; 2] =
-            [Box::new(child.stdout.take().expect("it is piped")), Box::new(child.stderr.take().expect("it is piped"))];
+        let streams: [Box<dyn Read + Send>; 2] = [
+            Box::new(child.stdout.take().expect("it is piped")),
+            Box::new(child.stderr.take().expect("it is piped")),
+        ];
         for stream in streams {
             let sender = sender.clone();
-            std::thread::spawn(move || BufReader::new(stream).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+            std::thread::spawn(move || {
+                BufReader::new(stream)
+                    .lines()
+                    .map_while(Result::ok)
+                    .try_for_each(|line| sender.send(line))
+            });
         }
         Self { child, lines }
     }
@@ -76,7 +85,11 @@ fn a_plan_follows_its_program() {
     std::fs::write(&program, MLP.replace("*D W", "*F W")).expect("a file can be written");
     watching.until("SW105");
     watching.until("-- watching");
-    assert_eq!(std::fs::read_to_string(folder.join("mlp.plan")).expect("it is there"), second, "the last plan stays");
+    assert_eq!(
+        std::fs::read_to_string(folder.join("mlp.plan")).expect("it is there"),
+        second,
+        "the last plan stays"
+    );
 
     // As editors save: another file takes the place of the old one, which is gone for a moment.
     std::fs::remove_file(&program).expect("it is there");
@@ -96,12 +109,19 @@ fn a_check_follows_every_program_that_it_was_given() {
     }
     let watching = Watching::start(&folder, &["check", "a.shard", "b.shard", "--watch"]);
     watching.until("-- watching 2 programs");
-    std::fs::write(folder.join("b.shard"), MLP.replace("D_X", "D_Z")).expect("a file can be written");
+    std::fs::write(folder.join("b.shard"), MLP.replace("D_X", "D_Z"))
+        .expect("a file can be written");
     let told = watching.until("-- watching").join("\n");
-    assert!(told.contains("-- b.shard changed") && told.contains("SW204") && !told.contains("a.shard"), "{told}");
-    // Written again with the same bytes: nothing has changed, and the next change is the next one that is told.
-    std::fs::write(folder.join("b.shard"), MLP.replace("D_X", "D_Z")).expect("a file can be written");
-    std::fs::write(folder.join("a.shard"), MLP.replace("B=1024", "B=2048")).expect("a file can be written");
+    assert!(
+        told.contains("-- b.shard changed") && told.contains("SW204") && !told.contains("a.shard"),
+        "{told}"
+    );
+    // Written again with the same bytes: nothing has changed, and the next change is the next one
+    // that is told.
+    std::fs::write(folder.join("b.shard"), MLP.replace("D_X", "D_Z"))
+        .expect("a file can be written");
+    std::fs::write(folder.join("a.shard"), MLP.replace("B=1024", "B=2048"))
+        .expect("a file can be written");
     let told = watching.until("-- watching").join("\n");
     assert!(told.contains("-- a.shard changed"), "{told}");
 }
@@ -110,12 +130,14 @@ fn a_check_follows_every_program_that_it_was_given() {
 fn hardware_that_a_program_names_is_watched_as_well() {
     let folder = common::empty_folder("watch-hardware");
     let (program, hardware) = (folder.join("mlp.shard"), folder.join("hw.toml"));
-    std::fs::write(&program, MLP.replace("hardware tpu-v5p", "hardware \"hw.toml\"")).expect("a file can be written");
+    std::fs::write(&program, MLP.replace("hardware tpu-v5p", "hardware \"hw.toml\""))
+        .expect("a file can be written");
     let watching = Watching::start(&folder, &["plan", "mlp.shard", "--watch", "-o", "mlp.plan"]);
     watching.until("SW408");
     watching.until("-- watching 1 program and 1 hardware file; Ctrl-C ends");
     for base in ["tpu-v5p", "tpu-v5e"] {
-        std::fs::write(&hardware, format!("[chip]\nbase = \"{base}\"\n")).expect("a file can be written");
+        std::fs::write(&hardware, format!("[chip]\nbase = \"{base}\"\n"))
+            .expect("a file can be written");
         watching.until("-- hw.toml changed");
         watching.until("-- watching");
     }
@@ -125,7 +147,11 @@ fn hardware_that_a_program_names_is_watched_as_well() {
 
 #[test]
 fn what_cannot_be_watched_is_wrong_usage() {
-    for arguments in [&["plan", "-", "--watch"][..], &["check", "-", "--watch"], &["plan", "--watch", "-e", "A[I] -> A[I]"]] {
+    for arguments in [
+        &["plan", "-", "--watch"][..],
+        &["check", "-", "--watch"],
+        &["plan", "--watch", "-e", "A[I] -> A[I]"],
+    ] {
         assert_eq!(common::run(arguments, MLP).status.code(), Some(2), "{arguments:?}");
     }
 }

@@ -1,12 +1,16 @@
 //! Attention over a sequence that is split: the ways to do it, each planned, side by side.
 //!
-//! Which way is best depends on sizes that nobody has in mind: keys and values can be gathered, passed around a ring, or stay where they are
-//! while statistics travel; or the axes go over from the sequence to the heads, by an `AllToAll` of each before and behind. The search finds the first, the last
-//! two and their mixtures by itself; a ring is another program (`roll`), which an author writes. So that nobody has to write all of them to know,
-//! `cost` plans each for every attention whose sequence is split: a program of its own with the sizes, the mesh and the other splits of the
-//! plan at hand. Planning the whole program anew in four ways would say the same with more noise, and could not say anything of the ring.
+//! Which way is best depends on sizes that nobody has in mind: keys and values can be gathered,
+//! passed around a ring, or stay where they are while statistics travel; or the axes go over from
+//! the sequence to the heads, by an `AllToAll` of each before and behind. The search finds the
+//! first, the last two and their mixtures by itself; a ring is another program (`roll`), which an
+//! author writes. So that nobody has to write all of them to know, `cost` plans each for every
+//! attention whose sequence is split: a program of its own with the sizes, the mesh and the other
+//! splits of the plan at hand. Planning the whole program anew in four ways would say the same with
+//! more noise, and could not say anything of the ring.
 //!
-//! No mask is counted, in any of them: which blocks a causal mask leaves out is a question of who has which block, and the same for all.
+//! No mask is counted, in any of them: which blocks a causal mask leaves out is a question of who
+//! has which block, and the same for all.
 
 mod programs;
 mod site;
@@ -64,13 +68,24 @@ pub struct Price {
 
 /// Every attention of a plan whose sequence is split, done in every way.
 pub(crate) fn compare(planned: &Planned) -> Vec<Attention> {
-    planned.attention.iter().filter_map(|site| site::found(planned, site)).map(|found| outcome(planned, &found)).collect()
+    planned
+        .attention
+        .iter()
+        .filter_map(|site| site::found(planned, site))
+        .map(|found| outcome(planned, &found))
+        .collect()
 }
 
 fn outcome(planned: &Planned, found: &site::Found<'_>) -> Attention {
     let ways = ways(found).into_iter().map(|Way { name, program }| {
         let planned_so = name == found.planned_way();
-        let outcome = |price, why_not, program| Outcome { way: name, planned: planned_so, price, why_not, program };
+        let outcome = |price, why_not, program| Outcome {
+            way: name,
+            planned: planned_so,
+            price,
+            why_not,
+            program,
+        };
         match program {
             Ok(text) => match price(planned, &text) {
                 Ok(price) => outcome(Some(price), None, Some(text)),
@@ -92,9 +107,17 @@ fn price(planned: &Planned, text: &str) -> Result<Price, String> {
     let chip = planned.plan.program.hardware.clone();
     let (hardware, known) = (Some(chip.name.clone()), vec![chip]);
     let memory = Some(f64::INFINITY);
-    let options = Options { refinement: planned.refinement, objective: Objective::Serial, memory, hardware, known, ..Options::default() };
-    let plan = driver::plan("attention", text, &options)
-        .map_err(|findings| findings.reports.first().map_or_else(String::new, |first| first.diag.message.clone()))?;
+    let options = Options {
+        refinement: planned.refinement,
+        objective: Objective::Serial,
+        memory,
+        hardware,
+        known,
+        ..Options::default()
+    };
+    let plan = driver::plan("attention", text, &options).map_err(|findings| {
+        findings.reports.first().map_or_else(String::new, |first| first.diag.message.clone())
+    })?;
     let report = &plan.report;
     Ok(Price {
         comm_s: report.comm_s,
@@ -107,12 +130,16 @@ fn price(planned: &Planned, text: &str) -> Result<Price, String> {
 /// The same in lines for people.
 pub(crate) fn lines(attention: &Attention) -> Vec<String> {
     let Attention { scores, queries: (query, length), axes, .. } = attention;
-    let head = format!("attention `{scores}`, {query}={length} over {}: comm, scheduled, peak memory", axes.join(""));
+    let head = format!(
+        "attention `{scores}`, {query}={length} over {}: comm, scheduled, peak memory",
+        axes.join("")
+    );
     let rows = attention.ways.iter().map(|outcome| {
         let mark = if outcome.planned { "  <- this plan" } else { "" };
         let said = match (&outcome.price, &outcome.why_not) {
             (Some(price), _) => {
-                let (comm, scheduled) = (units::seconds(price.comm_s), units::seconds(price.scheduled_s));
+                let (comm, scheduled) =
+                    (units::seconds(price.comm_s), units::seconds(price.scheduled_s));
                 format!("{comm:>7}  {scheduled:>7}  {:>7}{mark}", units::bytes(price.peak_bytes))
             }
             (None, why_not) => why_not.clone().unwrap_or_default(),

@@ -9,13 +9,15 @@
 //! }
 //! ```
 //!
-//! and in the crate: `mod plans { include!(concat!(env!("OUT_DIR"), "/shardwise.rs")); }`, then `plans::mlp::SERIAL_S`, `plans::mlp::STEPS`, … See
-//! `compiler/docs/build.md`.
+//! and in the crate: `mod plans { include!(concat!(env!("OUT_DIR"), "/shardwise.rs")); }`, then
+//! `plans::mlp::SERIAL_S`, `plans::mlp::STEPS`, … See `compiler/docs/build.md`.
 //!
-//! One function for the usual, a builder for the rest, as `prost-build` and `tonic-build` have it. Errors are told twice: in lines that cargo shows
-//! with the place in the program, and as a value, for callers that are not cargo. What is written depends on the programs and options alone; a
-//! file is written beside its place and renamed, and only where its bytes differ, so that nothing is rebuilt for nothing. This module is the only one
-//! of the library that reads and writes files and prints.
+//! One function for the usual, a builder for the rest, as `prost-build` and `tonic-build` have it.
+//! Errors are told twice: in lines that cargo shows with the place in the program, and as a value,
+//! for callers that are not cargo. What is written depends on the programs and options alone; a
+//! file is written beside its place and renamed, and only where its bytes differ, so that nothing
+//! is rebuilt for nothing. This module is the only one of the library that reads and writes files
+//! and prints.
 
 mod depfile;
 mod files;
@@ -53,9 +55,16 @@ pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {
 /// # }
 /// ```
 ///
-/// Without more: options as the command's, output into `OUT_DIR`, warnings are warnings, and no lints.
+/// Without more: options as the command's, output into `OUT_DIR`, warnings are warnings, and no
+/// lints.
 pub fn configure() -> Builder {
-    Builder { options: Options::default(), hardware: Vec::new(), out_dir: None, deny_warnings: false, lints: None }
+    Builder {
+        options: Options::default(),
+        hardware: Vec::new(),
+        out_dir: None,
+        deny_warnings: false,
+        lints: None,
+    }
 }
 
 /// How programs are compiled.
@@ -121,7 +130,8 @@ impl Builder {
         self
     }
 
-    /// A TOML file of hardware that programs may name beside the presets. What a program names itself (`hardware "cluster.toml"`) needs none.
+    /// A TOML file of hardware that programs may name beside the presets. What a program names
+    /// itself (`hardware "cluster.toml"`) needs none.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), shardwise::build::Failed> {
@@ -146,13 +156,15 @@ impl Builder {
         self
     }
 
-    /// Lints programs too, with these levels: what warns is a warning of cargo's, what is denied fails the build.
+    /// Lints programs too, with these levels: what warns is a warning of cargo's, what is denied
+    /// fails the build.
     pub fn lints(mut self, settings: Settings) -> Self {
         self.lints = Some(settings);
         self
     }
 
-    /// Compiles programs, and all programs (`*.shard`) of folders and the folders in them, and prints what cargo wants to know.
+    /// Compiles programs, and all programs (`*.shard`) of folders and the folders in them, and
+    /// prints what cargo wants to know.
     pub fn compile<P: AsRef<Path>>(self, inputs: &[P]) -> Result<Built, Failed> {
         let done = self.run(inputs);
         let lines = match &done {
@@ -167,22 +179,36 @@ impl Builder {
 
     /// The same without printing.
     pub fn run<P: AsRef<Path>>(mut self, inputs: &[P]) -> Result<Built, Failed> {
-        let mut lines: Vec<String> =
-            inputs.iter().map(|input| format!("cargo::rerun-if-changed={}", files::slashed(input.as_ref()))).collect();
-        let out_dir = self.out_dir.clone().or_else(|| std::env::var_os("OUT_DIR").map(PathBuf::from));
+        let mut lines: Vec<String> = inputs
+            .iter()
+            .map(|input| format!("cargo::rerun-if-changed={}", files::slashed(input.as_ref())))
+            .collect();
+        let out_dir =
+            self.out_dir.clone().or_else(|| std::env::var_os("OUT_DIR").map(PathBuf::from));
         let Some(out_dir) = out_dir else {
-            return Err(environment(lines, "`OUT_DIR` is not set: call this from a build script, or say `.out_dir(…)`".to_owned()));
+            return Err(environment(
+                lines,
+                "`OUT_DIR` is not set: call this from a build script, or say `.out_dir(…)`"
+                    .to_owned(),
+            ));
         };
         self.know_hardware(&mut lines)?;
         let mut sources = Vec::new();
         for input in inputs {
             match files::programs(input.as_ref()) {
                 Ok(found) => sources.extend(found),
-                Err((path, error)) => return Err(environment(lines, cannot("read", &path, &error))),
+                Err((path, error)) => {
+                    return Err(environment(lines, cannot("read", &path, &error)));
+                }
             }
         }
-        // A folder that is watched is watched with what is in it; that is said once more for each file, since other tools read these lines too.
-        lines.extend(sources.iter().map(|source| format!("cargo::rerun-if-changed={}", files::slashed(&source.path))));
+        // A folder that is watched is watched with what is in it; that is said once more for each
+        // file, since other tools read these lines too.
+        lines.extend(
+            sources
+                .iter()
+                .map(|source| format!("cargo::rerun-if-changed={}", files::slashed(&source.path))),
+        );
         // A file that is not there is watched as well: cargo runs the script again until it is.
         let named: IndexSet<String> = sources.iter().flat_map(files::Source::hardware).collect();
         lines.extend(named.iter().map(|path| format!("cargo::rerun-if-changed={path}")));
@@ -196,21 +222,38 @@ impl Builder {
 
     /// Reads the hardware files, and says how those are read that programs name.
     fn know_hardware(&mut self, lines: &mut Vec<String>) -> Result<(), Failed> {
-        lines.extend(self.hardware.iter().map(|path| format!("cargo::rerun-if-changed={}", files::slashed(path))));
+        lines.extend(
+            self.hardware
+                .iter()
+                .map(|path| format!("cargo::rerun-if-changed={}", files::slashed(path))),
+        );
         for path in &self.hardware {
-            let text = files::text(path).map_err(|error| environment(lines.clone(), cannot("read", path, &error)))?;
+            let text = files::text(path)
+                .map_err(|error| environment(lines.clone(), cannot("read", path, &error)))?;
             let name = files::slashed(path);
             match hardware::parse(&name, &text) {
                 Ok(chips) => self.options.known.extend(chips),
                 Err(findings) => {
-                    lines.extend(findings.reports.iter().map(|report| line(&name, &text, report, Severity::Error)));
+                    lines.extend(
+                        findings
+                            .reports
+                            .iter()
+                            .map(|report| line(&name, &text, report, Severity::Error)),
+                    );
                     let sentence = format!("a hardware file cannot be used: {findings}");
-                    return Err(Failed { findings: vec![findings], cargo_lines: std::mem::take(lines), sentence });
+                    return Err(Failed {
+                        findings: vec![findings],
+                        cargo_lines: std::mem::take(lines),
+                        sentence,
+                    });
                 }
             }
         }
         if let Some(chip) = hardware::clash(&self.options.known) {
-            let sentence = format!("`{}` is described twice, with other numbers; give one of them another name", chip.name);
+            let sentence = format!(
+                "`{}` is described twice, with other numbers; give one of them another name",
+                chip.name
+            );
             return Err(environment(std::mem::take(lines), sentence));
         }
         if !self.options.files.are_read() {
@@ -223,32 +266,55 @@ impl Builder {
     fn findings(&self, name: &str, text: &str) -> Findings {
         let Some(settings) = &self.lints else { return Findings::in_order(Vec::new(), name, text) };
         let linted = lint::lint(name, text, &self.options, settings);
-        let found = linted.findings.into_iter().map(|finding| finding.diag).map(|diag| match (diag.severity, self.deny_warnings) {
-            (Severity::Warning, true) => Diag { severity: Severity::Error, ..diag },
-            _ => diag,
+        let found = linted.findings.into_iter().map(|finding| finding.diag).map(|diag| {
+            match (diag.severity, self.deny_warnings) {
+                (Severity::Warning, true) => Diag { severity: Severity::Error, ..diag },
+                _ => diag,
+            }
         });
         Findings::in_order(found.collect(), name, text)
     }
 
     /// Plans every program, and says all that is wrong with any.
-    fn plan(&self, sources: Vec<files::Source>, lines: &mut Vec<String>) -> Result<Vec<Compiled>, Failed> {
+    fn plan(
+        &self,
+        sources: Vec<files::Source>,
+        lines: &mut Vec<String>,
+    ) -> Result<Vec<Compiled>, Failed> {
         let mut programs: Vec<Compiled> = Vec::new();
         let mut refused: Vec<Findings> = Vec::new();
         for files::Source { path, module, text } in sources {
             let name = files::slashed(&path);
             match crate::plan(&name, &text, &self.options) {
                 Err(findings) => {
-                    lines.extend(findings.reports.iter().map(|report| line(&name, &text, report, report.diag.severity)));
+                    lines.extend(
+                        findings
+                            .reports
+                            .iter()
+                            .map(|report| line(&name, &text, report, report.diag.severity)),
+                    );
                     refused.push(findings);
                 }
                 Ok(mut planned) => {
-                    let severity = if self.deny_warnings { Severity::Error } else { Severity::Warning };
-                    lines.extend(planned.warnings.reports.iter().map(|report| line(&name, &text, report, severity)));
+                    let severity =
+                        if self.deny_warnings { Severity::Error } else { Severity::Warning };
+                    lines.extend(
+                        planned
+                            .warnings
+                            .reports
+                            .iter()
+                            .map(|report| line(&name, &text, report, severity)),
+                    );
                     if self.deny_warnings && !planned.warnings.is_empty() {
                         refused.push(planned.warnings.clone());
                     }
                     let findings = self.findings(&name, &text);
-                    lines.extend(findings.reports.iter().map(|report| line(&name, &text, report, report.diag.severity)));
+                    lines.extend(
+                        findings
+                            .reports
+                            .iter()
+                            .map(|report| line(&name, &text, report, report.diag.severity)),
+                    );
                     if findings.has_errors() {
                         refused.push(findings);
                     }
@@ -303,9 +369,14 @@ fn cannot(verb: &str, path: &Path, error: &io::Error) -> String {
 fn clash(programs: &[Compiled]) -> Option<String> {
     programs.iter().enumerate().find_map(|(number, program)| {
         // A program may not be called like a folder beside it either.
-        let same = |other: &&Compiled| other.module.starts_with(&program.module) || program.module.starts_with(&other.module);
+        let same = |other: &&Compiled| {
+            other.module.starts_with(&program.module) || program.module.starts_with(&other.module)
+        };
         let other = programs[..number].iter().find(same)?;
         let (one, two) = (files::slashed(&other.path), files::slashed(&program.path));
-        Some(format!("`{one}` and `{two}` would both be the module `{}`; rename one of them", program.module.join("::")))
+        Some(format!(
+            "`{one}` and `{two}` would both be the module `{}`; rename one of them",
+            program.module.join("::")
+        ))
     })
 }

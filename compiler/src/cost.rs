@@ -1,7 +1,9 @@
-//! `cost`: what a program holds and does, statement by statement and as a whole, and what bounds it: the contract `shardwise.cost/1`.
+//! `cost`: what a program holds and does, statement by statement and as a whole, and what bounds
+//! it: the contract `shardwise.cost/1`.
 //!
-//! A statement is bound by FLOPs or by HBM; the whole, if everything overlaps that can, by compute or by the links of an axis. The thresholds say
-//! at which size of a dimension that no parameter has the verdict on the whole changes, with the plan as it is (`passes::threshold`).
+//! A statement is bound by FLOPs or by HBM; the whole, if everything overlaps that can, by compute
+//! or by the links of an axis. The thresholds say at which size of a dimension that no parameter
+//! has the verdict on the whole changes, with the plan as it is (`passes::threshold`).
 
 mod table;
 
@@ -41,7 +43,8 @@ pub struct Cost {
     pub activations: Activations,
     /// FLOPs of the unsharded program.
     pub flops: f64,
-    /// FLOPs of a device; times the devices, more than `flops` where devices repeat each other's work.
+    /// FLOPs of a device; times the devices, more than `flops` where devices repeat each other's
+    /// work.
     pub device_flops: f64,
     /// The whole, if everything overlaps that can.
     pub verdict: Verdict,
@@ -146,7 +149,8 @@ pub struct Statement {
     pub intensity: Option<f64>,
     /// `flops`, `hbm`, or the axes of a collective.
     pub bound: String,
-    /// By which factor: the longer of arithmetic and traffic over the shorter; absent for collectives and where a rate is not known.
+    /// By which factor: the longer of arithmetic and traffic over the shorter; absent for
+    /// collectives and where a rate is not known.
     pub factor: Option<f64>,
 }
 
@@ -163,7 +167,9 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
     let program = &plan.program;
     let report = &planned.report;
     let made = program.ops.iter().filter(|op| !matches!(op.kind, OpKind::Collective(_)));
-    let whole_bytes = |value| local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()));
+    let whole_bytes = |value| {
+        local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()))
+    };
     Cost {
         schema: "shardwise.cost/1",
         program: planned.name.clone(),
@@ -178,21 +184,36 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         device_flops: report.steps.iter().map(|cost| cost.times * cost.flops).sum(),
         verdict: verdict(planned),
         axes: busy(planned),
-        thresholds: threshold::batch_like(program).into_iter().map(|dim| threshold(planned, dim, refinement)).collect(),
+        thresholds: threshold::batch_like(program)
+            .into_iter()
+            .map(|dim| threshold(planned, dim, refinement))
+            .collect(),
         inference: inference::inference(planned, sizing).ok(),
         attention: attention::compare(planned),
-        statements: plan.steps.iter().zip(&report.steps).map(|(step, cost)| statement(planned, step, cost)).collect(),
+        statements: plan
+            .steps
+            .iter()
+            .zip(&report.steps)
+            .map(|(step, cost)| statement(planned, step, cost))
+            .collect(),
     }
 }
 
 fn busy(planned: &Planned) -> Vec<AxisBusy> {
     let axes = planned.plan.program.mesh.axes.iter_enumerated().zip(&planned.report.axis_s);
-    axes.map(|((id, axis), &busy_s)| AxisBusy { axis: axis.name.clone(), busy_s, nodes: networks::nodes(planned, id) }).collect()
+    axes.map(|((id, axis), &busy_s)| AxisBusy {
+        axis: axis.name.clone(),
+        busy_s,
+        nodes: networks::nodes(planned, id),
+    })
+    .collect()
 }
 
 fn held(program: &Program, role: Role) -> Held {
     let mut held = Held::default();
-    for (id, value) in program.values.iter_enumerated().filter(|(_, value)| value.role == Some(role)) {
+    for (id, value) in
+        program.values.iter_enumerated().filter(|(_, value)| value.role == Some(role))
+    {
         let whole = Sharding::replicated(value.dims.len());
         let copies = staged::all_of(program, id);
         let everywhere = copies * program.stages(value.repeat) as f64;
@@ -207,8 +228,11 @@ fn held(program: &Program, role: Role) -> Held {
 fn unsharded_flops(program: &Program) -> f64 {
     let whole = |value: ValueId| Sharding::replicated(program.values[value].dims.len());
     let flops = program.ops.iter().map(|op| {
-        let operands: Vec<Sharding> = op.operands.iter().map(|operand| whole(operand.value)).collect();
-        in_all(program, op) * local::work(program, op, &operands.iter().collect::<Vec<_>>(), &whole(op.result)).flops
+        let operands: Vec<Sharding> =
+            op.operands.iter().map(|operand| whole(operand.value)).collect();
+        in_all(program, op)
+            * local::work(program, op, &operands.iter().collect::<Vec<_>>(), &whole(op.result))
+                .flops
     });
     flops.sum()
 }
@@ -224,8 +248,16 @@ fn verdict(planned: &Planned) -> Verdict {
     let (compute_s, links_s) = (report.compute_s, report.links_s());
     let (bound, factor) = threshold::bound(compute_s, links_s);
     let busiest = report.axis_s.iter().position(|&busy| busy >= links_s).filter(|_| links_s > 0.0);
-    let axis = busiest.and_then(|number| planned.plan.program.mesh.axes.iter().nth(number)).map(|axis| axis.name.clone());
-    Verdict { bound: name(bound), axis, compute_s, links_s, factor: Some(factor).filter(|factor| factor.is_finite()) }
+    let axis = busiest
+        .and_then(|number| planned.plan.program.mesh.axes.iter().nth(number))
+        .map(|axis| axis.name.clone());
+    Verdict {
+        bound: name(bound),
+        axis,
+        compute_s,
+        links_s,
+        factor: Some(factor).filter(|factor| factor.is_finite()),
+    }
 }
 
 fn name(bound: Bound) -> &'static str {
@@ -240,32 +272,55 @@ pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -
     let program = &planned.plan.program;
     let devices = program.mesh.devices() as f64;
     let flips = threshold::flips(&planned.plan, dim, refinement);
-    let flip = |flip: threshold::Flip| Flip { size: flip.size, per_device: flip.size / devices, above: name(flip.above) };
+    let flip = |flip: threshold::Flip| Flip {
+        size: flip.size,
+        per_device: flip.size / devices,
+        above: name(flip.above),
+    };
     let dim = &program.dims[dim];
-    Threshold { dim: dim.name.clone(), size: dim.size, per_device: dim.size as f64 / devices, flips: flips.into_iter().map(flip).collect() }
+    Threshold {
+        dim: dim.name.clone(),
+        size: dim.size,
+        per_device: dim.size as f64 / devices,
+        flips: flips.into_iter().map(flip).collect(),
+    }
 }
 
 fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
     let program = &planned.plan.program;
     let (intensity, bound, factor) = match &step.kind {
         StepKind::Local(op) if !cost.is_move(step) => {
-            let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
+            let operands: Vec<&Sharding> =
+                step.operands.iter().map(|operand| &operand.sharding).collect();
             let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
             let (bound, factor) = roofline(&work);
             (Some(work.flops / work.bytes.max(1.0)), bound.to_owned(), factor)
         }
         _ => {
-            let axes: Vec<&str> = cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+            let axes: Vec<&str> =
+                cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
             (None, axes.join(" "), None)
         }
     };
     let text = text::step(&planned.plan, step);
-    Statement { text, flops: cost.flops, bytes: cost.bytes, time_s: cost.seconds, times: cost.times as u64, intensity, bound, factor }
+    Statement {
+        text,
+        flops: cost.flops,
+        bytes: cost.bytes,
+        time_s: cost.seconds,
+        times: cost.times as u64,
+        intensity,
+        bound,
+        factor,
+    }
 }
 
 /// Which of arithmetic and HBM traffic takes longer, and by which factor.
 fn roofline(work: &Work) -> (&'static str, Option<f64>) {
-    let (bound, factor) =
-        if work.flops_s >= work.hbm_s { ("flops", work.flops_s / work.hbm_s) } else { ("hbm", work.hbm_s / work.flops_s) };
+    let (bound, factor) = if work.flops_s >= work.hbm_s {
+        ("flops", work.flops_s / work.hbm_s)
+    } else {
+        ("hbm", work.hbm_s / work.flops_s)
+    };
     (bound, Some(factor).filter(|factor| factor.is_finite()))
 }

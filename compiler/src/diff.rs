@@ -1,8 +1,10 @@
 //! What changed between two plans, in words that a reviewer can judge.
 //!
-//! Collectives are matched by the value that they move and the statement (or output) that they are for, not by line: a plan that got one step
-//! longer has one addition, however its lines moved. A textual diff of two plans would be simpler, but every comment of a plan changes with a
-//! size, and a step that only moved would be both removed and added. Free steps (slices, axes of one device) are left out.
+//! Collectives are matched by the value that they move and the statement (or output) that they are
+//! for, not by line: a plan that got one step longer has one addition, however its lines moved. A
+//! textual diff of two plans would be simpler, but every comment of a plan changes with a size, and
+//! a step that only moved would be both removed and added. Free steps (slices, axes of one device)
+//! are left out.
 
 mod limits;
 mod markdown;
@@ -70,7 +72,8 @@ pub struct Line {
     pub what: String,
     /// The value that it gives.
     pub value: String,
-    /// What needs it: the value of a statement, `output`, or `home` for the brackets on its own left side.
+    /// What needs it: the value of a statement, `output`, or `home` for the brackets on its own
+    /// left side.
     pub needed_by: Vec<String>,
     /// Bytes: the cost model's `V` of a collective, what a local operation touches.
     pub bytes: f64,
@@ -114,7 +117,8 @@ pub struct Setting {
 /// One number of the whole.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Total {
-    /// `serial`, `scheduled`, `overlap`, `compute`, `comm`, `moved` (bytes of all collectives) or `memory` (bytes at the peak).
+    /// `serial`, `scheduled`, `overlap`, `compute`, `comm`, `moved` (bytes of all collectives) or
+    /// `memory` (bytes at the peak).
     pub name: String,
     /// `seconds` or `bytes`.
     pub unit: String,
@@ -128,7 +132,8 @@ pub struct Total {
 pub fn diff(before: &Planned, after: &Planned) -> Diff {
     let (old, new) = (lines(before, true), lines(after, true));
     let pairs::Pairs { added, removed, both } = pairs::pair(old, new);
-    let (same, changed): (Vec<Change>, Vec<Change>) = both.into_iter().partition(|change| same(&change.before, &change.after));
+    let (same, changed): (Vec<Change>, Vec<Change>) =
+        both.into_iter().partition(|change| same(&change.before, &change.after));
     Diff {
         schema: "shardwise.diff/1".to_owned(),
         before: before.name.clone(),
@@ -156,7 +161,10 @@ fn lines(planned: &Planned, collectives: bool) -> Vec<Line> {
         if collectives { moves_data(step, cost) } else { !cost.is_move(step) }
     };
     let readers = Readers::new(&planned.plan);
-    steps.filter(|(_, (step, cost))| wanted(step, cost)).map(|(number, _)| line(planned, &readers, number)).collect()
+    steps
+        .filter(|(_, (step, cost))| wanted(step, cost))
+        .map(|(number, _)| line(planned, &readers, number))
+        .collect()
 }
 
 fn line(planned: &Planned, readers: &Readers<'_>, number: usize) -> Line {
@@ -165,13 +173,15 @@ fn line(planned: &Planned, readers: &Readers<'_>, number: usize) -> Line {
     let value = &program.values[step.result.value];
     let (what, needed_by) = match &step.kind {
         StepKind::Local(_) if cost.is_move(step) => {
-            let axes: Vec<&str> = cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+            let axes: Vec<&str> =
+                cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
             (format!("Permute_{}", axes.join("")), needed_by(&planned.plan, &readers.of(number)))
         }
         StepKind::Local(_) => ("compute".to_owned(), Vec::new()),
-        StepKind::Collective(collective, _) => {
-            (print::Printer::new(program).collective(&value.dims, collective), needed_by(&planned.plan, &readers.of(number)))
-        }
+        StepKind::Collective(collective, _) => (
+            print::Printer::new(program).collective(&value.dims, collective),
+            needed_by(&planned.plan, &readers.of(number)),
+        ),
     };
     Line {
         what,
@@ -198,34 +208,68 @@ fn settings(before: &Plan, after: &Plan) -> Vec<Setting> {
     let mut settings = vec![("hardware", old.hardware.name.clone(), new.hardware.name.clone())];
     if old.hardware.name == new.hardware.name {
         // A file can give one name other numbers than it did.
-        let numbers = pairs::named(hardware::entries(&old.hardware), hardware::entries(&new.hardware));
+        let numbers =
+            pairs::named(hardware::entries(&old.hardware), hardware::entries(&new.hardware));
         settings.extend(numbers.into_iter().map(|(old, new)| ("hardware", old, new)));
     }
-    let axes = |plan: &Plan| plan.program.mesh.axes.iter().map(|axis| (axis.name.clone(), print::axis(axis))).collect::<Vec<_>>();
-    let dims =
-        |plan: &Plan| plan.program.dims.iter().map(|dim| (dim.name.clone(), format!("{}={}", dim.name, dim.size))).collect::<Vec<_>>();
-    settings.extend(pairs::named(axes(before), axes(after)).into_iter().map(|(old, new)| ("mesh", old, new)));
-    settings.extend(pairs::named(dims(before), dims(after)).into_iter().map(|(old, new)| ("dim", old, new)));
+    let axes = |plan: &Plan| {
+        plan.program
+            .mesh
+            .axes
+            .iter()
+            .map(|axis| (axis.name.clone(), print::axis(axis)))
+            .collect::<Vec<_>>()
+    };
+    let dims = |plan: &Plan| {
+        plan.program
+            .dims
+            .iter()
+            .map(|dim| (dim.name.clone(), format!("{}={}", dim.name, dim.size)))
+            .collect::<Vec<_>>()
+    };
+    settings.extend(
+        pairs::named(axes(before), axes(after)).into_iter().map(|(old, new)| ("mesh", old, new)),
+    );
+    settings.extend(
+        pairs::named(dims(before), dims(after)).into_iter().map(|(old, new)| ("dim", old, new)),
+    );
     let differing = settings.into_iter().filter(|(_, old, new)| old != new);
-    differing.map(|(what, before, after)| Setting { what: what.to_owned(), before, after }).collect()
+    differing
+        .map(|(what, before, after)| Setting { what: what.to_owned(), before, after })
+        .collect()
 }
 
 fn totals(before: &Planned, after: &Planned) -> Vec<Total> {
-    let time = |quantity: Quantity| (quantity.name(), "seconds", quantity.of(&before.report), quantity.of(&after.report));
-    let moved = |planned: &Planned| lines(planned, true).iter().map(|line| line.bytes).fold(0.0, |a, b| a + b);
+    let time = |quantity: Quantity| {
+        (quantity.name(), "seconds", quantity.of(&before.report), quantity.of(&after.report))
+    };
+    let moved = |planned: &Planned| {
+        lines(planned, true).iter().map(|line| line.bytes).fold(0.0, |a, b| a + b)
+    };
     let bytes = [
         ("moved", "bytes", moved(before), moved(after)),
         ("memory", "bytes", before.report.memory.peak_bytes, after.report.memory.peak_bytes),
     ];
     let rows = Quantity::ALL.map(time).into_iter().chain(bytes);
-    rows.map(|(name, unit, before, after)| Total { name: name.to_owned(), unit: unit.to_owned(), before, after }).collect()
+    rows.map(|(name, unit, before, after)| Total {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        before,
+        after,
+    })
+    .collect()
 }
 
 impl Diff {
     /// Whether both plans do the same at the same price.
     pub fn is_empty(&self) -> bool {
-        let steps = self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty() && self.statements.is_empty();
-        steps && self.settings.is_empty() && self.totals.iter().all(|total| total.before.to_bits() == total.after.to_bits())
+        let steps = self.added.is_empty()
+            && self.removed.is_empty()
+            && self.changed.is_empty()
+            && self.statements.is_empty();
+        steps
+            && self.settings.is_empty()
+            && self.totals.iter().all(|total| total.before.to_bits() == total.after.to_bits())
     }
 
     /// The JSON text, indented.

@@ -1,4 +1,5 @@
-//! The plan's dataflow in Graphviz' DOT: boxes for local operations, ellipses for collectives (red where critical), what flows on the arrows.
+//! The plan's dataflow in Graphviz' DOT: boxes for local operations, ellipses for collectives (red
+//! where critical), what flows on the arrows.
 
 use std::fmt::Write as _;
 
@@ -12,7 +13,10 @@ use crate::{Planned, json, units};
 /// The DOT text.
 pub(crate) fn dot(planned: &Planned) -> String {
     let graph = dataflow(&planned.plan);
-    let mut out = format!("digraph {} {{\n  node [fontname=\"monospace\"];\n  edge [fontname=\"monospace\"];\n", quoted(&planned.name));
+    let mut out = format!(
+        "digraph {} {{\n  node [fontname=\"monospace\"];\n  edge [fontname=\"monospace\"];\n",
+        quoted(&planned.name)
+    );
     for index in graph.node_indices() {
         let _ = writeln!(out, "  n{} [{}];", index.index(), attributes(planned, graph[index]));
     }
@@ -29,7 +33,9 @@ pub(crate) fn dot(planned: &Planned) -> String {
 fn attributes(planned: &Planned, node: Node) -> String {
     let program = &planned.plan.program;
     match node {
-        Node::Declared(value) => format!("shape=plaintext, label={}", quoted(&program.values[value].name)),
+        Node::Declared(value) => {
+            format!("shape=plaintext, label={}", quoted(&program.values[value].name))
+        }
         Node::Output(number) => {
             let name = &program.values[program.outputs[number].value].name;
             format!("shape=plaintext, label={}", quoted(&format!("output {name}")))
@@ -38,16 +44,28 @@ fn attributes(planned: &Planned, node: Node) -> String {
             let time = units::seconds(planned.report.steps[number].seconds);
             match &planned.plan.steps[number].kind {
                 StepKind::Local(op) if program.hands_on(&program.ops[*op]) => {
-                    let axis = program.pipeline(program.ops[*op].repeat).map_or("", |of| program.mesh.axes[of.axis].name.as_str());
-                    format!("shape=ellipse, label={}", quoted(&format!("{}_{axis}\n{time}", CollectiveKind::Permute.name())))
+                    let axis = program
+                        .pipeline(program.ops[*op].repeat)
+                        .map_or("", |of| program.mesh.axes[of.axis].name.as_str());
+                    format!(
+                        "shape=ellipse, label={}",
+                        quoted(&format!("{}_{axis}\n{time}", CollectiveKind::Permute.name()))
+                    )
                 }
                 StepKind::Local(op) => {
-                    format!("shape=box, label={}", quoted(&format!("{}\n{time}", json::local_kind(&program.ops[*op].kind))))
+                    format!(
+                        "shape=box, label={}",
+                        quoted(&format!("{}\n{time}", json::local_kind(&program.ops[*op].kind)))
+                    )
                 }
                 StepKind::Collective(collective, _) => {
                     let axes = print::axis_word(&program.mesh, &collective.axes);
-                    let colour = if planned.report.schedule.critical[number] { ", color=red" } else { "" };
-                    format!("shape=ellipse{colour}, label={}", quoted(&format!("{}_{axes}\n{time}", collective.kind.name())))
+                    let colour =
+                        if planned.report.schedule.critical[number] { ", color=red" } else { "" };
+                    format!(
+                        "shape=ellipse{colour}, label={}",
+                        quoted(&format!("{}_{axes}\n{time}", collective.kind.name()))
+                    )
                 }
             }
         }

@@ -39,7 +39,8 @@ enum Origin {
     Searched(Optimality, Vec<Materialization>),
 }
 
-/// A plan with all that is known of it. `Display` is its text, which is a program again; [`Planned::json`] its JSON.
+/// A plan with all that is known of it. `Display` is its text, which is a program again;
+/// [`Planned::json`] its JSON.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The program's name.
@@ -64,7 +65,8 @@ pub struct Planned {
     carried_claim: Option<String>,
 }
 
-/// Reads a program and says everything that is wrong with it. `name` is what diagnostics call the source.
+/// Reads a program and says everything that is wrong with it. `name` is what diagnostics call the
+/// source.
 ///
 /// ```
 /// let checked = shardwise::check("mlp.shard", "hardware tpu-v5p\nmesh X=4\ndim B=8\ninput A[B_Y]\noutput A[B]", &shardwise::Options::default());
@@ -92,7 +94,12 @@ pub fn check(name: &str, source: &str, options: &Options) -> Checked {
 /// assert!(derived.contains("dW = In *B dOut"));
 /// # Ok::<(), shardwise::Findings>(())
 /// ```
-pub fn print_after(name: &str, source: &str, options: &Options, pass: Pass) -> Result<String, Findings> {
+pub fn print_after(
+    name: &str,
+    source: &str,
+    options: &Options,
+    pass: Pass,
+) -> Result<String, Findings> {
     let checked = read(name, source, options, pass);
     checked.program.map(|program| program.to_string()).ok_or(checked.findings)
 }
@@ -114,7 +121,9 @@ type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Program, Vec<Diag>>;
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
     let (file, diags) = shardwise_grammar::parse(source);
-    let checked = resolved(&file, diags, (name, source), options, &|program| pipeline::rewrite(program, Pass::LAST));
+    let checked = resolved(&file, diags, (name, source), options, &|program| {
+        pipeline::rewrite(program, Pass::LAST)
+    });
     (file, checked)
 }
 
@@ -126,15 +135,25 @@ fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
     can_run.then_some(program)
 }
 
-fn resolved(file: &ast::File, mut diags: Vec<Diag>, (name, source): (&str, &str), options: &Options, rewrite: Rewrite<'_>) -> Checked {
+fn resolved(
+    file: &ast::File,
+    mut diags: Vec<Diag>,
+    (name, source): (&str, &str),
+    options: &Options,
+    rewrite: Rewrite<'_>,
+) -> Checked {
     let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
     let (hardware_file, unread) = files::hardware_file(file, name, options);
     diags.extend(unread);
     let overrides = Overrides { hardware, known, file: hardware_file, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     // Hardware that cannot be read is no hardware that is not named.
-    let is_named = diags.iter().filter_map(|diag| diag.labels.first()).any(|label| line_at(source, label.span).starts_with("hardware"));
-    diags.extend(more.into_iter().filter(|diag| !is_named || diag.code != codes::mesh::NO_HARDWARE));
+    let is_named = diags
+        .iter()
+        .filter_map(|diag| diag.labels.first())
+        .any(|label| line_at(source, label.span).starts_with("hardware"));
+    diags
+        .extend(more.into_iter().filter(|diag| !is_named || diag.code != codes::mesh::NO_HARDWARE));
     let mut program = program.filter(|_| !has_errors(&diags));
     if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
         match verify::explicit(explicit) {
@@ -192,15 +211,30 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     if !broken.is_empty() {
         return Err(refuse(broken));
     }
-    let capacity_bytes = options.memory.or(plan.program.hardware.hbm_bytes).filter(|bytes| bytes.is_finite());
-    let mut warnings: Vec<Diag> = checked.findings.reports.into_iter().map(|report| report.diag).collect();
+    let capacity_bytes =
+        options.memory.or(plan.program.hardware.hbm_bytes).filter(|bytes| bytes.is_finite());
+    let mut warnings: Vec<Diag> =
+        checked.findings.reports.into_iter().map(|report| report.diag).collect();
     warnings.extend(budget::over_capacity(&plan, &report, capacity_bytes));
-    let carried_claim = (origin == Origin::Explicit).then(|| provenance::read(source, &plan.to_string())).flatten();
+    let carried_claim =
+        (origin == Origin::Explicit).then(|| provenance::read(source, &plan.to_string())).flatten();
     let warnings = refuse(warnings);
     let objective = options.objective;
     let name = name.to_owned();
     let refinement = options.refinement;
-    Ok(Planned { name, plan, report, textbook, objective, capacity_bytes, refinement, warnings, attention, origin, carried_claim })
+    Ok(Planned {
+        name,
+        plan,
+        report,
+        textbook,
+        objective,
+        capacity_bytes,
+        refinement,
+        warnings,
+        attention,
+        origin,
+        carried_claim,
+    })
 }
 
 /// The canonical layout of a program, its comments kept.
@@ -226,7 +260,11 @@ type Made = (Plan, Option<Plan>, Origin);
 /// The same with composites written out.
 fn in_full((plan, textbook, origin): Made) -> Made {
     let plan = written_out(&plan).into_owned();
-    debug_assert!(verify::plan(&plan).is_ok(), "a plan is a plan: {:?}\n{plan}", verify::plan(&plan));
+    debug_assert!(
+        verify::plan(&plan).is_ok(),
+        "a plan is a plan: {:?}\n{plan}",
+        verify::plan(&plan)
+    );
     (plan, textbook, origin)
 }
 
@@ -253,7 +291,11 @@ fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
         let request = Request { objective: options.objective, timeout: options.timeout, capacity };
         search(&tables, &textbook, request).map_err(|refusal| match refusal {
             Refusal::Infeasible(infeasible) => refuse(infeasible),
-            Refusal::NoRoom(smallest, _) => budget::no_room(&smallest, "the smallest plan found", capacity).into_iter().collect(),
+            Refusal::NoRoom(smallest, _) => {
+                budget::no_room(&smallest, "the smallest plan found", capacity)
+                    .into_iter()
+                    .collect()
+            }
         })?
     };
     Ok((plan, Some(textbook), Origin::Searched(optimality, alternatives)))
@@ -262,7 +304,11 @@ fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
 fn too_large(program: &Program, value: ValueId) -> Diag {
     let value = &program.values[value];
     let axes = program.mesh.axes.len();
-    let message = format!("`{}` has {} dimensions on {axes} mesh axes: more shardings than can be tabulated", value.name, value.dims.len());
+    let message = format!(
+        "`{}` has {} dimensions on {axes} mesh axes: more shardings than can be tabulated",
+        value.name,
+        value.dims.len()
+    );
     Diag::error(codes::mesh::TOO_LARGE, message, value.span, "this value")
         .help("leave out axes of size 1, or join axes that always go together")
 }
@@ -282,7 +328,9 @@ fn no_layout(program: &Program, infeasible: Infeasible) -> Diag {
     for operand in op.operands.iter().filter(|operand| operand.pin.is_some()) {
         diag = diag.and(operand.span, "this use is pinned");
     }
-    diag.help("leave the brackets off one operand, so that it can be gathered or sliced for this use")
+    diag.help(
+        "leave the brackets off one operand, so that it can be gathered or sliced for this use",
+    )
 }
 
 fn has_errors(diags: &[Diag]) -> bool {
@@ -320,7 +368,8 @@ impl Planned {
         inference::inference(self, sizing)
     }
 
-    /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters included; `None` for a name that is no dimension's.
+    /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters
+    /// included; `None` for a name that is no dimension's.
     pub fn threshold(&self, dim: &str) -> Option<Threshold> {
         let dim = self.plan.program.dims.position(|other| other.name == dim)?;
         Some(cost::threshold(self, dim, self.refinement))
@@ -345,11 +394,14 @@ impl Planned {
         }
     }
 
-    /// `optimal` where proven, else `bounded`; of a textbook or explicit plan no better bound is known than 0.
+    /// `optimal` where proven, else `bounded`; of a textbook or explicit plan no better bound is
+    /// known than 0.
     pub fn status_name(&self) -> &'static str {
         match self.origin {
             Origin::Searched(Optimality::Optimal, _) => "optimal",
-            Origin::Searched(Optimality::Bounded { .. }, _) | Origin::Explicit | Origin::Textbook => "bounded",
+            Origin::Searched(Optimality::Bounded { .. }, _)
+            | Origin::Explicit
+            | Origin::Textbook => "bounded",
         }
     }
 
@@ -357,12 +409,15 @@ impl Planned {
     pub fn lower_bound_s(&self) -> f64 {
         match self.origin {
             Origin::Searched(Optimality::Optimal, _) => self.objective_s(&self.report),
-            Origin::Searched(Optimality::Bounded { lower_bound_s }, _) => lower_bound_s.min(self.objective_s(&self.report)),
+            Origin::Searched(Optimality::Bounded { lower_bound_s }, _) => {
+                lower_bound_s.min(self.objective_s(&self.report))
+            }
             Origin::Explicit | Origin::Textbook => 0.0,
         }
     }
 
-    /// Other shardings of open declarations from which a plan is as cheap, an example for each declaration.
+    /// Other shardings of open declarations from which a plan is as cheap, an example for each
+    /// declaration.
     pub fn alternatives(&self) -> Vec<String> {
         let Origin::Searched(_, alternatives) = &self.origin else { return Vec::new() };
         alternatives.iter().map(|other| print::materialization(&self.plan.program, other)).collect()
@@ -403,12 +458,19 @@ impl Planned {
         let saving = if own < book {
             format!("{per_cent:.1}% under the textbook's {}", units::seconds(book))
         } else if own > book * (1.0 + 1e-9) {
-            format!("{per_cent:.1}% over the textbook's {}, which has no room", units::seconds(book))
+            format!(
+                "{per_cent:.1}% over the textbook's {}, which has no room",
+                units::seconds(book)
+            )
         } else {
             "as cheap as the textbook's".to_owned()
         };
         let alternatives = self.alternatives();
-        let equal = if alternatives.is_empty() { String::new() } else { format!("; as cheap from {}", alternatives.join(" or ")) };
+        let equal = if alternatives.is_empty() {
+            String::new()
+        } else {
+            format!("; as cheap from {}", alternatives.join(" or "))
+        };
         format!("{proof} ({}); {saving}{equal}", text::objective(self.objective))
     }
 }

@@ -1,9 +1,12 @@
-//! Why a collective is there: what asked for it, what fixed that, what else could have been done and what each would have cost.
+//! Why a collective is there: what asked for it, what fixed that, what else could have been done
+//! and what each would have cost.
 //!
-//! Causes are read off the finished plan, statement by statement, since they are true of it whichever strategy made it; a log of the search would
-//! tell what it tried, not why the result is right. Alternatives are edits of the program's text, each planned again as a whole: an author
-//! can type what is offered, and no number is an estimate. For a program that cannot be planned, the brackets that contradict each other are
-//! found by leaving brackets open; for one that does not fit into memory, what is held there.
+//! Causes are read off the finished plan, statement by statement, since they are true of it
+//! whichever strategy made it; a log of the search would tell what it tried, not why the result is
+//! right. Alternatives are edits of the program's text, each planned again as a whole: an author
+//! can type what is offered, and no number is an estimate. For a program that cannot be planned,
+//! the brackets that contradict each other are found by leaving brackets open; for one that does
+//! not fit into memory, what is held there.
 
 mod alternatives;
 mod causes;
@@ -24,7 +27,8 @@ pub use alternatives::Alternative;
 pub use conflict::{Conflict, NoRoom, Remedy};
 pub use target::Target;
 
-/// What can be said of a program's collectives, or of why there are none. `Display` is the text for people.
+/// What can be said of a program's collectives, or of why there are none. `Display` is the text for
+/// people.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Explanation {
@@ -85,7 +89,8 @@ pub struct End {
 /// Told how many programs of how many are planned, in no order, from any thread.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// Explains the collectives of a program that `target` names. Errors are those that keep the program from being read, or a target that is not there.
+/// Explains the collectives of a program that `target` names. Errors are those that keep the
+/// program from being read, or a target that is not there.
 ///
 /// ```
 /// use shardwise::explain::{Explanation, Target, explain};
@@ -105,32 +110,55 @@ pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 /// assert!(gather.cure.is_some());
 /// # Ok::<(), shardwise::Findings>(())
 /// ```
-pub fn explain(name: &str, source: &str, options: &Options, target: &Target, progress: Progress<'_>) -> Result<Explanation, Findings> {
+pub fn explain(
+    name: &str,
+    source: &str,
+    options: &Options,
+    target: &Target,
+    progress: Progress<'_>,
+) -> Result<Explanation, Findings> {
     // A plan that breaks a budget is the one that needs to be explained.
     let source = sites::without_asserts(source);
     let planned = match driver::plan(name, &source, options) {
         Ok(planned) => planned,
         Err(findings) => return refused(name, &source, options, findings),
     };
-    let steps = target::steps(&planned.plan, &source, target).map_err(|diag| Findings::new(vec![diag], name, &source))?;
+    let steps = target::steps(&planned.plan, &source, target)
+        .map_err(|diag| Findings::new(vec![diag], name, &source))?;
     let told = causes::Told::new(&planned, &source, driver::check(name, &source, options).program);
-    let mut collectives: Vec<Collective> = steps.iter().map(|&step| told.collective(step)).collect();
+    let mut collectives: Vec<Collective> =
+        steps.iter().map(|&step| told.collective(step)).collect();
     if *target != Target::Everything {
-        let costing: Vec<usize> =
-            (0..steps.len()).filter(|&at| moves_data(&planned.plan.steps[steps[at]], &planned.report.steps[steps[at]])).collect();
+        let costing: Vec<usize> = (0..steps.len())
+            .filter(|&at| {
+                moves_data(&planned.plan.steps[steps[at]], &planned.report.steps[steps[at]])
+            })
+            .collect();
         let weighed: Vec<usize> = costing.iter().map(|&at| steps[at]).collect();
-        let alternatives = alternatives::alternatives(&planned, &source, options, &weighed, progress);
+        let alternatives =
+            alternatives::alternatives(&planned, &source, options, &weighed, progress);
         for (at, alternatives) in costing.into_iter().zip(alternatives) {
-            collectives[at].cure = alternatives.iter().position(|alternative| alternative.removes_it);
+            collectives[at].cure =
+                alternatives.iter().position(|alternative| alternative.removes_it);
             collectives[at].alternatives = alternatives;
         }
     }
     let objective = crate::text::objective(planned.objective).to_owned();
-    Ok(Explanation::Plan(Causes { about: target.words(), objective, now_s: planned.objective_s(&planned.report), collectives }))
+    Ok(Explanation::Plan(Causes {
+        about: target.words(),
+        objective,
+        now_s: planned.objective_s(&planned.report),
+        collectives,
+    }))
 }
 
 /// What can be said of a program without a plan.
-fn refused(name: &str, source: &str, options: &Options, findings: Findings) -> Result<Explanation, Findings> {
+fn refused(
+    name: &str,
+    source: &str,
+    options: &Options,
+    findings: Findings,
+) -> Result<Explanation, Findings> {
     if findings.reports.iter().any(|report| report.diag.code == budget::NO_ROOM) {
         return Ok(Explanation::NoRoom(conflict::no_room(name, source, options, &findings)));
     }
@@ -150,9 +178,12 @@ struct Document<'e> {
 }
 
 impl Explanation {
-    /// The JSON text, indented: `kind` is `plan`, `conflict` or `no_room`, the rest is what stands in the value.
+    /// The JSON text, indented: `kind` is `plan`, `conflict` or `no_room`, the rest is what stands
+    /// in the value.
     pub fn json(&self) -> String {
-        serde_json::to_string_pretty(&Document { schema: "shardwise.explain/1", explanation: self }).unwrap_or_default() + "\n"
+        serde_json::to_string_pretty(&Document { schema: "shardwise.explain/1", explanation: self })
+            .unwrap_or_default()
+            + "\n"
     }
 }
 

@@ -6,7 +6,8 @@ use miette::{LabeledSpan, NamedSource, SourceSpan};
 use shardwise_grammar::diag::Inside;
 use shardwise_ir::{Diag, Severity};
 
-/// One finding together with the source that it is about. With miette's `fancy` feature it draws itself; without, it is a plain error.
+/// One finding together with the source that it is about. With miette's `fancy` feature it draws
+/// itself; without, it is a plain error.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What was found.
@@ -22,8 +23,10 @@ const LONGEST_LINE: usize = 1000;
 
 impl Report {
     fn new(diag: Diag, name: &str, source: &str) -> Self {
-        let shown = diag.labels.iter().all(|label| line_length(source, label.span.start) <= LONGEST_LINE);
-        let source = shown.then(|| NamedSource::new(name, source.to_owned()).with_language("shard"));
+        let shown =
+            diag.labels.iter().all(|label| line_length(source, label.span.start) <= LONGEST_LINE);
+        let source =
+            shown.then(|| NamedSource::new(name, source.to_owned()).with_language("shard"));
         let inside = diag.inside.as_deref().map(|inside| Box::new(Self::of_file(&diag, inside)));
         Self { diag, source, inside }
     }
@@ -31,8 +34,14 @@ impl Report {
     /// The place in a file that a source names.
     fn of_file(diag: &Diag, inside: &Inside) -> Self {
         let message = format!("in `{}`", inside.name);
-        let there =
-            Diag { code: diag.code, severity: diag.severity, message, labels: vec![inside.label.clone()], help: None, inside: None };
+        let there = Diag {
+            code: diag.code,
+            severity: diag.severity,
+            message,
+            labels: vec![inside.label.clone()],
+            help: None,
+            inside: None,
+        };
         Self::new(there, &inside.name, &inside.text)
     }
 }
@@ -76,7 +85,11 @@ impl miette::Diagnostic for Report {
             let start = label.span.start.min(length);
             let span = SourceSpan::new(start.into(), label.span.end.clamp(start, length) - start);
             let text = Some(label.text.clone());
-            if i == 0 { LabeledSpan::new_primary_with_span(text, span) } else { LabeledSpan::new_with_span(text, span) }
+            if i == 0 {
+                LabeledSpan::new_primary_with_span(text, span)
+            } else {
+                LabeledSpan::new_with_span(text, span)
+            }
         })))
     }
 }
@@ -85,8 +98,14 @@ impl miette::Diagnostic for Report {
 fn line_length(source: &str, offset: usize) -> usize {
     let bytes = source.as_bytes();
     let offset = offset.min(bytes.len());
-    let before = bytes[..offset].iter().rev().take(LONGEST_LINE + 1).take_while(|&&byte| byte != b'\n').count();
-    let after = bytes[offset..].iter().take(LONGEST_LINE + 1).take_while(|&&byte| byte != b'\n').count();
+    let before = bytes[..offset]
+        .iter()
+        .rev()
+        .take(LONGEST_LINE + 1)
+        .take_while(|&&byte| byte != b'\n')
+        .count();
+    let after =
+        bytes[offset..].iter().take(LONGEST_LINE + 1).take_while(|&&byte| byte != b'\n').count();
     before + after
 }
 
@@ -127,7 +146,8 @@ impl Findings {
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sentences: Vec<&str> = self.reports.iter().map(|report| report.diag.message.as_str()).collect();
+        let sentences: Vec<&str> =
+            self.reports.iter().map(|report| report.diag.message.as_str()).collect();
         f.write_str(&sentences.join("\n"))
     }
 }

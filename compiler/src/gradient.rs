@@ -13,7 +13,8 @@ pub(crate) fn derive(program: Program) -> Result<Program, Vec<Diag>> {
     if program.backward.is_none() {
         return Ok(program);
     }
-    expand(program.clone()).map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
+    expand(program.clone())
+        .map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
 }
 
 /// The same without cutting it into microbatches.
@@ -21,7 +22,8 @@ pub(crate) fn derive_whole(program: Program) -> Result<Program, Vec<Diag>> {
     if program.backward.is_none() {
         return Ok(program);
     }
-    expand_whole(program.clone()).map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
+    expand_whole(program.clone())
+        .map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
 }
 
 fn describe(program: &Program, fault: &Fault) -> Diag {
@@ -36,7 +38,9 @@ fn describe(program: &Program, fault: &Fault) -> Diag {
 
 /// The `backward` statement, and the name of what it starts from.
 fn start(program: &Program) -> (shardwise_ir::Span, &str) {
-    program.backward.as_ref().map_or_else(Default::default, |backward| (backward.span, program.values[backward.from].name.as_str()))
+    program.backward.as_ref().map_or_else(Default::default, |backward| {
+        (backward.span, program.values[backward.from].name.as_str())
+    })
 }
 
 fn nothing(program: &Program) -> Diag {
@@ -48,8 +52,10 @@ fn nothing(program: &Program) -> Diag {
 
 fn unreached(program: &Program, of: ValueId) -> Diag {
     let ((span, from), of) = (start(program), &program.values[of]);
-    let message = format!("`{from}` does not depend on `{}`, so there is no `d{}`", of.name, of.name);
-    let diag = Diag::error(codes::NOTHING, message, span, "starts here").and(of.span, format!("`{}` is not on the way", of.name));
+    let message =
+        format!("`{from}` does not depend on `{}`, so there is no `d{}`", of.name, of.name);
+    let diag = Diag::error(codes::NOTHING, message, span, "starts here")
+        .and(of.span, format!("`{}` is not on the way", of.name));
     diag.help(format!("leave `d{}` out, or differentiate what `{}` leads to", of.name, of.name))
 }
 
@@ -65,14 +71,16 @@ fn no_derivative(program: &Program, op: OpId, operand: usize) -> Diag {
     };
     let value = &program.values[op.operands[operand].value].name;
     let message = format!("`{function}` has no derivative with respect to `{value}`");
-    let diag = Diag::error(codes::NO_DERIVATIVE, message, op.span, "a gradient would pass here").and(start(program).0, "asked for here");
+    let diag = Diag::error(codes::NO_DERIVATIVE, message, op.span, "a gradient would pass here")
+        .and(start(program).0, "asked for here");
     diag.help(format!("`stop_gradient({value})` says that it is a constant to the gradient"))
 }
 
 /// Why a step cannot be cut into microbatches.
 fn microbatches(program: &Program, fault: &Uncut) -> Diag {
     let (span, _) = start(program);
-    let dim = |dim: &shardwise_ir::ids::DimId| program.dims.get(*dim).map_or("", |dim| dim.name.as_str());
+    let dim =
+        |dim: &shardwise_ir::ids::DimId| program.dims.get(*dim).map_or("", |dim| dim.name.as_str());
     match fault {
         Uncut::Unclear(candidates) => {
             let names: Vec<&str> = candidates.iter().map(dim).collect();
@@ -86,58 +94,87 @@ fn microbatches(program: &Program, fault: &Uncut) -> Diag {
         }
         Uncut::OfParameter(param) => {
             let param = &program.values[*param];
-            let message = format!("`{}` is a parameter and has the dimension that is cut", param.name);
-            let diag = Diag::error(codes::BATCH, message, span, "asked for here").and(param.span, "all microbatches share this");
+            let message =
+                format!("`{}` is a parameter and has the dimension that is cut", param.name);
+            let diag = Diag::error(codes::BATCH, message, span, "asked for here")
+                .and(param.span, "all microbatches share this");
             diag.help("cut a dimension that no parameter has: `microbatches=8 of B`")
         }
         Uncut::NotPlain(of) => {
             let of = program.dims.get(*of);
-            let message = format!("`{}` is padded, or a product, and cannot be cut", of.map_or("", |dim| dim.name.as_str()));
+            let message = format!(
+                "`{}` is padded, or a product, and cannot be cut",
+                of.map_or("", |dim| dim.name.as_str())
+            );
             let diag = Diag::error(codes::BATCH, message, span, "asked for here");
             let diag = if let Some(of) = of { diag.and(of.span, "this dimension") } else { diag };
-            diag.help("cut one of its factors, and declare with this factor what is read or leaves; leave `pad` out")
+            diag.help(
+                "cut one of its factors, and declare with this factor what is read or \
+                leaves; leave `pad` out",
+            )
         }
         Uncut::Staged(block) => {
-            let message = "the layers of a pipeline go through the batch in microbatches of their own";
-            let diag = Diag::error(codes::CUT_BEFORE, message, span, "cut once more").and(program.repeats[*block].span, "in a pipeline");
+            let message =
+                "the layers of a pipeline go through the batch in microbatches of their own";
+            let diag = Diag::error(codes::CUT_BEFORE, message, span, "cut once more")
+                .and(program.repeats[*block].span, "in a pipeline");
             diag.help(instead_of_cutting_twice(program, *block))
         }
         Uncut::Indivisible(of, count) => {
             let of = &program.dims[*of];
             let message = format!("{count} microbatches do not divide `{}` = {}", of.name, of.size);
             let near = nearest_divisor(of.size, *count);
-            let diag = Diag::error(codes::INDIVISIBLE, message, span, "so many").and(of.span, "of this");
+            let diag =
+                Diag::error(codes::INDIVISIBLE, message, span, "so many").and(of.span, "of this");
             diag.help(format!("write `microbatches={near}`"))
         }
         Uncut::Uneven { value, span: at, rows } => {
-            let message = format!("`{value}` is split into more parts than the {rows} rows of a microbatch");
-            let diag = Diag::error(codes::INDIVISIBLE, message, *at, "split too finely").and(span, "cut here");
+            let message =
+                format!("`{value}` is split into more parts than the {rows} rows of a microbatch");
+            let diag = Diag::error(codes::INDIVISIBLE, message, *at, "split too finely")
+                .and(span, "cut here");
             diag.help("take fewer microbatches, or split the batch over fewer devices")
         }
         Uncut::Mixed { value, span: at } => {
             let message = format!("`{value}` needs the whole batch at once");
             let diag =
-                Diag::error(codes::MIXED, message, *at, "not a sum over rows, nor row by row").and(span, "microbatches are asked for here");
-            diag.help("what a gradient passes through may add up rows, and do with such sums only what is linear in them; else leave `microbatches` out")
+                Diag::error(codes::MIXED, message, *at, "not a sum over rows, nor row by row")
+                    .and(span, "microbatches are asked for here");
+            diag.help(
+                "what a gradient passes through may add up rows, and do with such sums only \
+                what is linear in them; else leave `microbatches` out",
+            )
         }
     }
 }
 
-/// What to write for a pipeline in microbatches: more of its own. With `1f1b` a stage then holds as few of them, and fills and drains once.
+/// What to write for a pipeline in microbatches: more of its own. With `1f1b` a stage then holds as
+/// few of them, and fills and drains once.
 fn instead_of_cutting_twice(program: &Program, block: RepeatId) -> String {
-    let (asked, own) = (program.backward.as_ref().and_then(|directive| directive.microbatches), program.pipeline(Some(block)));
+    let (asked, own) = (
+        program.backward.as_ref().and_then(|directive| directive.microbatches),
+        program.pipeline(Some(block)),
+    );
     let together = own.zip(asked).map(|(own, (outer, _))| {
         let (batch, axis) = (&program.dims[own.batch], &program.mesh.axes[own.axis].name);
         let parts = nearest_divisor(batch.size, own.microbatches.saturating_mul(outer));
-        let chunks = if own.chunks == 1 { String::new() } else { format!(", chunks={}", own.chunks) };
+        let chunks =
+            if own.chunks == 1 { String::new() } else { format!(", chunks={}", own.chunks) };
         format!(" `pipeline {axis}, microbatches={parts} of {}, schedule=1f1b{chunks}`", batch.name)
     });
-    format!("leave `microbatches` out here, and let the pipeline have all of them:{}", together.unwrap_or_default())
+    format!(
+        "leave `microbatches` out here, and let the pipeline have all of them:{}",
+        together.unwrap_or_default()
+    )
 }
 
 fn name_taken(program: &Program, of: ValueId, by: ValueId) -> Diag {
     let (of, by) = (&program.values[of], &program.values[by]);
     let message = format!("the gradient of `{}` is called `{}`, which is taken", of.name, by.name);
-    let diag = Diag::error(codes::NAME_TAKEN, message, by.span, "has this name").and(start(program).0, "gradients asked for here");
-    diag.help(format!("give it another name, or begin with it: `backward from {} given {}`", of.name, by.name))
+    let diag = Diag::error(codes::NAME_TAKEN, message, by.span, "has this name")
+        .and(start(program).0, "gradients asked for here");
+    diag.help(format!(
+        "give it another name, or begin with it: `backward from {} given {}`",
+        of.name, by.name
+    ))
 }

@@ -1,8 +1,11 @@
-//! Hardware files: chips that programs may name beside the presets, as TOML; and presets as such a file, to start from.
+//! Hardware files: chips that programs may name beside the presets, as TOML; and presets as such a
+//! file, to start from.
 //!
-//! Every table is a chip. `base` takes what it does not say from another one, since most files say what was measured on a chip that is known. Keys
-//! are flat and in units of one (bytes, seconds, FLOP/s), so that no number needs a suffix; what is not given is not known, and a program that
-//! needs it is refused. Every mistake is told at its place, for a key taken silently for nothing would be a wrong price. Nothing here reads files.
+//! Every table is a chip. `base` takes what it does not say from another one, since most files say
+//! what was measured on a chip that is known. Keys are flat and in units of one (bytes, seconds,
+//! FLOP/s), so that no number needs a suffix; what is not given is not known, and a program that
+//! needs it is refused. Every mistake is told at its place, for a key taken silently for nothing
+//! would be a wrong price. Nothing here reads files.
 
 use std::fmt::Write;
 use std::ops::{Range, RangeInclusive};
@@ -17,7 +20,8 @@ use crate::failure::Findings;
 
 type Table = IndexMap<Spanned<String>, Spanned<Value>>;
 
-/// A key whose value is a number: its name, what it is, the least that it can be without being in another unit, and where it belongs.
+/// A key whose value is a number: its name, what it is, the least that it can be without being in
+/// another unit, and where it belongs.
 type Number = (&'static str, &'static str, f64, fn(&mut Hardware) -> &mut Option<f64>);
 
 const NUMBERS: [Number; 7] = [
@@ -26,12 +30,18 @@ const NUMBERS: [Number; 7] = [
     ("fp8", "FLOP/s in fp8", 1e9, |hardware| &mut hardware.fp8_flops),
     ("memory", "bytes of HBM", 1e6, |hardware| &mut hardware.hbm_bytes),
     ("memory_bandwidth", "bytes a second", 1e6, |hardware| &mut hardware.hbm_bandwidth),
-    ("link_bandwidth", "bytes a second, one way: of a link of a torus, out of a chip into a switch", 1e6, |hardware| {
-        &mut hardware.link_bandwidth
-    }),
-    ("network_bandwidth", "bytes a second, one way: a chip's share of its host's or its own network card", 1e6, |hardware| {
-        &mut hardware.dcn_bandwidth
-    }),
+    (
+        "link_bandwidth",
+        "bytes a second, one way: of a link of a torus, out of a chip into a switch",
+        1e6,
+        |hardware| &mut hardware.link_bandwidth,
+    ),
+    (
+        "network_bandwidth",
+        "bytes a second, one way: a chip's share of its host's or its own network card",
+        1e6,
+        |hardware| &mut hardware.dcn_bandwidth,
+    ),
 ];
 
 /// Longer hops, in seconds, are in another unit.
@@ -54,15 +64,24 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Hardware>, Findings> {
 
 /// The same, with the mistakes as they are.
 pub(crate) fn chips(text: &str) -> Result<Vec<Hardware>, Vec<Diag>> {
-    let mut tables: IndexMap<Spanned<String>, Table> = toml::from_str(text).map_err(|error| vec![unreadable(&error)])?;
+    let mut tables: IndexMap<Spanned<String>, Table> =
+        toml::from_str(text).map_err(|error| vec![unreadable(&error)])?;
     // In the order of the file, which is not that of the reader.
     tables.sort_by(|a, _, b, _| a.span().start.cmp(&b.span().start));
-    let mut reader = Reader { named: tables.keys().map(|name| name.get_ref().clone()).collect(), ..Reader::default() };
+    let mut reader = Reader {
+        named: tables.keys().map(|name| name.get_ref().clone()).collect(),
+        ..Reader::default()
+    };
     for (name, table) in tables {
         reader.chip(&name, &table);
     }
     if reader.known.is_empty() && reader.diags.is_empty() {
-        let diag = Diag::error(BAD_HARDWARE, "the file describes no chip", Span::default(), "nothing here");
+        let diag = Diag::error(
+            BAD_HARDWARE,
+            "the file describes no chip",
+            Span::default(),
+            "nothing here",
+        );
         reader.diags.push(diag.help("write a table for each chip: `[my-chip]`, then its keys"));
     }
     reader.diags.sort_by_key(|diag| diag.labels.first().map(|label| label.span));
@@ -72,15 +91,24 @@ pub(crate) fn chips(text: &str) -> Result<Vec<Hardware>, Vec<Diag>> {
 /// A chip whose name another one has, too, with other numbers.
 pub fn clash<'h>(chips: impl IntoIterator<Item = &'h Hardware>) -> Option<&'h Hardware> {
     let mut seen: IndexMap<&str, &Hardware> = IndexMap::new();
-    chips.into_iter().find(|chip| seen.insert(chip.name.as_str(), chip).is_some_and(|other| other != *chip))
+    chips
+        .into_iter()
+        .find(|chip| seen.insert(chip.name.as_str(), chip).is_some_and(|other| other != *chip))
 }
 
 fn unreadable(error: &toml::de::Error) -> Diag {
     let message = error.message().lines().next().unwrap_or("not understood");
     // What serde says of a key that stands before the first table.
-    let message = if message.ends_with("expected a map") { "this stands in no chip's table" } else { message };
-    let diag = Diag::error(BAD_HARDWARE, message, error.span().map_or(Span::default(), to_span), "here");
-    diag.help("a hardware file has a table for each chip: `[my-chip]`, then keys such as `bf16 = 1e15`")
+    let message = if message.ends_with("expected a map") {
+        "this stands in no chip's table"
+    } else {
+        message
+    };
+    let diag =
+        Diag::error(BAD_HARDWARE, message, error.span().map_or(Span::default(), to_span), "here");
+    diag.help(
+        "a hardware file has a table for each chip: `[my-chip]`, then keys such as `bf16 = 1e15`",
+    )
 }
 
 fn to_span(range: Range<usize>) -> Span {
@@ -105,9 +133,15 @@ impl Reader {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !name.get_ref().chars().all(fits) || name.get_ref().is_empty() {
             let message = format!("`{}` is no name of hardware", name.get_ref());
-            self.wrong(message, name.span(), "programs can write letters, digits, `-`, `_` and `.`");
+            self.wrong(
+                message,
+                name.span(),
+                "programs can write letters, digits, `-`, `_` and `.`",
+            );
         }
-        let get = |key: &str| table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value);
+        let get = |key: &str| {
+            table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
+        };
         let mut chip = match get("base") {
             Some(base) => self.base(base, name.get_ref()),
             None => Some(unknown()),
@@ -125,8 +159,13 @@ impl Reader {
         }
         if Hardware::preset(&hardware.name).is_some_and(|preset| preset != *hardware) {
             let message = format!("`{}` is a preset, with other numbers", hardware.name);
-            let help = format!("call it otherwise: `[my-{0}]`, perhaps with `base = \"{0}\"`", hardware.name);
-            self.diags.push(Diag::error(UNCLEAR_HARDWARE, message, to_span(name.span()), "taken").help(help));
+            let help = format!(
+                "call it otherwise: `[my-{0}]`, perhaps with `base = \"{0}\"`",
+                hardware.name
+            );
+            self.diags.push(
+                Diag::error(UNCLEAR_HARDWARE, message, to_span(name.span()), "taken").help(help),
+            );
         }
         self.known.extend(chip);
     }
@@ -134,15 +173,28 @@ impl Reader {
     /// The chip that another one starts from: one above it in the file, or a preset.
     fn base(&mut self, value: &Spanned<Value>, of: &str) -> Option<Hardware> {
         let name = self.word(value, "the name of a chip")?;
-        let found = self.known.iter().find(|known| known.name == name).cloned().or_else(|| Hardware::preset(&name).filter(|_| name != of));
+        let found = self
+            .known
+            .iter()
+            .find(|known| known.name == name)
+            .cloned()
+            .or_else(|| Hardware::preset(&name).filter(|_| name != of));
         if found.is_none() && name == of {
-            self.wrong(format!("`{name}` cannot be its own base"), value.span(), "name another chip, or leave `base` out");
+            self.wrong(
+                format!("`{name}` cannot be its own base"),
+                value.span(),
+                "name another chip, or leave `base` out",
+            );
         } else if found.is_none() && self.named.contains(&name) {
-            let help = format!("move `[{name}]` above `[{of}]`, and let no base lead back to a chip that it is the base of");
+            let help = format!(
+                "move `[{name}]` above `[{of}]`, and let no base lead back to a chip that it is \
+                    the base of"
+            );
             self.wrong(format!("`{name}` is not described above this"), value.span(), help);
         } else if found.is_none() {
             let presets = Hardware::preset_names().map(str::to_owned);
-            let names: Vec<String> = self.known.iter().map(|known| known.name.clone()).chain(presets).collect();
+            let names: Vec<String> =
+                self.known.iter().map(|known| known.name.clone()).chain(presets).collect();
             let help = one_of(&name, &names.iter().map(String::as_str).collect::<Vec<_>>());
             self.wrong(format!("`{name}` is not known hardware"), value.span(), help);
         }
@@ -150,7 +202,12 @@ impl Reader {
     }
 
     /// How chips are linked, as both keys say together.
-    fn links(&mut self, hardware: &mut Hardware, links: Option<&Spanned<Value>>, wraparound: Option<&Spanned<Value>>) {
+    fn links(
+        &mut self,
+        hardware: &mut Hardware,
+        links: Option<&Spanned<Value>>,
+        wraparound: Option<&Spanned<Value>>,
+    ) {
         let (before_links, before_wraps) = hardware.wraparound.names();
         let links_word = links.map(|links| self.word(links, "a word"));
         let wraps_word = wraparound.map(|wraps| self.word(wraps, "a word"));
@@ -166,17 +223,24 @@ impl Reader {
             return;
         }
         let known: Vec<&str> = Wraparound::ALL.iter().filter_map(|known| known.names().1).collect();
-        if let Some(wraparound) = wraparound.filter(|_| kind == "switch" || !known.contains(&wraps.as_str())) {
+        if let Some(wraparound) =
+            wraparound.filter(|_| kind == "switch" || !known.contains(&wraps.as_str()))
+        {
             let (message, help) = if kind == "switch" {
-                ("a switch has no axes that could wrap".to_owned(), "leave `wraparound` out, or write `links = \"torus\"`".to_owned())
+                (
+                    "a switch has no axes that could wrap".to_owned(),
+                    "leave `wraparound` out, or write `links = \"torus\"`".to_owned(),
+                )
             } else {
                 (format!("`{wraps}` does not say which axes wrap"), one_of(&wraps, &known))
             };
             self.wrong(message, wraparound.span(), help);
             return;
         }
-        let named = |of: &Wraparound| of.names().0 == kind && of.names().1.is_none_or(|word| word == wraps);
-        hardware.wraparound = Wraparound::ALL.into_iter().find(named).unwrap_or(hardware.wraparound);
+        let named =
+            |of: &Wraparound| of.names().0 == kind && of.names().1.is_none_or(|word| word == wraps);
+        hardware.wraparound =
+            Wraparound::ALL.into_iter().find(named).unwrap_or(hardware.wraparound);
     }
 
     fn key(&mut self, hardware: &mut Hardware, key: &Spanned<String>, value: &Spanned<Value>) {
@@ -188,12 +252,19 @@ impl Reader {
             return;
         }
         match name {
-            "link_hop" => hardware.hop_s = self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.hop_s),
-            "network_hop" => hardware.dcn_hop_s = self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.dcn_hop_s),
+            "link_hop" => {
+                hardware.hop_s =
+                    self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.hop_s)
+            }
+            "network_hop" => {
+                hardware.dcn_hop_s =
+                    self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.dcn_hop_s)
+            }
             "pod" => hardware.pod = self.pod(value).unwrap_or_default(),
             "base" | "links" | "wraparound" => {}
             _ => {
-                let known: Vec<&str> = OTHERS.into_iter().chain(NUMBERS.iter().map(|(name, ..)| *name)).collect();
+                let known: Vec<&str> =
+                    OTHERS.into_iter().chain(NUMBERS.iter().map(|(name, ..)| *name)).collect();
                 let help = one_of(name, &known);
                 self.wrong(format!("`{name}` is nothing that hardware has"), key.span(), help);
             }
@@ -208,7 +279,12 @@ impl Reader {
         word
     }
 
-    fn number(&mut self, value: &Spanned<Value>, what: &str, likely: RangeInclusive<f64>) -> Option<f64> {
+    fn number(
+        &mut self,
+        value: &Spanned<Value>,
+        what: &str,
+        likely: RangeInclusive<f64>,
+    ) -> Option<f64> {
         let number = match value.get_ref() {
             Value::Integer(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
@@ -217,7 +293,11 @@ impl Reader {
         let fits = number.filter(|number| number.is_finite() && *number > 0.0);
         let example = if *likely.end() == LONGEST_HOP_S { "1e-6" } else { "4.5e11" };
         match fits {
-            None => self.wrong("this is not a number above zero".to_owned(), value.span(), format!("give {what}, such as {example}")),
+            None => self.wrong(
+                "this is not a number above zero".to_owned(),
+                value.span(),
+                format!("give {what}, such as {example}"),
+            ),
             Some(number) if !likely.contains(&number) => {
                 let help = format!("numbers are in units of one: give {what}, such as {example}");
                 self.wrong("this looks like another unit".to_owned(), value.span(), help);
@@ -229,12 +309,17 @@ impl Reader {
 
     fn pod(&mut self, value: &Spanned<Value>) -> Option<Vec<u64>> {
         let sizes = value.get_ref().as_array().and_then(|sizes| {
-            let size = |size: &Value| size.as_integer().and_then(|size| u64::try_from(size).ok()).filter(|&size| size > 0);
+            let size = |size: &Value| {
+                size.as_integer().and_then(|size| u64::try_from(size).ok()).filter(|&size| size > 0)
+            };
             sizes.iter().map(size).collect::<Option<Vec<u64>>>()
         });
-        let product = sizes.as_ref().and_then(|sizes| sizes.iter().try_fold(1_u64, |n, &size| n.checked_mul(size)));
+        let product = sizes
+            .as_ref()
+            .and_then(|sizes| sizes.iter().try_fold(1_u64, |n, &size| n.checked_mul(size)));
         if product.is_none() {
-            let help = "give the edges of a pod (`pod = [16, 16]`), or the chips of a switched domain (`pod = [8]`)";
+            let help = "give the edges of a pod (`pod = [16, 16]`), or the chips of a switched \
+                domain (`pod = [8]`)";
             self.wrong("these are not sizes".to_owned(), value.span(), help);
         }
         sizes.filter(|_| product.is_some())
@@ -262,12 +347,22 @@ fn unknown() -> Hardware {
 
 fn one_of(given: &str, known: &[&str]) -> String {
     let near = suggest::nearest(given, known.iter().copied());
-    near.map_or_else(|| format!("there are {}", known.join(", ")), |near| format!("did you mean `{near}`?"))
+    near.map_or_else(
+        || format!("there are {}", known.join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    )
 }
 
 /// A chip as a hardware file, which reads back as it is.
 pub fn toml(hardware: &Hardware) -> String {
-    let mut text = format!("[{}]\n", if hardware.name.contains('.') { format!("{:?}", hardware.name) } else { hardware.name.clone() });
+    let mut text = format!(
+        "[{}]\n",
+        if hardware.name.contains('.') {
+            format!("{:?}", hardware.name)
+        } else {
+            hardware.name.clone()
+        }
+    );
     for (entry, what) in described(hardware) {
         let _ = writeln!(text, "{entry:<29} # {what}");
     }
@@ -289,11 +384,17 @@ fn described(hardware: &Hardware) -> Vec<(String, &'static str)> {
     }
     let (links, wraps) = hardware.wraparound.names();
     entries.push((format!("links = {links:?}"), "torus or switch"));
-    entries.extend(
-        wraps.map(|wraps| (format!("wraparound = {wraps:?}"), "which axes wrap: multiples-of-4 (all of them or none), of-16, whole-pod")),
-    );
+    entries.extend(wraps.map(|wraps| {
+        (
+            format!("wraparound = {wraps:?}"),
+            "which axes wrap: multiples-of-4 (all of them or none), of-16, whole-pod",
+        )
+    }));
     if !hardware.pod.is_empty() {
-        entries.push((format!("pod = {:?}", hardware.pod), "edges of a pod, or chips of a switched domain"));
+        entries.push((
+            format!("pod = {:?}", hardware.pod),
+            "edges of a pod, or chips of a switched domain",
+        ));
     }
     entries.push((format!("link_hop = {:e}", hardware.hop_s), "seconds"));
     entries.push((format!("network_hop = {:e}", hardware.dcn_hop_s), "seconds"));

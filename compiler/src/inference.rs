@@ -1,9 +1,12 @@
-//! Inference sizing: a step of prefill or decode by the book's formula, batch by batch, with the plan's shardings.
+//! Inference sizing: a step of prefill or decode by the book's formula, batch by batch, with the
+//! plan's shardings.
 //!
-//! `step = caches read + max(FLOPs, parameters read)` (*How To Scale Your Model*, Part 7), a device's bytes and FLOPs taken from the plan
-//! (`passes::serving`): where everything is split evenly that is the book's total over the total bandwidth, and where it is not it is what the
-//! plan pays. Other batches keep the plan and change the size of one dimension; to plan every batch anew is what `sweep` is for. Which programs
-//! are steps of serving is decided by what they do: caches that are read make a decode step, tokens that look at each other a prefill.
+//! `step = caches read + max(FLOPs, parameters read)` (*How To Scale Your Model*, Part 7), a
+//! device's bytes and FLOPs taken from the plan (`passes::serving`): where everything is split
+//! evenly that is the book's total over the total bandwidth, and where it is not it is what the
+//! plan pays. Other batches keep the plan and change the size of one dimension; to plan every batch
+//! anew is what `sweep` is for. Which programs are steps of serving is decided by what they do:
+//! caches that are read make a decode step, tokens that look at each other a prefill.
 
 mod table;
 
@@ -66,7 +69,8 @@ pub struct Sizing {
     pub batches: Vec<u64>,
 }
 
-/// A step of serving: what it reads, how long that takes at least, and for how many at once there is room.
+/// A step of serving: what it reads, how long that takes at least, and for how many at once there
+/// is room.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inference {
     /// Prefill or decode.
@@ -79,7 +83,8 @@ pub struct Inference {
     pub step: Row,
     /// From where on FLOPs take longer than reading the parameters; absent where they never do.
     pub critical: Option<Critical>,
-    /// The largest batch that the plan has room for; absent where the memory is not known, 0 where there is none.
+    /// The largest batch that the plan has room for; absent where the memory is not known, 0 where
+    /// there is none.
     pub largest_batch: Option<u64>,
     /// Other batches, as asked for.
     pub batches: Vec<Row>,
@@ -126,7 +131,8 @@ pub struct Row {
     pub attention_flops: f64,
     /// Bytes that these read and write on a device where scores never leave the chip.
     pub attention_bytes: f64,
-    /// Seconds of attention: of reading the caches (in a prefill, of what attention reads and writes), or of its arithmetic, if that is longer.
+    /// Seconds of attention: of reading the caches (in a prefill, of what attention reads and
+    /// writes), or of its arithmetic, if that is longer.
     pub attention_s: f64,
     /// Seconds that reading the parameters takes.
     pub parameters_s: f64,
@@ -159,15 +165,26 @@ impl fmt::Display for Unsized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotWanted => "--batches sizes a step of serving; leave --phase none out",
-            Self::NotServing(NotServing::Trains) => "it has gradients, and a step of serving has none; leave `backward` out",
+            Self::NotServing(NotServing::Trains) => {
+                "it has gradients, and a step of serving has \
+                none; leave `backward` out"
+            }
             Self::NotServing(NotServing::WithoutBatch) => {
-                "a step of serving multiplies a `param` with a batch, a dimension that no `param` has; there is no such product"
+                "a step of serving multiplies a `param` with a batch, a dimension that no `param` \
+                    has; there is no such product"
             }
             Self::NotServing(NotServing::CachesApart) => {
-                "no cache (`state`) that it reads has a dimension that the batch has, by which it would grow; give the cache that dimension"
+                "no cache (`state`) that it reads has a dimension that the batch has, by which it \
+                    would grow; give the cache that dimension"
             }
-            Self::Unclear => "it reads no caches (`state`), and no tokens look at each other; give --phase decode or --phase prefill",
-            Self::UnknownMemory => "it is not known how fast the memory of this hardware is; give `memory_bandwidth` in its hardware file",
+            Self::Unclear => {
+                "it reads no caches (`state`), and no tokens look at each other; give \
+                --phase decode or --phase prefill"
+            }
+            Self::UnknownMemory => {
+                "it is not known how fast the memory of this hardware is; give \
+                `memory_bandwidth` in its hardware file"
+            }
         })
     }
 }
@@ -206,14 +223,23 @@ pub(crate) fn inference(planned: &Planned, sizing: &Sizing) -> Result<Inference,
 
 fn whole_bytes(program: &Program, value: ValueId) -> f64 {
     let copies = program.times(program.values[value].repeat) as f64;
-    copies * local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()))
+    copies
+        * local::local_bytes(
+            program,
+            value,
+            &Sharding::replicated(program.values[value].dims.len()),
+        )
 }
 
 fn cache(program: &Program, serving: &Serving) -> Cache {
     let mut cache = Cache { is_read: serving.reads_cache, ..Cache::default() };
     let mut lengths = Vec::new();
     let size = |dim: DimId| program.dims[dim].size;
-    let caches = if serving.reads_cache { serving::read_caches(program) } else { serving::given_caches(program, serving) };
+    let caches = if serving.reads_cache {
+        serving::read_caches(program)
+    } else {
+        serving::given_caches(program, serving)
+    };
     for value in caches {
         let bytes = whole_bytes(program, value);
         if !program.values[value].dims.contains(&serving.batch) {
@@ -243,12 +269,21 @@ struct Sizer<'p> {
     serving: Serving,
 }
 
-/// What declarations split the batch by, and what it grows by. Brackets that the plan chose could be chosen otherwise for another batch.
+/// What declarations split the batch by, and what it grows by. Brackets that the plan chose could
+/// be chosen otherwise for another batch.
 fn granule(program: &Program, serving: &Serving) -> u64 {
     let parts = |dim: DimId| {
-        let homes = program.values.iter().filter(|value| value.producer.is_none()).filter_map(|value| Some((value, value.home.as_ref()?)));
-        let split = homes.filter_map(|(value, home)| home.dims[value.dims.iter().position(|&other| other == dim)?].as_ref());
-        split.map(|axes| local::parts(&program.mesh, axes)).fold(1, threshold::least_common_multiple)
+        let homes = program
+            .values
+            .iter()
+            .filter(|value| value.producer.is_none())
+            .filter_map(|value| Some((value, value.home.as_ref()?)));
+        let split = homes.filter_map(|(value, home)| {
+            home.dims[value.dims.iter().position(|&other| other == dim)?].as_ref()
+        });
+        split
+            .map(|axes| local::parts(&program.mesh, axes))
+            .fold(1, threshold::least_common_multiple)
     };
     let units = parts(serving.grows).saturating_mul(serving.unit(program));
     threshold::least_common_multiple(units, parts(serving.batch))
@@ -276,17 +311,30 @@ impl Sizer<'_> {
         let load = self.load(batch);
         let program = &self.plan.program;
         let report = report(&self.plan, self.planned.refinement);
-        let stays = program.values.iter_enumerated().filter(|(_, value)| matches!(value.role, Some(Role::Param | Role::State)));
-        let attention_bytes = if self.serving.reads_cache { load.cache_bytes } else { load.attention_bytes };
-        let (cache_s, parameters_s) = (attention_bytes / self.bandwidth(), load.weight_bytes / self.bandwidth());
+        let stays = program
+            .values
+            .iter_enumerated()
+            .filter(|(_, value)| matches!(value.role, Some(Role::Param | Role::State)));
+        let attention_bytes =
+            if self.serving.reads_cache { load.cache_bytes } else { load.attention_bytes };
+        let (cache_s, parameters_s) =
+            (attention_bytes / self.bandwidth(), load.weight_bytes / self.bandwidth());
         let attention_s = cache_s.max(load.attention_s);
         let step_s = attention_s + parameters_s.max(load.flops_s);
-        // What there is room for beside the batch, where it is no whole number of units, gives no tokens.
-        let tokens = self.serving.tokens(program) * batch as f64 / program.dims[self.serving.batch].size as f64;
+        // What there is room for beside the batch, where it is no whole number of units, gives no
+        // tokens.
+        let tokens = self.serving.tokens(program) * batch as f64
+            / program.dims[self.serving.batch].size as f64;
         let device_bytes = report.memory.peak_bytes;
         let read = if self.serving.reads_cache { "cache" } else { "attention" };
-        let named = [(read, cache_s), ("attention", load.attention_s), ("parameters", parameters_s), ("flops", load.flops_s)];
-        let bound = named.into_iter().reduce(|most, other| if other.1 > most.1 { other } else { most });
+        let named = [
+            (read, cache_s),
+            ("attention", load.attention_s),
+            ("parameters", parameters_s),
+            ("flops", load.flops_s),
+        ];
+        let bound =
+            named.into_iter().reduce(|most, other| if other.1 > most.1 { other } else { most });
         Row {
             batch,
             tokens,
@@ -311,7 +359,8 @@ impl Sizer<'_> {
         load.flops_s - load.weight_bytes / self.bandwidth()
     }
 
-    /// By bisection between batches that declarations split evenly, and straight between two of them.
+    /// By bisection between batches that declarations split evenly, and straight between two of
+    /// them.
     fn critical(&mut self) -> Option<Critical> {
         let granule = granule(&self.plan.program, &self.serving);
         let mut high = 1;
@@ -328,11 +377,18 @@ impl Sizer<'_> {
         }
         let above = self.excess(high * granule);
         // An empty batch computes nothing, and reads what any other does.
-        let below = if low == 0 { -self.load(granule).weight_bytes / self.bandwidth() } else { self.excess(low * granule) };
+        let below = if low == 0 {
+            -self.load(granule).weight_bytes / self.bandwidth()
+        } else {
+            self.excess(low * granule)
+        };
         let share = below / (below - above);
         let batch = (low as f64 + if share.is_finite() { share } else { 1.0 }) * granule as f64;
         self.resize(granule);
-        Some(Critical { batch, tokens: batch * self.serving.tokens(&self.plan.program) / granule as f64 })
+        Some(Critical {
+            batch,
+            tokens: batch * self.serving.tokens(&self.plan.program) / granule as f64,
+        })
     }
 
     /// The largest batch that declarations split evenly and that fits.

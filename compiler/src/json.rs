@@ -1,4 +1,5 @@
-//! The plan as JSON: the stable contract `shardwise.plan/1`. Fields may be added; none is renamed or removed.
+//! The plan as JSON: the stable contract `shardwise.plan/1`. Fields may be added; none is renamed
+//! or removed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,11 +64,13 @@ pub struct AxisJson {
 /// How good the plan is known to be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OptimalityJson {
-    /// `optimal` (proven) or `bounded` (nothing is below `lower_bound_s`, which is 0 where no search was made).
+    /// `optimal` (proven) or `bounded` (nothing is below `lower_bound_s`, which is 0 where no
+    /// search was made).
     pub status: String,
     /// No plan is cheaper than this, in seconds of the objective.
     pub lower_bound_s: f64,
-    /// Other shardings of open declarations from which a plan is as cheap, an example for each declaration.
+    /// Other shardings of open declarations from which a plan is as cheap, an example for each
+    /// declaration.
     pub alternatives: Vec<String>,
 }
 
@@ -80,7 +83,8 @@ pub struct CostJson {
     pub comm_s: f64,
     /// The sum of all local operations.
     pub compute_s: f64,
-    /// How long a device has nothing to do while pipelines fill and drain; absent without pipelines.
+    /// How long a device has nothing to do while pipelines fill and drain; absent without
+    /// pipelines.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bubble_s: Option<f64>,
     /// The busiest resource: a lower bound on any schedule.
@@ -171,7 +175,8 @@ pub struct StepJson {
     pub operands: Vec<TensorJson>,
     /// What it gives.
     pub result: TensorJson,
-    /// The cost model's `V` for collectives (what a device holds, for `all_to_all` and `permute`), else the bytes touched.
+    /// The cost model's `V` for collectives (what a device holds, for `all_to_all` and `permute`),
+    /// else the bytes touched.
     pub local_bytes: u64,
     /// FLOPs of a device.
     pub flops: f64,
@@ -182,7 +187,8 @@ pub struct StepJson {
     pub times: u64,
     /// Whether making it longer makes the schedule longer.
     pub critical: bool,
-    /// Whether it is a collective that can hide: its operand stays on the devices, or exists before the compute above it is done, with slack.
+    /// Whether it is a collective that can hide: its operand stays on the devices, or exists before
+    /// the compute above it is done, with slack.
     pub may_run_early: bool,
     /// The line as the plan prints it.
     pub text: String,
@@ -232,7 +238,10 @@ pub fn plan(planned: &Planned) -> PlanJson {
             alternatives: planned.alternatives(),
         },
         cost: cost(report),
-        textbook: TextbookJson { serial_s: planned.textbook.serial_s, comm_s: planned.textbook.comm_s },
+        textbook: TextbookJson {
+            serial_s: planned.textbook.serial_s,
+            comm_s: planned.textbook.comm_s,
+        },
         memory: MemoryJson {
             resident_bytes: report.memory.resident_bytes.round() as u64,
             peak_bytes: report.memory.peak_bytes.round() as u64,
@@ -247,7 +256,13 @@ fn mesh(planned: &Planned) -> Vec<AxisJson> {
     let axes = planned.plan.program.mesh.axes.iter_enumerated().zip(&planned.report.axis_s);
     let one = |((id, axis), &busy_s): ((AxisId, &Axis), &f64)| {
         let nodes = networks::nodes(planned, id);
-        AxisJson { axis: axis.name.clone(), size: axis.size, kind: axis.kind().name().to_owned(), busy_s, nodes }
+        AxisJson {
+            axis: axis.name.clone(),
+            size: axis.size,
+            kind: axis.kind().name().to_owned(),
+            busy_s,
+            nodes,
+        }
     };
     axes.map(one).collect()
 }
@@ -268,12 +283,17 @@ fn steps(planned: &Planned) -> Vec<StepJson> {
 }
 
 fn step_json(planned: &Planned, number: usize) -> StepJson {
-    let (step, cost, schedule) = (&planned.plan.steps[number], &planned.report.steps[number], &planned.report.schedule);
+    let (step, cost, schedule) =
+        (&planned.plan.steps[number], &planned.report.steps[number], &planned.report.schedule);
     let program = &planned.plan.program;
     let (kind, axes) = match &step.kind {
-        StepKind::Local(_) if cost.is_move(step) => (CollectiveKind::Permute.json_name(), cost_axes(program, cost)),
+        StepKind::Local(_) if cost.is_move(step) => {
+            (CollectiveKind::Permute.json_name(), cost_axes(program, cost))
+        }
         StepKind::Local(op) => (local_kind(&program.ops[*op].kind), Vec::new()),
-        StepKind::Collective(collective, _) => (collective.kind.json_name(), names(program, &collective.axes)),
+        StepKind::Collective(collective, _) => {
+            (collective.kind.json_name(), names(program, &collective.axes))
+        }
     };
     StepJson {
         kind: kind.to_owned(),
@@ -302,9 +322,15 @@ pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
         OpKind::Composite { function, .. } if function.reduces() => "reduce",
         OpKind::Reduce { .. } | OpKind::Put { .. } => "reduce",
         OpKind::Take { .. } => "take",
-        OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. }) => "rename",
+        OpKind::Rearrange(
+            Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. },
+        ) => "rename",
         OpKind::Rearrange(Rearrange::Reshape(_)) => "reshape",
-        OpKind::Map(_) | OpKind::Composite { .. } | OpKind::Update { .. } | OpKind::Rearrange(_) | OpKind::Route(_) => "map",
+        OpKind::Map(_)
+        | OpKind::Composite { .. }
+        | OpKind::Update { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Route(_) => "map",
         OpKind::Collective(kind) => kind.json_name(),
     }
 }
@@ -323,7 +349,12 @@ fn tensor(program: &Program, material: &Materialization) -> TensorJson {
     };
     TensorJson {
         value: value.name.clone(),
-        dims: dims.map(|(&dim, axes)| DimJson { dim: program.dims[dim].name.clone(), axes: names(program, axes) }).collect(),
+        dims: dims
+            .map(|(&dim, axes)| DimJson {
+                dim: program.dims[dim].name.clone(),
+                axes: names(program, axes),
+            })
+            .collect(),
         unreduced: names(program, unreduced.axes()),
         reduction: (!unreduced.is_empty()).then(|| reduction.to_owned()),
     }

@@ -1,11 +1,14 @@
-//! Lints: what a right program would still be better without, with what it costs and the edit that mends it.
+//! Lints: what a right program would still be better without, with what it costs and the edit that
+//! mends it.
 //!
-//! A lint is a row of a table ([`Lint`]), not an object with methods: its page (what, why, a program that triggers it, the cure) is data that
-//! `explain`, the reference and the tests read alike, and its check is one function over a program and its plans. The costs are differences between
-//! plans: where a lint proposes an edit, the edited program is planned too, so no number here is a rule of thumb.
+//! A lint is a row of a table ([`Lint`]), not an object with methods: its page (what, why, a
+//! program that triggers it, the cure) is data that `explain`, the reference and the tests read
+//! alike, and its check is one function over a program and its plans. The costs are differences
+//! between plans: where a lint proposes an edit, the edited program is planned too, so no number
+//! here is a rule of thumb.
 //!
-//! Lints live in this crate and not among the passes, since an edit is text at a place of the syntax tree and a finding is a sentence with
-//! units, and passes see neither.
+//! Lints live in this crate and not among the passes, since an edit is text at a place of the
+//! syntax tree and a finding is a sentence with units, and passes see neither.
 
 mod allow;
 mod config;
@@ -51,7 +54,8 @@ pub enum Group {
 
 impl Group {
     /// All of them, in the order of the reference.
-    pub const ALL: [Self; 6] = [Self::Communication, Self::Compute, Self::Memory, Self::Mesh, Self::Tidiness, Self::Tool];
+    pub const ALL: [Self; 6] =
+        [Self::Communication, Self::Compute, Self::Memory, Self::Mesh, Self::Tidiness, Self::Tool];
 
     /// As configurations write it.
     pub fn name(self) -> &'static str {
@@ -127,7 +131,8 @@ pub struct Lint {
 /// What a fault costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
-    /// Seconds a step on the critical resource, as the cost model counts them; 0 where it costs no time.
+    /// Seconds a step on the critical resource, as the cost model counts them; 0 where it costs no
+    /// time.
     pub seconds: f64,
     /// Bytes of one device, moved or held; 0 where it costs none.
     pub bytes: f64,
@@ -152,7 +157,12 @@ impl From<Diag> for Finding {
 
 impl Finding {
     /// A warning of `lint` at `span`.
-    pub(crate) fn new(lint: &Lint, message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        lint: &Lint,
+        message: impl Into<String>,
+        span: Span,
+        label: impl Into<String>,
+    ) -> Self {
         Diag::warning(lint.code, message, span, label).into()
     }
 
@@ -191,7 +201,8 @@ pub struct Linted {
     pub source: String,
     /// Errors and lints.
     pub findings: Vec<Finding>,
-    /// Edits that were not tried, since the program is too large to try more: what they would have found is not among the findings.
+    /// Edits that were not tried, since the program is too large to try more: what they would have
+    /// found is not among the findings.
     pub untried: usize,
 }
 
@@ -203,7 +214,11 @@ impl Linted {
 
     /// The findings as diagnostics that draw themselves, in their order here.
     pub fn reports(&self) -> Findings {
-        Findings::in_order(self.findings.iter().map(|finding| finding.diag.clone()).collect(), &self.name, &self.source)
+        Findings::in_order(
+            self.findings.iter().map(|finding| finding.diag.clone()).collect(),
+            &self.name,
+            &self.source,
+        )
     }
 }
 
@@ -214,7 +229,9 @@ pub fn all() -> &'static [Lint] {
 
 /// The lint whose code or name is `word`, in any case.
 pub fn find(word: &str) -> Option<&'static Lint> {
-    all().iter().find(|lint| lint.code.eq_ignore_ascii_case(word) || lint.name.eq_ignore_ascii_case(word))
+    all()
+        .iter()
+        .find(|lint| lint.code.eq_ignore_ascii_case(word) || lint.name.eq_ignore_ascii_case(word))
 }
 
 /// Says everything that is wrong with a program, and what it would be better without.
@@ -227,7 +244,8 @@ pub fn find(word: &str) -> Option<&'static Lint> {
 /// ```
 pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) -> Linted {
     let (file, checked) = driver::read_tree(name, source, options);
-    let mut findings: Vec<Finding> = checked.findings.reports.into_iter().map(|report| report.diag.into()).collect();
+    let mut findings: Vec<Finding> =
+        checked.findings.reports.into_iter().map(|report| report.diag.into()).collect();
     let mut untried = 0;
     if let Some(program) = &checked.program {
         match feasible(program, options) {
@@ -243,15 +261,18 @@ pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) ->
     Linted { name: name.to_owned(), source: source.to_owned(), findings, untried }
 }
 
-/// The textbook's plan of a program that can be planned and keeps its budgets, by the textbook's plan or the searched one.
+/// The textbook's plan of a program that can be planned and keeps its budgets, by the textbook's
+/// plan or the searched one.
 fn feasible(program: &Program, options: &Options) -> Result<Priced, Vec<Diag>> {
     // How much memory there is decides what can be planned, not whether the program is right.
-    let options = Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..options.clone() };
+    let options =
+        Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..options.clone() };
     let textbook = driver::plan_of(program, &options)?;
     let textbook = Priced::new(textbook, options.refinement);
     let mut broken = textbook.broken();
     if !broken.is_empty() {
-        let searched = driver::plan_of(program, &Options { strategy: Strategy::Search, ..options.clone() })?;
+        let searched =
+            driver::plan_of(program, &Options { strategy: Strategy::Search, ..options.clone() })?;
         broken = Priced::new(searched, options.refinement).broken();
     }
     if broken.is_empty() { Ok(textbook) } else { Err(broken) }

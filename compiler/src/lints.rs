@@ -1,7 +1,8 @@
 //! The table of lints, one file each, in the order of their codes.
 //!
-//! Each file is the lint's page, a whole program that triggers it, the cure, and its check; `tests/tests/lints.rs` runs both programs of every
-//! page. What several checks need is in `pins` (what brackets cost) and `walk` (uses, names and lists of the tree).
+//! Each file is the lint's page, a whole program that triggers it, the cure, and its check;
+//! `tests/tests/lints.rs` runs both programs of every page. What several checks need is in `pins`
+//! (what brackets cost) and `walk` (uses, names and lists of the tree).
 
 mod all_reduce_for_scatter;
 mod axis_without_wraparound;

@@ -1,7 +1,9 @@
-//! Where collectives leave a node of GPUs, or a pod: what they take on each of the networks they run over.
+//! Where collectives leave a node of GPUs, or a pod: what they take on each of the networks they
+//! run over.
 //!
-//! A plan prints such a collective as one, since it is one for whoever calls it; that it is done network by network, and which of them it waits for, is
-//! told beside it: for an axis that is larger than a node in the plan's summary, for any collective by `explain`.
+//! A plan prints such a collective as one, since it is one for whoever calls it; that it is done
+//! network by network, and which of them it waits for, is told beside it: for an axis that is
+//! larger than a node in the plan's summary, for any collective by `explain`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,25 +39,38 @@ pub struct Network {
 /// How an axis lies on nodes, if it is larger than one.
 pub(crate) fn nodes(planned: &Planned, axis: AxisId) -> Option<Nodes> {
     let (inside, nodes) = planned.plan.program.mesh.axes[axis].across_nodes()?;
-    let costs = planned.report.steps.iter().enumerate().filter(|(_, cost)| cost.axes.contains(&axis));
-    let network_s = costs.map(|(number, cost)| cost.times * on_network(planned, number).unwrap_or(cost.seconds)).sum();
+    let costs =
+        planned.report.steps.iter().enumerate().filter(|(_, cost)| cost.axes.contains(&axis));
+    let network_s = costs
+        .map(|(number, cost)| cost.times * on_network(planned, number).unwrap_or(cost.seconds))
+        .sum();
     Some(Nodes { inside, nodes, network_s })
 }
 
 /// What a collective takes on each network, innermost first; nothing where there is one.
 pub(crate) fn networks(planned: &Planned, number: usize) -> Vec<Network> {
     let parts = parts(planned, number).filter(|parts| parts.len() > 1).unwrap_or_default();
-    parts.into_iter().map(|Part { devices, kind, seconds }| Network { kind: kind.name(), devices, time_s: seconds }).collect()
+    parts
+        .into_iter()
+        .map(|Part { devices, kind, seconds }| Network {
+            kind: kind.name(),
+            devices,
+            time_s: seconds,
+        })
+        .collect()
 }
 
 /// `26 us among 8 (switch), 63 us among 2 (dcn)`.
 pub(crate) fn shares(networks: &[Network]) -> String {
-    let share = |network: &Network| format!("{} among {} ({})", units::seconds(network.time_s), network.devices, network.kind);
+    let share = |network: &Network| {
+        format!("{} among {} ({})", units::seconds(network.time_s), network.devices, network.kind)
+    };
     networks.iter().map(share).collect::<Vec<_>>().join(", ")
 }
 
-/// For every axis whose place follows from the mesh and is not in a node alone: `X=16 leaves the node: 8 inside, 2 nodes, 63 us of its 89 us between
-/// them`, `Z=4 runs between nodes of 8 chips`.
+/// For every axis whose place follows from the mesh and is not in a node alone:
+/// `X=16 leaves the node: 8 inside, 2 nodes, 63 us of its 89 us between them`,
+/// `Z=4 runs between nodes of 8 chips`.
 pub(crate) fn lines(planned: &Planned) -> Vec<String> {
     let mesh = &planned.plan.program.mesh;
     let domain = planned.plan.program.hardware.domain();
@@ -63,15 +78,24 @@ pub(crate) fn lines(planned: &Planned) -> Vec<String> {
         let axis = &mesh.axes[id];
         let Some(Nodes { inside, nodes, network_s }) = nodes(planned, id) else {
             let follows = axis.written_kind.is_none() && axis.runs_over(AxisKind::Dcn);
-            return domain.filter(|_| follows).map(|chips| format!("{}={} runs between nodes of {chips} chips", axis.name, axis.size));
+            return domain.filter(|_| follows).map(|chips| {
+                format!("{}={} runs between nodes of {chips} chips", axis.name, axis.size)
+            });
         };
         let busy_s = planned.report.axis_s[id.index()];
         let share = if busy_s > 0.0 {
-            format!(", {} of its {} between them", units::seconds(network_s), units::seconds(busy_s))
+            format!(
+                ", {} of its {} between them",
+                units::seconds(network_s),
+                units::seconds(busy_s)
+            )
         } else {
             String::new()
         };
-        Some(format!("{}={} leaves the node: {inside} inside, {nodes} nodes{share}", axis.name, axis.size))
+        Some(format!(
+            "{}={} leaves the node: {inside} inside, {nodes} nodes{share}",
+            axis.name, axis.size
+        ))
     };
     mesh.ids().filter_map(line).collect()
 }
@@ -79,10 +103,23 @@ pub(crate) fn lines(planned: &Planned) -> Vec<String> {
 fn parts(planned: &Planned, number: usize) -> Option<Vec<Part>> {
     let StepKind::Collective(collective, _) = &planned.plan.steps[number].kind else { return None };
     let cost = &planned.report.steps[number];
-    Some(collective_parts(&planned.plan.program.mesh, &collective.kind, &cost.axes, cost.bytes, planned.refinement))
+    Some(collective_parts(
+        &planned.plan.program.mesh,
+        &collective.kind,
+        &cost.axes,
+        cost.bytes,
+        planned.refinement,
+    ))
 }
 
-/// Seconds that a collective is on the network between nodes; `None` for what only hands blocks on, which waits for the slowest link alone.
+/// Seconds that a collective is on the network between nodes; `None` for what only hands blocks on,
+/// which waits for the slowest link alone.
 fn on_network(planned: &Planned, number: usize) -> Option<f64> {
-    Some(parts(planned, number)?.iter().filter(|part| part.kind == AxisKind::Dcn).map(|part| part.seconds).sum())
+    Some(
+        parts(planned, number)?
+            .iter()
+            .filter(|part| part.kind == AxisKind::Dcn)
+            .map(|part| part.seconds)
+            .sum(),
+    )
 }

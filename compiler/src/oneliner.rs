@@ -1,7 +1,9 @@
-//! `plan -e 'In[B_X, D] *D Win[D, F] -> Out[B_X, F]'`: an expression that stands for a whole program.
+//! `plan -e 'In[B_X, D] *D Win[D, F] -> Out[B_X, F]'`: an expression that stands for a whole
+//! program.
 //!
-//! The program is written out as text, so that everything behind it (errors included) sees an ordinary source: the options become
-//! declarations, every bracketed operand an `input`, the target the output.
+//! The program is written out as text, so that everything behind it (errors included) sees an
+//! ordinary source: the options become declarations, every bracketed operand an `input`, the target
+//! the output.
 
 use std::fmt::Write as _;
 
@@ -31,7 +33,8 @@ pub struct Setting {
 /// ```
 pub fn program(expression: &str, setting: &Setting) -> String {
     let mut out = String::new();
-    let declarations = [("hardware", &setting.hardware), ("mesh", &setting.mesh), ("dim", &setting.dims)];
+    let declarations =
+        [("hardware", &setting.hardware), ("mesh", &setting.mesh), ("dim", &setting.dims)];
     for (keyword, text) in declarations {
         if let Some(text) = text {
             let _ = writeln!(out, "{keyword} {text}");
@@ -58,13 +61,18 @@ pub fn program(expression: &str, setting: &Setting) -> String {
     }
     for definition in definitions {
         let keyword = if definition.output { "output " } else { "" };
-        let _ = writeln!(out, "{keyword}{} = {}", print::tensor_decl(&definition.target), print::expr(&definition.value));
+        let _ = writeln!(
+            out,
+            "{keyword}{} = {}",
+            print::tensor_decl(&definition.target),
+            print::expr(&definition.value)
+        );
     }
     out
 }
 
-/// Declares every bracketed operand that is not known yet, and takes its brackets off: they say where the value comes from, not how this use of it
-/// must be laid out.
+/// Declares every bracketed operand that is not known yet, and takes its brackets off: they say
+/// where the value comes from, not how this use of it must be laid out.
 fn declare(expr: &mut Expr, known: &mut Vec<String>, out: &mut String) {
     match &mut expr.node {
         ExprKind::Tensor { name, layout } => {
@@ -79,6 +87,8 @@ fn declare(expr: &mut Expr, known: &mut Vec<String>, out: &mut String) {
             declare(right, known, out);
         }
         ExprKind::Negate(inner) => declare(inner, known, out),
-        ExprKind::Call(call) => call.arguments.iter_mut().for_each(|argument| declare(argument, known, out)),
+        ExprKind::Call(call) => {
+            call.arguments.iter_mut().for_each(|argument| declare(argument, known, out))
+        }
     }
 }

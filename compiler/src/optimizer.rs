@@ -10,21 +10,34 @@ pub(crate) fn write_out(program: Program) -> Result<Program, Vec<Diag>> {
     if program.optimizer.is_none() {
         return Ok(program);
     }
-    expand(program.clone()).map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
+    expand(program.clone())
+        .map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
 }
 
 fn describe(program: &Program, fault: &Fault) -> Diag {
     let span = program.optimizer.as_ref().map_or_else(Default::default, |optimizer| optimizer.span);
     match *fault {
         Fault::Nothing => {
-            let diag = Diag::error(codes::MISPLACED, "no parameter has a gradient, so there is nothing to update", span, "updates nothing");
+            let diag = Diag::error(
+                codes::MISPLACED,
+                "no parameter has a gradient, so there is nothing to update",
+                span,
+                "updates nothing",
+            );
             diag.help("differentiate what depends on a `param`, or leave the optimizer out")
         }
         Fault::NameTaken(of, by) => {
             let (of, by) = (&program.values[of], &program.values[by]);
-            let message = format!("the optimizer's state of `{}` is called `{}`, which is taken", of.name, by.name);
-            let diag = Diag::error(codes::NAME_TAKEN, message, by.span, "has this name").and(span, "state asked for here");
-            diag.help("give it another name; a `state` of this name with the parameter's dimensions would be the optimizer's")
+            let message = format!(
+                "the optimizer's state of `{}` is called `{}`, which is taken",
+                of.name, by.name
+            );
+            let diag = Diag::error(codes::NAME_TAKEN, message, by.span, "has this name")
+                .and(span, "state asked for here");
+            diag.help(
+                "give it another name; a `state` of this name with the parameter's \
+                dimensions would be the optimizer's",
+            )
         }
     }
 }

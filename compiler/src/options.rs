@@ -35,7 +35,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Hardware instead of the program's.
     pub hardware: Option<String>,
-    /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`] reads.
+    /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`]
+    /// reads.
     pub known: Vec<Hardware>,
     /// How hardware files are read that programs name.
     pub files: Files,

@@ -1,4 +1,5 @@
-//! The pipeline, in order: what happens to a program between its text and its plan. `--print-after` reads the same table.
+//! The pipeline, in order: what happens to a program between its text and its plan. `--print-after`
+//! reads the same table.
 
 use shardwise_ir::Diag;
 use shardwise_ir::program::Program;
@@ -26,7 +27,8 @@ type Rewrite = fn(Program) -> Result<Program, Vec<Diag>>;
 
 /// Every pass that rewrites programs, first to last.
 const PASSES: [(Pass, Rewrite); 2] = [
-    // After names are resolved, since gradients are named after values; before any planning, which lays out what is derived like the rest.
+    // After names are resolved, since gradients are named after values; before any planning, which
+    // lays out what is derived like the rest.
     (Pass::Gradient, gradient::derive),
     // After gradients, which the updates read.
     (Pass::Optimizer, optimizer::write_out),

@@ -1,6 +1,7 @@
 //! Places in a source as people and their tools name them: lines and columns, counted from 1.
 //!
-//! Columns count characters (code points): what editors show and what SARIF can be told (`unicodeCodePoints`).
+//! Columns count characters (code points): what editors show and what SARIF can be told
+//! (`unicodeCodePoints`).
 
 use shardwise_ir::Span;
 
@@ -23,7 +24,13 @@ pub struct Lines<'a> {
 impl<'a> Lines<'a> {
     /// Finds the lines of `text`.
     pub fn new(text: &'a str) -> Self {
-        Self { text, starts: [0].into_iter().chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect() }
+        Self {
+            text,
+            starts: [0]
+                .into_iter()
+                .chain(text.match_indices('\n').map(|(end, _)| end + 1))
+                .collect(),
+        }
     }
 
     /// Where the byte at `offset` is; behind the text, its end.
@@ -33,7 +40,10 @@ impl<'a> Lines<'a> {
     /// assert_eq!(Lines::new("α = 1\nβ").place(7), Place { line: 2, column: 1 });
     /// ```
     pub fn place(&self, offset: usize) -> Place {
-        let offset = (0..=offset.min(self.text.len())).rev().find(|&at| self.text.is_char_boundary(at)).unwrap_or(0);
+        let offset = (0..=offset.min(self.text.len()))
+            .rev()
+            .find(|&at| self.text.is_char_boundary(at))
+            .unwrap_or(0);
         let line = self.line_of(offset);
         Place { line, column: self.text[self.starts[line - 1]..offset].chars().count() + 1 }
     }
@@ -75,7 +85,11 @@ pub(crate) fn quote(source: &str, span: Span) -> String {
     let text = source.get(span.start..span.end).unwrap_or_default();
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
-    if text.chars().count() <= LONGEST { text } else { text.chars().take(LONGEST - 3).chain("...".chars()).collect() }
+    if text.chars().count() <= LONGEST {
+        text
+    } else {
+        text.chars().take(LONGEST - 3).chain("...".chars()).collect()
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +109,10 @@ mod tests {
         assert_eq!(at("a\nµb\n", 3), (2, 1), "inside a character");
         let lines = Lines::new("a\nµb\n");
         assert_eq!((lines.of(Span::new(0, 1)), lines.of(Span::new(4, 5))), (1, 2));
-        assert_eq!((lines.bytes(2), lines.bytes(3), lines.bytes(0)), (Some(Span::new(2, 6)), None, None));
+        assert_eq!(
+            (lines.bytes(2), lines.bytes(3), lines.bytes(0)),
+            (Some(Span::new(2, 6)), None, None)
+        );
         assert_eq!(quote("x  =\n y", Span::new(0, 7)), "x = y");
     }
 }

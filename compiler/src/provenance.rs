@@ -1,8 +1,9 @@
 //! How a plan was found, carried along in its text.
 //!
-//! A plan planned again must be the same text, byte for byte, but nothing in an explicit program says that a search proved it optimal. So
-//! the printed plan ends in a line `# found: … [fingerprint]`, and planning an explicit program keeps that line if the fingerprint is still
-//! that of its statements. A plan edited by hand loses the claim.
+//! A plan planned again must be the same text, byte for byte, but nothing in an explicit program
+//! says that a search proved it optimal. So the printed plan ends in a line
+//! `# found: … [fingerprint]`, and planning an explicit program keeps that line if the fingerprint
+//! is still that of its statements. A plan edited by hand loses the claim.
 
 use std::hash::Hasher;
 

@@ -1,6 +1,8 @@
-//! Who reads what a step gives: the link from a collective to the statement, the brackets or the output that it is there for.
+//! Who reads what a step gives: the link from a collective to the statement, the brackets or the
+//! output that it is there for.
 //!
-//! Comparing plans (which collective is the same one) and explaining them (why it is there) read the same answer.
+//! Comparing plans (which collective is the same one) and explaining them (why it is there) read
+//! the same answer.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -8,7 +10,8 @@ use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_passes::report::StepCost;
 
-/// Something that needs a value in a certain sharding. The order is that in which they are told: a home first, outputs last.
+/// Something that needs a value in a certain sharding. The order is that in which they are told: a
+/// home first, outputs last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reader {
     /// The brackets on the left side of the statement that gives the value.
@@ -35,14 +38,17 @@ impl<'p> Readers<'p> {
         let mut reading = vec![Vec::new(); plan.steps.len()];
         let mut givers = Vec::with_capacity(plan.steps.len());
         for (number, step) in plan.steps.iter().enumerate() {
-            let from: Vec<Option<usize>> = step.operands.iter().map(|operand| given.get(operand).copied()).collect();
+            let from: Vec<Option<usize>> =
+                step.operands.iter().map(|operand| given.get(operand).copied()).collect();
             from.iter().flatten().for_each(|&giver| reading[giver].push(number));
             givers.push(from);
             given.insert(&step.result, number);
         }
         let mut leaving = vec![Vec::new(); plan.steps.len()];
         for (place, output) in plan.program.outputs.iter().enumerate() {
-            let accepted = given.iter().filter(|(of, _)| of.value == output.value && output.pin.accepts(&of.sharding));
+            let accepted = given
+                .iter()
+                .filter(|(of, _)| of.value == output.value && output.pin.accepts(&of.sharding));
             accepted.for_each(|(_, &step)| leaving[step].push(place));
         }
         Self { plan, givers, reading, leaving }
@@ -74,14 +80,18 @@ impl<'p> Readers<'p> {
 
     /// The left side's brackets, if a collective brings the value there.
     fn home(&self, number: usize) -> Option<Reader> {
-        let Step { kind: StepKind::Collective(..), result, .. } = &self.plan.steps[number] else { return None };
+        let Step { kind: StepKind::Collective(..), result, .. } = &self.plan.steps[number] else {
+            return None;
+        };
         let value = &self.plan.program.values[result.value];
-        let arrives = value.producer.is_some() && value.home.as_ref().is_some_and(|home| home.accepts(&result.sharding));
+        let arrives = value.producer.is_some()
+            && value.home.as_ref().is_some_and(|home| home.accepts(&result.sharding));
         arrives.then_some(Reader::Home(result.value))
     }
 }
 
-/// Whether a step moves data between devices: a slice does not, and neither does a collective over axes of one device.
+/// Whether a step moves data between devices: a slice does not, and neither does a collective over
+/// axes of one device.
 pub(crate) fn moves_data(step: &Step, cost: &StepCost) -> bool {
     cost.is_move(step) && cost.seconds > 0.0
 }

@@ -1,4 +1,5 @@
-//! What options say of sizes, as text: `X=8,Y=8`, `X=16 over 4x4`, `B=1024,D=4k`. Errors are sentences that say what to type.
+//! What options say of sizes, as text: `X=8,Y=8`, `X=16 over 4x4`, `B=1024,D=4k`. Errors are
+//! sentences that say what to type.
 
 use shardwise_grammar::number;
 
@@ -14,7 +15,8 @@ use crate::options::{AxisSize, DimSize};
 /// ```
 pub fn mesh(text: &str) -> Result<Vec<AxisSize>, String> {
     let axes = items(text).map(|item| {
-        let (name, value) = assignment(item).ok_or_else(|| not_understood(item, "an axis and its size, such as X=8"))?;
+        let (name, value) = assignment(item)
+            .ok_or_else(|| not_understood(item, "an axis and its size, such as X=8"))?;
         let (number, over) = with_fold(value)?;
         Ok(AxisSize { name: name.to_owned(), size: size(item, number)?, over })
     });
@@ -29,7 +31,8 @@ pub fn mesh(text: &str) -> Result<Vec<AxisSize>, String> {
 /// ```
 pub fn dims(text: &str) -> Result<Vec<DimSize>, String> {
     let dims = items(text).map(|item| {
-        let (name, value) = assignment(item).ok_or_else(|| not_understood(item, "a dimension and its size, such as B=1024"))?;
+        let (name, value) = assignment(item)
+            .ok_or_else(|| not_understood(item, "a dimension and its size, such as B=1024"))?;
         Ok(DimSize { name: name.to_owned(), size: size(item, value)? })
     });
     distinct(dims.collect::<Result<_, String>>()?, |dim: &DimSize| &dim.name)
@@ -48,26 +51,39 @@ pub(crate) fn assignment(item: &str) -> Option<(&str, &str)> {
 
 /// A positive size, as programs write it.
 pub(crate) fn size(item: &str, text: &str) -> Result<u64, String> {
-    let number = Some(text.trim()).filter(|text| text.starts_with(|c: char| c.is_ascii_digit())).and_then(number::size);
-    number
-        .filter(|&n| n > 0)
-        .ok_or_else(|| format!("`{}` in `{item}` is not a size; write a whole number such as 4096, 48k or 2Mi", text.trim()))
+    let number = Some(text.trim())
+        .filter(|text| text.starts_with(|c: char| c.is_ascii_digit()))
+        .and_then(number::size);
+    number.filter(|&n| n > 0).ok_or_else(|| {
+        format!(
+            "`{}` in `{item}` is not a size; write a whole number such as 4096, 48k or 2Mi",
+            text.trim()
+        )
+    })
 }
 
 /// `16 over 4x4`: what stands before the fold, and the fold.
 pub(crate) fn with_fold(text: &str) -> Result<(&str, Option<Vec<u64>>), String> {
     let Some((before, over)) = text.split_once(" over ") else { return Ok((text, None)) };
-    let factors: Result<Vec<u64>, String> = over.split('x').map(|factor| size(text, factor)).collect();
+    let factors: Result<Vec<u64>, String> =
+        over.split('x').map(|factor| size(text, factor)).collect();
     Ok((before.trim(), Some(factors?)))
 }
 
 pub(crate) fn not_understood(item: &str, wanted: &str) -> String {
-    if item.is_empty() { format!("nothing stands there; write {wanted}") } else { format!("`{item}` is not understood; write {wanted}") }
+    if item.is_empty() {
+        format!("nothing stands there; write {wanted}")
+    } else {
+        format!("`{item}` is not understood; write {wanted}")
+    }
 }
 
 /// The list, unless a name is in it twice.
 pub(crate) fn distinct<T>(list: Vec<T>, name: impl Fn(&T) -> &str) -> Result<Vec<T>, String> {
-    let again = list.iter().enumerate().find(|(i, item)| list[..*i].iter().any(|other| name(other) == name(item)));
+    let again = list
+        .iter()
+        .enumerate()
+        .find(|(i, item)| list[..*i].iter().any(|other| name(other) == name(item)));
     match again {
         Some((_, item)) => Err(format!("`{}` is given twice; keep one of them", name(item))),
         None => Ok(list),

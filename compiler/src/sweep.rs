@@ -1,8 +1,11 @@
-//! A program planned over mesh shapes, sizes and hardware: one row a point, infeasible points with their reason.
+//! A program planned over mesh shapes, sizes and hardware: one row a point, infeasible points with
+//! their reason.
 //!
-//! [`Grid`] says what is varied, [`sweep`] plans it on all cores, [`Swept`] holds the rows and writes them as a table, CSV, JSON or a plot. Points
-//! that come to the same program are planned once. Which point *wins* among those of equal hardware and sizes: the one with the smallest
-//! `overlap` (the busiest of compute and links, which no schedule beats), among equals the one with the smallest `serial`, then the first.
+//! [`Grid`] says what is varied, [`sweep`] plans it on all cores, [`Swept`] holds the rows and
+//! writes them as a table, CSV, JSON or a plot. Points that come to the same program are planned
+//! once. Which point *wins* among those of equal hardware and sizes: the one with the smallest
+//! `overlap` (the busiest of compute and links, which no schedule beats), among equals the one with
+//! the smallest `serial`, then the first.
 
 mod grid;
 mod plot;
@@ -128,7 +131,8 @@ impl Price {
     /// Whether it wins: by `overlap`, among equals by `serial`.
     fn better_than(&self, other: &Self) -> bool {
         let less = |a: f64, b: f64| a < b * (1.0 - EQUAL);
-        less(self.overlap_s, other.overlap_s) || !less(other.overlap_s, self.overlap_s) && less(self.serial_s, other.serial_s)
+        less(self.overlap_s, other.overlap_s)
+            || !less(other.overlap_s, self.overlap_s) && less(self.serial_s, other.serial_s)
     }
 }
 
@@ -161,7 +165,8 @@ impl Swept {
         records::json(self)
     }
 
-    /// Compute against communication over the first dimension with several sizes, as SVG; a sentence where there is nothing to draw.
+    /// Compute against communication over the first dimension with several sizes, as SVG; a
+    /// sentence where there is nothing to draw.
     pub fn svg(&self) -> Result<String, String> {
         plot::svg(self)
     }
@@ -169,7 +174,8 @@ impl Swept {
     /// The first dimension that takes several sizes.
     pub(crate) fn varied(&self) -> Option<&str> {
         let first = &self.points.first()?.sizes;
-        let varies = |i: usize| self.points.iter().any(|point| point.sizes[i].size != first[i].size);
+        let varies =
+            |i: usize| self.points.iter().any(|point| point.sizes[i].size != first[i].size);
         (0..first.len()).find(|&i| varies(i)).map(|i| first[i].dim.as_str())
     }
 }

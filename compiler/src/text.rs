@@ -1,7 +1,9 @@
-//! The plan as people read it: a program in the language, its costs in aligned comments, and a summary at the end.
+//! The plan as people read it: a program in the language, its costs in aligned comments, and a
+//! summary at the end.
 //!
-//! Everything here follows from the plan alone, so that the text of a plan, planned again, is the same text; what does not (how it was
-//! found) is one line with a fingerprint of the plan, see [`crate::provenance`].
+//! Everything here follows from the plan alone, so that the text of a plan, planned again, is the
+//! same text; what does not (how it was found) is one line with a fingerprint of the plan, see
+//! [`crate::provenance`].
 
 use std::fmt::Write as _;
 
@@ -38,12 +40,21 @@ pub(crate) fn plan(planned: &Planned) -> String {
     let plan = &planned.plan;
     let mut out = print::plan_header(plan);
     let lines = print::plan_body(plan);
-    let column = lines.iter().map(|(line, _)| line.width()).filter(|&width| width <= COMMENT_COLUMN).max().unwrap_or(0);
+    let column = lines
+        .iter()
+        .map(|(line, _)| line.width())
+        .filter(|&width| width <= COMMENT_COLUMN)
+        .max()
+        .unwrap_or(0);
     for (line, number) in &lines {
         match number {
             Some(number) => {
                 let comment = comment(plan, *number, &planned.report);
-                let _ = writeln!(out, "{line}{}  # {comment}", " ".repeat(column.saturating_sub(line.width())));
+                let _ = writeln!(
+                    out,
+                    "{line}{}  # {comment}",
+                    " ".repeat(column.saturating_sub(line.width()))
+                );
             }
             None => out.extend([line, "\n"]),
         }
@@ -62,16 +73,24 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     let critical = report.schedule.critical[number];
     match &plan.steps[number].kind {
         StepKind::Local(op) if plan.program.hands_on(&plan.program.ops[*op]) => {
-            let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
-            format!("{:>7} {time:>7}  {} to the next stage", units::bytes(cost.bytes), axes.join(" "))
+            let axes: Vec<&str> =
+                cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
+            format!(
+                "{:>7} {time:>7}  {} to the next stage",
+                units::bytes(cost.bytes),
+                axes.join(" ")
+            )
         }
-        StepKind::Local(op) if is_border(&plan.program.ops[*op]) => format!("{:>7} {:>7}  free", "", ""),
+        StepKind::Local(op) if is_border(&plan.program.ops[*op]) => {
+            format!("{:>7} {:>7}  free", "", "")
+        }
         _ if !cost.is_move(&plan.steps[number]) => format!("{:>7} {time:>7}  compute", ""),
         StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice => {
             format!("{:>7} {:>7}  free", "", "")
         }
         _ => {
-            let axes: Vec<&str> = cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
+            let axes: Vec<&str> =
+                cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
             let mark = match (critical, report.schedule.early[number]) {
                 (true, false) => " critical",
                 (true, true) => " critical, may run early",
@@ -92,7 +111,11 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
             units::seconds(report.serial_s),
             units::seconds(report.compute_s),
             units::seconds(report.comm_s),
-            if report.bubble_s > 0.0 { format!(" + bubble {}", units::seconds(report.bubble_s)) } else { String::new() }
+            if report.bubble_s > 0.0 {
+                format!(" + bubble {}", units::seconds(report.bubble_s))
+            } else {
+                String::new()
+            }
         ),
         format!(
             "scheduled {}, overlap at best {}; {}",
@@ -101,7 +124,9 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
             bound_by(&planned.plan.program, report)
         ),
     ];
-    lines.extend(report.schedule.pipelines.iter().map(|staged| pipeline_line(&planned.plan.program, staged)));
+    lines.extend(
+        report.schedule.pipelines.iter().map(|staged| pipeline_line(&planned.plan.program, staged)),
+    );
     lines.extend(axis_line(&planned.plan.program, report));
     lines.extend(networks::lines(planned));
     lines.extend(collective_lines(&planned.plan, report));
@@ -121,9 +146,13 @@ fn bound_by(program: &Program, report: &Report) -> String {
 /// `pipeline Z: 4 stages of 10 layers, 8 microbatches, 1f1b, bubble 27.3%`.
 fn pipeline_line(program: &Program, staged: &Staged) -> String {
     let (block, shape) = (Some(staged.block), &staged.shape);
-    let axis = program.pipeline(block).map_or("", |pipeline| program.mesh.axes[pipeline.axis].name.as_str());
-    let chunks = if shape.chunks == 1 { String::new() } else { format!(" in {} chunks", shape.chunks) };
-    let held = if shape.trains { format!(", {} in flight", shape.in_flight(0)) } else { String::new() };
+    let axis = program
+        .pipeline(block)
+        .map_or("", |pipeline| program.mesh.axes[pipeline.axis].name.as_str());
+    let chunks =
+        if shape.chunks == 1 { String::new() } else { format!(" in {} chunks", shape.chunks) };
+    let held =
+        if shape.trains { format!(", {} in flight", shape.in_flight(0)) } else { String::new() };
     format!(
         "pipeline {axis}: {} stages of {} layers{chunks}, {} microbatches{held}, {}, bubble {:.1}%",
         shape.stages,
@@ -136,14 +165,17 @@ fn pipeline_line(program: &Program, staged: &Staged) -> String {
 
 fn axis_line(program: &Program, report: &Report) -> Option<String> {
     let busy = program.mesh.axes.iter().zip(&report.axis_s).filter(|(_, busy)| **busy > 0.0);
-    let parts: Vec<String> = busy.map(|(axis, busy)| format!("{} {}", axis.name, units::seconds(*busy))).collect();
+    let parts: Vec<String> =
+        busy.map(|(axis, busy)| format!("{} {}", axis.name, units::seconds(*busy))).collect();
     (!parts.is_empty()).then(|| format!("links: {}", parts.join(", ")))
 }
 
 fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for kind in CollectiveKind::ALL.iter().filter(|kind| **kind != CollectiveKind::Slice) {
-        let of_kind = |step: &&(&Step, &StepCost)| kind_of_move(step.0, step.1).is_some_and(|moved| moved == kind);
+        let of_kind = |step: &&(&Step, &StepCost)| {
+            kind_of_move(step.0, step.1).is_some_and(|moved| moved == kind)
+        };
         let steps: Vec<(&Step, &StepCost)> = plan.steps.iter().zip(&report.steps).collect();
         let costs: Vec<&StepCost> = steps.iter().filter(of_kind).map(|(_, cost)| *cost).collect();
         if costs.is_empty() {
@@ -152,12 +184,18 @@ fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
         let bytes: f64 = costs.iter().map(|cost| cost.times * cost.bytes).sum();
         let seconds: f64 = costs.iter().map(|cost| cost.total_s()).sum();
         let count: f64 = costs.iter().map(|cost| cost.times).sum();
-        lines.push(format!("{:<13} x{count:<3} {:>7} {:>7}", kind.name(), units::bytes(bytes), units::seconds(seconds)));
+        lines.push(format!(
+            "{:<13} x{count:<3} {:>7} {:>7}",
+            kind.name(),
+            units::bytes(bytes),
+            units::seconds(seconds)
+        ));
     }
     lines
 }
 
-/// The collective that a step is, or that it works like: what is rolled from block to block is sent by a Permute.
+/// The collective that a step is, or that it works like: what is rolled from block to block is sent
+/// by a Permute.
 fn kind_of_move<'s>(step: &'s Step, cost: &StepCost) -> Option<&'s CollectiveKind> {
     match &step.kind {
         StepKind::Collective(collective, _) => Some(&collective.kind),
@@ -171,5 +209,9 @@ fn memory_line(planned: &Planned) -> String {
         let share = 100.0 * memory.peak_bytes / capacity.max(1.0);
         format!(" of {} ({share:.1}%)", units::bytes(capacity))
     });
-    format!("memory: peak {}{of}, resident {}", units::bytes(memory.peak_bytes), units::bytes(memory.resident_bytes))
+    format!(
+        "memory: peak {}{of}, resident {}",
+        units::bytes(memory.peak_bytes),
+        units::bytes(memory.resident_bytes)
+    )
 }

@@ -1,6 +1,8 @@
-//! The schedule as a Chrome trace, which Perfetto and `chrome://tracing` open: one track for compute, one for the links of each mesh axis.
+//! The schedule as a Chrome trace, which Perfetto and `chrome://tracing` open: one track for
+//! compute, one for the links of each mesh axis.
 //!
-//! Of a pipeline these show the first layers of one stage and one microbatch; a process of its own has a track for each stage.
+//! Of a pipeline these show the first layers of one stage and one microbatch; a process of its own
+//! has a track for each stage.
 
 use serde_json::{Value, json};
 use shardwise_ir::program::Blocks;
@@ -11,22 +13,36 @@ use crate::{Planned, text};
 /// The process that all tracks belong to: one device, for all devices do the same.
 const DEVICE: u32 = 0;
 
-/// Microbatches of a pipeline that are drawn, and their pieces of work: of more stages than that, none.
+/// Microbatches of a pipeline that are drawn, and their pieces of work: of more stages than that,
+/// none.
 const MOST_DRAWN: u64 = 256;
 const MOST_PIECES: u64 = 1 << 18;
 
-/// The JSON text: complete events (`ph: X`) with times in microseconds, and the tracks' names. A collective over several axes stands on each.
+/// The JSON text: complete events (`ph: X`) with times in microseconds, and the tracks' names. A
+/// collective over several axes stands on each.
 pub(crate) fn trace(planned: &Planned) -> String {
     let program = &planned.plan.program;
-    let mut events = vec![named("process_name", DEVICE, 0, &planned.name), named("thread_name", DEVICE, 0, "compute")];
+    let mut events = vec![
+        named("process_name", DEVICE, 0, &planned.name),
+        named("thread_name", DEVICE, 0, "compute"),
+    ];
     events.extend(
-        program.mesh.axes.iter().enumerate().map(|(axis, of)| named("thread_name", DEVICE, axis + 1, &format!("axis {}", of.name))),
+        program
+            .mesh
+            .axes
+            .iter()
+            .enumerate()
+            .map(|(axis, of)| named("thread_name", DEVICE, axis + 1, &format!("axis {}", of.name))),
     );
     let schedule = &planned.report.schedule;
     for run in &schedule.runs {
         let (number, step) = (run.step, &planned.plan.steps[run.step]);
         let cost = &planned.report.steps[number];
-        let tracks: Vec<usize> = if cost.is_move(step) { cost.axes.iter().map(|axis| axis.index() + 1).collect() } else { vec![0] };
+        let tracks: Vec<usize> = if cost.is_move(step) {
+            cost.axes.iter().map(|axis| axis.index() + 1).collect()
+        } else {
+            vec![0]
+        };
         let repeats = &program.repeats;
         let layer = repeats.layer_block(step.repeat).map(|_| run.copy.layer);
         let microbatch = repeats.microbatches(step.repeat).map(|_| run.copy.microbatch);
@@ -45,16 +61,20 @@ pub(crate) fn trace(planned: &Planned) -> String {
     format!("{whole:#}\n")
 }
 
-/// A process for each pipeline, with a track for each stage: who goes forward and back with which microbatch when, from the pipeline's own beginning.
+/// A process for each pipeline, with a track for each stage: who goes forward and back with which
+/// microbatch when, from the pipeline's own beginning.
 fn stages(planned: &Planned) -> Vec<Value> {
     let program = &planned.plan.program;
     let mut events = Vec::new();
     for (process, staged) in (DEVICE + 1..).zip(&planned.report.schedule.pipelines) {
         let layers = &program.repeats[staged.block].name;
-        let axis = program.pipeline(Some(staged.block)).map_or("", |pipeline| program.mesh.axes[pipeline.axis].name.as_str());
+        let axis = program
+            .pipeline(Some(staged.block))
+            .map_or("", |pipeline| program.mesh.axes[pipeline.axis].name.as_str());
         events.push(named("process_name", process, 0, &format!("pipeline {axis}: {layers}")));
-        events
-            .extend((0..staged.shape.stages).map(|stage| named("thread_name", process, stage as usize, &format!("stage {axis}={stage}"))));
+        events.extend((0..staged.shape.stages).map(|stage| {
+            named("thread_name", process, stage as usize, &format!("stage {axis}={stage}"))
+        }));
         let few = Shape { microbatches: drawn(&staged.shape), ..staged.shape };
         events.extend(simulate(&few, &staged.times).placed.iter().map(|placed| {
             let Work { microbatch, chunk, backward } = placed.work;
@@ -70,7 +90,8 @@ fn stages(planned: &Planned) -> Vec<Value> {
 
 /// How many microbatches are drawn: whole rounds of the stages, unless that is all of them.
 fn drawn(shape: &Shape) -> u64 {
-    let within = MOST_PIECES / shape.stages.saturating_mul(shape.chunks).max(1) / shape.stages * shape.stages;
+    let within = MOST_PIECES / shape.stages.saturating_mul(shape.chunks).max(1) / shape.stages
+        * shape.stages;
     shape.microbatches.min(MOST_DRAWN.next_multiple_of(shape.stages)).min(within)
 }
 

@@ -27,12 +27,24 @@ fn signed(number: f64, unit: impl Fn(f64) -> String) -> String {
 
 /// `412 TFLOP`.
 pub fn flops(flops: f64) -> String {
-    scaled(flops, &[(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP")])
+    scaled(
+        flops,
+        &[
+            (1e15, "PFLOP"),
+            (1e12, "TFLOP"),
+            (1e9, "GFLOP"),
+            (1e6, "MFLOP"),
+            (1e3, "kFLOP"),
+            (1.0, "FLOP"),
+        ],
+    )
 }
 
 /// `537 M`, `12`.
 pub fn count(number: f64) -> String {
-    scaled(number, &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]).trim_end().to_owned()
+    scaled(number, &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")])
+        .trim_end()
+        .to_owned()
 }
 
 /// A plain number: whole from a thousand on, else of three significant digits.
@@ -42,7 +54,8 @@ pub fn number(number: f64) -> String {
 
 fn scaled(number: f64, units: &[(f64, &str)]) -> String {
     let smallest = units[units.len() - 1];
-    let (size, name) = units.iter().copied().find(|(size, _)| number >= *size * 0.9995).unwrap_or(smallest);
+    let (size, name) =
+        units.iter().copied().find(|(size, _)| number >= *size * 0.9995).unwrap_or(smallest);
     format!("{} {name}", significant(number / size))
 }
 
@@ -56,7 +69,11 @@ fn significant(number: f64) -> String {
         2
     };
     let text = format!("{number:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Any text gives a tree and errors that point into it, formats to a fixed point, and is checked (and planned, if it is small) without a panic.
+//! Any text gives a tree and errors that point into it, formats to a fixed point, and is checked
+//! (and planned, if it is small) without a panic.
 #![no_main]
 
 use std::time::Duration;
@@ -11,9 +12,16 @@ fuzz_target!(|bytes: &[u8]| {
     let checked = shardwise::check("fuzz", &text, &Options::default());
     points_into(&checked.findings, &text);
     if let Ok(once) = shardwise::format("fuzz", &text) {
-        assert_eq!(shardwise::format("fuzz", &once).expect("what was formatted can be formatted"), once);
+        assert_eq!(
+            shardwise::format("fuzz", &once).expect(
+                "what was formatted can be \
+            formatted"
+            ),
+            once
+        );
     }
-    if checked.program.is_some_and(|program| program.ops.len() <= 6 && program.mesh.axes.len() <= 2) {
+    if checked.program.is_some_and(|program| program.ops.len() <= 6 && program.mesh.axes.len() <= 2)
+    {
         let options = Options { timeout: Some(Duration::from_secs(1)), ..Options::default() };
         match shardwise::plan("fuzz", &text, &options) {
             Ok(planned) => points_into(&planned.warnings, &text),
@@ -24,6 +32,10 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn points_into(findings: &Findings, text: &str) {
     for label in findings.reports.iter().flat_map(|report| &report.diag.labels) {
-        assert!(text.get(label.span.start..label.span.end).is_some(), "{label:?} lies outside of the text or inside a character");
+        assert!(
+            text.get(label.span.start..label.span.end).is_some(),
+            "{label:?} lies outside of \
+            the text or inside a character"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Random programs, steered by the fuzzer: both plans are right when run, the search is never the dearer one, a plan planned again is the same
-//! text, and a plan with one character exchanged is read without a panic.
+//! Random programs, steered by the fuzzer: both plans are right when run, the search is never the
+//! dearer one, a plan planned again is the same text, and a plan with one character exchanged is
+//! read without a panic.
 #![no_main]
 
 use std::time::Duration;
@@ -12,16 +13,36 @@ use shardwise_tests::sketch;
 fuzz_target!(|bytes: &[u8]| {
     let [shape, place, character, numbers @ ..] = bytes else { return };
     let numbers: Vec<u32> = numbers.iter().map(|&byte| u32::from(byte)).collect();
-    let source = sketch::program(&numbers, 1 + usize::from(shape % 3), 1 + usize::from(shape / 4) % 12);
-    let options = Options { timeout: Some(Duration::from_secs(2)), memory: Some(f64::INFINITY), ..Options::default() };
+    let source =
+        sketch::program(&numbers, 1 + usize::from(shape % 3), 1 + usize::from(shape / 4) % 12);
+    let options = Options {
+        timeout: Some(Duration::from_secs(2)),
+        memory: Some(f64::INFINITY),
+        ..Options::default()
+    };
     for strategy in [Strategy::Search, Strategy::Textbook] {
-        let Ok(verdict) = verify("fuzz", &source, &Options { strategy, ..options.clone() }, &Setup::default()) else { return };
+        let Ok(verdict) =
+            verify("fuzz", &source, &Options { strategy, ..options.clone() }, &Setup::default())
+        else {
+            return;
+        };
         assert!(verdict.mismatch.is_none(), "{verdict}\n{source}");
     }
     let planned = shardwise::plan("fuzz", &source, &options).expect("it was planned before");
-    assert!(planned.report.serial_s <= planned.textbook.serial_s * (1.0 + 1e-9), "{source}\n{planned}");
+    assert!(
+        planned.report.serial_s <= planned.textbook.serial_s * (1.0 + 1e-9),
+        "{source}\n{planned}"
+    );
     let text = planned.to_string();
-    assert_eq!(shardwise::plan("fuzz", &text, &options).expect("a plan can be planned").to_string(), text);
+    assert_eq!(
+        shardwise::plan("fuzz", &text, &options)
+            .expect(
+                "a plan can be \
+        planned"
+            )
+            .to_string(),
+        text
+    );
     let mut mutated: Vec<char> = text.chars().collect();
     let at = usize::from(*place) * mutated.len() / 256;
     mutated[at] = char::from(*character);

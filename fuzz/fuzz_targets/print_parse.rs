@@ -1,5 +1,6 @@
-//! A program that was read, printed and read again is the same program, and formatting keeps its meaning. The first byte chooses between text
-//! and the random programs of the tests, which the fuzzer then steers.
+//! A program that was read, printed and read again is the same program, and formatting keeps its
+//! meaning. The first byte chooses between text and the random programs of the tests, which the
+//! fuzzer then steers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,10 +13,20 @@ fuzz_target!(|bytes: &[u8]| {
     let text = if first % 4 == 0 {
         String::from_utf8_lossy(rest).into_owned()
     } else {
-        sketch::program(&numbers(rest), 1 + usize::from(first / 4) % 3, 1 + usize::from(first / 16) % 12)
+        sketch::program(
+            &numbers(rest),
+            1 + usize::from(first / 4) % 3,
+            1 + usize::from(first / 16) % 12,
+        )
     };
-    let Some(program) = shardwise::check("fuzz", &text, &Options::default()).program else { return };
-    let read = |text: &str| shardwise::check("fuzz", text, &Options::default()).program.unwrap_or_else(|| panic!("is not read again:\n{text}"));
+    let Some(program) = shardwise::check("fuzz", &text, &Options::default()).program else {
+        return;
+    };
+    let read = |text: &str| {
+        shardwise::check("fuzz", text, &Options::default())
+            .program
+            .unwrap_or_else(|| panic!("is not read again:\n{text}"))
+    };
     let printed = program.to_string();
     assert!(same(&program, &read(&printed)), "{text}\nprints as\n{printed}");
     let formatted = shardwise::format("fuzz", &text).expect("what can be read can be formatted");

@@ -1,12 +1,14 @@
 //! The syntax tree: what was written, with spans, and no meaning.
 //!
-//! A statement that could not be read is missing from the tree (its errors are in the list beside it), and so is an item of a list of declarations, so
-//! every node here is whole. What they would have named is kept apart.
-//! Sizes are kept as expressions and names as text; `ir` gives them meaning.
+//! A statement that could not be read is missing from the tree (its errors are in the list beside
+//! it), and so is an item of a list of declarations, so every node here is whole. What they would
+//! have named is kept apart. Sizes are kept as expressions and names as text; `ir` gives them
+//! meaning.
 
 use crate::span::{Name, Span, Spanned};
 
-/// A whole file: statements in order. Comments and blank lines are found again from the source by the formatter.
+/// A whole file: statements in order. Comments and blank lines are found again from the source by
+/// the formatter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct File {
     /// Statements in source order.
@@ -51,19 +53,23 @@ pub enum Statement {
     Repeat(Repeat),
     /// `microbatches B=B'*8 {`: the statements up to its `}` are done once a microbatch.
     Microbatches(Microbatches),
-    /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it live on stages along a mesh axis.
+    /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it live on stages along a mesh
+    /// axis.
     Pipeline(Pipeline),
     /// `}`
     Close,
     /// `carry x, y`: what the body gives under these names is what the next layer starts from.
     Carry(Vec<TensorDecl>),
-    /// `carry x.in = x`: starts as the right side in the first layer; `carry x = h + y` also gives what the next layer starts from.
+    /// `carry x.in = x`: starts as the right side in the first layer; `carry x = h + y` also gives
+    /// what the next layer starts from.
     Enter(Definition),
     /// `next x.in = y`: what the next layer starts from.
     Next(Definition),
-    /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for gradients; the rest is computed again.
+    /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for
+    /// gradients; the rest is computed again.
     Checkpoint(Vec<Name>),
-    /// `hold Win[D, F]`: what a collective makes of a layer's parameter is made once a step, and held for all microbatches.
+    /// `hold Win[D, F]`: what a collective makes of a layer's parameter is made once a step, and
+    /// held for all microbatches.
     Hold(Vec<TensorDecl>),
     /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
     Optimizer(Optimizer),
@@ -128,7 +134,8 @@ pub struct DimDecl {
     pub pad: Option<Span>,
 }
 
-/// A product of numbers and dimension names. Numbers carry their suffix's factor already; `None` where they overflow 2^64.
+/// A product of numbers and dimension names. Numbers carry their suffix's factor already; `None`
+/// where they overflow 2^64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeExpr {
     /// The factors, at least one.
@@ -324,7 +331,8 @@ pub enum ExprKind {
     },
     /// `-x`.
     Negate(Box<Expr>),
-    /// `gelu(x)`, `sum_D(x)`, `AllGather_{XY}(x)`, `AllToAll_{X->J}(x)`, `cast<f32>(x)`, `take_V(E, Ids)`.
+    /// `gelu(x)`, `sum_D(x)`, `AllGather_{XY}(x)`, `AllToAll_{X->J}(x)`, `cast<f32>(x)`,
+    /// `take_V(E, Ids)`.
     Call(Call),
 }
 
@@ -412,11 +420,13 @@ impl Comparison {
 /// A function or collective applied to its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// `gelu`, `sum`, `AllGather` (what stands before the first `_`, except that names of functions may hold digits).
+    /// `gelu`, `sum`, `AllGather` (what stands before the first `_`, except that names of functions
+    /// may hold digits).
     pub function: Name,
     /// `cast<f32>`.
     pub generic: Option<Name>,
-    /// What stands behind the `_`: `D`, `{X,K}`, `{X->J}`; the words in order, the arrow read as a comma.
+    /// What stands behind the `_`: `D`, `{X,K}`, `{X->J}`; the words in order, the arrow read as a
+    /// comma.
     pub subscript: Option<Spanned<Vec<Name>>>,
     /// The arguments.
     pub arguments: Vec<Expr>,
@@ -431,7 +441,8 @@ pub enum Assertion {
         quantity: Name,
         /// The number as written, without its unit.
         number: Name,
-        /// `ms`, `us`, `s`, `ns`, `B`, `kB`, `MB`, `GB`, `TB`, `KiB`, `MiB`, `GiB`; as written, maybe empty.
+        /// `ms`, `us`, `s`, `ns`, `B`, `kB`, `MB`, `GB`, `TB`, `KiB`, `MiB`, `GiB`; as written,
+        /// maybe empty.
         unit: Name,
     },
     /// `no AllGather over dcn`, `no AllReduce over X`, `no AllToAll`.

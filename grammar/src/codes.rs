@@ -1,4 +1,5 @@
-//! Every diagnostic code, in one place: a code is never reused, and each has a page that `explain CODE` prints.
+//! Every diagnostic code, in one place: a code is never reused, and each has a page that
+//! `explain CODE` prints.
 
 pub mod budget;
 pub mod gradient;

@@ -1,7 +1,8 @@
 //! What is wrong with a program, told so that its author can mend it.
 //!
-//! One plain struct serves every crate: the text of a diagnostic is decided where the fault is found, and how it is drawn
-//! (terminal, JSON, editor) is decided by whoever shows it. Nothing here prints.
+//! One plain struct serves every crate: the text of a diagnostic is decided where the fault is
+//! found, and how it is drawn (terminal, JSON, editor) is decided by whoever shows it. Nothing here
+//! prints.
 
 use crate::span::Span;
 
@@ -23,7 +24,8 @@ pub struct Label {
     pub text: String,
 }
 
-/// One finding: a code from [`crate::codes`], a sentence, the places it concerns (the fault first, its cause after), and what to type instead.
+/// One finding: a code from [`crate::codes`], a sentence, the places it concerns (the fault first,
+/// its cause after), and what to type instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diag {
     /// A stable code, `SW001` …; see [`crate::codes`].
@@ -53,7 +55,12 @@ pub struct Inside {
 
 impl Diag {
     /// An error at `span`.
-    pub fn error(code: &'static str, message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+    pub fn error(
+        code: &'static str,
+        message: impl Into<String>,
+        span: Span,
+        label: impl Into<String>,
+    ) -> Self {
         Self {
             code,
             severity: Severity::Error,
@@ -65,7 +72,12 @@ impl Diag {
     }
 
     /// A warning at `span`.
-    pub fn warning(code: &'static str, message: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
+    pub fn warning(
+        code: &'static str,
+        message: impl Into<String>,
+        span: Span,
+        label: impl Into<String>,
+    ) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, message, span, label) }
     }
 

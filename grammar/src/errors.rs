@@ -1,4 +1,5 @@
-//! How syntax errors are worded: each mark of the grammar, said as a sentence about the reader's program.
+//! How syntax errors are worded: each mark of the grammar, said as a sentence about the reader's
+//! program.
 
 use crate::codes::syntax;
 use crate::diag::Diag;
@@ -50,8 +51,13 @@ impl Faulty<'_> {
         match mark {
             Mark::Statement => self.bad_statement(),
             Mark::Rest => self.bad_rest(at, &marked),
-            Mark::NumberAsDim => Diag::error(syntax::BAD_DIM, format!("`{marked}` is a size, not a dimension"), at, "not a name")
-                .help(format!("declare `dim N={marked}`, and write `N` here")),
+            Mark::NumberAsDim => Diag::error(
+                syntax::BAD_DIM,
+                format!("`{marked}` is a size, not a dimension"),
+                at,
+                "not a name",
+            )
+            .help(format!("declare `dim N={marked}`, and write `N` here")),
             Mark::Underscore => Diag::error(
                 syntax::BAD_DIM,
                 "the name of a dimension holds no `_`: in brackets it starts the subscript",
@@ -59,26 +65,37 @@ impl Faulty<'_> {
                 "reads as a subscript",
             )
             .help("write the name without `_`"),
-            Mark::Unbracketed => {
-                Diag::error(syntax::MISSING, format!("the brackets are missing before `{marked}`"), at, "stands behind brackets")
-                    .help(format!("write the dimensions too: `A[I, J] {marked}`"))
-            }
+            Mark::Unbracketed => Diag::error(
+                syntax::MISSING,
+                format!("the brackets are missing before `{marked}`"),
+                at,
+                "stands behind brackets",
+            )
+            .help(format!("write the dimensions too: `A[I, J] {marked}`")),
             _ => self.missing(mark, at),
         }
     }
 
     fn missing(self, mark: Mark, at: Span) -> Diag {
         let (what, help) = match mark {
-            Mark::Block if self.text[at.start - self.span.start..].contains('{') => {
-                ("a `,` or `{`", "put commas between what is said of a block: `pipeline Z, microbatches=8 {`")
-            }
+            Mark::Block if self.text[at.start - self.span.start..].contains('{') => (
+                "a `,` or `{`",
+                "put commas between what is said of a block: `pipeline Z, microbatches=8 {`",
+            ),
             _ => wanted(mark),
         };
         let at = self.widened(at);
-        Diag::error(syntax::MISSING, format!("{what} is missing here"), at, format!("expected {what}")).help(help)
+        Diag::error(
+            syntax::MISSING,
+            format!("{what} is missing here"),
+            at,
+            format!("expected {what}"),
+        )
+        .help(help)
     }
 
-    /// A mark has no width: point at the character that stands there instead, or at the last of the statement.
+    /// A mark has no width: point at the character that stands there instead, or at the last of the
+    /// statement.
     fn widened(self, at: Span) -> Span {
         let offset = at.start - self.span.start;
         match self.text[offset..].chars().next() {
@@ -95,7 +112,9 @@ impl Faulty<'_> {
         let message = format!("the statement ends before `{rest}`");
         let diag = Diag::error(syntax::TRAILING, message, at, "not expected here");
         let before = self.text[..at.start - self.span.start].trim_end();
-        if let Some(dims) = detached_suffix(before).filter(|_| rest.starts_with(char::is_alphabetic)) {
+        if let Some(dims) =
+            detached_suffix(before).filter(|_| rest.starts_with(char::is_alphabetic))
+        {
             return diag.help(format!("the suffix sticks to the `*`: write `*{dims} {rest}`"));
         }
         diag.help(match rest.chars().next() {
@@ -112,11 +131,14 @@ impl Faulty<'_> {
         let first = Span::new(span.start, span.start + word.len());
         if let Some(keyword) = nearest_keyword(word) {
             let message = format!("`{word}` is not a keyword");
-            return Diag::error(syntax::UNREADABLE, message, first, "not understood").help(format!("did you mean `{keyword}`?"));
+            return Diag::error(syntax::UNREADABLE, message, first, "not understood")
+                .help(format!("did you mean `{keyword}`?"));
         }
-        if text.starts_with(|c: char| c.is_alphabetic()) && text.contains(['*', '·', '+', '(', '[']) {
+        if text.starts_with(|c: char| c.is_alphabetic()) && text.contains(['*', '·', '+', '(', '['])
+        {
             let message = format!("`{}` is given no name", excerpt(text));
-            return Diag::error(syntax::UNREADABLE, message, first, "defines nothing").help("write `C[I] = …`, or `… -> C[I]` behind it");
+            return Diag::error(syntax::UNREADABLE, message, first, "defines nothing")
+                .help("write `C[I] = …`, or `… -> C[I]` behind it");
         }
         let message = format!("`{}` is not a statement", excerpt(text));
         Diag::error(syntax::UNREADABLE, message, first, "not understood")
@@ -128,38 +150,61 @@ impl Faulty<'_> {
 pub(crate) fn open_block(text: &str, span: Span) -> Diag {
     let head = text.find('{').map_or(text.len(), |brace| brace + 1);
     let at = Span::new(span.start, span.start + head);
-    Diag::error(syntax::MISSING, "the block is never closed", at, "opened here").help("write a `}` behind it")
+    Diag::error(syntax::MISSING, "the block is never closed", at, "opened here")
+        .help("write a `}` behind it")
 }
 
 /// A brace that no block was opened for.
 pub(crate) fn nothing_to_close(at: Span) -> Diag {
-    Diag::error(syntax::TRAILING, "no block is open here", at, "closes nothing").help("leave it out, or open a block: `repeat L=40 {`")
+    Diag::error(syntax::TRAILING, "no block is open here", at, "closes nothing")
+        .help("leave it out, or open a block: `repeat L=40 {`")
 }
 
 /// More of something than a statement may hold.
 pub(crate) fn too_much(count: usize, what: &str, limit: usize, text: &str, span: Span) -> Diag {
     let short = text.char_indices().nth(40).map_or(text.len(), |(at, _)| at);
     let message = format!("{count} {what}, and the limit is {limit}");
-    Diag::error(syntax::TOO_DEEP, message, Span::new(span.start, span.start + short), "this statement")
-        .help("name the parts: write one statement for each")
+    Diag::error(
+        syntax::TOO_DEEP,
+        message,
+        Span::new(span.start, span.start + short),
+        "this statement",
+    )
+    .help("name the parts: write one statement for each")
 }
 
 fn wanted(mark: Mark) -> (&'static str, &'static str) {
     match mark {
         Mark::Name => ("a name", "a name holds letters, digits, `_`, `.` and `'`"),
-        Mark::Size => ("a size", "write `=` and a whole number, such as `B=4096`, `B=48k` or `F=4*D`"),
-        Mark::Axis => ("a mesh axis", "write the axis behind the `_`, as in `B_X` or `B_{X,Y}`, or `?` to leave it open"),
+        Mark::Size => {
+            ("a size", "write `=` and a whole number, such as `B=4096`, `B=48k` or `F=4*D`")
+        }
+        Mark::Axis => (
+            "a mesh axis",
+            "write the axis behind the `_`, as in `B_X` or `B_{X,Y}`, or `?` to leave it open",
+        ),
         Mark::Dim => ("a dimension", "write a dimension behind the comma, as in `A[I, J]`"),
         Mark::Bracket => ("a `,` or `]`", "close the brackets: `A[I, J_X]`"),
         Mark::Brace => ("a `}`", "close the braces: `{U_X}`, `D_{X,Y}`"),
         Mark::Paren => ("a `)`", "close the parenthesis: `gelu(A)`"),
         Mark::Block => ("a `{`", "open the block on the same line: `repeat L=40 {`"),
-        Mark::Limit => {
-            ("a limit", "write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`")
-        }
-        Mark::Setting => ("the value of a setting", "write the setting and its value, as in `moments=bf16` or `rate=1e-3`"),
-        Mark::File => ("a file", "write the path of a hardware file in quotes: `hardware my-chip from \"cluster.toml\"`"),
-        Mark::Quote => ("a `\"`", "close the quotes on the same line: `hardware \"cluster.toml\"`; a path holds no `#`"),
+        Mark::Limit => (
+            "a limit",
+            "write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or \
+                `assert W stays sharded`",
+        ),
+        Mark::Setting => (
+            "the value of a setting",
+            "write the setting and its value, as in `moments=bf16` or `rate=1e-3`",
+        ),
+        Mark::File => (
+            "a file",
+            "write the path of a hardware file in quotes: `hardware my-chip from \"cluster.toml\"`",
+        ),
+        Mark::Quote => (
+            "a `\"`",
+            "close the quotes on the same line: `hardware \"cluster.toml\"`; a path holds no `#`",
+        ),
         Mark::Code => ("a code", "write the code of the lint, as in `allow SW301`"),
         _ => ("an operand", "write a value, a number, or a function of them"),
     }

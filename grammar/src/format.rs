@@ -1,8 +1,9 @@
 //! The canonical layout of a source, comments kept.
 //!
-//! Statements are printed from the tree; comments and blank lines are found again in the gaps between them, so the
-//! tree needs to hold neither. A comment behind a statement stays behind it, one on its own line stays on its own
-//! line, one inside a statement of several lines goes before it, and runs of blank lines become one.
+//! Statements are printed from the tree; comments and blank lines are found again in the gaps
+//! between them, so the tree needs to hold neither. A comment behind a statement stays behind it,
+//! one on its own line stays on its own line, one inside a statement of several lines goes before
+//! it, and runs of blank lines become one.
 
 mod subscripts;
 #[cfg(test)]
@@ -34,7 +35,8 @@ pub fn format(source: &str) -> Result<String, Vec<Diag>> {
         }
         out.depth -= usize::from(out.closes && out.depth > 0);
         out.line(parts.join(" "));
-        out.depth += parts.iter().filter(|part| scan::is_opening(part) && part.ends_with('{')).count();
+        out.depth +=
+            parts.iter().filter(|part| scan::is_opening(part) && part.ends_with('{')).count();
         at = span.end;
     }
     out.gap(&format!("{}\n", &source[at..]));
@@ -55,7 +57,8 @@ impl Output {
     /// What stands between two statements: the rest of the first one's line, then whole lines.
     fn gap(&mut self, gap: &str) {
         let gap = gap.replace("\r\n", "\n");
-        let mut pieces: Vec<&str> = gap.split(['\n', '\r']).map(|p| p.trim_matches(scan::is_blank)).collect();
+        let mut pieces: Vec<&str> =
+            gap.split(['\n', '\r']).map(|p| p.trim_matches(scan::is_blank)).collect();
         pieces.pop();
         for (number, text) in pieces.into_iter().enumerate() {
             match (number, text, self.lines.last_mut()) {

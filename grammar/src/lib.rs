@@ -1,4 +1,5 @@
-//! Text to a syntax tree with spans, and back. This crate knows what a program looks like and nothing of what it means.
+//! Text to a syntax tree with spans, and back. This crate knows what a program looks like and
+//! nothing of what it means.
 
 pub mod ast;
 pub mod codes;

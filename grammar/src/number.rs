@@ -1,4 +1,5 @@
-//! Sizes as people write them: `48k`, `16Ki`, `1.5M`, `1e6`, `49_152`. Exact, without floating point.
+//! Sizes as people write them: `48k`, `16Ki`, `1.5M`, `1e6`, `49_152`. Exact, without floating
+//! point.
 
 /// What may stand behind a number, and what it stands for; longer ones first.
 const UNITS: [(&str, u64); 9] = [

@@ -13,8 +13,9 @@ use pest::iterators::{Pair, Pairs};
 use pest_derive::Parser;
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Microbatches, Pipeline, Repeat, Role,
-    SizeExpr, SizeFactor, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout,
+    Microbatches, Pipeline, Repeat, Role, SizeExpr, SizeFactor, Statement, Subscript, TensorDecl,
+    UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{self, Faulty, Mark};
@@ -40,7 +41,8 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
     }
     unread.end(&mut file);
     diags.extend(unbalanced(&file, source));
-    // White space of several bytes was several spaces to the grammar, and a mark may point at one of them.
+    // White space of several bytes was several spaces to the grammar, and a mark may point at one
+    // of them.
     for label in diags.iter_mut().flat_map(|diag| &mut diag.labels) {
         label.span = label.span.whole_characters(source);
     }
@@ -53,12 +55,16 @@ fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
     let mut diags = Vec::new();
     for Spanned { node, span } in &file.statements {
         match node {
-            Statement::Repeat(_) | Statement::Pipeline(_) | Statement::Microbatches(_) => open.push(*span),
+            Statement::Repeat(_) | Statement::Pipeline(_) | Statement::Microbatches(_) => {
+                open.push(*span)
+            }
             Statement::Close if open.pop().is_none() => diags.push(errors::nothing_to_close(*span)),
             _ => {}
         }
     }
-    diags.extend(open.into_iter().map(|span| errors::open_block(&source[span.start..span.end], span)));
+    diags.extend(
+        open.into_iter().map(|span| errors::open_block(&source[span.start..span.end], span)),
+    );
     diags
 }
 
@@ -133,7 +139,8 @@ impl Reader<'_> {
         found
     }
 
-    /// Where a piece stands, without the white space that the grammar skips while it looks for more.
+    /// Where a piece stands, without the white space that the grammar skips while it looks for
+    /// more.
     fn span(self, pair: &Pair<'_, Rule>) -> Span {
         let start = self.offset + pair.as_span().start();
         let text = pair.as_str().trim_end_matches(' ');
@@ -178,10 +185,16 @@ impl Reader<'_> {
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
             Rule::microbatch_loop => Statement::Microbatches(self.microbatch_loop(inner)),
             Rule::close => Statement::Close,
-            Rule::hold => Statement::Hold(self.each(inner, Rule::tensor_decl, |p| self.tensor_decl(p))),
-            Rule::checkpoint => Statement::Checkpoint(self.each(inner, Rule::name, |p| self.name(&p))),
+            Rule::hold => {
+                Statement::Hold(self.each(inner, Rule::tensor_decl, |p| self.tensor_decl(p)))
+            }
+            Rule::checkpoint => {
+                Statement::Checkpoint(self.each(inner, Rule::name, |p| self.name(&p)))
+            }
             Rule::carry => self.carry(inner),
-            Rule::next => inner.find(|p| p.as_rule() == Rule::definition).map(|p| Statement::Next(self.definition(p.into_inner())))?,
+            Rule::next => inner
+                .find(|p| p.as_rule() == Rule::definition)
+                .map(|p| Statement::Next(self.definition(p.into_inner())))?,
             _ => return None,
         };
         Some(Spanned::new(statement, span))
@@ -192,9 +205,16 @@ impl Reader<'_> {
         let mut backward = Backward { from, given: None, microbatches: None, of: None };
         for piece in pieces {
             match piece.as_rule() {
-                Rule::given => backward.given = Some(self.first_name(&mut piece.into_inner(), &[Rule::name])),
-                Rule::microbatches => backward.microbatches = piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)),
-                Rule::cut => backward.of = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name])),
+                Rule::given => {
+                    backward.given = Some(self.first_name(&mut piece.into_inner(), &[Rule::name]))
+                }
+                Rule::microbatches => {
+                    backward.microbatches =
+                        piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p))
+                }
+                Rule::cut => {
+                    backward.of = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name]))
+                }
                 _ => {}
             }
         }
@@ -210,7 +230,8 @@ impl Reader<'_> {
         let whole = self.first_name(&mut pieces, &[Rule::loop_whole]);
         let part = self.first_name(&mut pieces, &[Rule::loop_part]);
         let nothing = || SizeExpr { factors: Vec::new(), span: whole.span };
-        let count = pieces.find(|p| p.as_rule() == Rule::size).map_or_else(nothing, |p| self.size(p));
+        let count =
+            pieces.find(|p| p.as_rule() == Rule::size).map_or_else(nothing, |p| self.size(p));
         Microbatches { whole, part, count }
     }
 
@@ -220,11 +241,21 @@ impl Reader<'_> {
         for piece in pieces {
             match piece.as_rule() {
                 Rule::microbatches if pipeline.microbatches.is_some() => {
-                    let again = |p: Pair<'_, Rule>| (Spanned::new("microbatches".to_owned(), self.span(&p)), self.name(&p));
-                    pipeline.options.extend(piece.into_inner().find(|p| p.as_rule() == Rule::size).map(again));
+                    let again = |p: Pair<'_, Rule>| {
+                        (Spanned::new("microbatches".to_owned(), self.span(&p)), self.name(&p))
+                    };
+                    pipeline
+                        .options
+                        .extend(piece.into_inner().find(|p| p.as_rule() == Rule::size).map(again));
                 }
-                Rule::microbatches => pipeline.microbatches = piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p)),
-                Rule::cut => pipeline.batch = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name])),
+                Rule::microbatches => {
+                    pipeline.microbatches =
+                        piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p))
+                }
+                Rule::cut => {
+                    pipeline.batch =
+                        Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name]))
+                }
                 Rule::pipeline_option => {
                     let mut words = piece.into_inner();
                     let option = self.first_name(&mut words, &[Rule::name]);
@@ -270,7 +301,11 @@ impl Reader<'_> {
 
     fn dim(self, pair: Pair<'_, Rule>) -> DimDecl {
         let span = self.span(&pair);
-        let mut dim = DimDecl { name: Spanned::new(String::new(), span), size: SizeExpr { factors: Vec::new(), span }, pad: None };
+        let mut dim = DimDecl {
+            name: Spanned::new(String::new(), span),
+            size: SizeExpr { factors: Vec::new(), span },
+            pad: None,
+        };
         for piece in pair.into_inner() {
             match piece.as_rule() {
                 Rule::dim_name => dim.name = self.name(&piece),
@@ -309,7 +344,8 @@ impl Reader<'_> {
 
     fn tensor_decl(self, pair: Pair<'_, Rule>) -> TensorDecl {
         let span = self.span(&pair);
-        let mut decl = TensorDecl { name: Spanned::new(String::new(), span), dtype: None, layout: None, span };
+        let mut decl =
+            TensorDecl { name: Spanned::new(String::new(), span), dtype: None, layout: None, span };
         for piece in pair.into_inner() {
             match piece.as_rule() {
                 Rule::name => decl.name = self.name(&piece),
@@ -349,7 +385,10 @@ impl Reader<'_> {
     }
 
     fn words(self, pair: Pair<'_, Rule>) -> Vec<Name> {
-        let words = pair.into_inner().flatten().filter(|p| matches!(p.as_rule(), Rule::word | Rule::dim_name));
+        let words = pair
+            .into_inner()
+            .flatten()
+            .filter(|p| matches!(p.as_rule(), Rule::word | Rule::dim_name));
         words.map(|p| self.name(&p)).collect()
     }
 
@@ -382,9 +421,17 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        let nameless =
-            || TensorDecl { name: Spanned::new(String::new(), Span::default()), dtype: None, layout: None, span: Span::default() };
-        Definition { output, target: target.unwrap_or_else(nameless), value: value.unwrap_or_else(|| nothing(Span::default())) }
+        let nameless = || TensorDecl {
+            name: Spanned::new(String::new(), Span::default()),
+            dtype: None,
+            layout: None,
+            span: Span::default(),
+        };
+        Definition {
+            output,
+            target: target.unwrap_or_else(nameless),
+            value: value.unwrap_or_else(|| nothing(Span::default())),
+        }
     }
 
     fn assertion(self, mut inner: Pieces<'_>) -> Assertion {

@@ -1,22 +1,28 @@
 //! Canonical text for pieces of the tree.
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind, HardwareRef, Layout, Microbatches,
-    Optimizer, Pipeline, Repeat, Role, SizeExpr, SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
+    Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind,
+    HardwareRef, Layout, Microbatches, Optimizer, Pipeline, Repeat, Role, SizeExpr, SizeFactor,
+    StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::Name;
 
-/// One statement; `source` is what it was read from (numbers and forms that are kept as written come from there).
+/// One statement; `source` is what it was read from (numbers and forms that are kept as written
+/// come from there).
 pub fn statement(statement: &Statement, source: &str) -> String {
     match statement {
         Statement::Plan => "plan".to_owned(),
         Statement::Hardware(named) => hardware(named, source),
-        Statement::Mesh(axes) => format!("mesh {}", join(axes.iter().map(|axis| mesh_axis(axis, source)))),
+        Statement::Mesh(axes) => {
+            format!("mesh {}", join(axes.iter().map(|axis| mesh_axis(axis, source))))
+        }
         Statement::Dim(dims) => {
             format!("dim {}", join(dims.iter().map(|dim| dim_decl(dim, source))))
         }
-        Statement::Declare(role, tensors) => format!("{} {}", role_name(*role), join(tensors.iter().map(tensor_decl))),
+        Statement::Declare(role, tensors) => {
+            format!("{} {}", role_name(*role), join(tensors.iter().map(tensor_decl)))
+        }
         Statement::Define(definition) => define(definition, source),
         Statement::Assert(assert) => format!("assert {}", assertion(assert)),
         Statement::Allow(codes) => {
@@ -28,7 +34,11 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Microbatches(of) => microbatches(of, source),
         Statement::Optimizer(of) => optimizer(of),
         Statement::Close => "}".to_owned(),
-        Statement::Checkpoint(kept) => format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone()))).trim_end().to_owned(),
+        Statement::Checkpoint(kept) => {
+            format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone())))
+                .trim_end()
+                .to_owned()
+        }
         Statement::Hold(tensors) => format!("hold {}", join(tensors.iter().map(tensor_decl))),
         Statement::Carry(tensors) => format!("carry {}", join(tensors.iter().map(tensor_decl))),
         Statement::Enter(definition) => format!("carry {}", define(definition, source)),
@@ -37,10 +47,11 @@ pub fn statement(statement: &Statement, source: &str) -> String {
 }
 
 fn hardware(named: &HardwareRef, source: &str) -> String {
-    let file = named
-        .file
-        .as_ref()
-        .map(|file| source.get(file.span.start..file.span.end).map_or_else(|| format!("{:?}", file.node), str::to_owned));
+    let file = named.file.as_ref().map(|file| {
+        source
+            .get(file.span.start..file.span.end)
+            .map_or_else(|| format!("{:?}", file.node), str::to_owned)
+    });
     let words: Vec<&str> = match (&named.name, &file) {
         (Some(name), Some(file)) => vec!["hardware", &name.node, "from", file],
         (Some(word), None) => vec!["hardware", &word.node],
@@ -153,10 +164,13 @@ pub fn expr(expr: &Expr) -> String {
     binding(expr, 0)
 }
 
-/// `level`: 0 anything, 1 what is compared or added to, 2 an operand of a product on its left, 3 one on its right or under a sign.
+/// `level`: 0 anything, 1 what is compared or added to, 2 an operand of a product on its left, 3
+/// one on its right or under a sign.
 fn binding(expr: &Expr, level: u8) -> String {
     let (text, own) = match &expr.node {
-        ExprKind::Tensor { name, layout: brackets } => (format!("{}{}", name.node, brackets.as_ref().map_or(String::new(), layout)), 4),
+        ExprKind::Tensor { name, layout: brackets } => {
+            (format!("{}{}", name.node, brackets.as_ref().map_or(String::new(), layout)), 4)
+        }
         ExprKind::Number(number) => (number.clone(), 4),
         ExprKind::Call(call) => (call_text(call), 4),
         ExprKind::Negate(inner) => (format!("-{}", binding(inner, 3)), 3),
@@ -165,7 +179,9 @@ fn binding(expr: &Expr, level: u8) -> String {
             let star = contracted.as_ref().map_or("*".to_owned(), |dims| star(&dims.node, &right));
             (format!("{} {star} {right}", binding(left, 2)), 2)
         }
-        ExprKind::Binary { op: BinaryOp::Div, left, right } => (format!("{} / {}", binding(left, 2), binding(right, 3)), 2),
+        ExprKind::Binary { op: BinaryOp::Div, left, right } => {
+            (format!("{} / {}", binding(left, 2), binding(right, 3)), 2)
+        }
         ExprKind::Binary { op: BinaryOp::Compare(how), left, right } => {
             (format!("{} {} {}", binding(left, 1), how.symbol(), binding(right, 1)), 0)
         }
@@ -179,11 +195,14 @@ fn binding(expr: &Expr, level: u8) -> String {
 
 /// `*J`; `*_J` or `*_{…}` where that would be read as something else.
 fn star(dims: &[Name], right: &str) -> String {
-    if !dims.iter().all(|dim| dim.node.starts_with(char::is_alphabetic) && !dim.node.contains('_')) {
+    if !dims.iter().all(|dim| dim.node.starts_with(char::is_alphabetic) && !dim.node.contains('_'))
+    {
         return format!("*_{{{}}}", comma(dims));
     }
     match dims {
-        [first, ..] if right.starts_with('-') && first.node == "LOCAL" => format!("*_{{{}}}", comma(dims)),
+        [first, ..] if right.starts_with('-') && first.node == "LOCAL" => {
+            format!("*_{{{}}}", comma(dims))
+        }
         _ if right.starts_with('-') => format!("*_{}", comma(dims)),
         _ => format!("*{}", comma(dims)),
     }
@@ -191,14 +210,19 @@ fn star(dims: &[Name], right: &str) -> String {
 
 fn call_text(call: &Call) -> String {
     let generic = call.generic.as_ref().map_or(String::new(), |name| format!("<{}>", name.node));
-    let subscript = call.subscript.as_ref().map_or(String::new(), |s| format!("_{}", words(&s.node)));
+    let subscript =
+        call.subscript.as_ref().map_or(String::new(), |s| format!("_{}", words(&s.node)));
     format!("{}{generic}{subscript}({})", call.function.node, join(call.arguments.iter().map(expr)))
 }
 
 /// `backward from Out given dOut, microbatches=8 of B`.
 fn backward(directive: &Backward, source: &str) -> String {
-    let given = directive.given.as_ref().map_or(String::new(), |name| format!(" given {}", name.node));
-    let parts = directive.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
+    let given =
+        directive.given.as_ref().map_or(String::new(), |name| format!(" given {}", name.node));
+    let parts = directive
+        .microbatches
+        .as_ref()
+        .map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
     let of = directive.of.as_ref().map_or(String::new(), |name| format!(" of {}", name.node));
     format!("backward from {}{given}{parts}{of}", directive.from.node)
 }
@@ -210,13 +234,17 @@ fn optimizer(of: &Optimizer) -> String {
         Some(StateOver::Open) => " over _?".to_owned(),
         Some(StateOver::Axes(axes)) => format!(" over {}", words(axes)),
     };
-    let settings = of.settings.iter().map(|setting| format!("{}={}", setting.name.node, setting.value.node));
+    let settings =
+        of.settings.iter().map(|setting| format!("{}={}", setting.name.node, setting.value.node));
     join([format!("optimizer {}{over}", of.name.node)].into_iter().chain(settings))
 }
 
 /// `repeat L=40 {`.
 fn repeat(of: &Repeat, source: &str) -> String {
-    let count = of.count.as_ref().map_or(" reversed".to_owned(), |count| format!("={}", size(count, source)));
+    let count = of
+        .count
+        .as_ref()
+        .map_or(" reversed".to_owned(), |count| format!("={}", size(count, source)));
     format!("repeat {}{count} {{", of.name.node)
 }
 
@@ -227,7 +255,10 @@ fn microbatches(of: &Microbatches, source: &str) -> String {
 
 /// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.
 fn pipeline(of: &Pipeline, source: &str) -> String {
-    let parts = of.microbatches.as_ref().map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
+    let parts = of
+        .microbatches
+        .as_ref()
+        .map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
     let batch = of.batch.as_ref().map_or(String::new(), |batch| format!(" of {}", batch.node));
     let options = of.options.iter().map(|(option, word)| format!("{}={}", option.node, word.node));
     let head = format!("pipeline {}{parts}{batch}", of.axis.node);
@@ -237,9 +268,13 @@ fn pipeline(of: &Pipeline, source: &str) -> String {
 /// `comm <= 2ms`.
 pub fn assertion(assertion: &Assertion) -> String {
     match assertion {
-        Assertion::AtMost { quantity, number, unit } => format!("{} <= {}{}", quantity.node, number.node, unit.node),
+        Assertion::AtMost { quantity, number, unit } => {
+            format!("{} <= {}{}", quantity.node, number.node, unit.node)
+        }
         Assertion::No { collective, over: None } => format!("no {}", collective.node),
-        Assertion::No { collective, over: Some(over) } => format!("no {} over {}", collective.node, over.node),
+        Assertion::No { collective, over: Some(over) } => {
+            format!("no {} over {}", collective.node, over.node)
+        }
         Assertion::StaysSharded(value) => format!("{} stays sharded", value.node),
     }
 }

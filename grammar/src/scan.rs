@@ -1,10 +1,12 @@
 //! Cuts a source into statements before the grammar sees it.
 //!
-//! A statement is a line; it goes on where a bracket is open or the line ends in a comma, and the block of a
-//! form that is not compiled yet goes on until its brace is closed. What opens the block of a `repeat`, `microbatches` or `pipeline` and the brace that closes it are
-//! statements of their own, so that blocks nest nothing: a file is a list of statements. A line that can only begin a
-//! statement ends an unclosed one before it. Cutting first keeps every error inside its statement, keeps parsing linear, and is where hostile
-//! input (50,000 open parentheses) is turned away before anything recursive sees it.
+//! A statement is a line; it goes on where a bracket is open or the line ends in a comma, and the
+//! block of a form that is not compiled yet goes on until its brace is closed. What opens the block
+//! of a `repeat`, `microbatches` or `pipeline` and the brace that closes it are statements of their
+//! own, so that blocks nest nothing: a file is a list of statements. A line that can only begin a
+//! statement ends an unclosed one before it. Cutting first keeps every error inside its statement,
+//! keeps parsing linear, and is where hostile input (50,000 open parentheses) is turned away before
+//! anything recursive sees it.
 
 use std::borrow::Cow;
 
@@ -83,7 +85,8 @@ pub(crate) fn statements(source: &str) -> Vec<Span> {
     found
 }
 
-/// The part of a line that belongs to one statement: the line, but for braces that open or close a block.
+/// The part of a line that belongs to one statement: the line, but for braces that open or close a
+/// block.
 fn piece<'t>(text: &'t str, mut braces: usize, blocks: &mut usize) -> &'t str {
     let opens_block = is_opening(text);
     if *blocks == 0 && !opens_block && !text.starts_with('}') {
@@ -115,7 +118,9 @@ pub(crate) fn is_opening(text: &str) -> bool {
 
 /// Whether a statement begins with a keyword, and does not define something of that name.
 fn is_of_form(text: &str, keyword: &str) -> bool {
-    text.strip_prefix(keyword).is_some_and(|rest| !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':']))
+    text.strip_prefix(keyword).is_some_and(|rest| {
+        !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':'])
+    })
 }
 
 impl Open {
@@ -144,7 +149,8 @@ impl Open {
         self.comma || self.brackets > 0 || self.braces > 0
     }
 
-    /// Whether the line `text` cannot belong to this statement: it begins with a keyword, or defines something.
+    /// Whether the line `text` cannot belong to this statement: it begins with a keyword, or
+    /// defines something.
     fn is_cut_by(&self, text: &str) -> bool {
         let defines = gives(text) && !self.comma;
         let closes = text.starts_with('}') && self.braces == 0;
@@ -182,11 +188,15 @@ pub(crate) fn is_taken(text: &str) -> bool {
 /// Whether there is a `=` that is no part of a comparison.
 fn gives(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let compares = |at: usize| at.checked_sub(1).is_some_and(|before| b"<>!=".contains(&bytes[before])) || bytes.get(at + 1) == Some(&b'=');
+    let compares = |at: usize| {
+        at.checked_sub(1).is_some_and(|before| b"<>!=".contains(&bytes[before]))
+            || bytes.get(at + 1) == Some(&b'=')
+    };
     (0..bytes.len()).any(|at| bytes[at] == b'=' && !compares(at))
 }
 
-/// A statement with spaces in place of its comments and of all white space, so that offsets stay as they are.
+/// A statement with spaces in place of its comments and of all white space, so that offsets stay as
+/// they are.
 pub(crate) fn blanked(statement: &str) -> Cow<'_, str> {
     let plain = |c: u8| c == b' ' || (c.is_ascii_graphic() && !matches!(c, b'#' | b'\\'));
     if statement.bytes().all(plain) {
@@ -228,10 +238,22 @@ pub(crate) fn refuse(text: &str, span: Span) -> Option<Diag> {
         deepest = deepest.max(depth);
     }
     if deepest > DEEPEST {
-        return Some(errors::too_much(deepest, "parentheses within each other", DEEPEST, text, span));
+        return Some(errors::too_much(
+            deepest,
+            "parentheses within each other",
+            DEEPEST,
+            text,
+            span,
+        ));
     }
     if operators > MOST_OPERATORS {
-        return Some(errors::too_much(operators, "operators in one statement", MOST_OPERATORS, text, span));
+        return Some(errors::too_much(
+            operators,
+            "operators in one statement",
+            MOST_OPERATORS,
+            text,
+            span,
+        ));
     }
     None
 }

@@ -1,11 +1,15 @@
-//! Blocks: statements that are done once a layer, once a microbatch, or once for each layer of each microbatch.
+//! Blocks: statements that are done once a layer, once a microbatch, or once for each layer of each
+//! microbatch.
 //!
-//! There are two kinds, and they nest in one way: microbatches around layers. A block knows the block that it stands in, and what belongs to a block
-//! names the innermost one, so that tables need one id and no list. The other way round (layers around microbatches) would mean that a batch passes
-//! through one layer whole before the next one sees any of it, which needs no microbatches.
+//! There are two kinds, and they nest in one way: microbatches around layers. A block knows the
+//! block that it stands in, and what belongs to a block names the innermost one, so that tables
+//! need one id and no list. The other way round (layers around microbatches) would mean that a
+//! batch passes through one layer whole before the next one sees any of it, which needs no
+//! microbatches.
 //!
-//! A microbatch is every so-manieth row: `B=B'*8` cuts a batch into eight so that its number is the minor factor. A device that holds a block of
-//! rows then holds the same block of every microbatch, and cutting moves nothing. Runs of rows would be on few devices each.
+//! A microbatch is every so-manieth row: `B=B'*8` cuts a batch into eight so that its number is the
+//! minor factor. A device that holds a block of rows then holds the same block of every microbatch,
+//! and cutting moves nothing. Runs of rows would be on few devices each.
 
 use index_vec::IndexVec;
 use shardwise_grammar::span::Span;
@@ -22,7 +26,8 @@ pub struct Repeat {
     pub name: String,
     /// How many there are.
     pub count: u64,
-    /// The block through whose layers it goes, from the last to the first; it may read what each of them gave.
+    /// The block through whose layers it goes, from the last to the first; it may read what each of
+    /// them gave.
     pub reversed: Option<RepeatId>,
     /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
     pub kept: Option<Vec<ValueId>>,
@@ -47,9 +52,11 @@ pub struct Cut {
     pub part: DimId,
 }
 
-/// Where statements stand and what they see there. A place is the innermost block around a statement, `None` outside all.
+/// Where statements stand and what they see there. A place is the innermost block around a
+/// statement, `None` outside all.
 pub trait Blocks {
-    /// The first block that goes through the layers of `of`: itself, or the one that it goes back through.
+    /// The first block that goes through the layers of `of`: itself, or the one that it goes back
+    /// through.
     fn layers(&self, of: RepeatId) -> RepeatId;
 
     /// The microbatches among whose statements a place is.
@@ -68,13 +75,17 @@ pub trait Blocks {
         self.layer_block(at).map(|block| self.layers(block))
     }
 
-    /// Whether a statement in `at` can name what one in `of` gives: there is one of it, or one of the same layer and microbatch.
+    /// Whether a statement in `at` can name what one in `of` gives: there is one of it, or one of
+    /// the same layer and microbatch.
     fn sees(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
-        let same = |here: Option<RepeatId>, there: Option<RepeatId>| there.is_none() || here == there;
-        same(self.microbatches(at), self.microbatches(of)) && same(self.layers_at(at), self.layers_at(of))
+        let same =
+            |here: Option<RepeatId>, there: Option<RepeatId>| there.is_none() || here == there;
+        same(self.microbatches(at), self.microbatches(of))
+            && same(self.layers_at(at), self.layers_at(of))
     }
 
-    /// The outermost block around a place that is not around another one: it is done again and again beside that.
+    /// The outermost block around a place that is not around another one: it is done again and
+    /// again beside that.
     fn outermost(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
         let around = self.path(of);
         self.path(at).into_iter().find(|block| !around.contains(block))
@@ -85,7 +96,8 @@ pub trait Blocks {
         self.left(at, of).filter(|&block| self.microbatches(Some(block)) == Some(block))
     }
 
-    /// The one block that what is given in `of` leaves where a statement in `at` takes it out; `None` where that is none, or several.
+    /// The one block that what is given in `of` leaves where a statement in `at` takes it out;
+    /// `None` where that is none, or several.
     fn left(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
         let of_microbatches = self.microbatches(of).filter(|_| self.microbatches(at).is_none());
         let of_layers = self.layer_block(of).filter(|_| self.layer_block(at).is_none());
@@ -103,7 +115,9 @@ impl Blocks for IndexVec<RepeatId, Repeat> {
     }
 
     fn microbatches(&self, at: Option<RepeatId>) -> Option<RepeatId> {
-        at.and_then(|block| if self[block].cut.is_some() { Some(block) } else { self[block].within })
+        at.and_then(
+            |block| if self[block].cut.is_some() { Some(block) } else { self[block].within },
+        )
     }
 
     fn layer_block(&self, at: Option<RepeatId>) -> Option<RepeatId> {
@@ -114,7 +128,11 @@ impl Blocks for IndexVec<RepeatId, Repeat> {
 impl Program {
     /// How often what stands in a block is done.
     pub fn times(&self, at: Option<RepeatId>) -> u64 {
-        self.repeats.path(at).into_iter().map(|block| self.repeats[block].count).fold(1, u64::saturating_mul)
+        self.repeats
+            .path(at)
+            .into_iter()
+            .map(|block| self.repeats[block].count)
+            .fold(1, u64::saturating_mul)
     }
 
     /// How many layers a place goes through; 1 outside blocks.
@@ -127,7 +145,8 @@ impl Program {
         self.values[value].role.is_some() && self.values[value].producer.is_none()
     }
 
-    /// Whether a statement in `at` can name a value: one of the same layer and microbatch, or of none.
+    /// Whether a statement in `at` can name a value: one of the same layer and microbatch, or of
+    /// none.
     pub fn sees(&self, at: Option<RepeatId>, value: ValueId) -> bool {
         let of = self.values[value].repeat;
         if self.is_declared(value) {

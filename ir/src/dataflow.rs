@@ -1,6 +1,8 @@
-//! The dataflow of a plan as a graph: what is declared, what is done, and which materialisation flows where.
+//! The dataflow of a plan as a graph: what is declared, what is done, and which materialisation
+//! flows where.
 //!
-//! The graph is built for whoever draws or walks a plan; tables keep ids, not graph indices, so nothing of it is ever stored in them.
+//! The graph is built for whoever draws or walks a plan; tables keep ids, not graph indices, so
+//! nothing of it is ever stored in them.
 
 use indexmap::IndexMap;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -34,7 +36,10 @@ pub fn dataflow(plan: &Plan) -> DiGraph<Node, Materialization> {
         given.insert(step.result.clone(), node);
     }
     for (number, output) in plan.program.outputs.iter().enumerate() {
-        let leaving = given.iter().rev().find(|(m, _)| m.value == output.value && output.pin.accepts(&m.sharding));
+        let leaving = given
+            .iter()
+            .rev()
+            .find(|(m, _)| m.value == output.value && output.pin.accepts(&m.sharding));
         if let Some((material, &from)) = leaving {
             let material = material.clone();
             let node = graph.add_node(Node::Output(number));
@@ -44,11 +49,17 @@ pub fn dataflow(plan: &Plan) -> DiGraph<Node, Materialization> {
     graph
 }
 
-fn declared(program: &Program, graph: &mut DiGraph<Node, Materialization>) -> IndexMap<Materialization, NodeIndex> {
+fn declared(
+    program: &Program,
+    graph: &mut DiGraph<Node, Materialization>,
+) -> IndexMap<Materialization, NodeIndex> {
     let mut given = IndexMap::new();
-    for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
+    for (value, declared) in
+        program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+    {
         if let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) {
-            given.insert(Materialization { value, sharding }, graph.add_node(Node::Declared(value)));
+            given
+                .insert(Materialization { value, sharding }, graph.add_node(Node::Declared(value)));
         }
     }
     given

@@ -1,12 +1,16 @@
-//! Which parts of axes run inside a switched domain (a node of GPUs, a rack of NVL72), and which between domains.
+//! Which parts of axes run inside a switched domain (a node of GPUs, a rack of NVL72), and which
+//! between domains.
 //!
-//! Devices are counted as a mesh counts them, the last axis innermost. Going from it to the first, an axis is inside as long as it fits beside those that
-//! are; the first that outgrows the room is cut: as many of its devices as divide it are inside, which are its minor coordinates, and the rest is reached
-//! over the network. That is what ranks in order do (16 ranks over nodes of 8 are two nodes of 8), and it costs less than to take such an axis for one
-//! that lies wholly on the network, which is the alternative and what cannot be cut still gets: an axis of 11 puts no even share into a node.
+//! Devices are counted as a mesh counts them, the last axis innermost. Going from it to the first,
+//! an axis is inside as long as it fits beside those that are; the first that outgrows the room is
+//! cut: as many of its devices as divide it are inside, which are its minor coordinates, and the
+//! rest is reached over the network. That is what ranks in order do (16 ranks over nodes of 8 are
+//! two nodes of 8), and it costs less than to take such an axis for one that lies wholly on the
+//! network, which is the alternative and what cannot be cut still gets: an axis of 11 puts no even
+//! share into a node.
 //!
-//! What is written goes first: kinds (`X=16 ib`, `Y=8 nvlink`), which take room before all others, and folds (`X=16 over 8x2`: two in a node), whose
-//! factors are inside or not as a whole.
+//! What is written goes first: kinds (`X=16 ib`, `Y=8 nvlink`), which take room before all others,
+//! and folds (`X=16 over 8x2`: two in a node), whose factors are inside or not as a whole.
 
 use crate::mesh::AxisKind;
 
@@ -33,7 +37,8 @@ pub struct Part {
 /// No cut leaves more devices inside.
 const LARGEST_CUT: u64 = 1 << 16;
 
-/// The parts of every axis, major to minor, where a domain has `chips`; `None`: as many as there are.
+/// The parts of every axis, major to minor, where a domain has `chips`; `None`: as many as there
+/// are.
 ///
 /// ```
 /// use shardwise_ir::domain::{Unplaced, parts};
@@ -42,8 +47,12 @@ const LARGEST_CUT: u64 = 1 << 16;
 /// assert_eq!(sizes(&parts(Some(8), &[axis(&[4]), axis(&[16])])), [vec![4], vec![2, 8]]);
 /// ```
 pub fn parts(chips: Option<u64>, axes: &[Unplaced<'_>]) -> Vec<Vec<Part>> {
-    let written = axes.iter().filter(|axis| axis.kind == Some(AxisKind::Switch)).flat_map(|axis| axis.factors);
-    let mut domain = Domain { chips, taken: written.fold(1, |taken, &size| taken.saturating_mul(size)) };
+    let written = axes
+        .iter()
+        .filter(|axis| axis.kind == Some(AxisKind::Switch))
+        .flat_map(|axis| axis.factors);
+    let mut domain =
+        Domain { chips, taken: written.fold(1, |taken, &size| taken.saturating_mul(size)) };
     let mut placed: Vec<Vec<Part>> = axes.iter().rev().map(|axis| domain.place(axis)).collect();
     placed.reverse();
     placed
@@ -64,9 +73,13 @@ impl Domain {
         for &size in axis.factors.iter().rev() {
             let inside = self.inside(size, axis.is_folded);
             self.taken = self.taken.saturating_mul(inside);
-            let both = [(inside, AxisKind::Switch), (size / inside, AxisKind::Dcn)].map(|(size, kind)| Part { size, kind });
+            let both = [(inside, AxisKind::Switch), (size / inside, AxisKind::Dcn)]
+                .map(|(size, kind)| Part { size, kind });
             // A part of one device is none, unless it is all there is.
-            parts.extend(both.into_iter().filter(|part| part.size > 1 || size == 1 && part.kind == AxisKind::Switch));
+            parts.extend(
+                both.into_iter()
+                    .filter(|part| part.size > 1 || size == 1 && part.kind == AxisKind::Switch),
+            );
         }
         parts.reverse();
         parts
@@ -88,10 +101,17 @@ mod tests {
     use super::*;
 
     fn placed(chips: u64, axes: &[(&[u64], Option<AxisKind>)]) -> Vec<String> {
-        let unplaced: Vec<Unplaced<'_>> =
-            axes.iter().map(|&(factors, kind)| Unplaced { factors, is_folded: factors.len() > 1, kind }).collect();
-        let word = |part: &Part| format!("{}{}", part.size, if part.kind == AxisKind::Switch { "" } else { "*" });
-        parts(Some(chips), &unplaced).iter().map(|parts| parts.iter().map(word).collect::<Vec<_>>().join("x")).collect()
+        let unplaced: Vec<Unplaced<'_>> = axes
+            .iter()
+            .map(|&(factors, kind)| Unplaced { factors, is_folded: factors.len() > 1, kind })
+            .collect();
+        let word = |part: &Part| {
+            format!("{}{}", part.size, if part.kind == AxisKind::Switch { "" } else { "*" })
+        };
+        parts(Some(chips), &unplaced)
+            .iter()
+            .map(|parts| parts.iter().map(word).collect::<Vec<_>>().join("x"))
+            .collect()
     }
 
     #[test]
@@ -109,7 +129,11 @@ mod tests {
         assert_eq!(placed(72, &[(&[4], None), (&[128], None)]), ["4*", "2*x64"]);
         assert_eq!(placed(8, &[(&[12], None)]), ["2*x6"]);
         assert_eq!(placed(8, &[(&[11], None)]), ["11*"]);
-        assert_eq!(placed(8, &[(&[2], None), (&[11], None)]), ["2", "11*"], "what puts nothing into a node leaves it to the others");
+        assert_eq!(
+            placed(8, &[(&[2], None), (&[11], None)]),
+            ["2", "11*"],
+            "what puts nothing into a node leaves it to the others"
+        );
     }
 
     #[test]
@@ -126,6 +150,9 @@ mod tests {
     fn sizes_of_any_kind_are_placed() {
         assert_eq!(placed(1, &[(&[1 << 62], None)]), [format!("{}*", 1_u64 << 62)]);
         assert_eq!(placed(u64::MAX, &[(&[1 << 62], None)]), [format!("{}", 1_u64 << 62)]);
-        assert_eq!(placed((1 << 40) - 1, &[(&[1 << 41], None)]), [format!("{}*x65536", 1_u64 << 25)]);
+        assert_eq!(
+            placed((1 << 40) - 1, &[(&[1 << 41], None)]),
+            [format!("{}*x65536", 1_u64 << 25)]
+        );
     }
 }

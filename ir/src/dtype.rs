@@ -27,7 +27,16 @@ pub enum DType {
 
 impl DType {
     /// Every dtype, in the order in which [`DType::promote`] prefers them.
-    pub const ALL: [Self; 8] = [Self::Bool, Self::Int4, Self::Int8, Self::Int32, Self::Fp8, Self::F16, Self::Bf16, Self::F32];
+    pub const ALL: [Self; 8] = [
+        Self::Bool,
+        Self::Int4,
+        Self::Int8,
+        Self::Int32,
+        Self::Fp8,
+        Self::F16,
+        Self::Bf16,
+        Self::F32,
+    ];
 
     /// As the language spells it.
     pub fn name(self) -> &'static str {

@@ -1,4 +1,5 @@
-//! The element-wise functions that the language knows: whether each is linear decides where partial sums may pass, so none is unknown.
+//! The element-wise functions that the language knows: whether each is linear decides where partial
+//! sums may pass, so none is unknown.
 
 use crate::program::Linearity;
 
@@ -25,13 +26,19 @@ const fn binary(name: &'static str) -> Function {
     Function { name, arity: 2, numbers: 0, linearity: Linearity::None }
 }
 
-/// What a gradient becomes on its way through a function: takes what the function was applied to, then the gradient of its result.
+/// What a gradient becomes on its way through a function: takes what the function was applied to,
+/// then the gradient of its result.
 const fn derivative(name: &'static str) -> Function {
     Function { name, arity: 2, numbers: 0, linearity: Linearity::Last }
 }
 
 /// An update of an array by an optimizer, of values and numbers.
-const fn update(name: &'static str, arity: usize, numbers: usize, linearity: Linearity) -> Function {
+const fn update(
+    name: &'static str,
+    arity: usize,
+    numbers: usize,
+    linearity: Linearity,
+) -> Function {
     Function { name, arity, numbers, linearity }
 }
 
@@ -98,5 +105,17 @@ pub fn is_comparison(name: &str) -> bool {
 
 /// Whether a function gives whole numbers of whole numbers.
 pub fn keeps_whole(name: &str) -> bool {
-    matches!(name, "abs" | "copy" | "identity" | "maximum" | "minimum" | "neg" | "ones" | "relu" | "square" | "stop_gradient")
+    matches!(
+        name,
+        "abs"
+            | "copy"
+            | "identity"
+            | "maximum"
+            | "minimum"
+            | "neg"
+            | "ones"
+            | "relu"
+            | "square"
+            | "stop_gradient"
+    )
 }

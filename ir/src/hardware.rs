@@ -1,8 +1,9 @@
 //! The chip: peak rates, memory and links, with the presets of the book's tables.
 //!
-//! Numbers are those of *How To Scale Your Model*, Part 2 (TPUs) and its GPU chapter: decimal bytes, per chip, one direction of one link.
-//! What the book does not give is `None`; nothing is guessed, except that a dtype without a peak of its own runs at the nearest one's
-//! (see [`Hardware::peak_flops`]).
+//! Numbers are those of *How To Scale Your Model*, Part 2 (TPUs) and its GPU chapter: decimal
+//! bytes, per chip, one direction of one link. What the book does not give is `None`; nothing is
+//! guessed, except that a dtype without a peak of its own runs at the nearest one's (see
+//! [`Hardware::peak_flops`]).
 
 use serde::Serialize;
 
@@ -13,7 +14,8 @@ use crate::mesh::AxisKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wraparound {
-    /// All of them when every axis is a multiple of 4, else none (v4p, v5p: optical switches join whole 4x4x4 cubes).
+    /// All of them when every axis is a multiple of 4, else none (v4p, v5p: optical switches join
+    /// whole 4x4x4 cubes).
     Cube4,
     /// An axis of 16 (v5e, v6e: the edge of the pod).
     Full16,
@@ -40,7 +42,8 @@ pub struct Hardware {
     pub hbm_bytes: Option<f64>,
     /// HBM bandwidth, bytes per second.
     pub hbm_bandwidth: Option<f64>,
-    /// One-way bandwidth of one link (ICI), or a chip's egress into its switch (NVLink), bytes per second.
+    /// One-way bandwidth of one link (ICI), or a chip's egress into its switch (NVLink), bytes per
+    /// second.
     pub link_bandwidth: Option<f64>,
     /// A chip's share of its host's network, one way, bytes per second.
     pub dcn_bandwidth: Option<f64>,
@@ -50,12 +53,14 @@ pub struct Hardware {
     pub dcn_hop_s: f64,
     /// Which axes wrap.
     pub wraparound: Wraparound,
-    /// The edges of a whole pod, or the chips of a switched domain; empty where there is no end to it.
+    /// The edges of a whole pod, or the chips of a switched domain; empty where there is no end to
+    /// it.
     pub pod: Vec<u64>,
 }
 
 impl Wraparound {
-    /// As hardware files spell it, in words that such files know of: how chips are linked, and which axes of a torus wrap.
+    /// As hardware files spell it, in words that such files know of: how chips are linked, and
+    /// which axes of a torus wrap.
     pub fn names(self) -> (&'static str, Option<&'static str>) {
         match self {
             Self::Cube4 => ("torus", Some("multiples-of-4")),
@@ -70,8 +75,9 @@ impl Wraparound {
 }
 
 impl Hardware {
-    /// Peak rate of arithmetic on `dtype`, per second. A dtype without a peak of its own takes that of the nearest kind that has one:
-    /// f16, f32 and int32 run as bf16, int4 and bool as int8, fp8 as int8, and anything left as bf16 (the book prints no others).
+    /// Peak rate of arithmetic on `dtype`, per second. A dtype without a peak of its own takes that
+    /// of the nearest kind that has one: f16, f32 and int32 run as bf16, int4 and bool as int8, fp8
+    /// as int8, and anything left as bf16 (the book prints no others).
     pub fn peak_flops(&self, dtype: DType) -> f64 {
         let own = match dtype {
             DType::F32 | DType::F16 | DType::Bf16 | DType::Int32 => self.bf16_flops,
@@ -81,7 +87,8 @@ impl Hardware {
         own.or(self.bf16_flops).or(self.fp8_flops.map(|fp8| fp8 / 2.0)).unwrap_or(f64::INFINITY)
     }
 
-    /// The kind of an axis of `size` devices in a slice whose physical axes (those over the data-center network apart) are `slice`.
+    /// The kind of an axis of `size` devices in a slice whose physical axes (those over the
+    /// data-center network apart) are `slice`.
     pub fn axis_kind(&self, size: u64, slice: &[u64]) -> AxisKind {
         let wraps = match self.wraparound {
             Wraparound::Cube4 => slice.iter().all(|n| n % 4 == 0),
@@ -92,10 +99,12 @@ impl Hardware {
         if wraps { AxisKind::Ring } else { AxisKind::Line }
     }
 
-    /// The chips of a switched domain; `None` where chips are not switched, or there is no end to the domain.
+    /// The chips of a switched domain; `None` where chips are not switched, or there is no end to
+    /// the domain.
     pub fn domain(&self) -> Option<u64> {
         let is_known = self.wraparound == Wraparound::Switched && !self.pod.is_empty();
-        is_known.then(|| self.pod.iter().fold(1_u64, |chips, &edge| chips.saturating_mul(edge)).max(1))
+        is_known
+            .then(|| self.pod.iter().fold(1_u64, |chips, &edge| chips.saturating_mul(edge)).max(1))
     }
 
     /// Time of a hop along an axis of `kind`, seconds.
@@ -103,7 +112,8 @@ impl Hardware {
         if kind == AxisKind::Dcn { self.dcn_hop_s } else { self.hop_s }
     }
 
-    /// One-way bandwidth along an axis of `kind`, bytes per second; `None` where the chip has no such links.
+    /// One-way bandwidth along an axis of `kind`, bytes per second; `None` where the chip has no
+    /// such links.
     pub fn bandwidth(&self, kind: AxisKind) -> Option<f64> {
         match kind {
             AxisKind::Dcn => self.dcn_bandwidth,

@@ -1,12 +1,16 @@
-//! `hold Win[D, F]`: what is made of a layer's parameter once a step, and held from microbatch to microbatch.
+//! `hold Win[D, F]`: what is made of a layer's parameter once a step, and held from microbatch to
+//! microbatch.
 //!
-//! Microbatches come by a layer again and again, in a block of their own or through the stages of a pipeline, and all of them read the same weights. What
-//! collectives make of such a weight is either made for each of them and dropped, which takes the room of one layer, or made for the first and held,
-//! which takes the room of all layers of a device. That changes no number, so it is a note on the block, as `checkpoint` is, and no other kind
-//! of statement: who runs a plan need not know it, who prices one asks here.
+//! Microbatches come by a layer again and again, in a block of their own or through the stages of a
+//! pipeline, and all of them read the same weights. What collectives make of such a weight is
+//! either made for each of them and dropped, which takes the room of one layer, or made for the
+//! first and held, which takes the room of all layers of a device. That changes no number, so it is
+//! a note on the block, as `checkpoint` is, and no other kind of statement: who runs a plan need
+//! not know it, who prices one asks here.
 //!
-//! Alternatives: a block of its own before the microbatches, with nothing in it but gathers, would go through layers before they are declared; a word on
-//! the statement would be one more field of every step, in every pass, for the sake of very few.
+//! Alternatives: a block of its own before the microbatches, with nothing in it but gathers, would
+//! go through layers before they are declared; a word on the statement would be one more field of
+//! every step, in every pass, for the sake of very few.
 
 use crate::Role;
 use crate::ids::{RepeatId, ValueId};
@@ -17,7 +21,8 @@ use crate::program::{Blocks, Program, Value};
 impl Program {
     /// Whether microbatches come by a place in layers again and again.
     pub fn is_revisited(&self, at: Option<RepeatId>) -> bool {
-        self.repeats.layer_block(at).is_some() && (self.pipeline(at).is_some() || self.repeats.microbatches(at).is_some())
+        self.repeats.layer_block(at).is_some()
+            && (self.pipeline(at).is_some() || self.repeats.microbatches(at).is_some())
     }
 
     /// Whether there is one of a value for each layer of a block: it is declared there.
@@ -25,10 +30,13 @@ impl Program {
         self.is_declared(value) && self.values[value].repeat.is_some()
     }
 
-    /// Whether all microbatches read the same of a layer: a parameter, or state that has no rows of the batch.
+    /// Whether all microbatches read the same of a layer: a parameter, or state that has no rows of
+    /// the batch.
     pub fn is_shared(&self, value: ValueId) -> bool {
         let Value { role, repeat, .. } = &self.values[value];
-        matches!(role, Some(Role::Param | Role::State)) && self.is_a_layers(value) && !self.has_batch(*repeat, value)
+        matches!(role, Some(Role::Param | Role::State))
+            && self.is_a_layers(value)
+            && !self.has_batch(*repeat, value)
     }
 
     /// Whether a block's microbatches hold something that collectives make of a layer's parameter.

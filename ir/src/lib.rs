@@ -1,4 +1,5 @@
-//! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives and plans.
+//! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives
+//! and plans.
 pub mod blocks;
 pub mod dataflow;
 pub mod divisor;

@@ -32,11 +32,14 @@ impl AxisKind {
 
     /// The kind spelled `name`.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Ring, Self::Line, Self::Switch, Self::Dcn].into_iter().find(|kind| kind.name() == name)
+        [Self::Ring, Self::Line, Self::Switch, Self::Dcn]
+            .into_iter()
+            .find(|kind| kind.name() == name)
     }
 }
 
-/// One physical axis that a mesh axis runs over: itself, unless it is folded by `over`, or larger than a node of GPUs.
+/// One physical axis that a mesh axis runs over: itself, unless it is folded by `over`, or larger
+/// than a node of GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PhysicalAxis {
     /// Devices along it.
@@ -65,10 +68,15 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The kind: dcn if any of its physical axes is, for that is what all of it waits for; else a ring if any of them is.
+    /// The kind: dcn if any of its physical axes is, for that is what all of it waits for; else a
+    /// ring if any of them is.
     pub fn kind(&self) -> AxisKind {
         let kinds = || self.physical.iter().map(|p| p.kind);
-        if kinds().any(|kind| kind == AxisKind::Dcn) { AxisKind::Dcn } else { kinds().min().unwrap_or(AxisKind::Line) }
+        if kinds().any(|kind| kind == AxisKind::Dcn) {
+            AxisKind::Dcn
+        } else {
+            kinds().min().unwrap_or(AxisKind::Line)
+        }
     }
 
     /// Whether something that runs along it runs over links of `kind`.
@@ -76,9 +84,11 @@ impl Axis {
         self.physical.iter().any(|p| p.size > 1 && p.kind == kind)
     }
 
-    /// Devices along it inside a node and the nodes, where it is larger than what a node has room for.
+    /// Devices along it inside a node and the nodes, where it is larger than what a node has room
+    /// for.
     pub fn across_nodes(&self) -> Option<(u64, u64)> {
-        let along = |kind| self.physical.iter().filter(|p| p.kind == kind).map(|p| p.size).product();
+        let along =
+            |kind| self.physical.iter().filter(|p| p.kind == kind).map(|p| p.size).product();
         let (inside, nodes) = (along(AxisKind::Switch), along(AxisKind::Dcn));
         (inside > 1 && nodes > 1).then_some((inside, nodes))
     }

@@ -1,8 +1,10 @@
-//! Where partial maxima and minima may pass: through what never turns the order of elements around, or always does.
+//! Where partial maxima and minima may pass: through what never turns the order of elements around,
+//! or always does.
 //!
-//! `f(max(p, q)) = max(f(p), f(q))` holds if `f` is increasing, and with a minimum on the right if it is decreasing. A function of several operands
-//! is looked at in one of them, the others being whole. `f` must be defined everywhere: a device whose own maximum is negative has no logarithm of it, though
-//! the maximum of all may have one.
+//! `f(max(p, q)) = max(f(p), f(q))` holds if `f` is increasing, and with a minimum on the right if
+//! it is decreasing. A function of several operands is looked at in one of them, the others being
+//! whole. `f` must be defined everywhere: a device whose own maximum is negative has no logarithm
+//! of it, though the maximum of all may have one.
 
 use crate::program::{MapFn, MapForm};
 use crate::sharding::Reduction;
@@ -28,14 +30,21 @@ impl Direction {
 }
 
 impl MapFn {
-    /// What the function does to the order of operand `position`, if it keeps to one direction everywhere.
+    /// What the function does to the order of operand `position`, if it keeps to one direction
+    /// everywhere.
     pub fn direction(&self, position: usize) -> Option<Direction> {
         match (&self.form, position) {
-            (MapForm::Infix('-'), 1) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => Some(Direction::Decreasing),
-            (MapForm::ScaleBy(scalar) | MapForm::InfixScalar('/', scalar), _) => by_sign(scalar),
-            (MapForm::Infix('+' | '-') | MapForm::InfixScalar('+' | '-', _) | MapForm::ScalarInfix(_, '+') | MapForm::Broadcast(_), _) => {
-                Some(Direction::Increasing)
+            (MapForm::Infix('-'), 1) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => {
+                Some(Direction::Decreasing)
             }
+            (MapForm::ScaleBy(scalar) | MapForm::InfixScalar('/', scalar), _) => by_sign(scalar),
+            (
+                MapForm::Infix('+' | '-')
+                | MapForm::InfixScalar('+' | '-', _)
+                | MapForm::ScalarInfix(_, '+')
+                | MapForm::Broadcast(_),
+                _,
+            ) => Some(Direction::Increasing),
             (MapForm::Call { name, .. }, _) => by_name(name),
             _ => None,
         }
@@ -50,9 +59,8 @@ fn by_sign(scalar: &str) -> Option<Direction> {
 
 fn by_name(name: &str) -> Option<Direction> {
     match name {
-        "copy" | "erf" | "exp" | "identity" | "maximum" | "minimum" | "relu" | "sigmoid" | "softplus" | "stop_gradient" | "tanh" => {
-            Some(Direction::Increasing)
-        }
+        "copy" | "erf" | "exp" | "identity" | "maximum" | "minimum" | "relu" | "sigmoid"
+        | "softplus" | "stop_gradient" | "tanh" => Some(Direction::Increasing),
         "neg" => Some(Direction::Decreasing),
         // Rounding keeps the order; whether something is zero does not.
         _ if name.starts_with("cast<") && name != "cast<bool>" => Some(Direction::Increasing),
@@ -69,9 +77,21 @@ mod tests {
         let negate = MapFn::new(MapForm::Negate).direction(0);
         assert_eq!(negate.map(|direction| direction.through(Reduction::Max)), Some(Reduction::Min));
         let scaled = |by: &str| MapFn::new(MapForm::ScaleBy(by.to_owned())).direction(0);
-        assert_eq!((scaled("2.0"), scaled("-2.0"), scaled("0")), (Some(Direction::Increasing), Some(Direction::Decreasing), None));
-        let call = |name: &str| MapFn::new(MapForm::Call { name: name.to_owned(), extra: Vec::new() }).direction(0);
-        assert_eq!((call("exp"), call("gelu"), call("cast<bool>")), (Some(Direction::Increasing), None, None));
-        assert_eq!((call("log"), call("sqrt")), (None, None), "of a negative part they are not defined");
+        assert_eq!(
+            (scaled("2.0"), scaled("-2.0"), scaled("0")),
+            (Some(Direction::Increasing), Some(Direction::Decreasing), None)
+        );
+        let call = |name: &str| {
+            MapFn::new(MapForm::Call { name: name.to_owned(), extra: Vec::new() }).direction(0)
+        };
+        assert_eq!(
+            (call("exp"), call("gelu"), call("cast<bool>")),
+            (Some(Direction::Increasing), None, None)
+        );
+        assert_eq!(
+            (call("log"), call("sqrt")),
+            (None, None),
+            "of a negative part they are not defined"
+        );
     }
 }

@@ -1,6 +1,8 @@
-//! Values as reading a printed program numbers them: declarations, then results, each in order of appearance; and so with blocks.
+//! Values as reading a printed program numbers them: declarations, then results, each in order of
+//! appearance; and so with blocks.
 //!
-//! A declaration between statements, and statements that a pass puts between others, then change no table.
+//! A declaration between statements, and statements that a pass puts between others, then change no
+//! table.
 
 use index_vec::IndexVec;
 use indexmap::IndexSet;
@@ -12,17 +14,22 @@ use crate::program::{Blocks, Budget, OpKind, Program};
 pub fn by_appearance(program: &mut Program) {
     blocks_by_appearance(program);
     // What is declared in a block is printed there, behind what is declared outside.
-    let mut declared: Vec<ValueId> = program.values.indices().filter(|&id| program.values[id].role.is_some()).collect();
+    let mut declared: Vec<ValueId> =
+        program.values.indices().filter(|&id| program.values[id].role.is_some()).collect();
     declared.sort_by_key(|&id| program.values[id].repeat);
-    let order: IndexSet<ValueId> =
-        declared.into_iter().chain(program.ops.iter().map(|op| op.result)).chain(program.values.indices()).collect();
+    let order: IndexSet<ValueId> = declared
+        .into_iter()
+        .chain(program.ops.iter().map(|op| op.result))
+        .chain(program.values.indices())
+        .collect();
     let mut new_id: IndexVec<ValueId, ValueId> = program.values.indices().collect();
     for (place, &old) in order.iter().enumerate() {
         new_id[old] = ValueId::new(place);
     }
     program.values = order.iter().map(|&old| program.values[old].clone()).collect();
     rename(program, &|id| *id = new_id[*id]);
-    // What a block hands on is said where it ends, before what leaves; what is handed on outside all of them is said last.
+    // What a block hands on is said where it ends, before what leaves; what is handed on outside
+    // all of them is said last.
     let Program { outputs, values, .. } = program;
     outputs.sort_by_key(|output| match (output.hands_to, values[output.value].repeat) {
         (Some(_), Some(block)) => (0, Some(block)),
@@ -69,8 +76,17 @@ fn rename(program: &mut Program, rename: &dyn Fn(&mut ValueId)) {
             rename(value);
         }
     }
-    program.repeats.iter_mut().filter_map(|repeat| repeat.kept.as_mut()).flatten().for_each(&rename);
-    program.repeats.iter_mut().flat_map(|repeat| &mut repeat.held).for_each(|held| rename(&mut held.value));
+    program
+        .repeats
+        .iter_mut()
+        .filter_map(|repeat| repeat.kept.as_mut())
+        .flatten()
+        .for_each(&rename);
+    program
+        .repeats
+        .iter_mut()
+        .flat_map(|repeat| &mut repeat.held)
+        .for_each(|held| rename(&mut held.value));
     if let Some(backward) = &mut program.backward {
         rename(&mut backward.from);
         backward.given.iter_mut().for_each(&rename);

@@ -1,13 +1,18 @@
-//! Pipelines: the layers of a block live on stages along a mesh axis, and go through the batch in microbatches.
+//! Pipelines: the layers of a block live on stages along a mesh axis, and go through the batch in
+//! microbatches.
 //!
-//! A pipeline is an attribute of a block, not another kind of block: what it means is what the block means. Layer by layer the numbers are the
-//! same, whoever computes them and in how many parts the batch comes by, as long as no row of the batch looks at another; that it does not is
-//! checked ([`faults`]). So gradients, unrolling and checking need no rules of their own for microbatches. The alternative, a loop over
-//! microbatches with operations that cut the batch and join it, would say the same in four more kinds of statements.
+//! A pipeline is an attribute of a block, not another kind of block: what it means is what the
+//! block means. Layer by layer the numbers are the same, whoever computes them and in how many
+//! parts the batch comes by, as long as no row of the batch looks at another; that it does not is
+//! checked ([`faults`]). So gradients, unrolling and checking need no rules of their own for
+//! microbatches. The alternative, a loop over microbatches with operations that cut the batch and
+//! join it, would say the same in four more kinds of statements.
 //!
-//! What is of one microbatch is smaller ([`Program::size_in`]) and done more often ([`Program::turns`]); what the batch has no part in (a gathered
-//! weight, a gradient once it is added up) is done once a step. What leaves a stage for the statements behind the block is known to the devices
-//! of that stage only: as a partial sum over the axis to which the other stages add nothing.
+//! What is of one microbatch is smaller ([`Program::size_in`]) and done more often
+//! ([`Program::turns`]); what the batch has no part in (a gathered weight, a gradient once it is
+//! added up) is done once a step. What leaves a stage for the statements behind the block is known
+//! to the devices of that stage only: as a partial sum over the axis to which the other stages add
+//! nothing.
 
 use shardwise_grammar::codes::pipeline as codes;
 use shardwise_grammar::span::Span;
@@ -64,7 +69,8 @@ pub struct Pipeline {
 pub struct Turns {
     /// By a device.
     pub done: u64,
-    /// How often the whole waits for its time: what stages idle while the pipeline fills and drains counts like work.
+    /// How often the whole waits for its time: what stages idle while the pipeline fills and drains
+    /// counts like work.
     pub waited: u64,
 }
 
@@ -102,18 +108,23 @@ impl Program {
         dim == batch || self.dims[dim].factors.iter().any(|&factor| self.holds_batch(factor, batch))
     }
 
-    /// How long a dimension is for the statements of a block: in a pipeline, the batch has the size of a microbatch.
+    /// How long a dimension is for the statements of a block: in a pipeline, the batch has the size
+    /// of a microbatch.
     pub fn size_in(&self, block: Option<RepeatId>, dim: DimId) -> u64 {
         let size = self.dims[dim].size;
         match self.pipeline(block) {
-            Some(pipeline) if self.holds_batch(dim, pipeline.batch) => size.div_ceil(pipeline.microbatches),
+            Some(pipeline) if self.holds_batch(dim, pipeline.batch) => {
+                size.div_ceil(pipeline.microbatches)
+            }
             _ => size,
         }
     }
 
     /// Whether a value has rows of the batch that a block's pipeline cuts.
     pub fn has_batch(&self, block: Option<RepeatId>, value: ValueId) -> bool {
-        self.pipeline(block).is_some_and(|pipeline| self.values[value].dims.iter().any(|&dim| self.holds_batch(dim, pipeline.batch)))
+        self.pipeline(block).is_some_and(|pipeline| {
+            self.values[value].dims.iter().any(|&dim| self.holds_batch(dim, pipeline.batch))
+        })
     }
 
     /// Whether an operation is done for each microbatch: it reads or gives rows of the batch.
@@ -129,7 +140,10 @@ impl Program {
             Some(pipeline) if by_microbatch => {
                 let chunk = layers / pipeline.chunks;
                 let sent = self.sends(block);
-                Turns { done: chunk.saturating_mul(sent.done), waited: chunk.saturating_mul(sent.waited) }
+                Turns {
+                    done: chunk.saturating_mul(sent.done),
+                    waited: chunk.saturating_mul(sent.waited),
+                }
             }
             _ => {
                 let done = layers.saturating_mul(self.times(block) / self.layers(block));
@@ -140,22 +154,30 @@ impl Program {
 
     /// How often an operation is done.
     pub fn turns_of(&self, op: &Op) -> Turns {
-        if self.hands_on(op) { self.sends(op.repeat) } else { self.turns(op.repeat, self.by_microbatch(op)) }
+        if self.hands_on(op) {
+            self.sends(op.repeat)
+        } else {
+            self.turns(op.repeat, self.by_microbatch(op))
+        }
     }
 
-    /// Whether an operation lets a value enter the layers of a pipeline: what stages hand on to their neighbours.
+    /// Whether an operation lets a value enter the layers of a pipeline: what stages hand on to
+    /// their neighbours.
     pub fn hands_on(&self, op: &Op) -> bool {
         op.is(&MapForm::Enter) && self.pipeline(op.repeat).is_some()
     }
 
     /// How often a stage of a block's pipeline hands something on.
     pub fn sends(&self, block: Option<RepeatId>) -> Turns {
-        let (chunks, microbatches) = self.pipeline(block).map_or((1, 1), |pipeline| (pipeline.chunks, pipeline.microbatches));
+        let (chunks, microbatches) = self
+            .pipeline(block)
+            .map_or((1, 1), |pipeline| (pipeline.chunks, pipeline.microbatches));
         let done = chunks.saturating_mul(microbatches);
         Turns { done, waited: done.saturating_add(self.stages(block) - 1) }
     }
 
-    /// The mesh axis over which what an operation takes out of a pipeline is pending: one stage has it, or each stage a part.
+    /// The mesh axis over which what an operation takes out of a pipeline is pending: one stage has
+    /// it, or each stage a part.
     pub fn taken_over(&self, op: &Op) -> Option<AxisRef> {
         let block = self.values[op.operands.first()?.value].repeat;
         let pipeline = self.pipeline(block).filter(|_| takes_out(op))?;
@@ -168,7 +190,8 @@ pub fn faults(program: &Program) -> Vec<Diag> {
     let blocks = program.repeats.indices().filter(|&block| program.pipeline(Some(block)).is_some());
     let mut faults: Vec<(RepeatId, Diag)> = Vec::new();
     for block in blocks {
-        // What is wrong with layers is not said again of the way back through them, which follows from them.
+        // What is wrong with layers is not said again of the way back through them, which follows
+        // from them.
         let layers = program.repeats.layers(block);
         if !faults.iter().any(|(other, _)| *other == layers) {
             faults.extend(Check { program, block }.all().into_iter().map(|diag| (layers, diag)));
@@ -184,7 +207,10 @@ struct Check<'p> {
 
 impl Check<'_> {
     fn all(&self) -> Vec<Diag> {
-        [self.on_the_stages_axis(), self.too_few_rows(), self.mixing(), self.between()].into_iter().flatten().collect()
+        [self.on_the_stages_axis(), self.too_few_rows(), self.mixing(), self.between()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// Brackets inside that split something over the axis of the stages; one error, for the first.
@@ -193,44 +219,78 @@ impl Check<'_> {
         let pipeline = program.pipeline(Some(block))?;
         let axis = AxisRef::whole(pipeline.axis);
         let uses = |pin: &Option<Pin>| {
-            pin.as_ref().is_some_and(|pin| pin.dims.iter().flatten().flatten().chain(pin.unreduced.axes()).any(|&used| used == axis))
+            pin.as_ref().is_some_and(|pin| {
+                pin.dims
+                    .iter()
+                    .flatten()
+                    .flatten()
+                    .chain(pin.unreduced.axes())
+                    .any(|&used| used == axis)
+            })
         };
         let of_block = |value: ValueId| program.values[value].repeat == Some(block);
-        let declared = program.values.iter().filter(|value| value.repeat == Some(block) && uses(&value.home)).map(|value| value.span);
+        let declared = program
+            .values
+            .iter()
+            .filter(|value| value.repeat == Some(block) && uses(&value.home))
+            .map(|value| value.span);
         let written = program.ops.iter().filter(|op| op.repeat == Some(block)).flat_map(|op| {
-            let operands = op.operands.iter().filter(|operand| uses(&operand.pin)).map(|operand| operand.span);
+            let operands =
+                op.operands.iter().filter(|operand| uses(&operand.pin)).map(|operand| operand.span);
             operands.chain(uses(&op.result_pin).then_some(op.span)).collect::<Vec<_>>()
         });
-        let left =
-            program.outputs.iter().filter(|output| of_block(output.value) && uses(&Some(output.pin.clone()))).map(|output| output.span);
+        let left = program
+            .outputs
+            .iter()
+            .filter(|output| of_block(output.value) && uses(&Some(output.pin.clone())))
+            .map(|output| output.span);
         let span = declared.chain(written).chain(left).min_by_key(|span| span.start)?;
         let name = &program.mesh.axes[pipeline.axis].name;
         let message = format!("`{name}` splits something inside its own pipeline");
-        let diag = Diag::error(codes::STAGES_AXIS, message, span, "split over the stages").and(pipeline.span, "the pipeline");
-        Some(diag.help(format!("the devices along `{name}` have different layers: split over another axis, or leave `{name}` out here")))
+        let diag = Diag::error(codes::STAGES_AXIS, message, span, "split over the stages")
+            .and(pipeline.span, "the pipeline");
+        Some(diag.help(format!(
+            "the devices along `{name}` have different layers: split over \
+            another axis, or leave `{name}` out here"
+        )))
     }
 
-    /// Brackets inside that split the batch so often that a microbatch has too few rows; one error, for the first.
+    /// Brackets inside that split the batch so often that a microbatch has too few rows; one error,
+    /// for the first.
     fn too_few_rows(&self) -> Option<Diag> {
         let Self { program, block } = *self;
         let pipeline = program.pipeline(Some(block))?;
-        let parts = |axes: &[AxisRef]| axes.iter().map(|axis| axis.size(&program.mesh)).fold(1_u64, u64::saturating_mul);
+        let parts = |axes: &[AxisRef]| {
+            axes.iter().map(|axis| axis.size(&program.mesh)).fold(1_u64, u64::saturating_mul)
+        };
         let uneven = |value: ValueId, pin: &Option<Pin>| {
             let dims = program.values[value].dims.iter().zip(pin.iter().flat_map(|pin| &pin.dims));
             let mut split = dims.filter_map(|(&dim, axes)| Some((dim, parts(axes.as_ref()?))));
-            split.find(|&(dim, parts)| !program.dims[dim].pad && !program.size_in(Some(block), dim).is_multiple_of(parts))
+            split.find(|&(dim, parts)| {
+                !program.dims[dim].pad && !program.size_in(Some(block), dim).is_multiple_of(parts)
+            })
         };
         let uses = program.ops.iter().filter(|op| op.repeat == Some(block)).flat_map(|op| {
             let result = uneven(op.result, &op.result_pin).map(|fault| (op.span, fault));
-            let read = op.operands.iter().filter(|operand| program.values[operand.value].repeat == Some(block));
-            read.filter_map(|operand| Some((operand.span, uneven(operand.value, &operand.pin)?))).chain(result).collect::<Vec<_>>()
+            let read = op
+                .operands
+                .iter()
+                .filter(|operand| program.values[operand.value].repeat == Some(block));
+            read.filter_map(|operand| Some((operand.span, uneven(operand.value, &operand.pin)?)))
+                .chain(result)
+                .collect::<Vec<_>>()
         });
         let (span, (dim, parts)) = uses.min_by_key(|(span, _)| span.start)?;
         let (name, rows) = (&program.dims[dim].name, program.size_in(Some(block), dim));
-        let message = format!("{parts} devices cannot share the {rows} of `{name}` that a microbatch has");
-        let diag =
-            Diag::error(codes::UNEVEN, message, span, "split so").and(pipeline.span, format!("{} microbatches", pipeline.microbatches));
-        Some(diag.help(format!("write fewer microbatches, or split `{name}` over fewer devices here")))
+        let message =
+            format!("{parts} devices cannot share the {rows} of `{name}` that a microbatch has");
+        let diag = Diag::error(codes::UNEVEN, message, span, "split so")
+            .and(pipeline.span, format!("{} microbatches", pipeline.microbatches));
+        Some(
+            diag.help(format!(
+                "write fewer microbatches, or split `{name}` over fewer devices here"
+            )),
+        )
     }
 
     /// The first statement in which one row of the batch would look at another.
@@ -242,10 +302,14 @@ impl Check<'_> {
             let gives_rows = program.has_batch(op.repeat, op.result);
             let late = op.operands.iter().any(|operand| complete_late[operand.value.index()]);
             let carried = op.is(&MapForm::Enter);
-            if (late && gives_rows) || mixes(program, op, pipeline.batch) || (carried && !gives_rows) {
+            if (late && gives_rows)
+                || mixes(program, op, pipeline.batch)
+                || (carried && !gives_rows)
+            {
                 return Some(self.mixed(op, pipeline, carried && !gives_rows));
             }
-            let reads_rows = op.operands.iter().any(|operand| program.has_batch(op.repeat, operand.value));
+            let reads_rows =
+                op.operands.iter().any(|operand| program.has_batch(op.repeat, operand.value));
             complete_late[op.result.index()] = !gives_rows && (late || reads_rows);
         }
         None
@@ -259,19 +323,32 @@ impl Check<'_> {
         } else {
             format!("`{name}` needs rows of `{batch}` that come in other microbatches")
         };
-        let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch").and(pipeline.span, "the pipeline cuts it");
-        diag.help(format!("inside a pipeline every row of `{batch}` is computed by itself, and sums over rows only leave it"))
+        let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch")
+            .and(pipeline.span, "the pipeline cuts it");
+        diag.help(format!(
+            "inside a pipeline every row of `{batch}` is computed by itself, and \
+            sums over rows only leave it"
+        ))
     }
 
-    /// What stands between the end of a pipeline and its gradient, where gradients start before all microbatches are there.
+    /// What stands between the end of a pipeline and its gradient, where gradients start before all
+    /// microbatches are there.
     fn between(&self) -> Option<Diag> {
         let Self { program, block } = *self;
-        let pipeline = program.pipeline(Some(block)).filter(|pipeline| pipeline.schedule == Schedule::OneForwardOneBackward)?;
-        let back = program.repeats.iter_enumerated().find(|(_, repeat)| repeat.reversed == Some(block)).map(|(back, _)| back)?;
+        let pipeline = program
+            .pipeline(Some(block))
+            .filter(|pipeline| pipeline.schedule == Schedule::OneForwardOneBackward)?;
+        let back = program
+            .repeats
+            .iter_enumerated()
+            .find(|(_, repeat)| repeat.reversed == Some(block))
+            .map(|(back, _)| back)?;
         let mut behind = vec![false; program.values.len()];
         for op in &program.ops {
-            let from_stages = takes_out(op) && program.values[op.operands[0].value].repeat == Some(block);
-            let read = op.operands.iter().any(|operand| behind[operand.value.index()]) && !reads_shape_only(op);
+            let from_stages =
+                takes_out(op) && program.values[op.operands[0].value].repeat == Some(block);
+            let read = op.operands.iter().any(|operand| behind[operand.value.index()])
+                && !reads_shape_only(op);
             behind[op.result.index()] |= from_stages || read;
         }
         let mut before = vec![false; program.values.len()];
@@ -283,11 +360,17 @@ impl Check<'_> {
         }
         let outside = |op: &&Op| op.repeat != Some(block) && op.repeat != Some(back);
         let on_the_way = |op: &&Op| behind[op.result.index()] && before[op.result.index()];
-        let needs_all = |op: &&Op| !program.has_batch(Some(block), op.result) || mixes(program, op, pipeline.batch);
+        let needs_all = |op: &&Op| {
+            !program.has_batch(Some(block), op.result) || mixes(program, op, pipeline.batch)
+        };
         let op = program.ops.iter().filter(outside).filter(on_the_way).find(needs_all)?;
         let (batch, name) = (&program.dims[pipeline.batch].name, &program.values[op.result].name);
-        let message = format!("`1f1b` goes back before all microbatches are there, and `{name}` needs all rows of `{batch}`");
-        let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch").and(pipeline.span, "one forward, one backward");
+        let message = format!(
+            "`1f1b` goes back before all microbatches are there, and `{name}` needs all rows of \
+                `{batch}`"
+        );
+        let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch")
+            .and(pipeline.span, "one forward, one backward");
         Some(diag.help("write `schedule=gpipe`, which goes forward with all of them first"))
     }
 }
@@ -297,21 +380,29 @@ fn reads_shape_only(op: &Op) -> bool {
     !op.reads_elements()
 }
 
-/// Whether elements from along the batch meet in an element of the result, other than in a sum over all of it.
+/// Whether elements from along the batch meet in an element of the result, other than in a sum over
+/// all of it.
 fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
     let along = |dim: &DimId| program.holds_batch(*dim, batch);
     match &op.kind {
         OpKind::Composite { dims, .. } => dims.iter().any(along),
-        OpKind::Rearrange(Rearrange::Slice(Window { from, to, .. }) | Rearrange::Pad(Window { from, to, .. })) => along(from) || along(to),
+        OpKind::Rearrange(
+            Rearrange::Slice(Window { from, to, .. }) | Rearrange::Pad(Window { from, to, .. }),
+        ) => along(from) || along(to),
         OpKind::Rearrange(Rearrange::Concat { from, to }) => from.iter().chain([to]).any(along),
-        OpKind::Rearrange(Rearrange::Rename(pairs)) => pairs.iter().any(|(old, new)| along(old) || along(new)),
+        OpKind::Rearrange(Rearrange::Rename(pairs)) => {
+            pairs.iter().any(|(old, new)| along(old) || along(new))
+        }
         OpKind::Rearrange(Rearrange::Roll(roll)) => along(&roll.dim),
         OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }) => true,
         OpKind::Route(route) => along(&route.tokens) || along(&route.experts),
-        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Update { dim } | OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => {
-            along(dim)
+        OpKind::Take { dim }
+        | OpKind::Put { dim }
+        | OpKind::Update { dim }
+        | OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
+        OpKind::Map(MapFn { form: MapForm::Causal { query, key, .. }, .. }) => {
+            along(query) || along(key)
         }
-        OpKind::Map(MapFn { form: MapForm::Causal { query, key, .. }, .. }) => along(query) || along(key),
         OpKind::Einsum { .. }
         | OpKind::Map(_)
         | OpKind::Reduce { .. }

@@ -1,4 +1,5 @@
-//! The explicit form: every step is one local operation or one collective, and every operand says its sharding.
+//! The explicit form: every step is one local operation or one collective, and every operand says
+//! its sharding.
 
 use crate::ids::{OpId, RepeatId, ValueId};
 use crate::program::{CollectiveKind, Program};
@@ -20,7 +21,8 @@ pub struct Collective {
     pub kind: CollectiveKind,
     /// The axes dropped, settled, moved or appended, in the order written.
     pub axes: Vec<AxisRef>,
-    /// Positions (in the value's dimensions) that receive `axes`, one each: `ReduceScatter`, `AllToAll` and `Slice`; else empty.
+    /// Positions (in the value's dimensions) that receive `axes`, one each: `ReduceScatter`,
+    /// `AllToAll` and `Slice`; else empty.
     pub into: Vec<usize>,
 }
 
@@ -29,7 +31,8 @@ pub struct Collective {
 pub enum StepKind {
     /// A local operation of the program.
     Local(OpId),
-    /// A collective between two materialisations. `op` is the operation of the program that wrote it, if one did.
+    /// A collective between two materialisations. `op` is the operation of the program that wrote
+    /// it, if one did.
     Collective(Collective, Option<OpId>),
 }
 

@@ -1,7 +1,8 @@
 //! Programs and plans as canonical text, which parses back to what was printed.
 //!
-//! Parts are printed by a [`Printer`], so that others can align or colour them; [`std::fmt::Display`] of [`Program`] and [`Plan`] puts them
-//! together: declarations, statements one a line, outputs, asserts.
+//! Parts are printed by a [`Printer`], so that others can align or colour them;
+//! [`std::fmt::Display`] of [`Program`] and [`Plan`] puts them together: declarations, statements
+//! one a line, outputs, asserts.
 
 mod blocks;
 mod same;
@@ -12,7 +13,9 @@ use crate::Role;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
-use crate::program::{Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Program};
+use crate::program::{
+    Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Program,
+};
 use crate::rearrange::{Rearrange, Roll, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 
@@ -35,7 +38,8 @@ impl<'a> Printer<'a> {
         axis_word(&self.program.mesh, axes)
     }
 
-    /// Axes as one word where their names have one letter each and no axis is called like the word; else with commas.
+    /// Axes as one word where their names have one letter each and no axis is called like the word;
+    /// else with commas.
     fn pending(self, axes: &[AxisRef]) -> String {
         axis_list(&self.program.mesh, axes)
     }
@@ -59,7 +63,12 @@ impl<'a> Printer<'a> {
         self.brackets(dims, pin.dims.iter().map(Option::as_deref), &pin.unreduced)
     }
 
-    fn brackets<'s>(self, dims: &[DimId], lists: impl Iterator<Item = Option<&'s [AxisRef]>>, unreduced: &Unreduced) -> String {
+    fn brackets<'s>(
+        self,
+        dims: &[DimId],
+        lists: impl Iterator<Item = Option<&'s [AxisRef]>>,
+        unreduced: &Unreduced,
+    ) -> String {
         let dims: Vec<String> = dims
             .iter()
             .zip(lists)
@@ -83,16 +92,19 @@ impl<'a> Printer<'a> {
         format!("{}{}", value.name, self.sharding(&value.dims, &of.sharding))
     }
 
-    /// `Tmp[B, F_YZ] {U_X}`, with its dtype where that was written and this step is what computes the value.
+    /// `Tmp[B, F_YZ] {U_X}`, with its dtype where that was written and this step is what computes
+    /// the value.
     pub fn step_left(self, step: &Step) -> String {
         let value = &self.program.values[step.result.value];
-        let dtype = self.dtype(step.result.value, matches!(step.kind, StepKind::Local(_)) || moves_on(step));
+        let dtype = self
+            .dtype(step.result.value, matches!(step.kind, StepKind::Local(_)) || moves_on(step));
         format!("{}{dtype}{}", value.name, self.sharding(&value.dims, &step.result.sharding))
     }
 
     /// `In[B, D_X] *D Win[D_X, F_YZ]`, `AllGather_XY(In[B, D_XY])`.
     pub fn step_right(self, step: &Step) -> String {
-        let operands: Vec<String> = step.operands.iter().map(|operand| self.materialization(operand)).collect();
+        let operands: Vec<String> =
+            step.operands.iter().map(|operand| self.materialization(operand)).collect();
         match &step.kind {
             StepKind::Local(op) => self.operation(&self.program.ops[*op].kind, &operands),
             StepKind::Collective(collective, _) => {
@@ -104,7 +116,11 @@ impl<'a> Printer<'a> {
 
     /// The whole step: left side, `=`, right side.
     pub fn step(self, step: &Step) -> String {
-        let keyword = if let StepKind::Local(op) = step.kind { keyword(&self.program.ops[op].kind) } else { "" };
+        let keyword = if let StepKind::Local(op) = step.kind {
+            keyword(&self.program.ops[op].kind)
+        } else {
+            ""
+        };
         format!("{keyword}{} = {}", self.step_left(step), self.step_right(step))
     }
 
@@ -118,17 +134,29 @@ impl<'a> Printer<'a> {
     fn operation(self, kind: &OpKind, operands: &[String]) -> String {
         let operand = |i: usize| operands.get(i).map_or("", String::as_str);
         match kind {
-            OpKind::Einsum { contracted } => format!("{} *{} {}", operand(0), self.dim_names(contracted), operand(1)),
+            OpKind::Einsum { contracted } => {
+                format!("{} *{} {}", operand(0), self.dim_names(contracted), operand(1))
+            }
             OpKind::Map(function) => self.map(&function.form, operands),
             OpKind::Reduce { function, dims } => {
                 format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", "))
             }
-            OpKind::Composite { function, dims } => format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", ")),
-            OpKind::Take { dim } => format!("take_{}({})", self.dim_name(*dim), operands.join(", ")),
+            OpKind::Composite { function, dims } => {
+                format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", "))
+            }
+            OpKind::Take { dim } => {
+                format!("take_{}({})", self.dim_name(*dim), operands.join(", "))
+            }
             OpKind::Put { dim } => format!("put_{}({})", self.dim_name(*dim), operands.join(", ")),
-            OpKind::Update { dim } => format!("update_{}({})", self.dim_name(*dim), operands.join(", ")),
+            OpKind::Update { dim } => {
+                format!("update_{}({})", self.dim_name(*dim), operands.join(", "))
+            }
             OpKind::Route(Route { tokens, experts, capacity, choices }) => {
-                format!("route_{}({}, {choices})", self.dim_subscript(&[*tokens, *experts, *capacity]), operand(0))
+                format!(
+                    "route_{}({}, {choices})",
+                    self.dim_subscript(&[*tokens, *experts, *capacity]),
+                    operand(0)
+                )
             }
             OpKind::Rearrange(how) => self.rearrange(how, &operands.join(", ")),
             OpKind::Collective(kind) => format!("{}({})", kind.name(), operands.join(", ")),
@@ -147,9 +175,15 @@ impl<'a> Printer<'a> {
             Rearrange::Pad(part) => window("pad", part),
             Rearrange::Part { .. } => format!("part({operands})"),
             Rearrange::Join { .. } => format!("join({operands})"),
-            Rearrange::Roll(Roll { dim, by: 1 }) => format!("roll_{}({operands})", self.dim_name(*dim)),
-            Rearrange::Roll(Roll { dim, by }) => format!("roll_{}({operands}, {by})", self.dim_name(*dim)),
-            Rearrange::Concat { from, to } => format!("concat_{{{},{}}}({operands})", self.dim_names(from), self.dim_name(*to)),
+            Rearrange::Roll(Roll { dim, by: 1 }) => {
+                format!("roll_{}({operands})", self.dim_name(*dim))
+            }
+            Rearrange::Roll(Roll { dim, by }) => {
+                format!("roll_{}({operands}, {by})", self.dim_name(*dim))
+            }
+            Rearrange::Concat { from, to } => {
+                format!("concat_{{{},{}}}({operands})", self.dim_names(from), self.dim_name(*to))
+            }
         }
     }
 
@@ -157,7 +191,8 @@ impl<'a> Printer<'a> {
         let operand = |i: usize| operands.get(i).map_or("", String::as_str);
         match form {
             MapForm::Call { name, extra } => {
-                let arguments: Vec<&str> = operands.iter().chain(extra).map(String::as_str).collect();
+                let arguments: Vec<&str> =
+                    operands.iter().chain(extra).map(String::as_str).collect();
                 format!("{name}({})", arguments.join(", "))
             }
             MapForm::Infix(operator) => format!("{} {operator} {}", operand(0), operand(1)),
@@ -168,7 +203,9 @@ impl<'a> Printer<'a> {
             MapForm::Last => format!("last({})", operand(0)),
             MapForm::Total => format!("total({})", operand(0)),
             MapForm::Negate => format!("-{}", operand(0)),
-            MapForm::Broadcast(dims) => format!("broadcast_{}({})", self.dim_subscript(dims), operand(0)),
+            MapForm::Broadcast(dims) => {
+                format!("broadcast_{}({})", self.dim_subscript(dims), operand(0))
+            }
             MapForm::Position(dim) => format!("position_{}({})", self.dim_name(*dim), operand(0)),
             MapForm::Causal { query, key, fill } => {
                 let name = if *fill == Fill::Infinite { "causal" } else { "lower" };
@@ -186,31 +223,43 @@ impl<'a> Printer<'a> {
     /// `backward from Out given dOut`, as long as it stands for statements.
     fn backward(self, directive: &Backward) -> String {
         let name = |value: ValueId| &self.program.values[value].name;
-        let given = directive.given.map_or(String::new(), |given| format!(" given {}", name(given)));
+        let given =
+            directive.given.map_or(String::new(), |given| format!(" given {}", name(given)));
         let cut = directive.microbatches.map_or(String::new(), |(count, of)| {
-            format!(", microbatches={count}{}", of.map_or(String::new(), |dim| format!(" of {}", self.dim_name(dim))))
+            format!(
+                ", microbatches={count}{}",
+                of.map_or(String::new(), |dim| format!(" of {}", self.dim_name(dim)))
+            )
         });
         format!("backward from {}{given}{cut}\n", name(directive.from))
     }
 
     fn dtype(self, value: ValueId, shown: bool) -> String {
         let value = &self.program.values[value];
-        if shown && value.dtype_written { format!(": {}", value.dtype.name()) } else { String::new() }
+        if shown && value.dtype_written {
+            format!(": {}", value.dtype.name())
+        } else {
+            String::new()
+        }
     }
 
-    /// A statement of the program as the author might have written it, pins where they were written.
+    /// A statement of the program as the author might have written it, pins where they were
+    /// written.
     pub fn statement(self, id: OpId) -> String {
         let op = &self.program.ops[id];
         let value = &self.program.values[op.result];
         let dtype = self.dtype(op.result, value.producer == Some(id));
-        let brackets = op.result_pin.as_ref().map_or(String::new(), |pin| self.pin(&value.dims, pin));
+        let brackets =
+            op.result_pin.as_ref().map_or(String::new(), |pin| self.pin(&value.dims, pin));
         format!("{}{}{dtype}{brackets} = {}", keyword(&op.kind), value.name, self.right(op))
     }
 
     fn right(self, op: &Op) -> String {
-        let operands: Vec<String> = op.operands.iter().map(|operand| self.operand(operand)).collect();
+        let operands: Vec<String> =
+            op.operands.iter().map(|operand| self.operand(operand)).collect();
         if let (OpKind::Collective(kind), [operand]) = (&op.kind, op.operands.as_slice())
-            && let (Some(from), Some(to)) = (exact(operand.pin.as_ref()), exact(op.result_pin.as_ref()))
+            && let (Some(from), Some(to)) =
+                (exact(operand.pin.as_ref()), exact(op.result_pin.as_ref()))
             && let Ok(collective) = crate::verify::collective(&self.program.mesh, kind, &from, &to)
         {
             let dims = &self.program.values[op.result].dims;
@@ -225,7 +274,8 @@ impl<'a> Printer<'a> {
         format!("{}{brackets}", value.name)
     }
 
-    /// `plan`, hardware, mesh, dimensions, and what is declared, each with its line end; a blank line behind each group.
+    /// `plan`, hardware, mesh, dimensions, and what is declared, each with its line end; a blank
+    /// line behind each group.
     pub fn header(self, mode: Mode) -> String {
         let mut lines: Vec<String> = Vec::new();
         if mode == Mode::Explicit {
@@ -249,7 +299,8 @@ impl<'a> Printer<'a> {
 
     /// What is declared in a block, or outside all.
     fn declarations(self, within: Option<RepeatId>) -> Vec<String> {
-        let there = self.program.values.iter_enumerated().filter(|(_, value)| value.repeat == within);
+        let there =
+            self.program.values.iter_enumerated().filter(|(_, value)| value.repeat == within);
         there.filter_map(|(value, _)| self.declaration(value)).collect()
     }
 
@@ -276,7 +327,9 @@ impl<'a> Printer<'a> {
                 let value = &self.program.values[output.value];
                 Some(format!("output {}{}\n", value.name, self.pin(&value.dims, &pin(output))))
             }
-            Some(then) if self.program.values[output.value].repeat.is_none() => Some(self.next(output, then, Some(&pin(output))) + "\n"),
+            Some(then) if self.program.values[output.value].repeat.is_none() => {
+                Some(self.next(output, then, Some(&pin(output))) + "\n")
+            }
             Some(_) => None,
         });
         let asserts = self.program.asserts.iter().map(|assert| format!("assert {}\n", assert.text));
@@ -300,7 +353,8 @@ fn keyword(kind: &OpKind) -> &'static str {
     }
 }
 
-/// Axes as one word where their names have one letter each and no axis is called like the word; else with commas.
+/// Axes as one word where their names have one letter each and no axis is called like the word;
+/// else with commas.
 fn axis_list(mesh: &Mesh, axes: &[AxisRef]) -> String {
     let names: Vec<&str> = axes.iter().map(|axis| mesh.axes[axis.axis()].name.as_str()).collect();
     let word = names.concat();
@@ -317,7 +371,8 @@ pub fn axis_word(mesh: &Mesh, axes: &[AxisRef]) -> String {
 /// `ReduceScatter_{X,K}`: a collective on a value whose dimensions have these names.
 pub(crate) fn collective_head(mesh: &Mesh, dims: &[&str], collective: &Collective) -> String {
     let name = collective.kind.name();
-    let receivers: Vec<&str> = collective.into.iter().filter_map(|&position| dims.get(position).copied()).collect();
+    let receivers: Vec<&str> =
+        collective.into.iter().filter_map(|&position| dims.get(position).copied()).collect();
     let named = matches!(collective.kind, CollectiveKind::ReduceScatter | CollectiveKind::AllToAll);
     match receivers.as_slice() {
         [first, rest @ ..] if named && rest.iter().all(|other| other == first) => {
@@ -325,7 +380,8 @@ pub(crate) fn collective_head(mesh: &Mesh, dims: &[&str], collective: &Collectiv
         }
         receivers if named => {
             let axes = collective.axes.iter().map(|axis| mesh.axes[axis.axis()].name.as_str());
-            let pairs: Vec<String> = axes.zip(receivers).map(|(axis, dim)| format!("{axis},{dim}")).collect();
+            let pairs: Vec<String> =
+                axes.zip(receivers).map(|(axis, dim)| format!("{axis},{dim}")).collect();
             format!("{name}_{{{}}}", pairs.join(","))
         }
         _ => format!("{name}_{}", axis_word(mesh, &collective.axes)),
@@ -362,11 +418,22 @@ pub fn materialization(program: &Program, of: &Materialization) -> String {
     Printer::new(program).materialization(of)
 }
 
-/// `In[B, D] = AllGather_XY(In[B, D_XY])`: the statement of a collective between two materialisations.
-pub fn collective(program: &Program, moved: &Collective, from: &Materialization, to: &Materialization) -> String {
+/// `In[B, D] = AllGather_XY(In[B, D_XY])`: the statement of a collective between two
+/// materialisations.
+pub fn collective(
+    program: &Program,
+    moved: &Collective,
+    from: &Materialization,
+    to: &Materialization,
+) -> String {
     let printer = Printer::new(program);
     let dims = &program.values[to.value].dims;
-    format!("{} = {}({})", printer.materialization(to), printer.collective(dims, moved), printer.materialization(from))
+    format!(
+        "{} = {}({})",
+        printer.materialization(to),
+        printer.collective(dims, moved),
+        printer.materialization(from)
+    )
 }
 
 /// What stands above a plan's statements.
@@ -374,13 +441,17 @@ pub fn plan_header(plan: &Plan) -> String {
     Printer::new(&plan.program).header(Mode::Explicit)
 }
 
-/// What stands below a plan's statements: outputs in the sharding that the plan gives them, and asserts.
+/// What stands below a plan's statements: outputs in the sharding that the plan gives them, and
+/// asserts.
 pub fn plan_footer(plan: &Plan) -> String {
-    let given = |output: &Output| given_output(plan, output.value, &output.pin).map_or_else(|| output.pin.clone(), Pin::from);
+    let given = |output: &Output| {
+        given_output(plan, output.value, &output.pin).map_or_else(|| output.pin.clone(), Pin::from)
+    };
     Printer::new(&plan.program).footer_with(given)
 }
 
-/// The lines of a plan's statements, blocks indented; each with the number of the step that it is, if it is one.
+/// The lines of a plan's statements, blocks indented; each with the number of the step that it is,
+/// if it is one.
 pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
     let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
     let entered = |output: &Output| {
@@ -389,15 +460,25 @@ pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
         let declared = then.home.clone().filter(|_| then.role.is_some());
         declared.or_else(|| Some(Pin::from(entry()?.result.sharding.clone())))
     };
-    Printer::new(&plan.program).blocks(&within, |number| step(&plan.program, &plan.steps[number]), entered)
+    Printer::new(&plan.program).blocks(
+        &within,
+        |number| step(&plan.program, &plan.steps[number]),
+        entered,
+    )
 }
 
-/// What leaves a plan, in the order of its outputs; an output that the plan does not give is left out.
+/// What leaves a plan, in the order of its outputs; an output that the plan does not give is left
+/// out.
 pub fn outputs(plan: &Plan) -> Vec<Materialization> {
     let outputs = plan.program.outputs.iter();
     outputs
         .filter(|output| plan.program.enters(output).is_none())
-        .filter_map(|output| Some(Materialization { value: output.value, sharding: given_output(plan, output.value, &output.pin)? }))
+        .filter_map(|output| {
+            Some(Materialization {
+                value: output.value,
+                sharding: given_output(plan, output.value, &output.pin)?,
+            })
+        })
         .collect()
 }
 
@@ -406,8 +487,13 @@ fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
     if let Some(written) = pin.exact() {
         return Some(written);
     }
-    let given = plan.steps.iter().rev().find(|step| step.result.value == value && pin.accepts(&step.result.sharding));
-    let declared = || exact(plan.program.values[value].home.as_ref()).filter(|home| pin.accepts(home));
+    let given = plan
+        .steps
+        .iter()
+        .rev()
+        .find(|step| step.result.value == value && pin.accepts(&step.result.sharding));
+    let declared =
+        || exact(plan.program.values[value].home.as_ref()).filter(|home| pin.accepts(home));
     given.map(|step| step.result.sharding.clone()).or_else(declared)
 }
 
@@ -415,15 +501,28 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let printer = Printer::new(self);
         f.write_str(&printer.header(self.mode))?;
-        let directive = |at: usize| self.backward.as_ref().filter(|backward| backward.at.index() == at);
+        let directive =
+            |at: usize| self.backward.as_ref().filter(|backward| backward.at.index() == at);
         let within: Vec<Option<RepeatId>> = self.ops.iter().map(|op| op.repeat).collect();
-        let written = |output: &Output| Some(&output.pin).filter(|pin| pin.exact().is_some()).cloned();
+        let written =
+            |output: &Output| Some(&output.pin).filter(|pin| pin.exact().is_some()).cloned();
         for (line, at) in printer.blocks(&within, |at| printer.statement(OpId::new(at)), written) {
-            f.write_str(&at.and_then(directive).map_or_else(String::new, |directive| printer.backward(directive)))?;
+            f.write_str(
+                &at.and_then(directive)
+                    .map_or_else(String::new, |directive| printer.backward(directive)),
+            )?;
             writeln!(f, "{line}")?;
         }
-        f.write_str(&directive(self.ops.len()).map_or_else(String::new, |directive| printer.backward(directive)))?;
-        f.write_str(&self.optimizer.as_ref().map_or_else(String::new, |optimizer| format!("{}\n", optimizer.text)))?;
+        f.write_str(
+            &directive(self.ops.len())
+                .map_or_else(String::new, |directive| printer.backward(directive)),
+        )?;
+        f.write_str(
+            &self
+                .optimizer
+                .as_ref()
+                .map_or_else(String::new, |optimizer| format!("{}\n", optimizer.text)),
+        )?;
         f.write_str(&printer.footer())
     }
 }

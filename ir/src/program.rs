@@ -1,8 +1,9 @@
 //! The program as tables: what the author wrote, with names resolved to ids.
 //!
-//! Two forms of one language live in this crate. A [`Program`] is what an author writes: values, operations, and pins (brackets) that
-//! say how some of them must be laid out. A [`crate::plan::Plan`] is the explicit form: every operand has its sharding and every
-//! collective is a step. What was written (pins) is never mixed with what a pass decides (plans).
+//! Two forms of one language live in this crate. A [`Program`] is what an author writes: values,
+//! operations, and pins (brackets) that say how some of them must be laid out. A
+//! [`crate::plan::Plan`] is the explicit form: every operand has its sharding and every collective
+//! is a step. What was written (pins) is never mixed with what a pass decides (plans).
 
 use index_vec::IndexVec;
 use shardwise_grammar::ast::Role;
@@ -25,7 +26,8 @@ pub struct Dim {
     pub name: String,
     /// Its size, at least 1.
     pub size: u64,
-    /// The dimensions whose product it was declared to be, major to minor (`N=K*G`); empty for a plain size.
+    /// The dimensions whose product it was declared to be, major to minor (`N=K*G`); empty for a
+    /// plain size.
     pub factors: Vec<DimId>,
     /// Whether it may be padded up to a multiple of the axes that split it.
     pub pad: bool,
@@ -44,13 +46,16 @@ pub struct Value {
     pub dtype: DType,
     /// Whether the dtype was written (and so is printed).
     pub dtype_written: bool,
-    /// `input`, `param` or `state` for declared values; `None` for results (outputs are listed apart).
+    /// `input`, `param` or `state` for declared values; `None` for results (outputs are listed
+    /// apart).
     pub role: Option<Role>,
-    /// Where it comes to be: the declared sharding of an input, the written brackets of a left side. `None`: the compiler's choice.
+    /// Where it comes to be: the declared sharding of an input, the written brackets of a left
+    /// side. `None`: the compiler's choice.
     pub home: Option<Pin>,
     /// The operation that gives it; `None` for declared values.
     pub producer: Option<OpId>,
-    /// The block that it belongs to: there is one of it for each layer and microbatch, but of what is declared one for each layer.
+    /// The block that it belongs to: there is one of it for each layer and microbatch, but of what
+    /// is declared one for each layer.
     pub repeat: Option<RepeatId>,
     /// Where it was declared or defined.
     pub span: Span,
@@ -92,12 +97,19 @@ pub struct MapFn {
 }
 
 impl MapFn {
-    /// The function of a form; where partial sums may pass follows from it, except for `cast`, whose dtypes decide.
+    /// The function of a form; where partial sums may pass follows from it, except for `cast`,
+    /// whose dtypes decide.
     pub fn new(form: MapForm) -> Self {
         let linearity = match &form {
             // A choice between a value and a number is linear where the number is zero.
-            MapForm::Call { name, extra } if name == "select" && extra.iter().any(|scalar| !is_zero(scalar)) => Linearity::None,
-            MapForm::Call { name, .. } => functions::find(name).map_or(Linearity::None, |function| function.linearity),
+            MapForm::Call { name, extra }
+                if name == "select" && extra.iter().any(|scalar| !is_zero(scalar)) =>
+            {
+                Linearity::None
+            }
+            MapForm::Call { name, .. } => {
+                functions::find(name).map_or(Linearity::None, |function| function.linearity)
+            }
             MapForm::Infix('/') => Linearity::First,
             MapForm::InfixScalar('+' | '-', _)
             | MapForm::Enter
@@ -120,7 +132,8 @@ impl MapFn {
 /// How an element-wise function is written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MapForm {
-    /// `gelu(x)`, `cast<f32>(x)`: the text before the parenthesis. Scalars among its arguments are part of the text behind, see `extra`.
+    /// `gelu(x)`, `cast<f32>(x)`: the text before the parenthesis. Scalars among its arguments are
+    /// part of the text behind, see `extra`.
     Call {
         /// `gelu`, `cast<f32>`.
         name: String,
@@ -147,7 +160,8 @@ pub enum MapForm {
     Broadcast(Vec<DimId>),
     /// `position_S(x)`: of each element, where along `S` it stands.
     Position(DimId),
-    /// `causal_{T,S}(x)`, `lower_{T,S}(x)`: what stands further along `key` than along `query` is masked.
+    /// `causal_{T,S}(x)`, `lower_{T,S}(x)`: what stands further along `key` than along `query` is
+    /// masked.
     Causal {
         /// The dimension of what looks.
         query: DimId,
@@ -190,7 +204,14 @@ pub enum CollectiveKind {
 
 impl CollectiveKind {
     /// All of them, in the order of the language's table.
-    pub const ALL: [Self; 6] = [Self::AllGather, Self::AllReduce, Self::ReduceScatter, Self::AllToAll, Self::Permute, Self::Slice];
+    pub const ALL: [Self; 6] = [
+        Self::AllGather,
+        Self::AllReduce,
+        Self::ReduceScatter,
+        Self::AllToAll,
+        Self::Permute,
+        Self::Slice,
+    ];
 
     /// As programs write it.
     pub fn name(&self) -> &'static str {
@@ -268,19 +289,23 @@ pub enum OpKind {
         /// Over what.
         dims: Vec<DimId>,
     },
-    /// `take_V(Table, Ids)`: the rows of a table along `dim` at the places that the second operand says; no row, and zeros, for any other number.
+    /// `take_V(Table, Ids)`: the rows of a table along `dim` at the places that the second operand
+    /// says; no row, and zeros, for any other number.
     Take {
         /// The dimension of the table that is looked up.
         dim: DimId,
     },
-    /// `put_V(Rows, Ids, Like)`: rows added up at the places that the second operand says, in an array like the third, whose elements are not
-    /// read: it may be anywhere, and what comes out may be split along `dim` over any axes that rows and places leave free. The transpose of `take`.
+    /// `put_V(Rows, Ids, Like)`: rows added up at the places that the second operand says, in an
+    /// array like the third, whose elements are not read: it may be anywhere, and what comes out
+    /// may be split along `dim` over any axes that rows and places leave free. The transpose of
+    /// `take`.
     Put {
         /// The dimension of the places.
         dim: DimId,
     },
-    /// `update_S(Cache, At, Rows)`: the first array, with the rows along `dim` at the places that the second says replaced by those of the third;
-    /// of rows with the same place the last one counts, those with a place that there is not are dropped.
+    /// `update_S(Cache, At, Rows)`: the first array, with the rows along `dim` at the places that
+    /// the second says replaced by those of the third; of rows with the same place the last one
+    /// counts, those with a place that there is not are dropped.
     Update {
         /// The dimension of the places.
         dim: DimId,
@@ -296,8 +321,8 @@ pub enum OpKind {
         /// Along what.
         dims: Vec<DimId>,
     },
-    /// A collective that the author wrote. Its operand's pin and its `result_pin` are exact; where its result is its operand's own value,
-    /// it adds a materialisation of it.
+    /// A collective that the author wrote. Its operand's pin and its `result_pin` are exact; where
+    /// its result is its operand's own value, it adds a materialisation of it.
     Collective(CollectiveKind),
 }
 
@@ -320,13 +345,16 @@ pub struct Op {
     pub operands: Vec<Operand>,
     /// Into what.
     pub result: ValueId,
-    /// The brackets written on the left side of *this* statement (the value's home, unless the statement is a collective on its own value).
+    /// The brackets written on the left side of *this* statement (the value's home, unless the
+    /// statement is a collective on its own value).
     pub result_pin: Option<Pin>,
-    /// Which part of the step it belongs to. Not printed: where all statements are written out, all are of one part.
+    /// Which part of the step it belongs to. Not printed: where all statements are written out, all
+    /// are of one part.
     pub phase: Phase,
     /// The block that it stands in.
     pub repeat: Option<RepeatId>,
-    /// Which share of its terms is not masked, and counts. Not printed: it follows from the masks ([`crate::sparse`]).
+    /// Which share of its terms is not masked, and counts. Not printed: it follows from the masks
+    /// ([`crate::sparse`]).
     pub share: f64,
     /// The statement.
     pub span: Span,
@@ -340,7 +368,11 @@ impl Op {
 
     /// Its operands without the array that a `put` only takes the dimensions of.
     pub fn laid_out(&self) -> &[Operand] {
-        if matches!(self.kind, OpKind::Put { .. }) { &self.operands[..self.operands.len().min(2)] } else { &self.operands }
+        if matches!(self.kind, OpKind::Put { .. }) {
+            &self.operands[..self.operands.len().min(2)]
+        } else {
+            &self.operands
+        }
     }
 
     /// Whether it is the element-wise function of this form.
@@ -373,8 +405,9 @@ pub struct Output {
     pub value: ValueId,
     /// How it must leave.
     pub pin: Pin,
-    /// Of a value that is handed on, what it is there, in whose sharding it must be: in the next layer an [`MapForm::Enter`]'s result, in the
-    /// next step the parameter or state that it updates.
+    /// Of a value that is handed on, what it is there, in whose sharding it must be: in the next
+    /// layer an [`MapForm::Enter`]'s result, in the next step the parameter or state that it
+    /// updates.
     pub hands_to: Option<ValueId>,
     /// Where it was declared.
     pub span: Span,
@@ -460,13 +493,26 @@ impl Program {
         output.hands_to.filter(|&of| self.values[of].role.is_some())
     }
 
-    /// Whether an update writes into the very array that it reads: what it gives takes the place of that in the next step, and no later operation
-    /// reads the old one. Otherwise the whole array is copied.
+    /// Whether an update writes into the very array that it reads: what it gives takes the place of
+    /// that in the next step, and no later operation reads the old one. Otherwise the whole array
+    /// is copied.
     pub fn is_in_place(&self, op: &Op) -> bool {
-        let (OpKind::Update { .. }, Some(old)) = (&op.kind, op.operands.first().map(|operand| operand.value)) else { return false };
-        let takes_its_place = self.outputs.iter().any(|output| output.value == op.result && self.updates(output) == Some(old));
+        let (OpKind::Update { .. }, Some(old)) =
+            (&op.kind, op.operands.first().map(|operand| operand.value))
+        else {
+            return false;
+        };
+        let takes_its_place = self
+            .outputs
+            .iter()
+            .any(|output| output.value == op.result && self.updates(output) == Some(old));
         let later = self.values[op.result].producer.map_or(0, |id| id.index() + 1);
-        takes_its_place && !self.ops.iter().skip(later).any(|other| other.operands.iter().any(|operand| operand.value == old))
+        takes_its_place
+            && !self
+                .ops
+                .iter()
+                .skip(later)
+                .any(|other| other.operands.iter().any(|operand| operand.value == old))
     }
 
     /// Whether a value takes the place of a parameter or state.

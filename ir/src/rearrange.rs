@@ -1,8 +1,10 @@
-//! What operations do with dimensions other than summing them: other names, other sizes, rows looked up.
+//! What operations do with dimensions other than summing them: other names, other sizes, rows
+//! looked up.
 //!
-//! These are kinds of operation and not element-wise functions, because a dimension of theirs is another one behind them; and they are few kinds and
-//! not one, because what each asks of shardings differs: a renamed dimension keeps its axes, a reshaped one keeps those that leave blocks whole, one
-//! that is cut or joined at constant places must be whole.
+//! These are kinds of operation and not element-wise functions, because a dimension of theirs is
+//! another one behind them; and they are few kinds and not one, because what each asks of shardings
+//! differs: a renamed dimension keeps its axes, a reshaped one keeps those that leave blocks whole,
+//! one that is cut or joined at constant places must be whole.
 
 use index_vec::IndexVec;
 
@@ -38,8 +40,8 @@ pub enum Rearrange {
         /// The first of its rows: which microbatch it is. 0 where a block says that.
         first: u64,
     },
-    /// `join(y)`: the rows of all microbatches in the order in which they stand in the batch. One operand in a block, where they are written out one
-    /// for each microbatch.
+    /// `join(y)`: the rows of all microbatches in the order in which they stand in the batch. One
+    /// operand in a block, where they are written out one for each microbatch.
     Join {
         /// What a microbatch has.
         from: DimId,
@@ -49,12 +51,17 @@ pub enum Rearrange {
 }
 
 impl Rearrange {
-    /// Dimensions of the operand that the result has under other names and split as they were, where nothing else changes.
+    /// Dimensions of the operand that the result has under other names and split as they were,
+    /// where nothing else changes.
     pub fn relabelled(&self) -> Option<Vec<(DimId, DimId)>> {
         match self {
             Self::Rename(pairs) => Some(pairs.clone()),
             Self::Part { from, to, .. } | Self::Join { from, to } => Some(vec![(*from, *to)]),
-            Self::Reshape(_) | Self::Slice(_) | Self::Pad(_) | Self::Concat { .. } | Self::Roll(_) => None,
+            Self::Reshape(_)
+            | Self::Slice(_)
+            | Self::Pad(_)
+            | Self::Concat { .. }
+            | Self::Roll(_) => None,
         }
     }
 }
@@ -79,8 +86,9 @@ pub struct Window {
     pub start: u64,
 }
 
-/// Tokens sent to experts: each to those with its largest scores (the first of equal ones), where it takes the next slot that is free; none, if all
-/// are taken. The result is one where a token has a slot, else zero.
+/// Tokens sent to experts: each to those with its largest scores (the first of equal ones), where
+/// it takes the next slot that is free; none, if all are taken. The result is one where a token has
+/// a slot, else zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Route {
     /// Along which tokens queue up.
@@ -102,7 +110,8 @@ pub struct Regroup {
     pub to: Vec<DimId>,
 }
 
-/// What is computed along dimensions in several passes, as one operation where these dimensions are whole.
+/// What is computed along dimensions in several passes, as one operation where these dimensions are
+/// whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Composite {
     /// `exp(x - max(x)) / sum(exp(x - max(x)))`.
@@ -138,10 +147,12 @@ impl Composite {
 /// What keeps a variance of zero from being divided by, in every normalisation.
 pub const EPSILON: &str = "1e-6";
 
-/// A product of more factors is none that anybody reshapes; declarations that square each other would have 2^n.
+/// A product of more factors is none that anybody reshapes; declarations that square each other
+/// would have 2^n.
 const MOST_FACTORS: usize = 64;
 
-/// The factors of a dimension that have none themselves, major to minor; itself, if it is no product.
+/// The factors of a dimension that have none themselves, major to minor; itself, if it is no
+/// product.
 pub fn atoms(dims: &IndexVec<DimId, Dim>, dim: DimId) -> Vec<DimId> {
     let mut found = Vec::new();
     let mut left = vec![dim];
@@ -159,10 +170,12 @@ pub fn atoms(dims: &IndexVec<DimId, Dim>, dim: DimId) -> Vec<DimId> {
     found
 }
 
-/// How a reshape leads from one list of dimensions to another: each product with the factors that it is split into or merged from. `None` where
-/// their factors are not the same.
+/// How a reshape leads from one list of dimensions to another: each product with the factors that
+/// it is split into or merged from. `None` where their factors are not the same.
 pub fn regroup(dims: &IndexVec<DimId, Dim>, from: &[DimId], to: &[DimId]) -> Option<Vec<Regroup>> {
-    let changed = |here: &[DimId], there: &[DimId]| here.iter().copied().filter(|dim| !there.contains(dim)).collect::<Vec<_>>();
+    let changed = |here: &[DimId], there: &[DimId]| {
+        here.iter().copied().filter(|dim| !there.contains(dim)).collect::<Vec<_>>()
+    };
     let (mut from, mut to) = (changed(from, to), changed(to, from));
     let mut groups = Vec::new();
     while let Some(&first) = from.first() {
@@ -186,7 +199,10 @@ fn parts(dims: &IndexVec<DimId, Dim>, among: &[DimId], whole: &[DimId]) -> Optio
     let mut left = whole;
     let mut parts = Vec::new();
     while !left.is_empty() {
-        let next = among.iter().copied().find(|&dim| !parts.contains(&dim) && left.starts_with(&atoms(dims, dim)))?;
+        let next = among
+            .iter()
+            .copied()
+            .find(|&dim| !parts.contains(&dim) && left.starts_with(&atoms(dims, dim)))?;
         left = &left[atoms(dims, next).len()..];
         parts.push(next);
     }

@@ -1,6 +1,8 @@
-//! Names to ids, once: the syntax tree becomes a [`Program`], or every error that can be told becomes a diagnostic.
+//! Names to ids, once: the syntax tree becomes a [`Program`], or every error that can be told
+//! becomes a diagnostic.
 //!
-//! A statement with an error still defines its name ("poisoned"), so that one mistake gives one error.
+//! A statement with an error still defines its name ("poisoned"), so that one mistake gives one
+//! error.
 
 mod chip;
 mod collective;
@@ -29,7 +31,9 @@ use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
 use crate::optimizer::Optimizer;
-use crate::program::{Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value};
+use crate::program::{
+    Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value,
+};
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, order, sparse, suggest, verify};
 
@@ -52,9 +56,13 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     resolver.unknown_overrides(overrides);
     for (place, statement) in file.statements.iter().enumerate() {
         match &statement.node {
-            Statement::Repeat(of) => resolver.open(of, statement.span, &file.statements[place + 1..]),
+            Statement::Repeat(of) => {
+                resolver.open(of, statement.span, &file.statements[place + 1..])
+            }
             Statement::Microbatches(of) => resolver.open_microbatches(of, statement.span),
-            Statement::Pipeline(of) => resolver.open_pipeline(of, statement.span, &file.statements[place + 1..]),
+            Statement::Pipeline(of) => {
+                resolver.open_pipeline(of, statement.span, &file.statements[place + 1..])
+            }
             other if *other != Statement::Close && resolver.outside_layers(statement.span) => {}
             other => resolver.statement(other, statement.span),
         }
@@ -87,7 +95,8 @@ struct Resolver<'a> {
     block: Option<repeat::Block>,
     /// The microbatches whose statements are being read.
     microbatches: Option<RepeatId>,
-    /// The pipeline that is open, unless its statement is wrong; whether one is; and how many are inside a block, where none can be.
+    /// The pipeline that is open, unless its statement is wrong; whether one is; and how many are
+    /// inside a block, where none can be.
     frame: Option<pipeline::Frame>,
     is_framed: bool,
     wrong_frames: usize,
@@ -116,15 +125,19 @@ struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     fn new(file: &'a ast::File, overrides: &Overrides) -> Self {
-        let first_is_plan = file.statements.first().is_some_and(|statement| statement.node == Statement::Plan);
-        let mode = if first_is_plan || overrides.explicit { Mode::Explicit } else { Mode::Ordinary };
+        let first_is_plan =
+            file.statements.first().is_some_and(|statement| statement.node == Statement::Plan);
+        let mode =
+            if first_is_plan || overrides.explicit { Mode::Explicit } else { Mode::Ordinary };
         let lost: IndexSet<String> = file.lost.names.iter().cloned().collect();
         let mut output_layouts = IndexMap::new();
         let mut defined_at = IndexMap::new();
         for statement in &file.statements {
             match &statement.node {
                 Statement::Declare(Role::Output, tensors) => {
-                    output_layouts.extend(tensors.iter().filter_map(|tensor| Some((tensor.name.node.as_str(), tensor.layout.as_ref()?))));
+                    output_layouts.extend(tensors.iter().filter_map(|tensor| {
+                        Some((tensor.name.node.as_str(), tensor.layout.as_ref()?))
+                    }));
                 }
                 Statement::Declare(_, tensors) => {
                     for tensor in tensors {
@@ -132,7 +145,9 @@ impl<'a> Resolver<'a> {
                     }
                 }
                 Statement::Define(definition) => {
-                    defined_at.entry(definition.target.name.node.as_str()).or_insert(definition.target.name.span);
+                    defined_at
+                        .entry(definition.target.name.node.as_str())
+                        .or_insert(definition.target.name.span);
                 }
                 _ => {}
             }
@@ -205,8 +220,11 @@ impl<'a> Resolver<'a> {
         let Some(written) = &tensor.layout else {
             let keyword = shardwise_grammar::print::role_name(role);
             let message = format!("`{}` is declared without brackets", name.node);
-            let diag = Diag::error(names::NEEDS_BRACKETS, message, name.span, "how is it laid out?");
-            self.error(diag.help(format!("write its dimensions: `{keyword} {}[B, D_X]`", name.node)));
+            let diag =
+                Diag::error(names::NEEDS_BRACKETS, message, name.span, "how is it laid out?");
+            self.error(
+                diag.help(format!("write its dimensions: `{keyword} {}[B, D_X]`", name.node)),
+            );
             self.poisoned.insert(name.node.clone());
             return;
         };
@@ -216,8 +234,12 @@ impl<'a> Resolver<'a> {
             return;
         };
         if pin.exact().is_none() && self.mode == Mode::Explicit {
-            let message = format!("`{}` leaves a dimension open, and in a plan nothing is left to choose", name.node);
-            let diag = Diag::error(names::NEEDS_BRACKETS, message, written.span, "an open dimension");
+            let message = format!(
+                "`{}` leaves a dimension open, and in a plan nothing is left to choose",
+                name.node
+            );
+            let diag =
+                Diag::error(names::NEEDS_BRACKETS, message, written.span, "an open dimension");
             self.error(diag.help("write the sharding of every dimension"));
             self.poisoned.insert(name.node.clone());
             return;
@@ -249,15 +271,19 @@ impl<'a> Resolver<'a> {
     fn is_free(&mut self, name: &Name) -> bool {
         if let Some(what) = reserved(&name.node).filter(|_| !self.poisoned.contains(&name.node)) {
             let message = format!("`{}` is {what}, and cannot name a value", name.node);
-            self.error(Diag::error(names::RESERVED, message, name.span, "this name").help("give it another name"));
+            self.error(
+                Diag::error(names::RESERVED, message, name.span, "this name")
+                    .help("give it another name"),
+            );
             self.poisoned.insert(name.node.clone());
         }
         if let Some(&first) = self.value_names.get(&name.node) {
             let message = format!("`{}` is defined twice", name.node);
-            let diag =
-                Diag::error(names::DUPLICATE, message, name.span, "defined again").and(self.values[first].span, "first defined here");
+            let diag = Diag::error(names::DUPLICATE, message, name.span, "defined again")
+                .and(self.values[first].span, "first defined here");
             self.error(diag.help(format!(
-                "give it another name, such as `{}2`; only a collective on `{}` itself may define it again",
+                "give it another name, such as `{}2`; only a collective on `{}` itself may define \
+                    it again",
                 name.node, name.node
             )));
             return false;
@@ -274,12 +300,10 @@ impl<'a> Resolver<'a> {
             let known = DType::ALL.map(DType::name);
             let message = format!("`{}` is not a dtype", name.node);
             let diag = Diag::error(names::UNKNOWN_DTYPE, message, name.span, "unknown dtype");
-            self.error(
-                diag.help(
-                    suggest::nearest(&name.node, known)
-                        .map_or_else(|| format!("the dtypes are {}", known.join(", ")), |near| format!("did you mean `{near}`?")),
-                ),
-            );
+            self.error(diag.help(suggest::nearest(&name.node, known).map_or_else(
+                || format!("the dtypes are {}", known.join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            )));
         }
         found.map(Some)
     }
@@ -304,14 +328,23 @@ impl<'a> Resolver<'a> {
     }
 
     fn unknown_value(&mut self, name: &Name) -> Diag {
-        let diag = Diag::error(names::UNKNOWN_VALUE, format!("`{}` is not defined", name.node), name.span, "unknown");
+        let diag = Diag::error(
+            names::UNKNOWN_VALUE,
+            format!("`{}` is not defined", name.node),
+            name.span,
+            "unknown",
+        );
         self.searches += 1;
-        let searched = (self.searches <= MOST_SEARCHES).then(|| self.value_names.keys().map(String::as_str));
+        let searched =
+            (self.searches <= MOST_SEARCHES).then(|| self.value_names.keys().map(String::as_str));
         match suggest::nearest(&name.node, searched.into_iter().flatten()) {
-            Some(near) => {
-                diag.and(self.values[self.value_names[near]].span, format!("`{near}` is here")).help(format!("did you mean `{near}`?"))
-            }
-            None => diag.help(format!("declare it (`input {}[…]`), or define it in an earlier statement", name.node)),
+            Some(near) => diag
+                .and(self.values[self.value_names[near]].span, format!("`{near}` is here"))
+                .help(format!("did you mean `{near}`?")),
+            None => diag.help(format!(
+                "declare it (`input {}[…]`), or define it in an earlier statement",
+                name.node
+            )),
         }
     }
 
@@ -339,12 +372,22 @@ impl<'a> Resolver<'a> {
         }
         let Some(written) = &tensor.layout else {
             let message = format!("output `{}` has no brackets", tensor.name.node);
-            let diag = Diag::error(names::NEEDS_BRACKETS, message, tensor.name.span, "how should it leave?");
-            self.error(diag.help(format!("write its dimensions: `output {}[…]`; `_?` leaves one open", tensor.name.node)));
+            let diag = Diag::error(
+                names::NEEDS_BRACKETS,
+                message,
+                tensor.name.span,
+                "how should it leave?",
+            );
+            self.error(diag.help(format!(
+                "write its dimensions: `output {}[…]`; `_?` leaves one open",
+                tensor.name.node
+            )));
             return;
         };
         let Some((dims, pin)) = self.layout(written) else { return };
-        if self.same_dims(value, &dims, written.span) && self.same_dtype(value, tensor.dtype.as_ref()) {
+        if self.same_dims(value, &dims, written.span)
+            && self.same_dtype(value, tensor.dtype.as_ref())
+        {
             self.outputs.push(Output { value, pin, hands_to: None, span: tensor.span });
         }
     }
@@ -353,10 +396,18 @@ impl<'a> Resolver<'a> {
     fn same_dtype(&mut self, value: ValueId, written: Option<&Name>) -> bool {
         let Some(dtype) = self.dtype(written) else { return false };
         let value = &self.values[value];
-        let (Some(name), Some(dtype)) = (written, dtype.filter(|&dtype| dtype != value.dtype)) else { return true };
+        let (Some(name), Some(dtype)) = (written, dtype.filter(|&dtype| dtype != value.dtype))
+        else {
+            return true;
+        };
         let message = format!("`{}` is {}, not {}", value.name, value.dtype.name(), dtype.name());
-        let diag = Diag::error(names::DTYPES_DIFFER, message, name.span, "another dtype").and(value.span, "defined here");
-        let help = format!("convert it in a statement of its own: `cast<{}>({})`", dtype.name(), value.name);
+        let diag = Diag::error(names::DTYPES_DIFFER, message, name.span, "another dtype")
+            .and(value.span, "defined here");
+        let help = format!(
+            "convert it in a statement of its own: `cast<{}>({})`",
+            dtype.name(),
+            value.name
+        );
         self.error(diag.help(help));
         false
     }
@@ -377,15 +428,23 @@ impl<'a> Resolver<'a> {
         match assertion {
             Assertion::StaysSharded(name) => self.anywhere(name).map(Budget::StaysSharded),
             Assertion::No { collective, over } => {
-                let kind = CollectiveKind::ALL.into_iter().find(|kind| kind.name() == collective.node);
+                let kind =
+                    CollectiveKind::ALL.into_iter().find(|kind| kind.name() == collective.node);
                 let over = match over {
                     None => None,
                     Some(name) => Some(self.over(name)?),
                 };
                 if kind.is_none() {
-                    let known = CollectiveKind::ALL.iter().map(CollectiveKind::name).collect::<Vec<_>>().join(", ");
+                    let known = CollectiveKind::ALL
+                        .iter()
+                        .map(CollectiveKind::name)
+                        .collect::<Vec<_>>()
+                        .join(", ");
                     let message = format!("`{}` is not a collective", collective.node);
-                    self.error(Diag::error(budget::BAD_ASSERT, message, collective.span, "unknown").help(format!("one of {known}")));
+                    self.error(
+                        Diag::error(budget::BAD_ASSERT, message, collective.span, "unknown")
+                            .help(format!("one of {known}")),
+                    );
                 }
                 kind.map(|kind| Budget::No(kind, over))
             }
@@ -415,23 +474,41 @@ impl<'a> Resolver<'a> {
             ("GiB", 1_073_741_824.0),
             ("TiB", 1_099_511_627_776.0),
         ];
-        let find = |units: &[(&str, f64)]| units.iter().find(|(name, _)| *name == unit.node).map(|(_, factor)| *factor);
+        let find = |units: &[(&str, f64)]| {
+            units.iter().find(|(name, _)| *name == unit.node).map(|(_, factor)| *factor)
+        };
         let limit = match quantity.node.as_str() {
-            "comm" | "serial" | "overlap" | "scheduled" | "compute" => {
-                amount.zip(find(&seconds)).map(|(n, factor)| Budget::TimeAtMost(quantity.node.clone(), n * factor))
+            "comm" | "serial" | "overlap" | "scheduled" | "compute" => amount
+                .zip(find(&seconds))
+                .map(|(n, factor)| Budget::TimeAtMost(quantity.node.clone(), n * factor)),
+            "memory" => {
+                amount.zip(find(&bytes)).map(|(n, factor)| Budget::MemoryAtMost(n * factor))
             }
-            "memory" => amount.zip(find(&bytes)).map(|(n, factor)| Budget::MemoryAtMost(n * factor)),
             other => {
                 let message = format!("`{other}` cannot be limited");
-                let diag = Diag::error(budget::BAD_ASSERT, message, quantity.span, "unknown quantity");
+                let diag =
+                    Diag::error(budget::BAD_ASSERT, message, quantity.span, "unknown quantity");
                 self.error(diag.help("limit comm, serial, compute, overlap, scheduled or memory"));
                 return None;
             }
         };
         if limit.is_none() {
-            let message = format!("`{}{}` is no limit for `{}`", number.node, unit.node, quantity.node);
-            let help = if quantity.node == "memory" { "give bytes: B, kB, MB, GB, KiB, MiB, GiB" } else { "give a time: s, ms, us, ns" };
-            self.error(Diag::error(budget::BAD_ASSERT, message, number.span.to(unit.span), "not understood").help(help));
+            let message =
+                format!("`{}{}` is no limit for `{}`", number.node, unit.node, quantity.node);
+            let help = if quantity.node == "memory" {
+                "give bytes: B, kB, MB, GB, KiB, MiB, GiB"
+            } else {
+                "give a time: s, ms, us, ns"
+            };
+            self.error(
+                Diag::error(
+                    budget::BAD_ASSERT,
+                    message,
+                    number.span.to(unit.span),
+                    "not understood",
+                )
+                .help(help),
+            );
         }
         limit
     }
@@ -457,7 +534,9 @@ impl<'a> Resolver<'a> {
             sparse::mark(program);
         }
         // A plan without errors is judged as a whole by `verify::explicit`, once.
-        if let Some(program) = program.as_ref().filter(|program| program.mode == Mode::Ordinary || failed(&self.diags)) {
+        if let Some(program) =
+            program.as_ref().filter(|program| program.mode == Mode::Ordinary || failed(&self.diags))
+        {
             self.diags.extend(verify::written(program));
         }
         self.diags.truncate(MOST_ERRORS);
@@ -466,8 +545,15 @@ impl<'a> Resolver<'a> {
 
     /// `plan` anywhere but first.
     fn misplaced_plan(&mut self, file: &ast::File) {
-        for statement in file.statements.iter().skip(1).filter(|statement| statement.node == Statement::Plan) {
-            let diag = Diag::error(syntax::PLAN_NOT_FIRST, "`plan` is not the first statement", statement.span, "too late");
+        for statement in
+            file.statements.iter().skip(1).filter(|statement| statement.node == Statement::Plan)
+        {
+            let diag = Diag::error(
+                syntax::PLAN_NOT_FIRST,
+                "`plan` is not the first statement",
+                statement.span,
+                "too late",
+            );
             self.diags.push(diag.help("move it to the top: it makes the whole program explicit"));
         }
     }
@@ -475,12 +561,14 @@ impl<'a> Resolver<'a> {
 
 /// What else a name would be read as.
 fn reserved(name: &str) -> Option<&'static str> {
-    let collective = || CollectiveKind::ALL.iter().any(|kind| kind.name() == name).then_some("a collective");
+    let collective =
+        || CollectiveKind::ALL.iter().any(|kind| kind.name() == name).then_some("a collective");
     KEYWORDS.contains(&name).then_some("a keyword").or_else(collective)
 }
 
 fn too_early(name: &Name, later: Span) -> Diag {
     let message = format!("`{}` is used before it is defined", name.node);
-    let diag = Diag::error(names::UNKNOWN_VALUE, message, name.span, "not there yet").and(later, "defined here");
+    let diag = Diag::error(names::UNKNOWN_VALUE, message, name.span, "not there yet")
+        .and(later, "defined here");
     diag.help("move the definition above its first use; a value cannot depend on itself")
 }

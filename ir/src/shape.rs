@@ -1,6 +1,8 @@
-//! Which dimensions an operation gives, in which order where no left side says it, and of which dtype.
+//! Which dimensions an operation gives, in which order where no left side says it, and of which
+//! dtype.
 //!
-//! Resolving text and deriving statements must agree on this: a derived statement is printed without brackets and read again.
+//! Resolving text and deriving statements must agree on this: a derived statement is printed
+//! without brackets and read again.
 
 use crate::dtype::DType;
 use crate::functions;
@@ -16,7 +18,9 @@ pub fn natural(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
         OpKind::Einsum { contracted: gone } | OpKind::Reduce { dims: gone, .. } => {
             all().into_iter().filter(|dim| !gone.contains(dim)).collect()
         }
-        OpKind::Composite { function, dims } if function.reduces() => all().into_iter().filter(|dim| !dims.contains(dim)).collect(),
+        OpKind::Composite { function, dims } if function.reduces() => {
+            all().into_iter().filter(|dim| !dims.contains(dim)).collect()
+        }
         OpKind::Map(function) => match &function.form {
             MapForm::Broadcast(added) => merge(&all(), added),
             _ => all(),
@@ -38,7 +42,9 @@ pub fn natural(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
 fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
     let replaced = |dim: DimId| match how {
         Rearrange::Roll(_) => vec![dim],
-        Rearrange::Rename(pairs) => vec![pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new)],
+        Rearrange::Rename(pairs) => {
+            vec![pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new)]
+        }
         Rearrange::Slice(Window { from, to, .. })
         | Rearrange::Pad(Window { from, to, .. })
         | Rearrange::Part { from, to, .. }
@@ -55,33 +61,54 @@ fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
 
 /// The dtype of what `kind` gives on operands of these dtypes, where no left side says it.
 pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
-    let promoted = |operands: &[DType]| operands.iter().copied().reduce(DType::promote).unwrap_or_default();
+    let promoted =
+        |operands: &[DType]| operands.iter().copied().reduce(DType::promote).unwrap_or_default();
     let all = promoted(operands);
     match kind {
-        OpKind::Map(function) => of_map(&function.form, all, promoted(operands.get(1..).unwrap_or_default())),
+        OpKind::Map(function) => {
+            of_map(&function.form, all, promoted(operands.get(1..).unwrap_or_default()))
+        }
         OpKind::Route(_) => DType::Bool,
         OpKind::Reduce { function: ReduceFn::Sum, .. } if all == DType::Bool => DType::Int32,
-        OpKind::Einsum { contracted } if all == DType::Bool && !contracted.is_empty() => DType::Int32,
-        OpKind::Reduce { function: ReduceFn::Mean, .. } | OpKind::Composite { .. } if !all.is_float() => DType::F32,
-        OpKind::Take { .. } | OpKind::Update { .. } => operands.first().copied().unwrap_or_default(),
+        OpKind::Einsum { contracted } if all == DType::Bool && !contracted.is_empty() => {
+            DType::Int32
+        }
+        OpKind::Reduce { function: ReduceFn::Mean, .. } | OpKind::Composite { .. }
+            if !all.is_float() =>
+        {
+            DType::F32
+        }
+        OpKind::Take { .. } | OpKind::Update { .. } => {
+            operands.first().copied().unwrap_or_default()
+        }
         OpKind::Put { .. } => operands.last().copied().unwrap_or_default(),
-        OpKind::Einsum { .. } | OpKind::Reduce { .. } | OpKind::Rearrange(_) | OpKind::Composite { .. } | OpKind::Collective(_) => all,
+        OpKind::Einsum { .. }
+        | OpKind::Reduce { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Composite { .. }
+        | OpKind::Collective(_) => all,
     }
 }
 
-/// What a function gives on operands that are `all` together, and `rest` without the first: of whole numbers whole ones where it makes no fractions of them,
-/// and numbers where true and false are added.
+/// What a function gives on operands that are `all` together, and `rest` without the first: of
+/// whole numbers whole ones where it makes no fractions of them, and numbers where true and false
+/// are added.
 fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
     let number = if all == DType::Bool { DType::Int32 } else { all };
-    let fractional = |scalar: &str| scalar.parse::<f64>().is_ok_and(|number| number.fract().abs() > 0.0);
+    let fractional =
+        |scalar: &str| scalar.parse::<f64>().is_ok_and(|number| number.fract().abs() > 0.0);
     let float = if all.is_float() { all } else { DType::F32 };
     match form {
         MapForm::Call { name, .. } if functions::is_comparison(name) => DType::Bool,
         MapForm::Call { name, .. } if name == "select" => rest,
-        MapForm::Call { name, .. } => cast_to(name).unwrap_or(if functions::keeps_whole(name) { all } else { float }),
+        MapForm::Call { name, .. } => {
+            cast_to(name).unwrap_or(if functions::keeps_whole(name) { all } else { float })
+        }
         MapForm::Position(_) => DType::Int32,
         MapForm::Infix('/') | MapForm::InfixScalar('/', _) | MapForm::ScalarInfix(_, '/') => float,
-        MapForm::ScaleBy(scalar) | MapForm::InfixScalar(_, scalar) | MapForm::ScalarInfix(scalar, _) => {
+        MapForm::ScaleBy(scalar)
+        | MapForm::InfixScalar(_, scalar)
+        | MapForm::ScalarInfix(scalar, _) => {
             if fractional(scalar) {
                 float
             } else {
@@ -98,7 +125,8 @@ pub fn cast_to(function: &str) -> Option<DType> {
     DType::from_name(function.strip_prefix("cast<")?.strip_suffix('>')?)
 }
 
-/// Both lists in one order that agrees with each as far as possible: before a shared dimension stand those that precede it in either.
+/// Both lists in one order that agrees with each as far as possible: before a shared dimension
+/// stand those that precede it in either.
 pub(crate) fn merge(left: &[DimId], right: &[DimId]) -> Vec<DimId> {
     let mut merged: Vec<DimId> = Vec::new();
     let mut rest = right.iter().copied();
@@ -114,6 +142,13 @@ pub(crate) fn merge(left: &[DimId], right: &[DimId]) -> Vec<DimId> {
             merged.push(dim);
         }
     }
-    merged.extend(right.iter().copied().filter(|dim| !left.contains(dim)).filter(|dim| !merged.contains(dim)).collect::<Vec<_>>());
+    merged.extend(
+        right
+            .iter()
+            .copied()
+            .filter(|dim| !left.contains(dim))
+            .filter(|dim| !merged.contains(dim))
+            .collect::<Vec<_>>(),
+    );
     merged
 }

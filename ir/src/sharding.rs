@@ -1,8 +1,10 @@
-//! Shardings: which mesh axes split which dimension, in which order, and over which axes a value is still to be reduced.
+//! Shardings: which mesh axes split which dimension, in which order, and over which axes a value is
+//! still to be reduced.
 //!
 //! Constraints (each checked by [`crate::verify`]):
 //! * an axis appears at most once in a sharding, the unreduced set included;
-//! * an unreduced set has one kind: sums, maxima and minima do not mix, since the order of reducing would matter;
+//! * an unreduced set has one kind: sums, maxima and minima do not mix, since the order of reducing
+//!   would matter;
 //! * the product of a dimension's axes divides its size, unless the dimension is padded.
 
 use serde::Serialize;
@@ -11,8 +13,9 @@ use smallvec::SmallVec;
 use crate::ids::AxisId;
 use crate::mesh::Mesh;
 
-/// What a subscript names: today a whole mesh axis. A type of its own, so that a part of an axis (8 used as 2 and 4) can become one
-/// more kind of reference without a change to whoever only compares, orders or sizes them.
+/// What a subscript names: today a whole mesh axis. A type of its own, so that a part of an axis (8
+/// used as 2 and 4) can become one more kind of reference without a change to whoever only
+/// compares, orders or sizes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct AxisRef(AxisId);
 
@@ -60,7 +63,8 @@ impl Reduction {
     }
 }
 
-/// The axes over which a value is still to be reduced; empty for a reduced one (whose kind is then `Sum`, so that equality is plain).
+/// The axes over which a value is still to be reduced; empty for a reduced one (whose kind is then
+/// `Sum`, so that equality is plain).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Unreduced {
     kind: Reduction,
@@ -132,7 +136,11 @@ impl Pin {
     pub fn accepts(&self, sharding: &Sharding) -> bool {
         self.unreduced == sharding.unreduced
             && self.dims.len() == sharding.dims.len()
-            && self.dims.iter().zip(&sharding.dims).all(|(pin, axes)| pin.as_ref().is_none_or(|pin| pin == axes))
+            && self
+                .dims
+                .iter()
+                .zip(&sharding.dims)
+                .all(|(pin, axes)| pin.as_ref().is_none_or(|pin| pin == axes))
     }
 
     /// The one sharding it accepts, if nothing is open.

@@ -1,10 +1,12 @@
-//! Which products count only a share of their terms: those of causal attention, half of whose terms are masked, and those with a routed mask, which
-//! picks few of all slots for a token.
+//! Which products count only a share of their terms: those of causal attention, half of whose terms
+//! are masked, and those with a routed mask, which picks few of all slots for a token.
 //!
-//! Nothing is marked by hand. A product with an operand that is zero in a known pattern skips the terms of these zeros; so does one whose result is
-//! only looked at where such a pattern is not (scores behind `causal`, gradients of combine weights). What is zero, or minus infinite, follows from
-//! the statements, so that it is found again in a plan, where a softmax may be written out. Only products with a contraction are counted so: what is
-//! element-wise is small beside them, and on most hardware touches every element anyway.
+//! Nothing is marked by hand. A product with an operand that is zero in a known pattern skips the
+//! terms of these zeros; so does one whose result is only looked at where such a pattern is not
+//! (scores behind `causal`, gradients of combine weights). What is zero, or minus infinite, follows
+//! from the statements, so that it is found again in a plan, where a softmax may be written out.
+//! Only products with a contraction are counted so: what is element-wise is small beside them, and
+//! on most hardware touches every element anyway.
 
 use index_vec::IndexVec;
 
@@ -12,7 +14,8 @@ use crate::ids::{DimId, ValueId};
 use crate::program::{Fill, MapForm, Op, OpKind, Program};
 use crate::rearrange::Composite;
 
-/// A pattern along some dimensions, and what elements are where it masks them. A value that lacks one of them does not have it.
+/// A pattern along some dimensions, and what elements are where it masks them. A value that lacks
+/// one of them does not have it.
 #[derive(Clone, Copy, PartialEq)]
 struct Pattern {
     dims: [DimId; 3],
@@ -30,7 +33,10 @@ pub fn mark(program: &mut Program) {
     let looked_at = looked_at(program, &patterns);
     for op in &mut program.ops {
         if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()) {
-            let zeros = op.operands.iter().filter_map(|operand| patterns[operand.value].filter(Pattern::is_zero));
+            let zeros = op
+                .operands
+                .iter()
+                .filter_map(|operand| patterns[operand.value].filter(Pattern::is_zero));
             op.share = zeros.map(|pattern| pattern.share).fold(looked_at[op.result], f64::min);
         }
     }
@@ -54,24 +60,35 @@ impl Pattern {
 fn own(program: &Program, op: &Op) -> Option<Pattern> {
     match &op.kind {
         OpKind::Map(function) => match function.form {
-            MapForm::Causal { query, key, fill } => Some(Pattern { dims: [query, key, key], share: 0.5, fill }),
+            MapForm::Causal { query, key, fill } => {
+                Some(Pattern { dims: [query, key, key], share: 0.5, fill })
+            }
             _ => None,
         },
         OpKind::Route(route) => {
-            let slots = program.dims[route.experts].size as f64 * program.dims[route.capacity].size as f64;
+            let slots =
+                program.dims[route.experts].size as f64 * program.dims[route.capacity].size as f64;
             let share = (route.choices as f64 / slots).min(1.0);
-            Some(Pattern { dims: [route.tokens, route.experts, route.capacity], share, fill: Fill::Zero })
+            Some(Pattern {
+                dims: [route.tokens, route.experts, route.capacity],
+                share,
+                fill: Fill::Zero,
+            })
         }
         _ => None,
     }
 }
 
 fn patterns(program: &Program) -> IndexVec<ValueId, Option<Pattern>> {
-    let mut patterns: IndexVec<ValueId, Option<Pattern>> = program.values.iter().map(|_| None).collect();
+    let mut patterns: IndexVec<ValueId, Option<Pattern>> =
+        program.values.iter().map(|_| None).collect();
     for op in program.ops.iter().filter(|op| !is_move(op)) {
-        let operands: Vec<Option<Pattern>> = op.operands.iter().map(|operand| patterns[operand.value]).collect();
+        let operands: Vec<Option<Pattern>> =
+            op.operands.iter().map(|operand| patterns[operand.value]).collect();
         let dims = &program.values[op.result].dims;
-        patterns[op.result] = own(program, op).or_else(|| passed(op, &operands)).filter(|pattern| pattern.is_along(dims));
+        patterns[op.result] = own(program, op)
+            .or_else(|| passed(op, &operands))
+            .filter(|pattern| pattern.is_along(dims));
     }
     patterns
 }
@@ -84,25 +101,35 @@ fn is_move(op: &Op) -> bool {
 /// What patterns of operands make of a result.
 fn passed(op: &Op, operands: &[Option<Pattern>]) -> Option<Pattern> {
     let first = operands.first().copied().flatten();
-    let (zero, infinite) = (first.filter(Pattern::is_zero), first.filter(|pattern| !pattern.is_zero()));
+    let (zero, infinite) =
+        (first.filter(Pattern::is_zero), first.filter(|pattern| !pattern.is_zero()));
     match &op.kind {
         OpKind::Einsum { .. } => operands.iter().flatten().copied().find(Pattern::is_zero),
         OpKind::Map(function) => match &function.form {
             MapForm::Infix('-') if infinite.is_some() => infinite,
-            MapForm::Infix('/') | MapForm::ScaleBy(_) | MapForm::Negate | MapForm::InfixScalar('/', _) => zero,
+            MapForm::Infix('/')
+            | MapForm::ScaleBy(_)
+            | MapForm::Negate
+            | MapForm::InfixScalar('/', _) => zero,
             MapForm::Infix(_) => zero.filter(|_| operands.iter().all(|other| *other == first)),
             MapForm::Call { name, .. } if name == "exp" => infinite.map(Pattern::zero),
             MapForm::Call { name, .. } if name == "copy" || name.starts_with("cast<") => first,
             _ => None,
         },
-        OpKind::Composite { function: Composite::Softmax, dims } => infinite.filter(|mask| dims.contains(&mask.dims[1])).map(Pattern::zero),
+        OpKind::Composite { function: Composite::Softmax, dims } => {
+            infinite.filter(|mask| dims.contains(&mask.dims[1])).map(Pattern::zero)
+        }
         OpKind::Collective(_) => first,
         _ => None,
     }
 }
 
-/// For each value, which share of its elements anything is made of: all, unless every use masks it or multiplies it by zeros.
-fn looked_at(program: &Program, patterns: &IndexVec<ValueId, Option<Pattern>>) -> IndexVec<ValueId, f64> {
+/// For each value, which share of its elements anything is made of: all, unless every use masks it
+/// or multiplies it by zeros.
+fn looked_at(
+    program: &Program,
+    patterns: &IndexVec<ValueId, Option<Pattern>>,
+) -> IndexVec<ValueId, f64> {
     let mut shares: IndexVec<ValueId, f64> = program.values.iter().map(|_| 0.0).collect();
     for op in program.ops.iter().filter(|op| !is_move(op)) {
         for (k, operand) in op.operands.iter().enumerate() {
@@ -111,7 +138,9 @@ fn looked_at(program: &Program, patterns: &IndexVec<ValueId, Option<Pattern>>) -
                 OpKind::Map(_) => own(program, op),
                 OpKind::Einsum { .. } => {
                     let others = op.operands.iter().enumerate().filter(|(other, _)| *other != k);
-                    others.filter_map(|(_, other)| patterns[other.value].filter(Pattern::is_zero)).find(|mask| mask.is_along(dims))
+                    others
+                        .filter_map(|(_, other)| patterns[other.value].filter(Pattern::is_zero))
+                        .find(|mask| mask.is_along(dims))
                 }
                 _ => None,
             };

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-/// The candidate nearest to `name` by edit distance, if it is near enough to be meant; among equals the one that begins alike, then the first
-/// in order of the alphabet.
+/// The candidate nearest to `name` by edit distance, if it is near enough to be meant; among equals
+/// the one that begins alike, then the first in order of the alphabet.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let name = name.to_lowercase();
     let length = name.chars().count();
@@ -20,12 +20,17 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         }
         let distance = strsim::damerau_levenshtein(&name, &lower);
         let alike = name.bytes().zip(lower.bytes()).take_while(|(a, b)| a == b).count();
-        (distance <= far && distance < size.max(length)).then_some((distance, Reverse(alike), candidate))
+        (distance <= far && distance < size.max(length)).then_some((
+            distance,
+            Reverse(alike),
+            candidate,
+        ))
     });
     near.min().map(|(.., candidate)| candidate)
 }
 
-/// How often each byte stands in a word: one edit changes few of the counts, so that most words are told apart without comparing them.
+/// How often each byte stands in a word: one edit changes few of the counts, so that most words are
+/// told apart without comparing them.
 struct Letters([u8; 128]);
 
 impl Letters {

@@ -1,10 +1,13 @@
-//! What blocks mean, by writing their layers and microbatches out one after another: each gets operations and values of its own.
+//! What blocks mean, by writing their layers and microbatches out one after another: each gets
+//! operations and values of its own.
 //!
-//! This is the language's definition of blocks, for whoever executes programs or wants to see layers side by side. Planning never unrolls: a body
-//! is planned once, however many layers there are.
+//! This is the language's definition of blocks, for whoever executes programs or wants to see
+//! layers side by side. Planning never unrolls: a body is planned once, however many layers there
+//! are.
 //!
-//! Layers of a pipeline are written out like others, with the stage that each copy is on: microbatches change no number, so the whole batch goes
-//! through at once. What is taken out of the layers is a partial sum over the stages: that of a stage that has no part in it is zero.
+//! Layers of a pipeline are written out like others, with the stage that each copy is on:
+//! microbatches change no number, so the whole batch goes through at once. What is taken out of the
+//! layers is a partial sum over the stages: that of a stage that has no part in it is zero.
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
@@ -51,10 +54,9 @@ pub fn program(program: &Program, counts: &dyn Fn(RepeatId) -> u64) -> Program {
 pub fn plan(plan: &Plan, counts: &dyn Fn(RepeatId) -> u64) -> Unrolled {
     let writer = Writer::new(&plan.program, counts);
     let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
-    let copies = writer
-        .order(&within)
-        .into_iter()
-        .flat_map(|(number, copy)| writer.steps(&plan.steps[number], copy).into_iter().map(move |step| (step, (number, copy))));
+    let copies = writer.order(&within).into_iter().flat_map(|(number, copy)| {
+        writer.steps(&plan.steps[number], copy).into_iter().map(move |step| (step, (number, copy)))
+    });
     let (steps, from) = copies.unzip();
     Unrolled { plan: Plan { program: writer.program, steps }, from, stages: writer.stages }
 }
@@ -101,7 +103,8 @@ impl<'p> Writer<'p> {
         writer
     }
 
-    /// How many layers a block goes through, both directions through as many; or how many microbatches there are.
+    /// How many layers a block goes through, both directions through as many; or how many
+    /// microbatches there are.
     fn count(&self, block: RepeatId) -> u64 {
         (self.counts)(self.old.repeats.layers(block)).max(1)
     }
@@ -109,7 +112,8 @@ impl<'p> Writer<'p> {
     /// The blocks that a value has copies for: those of layers, those of microbatches.
     fn blocks_of(&self, value: ValueId) -> (Option<RepeatId>, Option<RepeatId>) {
         let place = self.old.values[value].repeat;
-        let microbatches = self.old.repeats.microbatches(place).filter(|_| !self.old.is_declared(value));
+        let microbatches =
+            self.old.repeats.microbatches(place).filter(|_| !self.old.is_declared(value));
         (self.old.repeats.layer_block(place), microbatches)
     }
 
@@ -120,8 +124,13 @@ impl<'p> Writer<'p> {
             for number in 0..layers.map_or(1, |block| self.count(block)) {
                 for microbatch in 0..microbatches.map_or(1, |block| self.count(block)) {
                     let layer = layers.map_or(String::new(), |_| format!("@{number}"));
-                    let microbatch = microbatches.map_or(String::new(), |_| format!("@{microbatch}"));
-                    self.program.values.push(Value { name: value.name.clone() + &layer + &microbatch, repeat: None, ..value.clone() });
+                    let microbatch =
+                        microbatches.map_or(String::new(), |_| format!("@{microbatch}"));
+                    self.program.values.push(Value {
+                        name: value.name.clone() + &layer + &microbatch,
+                        repeat: None,
+                        ..value.clone()
+                    });
                     self.stages.push(layers.and_then(|block| self.stage(block, number)));
                 }
             }
@@ -140,11 +149,13 @@ impl<'p> Writer<'p> {
     fn value(&self, value: ValueId, copy: Copy) -> ValueId {
         let (layers, microbatches) = self.blocks_of(value);
         let a_layer = microbatches.map_or(1, |block| self.count(block));
-        let offset = layers.map_or(0, |_| copy.layer * a_layer) + microbatches.map_or(0, |_| copy.microbatch);
+        let offset = layers.map_or(0, |_| copy.layer * a_layer)
+            + microbatches.map_or(0, |_| copy.microbatch);
         ValueId::new(self.first[value].index() + offset as usize)
     }
 
-    /// Places of `within` (each says in which block it is), in the order in which they are carried out, with their copies.
+    /// Places of `within` (each says in which block it is), in the order in which they are carried
+    /// out, with their copies.
     fn order(&self, within: &[Option<RepeatId>]) -> Vec<(usize, Copy)> {
         let mut order = Vec::new();
         let mut start = 0;
@@ -159,12 +170,24 @@ impl<'p> Writer<'p> {
     }
 
     /// The same for one microbatch, of places from `start` on.
-    fn order_of_one(&self, within: &[Option<RepeatId>], mut start: usize, microbatch: u64, order: &mut Vec<(usize, Copy)>) {
+    fn order_of_one(
+        &self,
+        within: &[Option<RepeatId>],
+        mut start: usize,
+        microbatch: u64,
+        order: &mut Vec<(usize, Copy)>,
+    ) {
         for run in within.chunk_by(|a, b| a == b) {
             let places = start..start + run.len();
             start = places.end;
-            let layers = self.old.repeats.layer_block(run[0]).map_or_else(|| vec![0], |block| self.sequence(block));
-            order.extend(layers.into_iter().flat_map(|layer| places.clone().map(move |place| (place, Copy { layer, microbatch }))));
+            let layers = self
+                .old
+                .repeats
+                .layer_block(run[0])
+                .map_or_else(|| vec![0], |block| self.sequence(block));
+            order.extend(layers.into_iter().flat_map(|layer| {
+                places.clone().map(move |place| (place, Copy { layer, microbatch }))
+            }));
         }
     }
 
@@ -184,9 +207,17 @@ impl<'p> Writer<'p> {
     /// What all the times give that `op` takes out of a block, in order.
     fn all_copies(&self, op: &Op, copy: Copy) -> Vec<ValueId> {
         let value = op.operands[0].value;
-        let Some(block) = self.old.left(op.repeat, value) else { return vec![self.value(value, copy)] };
+        let Some(block) = self.old.left(op.repeat, value) else {
+            return vec![self.value(value, copy)];
+        };
         let of_layers = self.old.repeats[block].cut.is_none();
-        let one = |number: u64| if of_layers { Copy { layer: number, ..copy } } else { Copy { microbatch: number, ..copy } };
+        let one = |number: u64| {
+            if of_layers {
+                Copy { layer: number, ..copy }
+            } else {
+                Copy { microbatch: number, ..copy }
+            }
+        };
         self.sequence(block).into_iter().map(|number| self.value(value, one(number))).collect()
     }
 
@@ -200,18 +231,28 @@ impl<'p> Writer<'p> {
                 continue;
             }
             let read: Vec<(ValueId, &Operand)> = match &op.kind {
-                OpKind::Rearrange(Rearrange::Join { .. }) => {
-                    self.all_copies(op, copy).into_iter().map(|value| (value, &op.operands[0])).collect()
-                }
-                _ => op.operands.iter().map(|operand| (self.operand(op, operand.value, copy), operand)).collect(),
+                OpKind::Rearrange(Rearrange::Join { .. }) => self
+                    .all_copies(op, copy)
+                    .into_iter()
+                    .map(|value| (value, &op.operands[0]))
+                    .collect(),
+                _ => op
+                    .operands
+                    .iter()
+                    .map(|operand| (self.operand(op, operand.value, copy), operand))
+                    .collect(),
             };
-            let operands = read.into_iter().map(|(value, operand)| Operand { value, ..operand.clone() }).collect();
+            let operands = read
+                .into_iter()
+                .map(|(value, operand)| Operand { value, ..operand.clone() })
+                .collect();
             let mut kind = op.kind.clone();
             if let OpKind::Rearrange(Rearrange::Part { first, .. }) = &mut kind {
                 *first = copy.microbatch;
             }
             let result = self.value(op.result, copy);
-            let new = self.program.ops.push(Op { kind, operands, result, repeat: None, ..op.clone() });
+            let new =
+                self.program.ops.push(Op { kind, operands, result, repeat: None, ..op.clone() });
             self.copies.insert((id, copy), new);
             if self.old.values[op.result].producer == Some(id) {
                 self.program.values[result].producer = Some(new);
@@ -233,9 +274,17 @@ impl<'p> Writer<'p> {
             } else {
                 (MapForm::Infix('+'), vec![so_far, *part])
             };
-            let operands = read.into_iter().map(|value| Operand { value, pin: None, span: op.span }).collect();
+            let operands =
+                read.into_iter().map(|value| Operand { value, pin: None, span: op.span }).collect();
             let pin = op.result_pin.clone().filter(|_| is_last);
-            let addition = Op { kind: OpKind::Map(MapFn::new(form)), operands, result, result_pin: pin, repeat: None, ..op.clone() };
+            let addition = Op {
+                kind: OpKind::Map(MapFn::new(form)),
+                operands,
+                result,
+                result_pin: pin,
+                repeat: None,
+                ..op.clone()
+            };
             let new = self.program.ops.push(addition);
             self.program.values[result].producer = Some(new);
             sums.push(new);
@@ -247,20 +296,29 @@ impl<'p> Writer<'p> {
     fn partial_total(&mut self, of: ValueId, number: usize) -> ValueId {
         self.stages.push(None);
         let value = &self.program.values[of];
-        self.program.values.push(Value { name: format!("{}@{number}", value.name), home: None, ..value.clone() })
+        self.program.values.push(Value {
+            name: format!("{}@{number}", value.name),
+            home: None,
+            ..value.clone()
+        })
     }
 
-    /// What `op` reads as `value` in one of its copies: what the layer before handed on, where it lets that enter; what the last time gave, where it
-    /// takes that out.
+    /// What `op` reads as `value` in one of its copies: what the layer before handed on, where it
+    /// lets that enter; what the last time gave, where it takes that out.
     fn operand(&self, op: &Op, value: ValueId, copy: Copy) -> ValueId {
         if let (true, Some(block)) = (op.is(&MapForm::Enter), op.repeat)
             && let Some(before) = self.before(block, copy.layer)
-            && let Some(handed_on) = self.old.outputs.iter().find(|output| output.hands_to == Some(op.result))
+            && let Some(handed_on) =
+                self.old.outputs.iter().find(|output| output.hands_to == Some(op.result))
         {
             return self.value(handed_on.value, Copy { layer: before, ..copy });
         }
         if op.is(&MapForm::Last) {
-            return self.all_copies(op, copy).last().copied().unwrap_or_else(|| self.value(value, copy));
+            return self
+                .all_copies(op, copy)
+                .last()
+                .copied()
+                .unwrap_or_else(|| self.value(value, copy));
         }
         self.value(value, copy)
     }
@@ -268,7 +326,8 @@ impl<'p> Writer<'p> {
     fn outputs(&mut self) {
         for output in self.old.outputs.iter().filter(|output| self.old.enters(output).is_none()) {
             let layers = self.blocks_of(output.value).0.map_or(1, |block| self.count(block));
-            let copy = |value: ValueId, layer: u64| self.value(value, Copy { layer, ..Copy::default() });
+            let copy =
+                |value: ValueId, layer: u64| self.value(value, Copy { layer, ..Copy::default() });
             let one = |layer: u64| Output {
                 value: copy(output.value, layer),
                 hands_to: output.hands_to.map(|of| copy(of, layer)),
@@ -289,38 +348,56 @@ impl<'p> Writer<'p> {
     fn steps(&self, step: &Step, copy: Copy) -> Vec<Step> {
         let StepKind::Local(op) = step.kind else { return vec![self.step(step, copy)] };
         let Some(sums) = self.sums.get(&(op, copy)) else { return vec![self.step(step, copy)] };
-        let so_far = |value: ValueId| Materialization { value, sharding: step.result.sharding.clone() };
+        let so_far =
+            |value: ValueId| Materialization { value, sharding: step.result.sharding.clone() };
         // What only one stage has is not yet a sum over stages.
-        let part = |value: ValueId| Materialization { value, sharding: step.operands[0].sharding.clone() };
+        let part =
+            |value: ValueId| Materialization { value, sharding: step.operands[0].sharding.clone() };
         let is_part = |value: ValueId| self.stages[value].is_some();
         let addition = |&id: &OpId| {
             let op = &self.program.ops[id];
             let read = op.operands.iter().map(|operand| operand.value);
-            let operands = read.map(|value| if is_part(value) { part(value) } else { so_far(value) }).collect();
+            let operands = read
+                .map(|value| if is_part(value) { part(value) } else { so_far(value) })
+                .collect();
             Step { kind: StepKind::Local(id), operands, result: so_far(op.result), repeat: None }
         };
         sums.iter().map(addition).collect()
     }
 
     fn step(&self, step: &Step, copy: Copy) -> Step {
-        let result = Materialization { value: self.value(step.result.value, copy), sharding: step.result.sharding.clone() };
+        let result = Materialization {
+            value: self.value(step.result.value, copy),
+            sharding: step.result.sharding.clone(),
+        };
         let new = |id: OpId| self.copies.get(&(id, copy)).copied();
-        let read = |value: ValueId, of: &Materialization| Materialization { value, sharding: of.sharding.clone() };
+        let read = |value: ValueId, of: &Materialization| Materialization {
+            value,
+            sharding: of.sharding.clone(),
+        };
         let (kind, operands) = match &step.kind {
             StepKind::Local(old) => {
                 let (op, id) = (&self.old.ops[*old], new(*old).unwrap_or(*old));
                 let operands = match &step.operands[..] {
                     // Put together of all microbatches' parts, which are laid out alike.
                     [of] if matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. })) => {
-                        self.program.ops[id].operands.iter().map(|operand| read(operand.value, of)).collect()
+                        self.program.ops[id]
+                            .operands
+                            .iter()
+                            .map(|operand| read(operand.value, of))
+                            .collect()
                     }
-                    // What the step says that it reads: whether that is what the program says is for others to judge.
-                    all => all.iter().map(|of| read(self.operand(op, of.value, copy), of)).collect(),
+                    // What the step says that it reads: whether that is what the program says is
+                    // for others to judge.
+                    all => {
+                        all.iter().map(|of| read(self.operand(op, of.value, copy), of)).collect()
+                    }
                 };
                 (StepKind::Local(id), operands)
             }
             StepKind::Collective(moved, op) => {
-                let read = step.operands.iter().map(|of| read(self.value(of.value, copy), of)).collect();
+                let read =
+                    step.operands.iter().map(|of| read(self.value(of.value, copy), of)).collect();
                 (StepKind::Collective(moved.clone(), op.and_then(new)), read)
             }
         };
@@ -330,11 +407,14 @@ impl<'p> Writer<'p> {
 
 /// Whether an operation takes a value out of its block.
 pub fn takes_out(op: &Op) -> bool {
-    op.is(&MapForm::Last) || op.is(&MapForm::Total) || matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. }))
+    op.is(&MapForm::Last)
+        || op.is(&MapForm::Total)
+        || matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. }))
 }
 
 /// Whether an operation only lets a value into a block or out of it.
 pub fn is_border(op: &Op) -> bool {
-    let cuts = matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }));
+    let cuts =
+        matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }));
     cuts || op.is(&MapForm::Enter) || op.is(&MapForm::Last)
 }

@@ -1,14 +1,19 @@
 //! The one verifier: what is a legal sharding, collective, local operation, plan.
 //!
-//! * An axis stands once in a sharding, unreduced set included; its sizes divide, unless the dimension is padded.
-//! * A collective leads from its operand to its result by exactly one step of the language's section 4, and its text says which.
-//! * A local operation finds every index split alike in all operands that have it, and no axis on two indices.
-//! * What it gives is what its layout projects: kept indices keep their axes, summed ones leave the result unreduced.
-//! * Partial sums pass through linear operations only, and in one operand of a product only; partial maxima and minima through what keeps the
-//!   order of elements, or turns it around.
-//! * A reshape leaves every device one block; what is cut, joined or normalised is whole along that dimension.
-//! * A plan reads only what is declared or given before, each step does what the statement behind it says, values come to their homes, and
-//!   outputs leave as they were asked for.
+//! * An axis stands once in a sharding, unreduced set included; its sizes divide, unless the
+//!   dimension is padded.
+//! * A collective leads from its operand to its result by exactly one step of the language's
+//!   section 4, and its text says which.
+//! * A local operation finds every index split alike in all operands that have it, and no axis on
+//!   two indices.
+//! * What it gives is what its layout projects: kept indices keep their axes, summed ones leave the
+//!   result unreduced.
+//! * Partial sums pass through linear operations only, and in one operand of a product only;
+//!   partial maxima and minima through what keeps the order of elements, or turns it around.
+//! * A reshape leaves every device one block; what is cut, joined or normalised is whole along that
+//!   dimension.
+//! * A plan reads only what is declared or given before, each step does what the statement behind
+//!   it says, values come to their homes, and outputs leave as they were asked for.
 //!
 //! Nothing here shares code with the passes, whose results it judges.
 
@@ -38,7 +43,11 @@ pub enum ShardingFault {
 }
 
 /// Whether `value` can be so sharded.
-pub fn sharding(program: &Program, value: ValueId, sharding: &Sharding) -> Result<(), ShardingFault> {
+pub fn sharding(
+    program: &Program,
+    value: ValueId,
+    sharding: &Sharding,
+) -> Result<(), ShardingFault> {
     let dims = &program.values[value].dims;
     if dims.len() != sharding.dims.len() {
         return Err(ShardingFault::Rank);
@@ -52,7 +61,8 @@ pub fn sharding(program: &Program, value: ValueId, sharding: &Sharding) -> Resul
         seen |= bit;
     }
     for (position, (&dim, axes)) in dims.iter().zip(&sharding.dims).enumerate() {
-        let (pad, size) = (program.dims[dim].pad, program.size_in(program.values[value].repeat, dim));
+        let (pad, size) =
+            (program.dims[dim].pad, program.size_in(program.values[value].repeat, dim));
         let parts = axes.iter().fold(1_u64, |n, axis| n.saturating_mul(axis.size(&program.mesh)));
         if !pad && !size.is_multiple_of(parts) {
             return Err(ShardingFault::NotDivisible(position));

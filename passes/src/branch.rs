@@ -15,7 +15,12 @@ pub(crate) struct Part {
 
 impl Part {
     /// The choices of a variable, of which there are `choices`, that are left here and `wanted`.
-    pub(crate) fn of(&self, variable: usize, choices: usize, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
+    pub(crate) fn of(
+        &self,
+        variable: usize,
+        choices: usize,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Vec<bool> {
         let left = self.left.iter().find(|(v, _)| *v == variable).map(|(_, left)| left);
         (0..choices).map(|choice| left.is_none_or(|left| left[choice]) && wanted(choice)).collect()
     }
@@ -81,7 +86,8 @@ pub(crate) enum Outcome {
     Empty,
 }
 
-/// Looks at parts, least bound first, until none can be cheaper than `best_s` says or `look` stops; the least bound of what was not refuted.
+/// Looks at parts, least bound first, until none can be cheaper than `best_s` says or `look` stops;
+/// the least bound of what was not refuted.
 pub(crate) fn explore<S>(
     search: &mut S,
     best_s: impl Fn(&S) -> f64,

@@ -1,10 +1,13 @@
-//! The cheapest plan for a capacity that the cheapest of all outgrows: which searches are made, and what they hold.
+//! The cheapest plan for a capacity that the cheapest of all outgrows: which searches are made, and
+//! what they hold.
 //!
-//! What was gathered can be held for its next use or dropped and gathered again. Three searches look at that, each from its own side: all is held as
-//! far as there is room ([`crate::limited`]); all is dropped at the end of each part of the program, which is the unlimited search again and mostly
-//! fits; something is held, at a price a byte ([`crate::holding`]). The first and the last bound all plans, for dropping never saves time. Each of
-//! them makes plans, and the cheapest that really fits is taken. What stages of a pipeline hold has no one moment to be charged for; there the largest
-//! values are held one after another, each time with a search of its own.
+//! What was gathered can be held for its next use or dropped and gathered again. Three searches
+//! look at that, each from its own side: all is held as far as there is room ([`crate::limited`]);
+//! all is dropped at the end of each part of the program, which is the unlimited search again and
+//! mostly fits; something is held, at a price a byte ([`crate::holding`]). The first and the last
+//! bound all plans, for dropping never saves time. Each of them makes plans, and the cheapest that
+//! really fits is taken. What stages of a pipeline hold has no one moment to be charged for; there
+//! the largest values are held one after another, each time with a search of its own.
 
 use std::time::Instant;
 
@@ -67,7 +70,12 @@ pub(crate) struct Limit<'a, 't> {
 
 impl<'a, 't> Limit<'a, 't> {
     /// A device may hold `capacity` bytes.
-    pub(crate) fn new(tables: &'t Tables<'a>, textbook: &'t Plan, request: Request, capacity: f64) -> Self {
+    pub(crate) fn new(
+        tables: &'t Tables<'a>,
+        textbook: &'t Plan,
+        request: Request,
+        capacity: f64,
+    ) -> Self {
         let most_bytes = capacity - fixed_bytes(tables.program);
         let within = Tables::on(tables.program, Terms { most_bytes, ..tables.terms.clone() });
         Self { tables, within, textbook, request, capacity }
@@ -89,18 +97,29 @@ impl<'a, 't> Limit<'a, 't> {
     fn dropping(&self, best: &mut Fitting, parts: &[ValueId]) {
         let all: IndexSet<ValueId> = parts.iter().copied().collect();
         let problem = self.problem(&all);
-        let Ok(dropped) = solve(problem.clone(), self.textbook, self.request.timeout) else { return };
+        let Ok(dropped) = solve(problem.clone(), self.textbook, self.request.timeout) else {
+            return;
+        };
         if !self.offer(best, dropped.plan) {
             if let Some((plan, _)) = self.limited(&all, limited::MOST_SOLUTIONS).plan {
                 self.offer(best, plan);
             }
         }
-        let asked = Asked { compute: self.request.objective.compute(), capacity: self.capacity, dropped_s: dropped.bound.as_seconds() };
-        let Some(Holding { lower_bound_s, assignments }) = holding(&self.within, parts, &asked, self.deadline()) else {
+        let asked = Asked {
+            compute: self.request.objective.compute(),
+            capacity: self.capacity,
+            dropped_s: dropped.bound.as_seconds(),
+        };
+        let Some(Holding { lower_bound_s, assignments }) =
+            holding(&self.within, parts, &asked, self.deadline())
+        else {
             return self.hold_again(best, parts, all);
         };
         best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
-        let mut laid: Vec<Laid<'_>> = assignments.iter().filter_map(|assignment| self.lay_out(&problem, assignment, all.clone())).collect();
+        let mut laid: Vec<Laid<'_>> = assignments
+            .iter()
+            .filter_map(|assignment| self.lay_out(&problem, assignment, all.clone()))
+            .collect();
         laid.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         for laid in laid.into_iter().filter(|laid| laid.bytes <= self.capacity).take(MOST_FILLED) {
             self.fill(best, &problem, laid);
@@ -121,7 +140,8 @@ impl<'a, 't> Limit<'a, 't> {
         }
     }
 
-    /// Holds one value after another while there is room: those first that save most for the memory they take.
+    /// Holds one value after another while there is room: those first that save most for the memory
+    /// they take.
     fn fill(&self, best: &mut Fitting, problem: &Problem<'_>, mut laid: Laid<'_>) {
         let rate = |&value: &ValueId| {
             let held = self.with_held(problem, &laid, value)?;
@@ -131,34 +151,67 @@ impl<'a, 't> Limit<'a, 't> {
         let mut worth: Vec<(ValueId, f64)> = laid.dropped.iter().filter_map(rate).collect();
         worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         for (value, _) in worth {
-            let held = self.with_held(problem, &laid, value).filter(|held| held.bytes <= self.capacity && held.seconds < laid.seconds);
+            let held = self
+                .with_held(problem, &laid, value)
+                .filter(|held| held.bytes <= self.capacity && held.seconds < laid.seconds);
             laid = held.unwrap_or(laid);
         }
         self.offer(best, laid.plan);
     }
 
     /// The same with a value held.
-    fn with_held<'s>(&self, problem: &Problem<'_>, laid: &Laid<'s>, value: ValueId) -> Option<Laid<'s>> {
-        self.lay_out(problem, laid.assignment, laid.dropped.iter().copied().filter(|&other| other != value).collect())
+    fn with_held<'s>(
+        &self,
+        problem: &Problem<'_>,
+        laid: &Laid<'s>,
+        value: ValueId,
+    ) -> Option<Laid<'s>> {
+        self.lay_out(
+            problem,
+            laid.assignment,
+            laid.dropped.iter().copied().filter(|&other| other != value).collect(),
+        )
     }
 
     /// The plan of an assignment, if it can be realised.
-    fn lay_out<'s>(&self, problem: &Problem<'_>, assignment: &'s [usize], dropped: IndexSet<ValueId>) -> Option<Laid<'s>> {
+    fn lay_out<'s>(
+        &self,
+        problem: &Problem<'_>,
+        assignment: &'s [usize],
+        dropped: IndexSet<ValueId>,
+    ) -> Option<Laid<'s>> {
         let problem = problem.dropping_others(Dropped { values: Some(&dropped), before: None });
         let mut trees: Vec<Trees<'_>> = self.within.all.iter().map(Trees::new).collect();
-        let plan = is_realisable(&problem, assignment, &mut trees).then(|| extract::plan(&problem, assignment, &mut trees))?;
-        Some(Laid { assignment, dropped, bytes: memory(&plan).peak_bytes, seconds: self.seconds(&plan), plan })
+        let plan = is_realisable(&problem, assignment, &mut trees)
+            .then(|| extract::plan(&problem, assignment, &mut trees))?;
+        Some(Laid {
+            assignment,
+            dropped,
+            bytes: memory(&plan).peak_bytes,
+            seconds: self.seconds(&plan),
+            plan,
+        })
     }
 
     /// The limited search, with these values dropped.
     fn limited(&self, dropped: &IndexSet<ValueId>, most_solutions: usize) -> Fitting {
         let mut problem = self.problem(dropped);
         prefer(&mut problem, self.textbook);
-        limited::search(&mut problem, self.capacity, self.deadline(), &|plan| self.seconds(plan), most_solutions)
+        limited::search(
+            &mut problem,
+            self.capacity,
+            self.deadline(),
+            &|plan| self.seconds(plan),
+            most_solutions,
+        )
     }
 
     fn problem(&self, dropped: &IndexSet<ValueId>) -> Problem<'_> {
-        Problem::dropping(&self.within, self.request.objective.compute(), Dropped { values: Some(dropped), before: None })
+        Problem::dropping(
+            &self.within,
+            self.request.objective.compute(),
+            Dropped { values: Some(dropped), before: None },
+        )
     }
 
     /// When a search that begins now must end.
@@ -180,10 +233,12 @@ impl<'a, 't> Limit<'a, 't> {
         fits
     }
 
-    /// The plan with the smallest peak that can be found, where the capacity is too little and `enough` is not limited.
+    /// The plan with the smallest peak that can be found, where the capacity is too little and
+    /// `enough` is not limited.
     pub(crate) fn smallest(&self, enough: &Plan) -> Plan {
         let peak = |plan: &Plan| memory(plan).peak_bytes;
-        let mut best = if peak(self.textbook) < peak(enough) { self.textbook.clone() } else { enough.clone() };
+        let mut best =
+            if peak(self.textbook) < peak(enough) { self.textbook.clone() } else { enough.clone() };
         let mut too_little = self.capacity;
         let dropped = drop_candidates(self.tables.program).into_iter().collect();
         for _ in 0..HALVINGS {
@@ -191,7 +246,10 @@ impl<'a, 't> Limit<'a, 't> {
                 break;
             }
             let middle = f64::midpoint(too_little, peak(&best));
-            match Limit::new(self.tables, self.textbook, self.request, middle).limited(&dropped, FEW_SOLUTIONS).plan {
+            match Limit::new(self.tables, self.textbook, self.request, middle)
+                .limited(&dropped, FEW_SOLUTIONS)
+                .plan
+            {
                 Some((plan, _)) => best = plan,
                 None => too_little = middle,
             }
@@ -200,21 +258,28 @@ impl<'a, 't> Limit<'a, 't> {
     }
 }
 
-/// Values that more than one part of the program uses, or more than one microbatch, the largest first.
+/// Values that more than one part of the program uses, or more than one microbatch, the largest
+/// first.
 fn drop_candidates(program: &Program) -> Vec<ValueId> {
     let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
     let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
     for op in program.ops.iter().filter(|op| !takes_out(op)) {
         for operand in op.laid_out() {
             let value = &program.values[operand.value];
-            let given = value.producer.map_or((value.repeat, false), |producer| part(&program.ops[producer]));
+            let given = value
+                .producer
+                .map_or((value.repeat, false), |producer| part(&program.ops[producer]));
             parts.entry(operand.value).or_default().extend([given, part(op)]);
         }
     }
-    let comes_again = |value: ValueId| program.is_shared(value) && program.is_revisited(program.values[value].repeat);
+    let comes_again = |value: ValueId| {
+        program.is_shared(value) && program.is_revisited(program.values[value].repeat)
+    };
     parts.retain(|&value, parts| parts.len() > 1 || comes_again(value));
     let mut values: Vec<ValueId> = parts.into_keys().collect();
-    let bytes = |value: ValueId| local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()));
+    let bytes = |value: ValueId| {
+        local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()))
+    };
     values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));
     values
 }

@@ -1,7 +1,10 @@
-//! The problem solved again and again at other prices of its choices, as a limit on memory asks for.
+//! The problem solved again and again at other prices of its choices, as a limit on memory asks
+//! for.
 //!
-//! Where elimination closes, each solution is exact. Where it does not, the dual ([`crate::dual`]) bounds it: its prices are kept from one solution to the
-//! next, so that a few sweeps are enough, and the assignment is decoded from them ([`crate::decode`]). Either way the work is bounded by counts.
+//! Where elimination closes, each solution is exact. Where it does not, the dual ([`crate::dual`])
+//! bounds it: its prices are kept from one solution to the next, so that a few sweeps are enough,
+//! and the assignment is decoded from them ([`crate::decode`]). Either way the work is bounded by
+//! counts.
 
 use crate::anytime;
 use crate::decode::Decoder;
@@ -29,7 +32,11 @@ pub(crate) enum Solver<'p, 'a> {
 
 impl<'p, 'a> Solver<'p, 'a> {
     /// The exact one, if it can be had.
-    pub(crate) fn new(problem: &'p Problem<'a>, metrics: &'p [Metric], trees: &mut [Trees<'_>]) -> Self {
+    pub(crate) fn new(
+        problem: &'p Problem<'a>,
+        metrics: &'p [Metric],
+        trees: &mut [Trees<'_>],
+    ) -> Self {
         let prices = Prices::whole(problem, trees, LIMITS);
         match prices.filter(|prices| prices.minimise_exactly(&unary(problem)).is_some()) {
             Some(prices) => Self::Exact(prices),
@@ -54,8 +61,11 @@ impl<'p, 'a> Solver<'p, 'a> {
                 dual.charge(charged);
                 let sweeps = if std::mem::take(is_first) { SWEEPS.0 } else { SWEEPS.1 };
                 let bound_s = (0..sweeps).map(|_| dual.sweep()).last().unwrap_or(0.0);
-                let bound = if bound_s.is_finite() { Weight::seconds(bound_s) } else { Weight::INFINITE };
-                let assignment = Decoder::new(dual).run().unwrap_or_else(|| anytime::nearest_to_the_bound(&dual.beyond));
+                let bound =
+                    if bound_s.is_finite() { Weight::seconds(bound_s) } else { Weight::INFINITE };
+                let assignment = Decoder::new(dual)
+                    .run()
+                    .unwrap_or_else(|| anytime::nearest_to_the_bound(&dual.beyond));
                 Minimum { bound, exact: false, assignment, looks: dual.work - before }
             }
         }

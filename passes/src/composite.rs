@@ -1,4 +1,5 @@
-//! A softmax and its kin: one operation where the dimensions they go along are whole, several where these are split.
+//! A softmax and its kin: one operation where the dimensions they go along are whole, several where
+//! these are split.
 //!
 //! Before, in a plan under way:
 //!
@@ -18,11 +19,13 @@
 //! P[B, S_X] = P.3[B, S_X] / P.4[B]
 //! ```
 //!
-//! so that only maxima and sums travel. To the search both are layouts of one operation, each with its price: one pass over the data where the
-//! dimensions are whole, every statement and every reduction of the expansion where they are not. Plans are written out when they are priced and when
-//! they are done. The alternative, writing all of them out before the search, would make every softmax five passes over memory, and take the choice
-//! between the two from the search; the expansion's own statements could then be laid out apart, which gains nothing where they work on the same
-//! elements.
+//! so that only maxima and sums travel. To the search both are layouts of one operation, each with
+//! its price: one pass over the data where the dimensions are whole, every statement and every
+//! reduction of the expansion where they are not. Plans are written out when they are priced and
+//! when they are done. The alternative, writing all of them out before the search, would make every
+//! softmax five passes over memory, and take the choice between the two from the search; the
+//! expansion's own statements could then be laid out apart, which gains nothing where they work on
+//! the same elements.
 
 use std::borrow::Cow;
 
@@ -31,7 +34,9 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::dtype::DType;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value};
+use shardwise_ir::program::{
+    CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value,
+};
 use shardwise_ir::rearrange::{Composite, EPSILON};
 use shardwise_ir::sharding::{AxisList, Reduction, Sharding, Unreduced};
 use shardwise_ir::{order, shape};
@@ -52,16 +57,29 @@ type Statement = (OpKind, Vec<Part>);
 
 /// The statements of a composite; the last gives its result.
 fn statements(function: Composite, dims: &[DimId]) -> Vec<Statement> {
-    let reduce = |function: ReduceFn, of: Part| (OpKind::Reduce { function, dims: dims.to_vec() }, vec![of]);
-    let call = |name: &str, of: Part| (map(MapForm::Call { name: name.to_owned(), extra: Vec::new() }), vec![of]);
-    let infix = |symbol: char, left: Part, right: Part| (map(MapForm::Infix(symbol)), vec![left, right]);
-    let times = |left: Part, right: Part| (OpKind::Einsum { contracted: Vec::new() }, vec![left, right]);
+    let reduce =
+        |function: ReduceFn, of: Part| (OpKind::Reduce { function, dims: dims.to_vec() }, vec![of]);
+    let call = |name: &str, of: Part| {
+        (map(MapForm::Call { name: name.to_owned(), extra: Vec::new() }), vec![of])
+    };
+    let infix =
+        |symbol: char, left: Part, right: Part| (map(MapForm::Infix(symbol)), vec![left, right]);
+    let times =
+        |left: Part, right: Part| (OpKind::Einsum { contracted: Vec::new() }, vec![left, right]);
     let guarded = |of: Part| (map(MapForm::InfixScalar('+', EPSILON.to_owned())), vec![of]);
-    let exponents =
-        || vec![reduce(ReduceFn::Max, Whole), infix('-', Whole, Piece(0)), call("exp", Piece(1)), reduce(ReduceFn::Sum, Piece(2))];
+    let exponents = || {
+        vec![
+            reduce(ReduceFn::Max, Whole),
+            infix('-', Whole, Piece(0)),
+            call("exp", Piece(1)),
+            reduce(ReduceFn::Sum, Piece(2)),
+        ]
+    };
     match function {
         Composite::Softmax => [exponents(), vec![infix('/', Piece(2), Piece(3))]].concat(),
-        Composite::LogSumExp => [exponents(), vec![call("log", Piece(3)), infix('+', Piece(4), Piece(0))]].concat(),
+        Composite::LogSumExp => {
+            [exponents(), vec![call("log", Piece(3)), infix('+', Piece(4), Piece(0))]].concat()
+        }
         Composite::LayerNorm => vec![
             reduce(ReduceFn::Mean, Whole),
             infix('-', Whole, Piece(0)),
@@ -90,7 +108,8 @@ pub(crate) fn flops(function: Composite, dims: &[DimId], elements: f64, statisti
     let mut small: Vec<bool> = Vec::new();
     let mut total = 0.0;
     for (kind, parts) in statements(function, dims) {
-        let of_statistics = parts.iter().all(|part| matches!(part, Piece(number) if small[*number]));
+        let of_statistics =
+            parts.iter().all(|part| matches!(part, Piece(number) if small[*number]));
         total += if of_statistics { statistics } else { elements };
         small.push(of_statistics || matches!(kind, OpKind::Reduce { .. }));
     }
@@ -106,7 +125,12 @@ pub(crate) fn is_split(program: &Program, op: &Op, operand: &Sharding) -> bool {
 
 /// The plan of a composite alone, with its operand so sharded: for its price.
 pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> Plan {
-    let only = |values: &[ValueId]| values.iter().map(|&value| Value { repeat: None, ..program.values[value].clone() }).collect();
+    let only = |values: &[ValueId]| {
+        values
+            .iter()
+            .map(|&value| Value { repeat: None, ..program.values[value].clone() })
+            .collect()
+    };
     let (x, y) = (ValueId::new(0), ValueId::new(1));
     let mut dims = program.dims.clone();
     dims.iter_mut_enumerated().for_each(|(dim, own)| own.size = program.size_in(op.repeat, dim));
@@ -123,7 +147,12 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> Plan {
         outputs: Vec::new(),
         asserts: Vec::new(),
     };
-    let op = Op { operands: vec![Operand { value: x, ..op.operands[0].clone() }], result: y, repeat: None, ..op.clone() };
+    let op = Op {
+        operands: vec![Operand { value: x, ..op.operands[0].clone() }],
+        result: y,
+        repeat: None,
+        ..op.clone()
+    };
     let steps = write_out(&mut bare, &op, operand, &mut IndexSet::new());
     Plan { program: bare, steps }
 }
@@ -133,19 +162,28 @@ pub fn written_out(plan: &Plan) -> Cow<'_, Plan> {
     write_out_all(plan).map_or(Cow::Borrowed(plan), |(plan, _)| Cow::Owned(plan))
 }
 
-/// The same, with the number of the step that each step comes from; `None` where there is nothing to write out.
+/// The same, with the number of the step that each step comes from; `None` where there is nothing
+/// to write out.
 pub fn write_out_all(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
     let split = |step: &Step| match step.kind {
-        StepKind::Local(op) if is_split(&plan.program, &plan.program.ops[op], &step.operands[0].sharding) => Some(op),
+        StepKind::Local(op)
+            if is_split(&plan.program, &plan.program.ops[op], &step.operands[0].sharding) =>
+        {
+            Some(op)
+        }
         _ => None,
     };
-    let operands: IndexMap<OpId, &Sharding> =
-        plan.steps.iter().filter_map(|step| Some((split(step)?, &step.operands[0].sharding))).collect();
+    let operands: IndexMap<OpId, &Sharding> = plan
+        .steps
+        .iter()
+        .filter_map(|step| Some((split(step)?, &step.operands[0].sharding)))
+        .collect();
     if operands.is_empty() {
         return None;
     }
     let mut program = Program { ops: IndexVec::new(), ..plan.program.clone() };
-    let mut taken: IndexSet<String> = program.values.iter().map(|value| value.name.clone()).collect();
+    let mut taken: IndexSet<String> =
+        program.values.iter().map(|value| value.name.clone()).collect();
     let mut place: IndexVec<OpId, Option<OpId>> = IndexVec::new();
     let mut expansions: IndexMap<OpId, Vec<Step>> = IndexMap::new();
     for (id, op) in plan.program.ops.iter_enumerated() {
@@ -169,7 +207,9 @@ pub fn write_out_all(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
                     continue;
                 }
             },
-            StepKind::Collective(collective, op) => StepKind::Collective(collective.clone(), op.and_then(|op| place[op])),
+            StepKind::Collective(collective, op) => {
+                StepKind::Collective(collective.clone(), op.and_then(|op| place[op]))
+            }
         };
         steps.push(Step { kind, ..step.clone() });
         from.push(number);
@@ -177,14 +217,21 @@ pub fn write_out_all(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
     Some((Plan { program, steps }, from))
 }
 
-/// Adds the statements of a composite to a program, and the values that they give; the steps that carry them out.
-fn write_out(program: &mut Program, op: &Op, operand: &Sharding, taken: &mut IndexSet<String>) -> Vec<Step> {
+/// Adds the statements of a composite to a program, and the values that they give; the steps that
+/// carry them out.
+fn write_out(
+    program: &mut Program,
+    op: &Op,
+    operand: &Sharding,
+    taken: &mut IndexSet<String>,
+) -> Vec<Step> {
     let OpKind::Composite { function, dims } = &op.kind else { return Vec::new() };
     let all = statements(*function, dims);
     let mut expansion = Expansion { program, op, operand, given: Vec::new(), steps: Vec::new() };
     let last = all.len() - 1;
     for (number, (kind, parts)) in all.into_iter().enumerate() {
-        let name = (number != last).then(|| fresh(&expansion.program.values[op.result].name, taken));
+        let name =
+            (number != last).then(|| fresh(&expansion.program.values[op.result].name, taken));
         expansion.statement(kind, &parts, name);
     }
     expansion.steps
@@ -219,26 +266,50 @@ impl Expansion<'_> {
             Some(name) => self.new_value(&kind, &read, name),
             None => self.op.result,
         };
-        let operands = read.iter().map(|&value| Operand { value, pin: None, span: self.op.span }).collect();
+        let operands =
+            read.iter().map(|&value| Operand { value, pin: None, span: self.op.span }).collect();
         let result_pin = self.program.values[result].home.clone();
         let pending: AxisList = match &kind {
             OpKind::Reduce { dims, .. } => dims.iter().flat_map(|dim| self.axes(*dim)).collect(),
             _ => AxisList::new(),
         };
-        let combined = if let OpKind::Reduce { function, .. } = &kind { function.reduction() } else { Reduction::Sum };
-        let id = self.program.ops.push(Op { kind, operands, result, result_pin, ..self.op.clone() });
+        let combined = if let OpKind::Reduce { function, .. } = &kind {
+            function.reduction()
+        } else {
+            Reduction::Sum
+        };
+        let id =
+            self.program.ops.push(Op { kind, operands, result, result_pin, ..self.op.clone() });
         let read = read.into_iter().map(|value| self.settled(value)).collect();
         let settled = self.settled(result);
         let repeat = self.op.repeat;
         if pending.is_empty() {
-            self.steps.push(Step { kind: StepKind::Local(id), operands: read, result: settled, repeat });
+            self.steps.push(Step {
+                kind: StepKind::Local(id),
+                operands: read,
+                result: settled,
+                repeat,
+            });
         } else {
             let unreduced = Unreduced::new(combined, pending);
             let axes = unreduced.axes().to_vec();
-            let partial = Materialization { value: result, sharding: Sharding { unreduced, ..settled.sharding.clone() } };
+            let partial = Materialization {
+                value: result,
+                sharding: Sharding { unreduced, ..settled.sharding.clone() },
+            };
             let reduction = Collective { kind: CollectiveKind::AllReduce, axes, into: Vec::new() };
-            self.steps.push(Step { kind: StepKind::Local(id), operands: read, result: partial.clone(), repeat });
-            self.steps.push(Step { kind: StepKind::Collective(reduction, None), operands: vec![partial], result: settled, repeat });
+            self.steps.push(Step {
+                kind: StepKind::Local(id),
+                operands: read,
+                result: partial.clone(),
+                repeat,
+            });
+            self.steps.push(Step {
+                kind: StepKind::Collective(reduction, None),
+                operands: vec![partial],
+                result: settled,
+                repeat,
+            });
         }
         self.given.push(result);
     }
@@ -251,16 +322,31 @@ impl Expansion<'_> {
     }
 
     fn new_value(&mut self, kind: &OpKind, operands: &[ValueId], name: String) -> ValueId {
-        let dims: Vec<&[DimId]> = operands.iter().map(|&value| self.program.values[value].dims.as_slice()).collect();
-        let dtypes: Vec<DType> = operands.iter().map(|&value| self.program.values[value].dtype).collect();
+        let dims: Vec<&[DimId]> =
+            operands.iter().map(|&value| self.program.values[value].dims.as_slice()).collect();
+        let dtypes: Vec<DType> =
+            operands.iter().map(|&value| self.program.values[value].dtype).collect();
         let (dims, dtype) = (shape::natural(kind, &dims), shape::dtype(kind, &dtypes));
         let (span, repeat) = (self.op.span, self.op.repeat);
-        self.program.values.push(Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, repeat, span })
+        self.program.values.push(Value {
+            name,
+            dims,
+            dtype,
+            dtype_written: false,
+            role: None,
+            home: None,
+            producer: None,
+            repeat,
+            span,
+        })
     }
 
     /// How the operand is split along a dimension.
     fn axes(&self, dim: DimId) -> AxisList {
-        let position = self.program.values[self.op.operands[0].value].dims.iter().position(|&other| other == dim);
+        let position = self.program.values[self.op.operands[0].value]
+            .dims
+            .iter()
+            .position(|&other| other == dim);
         position.map(|position| self.operand.dims[position].clone()).unwrap_or_default()
     }
 

@@ -1,15 +1,21 @@
-//! A lower bound for any program, however wide, in time that grows with its length: the dual of the search's linear relaxation.
+//! A lower bound for any program, however wide, in time that grows with its length: the dual of the
+//! search's linear relaxation.
 //!
-//! The problem is taken apart into its operations (each alone takes its cheapest layout) and its sources (each alone takes its cheapest tree, see
-//! [`crate::marginals`]), which must agree on a state wherever an operation reads or gives a value: a *joint*. A joint has a price for each state that the
-//! operation pays and the source gets back; whatever these prices are, the sum of all minima is below every plan. They are moved so
-//! that the sum grows: forwards and backwards through the program, every part hands what its choices cost more than its least on to the parts that
-//! come next, in even shares (sequential reweighted message passing: Kolmogorov 2006, 2015). The sum never falls.
+//! The problem is taken apart into its operations (each alone takes its cheapest layout) and its
+//! sources (each alone takes its cheapest tree, see [`crate::marginals`]), which must agree on a
+//! state wherever an operation reads or gives a value: a *joint*. A joint has a price for each
+//! state that the operation pays and the source gets back; whatever these prices are, the sum of
+//! all minima is below every plan. They are moved so that the sum grows: forwards and backwards
+//! through the program, every part hands what its choices cost more than its least on to the parts
+//! that come next, in even shares (sequential reweighted message passing: Kolmogorov 2006, 2015).
+//! The sum never falls.
 //!
-//! Beside the bound this says of every choice what a plan with it costs at least. What is dearer than a known plan goes for good (*reduced cost fixing*),
-//! and mostly few choices are left, for which elimination is exact; the choices nearest to the bound are where good plans are sought. [`crate::anytime`]
-//! puts the three together. Alternatives: mini-buckets alone leave gaps of ten percent on three axes; a general linear programme solver takes minutes for
-//! what these sweeps do in milliseconds, for the trees are dynamic programmes.
+//! Beside the bound this says of every choice what a plan with it costs at least. What is dearer
+//! than a known plan goes for good (*reduced cost fixing*), and mostly few choices are left, for
+//! which elimination is exact; the choices nearest to the bound are where good plans are sought.
+//! [`crate::anytime`] puts the three together. Alternatives: mini-buckets alone leave gaps of ten
+//! percent on three axes; a general linear programme solver takes minutes for what these sweeps do
+//! in milliseconds, for the trees are dynamic programmes.
 
 use std::sync::Arc;
 
@@ -18,8 +24,8 @@ use crate::problem::{Choice, Demand, Problem, Root};
 use crate::states::State;
 use crate::weight::Weight;
 
-/// Uses whose trees are taken together at most, and what that may look at: both double with each. Of a value with more, several trees at their
-/// share of the price, which is a bound still.
+/// Uses whose trees are taken together at most, and what that may look at: both double with each.
+/// Of a value with more, several trees at their share of the price, which is a bound still.
 const TOGETHER: usize = 8;
 const LOOKS: usize = 1 << 22;
 
@@ -49,7 +55,8 @@ pub(crate) struct Joint {
     pub(crate) variable: usize,
     pub(crate) source: usize,
     pub(crate) end: End,
-    /// For each choice of the operation, in which state its operand or result is here: one run of memory, for there may be a million choices.
+    /// For each choice of the operation, in which state its operand or result is here: one run of
+    /// memory, for there may be a million choices.
     pub(crate) states: Arc<[u32]>,
     /// What the operation pays in each state, and the source gets.
     price: Vec<f64>,
@@ -64,16 +71,27 @@ impl Joint {
     }
 
     fn of_operation(&self) -> Vec<f64> {
-        self.live.iter().zip(&self.price).map(|(&live, &price)| if live { price } else { NEVER }).collect()
+        self.live
+            .iter()
+            .zip(&self.price)
+            .map(|(&live, &price)| if live { price } else { NEVER })
+            .collect()
     }
 
     pub(crate) fn of_source(&self) -> Vec<f64> {
-        self.live.iter().zip(&self.price).map(|(&live, &price)| if live { -price } else { NEVER }).collect()
+        self.live
+            .iter()
+            .zip(&self.price)
+            .map(|(&live, &price)| if live { -price } else { NEVER })
+            .collect()
     }
 
-    /// Takes `share` of what each state costs more than the least, off the operation (or, negative, off the source).
+    /// Takes `share` of what each state costs more than the least, off the operation (or, negative,
+    /// off the source).
     fn hand_on(&mut self, marginal: &[f64], least: f64, share: f64) {
-        for (price, marginal) in self.price.iter_mut().zip(marginal).filter(|(_, marginal)| **marginal < NEVER) {
+        for (price, marginal) in
+            self.price.iter_mut().zip(marginal).filter(|(_, marginal)| **marginal < NEVER)
+        {
             *price -= share * (marginal - least);
         }
     }
@@ -102,9 +120,11 @@ pub struct Dual<'p, 'a> {
     pub(crate) own: Vec<Vec<f64>>,
     least_of_operation: Vec<f64>,
     pub(crate) least_of_source: Vec<f64>,
-    /// Trees to the uses of each source as of the way back: until the source is met on the way forwards, nothing that they depend on is moved.
+    /// Trees to the uses of each source as of the way back: until the source is met on the way
+    /// forwards, nothing that they depend on is moved.
     kept: Vec<Vec<Inside>>,
-    /// For each choice, what a plan with it costs more than the bound at least, as of the last sweep; infinite if that is too much.
+    /// For each choice, what a plan with it costs more than the bound at least, as of the last
+    /// sweep; infinite if that is too much.
     pub(crate) beyond: Vec<Vec<f64>>,
     /// A plan of this price is known, in seconds.
     pub known_s: f64,
@@ -126,11 +146,21 @@ impl<'p, 'a> Dual<'p, 'a> {
             order: Vec::new(),
             place_of_operation: vec![0; problem.variables.len()],
             place_of_source: vec![0; problem.sources.len()],
-            own: problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| seconds(choice.weight)).collect()).collect(),
+            own: problem
+                .variables
+                .iter()
+                .map(|variable| {
+                    variable.choices.iter().map(|choice| seconds(choice.weight)).collect()
+                })
+                .collect(),
             least_of_operation: vec![0.0; problem.variables.len()],
             least_of_source: vec![0.0; problem.sources.len()],
             kept: vec![Vec::new(); problem.sources.len()],
-            beyond: problem.variables.iter().map(|variable| vec![0.0; variable.choices.len()]).collect(),
+            beyond: problem
+                .variables
+                .iter()
+                .map(|variable| vec![0.0; variable.choices.len()])
+                .collect(),
             known_s: NEVER,
             before_s: 0.0,
             work: 0,
@@ -153,7 +183,14 @@ impl<'p, 'a> Dual<'p, 'a> {
         let states = self.metrics[self.problem.sources[source].table].states();
         let state = |choice: &Choice| operand.map_or(choice.gives, |k| choice.needs[k]) as u32;
         let of_choices = self.problem.variables[variable].choices.iter().map(state).collect();
-        let mut joint = Joint { variable, source, end, states: of_choices, price: vec![0.0; states], live: vec![false; states] };
+        let mut joint = Joint {
+            variable,
+            source,
+            end,
+            states: of_choices,
+            price: vec![0.0; states],
+            live: vec![false; states],
+        };
         for &state in &*joint.states {
             joint.live[state as usize] = true;
         }
@@ -172,7 +209,8 @@ impl<'p, 'a> Dual<'p, 'a> {
             }
         };
         let sources = self.joints_of_source.iter().enumerate().map(place);
-        let operations = (0..self.problem.variables.len()).map(|variable| ((variable, 1), Part::Operation(variable)));
+        let operations = (0..self.problem.variables.len())
+            .map(|variable| ((variable, 1), Part::Operation(variable)));
         let mut placed: Vec<((usize, usize), Part)> = sources.chain(operations).collect();
         placed.sort_by_key(|(place, _)| *place);
         self.order = placed.into_iter().map(|(_, part)| part).collect();
@@ -190,16 +228,26 @@ impl<'p, 'a> Dual<'p, 'a> {
         seconds(self.problem.fixed) + parts.sum::<f64>()
     }
 
-    /// Other prices of the choices, infinite for those that may not be taken; those of the joints stay, and all that was dropped is back.
+    /// Other prices of the choices, infinite for those that may not be taken; those of the joints
+    /// stay, and all that was dropped is back.
     pub(crate) fn charge(&mut self, prices: &[Vec<Weight>]) {
-        self.own = prices.iter().map(|prices| prices.iter().map(|&weight| seconds(weight)).collect()).collect();
-        self.beyond = self.own.iter().map(|own| own.iter().map(|&own| if own < NEVER { 0.0 } else { NEVER }).collect()).collect();
+        self.own = prices
+            .iter()
+            .map(|prices| prices.iter().map(|&weight| seconds(weight)).collect())
+            .collect();
+        self.beyond = self
+            .own
+            .iter()
+            .map(|own| own.iter().map(|&own| if own < NEVER { 0.0 } else { NEVER }).collect())
+            .collect();
         self.least_of_operation.fill(0.0);
         self.least_of_source.fill(0.0);
         self.kept.fill(Vec::new());
         for joint in &mut self.joints {
             joint.live.fill(false);
-            for (&state, _) in joint.states.iter().zip(&self.own[joint.variable]).filter(|(_, own)| **own < NEVER) {
+            for (&state, _) in
+                joint.states.iter().zip(&self.own[joint.variable]).filter(|(_, own)| **own < NEVER)
+            {
                 joint.live[state as usize] = true;
             }
         }
@@ -228,8 +276,13 @@ impl<'p, 'a> Dual<'p, 'a> {
     fn next(&self, joints: &[usize], part: Part, forwards: bool) -> (Vec<bool>, f64) {
         let is_next = |&joint: &usize| {
             let Joint { variable, source, .. } = self.joints[joint];
-            let (operation, source) = (self.place_of_operation[variable], self.place_of_source[source]);
-            let later = if matches!(part, Part::Operation(_)) { source > operation } else { operation > source };
+            let (operation, source) =
+                (self.place_of_operation[variable], self.place_of_source[source]);
+            let later = if matches!(part, Part::Operation(_)) {
+                source > operation
+            } else {
+                operation > source
+            };
             later == forwards
         };
         let next: Vec<bool> = joints.iter().map(is_next).collect();
@@ -237,7 +290,8 @@ impl<'p, 'a> Dual<'p, 'a> {
         (next, 1.0 / ahead.max(joints.len() - ahead).max(1) as f64)
     }
 
-    /// What a part of a plan may cost more than its least, by the bound before this pass: it has only risen since.
+    /// What a part of a plan may cost more than its least, by the bound before this pass: it has
+    /// only risen since.
     fn allowance(&self) -> f64 {
         self.known_s * (1.0 + ROUNDING) - self.before_s
     }
@@ -245,7 +299,8 @@ impl<'p, 'a> Dual<'p, 'a> {
     fn balance_operation(&mut self, variable: usize, forwards: bool) {
         let joints = self.joints_of_operation[variable].clone();
         let known = self.own[variable].iter().zip(&self.beyond[variable]);
-        let mut costs: Vec<f64> = known.map(|(&own, &beyond)| if beyond < NEVER { own } else { NEVER }).collect();
+        let mut costs: Vec<f64> =
+            known.map(|(&own, &beyond)| if beyond < NEVER { own } else { NEVER }).collect();
         for joint in joints.iter().map(|&joint| &self.joints[joint]) {
             let prices = joint.of_operation();
             costs.iter_mut().zip(joint.states()).for_each(|(cost, state)| *cost += prices[state]);
@@ -280,7 +335,10 @@ impl<'p, 'a> Dual<'p, 'a> {
     fn balance_source(&mut self, number: usize, forwards: bool) {
         let joints = self.joints_of_source[number].clone();
         let (next, share) = self.next(&joints, Part::Source(number), forwards);
-        let with_uses = joints.iter().zip(&next).any(|(&joint, &next)| next && self.joints[joint].end != End::Root);
+        let with_uses = joints
+            .iter()
+            .zip(&next)
+            .any(|(&joint, &next)| next && self.joints[joint].end != End::Root);
         let Some((least, marginals)) = self.of_source(number, &joints, with_uses) else { return };
         self.least_of_source[number] = least;
         if least == NEVER {
@@ -298,11 +356,22 @@ impl<'p, 'a> Dual<'p, 'a> {
         }
     }
 
-    /// A source's least, and for each of its joints that with the joint in each state, of uses only if they are asked for; nothing for what is not used.
-    fn of_source(&mut self, number: usize, joints: &[usize], with_uses: bool) -> Option<(f64, Vec<Option<Vec<f64>>>)> {
+    /// A source's least, and for each of its joints that with the joint in each state, of uses only
+    /// if they are asked for; nothing for what is not used.
+    fn of_source(
+        &mut self,
+        number: usize,
+        joints: &[usize],
+        with_uses: bool,
+    ) -> Option<(f64, Vec<Option<Vec<f64>>>)> {
         let source = &self.problem.sources[number];
         let metric = &self.metrics[source.table];
-        let prices = |end: End| joints.iter().find(|&&joint| self.joints[joint].end == end).map(|&joint| self.joints[joint].of_source());
+        let prices = |end: End| {
+            joints
+                .iter()
+                .find(|&&joint| self.joints[joint].end == end)
+                .map(|&joint| self.joints[joint].of_source())
+        };
         let root = match source.root {
             Root::Fixed(state) => at(metric, &[state]),
             Root::Produced(_) => prices(End::Root)?,
@@ -321,18 +390,29 @@ impl<'p, 'a> Dual<'p, 'a> {
         let mut trees = std::mem::take(&mut self.kept[number]);
         let mut walks = usize::from(with_uses);
         if trees.is_empty() {
-            trees = ends.chunks(together(metric, ends.len())).map(|group| inside(metric, times * share(group, &ends), group)).collect();
+            trees = ends
+                .chunks(together(metric, ends.len()))
+                .map(|group| inside(metric, times * share(group, &ends), group))
+                .collect();
             walks += 1;
         }
-        let mut found = shared(metric, times, start.as_ref().unwrap_or(&root), (&ends, &trees), with_uses);
+        let mut found =
+            shared(metric, times, start.as_ref().unwrap_or(&root), (&ends, &trees), with_uses);
         if !with_uses {
             self.kept[number] = trees;
         }
-        let beyond = source.home.as_ref().map(|home| metric.backwards(times, &only(home, &found.beyond))).unwrap_or(found.beyond);
+        let beyond = source
+            .home
+            .as_ref()
+            .map(|home| metric.backwards(times, &only(home, &found.beyond)))
+            .unwrap_or(found.beyond);
         let together = together(metric, ends.len());
-        self.work += ends.len().div_ceil(together) * ((walks * metric.size()) << ends.len().min(together));
+        self.work +=
+            ends.len().div_ceil(together) * ((walks * metric.size()) << ends.len().min(together));
         let of_joint = |&joint: &usize| match self.joints[joint].end {
-            End::Root => Some(root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect()),
+            End::Root => {
+                Some(root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect())
+            }
             End::Use(i) => found.of_use.get_mut(i).map(std::mem::take),
         };
         Some((found.least, joints.iter().map(of_joint).collect()))
@@ -353,9 +433,16 @@ pub(crate) fn only(states: &[State], prices: &[f64]) -> Vec<f64> {
     kept
 }
 
-/// The marginals of a tree to many uses: of trees to some of them each, at their share of the price. The whole costs as much as any of its parts,
-/// so it costs at least their mean. What the root may give away in a state is what every part can spare there at its share.
-fn shared(metric: &Metric, times: f64, root: &[f64], (ends, trees): (&[&[f64]], &[Inside]), with_uses: bool) -> Marginals {
+/// The marginals of a tree to many uses: of trees to some of them each, at their share of the
+/// price. The whole costs as much as any of its parts, so it costs at least their mean. What the
+/// root may give away in a state is what every part can spare there at its share.
+fn shared(
+    metric: &Metric,
+    times: f64,
+    root: &[f64],
+    (ends, trees): (&[&[f64]], &[Inside]),
+    with_uses: bool,
+) -> Marginals {
     if let [whole] = trees {
         return marginals(metric, times, root, (ends, whole), with_uses);
     }
@@ -366,11 +453,19 @@ fn shared(metric: &Metric, times: f64, root: &[f64], (ends, trees): (&[&[f64]], 
         let part = marginals(metric, times * share, &own_root, (group, trees), with_uses);
         all.least += part.least;
         let spared = part.beyond.iter().map(|beyond| (beyond - part.least) / share);
-        all.beyond.iter_mut().zip(spared).for_each(|(least, spared)| *least = lesser(*least, spared));
-        all.of_use.extend(part.of_use.into_iter().map(|of_use| of_use.iter().map(|marginal| marginal - part.least).collect::<Vec<f64>>()));
+        all.beyond
+            .iter_mut()
+            .zip(spared)
+            .for_each(|(least, spared)| *least = lesser(*least, spared));
+        all.of_use.extend(part.of_use.into_iter().map(|of_use| {
+            of_use.iter().map(|marginal| marginal - part.least).collect::<Vec<f64>>()
+        }));
     }
     let least = all.least;
-    all.beyond.iter_mut().chain(all.of_use.iter_mut().flatten()).for_each(|beyond| *beyond += least);
+    all.beyond
+        .iter_mut()
+        .chain(all.of_use.iter_mut().flatten())
+        .for_each(|beyond| *beyond += least);
     all
 }
 

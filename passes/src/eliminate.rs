@@ -1,12 +1,15 @@
 //! Exact minimisation by eliminating one variable after another.
 //!
-//! Eliminating a variable replaces the factors that mention it by one over the other variables they mention, holding the best over its choices
-//! (bucket elimination, Dechter 1999; degree-1 and -2 reductions are its first steps). The order is greedy: next goes the variable whose
-//! elimination is least work. Programs are narrow (a layer's width is 2 to 4), so this alone proves most plans optimal in milliseconds.
+//! Eliminating a variable replaces the factors that mention it by one over the other variables they
+//! mention, holding the best over its choices (bucket elimination, Dechter 1999; degree-1 and -2
+//! reductions are its first steps). The order is greedy: next goes the variable whose elimination
+//! is least work. Programs are narrow (a layer's width is 2 to 4), so this alone proves most plans
+//! optimal in milliseconds.
 //!
-//! Where a table would grow over the limit, the factors are split into groups that are minimised apart ("mini-buckets"): the result is then a
-//! true lower bound instead of the optimum. Branch and bound was the alternative for the main work; its bounds come from the same
-//! tables, and it visits again and again what elimination tabulates once.
+//! Where a table would grow over the limit, the factors are split into groups that are minimised
+//! apart ("mini-buckets"): the result is then a true lower bound instead of the optimum. Branch and
+//! bound was the alternative for the main work; its bounds come from the same tables, and it visits
+//! again and again what elimination tabulates once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -41,8 +44,13 @@ pub fn minimise(unary: &[Vec<Weight>], factors: Vec<Factor>, limits: Limits) -> 
 }
 
 /// The same if no table needs to be split; as soon as one would, nothing.
-pub fn minimise_exactly(unary: &[Vec<Weight>], factors: Vec<Factor>, limits: Limits) -> Option<Minimum> {
-    let minimum = Elimination { exact_only: true, ..Elimination::new(unary, factors, limits) }.run();
+pub fn minimise_exactly(
+    unary: &[Vec<Weight>],
+    factors: Vec<Factor>,
+    limits: Limits,
+) -> Option<Minimum> {
+    let minimum =
+        Elimination { exact_only: true, ..Elimination::new(unary, factors, limits) }.run();
     minimum.exact.then_some(minimum)
 }
 
@@ -92,7 +100,8 @@ impl<'a> Elimination<'a> {
     }
 
     fn run(mut self) -> Minimum {
-        let mut queue: BinaryHeap<Reverse<(usize, usize)>> = (0..self.unary.len()).map(|v| Reverse((self.work(v), v))).collect();
+        let mut queue: BinaryHeap<Reverse<(usize, usize)>> =
+            (0..self.unary.len()).map(|v| Reverse((self.work(v), v))).collect();
         let mut done = vec![false; self.unary.len()];
         while let Some(Reverse((work, variable))) = queue.pop() {
             if self.exact_only && !self.exact {
@@ -125,7 +134,9 @@ impl<'a> Elimination<'a> {
             for (i, &other) in factor.scope.iter().enumerate() {
                 let classes = factor.classes[i].iter().max().map_or(1, |&c| c as usize + 1);
                 match others.iter_mut().find(|(v, _)| *v == other) {
-                    Some((_, count)) => *count = count.saturating_mul(classes).min(self.unary[other].len()),
+                    Some((_, count)) => {
+                        *count = count.saturating_mul(classes).min(self.unary[other].len())
+                    }
                     None => others.push((other, classes)),
                 }
             }
@@ -160,7 +171,8 @@ impl<'a> Elimination<'a> {
         changed
     }
 
-    /// The factors in groups whose joint tables stay within the limits; one group wherever possible.
+    /// The factors in groups whose joint tables stay within the limits; one group wherever
+    /// possible.
     fn groups<'f>(&self, variable: usize, involved: &'f [Factor]) -> Vec<Vec<&'f Factor>> {
         let mut groups: Vec<Vec<&Factor>> = vec![Vec::new()];
         for factor in involved {
@@ -168,7 +180,10 @@ impl<'a> Elimination<'a> {
                 let joined: Vec<&Factor> = group.iter().copied().chain([factor]).collect();
                 let others = Others::new(variable, &joined);
                 let size = others.size(self.limits.table);
-                group.is_empty() || size.is_some_and(|size| size.saturating_mul(self.unary[variable].len()) <= self.limits.work)
+                group.is_empty()
+                    || size.is_some_and(|size| {
+                        size.saturating_mul(self.unary[variable].len()) <= self.limits.work
+                    })
             });
             match place {
                 Some(place) => groups[place].push(factor),
@@ -202,14 +217,24 @@ struct Others {
 
 impl Others {
     fn new(variable: usize, factors: &[&Factor]) -> Self {
-        let variables: BTreeSet<usize> =
-            factors.iter().flat_map(|factor| factor.scope.iter().copied()).filter(|&v| v != variable).collect();
+        let variables: BTreeSet<usize> = factors
+            .iter()
+            .flat_map(|factor| factor.scope.iter().copied())
+            .filter(|&v| v != variable)
+            .collect();
         let (mut classes, mut examples) = (Vec::new(), Vec::new());
         for &other in &variables {
-            let views: Vec<&Vec<u32>> =
-                factors.iter().filter_map(|factor| factor.scope.iter().position(|&v| v == other).map(|i| &factor.classes[i])).collect();
+            let views: Vec<&Vec<u32>> = factors
+                .iter()
+                .filter_map(|factor| {
+                    factor.scope.iter().position(|&v| v == other).map(|i| &factor.classes[i])
+                })
+                .collect();
             let choices = views.first().map_or(0, |view| view.len());
-            let (class, distinct) = classify((0..choices).map(|choice| views.iter().map(|view| view[choice]).collect::<Vec<u32>>()));
+            let (class, distinct) = classify(
+                (0..choices)
+                    .map(|choice| views.iter().map(|view| view[choice]).collect::<Vec<u32>>()),
+            );
             let mut example = vec![0; distinct.len()];
             for (choice, &c) in class.iter().enumerate().rev() {
                 example[c as usize] = choice;
@@ -229,25 +254,30 @@ impl Others {
     }
 }
 
-/// For each combination of the others' classes, the best over the variable's choices; and how many combinations that were.
+/// For each combination of the others' classes, the best over the variable's choices; and how many
+/// combinations that were.
 fn message(variable: usize, own: &[Weight], factors: &[&Factor]) -> (Factor, usize) {
     let others = Others::new(variable, factors);
     let counts = others.counts();
     let (strides, size) = strides(&counts, usize::MAX).unwrap_or_default();
     // Choices of the variable that all factors see alike: the cheapest of each class stands for it.
     let (class, moves) = classify((0..own.len()).map(|choice| {
-        let offset = |factor: &&Factor| factor.scope.iter().position(|&v| v == variable).map_or(0, |i| factor.offset(i, choice));
+        let offset = |factor: &&Factor| {
+            factor.scope.iter().position(|&v| v == variable).map_or(0, |i| factor.offset(i, choice))
+        };
         factors.iter().map(offset).collect::<Vec<usize>>()
     }));
     let mut cheapest = vec![Weight::INFINITE; moves.len()];
     for (&class, &weight) in class.iter().zip(own) {
         cheapest[class as usize] = cheapest[class as usize].min(weight);
     }
-    let moves: Vec<(Weight, Vec<usize>)> = cheapest.into_iter().zip(moves).filter(|(weight, _)| weight.is_finite()).collect();
+    let moves: Vec<(Weight, Vec<usize>)> =
+        cheapest.into_iter().zip(moves).filter(|(weight, _)| weight.is_finite()).collect();
     let mut table = Vec::with_capacity(size.max(1));
     let mut picked = vec![0_usize; others.variables.len()];
     for _ in 0..size.max(1) {
-        let bases: Vec<usize> = factors.iter().map(|factor| base(factor, &others, &picked)).collect();
+        let bases: Vec<usize> =
+            factors.iter().map(|factor| base(factor, &others, &picked)).collect();
         let best = moves.iter().map(|(weight, offsets)| {
             let priced = factors.iter().zip(&bases).zip(offsets);
             *weight + priced.map(|((factor, base), offset)| factor.table[base + offset]).sum()

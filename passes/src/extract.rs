@@ -1,7 +1,8 @@
 //! From choices to a plan: the trees of all sources, woven into program order.
 //!
-//! A step stands where it is first needed: before the operation that uses it, or, on the way to a home or an output, right behind the operation
-//! that gives the value. That order is deterministic and keeps values live as shortly as program order allows.
+//! A step stands where it is first needed: before the operation that uses it, or, on the way to a
+//! home or an output, right behind the operation that gives the value. That order is deterministic
+//! and keeps values live as shortly as program order allows.
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, ValueId};
@@ -22,13 +23,16 @@ pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]
         weave.routes.push(route(problem, source, assignment, &mut trees[source.table]));
     }
     weave.run();
-    let chosen = problem.variables.iter().zip(assignment).filter_map(|(variable, &choice)| match variable.decides {
-        Decision::Declaration(value) => Some((value, variable.choices[choice].gives)),
-        Decision::Operation(_) => None,
+    let chosen = problem.variables.iter().zip(assignment).filter_map(|(variable, &choice)| {
+        match variable.decides {
+            Decision::Declaration(value) => Some((value, variable.choices[choice].gives)),
+            Decision::Operation(_) => None,
+        }
     });
     let declared: IndexMap<ValueId, State> = chosen.collect();
     let mut plan = Plan { program: closed(problem.tables, &declared), steps: weave.steps.all };
-    let held: IndexSet<ValueId> = problem.sources.iter().filter(|source| source.held).map(|source| source.value).collect();
+    let held: IndexSet<ValueId> =
+        problem.sources.iter().filter(|source| source.held).map(|source| source.value).collect();
     steps::note_held(&mut plan, |value| held.contains(&value));
     plan
 }
@@ -44,19 +48,27 @@ struct Route {
 }
 
 /// The steps of a source's tree, by way of its home.
-fn route(problem: &Problem<'_>, source: &Source, assignment: &[usize], trees: &mut Trees<'_>) -> Route {
+fn route(
+    problem: &Problem<'_>,
+    source: &Source,
+    assignment: &[usize],
+    trees: &mut Trees<'_>,
+) -> Route {
     let (root, uses) = realised(problem, source, assignment);
     let mut homewards = Vec::new();
     let mut start = root;
     if let Some(home) = &source.home {
-        let cost = |state: State, trees: &mut Trees<'_>| trees.to_group(root, &vec![state]) + trees.cost(state, &uses);
+        let cost = |state: State, trees: &mut Trees<'_>| {
+            trees.to_group(root, &vec![state]) + trees.cost(state, &uses)
+        };
         let best = home.iter().copied().min_by_key(|&state| (cost(state, trees), state));
         start = best.unwrap_or(root);
         homewards = trees.steps(root, &[vec![start]]);
     }
     let mut onwards = trees.steps(start, &uses);
     let reached: Vec<State> = [start].into_iter().chain(onwards.iter().map(|hop| hop.to)).collect();
-    let serve = |group: &Use| reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start);
+    let serve =
+        |group: &Use| reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start);
     let served: Vec<State> = uses.iter().map(serve).collect();
     let passed: Vec<State> = homewards.iter().map(|hop: &Hop| hop.from).collect();
     leave_out_passed(problem, source, &mut onwards, &passed, &served);
@@ -64,15 +76,31 @@ fn route(problem: &Problem<'_>, source: &Source, assignment: &[usize], trees: &m
 }
 
 /// Leaves out what only leads, by free steps, to what the way home has passed.
-fn leave_out_passed(problem: &Problem<'_>, source: &Source, onwards: &mut Vec<Hop>, passed: &[State], served: &[State]) {
-    let free = |hop: &Hop| is_free(problem.program, &collective_step(problem.tables, source.value, hop.from, hop.to, &hop.kind));
+fn leave_out_passed(
+    problem: &Problem<'_>,
+    source: &Source,
+    onwards: &mut Vec<Hop>,
+    passed: &[State],
+    served: &[State],
+) {
+    let free = |hop: &Hop| {
+        is_free(
+            problem.program,
+            &collective_step(problem.tables, source.value, hop.from, hop.to, &hop.kind),
+        )
+    };
     let paid: Vec<State> = onwards.iter().filter(|hop| !free(hop)).map(|hop| hop.to).collect();
     let all = onwards.clone();
     let before = |state: &State| all.iter().find(|hop| hop.to == *state).map(|hop| hop.from);
-    let is_free_way = |to: State| !std::iter::successors(Some(to), before).any(|state| paid.contains(&state));
+    let is_free_way =
+        |to: State| !std::iter::successors(Some(to), before).any(|state| paid.contains(&state));
     onwards.retain(|hop| !(passed.contains(&hop.to) && is_free_way(hop.to)));
-    let serves = |hop: &Hop, hops: &[Hop]| served.contains(&hop.to) || hops.iter().any(|next| next.from == hop.to);
-    while let Some(idle) = onwards.iter().position(|hop| is_free_way(hop.to) && !serves(hop, onwards)) {
+    let serves = |hop: &Hop, hops: &[Hop]| {
+        served.contains(&hop.to) || hops.iter().any(|next| next.from == hop.to)
+    };
+    while let Some(idle) =
+        onwards.iter().position(|hop| is_free_way(hop.to) && !serves(hop, onwards))
+    {
         onwards.remove(idle);
     }
 }
@@ -116,11 +144,18 @@ impl Weave<'_, '_> {
         let (problem, block) = (self.problem, self.steps.block);
         for (variable, &choice) in problem.variables.iter().zip(self.assignment) {
             // Behind what it reads itself: what is handed on to it.
-            let (own, handed_on) = match variable.decides.operation().map(|op| &problem.program.ops[op]) {
-                Some(op) => (1, op.repeat == block && op.is(&MapForm::Enter)),
-                None => (0, true),
-            };
-            for (&given, &need) in variable.operands.iter().zip(&variable.choices[choice].needs).skip(own).filter(|_| handed_on) {
+            let (own, handed_on) =
+                match variable.decides.operation().map(|op| &problem.program.ops[op]) {
+                    Some(op) => (1, op.repeat == block && op.is(&MapForm::Enter)),
+                    None => (0, true),
+                };
+            for (&given, &need) in variable
+                .operands
+                .iter()
+                .zip(&variable.choices[choice].needs)
+                .skip(own)
+                .filter(|_| handed_on)
+            {
                 if problem.program.values[problem.sources[given].value].repeat == block {
                     self.reach(given, need);
                 }
@@ -135,11 +170,27 @@ impl Weave<'_, '_> {
         for (k, &source) in variable.operands.iter().take(op.operands.len()).enumerate() {
             self.reach(source, choice.needs[k]);
         }
-        let material = |value, state| Materialization { value, sharding: self.problem.table(value).space.sharding(state).clone() };
-        let looked_at = op.laid_out().iter().zip(&choice.needs).map(|(operand, &state)| material(operand.value, state));
-        let others = op.operands.iter().skip(op.laid_out().len()).map(|operand| material(operand.value, self.first(operand.value)));
+        let material = |value, state| Materialization {
+            value,
+            sharding: self.problem.table(value).space.sharding(state).clone(),
+        };
+        let looked_at = op
+            .laid_out()
+            .iter()
+            .zip(&choice.needs)
+            .map(|(operand, &state)| material(operand.value, state));
+        let others = op
+            .operands
+            .iter()
+            .skip(op.laid_out().len())
+            .map(|operand| material(operand.value, self.first(operand.value)));
         let operands = looked_at.chain(others).collect();
-        self.steps.push(Step { kind: StepKind::Local(op_id), operands, result: material(op.result, choice.gives), repeat: op.repeat });
+        self.steps.push(Step {
+            kind: StepKind::Local(op_id),
+            operands,
+            result: material(op.result, choice.gives),
+            repeat: op.repeat,
+        });
         self.settle(variable.gives);
     }
 
@@ -148,13 +199,17 @@ impl Weave<'_, '_> {
         let source = self.problem.sources.iter().find(|source| source.value == value);
         match source.map(|source| &source.root) {
             Some(Root::Fixed(state)) => *state,
-            Some(Root::Produced(variable)) => self.problem.variables[*variable].choices[self.assignment[*variable]].gives,
+            Some(Root::Produced(variable)) => {
+                self.problem.variables[*variable].choices[self.assignment[*variable]].gives
+            }
             None => 0,
         }
     }
 
     fn written(&mut self, op_id: OpId) {
-        let Some(given) = self.problem.sources.iter().position(|source| source.written == Some(op_id)) else {
+        let Some(given) =
+            self.problem.sources.iter().position(|source| source.written == Some(op_id))
+        else {
             return;
         };
         let op = &self.problem.program.ops[op_id];
@@ -165,7 +220,9 @@ impl Weave<'_, '_> {
             return;
         };
         if let Some(state) = self.problem.table(op.operands[0].value).space.find(&from) {
-            for source in (0..given).filter(|&s| self.problem.sources[s].value == op.operands[0].value) {
+            for source in
+                (0..given).filter(|&s| self.problem.sources[s].value == op.operands[0].value)
+            {
                 if self.routes[source].served.contains(&state) {
                     self.reach(source, state);
                 }
@@ -200,7 +257,10 @@ impl Weave<'_, '_> {
     /// One step of a source's tree.
     fn hop(&mut self, source: usize, hop: &Hop) {
         let value = self.problem.sources[source].value;
-        self.place(source, collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind));
+        self.place(
+            source,
+            collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind),
+        );
     }
 
     fn place(&mut self, source: usize, step: Step) {
@@ -217,7 +277,10 @@ impl Weave<'_, '_> {
             self.hop(source, &hop);
         }
         let demands = self.problem.sources[source].demands.iter().zip(&self.routes[source].served);
-        let leaving: Vec<State> = demands.filter(|(demand, _)| matches!(demand, Demand::Fixed(_))).map(|(_, &state)| state).collect();
+        let leaving: Vec<State> = demands
+            .filter(|(demand, _)| matches!(demand, Demand::Fixed(_)))
+            .map(|(_, &state)| state)
+            .collect();
         for state in leaving {
             self.reach(source, state);
         }
@@ -233,5 +296,6 @@ impl Weave<'_, '_> {
 /// Whether a collective moves nothing: a slice, or one over axes of size 1.
 fn is_free(program: &Program, step: &Step) -> bool {
     let StepKind::Collective(collective, _) = &step.kind else { return false };
-    collective.kind == CollectiveKind::Slice || collective.axes.iter().all(|axis| axis.size(&program.mesh) == 1)
+    collective.kind == CollectiveKind::Slice
+        || collective.axes.iter().all(|axis| axis.size(&program.mesh) == 1)
 }

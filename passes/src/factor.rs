@@ -1,7 +1,8 @@
 //! Prices that depend on several variables' choices.
 //!
-//! A source's tree depends on its producer's and consumers' choices only through the states that they give and need, so a factor stores one
-//! number for each combination of *classes* (choices alike in that respect), which is far less than one for each combination of choices.
+//! A source's tree depends on its producer's and consumers' choices only through the states that
+//! they give and need, so a factor stores one number for each combination of *classes* (choices
+//! alike in that respect), which is far less than one for each combination of choices.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -27,7 +28,8 @@ pub struct Factor {
 impl Factor {
     /// The price under an assignment of choices to all variables.
     pub fn price(&self, assignment: &[usize]) -> Weight {
-        let place: usize = (0..self.scope.len()).map(|i| self.offset(i, assignment[self.scope[i]])).sum();
+        let place: usize =
+            (0..self.scope.len()).map(|i| self.offset(i, assignment[self.scope[i]])).sum();
         self.table[place]
     }
 
@@ -55,7 +57,8 @@ pub fn strides(counts: &[usize], limit: usize) -> Option<(Vec<usize>, usize)> {
     Some((strides, size))
 }
 
-/// The states of one choice that matter to a source: what it gives, and what it needs, demand by demand.
+/// The states of one choice that matter to a source: what it gives, and what it needs, demand by
+/// demand.
 type Signature = (Option<State>, Vec<State>);
 
 /// How a source's price is written down.
@@ -67,7 +70,12 @@ pub enum Pricing {
 }
 
 /// The price of `source` for every combination of choices.
-pub fn price_source(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_>, limit: usize) -> Pricing {
+pub fn price_source(
+    problem: &Problem<'_>,
+    source: &Source,
+    trees: &mut Trees<'_>,
+    limit: usize,
+) -> Pricing {
     if source.demands.len() > MOST_USES {
         return Pricing::Relaxed(relaxed(problem, source, trees, limit));
     }
@@ -77,10 +85,13 @@ pub fn price_source(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_
     }
 }
 
-/// Whether one table of at most `limit` prices holds those of `source`, and takes at most `most` looks at states.
+/// Whether one table of at most `limit` prices holds those of `source`, and takes at most `most`
+/// looks at states.
 pub fn is_small(problem: &Problem<'_>, source: &Source, limit: usize, most: usize) -> bool {
     let size = size(&signed(problem, source, &source.demands));
-    source.demands.len() <= MOST_USES && size <= limit && looks_at(problem, source).saturating_mul(size) <= most
+    source.demands.len() <= MOST_USES
+        && size <= limit
+        && looks_at(problem, source).saturating_mul(size) <= most
 }
 
 /// Looks at states that its table takes, and the trees to parts of its uses that it is made of.
@@ -88,8 +99,14 @@ pub(crate) fn looks(problem: &Problem<'_>, source: &Source) -> usize {
     let signed = signed(problem, source, &source.demands);
     let ends: usize = signed.signatures.iter().map(Vec::len).sum();
     let size = size(&signed);
-    let parts = if source.demands.len() > 2 { size.saturating_mul(1 << source.demands.len().min(MOST_USES)) } else { 0 };
-    let trees = parts.saturating_add(ends).saturating_mul(LOOKS_OF_A_TREE * problem.table(source.value).space.len());
+    let parts = if source.demands.len() > 2 {
+        size.saturating_mul(1 << source.demands.len().min(MOST_USES))
+    } else {
+        0
+    };
+    let trees = parts
+        .saturating_add(ends)
+        .saturating_mul(LOOKS_OF_A_TREE * problem.table(source.value).space.len());
     looks_at(problem, source).saturating_mul(size).saturating_add(trees)
 }
 
@@ -107,10 +124,19 @@ fn looks_at(problem: &Problem<'_>, source: &Source) -> usize {
     if uses > 1 { problem.table(source.value).space.len() << uses.min(MOST_USES) } else { 1 }
 }
 
-/// Each demand alone, at its share of the price: the dearest demand costs at least the average of all.
-fn relaxed(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_>, limit: usize) -> Vec<Factor> {
+/// Each demand alone, at its share of the price: the dearest demand costs at least the average of
+/// all.
+fn relaxed(
+    problem: &Problem<'_>,
+    source: &Source,
+    trees: &mut Trees<'_>,
+    limit: usize,
+) -> Vec<Factor> {
     let parts = source.demands.len() as u32;
-    let alone = source.demands.iter().filter_map(|demand| table(problem, source, std::slice::from_ref(demand), trees, limit));
+    let alone = source
+        .demands
+        .iter()
+        .filter_map(|demand| table(problem, source, std::slice::from_ref(demand), trees, limit));
     alone
         .map(|mut factor| {
             factor.table.iter_mut().for_each(|weight| *weight = weight.divided(parts));
@@ -119,14 +145,23 @@ fn relaxed(problem: &Problem<'_>, source: &Source, trees: &mut Trees<'_>, limit:
         .collect()
 }
 
-fn table(problem: &Problem<'_>, source: &Source, demands: &[Demand], trees: &mut Trees<'_>, limit: usize) -> Option<Factor> {
+fn table(
+    problem: &Problem<'_>,
+    source: &Source,
+    demands: &[Demand],
+    trees: &mut Trees<'_>,
+    limit: usize,
+) -> Option<Factor> {
     let part = Source { demands: demands.to_vec(), ..source.clone() };
     let Signed { scope, classes, signatures } = signed(problem, source, demands);
     let counts: Vec<usize> = signatures.iter().map(Vec::len).collect();
     let (strides, size) = strides(&counts, limit)?;
     let table = (0..size)
         .map(|place| {
-            let picked = signatures.iter().zip(&strides).map(|(signature, stride)| &signature[place / stride % signature.len()]);
+            let picked = signatures
+                .iter()
+                .zip(&strides)
+                .map(|(signature, stride)| &signature[place / stride % signature.len()]);
             price(&part, picked, trees)
         })
         .collect();
@@ -146,21 +181,26 @@ fn signed(problem: &Problem<'_>, source: &Source, demands: &[Demand]) -> Signed 
     let mut classes = Vec::new();
     let mut signatures: Vec<Vec<Signature>> = Vec::new();
     for &variable in &scope {
-        let (class, signature) = classify(problem.variables[variable].choices.iter().map(|choice| {
-            let gives = (part.root == Root::Produced(variable)).then_some(choice.gives);
-            let needs = demands.iter().filter_map(|demand| match demand {
-                Demand::Operand(v, k) if *v == variable => Some(choice.needs[*k]),
-                _ => None,
-            });
-            (gives, needs.collect())
-        }));
+        let (class, signature) =
+            classify(problem.variables[variable].choices.iter().map(|choice| {
+                let gives = (part.root == Root::Produced(variable)).then_some(choice.gives);
+                let needs = demands.iter().filter_map(|demand| match demand {
+                    Demand::Operand(v, k) if *v == variable => Some(choice.needs[*k]),
+                    _ => None,
+                });
+                (gives, needs.collect())
+            }));
         classes.push(class);
         signatures.push(signature);
     }
     Signed { scope, classes, signatures }
 }
 
-fn price<'s>(source: &Source, picked: impl Iterator<Item = &'s Signature>, trees: &mut Trees<'_>) -> Weight {
+fn price<'s>(
+    source: &Source,
+    picked: impl Iterator<Item = &'s Signature>,
+    trees: &mut Trees<'_>,
+) -> Weight {
     let mut root = if let Root::Fixed(state) = source.root { Some(state) } else { None };
     let mut uses: Vec<Use> = fixed_uses(source);
     for (gives, needs) in picked {
@@ -184,14 +224,17 @@ fn price_from(source: &Source, root: State, uses: &[Use], trees: &mut Trees<'_>)
     let once = match &source.home {
         None => trees.cost(root, uses),
         Some(home) => {
-            let by_way_of = home.iter().map(|&state| trees.to_group(root, &vec![state]) + trees.cost(state, uses));
+            let by_way_of = home
+                .iter()
+                .map(|&state| trees.to_group(root, &vec![state]) + trees.cost(state, uses));
             by_way_of.min().unwrap_or(Weight::INFINITE)
         }
     };
     once.times(source.times)
 }
 
-/// The uses of a source under an assignment, in the order of its demands, and the state it comes to be in.
+/// The uses of a source under an assignment, in the order of its demands, and the state it comes to
+/// be in.
 pub fn realised(problem: &Problem<'_>, source: &Source, assignment: &[usize]) -> (State, Vec<Use>) {
     let choice = |variable: usize| &problem.variables[variable].choices[assignment[variable]];
     let root = match source.root {
@@ -206,7 +249,12 @@ pub fn realised(problem: &Problem<'_>, source: &Source, assignment: &[usize]) ->
 }
 
 /// What a source costs under an assignment.
-pub fn source_price(problem: &Problem<'_>, source: &Source, assignment: &[usize], trees: &mut Trees<'_>) -> Weight {
+pub fn source_price(
+    problem: &Problem<'_>,
+    source: &Source,
+    assignment: &[usize],
+    trees: &mut Trees<'_>,
+) -> Weight {
     let (root, uses) = realised(problem, source, assignment);
     price_from(source, root, &uses, trees)
 }

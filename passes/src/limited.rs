@@ -1,17 +1,23 @@
 //! The cheapest plan that a device has room for.
 //!
-//! Memory couples all choices: what is resident counts everywhere, what is held long counts at every step. The search is branch and bound over
-//! choices, and its bound is Lagrange's (Everett 1963; Fisher 1981): each operation's need of memory ([`crate::room`]), which is linear in single
-//! choices, is charged at a price a byte, the charged problem is solved exactly by elimination, and the price is moved towards where the need
-//! is. For any prices the result, less what the room is worth, is below every plan that fits. Every charged optimum is also made into a plan, and
-//! the cheapest that really fits is kept; where that leaves a wide gap, so are plans at prices from the dearest down, which are of all sizes. A node splits the choices of the variable that needs most where too much is needed, into the smaller
-//! ones and the rest.
+//! Memory couples all choices: what is resident counts everywhere, what is held long counts at
+//! every step. The search is branch and bound over choices, and its bound is Lagrange's (Everett
+//! 1963; Fisher 1981): each operation's need of memory ([`crate::room`]), which is linear in single
+//! choices, is charged at a price a byte, the charged problem is solved exactly by elimination, and
+//! the price is moved towards where the need is. For any prices the result, less what the room is
+//! worth, is below every plan that fits. Every charged optimum is also made into a plan, and the
+//! cheapest that really fits is kept; where that leaves a wide gap, so are plans at prices from the
+//! dearest down, which are of all sizes. A node splits the choices of the variable that needs most
+//! where too much is needed, into the smaller ones and the rest.
 //!
-//! Steps that cannot fit by themselves are dropped beforehand: reshards to blocks larger than what is left beside the fixed resident bytes, and
-//! operations whose operands and result are. The order of steps and the rule that each value's reshard tree is the cheapest for its ends are the
-//! unlimited search's; where only another tree could fit, the bound stays below the plan and the gap is stated. Dominated layouts stay, for they may be the smaller ones.
+//! Steps that cannot fit by themselves are dropped beforehand: reshards to blocks larger than what
+//! is left beside the fixed resident bytes, and operations whose operands and result are. The order
+//! of steps and the rule that each value's reshard tree is the cheapest for its ends are the
+//! unlimited search's; where only another tree could fit, the bound stays below the plan and the
+//! gap is stated. Dominated layouts stay, for they may be the smaller ones.
 //!
-//! Alternatives: searching with whole memory profiles as states is exact and explodes; a penalty without a bound proves nothing.
+//! Alternatives: searching with whole memory profiles as states is exact and explodes; a penalty
+//! without a bound proves nothing.
 
 use std::time::Instant;
 
@@ -30,7 +36,8 @@ use crate::reshard::Trees;
 use crate::room::Room;
 use crate::weight::Weight;
 
-/// Charged problems solved in one search, for small ones; fewer for larger, so that the time stays within seconds.
+/// Charged problems solved in one search, for small ones; fewer for larger, so that the time stays
+/// within seconds.
 pub const MOST_SOLUTIONS: usize = 500;
 
 /// Variables times solutions, at most.
@@ -42,7 +49,8 @@ const MOST_LOOKS: usize = 600_000_000;
 /// Moves of the prices in the first node, and in later ones.
 const MOVES: (usize, usize) = (40, 8);
 
-/// A gap between the best plan and the bound, as their ratio, that plans of other sizes are tried for; how many, and what a byte of the next costs less.
+/// A gap between the best plan and the bound, as their ratio, that plans of other sizes are tried
+/// for; how many, and what a byte of the next costs less.
 const WIDE: f64 = 1.02;
 const SIZES: usize = 14;
 const CHEAPER: f64 = 2.0;
@@ -62,8 +70,8 @@ impl Fitting {
     }
 }
 
-/// Searches for the cheapest plan whose peak is at most `capacity` bytes; `price` says what a plan costs. With one solution at most, the
-/// cheapest plan of all is tried and nothing else.
+/// Searches for the cheapest plan whose peak is at most `capacity` bytes; `price` says what a plan
+/// costs. With one solution at most, the cheapest plan of all is tried and nothing else.
 pub fn search(
     problem: &mut Problem<'_>,
     capacity: f64,
@@ -80,8 +88,20 @@ pub fn search(
     let metrics: Vec<Metric> = problem.tables.all.par_iter().map(Metric::new).collect();
     let problem = &*problem;
     let solver = Solver::new(problem, &metrics, &mut trees);
-    let solutions = solver.solutions((MOST_WORK / problem.variables.len().max(1)).max(20).min(most_solutions));
-    let mut search = Search { problem, room, solver, trees, capacity, price, deadline, solutions, looks: MOST_LOOKS, best: nothing };
+    let solutions =
+        solver.solutions((MOST_WORK / problem.variables.len().max(1)).max(20).min(most_solutions));
+    let mut search = Search {
+        problem,
+        room,
+        solver,
+        trees,
+        capacity,
+        price,
+        deadline,
+        solutions,
+        looks: MOST_LOOKS,
+        best: nothing,
+    };
     search.run();
     search.best
 }
@@ -167,7 +187,8 @@ impl Search<'_, '_> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// The best bound that moving the prices gives, with the assignment it was found at; `None` if nothing is left.
+    /// The best bound that moving the prices gives, with the assignment it was found at; `None` if
+    /// nothing is left.
     fn bound(&mut self, node: &Node) -> Option<Bound> {
         let allowed = node.part.allowed(self.problem);
         let variables = self.problem.variables.len();
@@ -183,13 +204,22 @@ impl Search<'_, '_> {
                 if !solved.bound.is_finite() {
                     return None;
                 }
-                let worth: f64 = charge.iter().enumerate().map(|(v, charge)| charge * (self.capacity - self.room.base[v])).sum();
+                let worth: f64 = charge
+                    .iter()
+                    .enumerate()
+                    .map(|(v, charge)| charge * (self.capacity - self.room.base[v]))
+                    .sum();
                 let lower_s = solved.bound.as_seconds() - worth;
                 self.keep(&solved.assignment);
                 if best.assignment.is_empty() || lower_s > best.lower_s {
-                    best = Bound { lower_s: lower_s.max(best.lower_s), assignment: solved.assignment.clone() };
+                    best = Bound {
+                        lower_s: lower_s.max(best.lower_s),
+                        assignment: solved.assignment.clone(),
+                    };
                 }
-                if is_beaten(best.lower_s, self.best_s()) || !self.move_prices(&mut charge, &solved.assignment, lower_s) {
+                if is_beaten(best.lower_s, self.best_s())
+                    || !self.move_prices(&mut charge, &solved.assignment, lower_s)
+                {
                     break;
                 }
             }
@@ -197,7 +227,8 @@ impl Search<'_, '_> {
         Some(best)
     }
 
-    /// What is allowed, with every byte charged: what is held while others run, for all of these together.
+    /// What is allowed, with every byte charged: what is held while others run, for all of these
+    /// together.
     fn charged(&self, allowed: &Unary, charge: &[f64]) -> Unary {
         let add = |(variable, weights): (usize, &Vec<Weight>)| {
             weights
@@ -216,12 +247,16 @@ impl Search<'_, '_> {
         charged
     }
 
-    /// Polyak's step: towards the operations that need too much, by the distance to the best plan; `false` where nothing needs too much and
-    /// nothing is charged.
+    /// Polyak's step: towards the operations that need too much, by the distance to the best plan;
+    /// `false` where nothing needs too much and nothing is charged.
     fn move_prices(&self, charge: &mut [f64], assignment: &[usize], lower_s: f64) -> bool {
         let over: Vec<f64> = (0..charge.len())
             .map(|v| {
-                if self.problem.variables[v].decides.operation().is_some() { self.room.needed(v, assignment) - self.capacity } else { 0.0 }
+                if self.problem.variables[v].decides.operation().is_some() {
+                    self.room.needed(v, assignment) - self.capacity
+                } else {
+                    0.0
+                }
             })
             .collect();
         let moving = |v: usize| over[v] > 0.0 || charge[v] > 0.0;
@@ -229,7 +264,8 @@ impl Search<'_, '_> {
         if length == 0.0 || (0..charge.len()).all(|v| !moving(v)) {
             return false;
         }
-        let target_s = if self.best_s().is_finite() { self.best_s() } else { 1.5 * lower_s.max(1e-9) };
+        let target_s =
+            if self.best_s().is_finite() { self.best_s() } else { 1.5 * lower_s.max(1e-9) };
         let step = (target_s - lower_s).max(lower_s.abs() * 1e-3) / length;
         let moved: Vec<usize> = (0..charge.len()).filter(|&v| moving(v)).collect();
         for v in moved {
@@ -250,21 +286,35 @@ impl Search<'_, '_> {
         }
     }
 
-    /// The node's choices in two: at the variable that needs most of those that can do with less where too much is needed, its smaller choices
-    /// and the rest; else the choice taken and the rest. `None` if nothing is left to choose.
+    /// The node's choices in two: at the variable that needs most of those that can do with less
+    /// where too much is needed, its smaller choices and the rest; else the choice taken and the
+    /// rest. `None` if nothing is left to choose.
     fn split(&self, part: &Part, assignment: &[usize]) -> Option<[Part; 2]> {
         let variables = 0..assignment.len();
-        let operations = variables.clone().filter(|&v| self.problem.variables[v].decides.operation().is_some());
-        let worst = operations.max_by(|&a, &b| self.room.needed(a, assignment).total_cmp(&self.room.needed(b, assignment)));
+        let operations =
+            variables.clone().filter(|&v| self.problem.variables[v].decides.operation().is_some());
+        let worst = operations.max_by(|&a, &b| {
+            self.room.needed(a, assignment).total_cmp(&self.room.needed(b, assignment))
+        });
         let bytes = |variable: usize| self.room.own[variable][assignment[variable]];
-        let largest = |among: &mut dyn Iterator<Item = usize>| among.max_by(|&a, &b| bytes(a).total_cmp(&bytes(b)).then(b.cmp(&a)));
-        let left = |v: usize, wanted: &dyn Fn(usize) -> bool| part.of(v, self.room.own[v].len(), wanted);
+        let largest = |among: &mut dyn Iterator<Item = usize>| {
+            among.max_by(|&a, &b| bytes(a).total_cmp(&bytes(b)).then(b.cmp(&a)))
+        };
+        let left =
+            |v: usize, wanted: &dyn Fn(usize) -> bool| part.of(v, self.room.own[v].len(), wanted);
         let smaller = |v: usize| left(v, &|choice| self.room.own[v][choice] < bytes(v));
         let held = self.room.held.iter().map(|held| held.variable);
         let in_the_way = largest(&mut held.chain(worst).filter(|&v| smaller(v).contains(&true)));
-        let open = || largest(&mut variables.clone().filter(|&v| left(v, &|choice| choice != assignment[v]).contains(&true)));
+        let open = || {
+            largest(
+                &mut variables
+                    .clone()
+                    .filter(|&v| left(v, &|choice| choice != assignment[v]).contains(&true)),
+            )
+        };
         let taken = |v: usize| left(v, &|choice| choice == assignment[v]);
-        let (variable, first) = in_the_way.map(|v| (v, smaller(v))).or_else(|| open().map(|v| (v, taken(v))))?;
+        let (variable, first) =
+            in_the_way.map(|v| (v, smaller(v))).or_else(|| open().map(|v| (v, taken(v))))?;
         Some(part.split(variable, first))
     }
 }

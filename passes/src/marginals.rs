@@ -1,11 +1,15 @@
 //! What a value's reshards cost at least for every state that one of its ends may be in.
 //!
-//! The ends are the root (where the value comes to be) and the uses; each has a price for every state. The cheapest tree over all choices of states is
-//! the dynamic programme of Dreyfus and Wagner (see [`crate::reshard`]) with priced ends; run outwards again from the root it gives, for each end and
-//! state, the least total with that end there (*min-marginals*; the two passes are the inside and outside passes of parsing). No table over
-//! combinations of ends is made, which is what [`crate::factor`] has to do: `2^k` shortest-path searches and `3^k·n` sums for `k` ends and `n` states, instead of `n^k`.
+//! The ends are the root (where the value comes to be) and the uses; each has a price for every
+//! state. The cheapest tree over all choices of states is the dynamic programme of Dreyfus and
+//! Wagner (see [`crate::reshard`]) with priced ends; run outwards again from the root it gives, for
+//! each end and state, the least total with that end there (*min-marginals*; the two passes are the
+//! inside and outside passes of parsing). No table over combinations of ends is made, which is what
+//! [`crate::factor`] has to do: `2^k` shortest-path searches and `3^k·n` sums for `k` ends and `n`
+//! states, instead of `n^k`.
 //!
-//! Prices are seconds in `f64`: they steer and bound; what is exact is decided by [`crate::eliminate`] on whole numbers.
+//! Prices are seconds in `f64`: they steer and bound; what is exact is decided by
+//! [`crate::eliminate`] on whole numbers.
 
 use crate::reshard::Reshards;
 use crate::walk::Steps;
@@ -19,7 +23,8 @@ pub(crate) fn seconds(weight: Weight) -> f64 {
     if weight.is_finite() { weight.as_seconds() } else { NEVER }
 }
 
-/// The steps between the states of a space, in seconds: a few for each state, where a table of distances would be millions on four axes.
+/// The steps between the states of a space, in seconds: a few for each state, where a table of
+/// distances would be millions on four axes.
 pub struct Metric {
     out: Steps<f64>,
     into: Steps<f64>,
@@ -77,8 +82,15 @@ pub(crate) struct Marginals {
 /// For every set of uses, the cheapest trees from all states: see [`inside`].
 pub(crate) type Inside = Vec<Vec<f64>>;
 
-/// The cheapest trees from `root` to `uses`, each given by the prices of its states and all sets of them by their trees; every step counts `times`.
-pub(crate) fn marginals(metric: &Metric, times: f64, root: &[f64], (uses, inside): (&[&[f64]], &Inside), with_uses: bool) -> Marginals {
+/// The cheapest trees from `root` to `uses`, each given by the prices of its states and all sets of
+/// them by their trees; every step counts `times`.
+pub(crate) fn marginals(
+    metric: &Metric,
+    times: f64,
+    root: &[f64],
+    (uses, inside): (&[&[f64]], &Inside),
+    with_uses: bool,
+) -> Marginals {
     let beyond = inside.last().cloned().unwrap_or_default();
     let least = root.iter().zip(&beyond).map(|(at, on)| at + on).fold(NEVER, lesser);
     let of_use = if with_uses { outside(metric, times, root, uses, inside) } else { Vec::new() };
@@ -87,13 +99,18 @@ pub(crate) fn marginals(metric: &Metric, times: f64, root: &[f64], (uses, inside
 
 /// From each state, the cheapest tree to `uses`.
 pub(crate) fn of_root(metric: &Metric, times: f64, uses: &[&[f64]]) -> Vec<f64> {
-    inside(metric, times, uses).pop().filter(|_| !uses.is_empty()).unwrap_or_else(|| vec![0.0; metric.states()])
+    inside(metric, times, uses)
+        .pop()
+        .filter(|_| !uses.is_empty())
+        .unwrap_or_else(|| vec![0.0; metric.states()])
 }
 
-/// To each state, the cheapest tree from `root` that reaches it and serves `others`: the way to it, from which trees to all sets of others branch off.
+/// To each state, the cheapest tree from `root` that reaches it and serves `others`: the way to it,
+/// from which trees to all sets of others branch off.
 pub(crate) fn of_one(metric: &Metric, times: f64, root: &[f64], others: &[&[f64]]) -> Vec<f64> {
     let inside = inside(metric, times, others);
-    // For every set of others that are still to be served, what has been paid on the way to each state.
+    // For every set of others that are still to be served, what has been paid on the way to each
+    // state.
     let mut around: Vec<Vec<f64>> = vec![vec![NEVER; metric.states()]; inside.len()];
     if let Some(whole) = around.last_mut() {
         *whole = root.to_vec();
@@ -101,7 +118,9 @@ pub(crate) fn of_one(metric: &Metric, times: f64, root: &[f64], others: &[&[f64]
     for set in (0..inside.len()).rev() {
         let reached = metric.onwards(times, &around[set]);
         for branch in subsets(set) {
-            for (around, (way, beside)) in around[set ^ branch].iter_mut().zip(reached.iter().zip(&inside[branch])) {
+            for (around, (way, beside)) in
+                around[set ^ branch].iter_mut().zip(reached.iter().zip(&inside[branch]))
+            {
                 *around = lesser(*around, way + beside);
             }
         }
@@ -137,7 +156,13 @@ pub(crate) fn inside(metric: &Metric, times: f64, uses: &[&[f64]]) -> Inside {
 }
 
 /// For every use and state, the least of all trees with the use there.
-fn outside(metric: &Metric, times: f64, root: &[f64], uses: &[&[f64]], inside: &[Vec<f64>]) -> Vec<Vec<f64>> {
+fn outside(
+    metric: &Metric,
+    times: f64,
+    root: &[f64],
+    uses: &[&[f64]],
+    inside: &[Vec<f64>],
+) -> Vec<Vec<f64>> {
     let mut around: Vec<Vec<f64>> = vec![vec![NEVER; metric.states()]; inside.len()];
     let mut of_use = vec![Vec::new(); uses.len()];
     if let Some(whole) = around.last_mut() {
@@ -147,12 +172,15 @@ fn outside(metric: &Metric, times: f64, root: &[f64], uses: &[&[f64]], inside: &
         let reached = metric.onwards(times, &around[set]);
         if set.is_power_of_two() {
             let number = set.trailing_zeros() as usize;
-            of_use[number] = reached.iter().zip(uses[number]).map(|(way, price)| way + price).collect();
+            of_use[number] =
+                reached.iter().zip(uses[number]).map(|(way, price)| way + price).collect();
             continue;
         }
         for (part, rest) in forks(set) {
             for (one, other) in [(part, rest), (rest, part)] {
-                for (around, (way, beside)) in around[one].iter_mut().zip(reached.iter().zip(&inside[other])) {
+                for (around, (way, beside)) in
+                    around[one].iter_mut().zip(reached.iter().zip(&inside[other]))
+                {
                     *around = lesser(*around, way + beside);
                 }
             }
@@ -176,7 +204,10 @@ mod tests {
 
     #[test]
     fn a_set_is_cut_in_two_in_every_way_once() {
-        assert_eq!(forks(0b111).collect::<Vec<_>>(), [(0b001, 0b110), (0b011, 0b100), (0b101, 0b010)]);
+        assert_eq!(
+            forks(0b111).collect::<Vec<_>>(),
+            [(0b001, 0b110), (0b011, 0b100), (0b101, 0b010)]
+        );
         assert_eq!(forks(0b11_1111).count(), (1 << 5) - 1);
     }
 

@@ -16,17 +16,22 @@
 //!                                       dWin = total(dWin.part)
 //! ```
 //!
-//! The whole batch's gradients are cut, rather than those of a microbatch derived: then what is cut is right if cutting is, and cutting asks of an
-//! operation only in which operands it is linear (`stages`). A microbatch is to a step what a device is to a split batch, in time and not in space:
-//! rows stay rows, and a sum over the batch is partial until it is added up. What is added up stays partial over mesh axes, too, so the search may
-//! reduce once behind the microbatches, or in each of them where the memory for what is pending is not there.
+//! The whole batch's gradients are cut, rather than those of a microbatch derived: then what is cut
+//! is right if cutting is, and cutting asks of an operation only in which operands it is linear
+//! (`stages`). A microbatch is to a step what a device is to a split batch, in time and not in
+//! space: rows stay rows, and a sum over the batch is partial until it is added up. What is added
+//! up stays partial over mesh axes, too, so the search may reduce once behind the microbatches, or
+//! in each of them where the memory for what is pending is not there.
 //!
-//! A pipeline has microbatches of its own, and is not put into these: filled and drained in each of them, it would idle as often, while more microbatches of
-//! its own cost nothing, for with "one forward, one backward" a stage holds no more of them than there are stages. [`Fault::Staged`] says so, with
-//! the line to write. Only what stands outside the stages (a head's logits) would be smaller; it is split over the stages' axis instead.
+//! A pipeline has microbatches of its own, and is not put into these: filled and drained in each of
+//! them, it would idle as often, while more microbatches of its own cost nothing, for with "one
+//! forward, one backward" a stage holds no more of them than there are stages. [`Fault::Staged`]
+//! says so, with the line to write. Only what stands outside the stages (a head's logits) would be
+//! smaller; it is split over the stages' axis instead.
 //!
-//! What follows from sums over the batch stands behind the block: of layers, in a block that goes through them once more. Statements below `backward`
-//! (an optimizer) stand behind it as they are, and read the whole batch.
+//! What follows from sums over the batch stands behind the block: of layers, in a block that goes
+//! through them once more. Statements below `backward` (an optimizer) stand behind it as they are,
+//! and read the whole batch.
 
 mod dims;
 mod rewrite;
@@ -35,7 +40,9 @@ mod stages;
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
-use shardwise_ir::program::{Backward, Dim, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value};
+use shardwise_ir::program::{
+    Backward, Dim, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value,
+};
 use shardwise_ir::{Role, Span, order};
 
 /// Why a step cannot be cut into microbatches.
@@ -77,9 +84,12 @@ pub(crate) struct Batch {
     pub(crate) span: Span,
 }
 
-/// What `backward` asks to be cut; `None` where it asks for nothing, or for one microbatch, which is the step as it is.
+/// What `backward` asks to be cut; `None` where it asks for nothing, or for one microbatch, which
+/// is the step as it is.
 pub(crate) fn asked(program: &Program, directive: &Backward) -> Result<Option<Batch>, Fault> {
-    let Some((count, of)) = directive.microbatches.filter(|(count, _)| *count > 1) else { return Ok(None) };
+    let Some((count, of)) = directive.microbatches.filter(|(count, _)| *count > 1) else {
+        return Ok(None);
+    };
     let dim = match of {
         Some(dim) => dim,
         None => inferred(program, directive)?,
@@ -104,26 +114,40 @@ pub(crate) fn asked(program: &Program, directive: &Backward) -> Result<Option<Ba
 fn inferred(program: &Program, directive: &Backward) -> Result<DimId, Fault> {
     let read = |id: ValueId| {
         let before = program.ops.iter().take(directive.at.index());
-        directive.given == Some(id) || before.flat_map(|op| &op.operands).any(|operand| operand.value == id)
+        directive.given == Some(id)
+            || before.flat_map(|op| &op.operands).any(|operand| operand.value == id)
     };
-    let of = |role: Role| program.values.iter_enumerated().filter(move |(_, value)| value.role == Some(role));
-    let inputs: Vec<&Value> = of(Role::Input).filter(|(id, _)| read(*id)).map(|(_, value)| value).collect();
-    let shared = |dim: &DimId| !inputs.is_empty() && inputs.iter().all(|value| value.dims.contains(dim));
+    let of = |role: Role| {
+        program.values.iter_enumerated().filter(move |(_, value)| value.role == Some(role))
+    };
+    let inputs: Vec<&Value> =
+        of(Role::Input).filter(|(id, _)| read(*id)).map(|(_, value)| value).collect();
+    let shared =
+        |dim: &DimId| !inputs.is_empty() && inputs.iter().all(|value| value.dims.contains(dim));
     let of_weights = |dim: &DimId| of(Role::Param).any(|(_, value)| value.dims.contains(dim));
-    let candidates: Vec<DimId> = program.dims.indices().filter(|dim| shared(dim) && !of_weights(dim)).collect();
+    let candidates: Vec<DimId> =
+        program.dims.indices().filter(|dim| shared(dim) && !of_weights(dim)).collect();
     if let [only] = candidates[..] { Ok(only) } else { Err(Fault::Unclear(candidates)) }
 }
 
-/// Writes means over the batch as sums divided by its size, for a microbatch has its share of the sum and a mean of its own.
+/// Writes means over the batch as sums divided by its size, for a microbatch has its share of the
+/// sum and a mean of its own.
 pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, batch: DimId) {
     let end = directive.at;
     let mut ops = IndexVec::new();
     for (id, op) in std::mem::take(&mut program.ops).into_iter_enumerated() {
         match &op.kind {
-            OpKind::Reduce { function: ReduceFn::Mean, dims } if id < end && dims.contains(&batch) => {
-                let size = dims.iter().map(|&dim| program.dims[dim].size).fold(1_u64, u64::saturating_mul);
+            OpKind::Reduce { function: ReduceFn::Mean, dims }
+                if id < end && dims.contains(&batch) =>
+            {
+                let size =
+                    dims.iter().map(|&dim| program.dims[dim].size).fold(1_u64, u64::saturating_mul);
                 let name = fresh(program, &program.values[op.result].name, "sum");
-                let sum = program.values.push(Value { name, home: None, ..program.values[op.result].clone() });
+                let sum = program.values.push(Value {
+                    name,
+                    home: None,
+                    ..program.values[op.result].clone()
+                });
                 let by_size = OpKind::Map(MapFn::new(MapForm::InfixScalar('/', size.to_string())));
                 let operands = vec![Operand { value: sum, pin: None, span: op.span }];
                 let kind = OpKind::Reduce { function: ReduceFn::Sum, dims: dims.clone() };
@@ -144,11 +168,17 @@ pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, bat
 fn fresh(program: &Program, name: &str, what: &str) -> String {
     let taken = |name: &String| program.values.iter().any(|value| value.name == *name);
     let plain = format!("{name}.{what}");
-    let numbered = || (2..=program.values.len() + 2).map(|number| format!("{plain}{number}")).find(|name| !taken(name)).unwrap_or_default();
+    let numbered = || {
+        (2..=program.values.len() + 2)
+            .map(|number| format!("{plain}{number}"))
+            .find(|name| !taken(name))
+            .unwrap_or_default()
+    };
     if taken(&plain) { numbered() } else { plain }
 }
 
-/// The program with the operations before `end` done once a microbatch, as far as they depend on the batch.
+/// The program with the operations before `end` done once a microbatch, as far as they depend on
+/// the batch.
 pub(crate) fn cut(mut program: Program, batch: Batch, end: OpId) -> Result<Program, Vec<Fault>> {
     let parts = add_parts(&mut program, batch);
     let stages = stages::find(&program, &parts, end);
@@ -165,7 +195,8 @@ pub(crate) fn cut(mut program: Program, batch: Batch, end: OpId) -> Result<Progr
     Ok(program)
 }
 
-/// Dimensions that a microbatch has another one in the place of: the batch, and products that it is a factor of.
+/// Dimensions that a microbatch has another one in the place of: the batch, and products that it is
+/// a factor of.
 pub(crate) type Parts = IndexMap<DimId, DimId>;
 
 fn add_parts(program: &mut Program, batch: Batch) -> Parts {
@@ -180,7 +211,10 @@ fn add_parts(program: &mut Program, batch: Batch) -> Parts {
     for whole in program.dims.indices() {
         let factors = program.dims[whole].factors.clone();
         if factors.iter().any(|factor| parts.contains_key(factor)) {
-            let factors: Vec<DimId> = factors.iter().map(|factor| parts.get(factor).copied().unwrap_or(*factor)).collect();
+            let factors: Vec<DimId> = factors
+                .iter()
+                .map(|factor| parts.get(factor).copied().unwrap_or(*factor))
+                .collect();
             let size = program.dims[whole].size / batch.count;
             let part = add_dim(program, whole, size, factors);
             parts.insert(whole, part);

@@ -1,11 +1,15 @@
-//! Stages of a pipeline in time: who does what when, how long the whole takes, and how many microbatches wait for their gradients.
+//! Stages of a pipeline in time: who does what when, how long the whole takes, and how many
+//! microbatches wait for their gradients.
 //!
-//! Nothing here knows of programs: times of a stage go in, a schedule comes out. The schedule is not a formula but carried out, one piece of work
-//! after another, each as soon as its stage is free and what it needs has arrived: so `(Z-1)/(M+Z-1)` is what is found, not what is put in, and
-//! times for which there is no formula (gradients slower than the forward part, slow links) come out right, too.
+//! Nothing here knows of programs: times of a stage go in, a schedule comes out. The schedule is
+//! not a formula but carried out, one piece of work after another, each as soon as its stage is
+//! free and what it needs has arrived: so `(Z-1)/(M+Z-1)` is what is found, not what is put in, and
+//! times for which there is no formula (gradients slower than the forward part, slow links) come
+//! out right, too.
 //!
-//! A stage's order is fixed in advance and known to all (`order`): that of `gpipe`, and "one forward, one backward" of Narayanan et al., *Efficient
-//! Large-Scale Language Model Training on GPU Clusters Using Megatron-LM* (2021), which also says how `v` chunks a stage interleave.
+//! A stage's order is fixed in advance and known to all (`order`): that of `gpipe`, and "one
+//! forward, one backward" of Narayanan et al., *Efficient Large-Scale Language Model Training on
+//! GPU Clusters Using Megatron-LM* (2021), which also says how `v` chunks a stage interleave.
 
 mod order;
 mod simulate;
@@ -44,21 +48,24 @@ pub struct Times {
 }
 
 impl Shape {
-    /// The share of a stage's time in which it has nothing to do while the pipeline fills and drains: `(Z-1)/(vM+Z-1)`.
+    /// The share of a stage's time in which it has nothing to do while the pipeline fills and
+    /// drains: `(Z-1)/(vM+Z-1)`.
     pub fn bubble(&self) -> f64 {
         let idle = self.stages as f64 - 1.0;
         idle / (self.chunks as f64 * self.microbatches as f64 + idle)
     }
 
-    /// How many microbatches' values a stage holds at most for gradients that are still to come; parts, where it has several chunks.
+    /// How many microbatches' values a stage holds at most for gradients that are still to come;
+    /// parts, where it has several chunks.
     pub fn in_flight(&self, stage: u64) -> f64 {
         if self.trains { order::most_held(self, stage) as f64 / self.chunks as f64 } else { 1.0 }
     }
 
     /// When the last piece of work is done.
     ///
-    /// A full pipeline repeats itself, so that of very many microbatches only the first rounds are carried out; the rest take as long as those. Of more
-    /// stages than can be carried out, it is what fills, works and drains in turn.
+    /// A full pipeline repeats itself, so that of very many microbatches only the first rounds are
+    /// carried out; the rest take as long as those. Of more stages than can be carried out, it is
+    /// what fills, works and drains in turn.
     pub fn makespan_s(&self, times: &Times) -> f64 {
         let round = self.stages.max(1);
         let rounds = (MOST_CARRIED_OUT / round).max(FEWEST_ROUNDS);
@@ -76,7 +83,8 @@ impl Shape {
         more_s + (more_s - few_s) / (more - few) as f64 * (self.microbatches - more) as f64
     }
 
-    /// `(vM + Z-1)` turns of a chunk, the first and the last microbatch on their way through all stages.
+    /// `(vM + Z-1)` turns of a chunk, the first and the last microbatch on their way through all
+    /// stages.
     fn in_turn_s(&self, times: &Times) -> f64 {
         let idle = self.stages as f64 - 1.0;
         let turns = self.chunks as f64 * self.microbatches as f64 + idle;
@@ -84,7 +92,8 @@ impl Shape {
     }
 }
 
-/// Microbatches of which every piece of work is placed, and how many rounds of the stages these are at least.
+/// Microbatches of which every piece of work is placed, and how many rounds of the stages these are
+/// at least.
 const MOST_CARRIED_OUT: u64 = 512;
 const FEWEST_ROUNDS: u64 = 4;
 

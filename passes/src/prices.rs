@@ -1,7 +1,9 @@
-//! The prices of a problem, tabulated once, and minimised under whatever the choices cost by themselves.
+//! The prices of a problem, tabulated once, and minimised under whatever the choices cost by
+//! themselves.
 //!
-//! What a value's reshards cost depends on choices only through its factor, which stays; what a choice costs by itself changes: forbidden
-//! choices cost infinity, and a limit on memory adds what its multipliers ask for each byte.
+//! What a value's reshards cost depends on choices only through its factor, which stays; what a
+//! choice costs by itself changes: forbidden choices cost infinity, and a limit on memory adds what
+//! its multipliers ask for each byte.
 
 use crate::eliminate::{Limits, Minimum, minimise, minimise_exactly};
 use crate::factor::{self, Factor, Pricing, is_small, price_source};
@@ -41,16 +43,19 @@ impl Prices {
         prices
     }
 
-    /// The same where every source fits into one table; else nothing, found out before anything is tabulated.
+    /// The same where every source fits into one table; else nothing, found out before anything is
+    /// tabulated.
     pub fn whole(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Option<Self> {
         let looks = limits.work.saturating_mul(LOOKS);
-        let fits = problem.sources.iter().all(|source| is_small(problem, source, limits.table / 8, looks));
+        let fits =
+            problem.sources.iter().all(|source| is_small(problem, source, limits.table / 8, looks));
         fits.then(|| Self::new(problem, trees, limits)).filter(|prices| prices.whole)
     }
 
     /// The least total over all assignments, if it can be had within the limits.
     pub fn minimise_exactly(&self, unary: &Unary) -> Option<Minimum> {
-        let minimum = minimise_exactly(unary, self.factors.clone(), self.limits).filter(|_| self.whole)?;
+        let minimum =
+            minimise_exactly(unary, self.factors.clone(), self.limits).filter(|_| self.whole)?;
         Some(Minimum { bound: minimum.bound + self.fixed, ..minimum })
     }
 
@@ -65,10 +70,17 @@ impl Prices {
 
 /// What the choices of a problem cost by themselves.
 pub fn unary(problem: &Problem<'_>) -> Unary {
-    problem.variables.iter().map(|variable| variable.choices.iter().map(|choice| choice.weight).collect()).collect()
+    problem
+        .variables
+        .iter()
+        .map(|variable| variable.choices.iter().map(|choice| choice.weight).collect())
+        .collect()
 }
 
 /// Looks at states while the tables of all sources are filled.
 pub(crate) fn looks(problem: &Problem<'_>) -> usize {
-    problem.sources.iter().fold(0, |looks, source| looks.saturating_add(factor::looks(problem, source)))
+    problem
+        .sources
+        .iter()
+        .fold(0, |looks, source| looks.saturating_add(factor::looks(problem, source)))
 }

@@ -19,13 +19,15 @@ use crate::weight::Weight;
 pub struct StepCost {
     /// Seconds, each time.
     pub seconds: f64,
-    /// How often a device does it: once a layer that it has of the block that it stands in, in a pipeline for each microbatch.
+    /// How often a device does it: once a layer that it has of the block that it stands in, in a
+    /// pipeline for each microbatch.
     pub times: f64,
     /// How often it is waited for: in a pipeline also while stages have nothing to do.
     pub waited: f64,
     /// FLOPs of a device; 0 for collectives.
     pub flops: f64,
-    /// The cost model's `V` for collectives (what a device holds, for AllToAll and Permute), the bytes touched for local operations.
+    /// The cost model's `V` for collectives (what a device holds, for AllToAll and Permute), the
+    /// bytes touched for local operations.
     pub bytes: f64,
     /// The mesh axes whose links it uses.
     pub axes: Vec<AxisId>,
@@ -42,7 +44,8 @@ impl StepCost {
         self.waited * self.seconds
     }
 
-    /// Whether `step`, whose price this is, moves data between devices or between shardings, rather than computing.
+    /// Whether `step`, whose price this is, moves data between devices or between shardings, rather
+    /// than computing.
     pub fn is_move(&self, step: &Step) -> bool {
         matches!(step.kind, StepKind::Collective(..)) || !self.axes.is_empty()
     }
@@ -59,7 +62,8 @@ pub struct Report {
     pub comm_s: f64,
     /// The sum of all local operations, seconds.
     pub compute_s: f64,
-    /// How long a device has nothing to do while pipelines fill and drain, seconds: part of `serial_s`.
+    /// How long a device has nothing to do while pipelines fill and drain, seconds: part of
+    /// `serial_s`.
     pub bubble_s: f64,
     /// The busiest resource's total: a lower bound on any schedule, seconds.
     pub overlap_s: f64,
@@ -72,12 +76,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Busy seconds of the busiest axis: the communication that nothing hides behind other communication.
+    /// Busy seconds of the busiest axis: the communication that nothing hides behind other
+    /// communication.
     pub fn links_s(&self) -> f64 {
         self.axis_s.iter().copied().fold(0.0, f64::max)
     }
 
-    /// The axis whose links are busier than everything else, the first among equals; `None` where compute is.
+    /// The axis whose links are busier than everything else, the first among equals; `None` where
+    /// compute is.
     pub fn busiest_axis(&self) -> Option<AxisId> {
         let links_s = self.links_s();
         let first = self.axis_s.iter().position(|&busy| busy >= links_s).map(AxisId::new);
@@ -97,10 +103,13 @@ pub fn weight(plan: &Plan, compute: f64, terms: &Terms) -> Weight {
     let price = |(step, cost): (&Step, &StepCost)| {
         let times = terms.turns(turns(&plan.program, step), compute);
         match &step.kind {
-            StepKind::Local(_) if cost.is_move(step) => moved(cost.seconds, &cost.axes, terms).times(times),
+            StepKind::Local(_) if cost.is_move(step) => {
+                moved(cost.seconds, &cost.axes, terms).times(times)
+            }
             StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(times),
             StepKind::Collective(collective, _) => {
-                Weight::collective(&collective.kind, terms.counted(cost.seconds, &cost.axes)).times(times)
+                Weight::collective(&collective.kind, terms.counted(cost.seconds, &cost.axes))
+                    .times(times)
             }
         }
     };
@@ -146,7 +155,12 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
     let steps = price_steps(plan, refinement);
     let sum = |collective: bool| -> f64 {
         let wanted = |(step, cost): &(&Step, &StepCost)| cost.is_move(step) == collective;
-        plan.steps.iter().zip(&steps).filter(wanted).map(|(_, cost)| cost.total_s()).fold(0.0, |a, b| a + b)
+        plan.steps
+            .iter()
+            .zip(&steps)
+            .filter(wanted)
+            .map(|(_, cost)| cost.total_s())
+            .fold(0.0, |a, b| a + b)
     };
     let (comm_s, compute_s) = (sum(true), sum(false));
     let mut axis_s = vec![0.0; plan.program.mesh.axes.len()];
@@ -157,7 +171,8 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
     }
     let overlap_s = axis_s.iter().copied().fold(compute_s, f64::max);
     let serial_s = steps.iter().map(StepCost::waited_s).fold(0.0, |a, b| a + b);
-    let bubble_s = steps.iter().map(|cost| (cost.waited - cost.times) * cost.seconds).fold(0.0, |a, b| a + b);
+    let bubble_s =
+        steps.iter().map(|cost| (cost.waited - cost.times) * cost.seconds).fold(0.0, |a, b| a + b);
     let schedule = schedule::schedule(plan, &steps, overlap_s..=serial_s);
     let memory = memory::memory(plan);
     Report { steps, serial_s, comm_s, compute_s, bubble_s, overlap_s, axis_s, schedule, memory }
@@ -174,13 +189,22 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
         StepKind::Local(op) => {
             let operands: Vec<_> = step.operands.iter().map(|operand| &operand.sharding).collect();
             let work = local::work(program, &program.ops[*op], &operands, &step.result.sharding);
-            StepCost { seconds: work.seconds, times, waited, flops: work.flops, bytes: work.bytes, axes: Vec::new() }
+            StepCost {
+                seconds: work.seconds,
+                times,
+                waited,
+                flops: work.flops,
+                bytes: work.bytes,
+                axes: Vec::new(),
+            }
         }
         StepKind::Collective(collective, _) => {
             let (from, to) = (&step.operands[0].sharding, &step.result.sharding);
             let axes = axes_taking_part(&collective.kind, from, to);
-            let bytes = local::local_bytes(program, step.result.value, priced(&collective.kind, from, to));
-            let seconds = collective_seconds(&program.mesh, &collective.kind, &axes, bytes, refinement);
+            let bytes =
+                local::local_bytes(program, step.result.value, priced(&collective.kind, from, to));
+            let seconds =
+                collective_seconds(&program.mesh, &collective.kind, &axes, bytes, refinement);
             StepCost { seconds, times, waited, flops: 0.0, bytes, axes }
         }
     }
@@ -190,6 +214,10 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
 fn turns(program: &Program, step: &Step) -> Turns {
     match &step.kind {
         StepKind::Local(op) => program.turns_of(&program.ops[*op]),
-        StepKind::Collective(..) => program.turns_of_move(step.repeat, step.result.value, program.is_held(step.repeat, &step.result)),
+        StepKind::Collective(..) => program.turns_of_move(
+            step.repeat,
+            step.result.value,
+            program.is_held(step.repeat, &step.result),
+        ),
     }
 }

@@ -1,10 +1,13 @@
 //! The cheapest way from one sharding to another, and to several at once.
 //!
-//! Between two shardings it is a shortest path over single steps ([`crate::states`]), found from each sharding that is
-//! asked for (`walk`), and kept: a search asks for all of them, the textbook for a few of thousands. From one sharding to several it is a cheapest tree in which a step that serves several uses is paid once: a Steiner arborescence,
-//! found by the dynamic programme of Dreyfus and Wagner (1971) on the table of distances, `3^k·n + 2^k·n²` for `k` uses and `n` states.
-//! Alternatives: a sum of paths pays shared gathers twice (the systems that do so remove the duplicates afterwards and miss the plans that
-//! only sharing makes cheap); integer programming over steps is exact too but a hundred times slower at these sizes.
+//! Between two shardings it is a shortest path over single steps ([`crate::states`]), found from
+//! each sharding that is asked for (`walk`), and kept: a search asks for all of them, the textbook
+//! for a few of thousands. From one sharding to several it is a cheapest tree in which a step that
+//! serves several uses is paid once: a Steiner arborescence, found by the dynamic programme of
+//! Dreyfus and Wagner (1971) on the table of distances, `3^k·n + 2^k·n²` for `k` uses and `n`
+//! states. Alternatives: a sum of paths pays shared gathers twice (the systems that do so remove
+//! the duplicates afterwards and miss the plans that only sharing makes cheap); integer programming
+//! over steps is exact too but a hundred times slower at these sizes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,8 +42,9 @@ pub struct Reshards {
     graph: OnceLock<Graph>,
 }
 
-/// The single steps that no two others replace, out of every state and into it. Every step counts at least as one, so the two that replace a third
-/// are both lighter than it, and all distances stay.
+/// The single steps that no two others replace, out of every state and into it. Every step counts
+/// at least as one, so the two that replace a third are both lighter than it, and all distances
+/// stay.
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) out: Steps<Weight>,
@@ -49,7 +53,8 @@ pub(crate) struct Graph {
 
 impl Graph {
     fn new(space: &StateSpace) -> Self {
-        let (mut all_out, mut all_into) = (Vec::with_capacity(space.len()), vec![Vec::new(); space.len()]);
+        let (mut all_out, mut all_into) =
+            (Vec::with_capacity(space.len()), vec![Vec::new(); space.len()]);
         let mut two = vec![Weight::INFINITE; space.len()];
         for from in 0..space.len() {
             let (first, mut touched) = (space.edges(from), Vec::new());
@@ -59,7 +64,10 @@ impl Graph {
                     touched.push(second.to);
                 }
             }
-            let kept = first.iter().filter(|edge| edge.weight < two[edge.to]).map(|edge| (edge.to, edge.weight));
+            let kept = first
+                .iter()
+                .filter(|edge| edge.weight < two[edge.to])
+                .map(|edge| (edge.to, edge.weight));
             all_out.push(kept.collect::<Vec<_>>());
             for state in touched {
                 two[state] = Weight::INFINITE;
@@ -81,13 +89,15 @@ impl Reshards {
         Self { space: Arc::new(space), ways, graph: OnceLock::new() }
     }
 
-    /// The same distances where every state can also be had, from anywhere, for what `held` says: one more state, free to get to, leads to all of them.
-    /// It has no sharding, so that ways through it have no steps.
+    /// The same distances where every state can also be had, from anywhere, for what `held` says:
+    /// one more state, free to get to, leads to all of them. It has no sharding, so that ways
+    /// through it have no steps.
     pub(crate) fn with_held(&self, held: &[Weight]) -> Self {
         let graph = self.graph();
         let store = graph.out.states();
         let had = held.iter().copied().enumerate().filter(|(_, weight)| weight.is_finite());
-        let (mut more_out, mut more_into) = (vec![vec![(store, Weight::ZERO)]; store], vec![Vec::new(); store]);
+        let (mut more_out, mut more_into) =
+            (vec![vec![(store, Weight::ZERO)]; store], vec![Vec::new(); store]);
         had.clone().for_each(|(state, weight)| more_into[state].push((store, weight)));
         more_out.push(had.collect());
         more_into.push((0..store).map(|state| (state, Weight::ZERO)).collect());
@@ -123,7 +133,11 @@ impl Reshards {
 
     /// The state of `candidates` that is nearest to `from`; the earliest of equals.
     pub fn nearest(&self, from: State, candidates: &[State]) -> Option<State> {
-        candidates.iter().copied().min_by_key(|&to| (self.distance(from, to), to)).filter(|&to| self.distance(from, to).is_finite())
+        candidates
+            .iter()
+            .copied()
+            .min_by_key(|&to| (self.distance(from, to), to))
+            .filter(|&to| self.distance(from, to).is_finite())
     }
 
     /// The steps from `from` to `to`, in order.
@@ -134,8 +148,11 @@ impl Reshards {
         while at != from {
             // Of equally cheap ways the one over the nearest state.
             let steps = self.graph().into.of(at).iter();
-            let on_the_way = steps.filter(|&&(before, step)| distances[before as usize] + step == distances[at]);
-            let before = on_the_way.map(|&(before, _)| before as usize).min_by_key(|&before| (distances[before], before));
+            let on_the_way =
+                steps.filter(|&&(before, step)| distances[before as usize] + step == distances[at]);
+            let before = on_the_way
+                .map(|&(before, _)| before as usize)
+                .min_by_key(|&before| (distances[before], before));
             let before = before.expect("a state that can be reached has one before it");
             let edge = self.space.edges(before).iter().find(|edge| edge.to == at);
             let kind = edge.expect("a path follows edges of the space").kind.clone();
@@ -146,8 +163,9 @@ impl Reshards {
         hops
     }
 
-    /// The way with the fewest steps from `from` to `to` (the cheapest of those): how a person would go, without the detours (a free slice, so
-    /// that a gather can use one more axis) that make a way cheaper than it looks. `None` if there is none.
+    /// The way with the fewest steps from `from` to `to` (the cheapest of those): how a person
+    /// would go, without the detours (a free slice, so that a gather can use one more axis) that
+    /// make a way cheaper than it looks. `None` if there is none.
     pub fn shortest_path(&self, from: State, to: State) -> Option<Vec<Hop>> {
         type Reached<'e> = (usize, Weight, Option<(State, &'e Edge)>);
         let mut reached: Vec<Option<Reached<'_>>> = vec![None; self.space.len()];
@@ -175,7 +193,8 @@ impl Reshards {
         Some(hops)
     }
 
-    /// For every state, the least of what a way from it to any state costs and what is `beyond` there.
+    /// For every state, the least of what a way from it to any state costs and what is `beyond`
+    /// there.
     fn through(&self, mut beyond: Vec<Weight>) -> Vec<Weight> {
         self.graph().into.close(&mut beyond, Weight::INFINITE, |step| step);
         beyond
@@ -190,10 +209,12 @@ impl Reshards {
 /// What a tree must reach: any one of these states (one state, unless a dimension was left open).
 pub type Use = Vec<State>;
 
-/// The most different uses of one value for which the cheapest tree is tabulated: the table doubles with each.
+/// The most different uses of one value for which the cheapest tree is tabulated: the table doubles
+/// with each.
 pub const MOST_USES: usize = 10;
 
-/// The table of Dreyfus and Wagner, filled as asked and kept: for a set of uses, the cheapest tree from every state.
+/// The table of Dreyfus and Wagner, filled as asked and kept: for a set of uses, the cheapest tree
+/// from every state.
 #[derive(Debug)]
 pub struct Trees<'a> {
     reshards: &'a Reshards,
@@ -211,8 +232,8 @@ impl<'a> Trees<'a> {
         self.reshards.to_group(from, group)
     }
 
-    /// What the cheapest tree costs that starts at `root` and serves all of `uses`. With more than [`MOST_USES`] different ones, a
-    /// lower bound: the dearest use alone.
+    /// What the cheapest tree costs that starts at `root` and serves all of `uses`. With more than
+    /// [`MOST_USES`] different ones, a lower bound: the dearest use alone.
     pub fn cost(&mut self, root: State, uses: &[Use]) -> Weight {
         match uses {
             [] => Weight::ZERO,
@@ -220,21 +241,29 @@ impl<'a> Trees<'a> {
             _ => {
                 let set = distinct(root, uses);
                 if set.len() > MOST_USES {
-                    return set.iter().map(|group| self.reshards.to_group(root, group)).max().unwrap_or(Weight::ZERO);
+                    return set
+                        .iter()
+                        .map(|group| self.reshards.to_group(root, group))
+                        .max()
+                        .unwrap_or(Weight::ZERO);
                 }
                 self.row_value(set, root)
             }
         }
     }
 
-    /// The steps of that tree, each after the one that it starts from. With more than [`MOST_USES`] uses, of a good tree.
+    /// The steps of that tree, each after the one that it starts from. With more than [`MOST_USES`]
+    /// uses, of a good tree.
     pub fn steps(&mut self, root: State, uses: &[Use]) -> Vec<Hop> {
         let mut hops = Vec::new();
         let mut set = distinct(root, uses);
         while set.len() > MOST_USES {
             let group = set.pop().expect("the set is longer than the limit");
             let reached: Vec<State> = hops.iter().map(|hop: &Hop| hop.to).chain([root]).collect();
-            let from = reached.into_iter().min_by_key(|&from| self.reshards.to_group(from, &group)).unwrap_or(root);
+            let from = reached
+                .into_iter()
+                .min_by_key(|&from| self.reshards.to_group(from, &group))
+                .unwrap_or(root);
             let to = self.reshards.nearest(from, &group).unwrap_or(from);
             extend_tree(&mut hops, root, self.reshards.path(from, to));
         }
@@ -251,18 +280,26 @@ impl<'a> Trees<'a> {
         }
     }
 
-    /// The entry of one state in the row of a whole set: without the row, which only larger sets would need. Sets of all the uses of a value are
-    /// many, one for each combination of its users' layouts, and each is asked for few states.
+    /// The entry of one state in the row of a whole set: without the row, which only larger sets
+    /// would need. Sets of all the uses of a value are many, one for each combination of its users'
+    /// layouts, and each is asked for few states.
     fn whole_value(&mut self, set: &[Use], state: State) -> Weight {
         for (part, rest) in splits(set) {
             self.fill(&part);
             self.fill(&rest);
         }
-        let forks: Vec<(&[Weight], &[Weight])> = splits(set).map(|(part, rest)| (&self.rows[&part][..], &self.rows[&rest][..])).collect();
-        let fork = |at: State| forks.iter().map(|(part, rest)| part[at] + rest[at]).min().unwrap_or(Weight::INFINITE);
+        let forks: Vec<(&[Weight], &[Weight])> = splits(set)
+            .map(|(part, rest)| (&self.rows[&part][..], &self.rows[&rest][..]))
+            .collect();
+        let fork = |at: State| {
+            forks.iter().map(|(part, rest)| part[at] + rest[at]).min().unwrap_or(Weight::INFINITE)
+        };
         // A fork further away than a whole tree that is known serves nobody; most are.
         let ways = self.reshards.distances_from(state).iter().enumerate();
-        ways.fold(fork(state), |least, (at, &way)| if way < least { least.min(way + fork(at)) } else { least })
+        ways.fold(
+            fork(state),
+            |least, (at, &way)| if way < least { least.min(way + fork(at)) } else { least },
+        )
     }
 
     fn fill(&mut self, set: &[Use]) {
@@ -293,16 +330,20 @@ impl<'a> Trees<'a> {
     /// Walks to where the tree forks, then down both branches.
     fn retrace(&mut self, set: &[Use], root: State, at: State, hops: &mut Vec<Hop>) {
         if let [] | [_] = set {
-            let target = set.first().and_then(|group| self.reshards.nearest(at, group)).unwrap_or(at);
+            let target =
+                set.first().and_then(|group| self.reshards.nearest(at, group)).unwrap_or(at);
             extend_tree(hops, root, self.reshards.path(at, target));
             return;
         }
         self.fill(set);
         let total = self.rows[set][at];
-        let forks: Vec<(&[Weight], &[Weight])> = splits(set).map(|(part, rest)| (&self.rows[&part][..], &self.rows[&rest][..])).collect();
+        let forks: Vec<(&[Weight], &[Weight])> = splits(set)
+            .map(|(part, rest)| (&self.rows[&part][..], &self.rows[&rest][..]))
+            .collect();
         let ways = self.reshards.distances_from(at).iter().enumerate();
         let fork = ways.filter(|(_, way)| **way <= total).find_map(|(state, &way)| {
-            let fork = forks.iter().position(|(part, rest)| way + part[state] + rest[state] == total)?;
+            let fork =
+                forks.iter().position(|(part, rest)| way + part[state] + rest[state] == total)?;
             Some((state, fork))
         });
         let (state, fork) = fork.expect("the table holds the cost of some fork");
@@ -325,7 +366,13 @@ fn distinct(root: State, uses: &[Use]) -> Vec<Use> {
 fn splits(set: &[Use]) -> impl Iterator<Item = (Vec<Use>, Vec<Use>)> + '_ {
     let all = (1_usize << set.len()) - 1;
     (1..all).filter(|part| part & 1 == 1).map(move |part| {
-        let pick = |mask: usize| set.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, u)| u.clone()).collect();
+        let pick = |mask: usize| {
+            set.iter()
+                .enumerate()
+                .filter(|(i, _)| mask >> i & 1 == 1)
+                .map(|(_, u)| u.clone())
+                .collect()
+        };
         (pick(part), pick(all ^ part))
     })
 }

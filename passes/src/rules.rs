@@ -1,4 +1,5 @@
-//! The textbook's cases for one operation: what each operand should be, given where they are, and how a pending result is settled.
+//! The textbook's cases for one operation: what each operand should be, given where they are, and
+//! how a pending result is settled.
 
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
@@ -9,7 +10,12 @@ use crate::tables::Tables;
 use crate::textbook::without;
 
 /// What each operand should be before the operation runs.
-pub(crate) fn targets(tables: &Tables<'_>, op: &Op, starts: &[Sharding], wanted: Option<&Pin>) -> Vec<Sharding> {
+pub(crate) fn targets(
+    tables: &Tables<'_>,
+    op: &Op,
+    starts: &[Sharding],
+    wanted: Option<&Pin>,
+) -> Vec<Sharding> {
     let mut targets: Vec<Sharding> = starts.to_vec();
     for target in &mut targets {
         target.unreduced = Unreduced::default();
@@ -20,23 +26,33 @@ pub(crate) fn targets(tables: &Tables<'_>, op: &Op, starts: &[Sharding], wanted:
             targets[2].clone_from(&starts[2]);
             align(tables.program, op, &mut targets[..2]);
         }
-        OpKind::Einsum { contracted } => Product { tables, op, contracted, wanted }.lay_out(&mut targets),
+        OpKind::Einsum { contracted } => {
+            Product { tables, op, contracted, wanted }.lay_out(&mut targets)
+        }
         _ => align(tables.program, op, &mut targets),
     }
     targets
 }
 
-/// Whether the operands fit together locally: every index split alike wherever it stands, no axis on two indices.
+/// Whether the operands fit together locally: every index split alike wherever it stands, no axis
+/// on two indices.
 pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bool {
     let Some(gives) = layout::gives(program, op, needs) else { return false };
-    let staged = program.pipeline(op.repeat).map(|pipeline| AxisRef::whole(pipeline.axis)).or_else(|| program.taken_over(op));
+    let staged = program
+        .pipeline(op.repeat)
+        .map(|pipeline| AxisRef::whole(pipeline.axis))
+        .or_else(|| program.taken_over(op));
     if staged.is_some_and(|axis| needs.iter().any(|need| need.uses(axis))) {
         return false;
     }
     let indices = layout::indices(program, op);
     let mut used: Vec<AxisRef> = Vec::new();
     indices.iter().all(|&index| {
-        let mut lists = op.laid_out().iter().zip(needs).filter_map(|(operand, need)| list(program, operand.value, need, index));
+        let mut lists = op
+            .laid_out()
+            .iter()
+            .zip(needs)
+            .filter_map(|(operand, need)| list(program, operand.value, need, index));
         let first = lists.next().cloned().unwrap_or_default();
         let fresh = first.iter().all(|axis| !used.contains(axis));
         used.extend(first.iter().copied());
@@ -44,36 +60,55 @@ pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bo
     }) && gives.axes().count() <= program.mesh.axes.len()
 }
 
-fn list<'s>(program: &Program, value: shardwise_ir::ids::ValueId, sharding: &'s Sharding, index: DimId) -> Option<&'s AxisList> {
+fn list<'s>(
+    program: &Program,
+    value: shardwise_ir::ids::ValueId,
+    sharding: &'s Sharding,
+    index: DimId,
+) -> Option<&'s AxisList> {
     let position = program.values[value].dims.iter().position(|&dim| dim == index)?;
     sharding.dims.get(position)
 }
 
-/// Element-wise operations and reductions: every index takes the finest split that an operand has, up to the first axis that is not free.
+/// Element-wise operations and reductions: every index takes the finest split that an operand has,
+/// up to the first axis that is not free.
 fn align(program: &Program, op: &Op, targets: &mut [Sharding]) {
     let mut used: Vec<AxisRef> = Vec::new();
     for index in layout::indices(program, op) {
-        let lists = op.operands.iter().zip(targets.iter()).filter_map(|(operand, s)| list(program, operand.value, s, index));
-        let free = lists.map(|axes| axes.iter().copied().take_while(|axis| !used.contains(axis)).collect::<AxisList>());
-        let mut finest = free.fold(AxisList::new(), |best, axes| if axes.len() > best.len() { axes } else { best });
+        let lists = op
+            .operands
+            .iter()
+            .zip(targets.iter())
+            .filter_map(|(operand, s)| list(program, operand.value, s, index));
+        let free = lists.map(|axes| {
+            axes.iter().copied().take_while(|axis| !used.contains(axis)).collect::<AxisList>()
+        });
+        let mut finest = free
+            .fold(AxisList::new(), |best, axes| if axes.len() > best.len() { axes } else { best });
         if !layout::may_split(program, op, index, &finest) {
             finest.clear();
         }
         used.extend(finest.iter().copied());
         for (operand, target) in op.operands.iter().zip(targets.iter_mut()) {
-            if let Some(position) = program.values[operand.value].dims.iter().position(|&dim| dim == index) {
+            if let Some(position) =
+                program.values[operand.value].dims.iter().position(|&dim| dim == index)
+            {
                 target.dims[position] = finest.clone();
             }
         }
     }
 }
 
-/// Slices what is whole along kept indices so that the result comes out split as `wanted`, where the axes are free.
+/// Slices what is whole along kept indices so that the result comes out split as `wanted`, where
+/// the axes are free.
 pub(crate) fn slice_for(program: &Program, op: &Op, targets: &mut [Sharding], wanted: &Pin) {
     for (&index, axes) in program.values[op.result].dims.iter().zip(&wanted.dims) {
         let Some(axes) = axes.as_ref().filter(|axes| !axes.is_empty()) else { continue };
-        let place = |k: usize| program.values[op.operands[k].value].dims.iter().position(|&dim| dim == index);
-        let with_it: Vec<(usize, usize)> = (0..op.operands.len()).filter_map(|k| Some((k, place(k)?))).collect();
+        let place = |k: usize| {
+            program.values[op.operands[k].value].dims.iter().position(|&dim| dim == index)
+        };
+        let with_it: Vec<(usize, usize)> =
+            (0..op.operands.len()).filter_map(|k| Some((k, place(k)?))).collect();
         let whole = with_it.iter().all(|&(k, position)| targets[k].dims[position].is_empty());
         if whole && axes.iter().all(|&axis| targets.iter().all(|target| !target.uses(axis))) {
             for (k, position) in with_it {
@@ -107,7 +142,10 @@ impl Product<'_> {
     }
 
     fn place(&self, operand: usize, index: DimId) -> Option<usize> {
-        self.tables.program.values[self.op.operands[operand].value].dims.iter().position(|&dim| dim == index)
+        self.tables.program.values[self.op.operands[operand].value]
+            .dims
+            .iter()
+            .position(|&dim| dim == index)
     }
 
     fn both(&self, index: DimId) -> Option<(usize, usize)> {
@@ -125,15 +163,24 @@ impl Product<'_> {
         };
         let (a, b) = (targets[0].dims[left].clone(), targets[1].dims[right].clone());
         let shared = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-        let free = |target: &Sharding, extra: &[AxisRef]| extra.iter().all(|&axis| !target.uses(axis));
+        let free =
+            |target: &Sharding, extra: &[AxisRef]| extra.iter().all(|&axis| !target.uses(axis));
         let may_slice = self.is_intermediate(0) || self.is_intermediate(1);
         if may_slice && a.len() == shared && free(&targets[0], &b[shared..]) {
             targets[0].dims[left] = b;
         } else if may_slice && b.len() == shared && free(&targets[1], &a[shared..]) {
             targets[1].dims[right] = a;
-        } else if shared > 0 && a.len() == shared && self.is_intermediate(0) && !self.is_intermediate(1) {
+        } else if shared > 0
+            && a.len() == shared
+            && self.is_intermediate(0)
+            && !self.is_intermediate(1)
+        {
             take_over(&mut targets[0], left, &b);
-        } else if shared > 0 && b.len() == shared && self.is_intermediate(1) && !self.is_intermediate(0) {
+        } else if shared > 0
+            && b.len() == shared
+            && self.is_intermediate(1)
+            && !self.is_intermediate(0)
+        {
             take_over(&mut targets[1], right, &a);
         } else {
             targets[0].dims[left].truncate(shared);
@@ -141,7 +188,8 @@ impl Product<'_> {
         }
     }
 
-    /// An index kept from both operands: slice the one that is whole, move its axis there if it is elsewhere.
+    /// An index kept from both operands: slice the one that is whole, move its axis there if it is
+    /// elsewhere.
     fn agree_on_batch(&self, targets: &mut [Sharding], index: DimId) {
         let Some((left, right)) = self.both(index) else {
             return;
@@ -160,12 +208,17 @@ impl Product<'_> {
 
     /// Case 4: an axis on one index in the first operand and on another in the second.
     fn conflict(&self, targets: &[Sharding]) -> Option<Conflict> {
-        let dims = |operand: usize| &self.tables.program.values[self.op.operands[operand].value].dims;
+        let dims =
+            |operand: usize| &self.tables.program.values[self.op.operands[operand].value].dims;
         for (first, axes) in targets[0].dims.iter().enumerate() {
             for &axis in axes {
                 for (second, others) in targets[1].dims.iter().enumerate() {
                     if others.contains(&axis) && dims(0)[first] != dims(1)[second] {
-                        return Some(Conflict { axis, place: [first, second], index: [dims(0)[first], dims(1)[second]] });
+                        return Some(Conflict {
+                            axis,
+                            place: [first, second],
+                            index: [dims(0)[first], dims(1)[second]],
+                        });
                     }
                 }
             }
@@ -179,7 +232,8 @@ impl Product<'_> {
             .map(|operand| {
                 let mut target = targets[operand].clone();
                 let axes = &mut target.dims[conflict.place[operand]];
-                let keep = axes.iter().position(|&axis| axis == conflict.axis).unwrap_or(axes.len());
+                let keep =
+                    axes.iter().position(|&axis| axis == conflict.axis).unwrap_or(axes.len());
                 axes.truncate(keep);
                 target
             })
@@ -187,7 +241,9 @@ impl Product<'_> {
         let loser = match (self.keeps(conflict, 0), self.keeps(conflict, 1)) {
             (true, false) => 1,
             (false, true) => 0,
-            _ => usize::from(self.price(1, &targets[1], &gathered[1]) < self.price(0, &targets[0], &gathered[0])),
+            _ => usize::from(
+                self.price(1, &targets[1], &gathered[1]) < self.price(0, &targets[0], &gathered[0]),
+            ),
         };
         targets[loser] = gathered[loser].clone();
     }
@@ -227,7 +283,8 @@ fn take_over(target: &mut Sharding, position: usize, axes: &AxisList) {
     target.dims[position] = axes.clone();
 }
 
-/// How a pending result is settled, as single steps: scattered onto the axes that the wanted result has next, the rest reduced.
+/// How a pending result is settled, as single steps: scattered onto the axes that the wanted result
+/// has next, the rest reduced.
 pub(crate) fn settling(from: &Sharding, wanted: Option<&Pin>) -> Vec<(CollectiveKind, Sharding)> {
     let stays = |axis: &AxisRef| wanted.is_some_and(|pin| pin.unreduced.axes().contains(axis));
     let mut steps = Vec::new();
@@ -237,7 +294,10 @@ pub(crate) fn settling(from: &Sharding, wanted: Option<&Pin>) -> Vec<(Collective
         let Some(list) = list.as_ref().filter(|list| list.starts_with(&at.dims[position])) else {
             continue;
         };
-        let next = list[at.dims[position].len()..].iter().copied().take_while(|axis| from.unreduced.axes().contains(axis) && !stays(axis));
+        let next = list[at.dims[position].len()..]
+            .iter()
+            .copied()
+            .take_while(|axis| from.unreduced.axes().contains(axis) && !stays(axis));
         gone.extend(next.clone());
         at.dims[position].extend(next);
     }

@@ -1,17 +1,21 @@
-//! The plan's own schedule: compute in program order, a collective as soon as its operand exists and the links of its axes are free.
+//! The plan's own schedule: compute in program order, a collective as soon as its operand exists
+//! and the links of its axes are free.
 //!
-//! Collectives on disjoint axes run side by side; of several that wait for the same links the one that stands first in the program goes first, and
-//! none waits for another that cannot start yet. `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
-//! running. A step is *critical* if it has no slack: making it longer makes the whole longer. A collective *may run early* if its operand stays on
-//! the devices (it can hide behind what comes before the program, as the gather of a weight behind the layer before), or if it has slack and its
-//! operand exists before the compute that stands above it is done.
+//! Collectives on disjoint axes run side by side; of several that wait for the same links the one
+//! that stands first in the program goes first, and none waits for another that cannot start yet.
+//! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
+//! running. A step is *critical* if it has no slack: making it longer makes the whole longer. A
+//! collective *may run early* if its operand stays on the devices (it can hide behind what comes
+//! before the program, as the gather of a weight behind the layer before), or if it has slack and
+//! its operand exists before the compute that stands above it is done.
 //!
-//! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer to the third: what a layer adds once its
-//! collectives run beside its neighbours' compute. So of microbatches, of which each goes on as its layers do, after the first, which makes what they
+//! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer
+//! to the third: what a layer adds once its collectives run beside its neighbours' compute. So of
+//! microbatches, of which each goes on as its layers do, after the first, which makes what they
 //! hold. Laying all of them out would make planning depend on their number.
 //!
-//! A pipeline is scheduled by itself ([`crate::staged`]), and takes its time between what stands around it; what its stages do once a step, before
-//! or behind all microbatches, is added to that.
+//! A pipeline is scheduled by itself ([`crate::staged`]), and takes its time between what stands
+//! around it; what its stages do once a step, before or behind all microbatches, is added to that.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -58,10 +62,12 @@ pub struct Timed {
 /// Layers of a block that are laid out.
 const LAYERS: u64 = 3;
 
-/// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, which it could only leave by rounding.
+/// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, which it could only
+/// leave by rounding.
 pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) -> Schedule {
     if plan.program.repeats.is_empty() {
-        let (schedule, _) = flat(plan, costs, (0..plan.steps.len()).map(|step| (step, Copy::default())));
+        let (schedule, _) =
+            flat(plan, costs, (0..plan.steps.len()).map(|step| (step, Copy::default())));
         return schedule;
     }
     let program = &plan.program;
@@ -73,8 +79,9 @@ pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) ->
         schedule.makespan_s = layered_s(plan, &without_hops);
     } else {
         let around = staged::only(plan, costs, |step| !staged::is_staged(program, step));
-        let once =
-            plan.steps.iter().zip(costs).filter(|(step, _)| staged::is_staged(program, step) && !staged::by_microbatch(program, step));
+        let once = plan.steps.iter().zip(costs).filter(|(step, _)| {
+            staged::is_staged(program, step) && !staged::by_microbatch(program, step)
+        });
         let once_s: f64 = once.map(|(_, cost)| cost.total_s()).sum();
         let staged_s: f64 = pipelines.iter().map(|staged| staged.makespan_s).sum();
         schedule.makespan_s = layered_s(plan, &around) + once_s + staged_s;
@@ -92,28 +99,45 @@ pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) ->
 
 /// Lays out so many of each block, one less of those that are `fewer`.
 fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (Schedule, Vec<usize>) {
-    let counts = |block: RepeatId| plan.program.repeats[block].count.min(if fewer.contains(&block) { LAYERS - 1 } else { LAYERS });
+    let counts = |block: RepeatId| {
+        plan.program.repeats[block].count.min(if fewer.contains(&block) {
+            LAYERS - 1
+        } else {
+            LAYERS
+        })
+    };
     let unrolled = unroll::plan(plan, &counts);
     let mut copies: IndexMap<(usize, Copy), f64, FxBuildHasher> = IndexMap::default();
     unrolled.from.iter().for_each(|&from| *copies.entry(from).or_default() += 1.0);
     // Several steps may stand for one: the additions of a sum.
-    let first_only: Vec<bool> = plan.steps.iter().map(|step| plan.program.is_held(step.repeat, &step.result)).collect();
-    let seconds =
-        |from: &(usize, Copy)| if first_only[from.0] && from.1.microbatch > 0 { 0.0 } else { costs[from.0].seconds / copies[from] };
+    let first_only: Vec<bool> =
+        plan.steps.iter().map(|step| plan.program.is_held(step.repeat, &step.result)).collect();
+    let seconds = |from: &(usize, Copy)| {
+        if first_only[from.0] && from.1.microbatch > 0 {
+            0.0
+        } else {
+            costs[from.0].seconds / copies[from]
+        }
+    };
     let cost = |from: &(usize, Copy)| StepCost { seconds: seconds(from), ..costs[from.0].clone() };
     let costs: Vec<StepCost> = unrolled.from.iter().map(cost).collect();
     flat(&unrolled.plan, &costs, unrolled.from.into_iter())
 }
 
-/// The makespan with all of `blocks`, where those in `fewer` have one less of what is laid out. Microbatches go on as their layers do.
+/// The makespan with all of `blocks`, where those in `fewer` have one less of what is laid out.
+/// Microbatches go on as their layers do.
 fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<RepeatId>) -> f64 {
     let repeats = &plan.program.repeats;
     let more = |block: RepeatId| repeats[block].count.saturating_sub(LAYERS) as f64;
-    let within = |block: RepeatId| repeats.microbatches(Some(block)).filter(|&around| around != block);
-    let around = blocks.iter().copied().find(|&block| repeats[block].cut.is_some() && more(block) > 0.0);
+    let within =
+        |block: RepeatId| repeats.microbatches(Some(block)).filter(|&around| around != block);
+    let around =
+        blocks.iter().copied().find(|&block| repeats[block].cut.is_some() && more(block) > 0.0);
     if let Some(around) = around {
-        let others: Vec<RepeatId> = blocks.iter().copied().filter(|&block| block != around).collect();
-        let inside: Vec<RepeatId> = others.iter().copied().filter(|&block| within(block) == Some(around)).collect();
+        let others: Vec<RepeatId> =
+            blocks.iter().copied().filter(|&block| block != around).collect();
+        let inside: Vec<RepeatId> =
+            others.iter().copied().filter(|&block| within(block) == Some(around)).collect();
         let of = |fewer: &mut Vec<RepeatId>, blocks: &[RepeatId]| grown(plan, costs, blocks, fewer);
         let whole_s = of(fewer, &others);
         let here_s = of(fewer, &inside);
@@ -126,7 +150,8 @@ fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<R
     let mut makespan_s = laid_out_s;
     for &block in blocks.iter().filter(|&&block| more(block) > 0.0) {
         fewer.push(block);
-        makespan_s += more(block) * (laid_out_s - laid_out(plan, costs, fewer).0.makespan_s).max(0.0);
+        makespan_s +=
+            more(block) * (laid_out_s - laid_out(plan, costs, fewer).0.makespan_s).max(0.0);
         fewer.pop();
     }
     makespan_s
@@ -135,11 +160,14 @@ fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<R
 /// The makespan with all layers and microbatches of blocks that are in no pipeline.
 fn layered_s(plan: &Plan, costs: &[StepCost]) -> f64 {
     let repeats = &plan.program.repeats;
-    let blocks = repeats.indices().filter(|&block| repeats[block].reversed.is_none() && repeats[block].pipeline.is_none());
+    let blocks = repeats
+        .indices()
+        .filter(|&block| repeats[block].reversed.is_none() && repeats[block].pipeline.is_none());
     grown(plan, costs, &blocks.collect::<Vec<_>>(), &mut Vec::new())
 }
 
-/// How much longer the schedule becomes by a further layer of a block; of one with fewer layers than are laid out, their mean.
+/// How much longer the schedule becomes by a further layer of a block; of one with fewer layers
+/// than are laid out, their mean.
 fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
     let few_s = laid_out(plan, costs, &[]).0.makespan_s;
     match plan.program.times(Some(block)) {
@@ -149,7 +177,11 @@ fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
 }
 
 /// Schedules a plan without blocks, whose steps are copies of steps of another; and these steps.
-fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, Copy)>) -> (Schedule, Vec<usize>) {
+fn flat(
+    plan: &Plan,
+    costs: &[StepCost],
+    from: impl Iterator<Item = (usize, Copy)>,
+) -> (Schedule, Vec<usize>) {
     let readers = Readers::new(plan);
     let mut run = Run::new(plan, costs, &readers);
     run.all();
@@ -157,7 +189,8 @@ fn flat(plan: &Plan, costs: &[StepCost], from: impl Iterator<Item = (usize, Copy
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
     let early = early(plan, costs, &readers, &end_s, &critical);
-    let runs: Vec<Timed> = from.zip(start_s).map(|((step, copy), start_s)| Timed { step, copy, start_s }).collect();
+    let runs: Vec<Timed> =
+        from.zip(start_s).map(|((step, copy), start_s)| Timed { step, copy, start_s }).collect();
     let copies = runs.iter().map(|run| run.step).collect();
     (Schedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
 }
@@ -173,9 +206,13 @@ struct Readers {
 impl Readers {
     fn new(plan: &Plan) -> Self {
         let mut given: IndexMap<&Materialization, usize, FxBuildHasher> = IndexMap::default();
-        let mut this = Self { givers: Vec::with_capacity(plan.steps.len()), readers: vec![Vec::new(); plan.steps.len()] };
+        let mut this = Self {
+            givers: Vec::with_capacity(plan.steps.len()),
+            readers: vec![Vec::new(); plan.steps.len()],
+        };
         for (number, step) in plan.steps.iter().enumerate() {
-            let mut givers: Vec<usize> = step.operands.iter().filter_map(|operand| given.get(operand).copied()).collect();
+            let mut givers: Vec<usize> =
+                step.operands.iter().filter_map(|operand| given.get(operand).copied()).collect();
             givers.sort_unstable();
             givers.dedup();
             for &giver in &givers {
@@ -232,7 +269,8 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(plan: &Plan, costs: &'a [StepCost], readers: &'a Readers) -> Self {
-        let is_local: Vec<bool> = plan.steps.iter().zip(costs).map(|(step, cost)| !cost.is_move(step)).collect();
+        let is_local: Vec<bool> =
+            plan.steps.iter().zip(costs).map(|(step, cost)| !cost.is_move(step)).collect();
         let steps = costs.len();
         let axes = plan.program.mesh.axes.len();
         let mut run = Self {
@@ -300,7 +338,9 @@ impl<'a> Run<'a> {
     }
 
     fn start_what_can(&mut self, now: f64) {
-        if let Some(&next) = self.local.get(self.started).filter(|&&next| !self.computing && self.missing[next] == 0) {
+        if let Some(&next) =
+            self.local.get(self.started).filter(|&&next| !self.computing && self.missing[next] == 0)
+        {
             self.started += 1;
             self.computing = true;
             let before = self.last_local.replace(next);
@@ -320,7 +360,8 @@ impl<'a> Run<'a> {
 
     /// The first collective in the program that could start.
     fn next_collective(&self) -> Option<usize> {
-        let free = self.ready.iter().filter(|(axes, _)| axes.iter().all(|axis| !self.busy[axis.index()]));
+        let free =
+            self.ready.iter().filter(|(axes, _)| axes.iter().all(|axis| !self.busy[axis.index()]));
         free.filter_map(|(_, steps)| steps.first().copied()).min()
     }
 
@@ -334,11 +375,20 @@ impl<'a> Run<'a> {
 }
 
 /// Steps without slack, found backwards from the end.
-fn critical(waits: &[Vec<usize>], costs: &[StepCost], start_s: &[f64], end_s: &[f64], makespan_s: f64) -> Vec<bool> {
+fn critical(
+    waits: &[Vec<usize>],
+    costs: &[StepCost],
+    start_s: &[f64],
+    end_s: &[f64],
+    makespan_s: f64,
+) -> Vec<bool> {
     let mut latest_end = vec![makespan_s; costs.len()];
     let mut order: Vec<usize> = (0..costs.len()).collect();
-    // A step that takes no time ends when it starts: the program's order then says who waits for whom.
-    order.sort_by(|&a, &b| start_s[b].total_cmp(&start_s[a]).then(end_s[b].total_cmp(&end_s[a])).then(b.cmp(&a)));
+    // A step that takes no time ends when it starts: the program's order then says who waits for
+    // whom.
+    order.sort_by(|&a, &b| {
+        start_s[b].total_cmp(&start_s[a]).then(end_s[b].total_cmp(&end_s[a])).then(b.cmp(&a))
+    });
     for step in order {
         let latest_start = latest_end[step] - costs[step].seconds;
         for &before in &waits[step] {
@@ -346,20 +396,35 @@ fn critical(waits: &[Vec<usize>], costs: &[StepCost], start_s: &[f64], end_s: &[
         }
     }
     let rounding = makespan_s * 1e-12;
-    let slackless = |step: usize| latest_end[step] - end_s[step] <= rounding && end_s[step] > start_s[step];
+    let slackless =
+        |step: usize| latest_end[step] - end_s[step] <= rounding && end_s[step] > start_s[step];
     (0..costs.len()).map(slackless).collect()
 }
 
-/// Collectives of what stays on the devices, and those with slack whose operands exist before the compute above them is done.
-fn early(plan: &Plan, costs: &[StepCost], readers: &Readers, end_s: &[f64], critical: &[bool]) -> Vec<bool> {
+/// Collectives of what stays on the devices, and those with slack whose operands exist before the
+/// compute above them is done.
+fn early(
+    plan: &Plan,
+    costs: &[StepCost],
+    readers: &Readers,
+    end_s: &[f64],
+    critical: &[bool],
+) -> Vec<bool> {
     let mut compute_s: f64 = 0.0;
     let mut early = Vec::with_capacity(costs.len());
     for (step, cost) in costs.iter().enumerate() {
         let exists_s = readers.givers[step].iter().map(|&giver| end_s[giver]).fold(0.0, f64::max);
-        let stays = |operand: &Materialization| matches!(plan.program.values[operand.value].role, Some(Role::Param | Role::State));
-        let is_resident = readers.givers[step].is_empty() && plan.steps[step].operands.iter().all(stays);
+        let stays = |operand: &Materialization| {
+            matches!(plan.program.values[operand.value].role, Some(Role::Param | Role::State))
+        };
+        let is_resident =
+            readers.givers[step].is_empty() && plan.steps[step].operands.iter().all(stays);
         let is_local = !cost.is_move(&plan.steps[step]);
-        early.push(!is_local && cost.seconds > 0.0 && (is_resident || (!critical[step] && exists_s < compute_s)));
+        early.push(
+            !is_local
+                && cost.seconds > 0.0
+                && (is_resident || (!critical[step] && exists_s < compute_s)),
+        );
         if is_local {
             compute_s = end_s[step];
         }

@@ -1,16 +1,21 @@
 //! The cheapest plan there is, and the proof.
 //!
-//! The steps, each in its module: the book's plan first, as what must not be lost to ([`crate::textbook`]); every layout of every operation
-//! ([`crate::layout`], [`crate::problem`]) less the dominated ones ([`crate::dominance`]); prices of shared reshard trees as functions of few
-//! choices ([`crate::factor`]); exact elimination ([`crate::eliminate`]). If that closes, the plan is optimal and elimination is the proof. If a table
-//! would outgrow the limits, [`crate::anytime`] raises a bound ([`crate::dual`]), drops what must be dearer than a known plan, and eliminates the
-//! rest; what it cannot close is stated as a gap, with the plan that the dual leads to (`decode`).
+//! The steps, each in its module: the book's plan first, as what must not be lost to
+//! ([`crate::textbook`]); every layout of every operation ([`crate::layout`], [`crate::problem`])
+//! less the dominated ones ([`crate::dominance`]); prices of shared reshard trees as functions of
+//! few choices ([`crate::factor`]); exact elimination ([`crate::eliminate`]). If that closes, the
+//! plan is optimal and elimination is the proof. If a table would outgrow the limits,
+//! [`crate::anytime`] raises a bound ([`crate::dual`]), drops what must be dearer than a known
+//! plan, and eliminates the rest; what it cannot close is stated as a gap, with the plan that the
+//! dual leads to (`decode`).
 //!
-//! Axes are not searched one at a time: a choice on one axis changes what is cheap on another (gathers over two axes are one collective with
-//! twice the bandwidth, and an axis can serve one index only).
+//! Axes are not searched one at a time: a choice on one axis changes what is cheap on another
+//! (gathers over two axes are one collective with twice the bandwidth, and an axis can serve one
+//! index only).
 //!
-//! Ties are broken by a total order (`ties`). Under a limit on memory the search is `capacity`'s, for the busiest resource
-//! [`crate::overlap`]'s; both solve this one again and again at other prices.
+//! Ties are broken by a total order (`ties`). Under a limit on memory the search is `capacity`'s,
+//! for the busiest resource [`crate::overlap`]'s; both solve this one again and again at other
+//! prices.
 
 use std::time::{Duration, Instant};
 
@@ -53,16 +58,19 @@ pub struct Found {
     pub plan: Plan,
     /// How good it is.
     pub optimality: Optimality,
-    /// Other places for the open declarations from which the price is the same, an example for each.
+    /// Other places for the open declarations from which the price is the same, an example for
+    /// each.
     pub alternatives: Vec<Materialization>,
     /// Layouts looked at before and after the dominated ones were dropped.
     pub layouts: (usize, usize),
 }
 
-/// Tables for elimination as it is: tens of milliseconds. What takes more is closed faster by [`crate::anytime`].
+/// Tables for elimination as it is: tens of milliseconds. What takes more is closed faster by
+/// [`crate::anytime`].
 const LIMITS: Limits = Limits { table: 1 << 18, work: 1 << 20 };
 
-/// States of one value up to which layouts are compared with each other: that takes the distances between all of them. Beyond, the dual alone says which are too dear.
+/// States of one value up to which layouts are compared with each other: that takes the distances
+/// between all of them. Beyond, the dual alone says which are too dear.
 const PRUNED: usize = 500;
 
 /// Why there is no plan.
@@ -99,13 +107,23 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: Request) -> Result<
 }
 
 /// The cheapest plan, however much memory it takes.
-fn unlimited(tables: &Tables<'_>, textbook: &Plan, Request { objective, timeout, .. }: Request) -> Result<Found, Infeasible> {
+fn unlimited(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    Request { objective, timeout, .. }: Request,
+) -> Result<Found, Infeasible> {
     let problem = Problem::new(tables, objective.compute());
-    let Solved { plan: found, bound, exact, alternatives, layouts } = solve(problem, textbook, timeout)?;
-    let (price, known) = (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
+    let Solved { plan: found, bound, exact, alternatives, layouts } =
+        solve(problem, textbook, timeout)?;
+    let (price, known) =
+        (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
     let plan = if price < known { found } else { textbook.clone() };
     let closed = exact || bound >= price.min(known);
-    let optimality = if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s: bound.as_seconds() } };
+    let optimality = if closed {
+        Optimality::Optimal
+    } else {
+        Optimality::Bounded { lower_bound_s: bound.as_seconds() }
+    };
     Ok(Found { plan, optimality, alternatives, layouts })
 }
 
@@ -119,8 +137,13 @@ pub(crate) struct Solved {
     layouts: (usize, usize),
 }
 
-/// Minimises the sum of what the problem's tables count for reshards and of its operations' seconds.
-pub(crate) fn solve(mut problem: Problem<'_>, textbook: &Plan, timeout: Option<Duration>) -> Result<Solved, Infeasible> {
+/// Minimises the sum of what the problem's tables count for reshards and of its operations'
+/// seconds.
+pub(crate) fn solve(
+    mut problem: Problem<'_>,
+    textbook: &Plan,
+    timeout: Option<Duration>,
+) -> Result<Solved, Infeasible> {
     let (tables, compute) = (problem.tables, problem.compute);
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     prefer(&mut problem, textbook);
@@ -135,19 +158,35 @@ pub(crate) fn solve(mut problem: Problem<'_>, textbook: &Plan, timeout: Option<D
     }
     let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
     let prices = Prices::whole(&problem, &mut trees, LIMITS);
-    let minimum = prices.as_ref().and_then(|prices| Some((prices, prices.minimise_exactly(&unary(&problem))?)));
+    let minimum = prices
+        .as_ref()
+        .and_then(|prices| Some((prices, prices.minimise_exactly(&unary(&problem))?)));
     if let Some((prices, minimum)) = minimum {
         let alternatives = alternatives(&problem, prices, &minimum);
         let plan = extract::plan(&problem, &minimum.assignment, &mut trees);
-        return Ok(Solved { plan, bound: minimum.bound, exact: true, alternatives, layouts: (before, after) });
+        return Ok(Solved {
+            plan,
+            bound: minimum.bound,
+            exact: true,
+            alternatives,
+            layouts: (before, after),
+        });
     }
     drop(prices);
     let weight = |plan: &Plan| report::weight(plan, compute, &tables.terms);
-    let mut price = |assignment: &[usize], trees: &mut [Trees<'_>]| weight(&extract::plan(&problem, assignment, trees));
+    let mut price = |assignment: &[usize], trees: &mut [Trees<'_>]| {
+        weight(&extract::plan(&problem, assignment, trees))
+    };
     let closed = anytime::close(&problem, &mut trees, weight(textbook), deadline, &mut price);
-    let found = closed.assignment.as_ref().map(|assignment| extract::plan(&problem, assignment, &mut trees));
+    let found = closed
+        .assignment
+        .as_ref()
+        .map(|assignment| extract::plan(&problem, assignment, &mut trees));
     let plan = found.unwrap_or_else(|| textbook.clone());
-    let alternatives = closed.proof.as_ref().map(|Proof { problem, prices, minimum }| alternatives(problem, prices, minimum));
+    let alternatives = closed
+        .proof
+        .as_ref()
+        .map(|Proof { problem, prices, minimum }| alternatives(problem, prices, minimum));
     Ok(Solved {
         plan,
         bound: closed.bound,
@@ -158,7 +197,13 @@ pub(crate) fn solve(mut problem: Problem<'_>, textbook: &Plan, timeout: Option<D
 }
 
 /// The cheapest plan within `capacity`, in which `found` does not fit.
-fn within(tables: &Tables<'_>, textbook: &Plan, found: Found, request: Request, capacity: f64) -> Result<Found, Refusal> {
+fn within(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    found: Found,
+    request: Request,
+    capacity: f64,
+) -> Result<Found, Refusal> {
     let limit = Limit::new(tables, textbook, request, capacity);
     let fitting = limit.fitting();
     let Some((plan, seconds)) = fitting.plan else {
@@ -166,13 +211,20 @@ fn within(tables: &Tables<'_>, textbook: &Plan, found: Found, request: Request, 
         let peak = memory(&smallest).peak_bytes;
         return Err(Refusal::NoRoom(Box::new(smallest), peak));
     };
-    // The limited search adds up steps; what it says of the busiest resource is only what is so without a limit.
+    // The limited search adds up steps; what it says of the busiest resource is only what is so
+    // without a limit.
     let lower_bound_s = match (request.objective, found.optimality) {
-        (Objective::Overlap, Optimality::Optimal) => objective_s(tables, &found.plan, request.objective),
+        (Objective::Overlap, Optimality::Optimal) => {
+            objective_s(tables, &found.plan, request.objective)
+        }
         (Objective::Overlap, Optimality::Bounded { lower_bound_s }) => lower_bound_s,
         _ => fitting.lower_bound_s,
     };
-    let optimality = if is_beaten(lower_bound_s, seconds) { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
+    let optimality = if is_beaten(lower_bound_s, seconds) {
+        Optimality::Optimal
+    } else {
+        Optimality::Bounded { lower_bound_s }
+    };
     Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: found.layouts })
 }
 

@@ -1,9 +1,12 @@
-//! What a step of serving a model reads and computes: parameters, caches, and the products with either, as a plan has them on a device.
+//! What a step of serving a model reads and computes: parameters, caches, and the products with
+//! either, as a plan has them on a device.
 //!
-//! The formula is that of *How To Scale Your Model*, Part 7: caches are read, then parameters are read or multiplied with, whichever takes longer;
-//! what is element-wise is taken as fused, and what is moved is left to the plan's own price. Everything follows from the statements: a weight is a
-//! parameter, or what is made of parameters alone; a cache is `state`, or state with other elements, names or places. So no names are looked for,
-//! and a plan that reads a weight whole on every device, or computes twice, is priced as doing so. The alternative, total bytes over total
+//! The formula is that of *How To Scale Your Model*, Part 7: caches are read, then parameters are
+//! read or multiplied with, whichever takes longer; what is element-wise is taken as fused, and
+//! what is moved is left to the plan's own price. Everything follows from the statements: a weight
+//! is a parameter, or what is made of parameters alone; a cache is `state`, or state with other
+//! elements, names or places. So no names are looked for, and a plan that reads a weight whole on
+//! every device, or computes twice, is priced as doing so. The alternative, total bytes over total
 //! bandwidth, would price any sharding as the best one.
 
 use index_vec::IndexVec;
@@ -39,18 +42,22 @@ enum Origin {
 /// A program as a step of serving.
 #[derive(Clone, Debug)]
 pub struct Serving {
-    /// The dimension of independent sequences (or requests, rows): in no parameter, and in the caches, where there are any.
+    /// The dimension of independent sequences (or requests, rows): in no parameter, and in the
+    /// caches, where there are any.
     pub batch: DimId,
-    /// What is resized for another batch: it, or the major one of the factors that it is a product of.
+    /// What is resized for another batch: it, or the major one of the factors that it is a product
+    /// of.
     pub grows: DimId,
-    /// The dimensions of what parameters are multiplied with that are in no parameter: their sizes' product is the tokens of a step.
+    /// The dimensions of what parameters are multiplied with that are in no parameter: their sizes'
+    /// product is the tokens of a step.
     pub rows: Vec<DimId>,
     /// Whether caches are read.
     pub reads_cache: bool,
     /// Whether tokens are multiplied with tokens.
     pub attends: bool,
     parts: IndexVec<OpId, Part>,
-    /// Values that are made of scores, element by element: they stay on the chip until they are multiplied with.
+    /// Values that are made of scores, element by element: they stay on the chip until they are
+    /// multiplied with.
     scores: IndexVec<ValueId, bool>,
 }
 
@@ -74,7 +81,8 @@ pub struct Load {
     pub weight_bytes: f64,
     /// FLOPs of tokens with tokens.
     pub attention_flops: f64,
-    /// Bytes that these read and write where scores never leave the chip, and caches are read like any keys.
+    /// Bytes that these read and write where scores never leave the chip, and caches are read like
+    /// any keys.
     pub attention_bytes: f64,
     /// Seconds of arithmetic of tokens with tokens.
     pub attention_s: f64,
@@ -92,17 +100,23 @@ impl Serving {
         let free = threshold::batch_like(program);
         let rows = rows(program, &origins, &free);
         let caches = read_caches(program);
-        let mut candidates = rows.iter().flat_map(|&row| atoms(program, row)).filter(|dim| free.contains(dim));
+        let mut candidates =
+            rows.iter().flat_map(|&row| atoms(program, row)).filter(|dim| free.contains(dim));
         let of_caches = |atom: DimId| {
-            let mut dims = caches.iter().flat_map(|&cache| program.values[cache].dims.iter().copied());
+            let mut dims =
+                caches.iter().flat_map(|&cache| program.values[cache].dims.iter().copied());
             dims.find(|&dim| atoms(program, dim).first() == Some(&atom)).map(|dim| (dim, atom))
         };
         let first = candidates.next().ok_or(NotServing::WithoutBatch)?;
         let (batch, grows) = match caches[..] {
             [] => (first, first),
-            _ => std::iter::once(first).chain(candidates).find_map(of_caches).ok_or(NotServing::CachesApart)?,
+            _ => std::iter::once(first)
+                .chain(candidates)
+                .find_map(of_caches)
+                .ok_or(NotServing::CachesApart)?,
         };
-        let parts: IndexVec<OpId, Part> = program.ops.iter().map(|op| part(program, op, &origins, &free)).collect();
+        let parts: IndexVec<OpId, Part> =
+            program.ops.iter().map(|op| part(program, op, &origins, &free)).collect();
         let attends = parts.contains(&Part::Attention);
         let scores = scores(program, &parts);
         Ok(Self { batch, grows, rows, reads_cache: !caches.is_empty(), attends, parts, scores })
@@ -139,7 +153,8 @@ impl Serving {
                 read[stored] = read[stored].max(read_bytes(program, op, position, operand, step));
             }
             if matches!(op.kind, OpKind::Einsum { .. }) {
-                let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
+                let operands: Vec<&Sharding> =
+                    step.operands.iter().map(|operand| &operand.sharding).collect();
                 let work = local::work(program, op, &operands, &step.result.sharding);
                 let times = program.turns(step.repeat, program.by_microbatch(op)).done as f64;
                 match self.parts[number] {
@@ -165,7 +180,8 @@ impl Serving {
 }
 
 impl Serving {
-    /// Bytes of a product of tokens with tokens that come from HBM or go there: queries and keys, or values and the result.
+    /// Bytes of a product of tokens with tokens that come from HBM or go there: queries and keys,
+    /// or values and the result.
     fn outside(&self, program: &Program, step: &Step) -> f64 {
         let bytes = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
         let read: f64 = step.operands.iter().filter(|of| !self.scores[of.value]).map(bytes).sum();
@@ -174,17 +190,28 @@ impl Serving {
     }
 }
 
-/// What leaves the layers of a pass without caches, with every token of a sequence: the caches that later steps read.
+/// What leaves the layers of a pass without caches, with every token of a sequence: the caches that
+/// later steps read.
 pub fn given_caches(program: &Program, serving: &Serving) -> Vec<ValueId> {
-    let leaves = program.outputs.iter().filter(|output| output.hands_to.is_none()).map(|output| output.value);
-    let of_layers = leaves.filter(|&value| program.values[value].repeat.is_some() && program.values[value].dims.contains(&serving.batch));
+    let leaves = program
+        .outputs
+        .iter()
+        .filter(|output| output.hands_to.is_none())
+        .map(|output| output.value);
+    let of_layers = leaves.filter(|&value| {
+        program.values[value].repeat.is_some()
+            && program.values[value].dims.contains(&serving.batch)
+    });
     of_layers.filter(|&value| !serving.context(program, value).is_empty()).collect()
 }
 
 /// State that any operation reads.
 pub fn read_caches(program: &Program) -> Vec<ValueId> {
-    let is_read = |value: ValueId| program.ops.iter().any(|op| op.operands.iter().any(|operand| operand.value == value));
-    let state = program.values.iter_enumerated().filter(|(_, value)| value.role == Some(Role::State));
+    let is_read = |value: ValueId| {
+        program.ops.iter().any(|op| op.operands.iter().any(|operand| operand.value == value))
+    };
+    let state =
+        program.values.iter_enumerated().filter(|(_, value)| value.role == Some(Role::State));
     state.map(|(id, _)| id).filter(|&id| is_read(id)).collect()
 }
 
@@ -204,24 +231,42 @@ fn scores(program: &Program, parts: &IndexVec<OpId, Part>) -> IndexVec<ValueId, 
 /// Plain sizes: a product's factors.
 fn atoms(program: &Program, dim: DimId) -> Vec<DimId> {
     let factors = &program.dims[dim].factors;
-    if factors.is_empty() { vec![dim] } else { factors.iter().flat_map(|&factor| atoms(program, factor)).collect() }
+    if factors.is_empty() {
+        vec![dim]
+    } else {
+        factors.iter().flat_map(|&factor| atoms(program, factor)).collect()
+    }
 }
 
 /// What a value is kept as: a cache with rows written into it is that cache.
 fn stored(program: &Program, mut value: ValueId) -> ValueId {
-    while let Some(op) = program.values[value].producer.map(|op| &program.ops[op]).filter(|op| program.is_in_place(op)) {
+    while let Some(op) = program.values[value]
+        .producer
+        .map(|op| &program.ops[op])
+        .filter(|op| program.is_in_place(op))
+    {
         value = op.operands[0].value;
     }
     value
 }
 
 /// Bytes of an operand that an operation looks at, each time.
-fn read_bytes(program: &Program, op: &Op, position: usize, operand: &Materialization, step: &Step) -> f64 {
+fn read_bytes(
+    program: &Program,
+    op: &Op,
+    position: usize,
+    operand: &Materialization,
+    step: &Step,
+) -> f64 {
     let whole = local::local_bytes(program, operand.value, &operand.sharding);
     match &op.kind {
-        OpKind::Take { .. } if position == 0 => whole.min(local::local_bytes(program, step.result.value, &step.result.sharding)),
+        OpKind::Take { .. } if position == 0 => {
+            whole.min(local::local_bytes(program, step.result.value, &step.result.sharding))
+        }
         OpKind::Update { .. } if position == 0 && program.is_in_place(op) => 0.0,
-        OpKind::Rearrange(Rearrange::Slice(_)) => local::local_bytes(program, step.result.value, &step.result.sharding),
+        OpKind::Rearrange(Rearrange::Slice(_)) => {
+            local::local_bytes(program, step.result.value, &step.result.sharding)
+        }
         _ => whole,
     }
 }
@@ -232,13 +277,24 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
         Some(Role::State) => Origin::Cache,
         _ => Origin::Activation,
     };
-    let mut origins: IndexVec<ValueId, Origin> = program.values.iter().map(|value| declared(value.role)).collect();
+    let mut origins: IndexVec<ValueId, Origin> =
+        program.values.iter().map(|value| declared(value.role)).collect();
     for op in &program.ops {
-        let has = |origin: Origin| op.operands.iter().any(|operand| origins[operand.value] == origin);
-        let all_weights = !op.operands.is_empty() && op.operands.iter().all(|operand| origins[operand.value] == Origin::Weight);
+        let has =
+            |origin: Origin| op.operands.iter().any(|operand| origins[operand.value] == origin);
+        let all_weights = !op.operands.is_empty()
+            && op.operands.iter().all(|operand| origins[operand.value] == Origin::Weight);
         let keeps_elements = match op.kind {
-            OpKind::Map(_) | OpKind::Rearrange(_) | OpKind::Collective(_) | OpKind::Take { .. } | OpKind::Update { .. } => true,
-            OpKind::Einsum { .. } | OpKind::Reduce { .. } | OpKind::Put { .. } | OpKind::Route(_) | OpKind::Composite { .. } => false,
+            OpKind::Map(_)
+            | OpKind::Rearrange(_)
+            | OpKind::Collective(_)
+            | OpKind::Take { .. }
+            | OpKind::Update { .. } => true,
+            OpKind::Einsum { .. }
+            | OpKind::Reduce { .. }
+            | OpKind::Put { .. }
+            | OpKind::Route(_)
+            | OpKind::Composite { .. } => false,
         };
         let origin = match &op.kind {
             OpKind::Route(_) => Origin::Route,
@@ -247,7 +303,8 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
             _ if keeps_elements && has(Origin::Route) => Origin::Route,
             _ => Origin::Activation,
         };
-        origins[op.result] = if program.values[op.result].role.is_some() { origins[op.result] } else { origin };
+        origins[op.result] =
+            if program.values[op.result].role.is_some() { origins[op.result] } else { origin };
     }
     origins
 }
@@ -255,12 +312,28 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
 /// The free dimensions of the widest operand that a weight is multiplied with, in its order.
 fn rows(program: &Program, origins: &IndexVec<ValueId, Origin>, free: &[DimId]) -> Vec<DimId> {
     let is_free = |dim: DimId| atoms(program, dim).iter().all(|atom| free.contains(atom));
-    let products = program.ops.iter().filter(|op| matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()));
-    let others = products.filter(|op| op.operands.iter().any(|operand| origins[operand.value] == Origin::Weight));
-    let others = others.flat_map(|op| &op.operands).filter(|operand| origins[operand.value] != Origin::Weight);
-    let rows = others.map(|operand| program.values[operand.value].dims.iter().copied().filter(|&dim| is_free(dim)).collect::<Vec<_>>());
-    let tokens = |dims: &[DimId]| dims.iter().fold(1, |n: u64, &dim| n.saturating_mul(program.dims[dim].size));
-    rows.reduce(|widest, other| if tokens(&other) > tokens(&widest) { other } else { widest }).unwrap_or_default()
+    let products = program
+        .ops
+        .iter()
+        .filter(|op| matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()));
+    let others = products
+        .filter(|op| op.operands.iter().any(|operand| origins[operand.value] == Origin::Weight));
+    let others = others
+        .flat_map(|op| &op.operands)
+        .filter(|operand| origins[operand.value] != Origin::Weight);
+    let rows = others.map(|operand| {
+        program.values[operand.value]
+            .dims
+            .iter()
+            .copied()
+            .filter(|&dim| is_free(dim))
+            .collect::<Vec<_>>()
+    });
+    let tokens = |dims: &[DimId]| {
+        dims.iter().fold(1, |n: u64, &dim| n.saturating_mul(program.dims[dim].size))
+    };
+    rows.reduce(|widest, other| if tokens(&other) > tokens(&widest) { other } else { widest })
+        .unwrap_or_default()
 }
 
 fn part(program: &Program, op: &Op, origins: &IndexVec<ValueId, Origin>, free: &[DimId]) -> Part {
@@ -269,8 +342,13 @@ fn part(program: &Program, op: &Op, origins: &IndexVec<ValueId, Origin>, free: &
     if contracted.is_empty() || has(Origin::Weight) || has(Origin::Route) {
         return Part::Weights;
     }
-    let dims = |position: usize| op.operands.get(position).map_or(&[][..], |operand| &program.values[operand.value].dims);
-    let alone = |mine: &[DimId], other: &[DimId]| mine.iter().any(|dim| free.contains(dim) && !other.contains(dim));
-    let of_tokens = contracted.iter().any(|dim| free.contains(dim)) || (alone(dims(0), dims(1)) && alone(dims(1), dims(0)));
+    let dims = |position: usize| {
+        op.operands.get(position).map_or(&[][..], |operand| &program.values[operand.value].dims)
+    };
+    let alone = |mine: &[DimId], other: &[DimId]| {
+        mine.iter().any(|dim| free.contains(dim) && !other.contains(dim))
+    };
+    let of_tokens = contracted.iter().any(|dim| free.contains(dim))
+        || (alone(dims(0), dims(1)) && alone(dims(1), dims(0)));
     if has(Origin::Cache) || of_tokens { Part::Attention } else { Part::Weights }
 }

@@ -1,7 +1,8 @@
 //! Every sharding that a value of one shape can have, and every single reshard step between them.
 //!
-//! A value's *shape* is all that prices its reshards: the sizes of its dimensions, its element type, and how its partial results combine.
-//! Values of equal shape share one space. The steps are those of the language's section 4, nothing more:
+//! A value's *shape* is all that prices its reshards: the sizes of its dimensions, its element
+//! type, and how its partial results combine. Values of equal shape share one space. The steps are
+//! those of the language's section 4, nothing more:
 //!
 //! * AllGather: trailing axes of one or several dimensions go;
 //! * Slice: one axis that the value does not use is appended to a dimension;
@@ -64,16 +65,21 @@ impl StateSpace {
         let mut space = Self { edges: Vec::new(), states };
         let pricing = Pricing { program, shape, terms };
         let alike = space.alike(program);
-        space.edges = (0..space.len()).map(|state| space.edges_from(&pricing, state, &alike[state])).collect();
+        space.edges = (0..space.len())
+            .map(|state| space.edges_from(&pricing, state, &alike[state]))
+            .collect();
         space
     }
 
-    /// For each state, those with as many parts of every dimension and the same sums pending, itself among them.
+    /// For each state, those with as many parts of every dimension and the same sums pending,
+    /// itself among them.
     fn alike(&self, program: &Program) -> Vec<Rc<[State]>> {
-        let mut groups: IndexMap<(Vec<u64>, &Unreduced), Vec<State>, FxBuildHasher> = IndexMap::default();
+        let mut groups: IndexMap<(Vec<u64>, &Unreduced), Vec<State>, FxBuildHasher> =
+            IndexMap::default();
         let mut group_of = Vec::with_capacity(self.len());
         for (state, sharding) in self.states.iter().enumerate() {
-            let parts = sharding.dims.iter().map(|axes| local::parts(&program.mesh, axes)).collect();
+            let parts =
+                sharding.dims.iter().map(|axes| local::parts(&program.mesh, axes)).collect();
             let entry = groups.entry((parts, &sharding.unreduced));
             group_of.push(entry.index());
             entry.or_default().push(state);
@@ -97,7 +103,8 @@ impl StateSpace {
         &self.states[state]
     }
 
-    /// The number of `sharding`; `None` if its sizes do not divide, or it is partial where the shape never is.
+    /// The number of `sharding`; `None` if its sizes do not divide, or it is partial where the
+    /// shape never is.
     pub fn find(&self, sharding: &Sharding) -> Option<State> {
         self.states.get_index_of(sharding)
     }
@@ -153,25 +160,37 @@ struct Pricing<'a> {
 impl Pricing<'_> {
     fn bytes(&self, sharding: &Sharding) -> f64 {
         let parts = |axes: &AxisList| local::parts(&self.program.mesh, axes);
-        let elements: f64 =
-            self.shape.sizes.iter().zip(&sharding.dims).map(|(&(size, _), axes)| size.div_ceil(parts(axes)) as f64).product();
+        let elements: f64 = self
+            .shape
+            .sizes
+            .iter()
+            .zip(&sharding.dims)
+            .map(|(&(size, _), axes)| size.div_ceil(parts(axes)) as f64)
+            .product();
         elements * f64::from(self.shape.bits) / 8.0
     }
 
     fn seconds(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> f64 {
         let axes = axes_taking_part(kind, from, to);
-        let seconds = collective_seconds(&self.program.mesh, kind, &axes, self.bytes(priced(kind, from, to)), self.terms.refinement);
+        let seconds = collective_seconds(
+            &self.program.mesh,
+            kind,
+            &axes,
+            self.bytes(priced(kind, from, to)),
+            self.terms.refinement,
+        );
         self.terms.counted(seconds, &axes)
     }
 }
 
-/// The sharding whose local bytes price a step: the larger side for gathers, else what the device starts from.
+/// The sharding whose local bytes price a step: the larger side for gathers, else what the device
+/// starts from.
 pub fn priced<'a>(kind: &CollectiveKind, from: &'a Sharding, to: &'a Sharding) -> &'a Sharding {
     if *kind == CollectiveKind::AllGather { to } else { from }
 }
 
-/// The axes that take part in a step (see the cost model): what goes, what is settled, what moves; for a Permute, all axes of the
-/// dimensions whose subscripts change.
+/// The axes that take part in a step (see the cost model): what goes, what is settled, what moves;
+/// for a Permute, all axes of the dimensions whose subscripts change.
 pub fn axes_taking_part(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Vec<AxisId> {
     let mut axes: Vec<AxisId> = match kind {
         CollectiveKind::AllGather | CollectiveKind::AllToAll => from
@@ -182,7 +201,8 @@ pub fn axes_taking_part(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -
             .map(|axis| axis.axis())
             .collect(),
         CollectiveKind::AllReduce | CollectiveKind::ReduceScatter => {
-            let settled = from.unreduced.axes().iter().filter(|&axis| !to.unreduced.axes().contains(axis));
+            let settled =
+                from.unreduced.axes().iter().filter(|&axis| !to.unreduced.axes().contains(axis));
             settled.map(|axis| axis.axis()).collect()
         }
         CollectiveKind::Permute => from
@@ -200,9 +220,12 @@ pub fn axes_taking_part(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -
     axes
 }
 
-/// The collective that leads from one sharding to the other, with the axes and receiving dimensions that its text names.
+/// The collective that leads from one sharding to the other, with the axes and receiving dimensions
+/// that its text names.
 pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collective {
-    let gained = |position: usize| to.dims[position].iter().filter(move |&axis| !from.dims[position].contains(axis));
+    let gained = |position: usize| {
+        to.dims[position].iter().filter(move |&axis| !from.dims[position].contains(axis))
+    };
     let (mut axes, mut into) = (Vec::new(), Vec::new());
     match kind {
         CollectiveKind::AllGather => {
@@ -233,7 +256,13 @@ fn enumerate(program: &Program, shape: &Shape) -> IndexSet<Sharding, FxBuildHash
     while next < found.len() {
         let current = found[next].clone();
         next += 1;
-        for axis in program.mesh.ids().map(AxisRef::whole).filter(usable).filter(|&axis| !current.uses(axis)) {
+        for axis in program
+            .mesh
+            .ids()
+            .map(AxisRef::whole)
+            .filter(usable)
+            .filter(|&axis| !current.uses(axis))
+        {
             for (position, &(size, pad)) in shape.sizes.iter().enumerate() {
                 let mut axes = current.dims[position].clone();
                 axes.push(axis);
@@ -283,8 +312,15 @@ fn gathers(from: &Sharding, targets: &mut Targets) {
 fn reduces(from: &Sharding, targets: &mut Targets) {
     let pending = from.unreduced.axes();
     for settled in 1..1_u32 << pending.len() {
-        let left = pending.iter().enumerate().filter(|(i, _)| settled >> i & 1 == 0).map(|(_, &axis)| axis);
-        let to = Sharding { dims: from.dims.clone(), unreduced: Unreduced::new(from.unreduced.kind(), left) };
+        let left = pending
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| settled >> i & 1 == 0)
+            .map(|(_, &axis)| axis);
+        let to = Sharding {
+            dims: from.dims.clone(),
+            unreduced: Unreduced::new(from.unreduced.kind(), left),
+        };
         targets.push((CollectiveKind::AllReduce, to));
     }
 }

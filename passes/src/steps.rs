@@ -1,9 +1,11 @@
 //! A plan's steps while they are written, in and out of blocks.
 //!
-//! A reshard stands where its value lives: one of a value from before a block is taken once, before it; one of a block's own value is taken
-//! in it, once a layer. Doing the first inside too would pay for it in every layer, and nothing that enters a block changes there. So with microbatches:
-//! what all of them read is moved once, before them. A layer's parameter is moved where the first microbatch reads it: what is made of it is held for the
-//! next ones, if there is room for that of all layers (`hold`).
+//! A reshard stands where its value lives: one of a value from before a block is taken once, before
+//! it; one of a block's own value is taken in it, once a layer. Doing the first inside too would
+//! pay for it in every layer, and nothing that enters a block changes there. So with microbatches:
+//! what all of them read is moved once, before them. A layer's parameter is moved where the first
+//! microbatch reads it: what is made of it is held for the next ones, if there is room for that of
+//! all layers (`hold`).
 
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Plan, Step, StepKind};
@@ -43,10 +45,16 @@ impl Steps {
     /// A reshard that is needed here.
     pub fn place(&mut self, program: &Program, step: Step) {
         let lives = program.values[step.result.value].repeat;
-        let inner = |place: Option<RepeatId>| (program.repeats.microbatches(place), program.repeats.layers_at(place));
+        let inner = |place: Option<RepeatId>| {
+            (program.repeats.microbatches(place), program.repeats.layers_at(place))
+        };
         if !program.sees(self.block, step.result.value) {
             // What leaves a block without being used in it.
-            let end = self.all.iter().rposition(|other| other.repeat == lives).map_or(self.all.len(), |last| last + 1);
+            let end = self
+                .all
+                .iter()
+                .rposition(|other| other.repeat == lives)
+                .map_or(self.all.len(), |last| last + 1);
             self.all.insert(end, Step { repeat: lives, ..step });
         } else if inner(lives) == inner(self.block) || program.is_a_layers(step.result.value) {
             self.place_here(step);
@@ -60,14 +68,21 @@ impl Steps {
     }
 }
 
-/// Notes in a plan's blocks what they hold for their microbatches: what collectives make of those layers' parameters and state that `holds`. A slice is
-/// free to be made again.
+/// Notes in a plan's blocks what they hold for their microbatches: what collectives make of those
+/// layers' parameters and state that `holds`. A slice is free to be made again.
 pub(crate) fn note_held(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
     for step in &plan.steps {
-        let (Some(block), StepKind::Collective(collective, _)) = (step.repeat, &step.kind) else { continue };
-        let is_shared = plan.program.is_shared(step.result.value) && plan.program.is_revisited(step.repeat);
+        let (Some(block), StepKind::Collective(collective, _)) = (step.repeat, &step.kind) else {
+            continue;
+        };
+        let is_shared =
+            plan.program.is_shared(step.result.value) && plan.program.is_revisited(step.repeat);
         let held = &mut plan.program.repeats[block].held;
-        if is_shared && collective.kind != CollectiveKind::Slice && holds(step.result.value) && !held.contains(&step.result) {
+        if is_shared
+            && collective.kind != CollectiveKind::Slice
+            && holds(step.result.value)
+            && !held.contains(&step.result)
+        {
             held.push(step.result.clone());
         }
     }

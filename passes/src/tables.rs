@@ -25,10 +25,15 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// The first value whose shardings are more than can be tabulated, if there is one: their number grows with the factorial of the axes.
+    /// The first value whose shardings are more than can be tabulated, if there is one: their
+    /// number grows with the factorial of the axes.
     pub fn too_large(program: &Program) -> Option<ValueId> {
         let axes = program.mesh.axes.len();
-        program.values.iter_enumerated().find(|(_, value)| states_at_most(axes, value.dims.len()) > MOST_STATES).map(|(id, _)| id)
+        program
+            .values
+            .iter_enumerated()
+            .find(|(_, value)| states_at_most(axes, value.dims.len()) > MOST_STATES)
+            .map(|(id, _)| id)
     }
 
     /// Tabulates every shape that occurs.
@@ -38,18 +43,33 @@ impl<'a> Tables<'a> {
 
     /// The same on other terms than time.
     pub fn on(program: &'a Program, terms: Terms) -> Self {
-        debug_assert!(program.backward.is_none(), "gradients are derived before anything is planned");
+        debug_assert!(
+            program.backward.is_none(),
+            "gradients are derived before anything is planned"
+        );
         let partial = partial_kinds(program);
         let mut shapes: IndexSet<Shape, FxBuildHasher> = IndexSet::default();
         let mut table_of = Vec::with_capacity(program.values.len());
         for (id, value) in program.values.iter_enumerated() {
-            let sizes = value.dims.iter().map(|&dim| (program.size_in(value.repeat, dim), program.dims[dim].pad)).collect();
+            let sizes = value
+                .dims
+                .iter()
+                .map(|&dim| (program.size_in(value.repeat, dim), program.dims[dim].pad))
+                .collect();
             let staged_over = program.pipeline(value.repeat).map(|pipeline| pipeline.axis);
-            let shape = Shape { sizes, bits: value.dtype.bits(), partial: partial[id.index()], staged_over };
+            let shape = Shape {
+                sizes,
+                bits: value.dtype.bits(),
+                partial: partial[id.index()],
+                staged_over,
+            };
             table_of.push(shapes.insert_full(shape).0);
         }
         let shapes: Vec<Shape> = shapes.into_iter().collect();
-        let all = shapes.par_iter().map(|shape| Reshards::new(StateSpace::new(program, shape, &terms))).collect();
+        let all = shapes
+            .par_iter()
+            .map(|shape| Reshards::new(StateSpace::new(program, shape, &terms)))
+            .collect();
         Self { program, terms, all, table_of, partial }
     }
 
@@ -89,7 +109,8 @@ impl<'a> Tables<'a> {
 /// Shardings of one value: a table of all distances then takes under half a gigabyte.
 const MOST_STATES: u64 = 4500;
 
-/// How many shardings `rank` dimensions have on `axes` axes, divisibility apart: those in use are ordered in lists, each other one is pending or not.
+/// How many shardings `rank` dimensions have on `axes` axes, divisibility apart: those in use are
+/// ordered in lists, each other one is pending or not.
 fn states_at_most(axes: usize, rank: usize) -> u64 {
     let (axes, rank) = (axes as u64, rank as u64);
     let mut total = 0_u64;
@@ -101,11 +122,14 @@ fn states_at_most(axes: usize, rank: usize) -> u64 {
     total
 }
 
-/// For each value, whether it can be partial, and of which kind: written so, given by a reduction, or passed through. Where more than one kind could
-/// pass, that of the first is kept.
+/// For each value, whether it can be partial, and of which kind: written so, given by a reduction,
+/// or passed through. Where more than one kind could pass, that of the first is kept.
 fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
-    let pending = |pin: &Option<Pin>| pin.as_ref().filter(|pin| !pin.unreduced.is_empty()).map(|pin| pin.unreduced.kind());
-    let mut kinds: Vec<Option<Reduction>> = program.values.iter().map(|value| pending(&value.home)).collect();
+    let pending = |pin: &Option<Pin>| {
+        pin.as_ref().filter(|pin| !pin.unreduced.is_empty()).map(|pin| pin.unreduced.kind())
+    };
+    let mut kinds: Vec<Option<Reduction>> =
+        program.values.iter().map(|value| pending(&value.home)).collect();
     for op in &program.ops {
         let taken = program.taken_over(op).map(|_| Reduction::Sum);
         let given = given_partial(&kinds, op).or(taken).or(pending(&op.result_pin));
@@ -116,12 +140,19 @@ fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
 }
 
 fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
-    let operands: Vec<Option<Reduction>> = op.operands.iter().map(|operand| kinds[operand.value.index()]).collect();
+    let operands: Vec<Option<Reduction>> =
+        op.operands.iter().map(|operand| kinds[operand.value.index()]).collect();
     let own = match &op.kind {
         OpKind::Einsum { contracted } => (!contracted.is_empty()).then_some(Reduction::Sum),
-        OpKind::Reduce { .. } | OpKind::Take { .. } | OpKind::Put { .. } => Some(layout::reduction(op)),
+        OpKind::Reduce { .. } | OpKind::Take { .. } | OpKind::Put { .. } => {
+            Some(layout::reduction(op))
+        }
         OpKind::Collective(_) => operands[0],
-        OpKind::Map(_) | OpKind::Update { .. } | OpKind::Rearrange(_) | OpKind::Route(_) | OpKind::Composite { .. } => None,
+        OpKind::Map(_)
+        | OpKind::Update { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Route(_)
+        | OpKind::Composite { .. } => None,
     };
     own.or_else(|| layout::channels(op, &operands).first().map(|channel| channel.gives))
 }

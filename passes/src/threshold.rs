@@ -1,8 +1,10 @@
 //! At which size of a dimension a plan turns from communication-bound to compute-bound.
 //!
-//! The plan is kept, statement by statement, and priced at other sizes: its sizes double from the smallest that its splits divide, and where
-//! the verdict changes between two of them, bisection finds the two neighbouring sizes between which it does. Between neighbours every price is
-//! taken as straight, so that a threshold between two whole sizes is told exactly (`2550 · 4096` tokens, not the next multiple of the mesh).
+//! The plan is kept, statement by statement, and priced at other sizes: its sizes double from the
+//! smallest that its splits divide, and where the verdict changes between two of them, bisection
+//! finds the two neighbouring sizes between which it does. Between neighbours every price is taken
+//! as straight, so that a threshold between two whole sizes is told exactly (`2550 · 4096` tokens,
+//! not the next multiple of the mesh).
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
@@ -39,13 +41,19 @@ const ROUNDING: f64 = 1e-12;
 
 /// Dimensions that are free to grow: those of a value, but of no parameter (itself or as a factor).
 pub fn batch_like(program: &Program) -> Vec<DimId> {
-    let of_params: Vec<DimId> =
-        program.values.iter().filter(|value| value.role == Some(Role::Param)).flat_map(|value| value.dims.iter().copied()).collect();
+    let of_params: Vec<DimId> = program
+        .values
+        .iter()
+        .filter(|value| value.role == Some(Role::Param))
+        .flat_map(|value| value.dims.iter().copied())
+        .collect();
     if of_params.is_empty() {
         return Vec::new();
     }
     let used = |dim: DimId| program.values.iter().any(|value| value.dims.contains(&dim));
-    let fixed = |dim: DimId| of_params.iter().any(|&param| param == dim || program.dims[param].factors.contains(&dim));
+    let fixed = |dim: DimId| {
+        of_params.iter().any(|&param| param == dim || program.dims[param].factors.contains(&dim))
+    };
     let free = |dim: DimId| used(dim) && !fixed(dim) && program.dims[dim].factors.is_empty();
     (0..program.dims.len()).map(DimId::new).filter(|&dim| free(dim)).collect()
 }
@@ -59,7 +67,8 @@ pub fn bound(compute_s: f64, links_s: f64) -> (Bound, f64) {
     }
 }
 
-/// The sizes of `dim` at which the verdict on `plan` changes, smallest first; empty where it never does.
+/// The sizes of `dim` at which the verdict on `plan` changes, smallest first; empty where it never
+/// does.
 pub fn flips(plan: &Plan, dim: DimId, refinement: Refinement) -> Vec<Flip> {
     let granule = granule(plan, dim);
     let mut trial = Trial { plan: plan.clone(), dim, granule, refinement };
@@ -85,8 +94,13 @@ fn granule(plan: &Plan, dim: DimId) -> u64 {
         let position = program.values[held.value].dims.iter().position(|&other| other == dim)?;
         Some(local::parts(&program.mesh, &held.sharding.dims[position]))
     });
-    let pipelines = program.repeats.iter().filter_map(|repeat| repeat.pipeline.as_ref()).filter(|pipeline| pipeline.batch == dim);
-    let microbatches = pipelines.map(|pipeline| pipeline.microbatches).fold(1, least_common_multiple);
+    let pipelines = program
+        .repeats
+        .iter()
+        .filter_map(|repeat| repeat.pipeline.as_ref())
+        .filter(|pipeline| pipeline.batch == dim);
+    let microbatches =
+        pipelines.map(|pipeline| pipeline.microbatches).fold(1, least_common_multiple);
     parts.fold(1, least_common_multiple).saturating_mul(microbatches)
 }
 
@@ -139,16 +153,23 @@ impl Trial {
         }
         let share = below.1 / (below.1 - above.1);
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 1.0 };
-        Flip { size: (low as f64 + share * (high - low) as f64) * self.granule as f64, above: above.0 }
+        Flip {
+            size: (low as f64 + share * (high - low) as f64) * self.granule as f64,
+            above: above.0,
+        }
     }
 }
 
-/// Gives `dim` a size, dimensions that it is renamed to the same, and every declared product of it the size that follows.
+/// Gives `dim` a size, dimensions that it is renamed to the same, and every declared product of it
+/// the size that follows.
 pub fn resize(program: &mut Program, dim: DimId, size: u64) {
     let mut alike = vec![dim];
     for op in &program.ops {
         if let OpKind::Rearrange(Rearrange::Rename(pairs)) = &op.kind {
-            let renamed = pairs.iter().filter(|(a, b)| alike.contains(a) != alike.contains(b)).flat_map(|&(a, b)| [a, b]);
+            let renamed = pairs
+                .iter()
+                .filter(|(a, b)| alike.contains(a) != alike.contains(b))
+                .flat_map(|&(a, b)| [a, b]);
             alike.extend(renamed.collect::<Vec<_>>());
         }
     }
@@ -158,7 +179,8 @@ pub fn resize(program: &mut Program, dim: DimId, size: u64) {
     for product in (0..program.dims.len()).map(DimId::new) {
         let factors = program.dims[product].factors.clone();
         if !factors.is_empty() {
-            program.dims[product].size = factors.iter().fold(1, |n, &factor| n.saturating_mul(program.dims[factor].size));
+            program.dims[product].size =
+                factors.iter().fold(1, |n, &factor| n.saturating_mul(program.dims[factor].size));
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Cheapest ways over the steps of a state space: all states at once, each at its price.
 //!
-//! Prices run along the states upwards and downwards in turn, from those that were lowered only, until none is. States are numbered from the
-//! whole one on, so slices lead up and gathers lead down, and two or three walks are enough. Dijkstra's algorithm looks at every step once,
-//! but takes longer to keep its heap in order than these walks; Bellman's walks over all states each time, most of which have nothing to say.
+//! Prices run along the states upwards and downwards in turn, from those that were lowered only,
+//! until none is. States are numbered from the whole one on, so slices lead up and gathers lead
+//! down, and two or three walks are enough. Dijkstra's algorithm looks at every step once, but
+//! takes longer to keep its heap in order than these walks; Bellman's walks over all states each
+//! time, most of which have nothing to say.
 
 use std::ops::Add;
 
@@ -31,14 +33,21 @@ impl<T: Copy> Steps<T> {
     pub(crate) fn with(&self, more: &[Vec<(State, T)>]) -> Self {
         let known = |state: State| if state < self.states() { self.of(state) } else { &[] };
         let all = |(state, more): (State, &Vec<(State, T)>)| {
-            known(state).iter().map(|&(to, step)| (to as State, step)).chain(more.iter().copied()).collect()
+            known(state)
+                .iter()
+                .map(|&(to, step)| (to as State, step))
+                .chain(more.iter().copied())
+                .collect()
         };
         Self::new(&more.iter().enumerate().map(all).collect::<Vec<_>>())
     }
 
     /// The same steps at other prices.
     pub(crate) fn map<U>(&self, price: impl Fn(T) -> U) -> Steps<U> {
-        Steps { starts: self.starts.clone(), steps: self.steps.iter().map(|&(to, step)| (to, price(step))).collect() }
+        Steps {
+            starts: self.starts.clone(),
+            steps: self.steps.iter().map(|&(to, step)| (to, price(step))).collect(),
+        }
     }
 
     /// How many states there are.
@@ -56,7 +65,8 @@ impl<T: Copy> Steps<T> {
         &self.steps[self.starts[state]..self.starts[state + 1]]
     }
 
-    /// Lowers `least` until no step lowers it further. What is at `never` is out of reach; `price` says what a step costs.
+    /// Lowers `least` until no step lowers it further. What is at `never` is out of reach; `price`
+    /// says what a step costs.
     pub(crate) fn close(&self, least: &mut [T], never: T, price: impl Fn(T) -> T)
     where
         T: PartialOrd + Add<Output = T>,
@@ -109,11 +119,13 @@ mod tests {
         };
         for _ in 0..200 {
             let states = 2 + roll(20);
-            let of_states: Vec<Vec<(State, u64)>> =
-                (0..states).map(|_| (0..roll(5)).map(|_| (roll(states) as State, 1 + roll(9))).collect()).collect();
+            let of_states: Vec<Vec<(State, u64)>> = (0..states)
+                .map(|_| (0..roll(5)).map(|_| (roll(states) as State, 1 + roll(9))).collect())
+                .collect();
             let steps = Steps::new(&of_states);
             let never = u64::MAX / 2;
-            let mut least: Vec<u64> = (0..states).map(|_| if roll(3) == 0 { roll(30) } else { never }).collect();
+            let mut least: Vec<u64> =
+                (0..states).map(|_| if roll(3) == 0 { roll(30) } else { never }).collect();
             let mut wanted = least.clone();
             slowly(&steps, &mut wanted);
             steps.close(&mut least, never, |step| step);

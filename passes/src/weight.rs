@@ -1,8 +1,10 @@
 //! What the search adds up and compares: time first, then the number of steps.
 //!
-//! Times are whole femtoseconds. With floats, sums taken in different orders differ in their last bits and every tie would be broken by
-//! noise; with integers addition is associative, a bound is exact, and equal plans are equal. A femtosecond is 1e-9 of the shortest hop,
-//! far below what the cost model knows. Both numbers share one word, so that one addition adds both and one comparison is lexicographic.
+//! Times are whole femtoseconds. With floats, sums taken in different orders differ in their last
+//! bits and every tie would be broken by noise; with integers addition is associative, a bound is
+//! exact, and equal plans are equal. A femtosecond is 1e-9 of the shortest hop, far below what the
+//! cost model knows. Both numbers share one word, so that one addition adds both and one comparison
+//! is lexicographic.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -27,8 +29,8 @@ impl Weight {
         Self::seconds(seconds) + Self(1)
     }
 
-    /// One collective that takes `seconds`. A reduction is twice a gather: rounded so, it ties with a scatter and a gather of the same bytes, and
-    /// wins by its fewer steps.
+    /// One collective that takes `seconds`. A reduction is twice a gather: rounded so, it ties with
+    /// a scatter and a gather of the same bytes, and wins by its fewer steps.
     pub fn collective(kind: &CollectiveKind, seconds: f64) -> Self {
         match kind {
             CollectiveKind::AllReduce => Self::seconds(seconds / 2.0) + Self::step(seconds / 2.0),
@@ -40,7 +42,11 @@ impl Weight {
     pub fn seconds(seconds: f64) -> Self {
         let femtoseconds = (seconds * FEMTO).round();
         let limit = (Self::INFINITE.0 >> STEP_BITS) as f64;
-        if femtoseconds >= limit { Self::INFINITE } else { Self((femtoseconds as u128) << STEP_BITS) }
+        if femtoseconds >= limit {
+            Self::INFINITE
+        } else {
+            Self((femtoseconds as u128) << STEP_BITS)
+        }
     }
 
     /// The time in seconds.

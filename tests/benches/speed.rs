@@ -8,7 +8,9 @@ use shardwise_tests::read;
 /// A chain of products on two axes, weights shared.
 fn chain(statements: usize) -> String {
     let mut text =
-        "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=49152, D=8192, F=8192\ninput A0[B_X, D_Y]\nparam W[D_X, F_Y], V[F_Y, D_X]\n".to_owned();
+        "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=49152, D=8192, F=8192\ninput A0[B_X, D_Y]\nparam \
+            W[D_X, F_Y], V[F_Y, D_X]\n"
+            .to_owned();
     for i in 0..statements / 2 {
         text += &format!("T{i} = A{i} *D W\nA{} = T{i} *F V\n", i + 1);
     }
@@ -38,20 +40,40 @@ fn plan(source: &str, strategy: Strategy) -> f64 {
 fn speed(criterion: &mut Criterion) {
     for name in ["mlp-2d", "mlp-3d"] {
         let source = read(&format!("tests/programs/{name}.shard"));
-        criterion.bench_function(&format!("{name}: proven optimal"), |b| b.iter(|| plan(&source, Strategy::Search)));
+        criterion.bench_function(&format!("{name}: proven optimal"), |b| {
+            b.iter(|| plan(&source, Strategy::Search))
+        });
     }
-    criterion.bench_function("layer forward and backward on 3 axes: proven optimal", |b| b.iter(|| plan(LAYER, Strategy::Search)));
-    for name in ["llama3-70b-decode", "llama3-70b-train", "mixtral-8x7b-train", "llama3-405b-train", "deepseek-v3-layer"] {
+    criterion.bench_function("layer forward and backward on 3 axes: proven optimal", |b| {
+        b.iter(|| plan(LAYER, Strategy::Search))
+    });
+    for name in [
+        "llama3-70b-decode",
+        "llama3-70b-train",
+        "mixtral-8x7b-train",
+        "llama3-405b-train",
+        "deepseek-v3-layer",
+    ] {
         let source = read(&format!("tests/programs/models/{name}.shard"));
         criterion.bench_function(name, |b| b.iter(|| plan(&source, Strategy::Search)));
     }
-    let grid = Grid::parse(&["X=4|16|64|256,Y=4|16".to_owned()], &["B=1e4..1e7/25".to_owned()], &[]).expect("a grid");
-    let mlp = [Source { path: "bench".to_owned(), name: "bench".to_owned(), text: read("tests/programs/mlp-2d.shard") }];
+    let grid =
+        Grid::parse(&["X=4|16|64|256,Y=4|16".to_owned()], &["B=1e4..1e7/25".to_owned()], &[])
+            .expect("a grid");
+    let mlp = [Source {
+        path: "bench".to_owned(),
+        name: "bench".to_owned(),
+        text: read("tests/programs/mlp-2d.shard"),
+    }];
     criterion.bench_function("mlp-2d: a sweep of 200 points", |b| {
-        b.iter(|| sweep(&mlp, &grid, &Options::default(), &|_, _| ()).map_or(0, |swept| swept.planned));
+        b.iter(|| {
+            sweep(&mlp, &grid, &Options::default(), &|_, _| ()).map_or(0, |swept| swept.planned)
+        });
     });
     let long = chain(10_000);
-    criterion.bench_function("10,000 statements: textbook", |b| b.iter(|| plan(&long, Strategy::Textbook)));
+    criterion.bench_function("10,000 statements: textbook", |b| {
+        b.iter(|| plan(&long, Strategy::Textbook))
+    });
     let longest = chain(100_000);
     criterion.bench_function("100,000 statements: read and resolved", |b| {
         b.iter(|| shardwise::check("bench", &longest, &Options::default()).findings.is_empty());

@@ -1,4 +1,5 @@
-//! What the commands answer, in the form that tests of the book's numbers ask for it: times of reshards, collectives of a plan, sizes of a step.
+//! What the commands answer, in the form that tests of the book's numbers ask for it: times of
+//! reshards, collectives of a plan, sizes of a step.
 
 use serde_json::Value;
 use shardwise::inference::{Inference, Phase, Sizing, Wanted};
@@ -6,7 +7,8 @@ use shardwise::json::{PlanJson, StepJson};
 use shardwise::lint::{self, Levels, Settings};
 use shardwise::{Hardware, Options, Planned, Refinement, Strategy};
 
-/// The v5e of the book's chapter on inference, `tpu-v5e-820`: 820 GB/s of HBM, where the table of chips, and the preset, say 810.
+/// The v5e of the book's chapter on inference, `tpu-v5e-820`: 820 GB/s of HBM, where the table of
+/// chips, and the preset, say 810.
 fn with_820() -> Option<Hardware> {
     let preset = Hardware::preset("tpu-v5e")?;
     Some(Hardware { name: "tpu-v5e-820".to_owned(), hbm_bandwidth: Some(820e9), ..preset })
@@ -17,13 +19,23 @@ fn with_820() -> Option<Hardware> {
 /// # Panics
 /// If it is not.
 pub fn planned(source: &str, options: &Options) -> Planned {
-    let options = Options { known: options.known.iter().cloned().chain(with_820()).collect(), ..options.clone() };
+    let options = Options {
+        known: options.known.iter().cloned().chain(with_820()).collect(),
+        ..options.clone()
+    };
     shardwise::plan("fact", source, &options).unwrap_or_else(|error| panic!("{error}\n{source}"))
 }
 
 /// The book's own plan, whatever the memory.
 pub fn textbook(source: &str) -> Planned {
-    planned(source, &Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..Options::default() })
+    planned(
+        source,
+        &Options {
+            strategy: Strategy::Textbook,
+            memory: Some(f64::INFINITY),
+            ..Options::default()
+        },
+    )
 }
 
 /// The cheapest plan, whatever the memory.
@@ -49,7 +61,8 @@ pub fn collectives(planned: &Planned) -> Vec<String> {
     moves(&planned.json()).into_iter().map(short).collect()
 }
 
-/// The collectives that a fact lists, and which of them it calls critical: `AllToAll_{Z->B}(Q)` as `AllToAll_Z(Q)`.
+/// The collectives that a fact lists, and which of them it calls critical: `AllToAll_{Z->B}(Q)` as
+/// `AllToAll_Z(Q)`.
 pub fn listed(fact: &Value) -> Vec<(String, bool)> {
     let lines = fact["value"].as_array().map(Vec::as_slice).unwrap_or_default();
     let line = |line: &Value| Some((plain(line["op"].as_str()?), line["critical"].as_bool()?));
@@ -68,7 +81,12 @@ fn plain(op: &str) -> String {
 /// # Panics
 /// If there are none or several.
 pub fn reshard(head: &str, from: &str, to: &str, refinement: Refinement) -> StepJson {
-    let options = Options { strategy: Strategy::Textbook, refinement, memory: Some(f64::INFINITY), ..Options::default() };
+    let options = Options {
+        strategy: Strategy::Textbook,
+        refinement,
+        memory: Some(f64::INFINITY),
+        ..Options::default()
+    };
     let plan = planned(&format!("{head}\ninput A{from}\noutput A{to}\n"), &options).json();
     assert_eq!(plan.steps.len(), 1, "{head} {from} {to}");
     plan.steps[0].clone()
@@ -100,7 +118,10 @@ pub fn findings(source: &str) -> Vec<&'static str> {
 /// If there is no such lint.
 pub fn warned(source: &str, code: &str) -> bool {
     let mut settings = Settings::default();
-    settings.layer(Levels { warn: vec![code.parse().expect("a code is a selector")], ..Levels::default() });
+    settings.layer(Levels {
+        warn: vec![code.parse().expect("a code is a selector")],
+        ..Levels::default()
+    });
     let linted = lint::lint("fact.shard", source, &Options::default(), &settings);
     linted.findings.iter().any(|finding| finding.diag.code == code)
 }
@@ -110,6 +131,8 @@ pub fn warned(source: &str, code: &str) -> bool {
 /// # Panics
 /// If it has a plan, or another reason.
 pub fn refused(source: &str, code: &str) {
-    let findings = shardwise::plan("fact", source, &Options::default()).map(|plan| plan.to_string()).expect_err(source);
+    let findings = shardwise::plan("fact", source, &Options::default())
+        .map(|plan| plan.to_string())
+        .expect_err(source);
     assert!(findings.reports.iter().any(|report| report.diag.code == code), "{findings}");
 }

@@ -1,10 +1,12 @@
-//! The cheapest plan of a small program by looking at every one: written apart from the planner, from the language and the cost model alone.
+//! The cheapest plan of a small program by looking at every one: written apart from the planner,
+//! from the language and the cost model alone.
 //!
-//! For every combination of layouts of all operations, every value's cheapest tree is found by trying all places where it may fork, on
-//! distances by Floyd and Warshall over single steps. Nothing is pruned.
+//! For every combination of layouts of all operations, every value's cheapest tree is found by
+//! trying all places where it may fork, on distances by Floyd and Warshall over single steps.
+//! Nothing is pruned.
 //!
-//! A block is laid out once for all its layers: what stands in it counts as often as it has some, and what a layer hands on is where the first one
-//! got it.
+//! A block is laid out once for all its layers: what stands in it counts as often as it has some,
+//! and what a layer hands on is where the first one got it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +28,8 @@ pub enum Goal {
     Comm,
 }
 
-/// The least cost in seconds of any plan of `program` (no written collectives, no pads, no sums over layers), or infinity.
+/// The least cost in seconds of any plan of `program` (no written collectives, no pads, no sums
+/// over layers), or infinity.
 pub fn optimum(program: &Program, goal: Goal) -> f64 {
     let brute = Brute { program, goal };
     let spaces: Vec<Space> = program.values.indices().map(|value| brute.space(value)).collect();
@@ -38,7 +41,9 @@ pub fn optimum(program: &Program, goal: Goal) -> f64 {
     }
     loop {
         best = best.min(brute.price(&spaces, &layouts, &picked));
-        let Some(digit) = (0..picked.len()).find(|&d| picked[d] + 1 < layouts[d].len()) else { return best };
+        let Some(digit) = (0..picked.len()).find(|&d| picked[d] + 1 < layouts[d].len()) else {
+            return best;
+        };
         picked[digit] += 1;
         picked[..digit].fill(0);
     }
@@ -84,8 +89,12 @@ impl Brute<'_> {
 
     fn bytes(&self, value: ValueId, state: &State) -> f64 {
         let value = &self.program.values[value];
-        let elements: f64 =
-            value.dims.iter().zip(&state.0).map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64).product();
+        let elements: f64 = value
+            .dims
+            .iter()
+            .zip(&state.0)
+            .map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64)
+            .product();
         elements * f64::from(value.dtype.bits()) / 8.0
     }
 
@@ -130,7 +139,10 @@ impl Brute<'_> {
                 }
             }
         }
-        Space { number: states.into_iter().enumerate().map(|(i, state)| (state, i)).collect(), distance }
+        Space {
+            number: states.into_iter().enumerate().map(|(i, state)| (state, i)).collect(),
+            distance,
+        }
     }
 
     /// The time of the one step between two states; infinite if there is none.
@@ -140,7 +152,9 @@ impl Brute<'_> {
         let shrunk = from.0.iter().zip(&to.0).all(|(a, b)| a.starts_with(b));
         let grown = from.0.iter().zip(&to.0).all(|(a, b)| b.starts_with(a));
         let flat = |lists: &[Vec<usize>]| lists.iter().flatten().copied().collect::<Vec<_>>();
-        let minus = |a: &[usize], b: &[usize]| a.iter().copied().filter(|x| !b.contains(x)).collect::<Vec<_>>();
+        let minus = |a: &[usize], b: &[usize]| {
+            a.iter().copied().filter(|x| !b.contains(x)).collect::<Vec<_>>()
+        };
         let sorted = |mut axes: Vec<usize>| {
             axes.sort_unstable();
             axes
@@ -166,7 +180,10 @@ impl Brute<'_> {
                 }
             }
             if from.0.iter().zip(&to.0).all(|(a, b)| self.parts(a) == self.parts(b)) {
-                let mut axes: Vec<usize> = changed.iter().flat_map(|&i| from.0[i].iter().chain(&to.0[i]).copied()).collect();
+                let mut axes: Vec<usize> = changed
+                    .iter()
+                    .flat_map(|&i| from.0[i].iter().chain(&to.0[i]).copied())
+                    .collect();
                 axes.sort_unstable();
                 axes.dedup();
                 best = best.min(self.permute(&axes, held));
@@ -199,15 +216,22 @@ impl Brute<'_> {
 
     fn gather(&self, axes: &[usize], bytes: f64) -> f64 {
         let links = self.links(axes);
-        let bandwidth: f64 = links.iter().map(|&(_, kind, w, _)| if kind == AxisKind::Ring { 2.0 * w } else { w }).sum();
+        let bandwidth: f64 = links
+            .iter()
+            .map(|&(_, kind, w, _)| if kind == AxisKind::Ring { 2.0 * w } else { w })
+            .sum();
         let n: f64 = links.iter().map(|link| link.0).product();
-        let factor = if links.iter().any(|link| link.1 == AxisKind::Ring) { 1.0 } else { (n - 1.0) / n };
+        let factor =
+            if links.iter().any(|link| link.1 == AxisKind::Ring) { 1.0 } else { (n - 1.0) / n };
         (bytes * factor / bandwidth).max(self.latency(axes))
     }
 
     fn farthest(&self, axes: &[usize]) -> f64 {
         let links = self.links(axes);
-        let reach = links.iter().map(|&(n, kind, ..)| if kind == AxisKind::Ring { n } else { 2.0 * n }).fold(0.0, f64::max);
+        let reach = links
+            .iter()
+            .map(|&(n, kind, ..)| if kind == AxisKind::Ring { n } else { 2.0 * n })
+            .fold(0.0, f64::max);
         reach / links.iter().map(|link| link.2).fold(f64::INFINITY, f64::min)
     }
 
@@ -221,12 +245,18 @@ impl Brute<'_> {
 
     /// Every assignment of axes to indices (in every order), to a pass-through, or to nothing.
     fn layouts(&self, op: &Op) -> Vec<Layout> {
-        let mut indices: Vec<DimId> = op.operands.iter().flat_map(|operand| self.program.values[operand.value].dims.clone()).collect();
+        let mut indices: Vec<DimId> = op
+            .operands
+            .iter()
+            .flat_map(|operand| self.program.values[operand.value].dims.clone())
+            .collect();
         indices.sort_unstable();
         indices.dedup();
         let through = self.through(op);
-        // The states of an imaginary value over all indices are the orders; pass-throughs are one more imaginary dimension each.
-        let mut all: Vec<Assignment> = vec![(vec![Vec::new(); indices.len()], vec![Vec::new(); through.len()])];
+        // The states of an imaginary value over all indices are the orders; pass-throughs are one
+        // more imaginary dimension each.
+        let mut all: Vec<Assignment> =
+            vec![(vec![Vec::new(); indices.len()], vec![Vec::new(); through.len()])];
         for axis in 0..self.axes() {
             let mut next = all.clone();
             for (split, partial) in &all {
@@ -245,12 +275,19 @@ impl Brute<'_> {
             }
             all = next;
         }
-        let may_split = |axes: &[usize], dim: DimId| axes.is_empty() || (self.divides(dim, axes) && !self.needs_all(op, dim, axes));
-        all.retain(|(split, _)| split.iter().zip(&indices).all(|(axes, &dim)| may_split(axes, dim)));
-        all.into_iter().filter_map(|(split, partial)| self.project(op, &indices, &through, &split, &partial)).collect()
+        let may_split = |axes: &[usize], dim: DimId| {
+            axes.is_empty() || (self.divides(dim, axes) && !self.needs_all(op, dim, axes))
+        };
+        all.retain(|(split, _)| {
+            split.iter().zip(&indices).all(|(axes, &dim)| may_split(axes, dim))
+        });
+        all.into_iter()
+            .filter_map(|(split, partial)| self.project(op, &indices, &through, &split, &partial))
+            .collect()
     }
 
-    /// Operands that may carry partial results over the same axes, of which kind these are, and of which kind what comes out is.
+    /// Operands that may carry partial results over the same axes, of which kind these are, and of
+    /// which kind what comes out is.
     fn through(&self, op: &Op) -> Vec<(Vec<usize>, Reduction, Reduction)> {
         let all: Vec<usize> = (0..op.operands.len()).collect();
         let sum = |operands: Vec<usize>| (operands, Reduction::Sum, Reduction::Sum);
@@ -268,10 +305,14 @@ impl Brute<'_> {
                     Linearity::Rest => Some(all[1..].to_vec()).filter(|rest| !rest.is_empty()),
                 };
                 let extremum = all.iter().filter(|&&k| kind(k) != Reduction::Sum);
-                let ordered = extremum.filter_map(|&k| Some((vec![k], kind(k), function.direction(k)?.through(kind(k)))));
+                let ordered = extremum.filter_map(|&k| {
+                    Some((vec![k], kind(k), function.direction(k)?.through(kind(k))))
+                });
                 sums.map(sum).into_iter().chain(ordered).collect()
             }
-            OpKind::Reduce { function, .. } => vec![(vec![0], function.reduction(), function.reduction())],
+            OpKind::Reduce { function, .. } => {
+                vec![(vec![0], function.reduction(), function.reduction())]
+            }
             OpKind::Rearrange(_) => vec![(all, kind(0), kind(0))],
             OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => vec![],
         }
@@ -285,14 +326,25 @@ impl Brute<'_> {
         split: &[Vec<usize>],
         partial: &[Vec<usize>],
     ) -> Option<Layout> {
-        let of = |dim: &DimId| indices.iter().position(|index| index == dim).map(|i| split[i].clone()).unwrap_or_default();
+        let of = |dim: &DimId| {
+            indices
+                .iter()
+                .position(|index| index == dim)
+                .map(|i| split[i].clone())
+                .unwrap_or_default()
+        };
         let used = || through.iter().zip(partial).filter(|(_, axes)| !axes.is_empty());
-        if used().any(|((who, takes, _), _)| who.iter().any(|&k| self.kind(op.operands[k].value) != *takes)) {
+        if used().any(|((who, takes, _), _)| {
+            who.iter().any(|&k| self.kind(op.operands[k].value) != *takes)
+        }) {
             return None;
         }
         let mut needs = Vec::new();
         for (k, operand) in op.laid_out().iter().enumerate() {
-            let mut pending: Vec<usize> = used().filter(|((who, ..), _)| who.contains(&k)).flat_map(|(_, axes)| axes.clone()).collect();
+            let mut pending: Vec<usize> = used()
+                .filter(|((who, ..), _)| who.contains(&k))
+                .flat_map(|(_, axes)| axes.clone())
+                .collect();
             pending.sort_unstable();
             let state = (self.program.values[operand.value].dims.iter().map(of).collect(), pending);
             if operand.pin.as_ref().is_some_and(|pin| !pin.accepts(&sharding(&state))) {
@@ -302,9 +354,15 @@ impl Brute<'_> {
         }
         let kept = &self.program.values[op.result].dims;
         let moved = matches!(op.kind, OpKind::Rearrange(_));
-        let summed: Vec<usize> = indices.iter().filter(|dim| !moved && !kept.contains(dim)).flat_map(of).collect();
-        let own = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
-        let mut kinds = used().map(|((.., gives), _)| *gives).chain((!summed.is_empty()).then_some(own));
+        let summed: Vec<usize> =
+            indices.iter().filter(|dim| !moved && !kept.contains(dim)).flat_map(of).collect();
+        let own = if let OpKind::Reduce { function, .. } = &op.kind {
+            function.reduction()
+        } else {
+            Reduction::Sum
+        };
+        let mut kinds =
+            used().map(|((.., gives), _)| *gives).chain((!summed.is_empty()).then_some(own));
         if kinds.any(|kind| kind != self.kind(op.result)) {
             return None;
         }
@@ -323,10 +381,13 @@ impl Brute<'_> {
         Some(Layout { needs, gives, seconds })
     }
 
-    /// Whether elements from all along a dimension (of a roll, from further than the next block) are needed at once.
+    /// Whether elements from all along a dimension (of a roll, from further than the next block)
+    /// are needed at once.
     fn needs_all(&self, op: &Op, dim: DimId, axes: &[usize]) -> bool {
         match &op.kind {
-            OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == dim,
+            OpKind::Rearrange(
+                Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. }),
+            ) => *from == dim,
             OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
             OpKind::Rearrange(Rearrange::Roll(Roll { dim: rolled, by })) if *rolled == dim => {
                 let size = self.program.dims[dim].size;
@@ -339,7 +400,9 @@ impl Brute<'_> {
 
     /// Of which kind partial results of a value are, if it has any.
     fn kind(&self, value: ValueId) -> Reduction {
-        let Some(op) = self.program.values[value].producer.map(|op| &self.program.ops[op]) else { return Reduction::Sum };
+        let Some(op) = self.program.values[value].producer.map(|op| &self.program.ops[op]) else {
+            return Reduction::Sum;
+        };
         let of = |k: usize| self.kind(op.operands[k].value);
         match &op.kind {
             OpKind::Reduce { function, .. } => function.reduction(),
@@ -354,8 +417,12 @@ impl Brute<'_> {
                     Linearity::Rest => all[1..].to_vec(),
                 };
                 let sums = !summing.is_empty() && summing.iter().all(|&k| of(k) == Reduction::Sum);
-                let ordered =
-                    || all.iter().find_map(|&k| Some(function.direction(k)?.through(of(k))).filter(|kind| *kind != Reduction::Sum));
+                let ordered = || {
+                    all.iter().find_map(|&k| {
+                        Some(function.direction(k)?.through(of(k)))
+                            .filter(|kind| *kind != Reduction::Sum)
+                    })
+                };
                 if sums { Reduction::Sum } else { ordered().unwrap_or_default() }
             }
             _ => Reduction::Sum,
@@ -363,11 +430,19 @@ impl Brute<'_> {
     }
 
     /// How long it takes to send what is rolled out of blocks to the devices next to them.
-    fn shift(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], gives: &State) -> Option<f64> {
+    fn shift(
+        &self,
+        op: &Op,
+        indices: &[DimId],
+        split: &[Vec<usize>],
+        gives: &State,
+    ) -> Option<f64> {
         let OpKind::Rearrange(Rearrange::Roll(Roll { dim, by })) = op.kind else { return None };
         let axes = &split[indices.iter().position(|&index| index == dim)?];
         let size = self.program.dims[dim].size;
-        let bytes = self.bytes(op.result, gives) * by.min(size - by) as f64 * self.parts(axes) as f64 / size as f64;
+        let bytes =
+            self.bytes(op.result, gives) * by.min(size - by) as f64 * self.parts(axes) as f64
+                / size as f64;
         let along = |&axis: &usize| {
             let axis = &self.program.mesh.axes[AxisId::new(axis)];
             let hops = if axis.kind() == AxisKind::Line { axis.size - 1 } else { 1 };
@@ -381,7 +456,14 @@ impl Brute<'_> {
         block.map_or(1.0, |block| self.program.layers(Some(block)) as f64)
     }
 
-    fn work(&self, op: &Op, indices: &[DimId], split: &[Vec<usize>], needs: &[State], gives: &State) -> f64 {
+    fn work(
+        &self,
+        op: &Op,
+        indices: &[DimId],
+        split: &[Vec<usize>],
+        needs: &[State],
+        gives: &State,
+    ) -> f64 {
         let written = self.bytes(op.result, gives);
         let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
         let copied = match &op.kind {
@@ -397,11 +479,23 @@ impl Brute<'_> {
             return bytes / hbm;
         }
         if matches!(op.kind, OpKind::Put { .. }) {
-            let dtypes: Vec<_> = op.operands.iter().map(|operand| self.program.values[operand.value].dtype).collect();
-            let (elements, dtype) = (of(0) * 8.0 / f64::from(dtypes[0].bits()), dtypes.into_iter().max().unwrap_or_default());
-            return (elements / self.program.hardware.peak_flops(dtype)).max((written + of(0) + of(1)) / hbm);
+            let dtypes: Vec<_> = op
+                .operands
+                .iter()
+                .map(|operand| self.program.values[operand.value].dtype)
+                .collect();
+            let (elements, dtype) = (
+                of(0) * 8.0 / f64::from(dtypes[0].bits()),
+                dtypes.into_iter().max().unwrap_or_default(),
+            );
+            return (elements / self.program.hardware.peak_flops(dtype))
+                .max((written + of(0) + of(1)) / hbm);
         }
-        let points: f64 = indices.iter().zip(split).map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64).product();
+        let points: f64 = indices
+            .iter()
+            .zip(split)
+            .map(|(&dim, axes)| (self.program.dims[dim].size / self.parts(axes)) as f64)
+            .product();
         let added: f64 = match &op.kind {
             OpKind::Map(MapFn { form: MapForm::Broadcast(dims), .. }) => {
                 dims.iter().map(|&dim| self.program.dims[dim].size as f64).product()
@@ -409,15 +503,32 @@ impl Brute<'_> {
             _ => 1.0,
         };
         let points = points * added;
-        let per_point = if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()) { 2.0 } else { 1.0 };
+        let per_point = if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
+        {
+            2.0
+        } else {
+            1.0
+        };
         let bytes = written + (0..needs.len()).map(of).sum::<f64>();
-        let dtype = op.operands.iter().map(|operand| self.program.values[operand.value].dtype).max().unwrap_or_default();
+        let dtype = op
+            .operands
+            .iter()
+            .map(|operand| self.program.values[operand.value].dtype)
+            .max()
+            .unwrap_or_default();
         (per_point * points / self.program.hardware.peak_flops(dtype)).max(bytes / hbm)
     }
 
     fn price(&self, spaces: &[Space], layouts: &[Vec<Layout>], picked: &[usize]) -> f64 {
-        let chosen: Vec<&Layout> = layouts.iter().zip(picked).map(|(layouts, &i)| &layouts[i]).collect();
-        let own: f64 = self.program.ops.iter().zip(&chosen).map(|(op, layout)| self.times(op.repeat) * layout.seconds).sum();
+        let chosen: Vec<&Layout> =
+            layouts.iter().zip(picked).map(|(layouts, &i)| &layouts[i]).collect();
+        let own: f64 = self
+            .program
+            .ops
+            .iter()
+            .zip(&chosen)
+            .map(|(op, layout)| self.times(op.repeat) * layout.seconds)
+            .sum();
         let mut total = own;
         for (id, value) in self.program.values.iter_enumerated() {
             let space = &spaces[id.index()];
@@ -429,21 +540,33 @@ impl Brute<'_> {
                     }
                 }
             }
-            uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(|output| {
-                let entered = output.hands_to.and_then(|enters| self.program.values[enters].producer);
-                entered.map_or_else(|| accepted(space, &output.pin), |entry| vec![space.number[&chosen[entry.index()].gives]])
-            }));
+            uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(
+                |output| {
+                    let entered =
+                        output.hands_to.and_then(|enters| self.program.values[enters].producer);
+                    entered.map_or_else(
+                        || accepted(space, &output.pin),
+                        |entry| vec![space.number[&chosen[entry.index()].gives]],
+                    )
+                },
+            ));
             // What enters a block is as its brackets say from the start, and not brought there.
             let enters = value.producer.is_some_and(|op| self.program.ops[op].is(&MapForm::Enter));
             let home = value.home.as_ref().filter(|_| !enters).map(|pin| accepted(space, pin));
             total += self.times(value.repeat)
                 * match (value.producer, home) {
-                    (None, Some(home)) => home.iter().map(|&start| tree(space, start, &uses)).fold(f64::INFINITY, f64::min),
+                    (None, Some(home)) => home
+                        .iter()
+                        .map(|&start| tree(space, start, &uses))
+                        .fold(f64::INFINITY, f64::min),
                     (None, None) => f64::INFINITY,
                     (Some(op), home) => {
                         let given = space.number[&chosen[op.index()].gives];
                         let starts = home.unwrap_or_else(|| vec![given]);
-                        starts.iter().map(|&start| space.distance[given][start] + tree(space, start, &uses)).fold(f64::INFINITY, f64::min)
+                        starts
+                            .iter()
+                            .map(|&start| space.distance[given][start] + tree(space, start, &uses))
+                            .fold(f64::INFINITY, f64::min)
                     }
                 };
         }
@@ -451,14 +574,21 @@ impl Brute<'_> {
     }
 }
 
-/// The cheapest tree from `root` to one state of each use: somewhere it forks, and one part goes each way.
+/// The cheapest tree from `root` to one state of each use: somewhere it forks, and one part goes
+/// each way.
 fn tree(space: &Space, root: usize, uses: &[Vec<usize>]) -> f64 {
     match uses {
         [] => 0.0,
         [one] => one.iter().map(|&to| space.distance[root][to]).fold(f64::INFINITY, f64::min),
         _ => {
             let all = (1_u32 << uses.len()) - 1;
-            let pick = |mask: u32| uses.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, u)| u.clone()).collect::<Vec<_>>();
+            let pick = |mask: u32| {
+                uses.iter()
+                    .enumerate()
+                    .filter(|(i, _)| mask >> i & 1 == 1)
+                    .map(|(_, u)| u.clone())
+                    .collect::<Vec<_>>()
+            };
             let mut best = f64::INFINITY;
             for fork in 0..space.distance.len() {
                 let way = space.distance[root][fork];
@@ -466,7 +596,9 @@ fn tree(space: &Space, root: usize, uses: &[Vec<usize>]) -> f64 {
                     continue;
                 }
                 for part in (1..all).filter(|part| part & 1 == 1) {
-                    best = best.min(way + tree(space, fork, &pick(part)) + tree(space, fork, &pick(all ^ part)));
+                    best = best.min(
+                        way + tree(space, fork, &pick(part)) + tree(space, fork, &pick(all ^ part)),
+                    );
                 }
             }
             best
@@ -477,7 +609,9 @@ fn tree(space: &Space, root: usize, uses: &[Vec<usize>]) -> f64 {
 /// What a dimension of the result was called in the operand.
 fn before(op: &Op, dim: DimId) -> DimId {
     match &op.kind {
-        OpKind::Rearrange(Rearrange::Rename(pairs)) => pairs.iter().find(|(_, new)| *new == dim).map_or(dim, |(old, _)| *old),
+        OpKind::Rearrange(Rearrange::Rename(pairs)) => {
+            pairs.iter().find(|(_, new)| *new == dim).map_or(dim, |(old, _)| *old)
+        }
         _ => dim,
     }
 }
@@ -491,5 +625,10 @@ fn sharding(state: &State) -> Sharding {
 }
 
 fn accepted(space: &Space, pin: &Pin) -> Vec<usize> {
-    space.number.iter().filter(|(state, _)| pin.accepts(&sharding(state))).map(|(_, &number)| number).collect()
+    space
+        .number
+        .iter()
+        .filter(|(state, _)| pin.accepts(&sharding(state)))
+        .map(|(_, &number)| number)
+        .collect()
 }

@@ -10,14 +10,18 @@ use crate::read;
 /// If there is none.
 pub fn fact(file: &str, id: &str) -> Value {
     let facts: Value = serde_json::from_str(&read(file)).expect("the facts are JSON");
-    let found = facts.as_array().and_then(|facts| facts.iter().find(|fact| fact["id"] == id)).cloned();
+    let found =
+        facts.as_array().and_then(|facts| facts.iter().find(|fact| fact["id"] == id)).cloned();
     found.unwrap_or_else(|| panic!("no fact {id}"))
 }
 
 /// The numbers that a fact lists, those of nested lists too.
 pub fn numbers(file: &str, id: &str) -> Vec<f64> {
     fn flat(value: &Value) -> Vec<f64> {
-        value.as_array().map_or_else(|| value.as_f64().into_iter().collect(), |list| list.iter().flat_map(flat).collect())
+        value.as_array().map_or_else(
+            || value.as_f64().into_iter().collect(),
+            |list| list.iter().flat_map(flat).collect(),
+        )
     }
     flat(&fact(file, id)["value"])
 }
@@ -29,8 +33,13 @@ pub fn numbers(file: &str, id: &str) -> Vec<f64> {
 pub fn holds(file: &str, id: &str, given: &[f64]) {
     let wanted = numbers(file, id);
     let tolerance = fact(file, id)["tolerance"].as_f64().unwrap_or(0.0).max(1e-9);
-    let near = |(given, wanted): (&f64, &f64)| (given - wanted).abs() <= tolerance * wanted.abs().max(1e-300);
-    assert!(given.len() == wanted.len() && given.iter().zip(&wanted).all(near), "{id}: {given:?} against {wanted:?}");
+    let near = |(given, wanted): (&f64, &f64)| {
+        (given - wanted).abs() <= tolerance * wanted.abs().max(1e-300)
+    };
+    assert!(
+        given.len() == wanted.len() && given.iter().zip(&wanted).all(near),
+        "{id}: {given:?} against {wanted:?}"
+    );
 }
 
 /// A test for each fact, named by its id: what it does is given the id.

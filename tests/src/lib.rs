@@ -29,7 +29,8 @@ pub fn read(path: &str) -> String {
 /// # Panics
 /// If there are none.
 pub fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let entries =
+        std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
     let mut found: Vec<(String, String)> = entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
@@ -45,7 +46,11 @@ pub fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
 /// The statements of a plan's text: neither declarations nor comments nor outputs.
 pub fn statements(plan: &str) -> Vec<String> {
     let code = plan.lines().map(|line| line.split('#').next().unwrap_or("").trim());
-    code.filter(|line| line.contains(" = ") && !line.starts_with("dim ") && !line.starts_with("mesh ")).map(str::to_owned).collect()
+    code.filter(|line| {
+        line.contains(" = ") && !line.starts_with("dim ") && !line.starts_with("mesh ")
+    })
+    .map(str::to_owned)
+    .collect()
 }
 
 /// How findings look in a terminal without colours, 100 columns wide.
@@ -53,7 +58,10 @@ pub fn statements(plan: &str) -> Vec<String> {
 /// # Panics
 /// Never: a string can be written to.
 pub fn drawn(findings: &shardwise::Findings) -> String {
-    let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor()).with_width(100).with_links(false);
+    let handler =
+        miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor())
+            .with_width(100)
+            .with_links(false);
     let mut text = String::new();
     for report in &findings.reports {
         handler.render_report(&mut text, report).expect("a string can be written to");

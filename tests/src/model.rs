@@ -1,4 +1,5 @@
-//! What a search problem's assignments cost, and what the dual alone says of it: for tests that hold these against other ways to solve the problem.
+//! What a search problem's assignments cost, and what the dual alone says of it: for tests that
+//! hold these against other ways to solve the problem.
 
 use shardwise_ir::program::Program;
 use shardwise_passes::cost::Refinement;
@@ -17,14 +18,20 @@ const SWEEPS: usize = 3;
 
 /// What an assignment costs in the model.
 pub fn price(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
-    let own = problem.variables.iter().zip(assignment).map(|(variable, &choice)| variable.choices[choice].weight);
+    let own = problem
+        .variables
+        .iter()
+        .zip(assignment)
+        .map(|(variable, &choice)| variable.choices[choice].weight);
     let own: Weight = own.sum();
-    let around =
-        problem.sources.iter().map(|source| source_price(problem, source, assignment, &mut trees[problem.tables.number(source.value)]));
+    let around = problem.sources.iter().map(|source| {
+        source_price(problem, source, assignment, &mut trees[problem.tables.number(source.value)])
+    });
     problem.fixed + own + around.sum()
 }
 
-/// How far two sums of as many seconds may lie apart by rounding: each part is a whole number of femtoseconds.
+/// How far two sums of as many seconds may lie apart by rounding: each part is a whole number of
+/// femtoseconds.
 pub fn rounding_s(seconds: f64) -> f64 {
     1e-9 * seconds + 1e-13
 }
@@ -37,7 +44,8 @@ pub struct Bounded {
     pub found_s: f64,
 }
 
-/// What sweeps of the dual and decoding find without any elimination, each assignment dropping what costs more than it for the sweeps behind it.
+/// What sweeps of the dual and decoding find without any elimination, each assignment dropping what
+/// costs more than it for the sweeps behind it.
 pub fn bounded(problem: &Problem<'_>) -> Bounded {
     let metrics: Vec<Metric> = problem.tables.all.iter().map(Metric::new).collect();
     let mut trees: Vec<Trees<'_>> = problem.tables.all.iter().map(Trees::new).collect();
@@ -48,13 +56,15 @@ pub fn bounded(problem: &Problem<'_>) -> Bounded {
             highest_s = highest_s.max(dual.sweep().min(dual.known_s));
         }
         let found = Decoder::new(&mut dual).run().map(|found| price(problem, &found, &mut trees));
-        let found_s = found.filter(|found| found.is_finite()).map_or(f64::INFINITY, Weight::as_seconds);
+        let found_s =
+            found.filter(|found| found.is_finite()).map_or(f64::INFINITY, Weight::as_seconds);
         dual.known_s = dual.known_s.min(found_s);
     }
     Bounded { bound_s: highest_s, found_s: dual.known_s }
 }
 
-/// The same of a program, where a second of compute counts `compute`; nothing if some operation has no layout.
+/// The same of a program, where a second of compute counts `compute`; nothing if some operation has
+/// no layout.
 pub fn bounded_program(program: &Program, compute: f64) -> Option<Bounded> {
     let tables = Tables::new(program, Refinement::default());
     let problem = Problem::new(&tables, compute);

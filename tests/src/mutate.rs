@@ -1,8 +1,9 @@
 //! Plans with one thing wrong, to see whether anybody notices.
 //!
-//! One mutant for every collective dropped (its users left without it, or pointed to what it started from), every collective called by another
-//! name, every axis that a collective or a sharding names replaced by every other or taken away, every receiving dimension replaced, every pair of
-//! axes exchanged, and every operand replaced by another value of the same shape.
+//! One mutant for every collective dropped (its users left without it, or pointed to what it
+//! started from), every collective called by another name, every axis that a collective or a
+//! sharding names replaced by every other or taken away, every receiving dimension replaced, every
+//! pair of axes exchanged, and every operand replaced by another value of the same shape.
 
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind};
@@ -29,17 +30,28 @@ pub fn mutants(plan: &Plan) -> Vec<Mutant> {
             mutated.steps[number] = step;
             let after = shardwise_ir::print::step(&plan.program, &mutated.steps[number]);
             if before != after {
-                let values = |plan: &Plan| plan.steps[number].operands.iter().map(|operand| operand.value).collect::<Vec<_>>();
+                let values = |plan: &Plan| {
+                    plan.steps[number]
+                        .operands
+                        .iter()
+                        .map(|operand| operand.value)
+                        .collect::<Vec<_>>()
+                };
                 let other_value = values(plan) != values(&mutated);
-                all.push(Mutant { what: format!("{before} -> {after}"), other_value, plan: mutated });
+                all.push(Mutant {
+                    what: format!("{before} -> {after}"),
+                    other_value,
+                    plan: mutated,
+                });
             }
         }
     }
     all
 }
 
-/// The plan without a collective: its users find nothing, or take what it started from. One that only makes again what was there does no harm
-/// when it is missing (uses of a value with a written home start from the home, even where the way there passed what they need).
+/// The plan without a collective: its users find nothing, or take what it started from. One that
+/// only makes again what was there does no harm when it is missing (uses of a value with a written
+/// home start from the home, even where the way there passed what they need).
 fn dropped(plan: &Plan, number: usize) -> Vec<Mutant> {
     let step = &plan.steps[number];
     let repeated = || plan.steps[..number].iter().any(|earlier| earlier.result == step.result);
@@ -49,7 +61,11 @@ fn dropped(plan: &Plan, number: usize) -> Vec<Mutant> {
     let mut missing = plan.clone();
     missing.steps.remove(number);
     let mut rewired = missing.clone();
-    for operand in rewired.steps[number..].iter_mut().flat_map(|later| &mut later.operands).filter(|operand| **operand == step.result) {
+    for operand in rewired.steps[number..]
+        .iter_mut()
+        .flat_map(|later| &mut later.operands)
+        .filter(|operand| **operand == step.result)
+    {
         *operand = step.operands[0].clone();
     }
     let before = shardwise_ir::print::step(&plan.program, step);
@@ -70,16 +86,31 @@ fn changed(plan: &Plan, step: &Step) -> Vec<Step> {
     let mut steps = Vec::new();
     if let StepKind::Collective(collective, op) = &step.kind {
         let kinds = collectives(collective, step, &axes);
-        steps.extend(kinds.into_iter().map(|other| Step { kind: StepKind::Collective(other, *op), ..step.clone() }));
+        steps.extend(
+            kinds
+                .into_iter()
+                .map(|other| Step { kind: StepKind::Collective(other, *op), ..step.clone() }),
+        );
     }
-    for sharding in shardings(&step.result.sharding, &axes).into_iter().filter(|_| !may_be_anywhere(plan, step)) {
-        steps.push(Step { result: Materialization { sharding, ..step.result.clone() }, ..step.clone() });
+    for sharding in
+        shardings(&step.result.sharding, &axes).into_iter().filter(|_| !may_be_anywhere(plan, step))
+    {
+        steps.push(Step {
+            result: Materialization { sharding, ..step.result.clone() },
+            ..step.clone()
+        });
     }
     // Of what comes behind, only the dimensions count.
-    let looked_at = if let StepKind::Local(op) = step.kind { plan.program.ops[op].laid_out().len() } else { step.operands.len() };
+    let looked_at = if let StepKind::Local(op) = step.kind {
+        plan.program.ops[op].laid_out().len()
+    } else {
+        step.operands.len()
+    };
     for place in 0..looked_at {
         let operand = &step.operands[place];
-        let others = shardings(&operand.sharding, &axes).into_iter().map(|sharding| Materialization { sharding, ..operand.clone() });
+        let others = shardings(&operand.sharding, &axes)
+            .into_iter()
+            .map(|sharding| Materialization { sharding, ..operand.clone() });
         for other in others.chain(alike(plan, operand)) {
             let mut mutated = step.clone();
             mutated.operands[place] = other;
@@ -92,10 +123,15 @@ fn changed(plan: &Plan, step: &Step) -> Vec<Step> {
 /// The collective under every other name, with every other axis, and into every other dimension.
 fn collectives(collective: &Collective, step: &Step, axes: &[AxisRef]) -> Vec<Collective> {
     let rank = step.result.sharding.dims.len();
-    let named = CollectiveKind::ALL.iter().filter(|kind| **kind != collective.kind && **kind != CollectiveKind::Permute);
+    let named = CollectiveKind::ALL
+        .iter()
+        .filter(|kind| **kind != collective.kind && **kind != CollectiveKind::Permute);
     let mut all: Vec<Collective> = named
         .filter_map(|kind| {
-            let receives = matches!(kind, CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice);
+            let receives = matches!(
+                kind,
+                CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice
+            );
             let into = match (receives, collective.into.is_empty()) {
                 (false, _) => Vec::new(),
                 (true, true) if rank == 0 => return None,
@@ -128,9 +164,15 @@ fn shardings(sharding: &Sharding, axes: &[AxisRef]) -> Vec<Sharding> {
     let pending = sharding.unreduced.axes();
     for (place, &axis) in pending.iter().enumerate() {
         let rest = || pending.iter().copied().filter(|&other| other != pending[place]);
-        let others = axes.iter().filter(|&&other| other != axis).map(|&other| rest().chain([other]).collect::<Vec<_>>());
+        let others = axes
+            .iter()
+            .filter(|&&other| other != axis)
+            .map(|&other| rest().chain([other]).collect::<Vec<_>>());
         for set in others.chain([rest().collect()]) {
-            all.push(Sharding { unreduced: Unreduced::new(sharding.unreduced.kind(), set), ..sharding.clone() });
+            all.push(Sharding {
+                unreduced: Unreduced::new(sharding.unreduced.kind(), set),
+                ..sharding.clone()
+            });
         }
     }
     for (dim, list) in sharding.dims.iter().enumerate() {
@@ -161,7 +203,10 @@ fn shardings(sharding: &Sharding, axes: &[AxisRef]) -> Vec<Sharding> {
 /// What else the plan holds with the same dimensions and sharding.
 fn alike(plan: &Plan, operand: &Materialization) -> Vec<Materialization> {
     let dims = &plan.program.values[operand.value].dims;
-    let given = plan.steps.iter().map(|step| &step.result).filter(|other| other.value != operand.value);
-    let fitting = given.filter(|other| other.sharding == operand.sharding && plan.program.values[other.value].dims == *dims);
+    let given =
+        plan.steps.iter().map(|step| &step.result).filter(|other| other.value != operand.value);
+    let fitting = given.filter(|other| {
+        other.sharding == operand.sharding && plan.program.values[other.value].dims == *dims
+    });
     fitting.cloned().collect()
 }

@@ -1,10 +1,14 @@
-//! Random programs, from a list of numbers: the same numbers give the same program, so that a failure can be shrunk and kept.
+//! Random programs, from a list of numbers: the same numbers give the same program, so that a
+//! failure can be shrunk and kept.
 //!
-//! What they must contain, since it is what planners get wrong: fan-out, several outputs, transposed results, `A *B A`, dimensions and axes of size
-//! 1, padded dimensions, batch dimensions, a dimension called as an axis, values declared with pending sums, pinned and half-open intermediates,
-//! open declarations, partial sums that meet linear and other functions, all reductions, normalisations along split dimensions, tables, masks,
-//! dimensions that are renamed, split into factors, merged, cut, joined and rolled; values declared with pending maxima and minima, functions that these
-//! pass and others, routed tokens, mixed dtypes, casts, and operands that are expressions.
+//! What they must contain, since it is what planners get wrong: fan-out, several outputs,
+//! transposed results, `A *B A`, dimensions and axes of size 1, padded dimensions, batch
+//! dimensions, a dimension called as an axis, values declared with pending sums, pinned and
+//! half-open intermediates, open declarations, partial sums that meet linear and other functions,
+//! all reductions, normalisations along split dimensions, tables, masks, dimensions that are
+//! renamed, split into factors, merged, cut, joined and rolled; values declared with pending maxima
+//! and minima, functions that these pass and others, routed tokens, mixed dtypes, casts, and
+//! operands that are expressions.
 
 use std::fmt::Write as _;
 
@@ -22,7 +26,8 @@ impl<'a> Dice<'a> {
 
     /// One of `0..sides`.
     pub fn roll(&mut self, sides: usize) -> usize {
-        let number = if self.numbers.is_empty() { 0 } else { self.numbers[self.next % self.numbers.len()] };
+        let number =
+            if self.numbers.is_empty() { 0 } else { self.numbers[self.next % self.numbers.len()] };
         self.next += 1;
         number as usize % sides.max(1)
     }
@@ -36,7 +41,8 @@ impl<'a> Dice<'a> {
     }
 }
 
-/// `X` is an axis as well. `M` is as long as `I`, `N` the product of `I` and `J`; `U` is cut into two `V`.
+/// `X` is an axis as well. `M` is as long as `I`, `N` the product of `I` and `J`; `U` is cut into
+/// two `V`.
 const DIMS: [&str; 9] = ["I", "J", "K", "L", "X", "M", "N", "U", "V"];
 /// Those that any value may be declared with.
 const PLAIN: usize = 5;
@@ -99,7 +105,13 @@ struct Sketch<'a> {
 
 /// A program of `operations` statements over the first `axes` mesh axes.
 pub fn program(numbers: &[u32], axes: usize, operations: usize) -> String {
-    let mut sketch = Sketch { dice: Dice::new(numbers), axes: Vec::new(), sizes: Vec::new(), values: Vec::new(), text: String::new() };
+    let mut sketch = Sketch {
+        dice: Dice::new(numbers),
+        axes: Vec::new(),
+        sizes: Vec::new(),
+        values: Vec::new(),
+        text: String::new(),
+    };
     sketch.header(axes);
     for i in 0..2 + sketch.dice.roll(2) {
         sketch.declare(i);
@@ -120,7 +132,8 @@ impl Sketch<'_> {
         self.sizes = (0..PLAIN).map(|_| *self.dice.pick(&[48, 96, 480, 144, 1, 4800, 0])).collect();
         let product = if self.splits() { self.sizes[I] * self.sizes[J] } else { 16 };
         self.sizes.extend([self.sizes[I], product, 8, 4]);
-        let axes: Vec<String> = AXES.iter().zip(&self.axes).map(|(axis, size)| format!("{axis}={size}")).collect();
+        let axes: Vec<String> =
+            AXES.iter().zip(&self.axes).map(|(axis, size)| format!("{axis}={size}")).collect();
         let product = self.splits();
         let size = |(dim, size): (&&str, &u64)| match *size {
             _ if *dim == DIMS[N] && product => "N=I*J".to_owned(),
@@ -128,7 +141,12 @@ impl Sketch<'_> {
             size => format!("{dim}={size}"),
         };
         let sizes: Vec<String> = DIMS.iter().zip(&self.sizes).map(size).collect();
-        let _ = writeln!(self.text, "hardware {hardware}\nmesh {}\ndim {}", axes.join(", "), sizes.join(", "));
+        let _ = writeln!(
+            self.text,
+            "hardware {hardware}\nmesh {}\ndim {}",
+            axes.join(", "),
+            sizes.join(", ")
+        );
     }
 
     /// Whether `N` is a product, whose factors it can be split into.
@@ -137,7 +155,11 @@ impl Sketch<'_> {
     }
 
     fn declare(&mut self, i: usize) {
-        let first = if self.dice.one_in(4) { *self.dice.pick(&[N, U, V, M]) } else { self.dice.roll(PLAIN) };
+        let first = if self.dice.one_in(4) {
+            *self.dice.pick(&[N, U, V, M])
+        } else {
+            self.dice.roll(PLAIN)
+        };
         let mut dims = vec![first];
         for _ in 0..self.dice.roll(3) {
             let next = self.dice.roll(PLAIN);
@@ -161,7 +183,8 @@ impl Sketch<'_> {
     /// Brackets that split some of `dims`, and the axes that are left.
     fn brackets(&mut self, dims: &[usize], open: bool) -> (String, Vec<usize>) {
         let mut free: Vec<usize> = (0..self.axes.len()).collect();
-        let parts: Vec<String> = dims.iter().map(|&dim| self.subscripted(dim, &mut free, open)).collect();
+        let parts: Vec<String> =
+            dims.iter().map(|&dim| self.subscripted(dim, &mut free, open)).collect();
         (format!("[{}]", parts.join(", ")), free)
     }
 
@@ -205,7 +228,12 @@ impl Sketch<'_> {
             _ => self.product(&a),
         };
         let name = format!("T{i}");
-        let open = |dims: &[usize]| format!("[{}]", dims.iter().map(|&dim| format!("{}_?", DIMS[dim])).collect::<Vec<_>>().join(", "));
+        let open = |dims: &[usize]| {
+            format!(
+                "[{}]",
+                dims.iter().map(|&dim| format!("{}_?", DIMS[dim])).collect::<Vec<_>>().join(", ")
+            )
+        };
         let left = match self.dice.roll(6) {
             0 => self.brackets(&dims, true).0,
             1 if free != Left::Plain => {
@@ -271,10 +299,18 @@ impl Sketch<'_> {
     fn structure(&mut self, a: &Value) -> Right {
         let has = |dim: usize| a.dims.contains(&dim);
         let with = |from: &[usize], to: &[usize]| -> Vec<usize> {
-            a.dims.iter().copied().filter(|dim| !from.contains(dim)).chain(to.iter().copied()).collect()
+            a.dims
+                .iter()
+                .copied()
+                .filter(|dim| !from.contains(dim))
+                .chain(to.iter().copied())
+                .collect()
         };
         let name = &a.name;
-        let written = |dims: Vec<usize>, text: &str| Right { left: Left::Needed, ..Right::new(dims, format!("{text}({name})"), a.bits) };
+        let written = |dims: Vec<usize>, text: &str| Right {
+            left: Left::Needed,
+            ..Right::new(dims, format!("{text}({name})"), a.bits)
+        };
         let splits = self.splits();
         match self.dice.roll(5) {
             0 if has(I) && !has(M) => written(with(&[I], &[M]), "rename"),
@@ -283,29 +319,51 @@ impl Sketch<'_> {
             _ if splits && has(I) && has(J) && !has(N) => written(with(&[I, J], &[N]), "reshape"),
             1 if has(U) && !has(V) => {
                 let start = *self.dice.pick(&[0, 2, 4]);
-                Right { left: Left::Ordered, ..Right::new(with(&[U], &[V]), format!("slice_{{U->V}}({name}, {start})"), a.bits) }
+                Right {
+                    left: Left::Ordered,
+                    ..Right::new(
+                        with(&[U], &[V]),
+                        format!("slice_{{U->V}}({name}, {start})"),
+                        a.bits,
+                    )
+                }
             }
-            2 if has(V) && !has(U) => {
-                Right { left: Left::Ordered, ..Right::new(with(&[V], &[U]), format!("pad_{{V->U}}({name}, 2)"), a.bits) }
-            }
-            _ if has(V) && !has(U) => {
-                Right { left: Left::Ordered, ..Right::new(with(&[V], &[U]), format!("concat_{{V,V->U}}({name}, {name})"), a.bits) }
-            }
+            2 if has(V) && !has(U) => Right {
+                left: Left::Ordered,
+                ..Right::new(with(&[V], &[U]), format!("pad_{{V->U}}({name}, 2)"), a.bits)
+            },
+            _ if has(V) && !has(U) => Right {
+                left: Left::Ordered,
+                ..Right::new(with(&[V], &[U]), format!("concat_{{V,V->U}}({name}, {name})"), a.bits)
+            },
             3 if a.dims[0] != L && a.bits < MOST_BITS && self.dice.one_in(2) => {
                 let dim = DIMS[a.dims[0]];
-                Right::new(a.dims.clone(), format!("update_{dim}({name}, Q, 2.0 * take_{dim}({name}, Q))"), a.bits + 1.0)
+                Right::new(
+                    a.dims.clone(),
+                    format!("update_{dim}({name}, Q, 2.0 * take_{dim}({name}, Q))"),
+                    a.bits + 1.0,
+                )
             }
             3 if a.dims[0] != L => {
                 let mut dims = vec![L];
                 dims.extend(a.dims[1..].iter().copied().filter(|&dim| dim != L));
-                Right { left: Left::Ordered, ..Right::new(dims, format!("take_{}({name}, Q)", DIMS[a.dims[0]]), a.bits) }
+                Right {
+                    left: Left::Ordered,
+                    ..Right::new(dims, format!("take_{}({name}, Q)", DIMS[a.dims[0]]), a.bits)
+                }
             }
             4 => {
                 let like = self.any_value();
                 let along = like.dims.first().copied().unwrap_or(L);
-                let fits = along != L && !a.dims.contains(&along) && like.dims.iter().skip(1).all(|dim| *dim == L || a.dims.contains(dim));
+                let fits = along != L
+                    && !a.dims.contains(&along)
+                    && like.dims.iter().skip(1).all(|dim| *dim == L || a.dims.contains(dim));
                 if fits && a.bits < MOST_BITS {
-                    return Right::new(like.dims.clone(), format!("put_{}({name}, Q, {})", DIMS[along], like.name), a.bits + 39.0);
+                    return Right::new(
+                        like.dims.clone(),
+                        format!("put_{}({name}, Q, {})", DIMS[along], like.name),
+                        a.bits + 39.0,
+                    );
                 }
                 self.function(a)
             }
@@ -313,15 +371,21 @@ impl Sketch<'_> {
         }
     }
 
-    /// Tokens sent to experts: the first dimension to the second, with slots of a third that they do not have.
+    /// Tokens sent to experts: the first dimension to the second, with slots of a third that they
+    /// do not have.
     fn routed(&mut self, a: &Value) -> Right {
         let slots = [V, L, J].into_iter().find(|slots| !a.dims.contains(slots));
-        let (Some(slots), &[tokens, experts, ..]) = (slots, &a.dims[..]) else { return self.function(a) };
+        let (Some(slots), &[tokens, experts, ..]) = (slots, &a.dims[..]) else {
+            return self.function(a);
+        };
         // The smallest sizes at which programs are run leave one expert of one only.
         let choices = if self.sizes[experts] > 1 { 1 + self.dice.roll(2) } else { 1 };
         let mut dims = a.dims.clone();
         dims.push(slots);
-        let text = format!("route_{{{},{}->{}}}({}, {choices})", DIMS[tokens], DIMS[experts], DIMS[slots], a.name);
+        let text = format!(
+            "route_{{{},{}->{}}}({}, {choices})",
+            DIMS[tokens], DIMS[experts], DIMS[slots], a.name
+        );
         Right { left: Left::Ordered, ..Right::new(dims, text, 1.0) }
     }
 
@@ -334,8 +398,14 @@ impl Sketch<'_> {
             0 => Right::new(a.dims.clone(), format!("exp(tanh({x}))"), 2.0),
             1 => Right::new(a.dims.clone(), format!("sqrt(abs({x}) + 1.0)"), a.bits + 1.0),
             2 => Right::new(both, format!("-({x} + {y}) / (abs({x}) + 1.0)"), b.bits + 2.0),
-            3 => Right::new(both, format!("select({x} <= {y}, -{x}, 1.0 - {y})"), a.bits.max(b.bits) + 1.0),
-            4 => Right::new(both, format!("minimum(2.0 * {x}, {y} - 1.0)"), a.bits.max(b.bits) + 2.0),
+            3 => Right::new(
+                both,
+                format!("select({x} <= {y}, -{x}, 1.0 - {y})"),
+                a.bits.max(b.bits) + 1.0,
+            ),
+            4 => {
+                Right::new(both, format!("minimum(2.0 * {x}, {y} - 1.0)"), a.bits.max(b.bits) + 2.0)
+            }
             _ => Right::new(both, format!("({x} == {y}) * {y}"), b.bits),
         }
     }
@@ -348,14 +418,22 @@ impl Sketch<'_> {
         }
         let mut dims = a.dims.clone();
         dims.push(added);
-        Right { left: Left::Ordered, ..Right::new(dims, format!("broadcast_{}({})", DIMS[added], a.name), a.bits) }
+        Right {
+            left: Left::Ordered,
+            ..Right::new(dims, format!("broadcast_{}({})", DIMS[added], a.name), a.bits)
+        }
     }
 
     fn normalised(&mut self, a: &Value) -> Right {
         let count = 1 + self.dice.roll(a.dims.len().min(2));
         let along = &a.dims[a.dims.len() - count..];
         let function = *self.dice.pick(&["softmax", "logsumexp", "layernorm", "rmsnorm"]);
-        let kept = a.dims.iter().copied().filter(|dim| function != "logsumexp" || !along.contains(dim)).collect();
+        let kept = a
+            .dims
+            .iter()
+            .copied()
+            .filter(|dim| function != "logsumexp" || !along.contains(dim))
+            .collect();
         let names: Vec<&str> = along.iter().map(|&dim| DIMS[dim]).collect();
         Right::new(kept, format!("{function}_{{{}}}({})", names.join(","), a.name), a.bits + 4.0)
     }
@@ -365,8 +443,20 @@ impl Sketch<'_> {
         let (x, y) = (&a.name, &b.name);
         let two = a.dims.get(1).map(|&dim| DIMS[dim]);
         let text = match (self.dice.roll(5), two) {
-            (0, _) => return Right::new(union(a, &b), format!("select(less({x}, {y}), {x}, 0.0)"), a.bits),
-            (1, _) => return Right::new(union(a, &b), format!("select(greater_equal({y}, 1.0), {x}, {y})"), a.bits.max(b.bits)),
+            (0, _) => {
+                return Right::new(
+                    union(a, &b),
+                    format!("select(less({x}, {y}), {x}, 0.0)"),
+                    a.bits,
+                );
+            }
+            (1, _) => {
+                return Right::new(
+                    union(a, &b),
+                    format!("select(greater_equal({y}, 1.0), {x}, {y})"),
+                    a.bits.max(b.bits),
+                );
+            }
             (2, Some(second)) => format!("lower_{{{first},{second}}}({x})"),
             (3, Some(second)) => format!("softmax_{second}(causal_{{{first},{second}}}({x}))"),
             _ => format!("{x} + position_{first}({x})"),
@@ -380,10 +470,16 @@ impl Sketch<'_> {
             return Right::new(a.dims.clone(), format!("tanh({})", a.name), 0.0);
         }
         let union = union(a, &b);
-        let shared: Vec<usize> = a.dims.iter().copied().filter(|dim| b.dims.contains(dim)).collect();
+        let shared: Vec<usize> =
+            a.dims.iter().copied().filter(|dim| b.dims.contains(dim)).collect();
         let mut summed: Vec<usize> = shared.into_iter().filter(|_| self.dice.roll(3) > 0).collect();
         if summed.len() == union.len() || union.len() - summed.len() > 3 {
-            summed = union.iter().skip(1).copied().filter(|dim| a.dims.contains(dim) && b.dims.contains(dim)).collect();
+            summed = union
+                .iter()
+                .skip(1)
+                .copied()
+                .filter(|dim| a.dims.contains(dim) && b.dims.contains(dim))
+                .collect();
         }
         let kept: Vec<usize> = union.iter().copied().filter(|dim| !summed.contains(dim)).collect();
         let bits = a.bits + b.bits + 13.0 * summed.len() as f64;
@@ -391,7 +487,10 @@ impl Sketch<'_> {
             return Right::new(kept, format!("{} * {}", a.name, b.name), bits);
         }
         let over: Vec<&str> = summed.iter().map(|&dim| DIMS[dim]).collect();
-        Right { left: Left::Ordered, ..Right::new(kept, format!("{} *{} {}", a.name, over.join(","), b.name), bits) }
+        Right {
+            left: Left::Ordered,
+            ..Right::new(kept, format!("{} *{} {}", a.name, over.join(","), b.name), bits)
+        }
     }
 
     /// The last value, and some of the others.
@@ -407,5 +506,9 @@ impl Sketch<'_> {
 }
 
 fn union(a: &Value, b: &Value) -> Vec<usize> {
-    a.dims.iter().copied().chain(b.dims.iter().copied().filter(|dim| !a.dims.contains(dim))).collect()
+    a.dims
+        .iter()
+        .copied()
+        .chain(b.dims.iter().copied().filter(|dim| !a.dims.contains(dim)))
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! What must hold of every program, whatever it is about: the tests of layers, microbatches and pipelines ask it of their own.
+//! What must hold of every program, whatever it is about: the tests of layers, microbatches and
+//! pipelines ask it of their own.
 
 use shardwise::verify::{Setup, Sizes, verify};
 use shardwise::{Options, Planned, Strategy};
@@ -23,8 +24,10 @@ pub fn plan(name: &str, source: &str, strategy: Strategy) -> Planned {
     shardwise::plan(name, source, &options).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"))
 }
 
-/// What is printed is read back the same; both plans are right when they are run, and are planned again as they are; no schedule is shorter than the
-/// busiest resource or longer than everything in turn; parts add up; and the search is no dearer than the textbook. Gives both plans, the searched first.
+/// What is printed is read back the same; both plans are right when they are run, and are planned
+/// again as they are; no schedule is shorter than the busiest resource or longer than everything in
+/// turn; parts add up; and the search is no dearer than the textbook. Gives both plans, the
+/// searched first.
 ///
 /// # Panics
 /// If any of it does not hold.
@@ -34,15 +37,26 @@ pub fn holds(name: &str, source: &str, sizes: Sizes) -> [Planned; 2] {
     assert!(same(&read, &again), "{name}: {read}\n{again}");
     let plans = [Strategy::Search, Strategy::Textbook].map(|strategy| {
         let options = Options { strategy, ..Options::default() };
-        let verdict =
-            verify(name, source, &options, &Setup { sizes, ..Setup::default() }).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"));
+        let verdict = verify(name, source, &options, &Setup { sizes, ..Setup::default() })
+            .unwrap_or_else(|e| panic!("{name}: {e}\n{source}"));
         assert!(verdict.mismatch.is_none(), "{name}: {verdict}\n{source}");
         let planned = plan(name, source, strategy);
-        assert_eq!(planned.to_string(), plan(name, &planned.to_string(), Strategy::Search).to_string(), "{name}");
+        assert_eq!(
+            planned.to_string(),
+            plan(name, &planned.to_string(), Strategy::Search).to_string(),
+            "{name}"
+        );
         let report = &planned.report;
-        assert!(report.overlap_s <= report.schedule.makespan_s && report.schedule.makespan_s <= report.serial_s, "{name}: {planned}");
+        assert!(
+            report.overlap_s <= report.schedule.makespan_s
+                && report.schedule.makespan_s <= report.serial_s,
+            "{name}: {planned}"
+        );
         let parts_s = report.compute_s + report.comm_s + report.bubble_s;
-        assert!((parts_s - report.serial_s).abs() <= 1e-9 * report.serial_s.max(1e-300), "{name}: {planned}");
+        assert!(
+            (parts_s - report.serial_s).abs() <= 1e-9 * report.serial_s.max(1e-300),
+            "{name}: {planned}"
+        );
         planned
     });
     let serial_s = [&plans[0], &plans[1]].map(|planned| planned.report.serial_s);

@@ -1,7 +1,9 @@
-//! The numbers of the book's chapters that train and serve LLaMA-3 70B, each as a test named by its id: what `cost` says of the programs in
-//! `tests/programs/models`, against `tests/facts/applied-training.json` and `applied-inference.json`.
+//! The numbers of the book's chapters that train and serve LLaMA-3 70B, each as a test named by its
+//! id: what `cost` says of the programs in `tests/programs/models`, against
+//! `tests/facts/applied-training.json` and `applied-inference.json`.
 //!
-//! Where the book rounds what goes in (70e9 parameters, 160 kB a token), the fact's tolerance is as wide as that.
+//! Where the book rounds what goes in (70e9 parameters, 160 kB a token), the fact's tolerance is as
+//! wide as that.
 
 use shardwise::cost::Cost;
 use shardwise::{DimSize, Options, Program, Strategy};
@@ -28,13 +30,25 @@ fn decode() -> Cost {
 }
 
 fn elements(program: &Program, names: &[&str]) -> f64 {
-    let of = program.values.iter().filter(|value| value.role == Some(Role::Param) && names.contains(&value.name.as_str()));
-    of.map(|value| value.dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>() * program.times(value.repeat) as f64).sum()
+    let of = program
+        .values
+        .iter()
+        .filter(|value| value.role == Some(Role::Param) && names.contains(&value.name.as_str()));
+    of.map(|value| {
+        value.dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>()
+            * program.times(value.repeat) as f64
+    })
+    .sum()
 }
 
 /// Parameters of the 70B model that have these names.
 fn parameters(names: &[&str]) -> f64 {
-    elements(&shardwise::check("fact", &model("llama3-70b-train"), &options()).program.expect("the model resolves"), names)
+    elements(
+        &shardwise::check("fact", &model("llama3-70b-train"), &options())
+            .program
+            .expect("the model resolves"),
+        names,
+    )
 }
 
 const FFW: &[&str] = &["win", "wgate", "wout"];
@@ -69,14 +83,20 @@ fn a6_tot() {
     parameters_hold("A6-TOT", &[FFW, VOC, ATT].concat());
 }
 
-/// Four values a layer are kept; what does not grow with layers and tokens falls out of the second difference.
+/// Four values a layer are kept; what does not grow with layers and tokens falls out of the second
+/// difference.
 #[test]
 fn a6_ckpt() {
     let peak = |layers: u64, tokens: u64| {
-        let body = "carry x\nparam n[D]\na = tanh(x)\nb = tanh(a)\nc = tanh(b)\nx = tanh(c)\ncheckpoint a, b, c\n";
-        let head = format!("hardware tpu-v5p\nmesh X=1\ndim B={tokens}, D=8192\ninput x[B, D], g[B, D]\n");
-        let source = format!("{head}repeat L={layers} {{\n{body}}}\nbackward from x given g\noutput dx[B, D]\n");
-        let planned = shardwise::plan("fact", &source, &options()).unwrap_or_else(|e| panic!("{e}"));
+        let body = "carry x\nparam n[D]\na = tanh(x)\nb = tanh(a)\nc = tanh(b)\nx = tanh(c)\n\
+            checkpoint a, b, c\n";
+        let head =
+            format!("hardware tpu-v5p\nmesh X=1\ndim B={tokens}, D=8192\ninput x[B, D], g[B, D]\n");
+        let source = format!(
+            "{head}repeat L={layers} {{\n{body}}}\nbackward from x given g\noutput dx[B, D]\n"
+        );
+        let planned =
+            shardwise::plan("fact", &source, &options()).unwrap_or_else(|e| panic!("{e}"));
         planned.json().memory.peak_bytes as f64
     };
     let of = |tokens| peak(160, tokens) - peak(80, tokens);
@@ -88,22 +108,27 @@ fn a6_ckpt() {
 fn a6_fsdp() {
     let dims = "dim B=4Mi pad, D=8192 pad, F=28672";
     let source = format!(
-        "hardware tpu-v5p\nmesh X=8960 over 16x20x28\n{dims}\ninput In[B_X, D]\nparam Win[D_X, F], Wout[F, D_X]\n\
+        "hardware tpu-v5p\nmesh X=8960 over 16x20x28\n{dims}\ninput In[B_X, D]\nparam Win[D_X, F], \
+            Wout[F, D_X]\n\
          Out = In *D Win *F Wout\noutput Out[B_X, D]\n"
     );
     let cost = cost(&source, &options());
-    let threshold = cost.thresholds.iter().find(|threshold| threshold.dim == "B").expect("B is no parameter's");
+    let threshold =
+        cost.thresholds.iter().find(|threshold| threshold.dim == "B").expect("B is no parameter's");
     facts::holds(TRAINING, "A6-FSDP", &[threshold.per_device]);
     assert_eq!(cost.verdict.bound, "communication");
     let needed = threshold.flips[0].per_device;
     assert!((needed / 850.0 - 1.0).abs() < 0.01, "{needed} tokens a chip");
 }
 
-/// The time of gathered weights grows with X, that of activations falls with it: they meet at `X * sqrt(t_Y / t_X)`, whatever D is.
+/// The time of gathered weights grows with X, that of activations falls with it: they meet at
+/// `X * sqrt(t_Y / t_X)`, whatever D is.
 #[test]
 fn a6_xopt() {
-    let source = "hardware tpu-v5p\nmesh X=80 over 8x10 ring, Y=112 ring\ndim B=4190000, D=8960, F=28672\ninput In[B_X, D_Y]\n\
-                  param Win[D_X, F_Y], Wout[F_Y, D_X]\nTmp = In *D Win\nOut = Tmp *F Wout\noutput Out[B_X, D_Y]\n";
+    let source = "hardware tpu-v5p\nmesh X=80 over 8x10 ring, Y=112 ring\ndim B=4190000, D=8960, \
+        F=28672\ninput In[B_X, D_Y]\n\
+                  param Win[D_X, F_Y], Wout[F_Y, D_X]\nTmp = In *D Win\nOut = Tmp *F Wout\noutput \
+                  Out[B_X, D_Y]\n";
     let cost = cost(source, &options());
     assert_eq!(cost.devices, 8960);
     facts::holds(TRAINING, "A6-XOPT", &[80.0 * (cost.axes[1].busy_s / cost.axes[0].busy_s).sqrt()]);
@@ -116,8 +141,12 @@ fn a8_kv() {
 
 #[test]
 fn a8_kv32k() {
-    let longer = vec![DimSize { name: "S".to_owned(), size: 32768 }, DimSize { name: "A".to_owned(), size: 32769 }];
-    let source = model("llama3-70b-decode").replace("slice_{A->Now}(p, 8192)", "slice_{A->Now}(p, 32768)");
+    let longer = vec![
+        DimSize { name: "S".to_owned(), size: 32768 },
+        DimSize { name: "A".to_owned(), size: 32769 },
+    ];
+    let source =
+        model("llama3-70b-decode").replace("slice_{A->Now}(p, 8192)", "slice_{A->Now}(p, 32768)");
     serves("A8-KV32K", cost(&source, &Options { dims: longer, ..options() }).state.bytes / 32.0);
 }
 
@@ -150,14 +179,16 @@ fn a8_free_int8() {
 /// The second matrix of an MLP, 32-way, with this many sequences.
 fn matrix(batch: u64) -> shardwise::cost::Statement {
     let source = format!(
-        "hardware tpu-v5e\nmesh X=4, Y=8\ndim B={batch}, D=8192, F=28672\ninput x[B, D]\nparam w[D, F_XY]\noutput y[B, F_XY] = x *D w\n"
+        "hardware tpu-v5e\nmesh X=4, Y=8\ndim B={batch}, D=8192, F=28672\ninput x[B, D]\nparam \
+            w[D, F_XY]\noutput y[B, F_XY] = x *D w\n"
     );
     cost(&source, &options()).statements[0].clone()
 }
 
 #[test]
 fn a8_tici() {
-    let source = "hardware tpu-v5e\nmesh X=4 ring\ndim B=64, D=8192\ninput x[B, D_X]\noutput x[B, D]\n";
+    let source =
+        "hardware tpu-v5e\nmesh X=4 ring\ndim B=64, D=8192\ninput x[B, D_X]\noutput x[B, D]\n";
     serves("A8-TICI", cost(source, &options()).statements[0].time_s);
 }
 
@@ -178,8 +209,13 @@ fn a8_tmath() {
 #[test]
 fn a8_prefill() {
     let cost = cost(&model("llama3-70b-prefill"), &options());
-    let weights = |text: &str| ["wq", "wk", "wv", "wo[", "win", "wgate", "wout"].iter().any(|weight| text.contains(weight));
-    let products = cost.statements.iter().filter(|statement| statement.times == 80 && weights(&statement.text));
+    let weights = |text: &str| {
+        ["wq", "wk", "wv", "wo[", "win", "wgate", "wout"].iter().any(|weight| text.contains(weight))
+    };
+    let products = cost
+        .statements
+        .iter()
+        .filter(|statement| statement.times == 80 && weights(&statement.text));
     let flops: f64 = products.map(|statement| 80.0 * statement.flops).sum();
     serves("A8-PREFILL", flops / (1.97e14 * 0.4));
 }

@@ -12,11 +12,13 @@ const RING: &str = "tests/programs/attention/ring.shard";
 const LINK: f64 = 9e10;
 
 fn plan(source: &str) -> Planned {
-    shardwise::plan("attention", source, &Options::default()).unwrap_or_else(|e| panic!("{e}\n{source}"))
+    shardwise::plan("attention", source, &Options::default())
+        .unwrap_or_else(|e| panic!("{e}\n{source}"))
 }
 
 fn is_right(source: &str) {
-    let verdict = verify("attention", source, &Options::default(), &Setup::default()).unwrap_or_else(|e| panic!("{e}\n{source}"));
+    let verdict = verify("attention", source, &Options::default(), &Setup::default())
+        .unwrap_or_else(|e| panic!("{e}\n{source}"));
     assert!(verdict.mismatch.is_none() && verdict.undefined == 0, "{verdict}\n{source}");
 }
 
@@ -31,7 +33,10 @@ fn way<'a>(attention: &'a Attention, name: &str) -> &'a Outcome {
 }
 
 fn comm_s(attention: &Attention, name: &str) -> f64 {
-    way(attention, name).price.unwrap_or_else(|| panic!("{name}: {:?}", way(attention, name).why_not)).comm_s
+    way(attention, name)
+        .price
+        .unwrap_or_else(|| panic!("{name}: {:?}", way(attention, name).why_not))
+        .comm_s
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -66,8 +71,11 @@ values[M_?, H_?] = reshape(v)
 output plain[R_?, Tq_?, H_?] = softmax_M(q *H keys) *M values
 ";
     let program = shardwise::check("ring", ring, &Options::default()).program.expect("a program");
-    let numbers = |seed: usize, count: usize| (0..count).map(|i| ((i * 37 + seed * 11) % 17) as f64 / 8.0 - 1.0).collect::<Vec<f64>>();
-    let given = [("q", 1, 16), ("k", 2, 24), ("v", 3, 24)].map(|(name, seed, count)| (name.to_owned(), numbers(seed, count)));
+    let numbers = |seed: usize, count: usize| {
+        (0..count).map(|i| ((i * 37 + seed * 11) % 17) as f64 / 8.0 - 1.0).collect::<Vec<f64>>()
+    };
+    let given = [("q", 1, 16), ("k", 2, 24), ("v", 3, 24)]
+        .map(|(name, seed, count)| (name.to_owned(), numbers(seed, count)));
     let values = evaluate(&program, &given.into_iter().collect()).expect("all is declared");
     let (ring, plain) = (&values["o"], &values["plain"]);
     assert_eq!(ring.len(), 16);
@@ -87,14 +95,25 @@ fn a_ring_passes_blocks_to_the_neighbour_beside_its_compute() {
     for step in passed {
         assert!(close(step.time_s, block / LINK) && !step.critical && step.times == 16, "{step:?}");
     }
-    assert!(json.cost.scheduled_s < 1.001 * json.cost.compute_s, "nothing waits for it:\n{planned}");
-    assert_eq!(shardwise::plan("again", &planned.to_string(), &Options::default()).expect("a plan").to_string(), planned.to_string());
+    assert!(
+        json.cost.scheduled_s < 1.001 * json.cost.compute_s,
+        "nothing waits for it:\n{planned}"
+    );
+    assert_eq!(
+        shardwise::plan("again", &planned.to_string(), &Options::default())
+            .expect("a plan")
+            .to_string(),
+        planned.to_string()
+    );
 }
 
 #[test]
 fn a_roll_goes_no_further_than_the_next_block() {
     let source = |by: u64, size: u64| {
-        format!("hardware tpu-v5p\nmesh X=4\ndim R={size}, D=4194304\ninput A[R_X, D]\nB = roll_R(A, {by})\noutput B[R_X, D]\n")
+        format!(
+            "hardware tpu-v5p\nmesh X=4\ndim R={size}, D=4194304\ninput A[R_X, D]\nB = roll_R(A, \
+                {by})\noutput B[R_X, D]\n"
+        )
     };
     let kinds = |by: u64, size: u64| {
         let text = source(by, size);
@@ -106,8 +125,10 @@ fn a_roll_goes_no_further_than_the_next_block() {
     assert_ne!(kinds(3, 8), ["permute"]);
     let half = |by: u64| plan(&source(by, 8)).json().cost.comm_s;
     assert!(close(2.0 * half(1), half(2)), "half a block takes half as long");
-    let refused = "plan\nhardware tpu-v5p\nmesh X=4\ndim R=8, D=4\ninput A[R_X, D]\nB[R_X, D] = roll_R(A[R_X, D], 3)\noutput B[R_X, D]\n";
-    let findings = shardwise::plan("far", refused, &Options::default()).expect_err("three places are more than a block");
+    let refused = "plan\nhardware tpu-v5p\nmesh X=4\ndim R=8, D=4\ninput A[R_X, D]\nB[R_X, D] = \
+        roll_R(A[R_X, D], 3)\noutput B[R_X, D]\n";
+    let findings = shardwise::plan("far", refused, &Options::default())
+        .expect_err("three places are more than a block");
     assert_eq!(findings.reports[0].diag.code, "SW212");
 }
 
@@ -123,7 +144,9 @@ y = roll_R(x *D W)
 backward from y given dy
 output y[R_X, F]
 ";
-    let derived = shardwise::print_after("roll", source, &Options::default(), shardwise::Pass::Gradient).expect(source);
+    let derived =
+        shardwise::print_after("roll", source, &Options::default(), shardwise::Pass::Gradient)
+            .expect(source);
     assert!(derived.contains("roll_R(dy, 3)"), "{derived}");
     is_right(source);
 }
@@ -132,7 +155,10 @@ output y[R_X, F]
 fn every_way_is_a_program_that_is_right() {
     let source = read(LONG).replace("mesh X=16, Y=4", "mesh X=2, Y=4").replace("131072", "8192");
     let attention = compared(&source);
-    assert_eq!(attention.ways.iter().map(|outcome| outcome.way).collect::<Vec<_>>(), ["gather", "ring", "heads", "statistics"]);
+    assert_eq!(
+        attention.ways.iter().map(|outcome| outcome.way).collect::<Vec<_>>(),
+        ["gather", "ring", "heads", "statistics"]
+    );
     for outcome in &attention.ways {
         is_right(outcome.program.as_ref().expect(outcome.way));
     }
@@ -149,21 +175,32 @@ fn the_ways_cost_what_the_formulas_say() {
     assert!(close(comm_s(&attention, "ring"), 2.0 * 16.0 * block / LINK));
     let peak = |name: &str| way(&attention, name).price.map_or(f64::NAN, |price| price.peak_bytes);
     assert!(peak("ring") < peak("gather") / 15.0, "a ring holds one block of scores at a time");
-    let heads = way(&attention, "heads").why_not.clone().expect("8 heads over Y=4 leave 2 for X=16");
+    let heads =
+        way(&attention, "heads").why_not.clone().expect("8 heads over Y=4 leave 2 for X=16");
     assert!(heads.contains("K=8"), "{heads}");
 }
 
-/// Eight heads over four devices: queries, keys, values and results are moved, each a quarter of what a gather of keys costs eightfold.
+/// Eight heads over four devices: queries, keys, values and results are moved, each a quarter of
+/// what a gather of keys costs eightfold.
 #[test]
 fn the_search_goes_over_to_heads_where_that_is_cheaper() {
     let source = read(LONG).replace("mesh X=16, Y=4", "mesh X=4, Y=2").replace("G=8", "G=1");
     is_right(&source);
     let planned = plan(&source);
     let json = planned.json();
-    let moved: Vec<&str> = json.steps.iter().map(|step| step.kind.as_str()).filter(|kind| kind.starts_with("all_")).collect();
+    let moved: Vec<&str> = json
+        .steps
+        .iter()
+        .map(|step| step.kind.as_str())
+        .filter(|kind| kind.starts_with("all_"))
+        .collect();
     assert_eq!(moved, ["all_to_all"; 4], "{planned}");
     let attention = compared(&source);
-    assert!(way(&attention, "heads").planned && comm_s(&attention, "heads") < comm_s(&attention, "gather"), "{attention:?}");
+    assert!(
+        way(&attention, "heads").planned
+            && comm_s(&attention, "heads") < comm_s(&attention, "gather"),
+        "{attention:?}"
+    );
     assert!(close(comm_s(&attention, "heads"), json.cost.comm_s), "the same as in the plan");
 }
 
@@ -171,12 +208,19 @@ fn the_search_goes_over_to_heads_where_that_is_cheaper() {
 fn the_page_shows_what_cost_prints() {
     let table = plan(&read(LONG)).cost_table();
     let page = read("compiler/docs/attention.md");
-    let shown = page.split("```text\nattention").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let shown = page
+        .split("```text\nattention")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("a block");
     assert!(table.contains(shown.trim_end()), "{table}");
 }
 
 #[test]
 fn whole_sequences_are_not_compared() {
-    let source = read(LONG).replace("T_X", "T").replace("mesh X=16, Y=4", "mesh Y=4").replace("131072", "8192");
+    let source = read(LONG)
+        .replace("T_X", "T")
+        .replace("mesh X=16, Y=4", "mesh Y=4")
+        .replace("131072", "8192");
     assert!(plan(&source).cost().attention.is_empty());
 }

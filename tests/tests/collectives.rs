@@ -1,5 +1,6 @@
-//! More of the numbers of the book's chapter on sharding, each as a test named by its id: hops, latencies, adjoints, plans and what they cost,
-//! against `tests/facts/sharding.json`. (`facts.rs` has the others.)
+//! More of the numbers of the book's chapter on sharding, each as a test named by its id: hops,
+//! latencies, adjoints, plans and what they cost, against `tests/facts/sharding.json`. (`facts.rs`
+//! has the others.)
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,9 @@ use serde_json::Value;
 use shardwise::json::PlanJson;
 use shardwise::verify::{Setup, verify};
 use shardwise::{Options, Pass, Planned, Refinement};
-use shardwise_tests::ask::{collectives, decode, findings, moves, planned, reshard, searched, seconds, textbook};
+use shardwise_tests::ask::{
+    collectives, decode, findings, moves, planned, reshard, searched, seconds, textbook,
+};
 use shardwise_tests::{facts, read};
 
 const FACTS: &str = "tests/facts/sharding.json";
@@ -35,7 +38,8 @@ fn other(name: &str) -> Planned {
 
 /// Whether a plan is right on simulated devices.
 fn is_right(source: &str) {
-    let verdict = verify("fact", source, &Options::default(), &Setup::default()).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    let verdict = verify("fact", source, &Options::default(), &Setup::default())
+        .unwrap_or_else(|error| panic!("{error}\n{source}"));
     assert!(verdict.mismatch.is_none(), "{verdict}");
 }
 
@@ -46,7 +50,9 @@ fn gradient(name: &str) -> Planned {
 
 /// Values of a program with one input.
 fn evaluated(source: &str, name: &str, input: &[f64]) -> Vec<f64> {
-    let program = shardwise::check("fact", source, &Options::default()).program.unwrap_or_else(|| panic!("{source}"));
+    let program = shardwise::check("fact", source, &Options::default())
+        .program
+        .unwrap_or_else(|| panic!("{source}"));
     let given: BTreeMap<String, Vec<f64>> = [("x".to_owned(), input.to_vec())].into();
     let values = shardwise::verify::evaluate(&program, &given).expect("all is declared");
     values[name].clone()
@@ -59,17 +65,23 @@ fn gathered(mesh: &str, bytes: u64) -> f64 {
     seconds(&format!("hardware tpu-v5e\nmesh {mesh}\ndim N={bytes}"), ": int8[N_X]", "[N]")
 }
 
-/// The bytes from which on that takes longer than its hops: the largest that take as long as the fewest.
+/// The bytes from which on that takes longer than its hops: the largest that take as long as the
+/// fewest.
 fn latency_edge(mesh: &str, devices: u64) -> f64 {
     let (mut low, mut high) = (1, 1 << 20);
     while high - low > 1 {
         let middle = u64::midpoint(low, high);
-        if gathered(mesh, devices * middle) > gathered(mesh, devices) { high = middle } else { low = middle }
+        if gathered(mesh, devices * middle) > gathered(mesh, devices) {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     low as f64
 }
 
-/// The first strategy gathers the weight, the second slices the activations and adds up; seconds, as the book times them.
+/// The first strategy gathers the weight, the second slices the activations and adds up; seconds,
+/// as the book times them.
 struct Strategies {
     gather: f64,
     whole: f64,
@@ -97,20 +109,23 @@ fn fires(source: &str, code: &str) {
 
 /// The one step of a reshard from a pending value.
 fn settled(to: &str) -> String {
-    reshard("hardware tpu-v5p\nmesh X=4\ndim I=8192, K=8192", "[I, K] {U_X}", to, Refinement::Book).kind
+    reshard("hardware tpu-v5p\nmesh X=4\ndim I=8192, K=8192", "[I, K] {U_X}", to, Refinement::Book)
+        .kind
 }
 
 facts! {
     s3_pq0_load, "S3-PQ0-LOAD" => |id| {
         // The chapter's H100 reads 3.4e12 bytes a second, the preset's 3.35e12.
-        let source = "hardware h100\nmesh X=8, Y=2\ndim B=1, I=1024, J=4096\ninput x: f32[B, I_XY]\nparam A: f32[I_XY, J]\ny = x *I A\noutput y[B, J] \n";
+        let source = "hardware h100\nmesh X=8, Y=2\ndim B=1, I=1024, J=4096\ninput x: f32[B, \
+            I_XY]\nparam A: f32[I_XY, J]\ny = x *I A\noutput y[B, J] \n";
         holds(id, &[decode(&searched(source), &[]).step.parameters_s * 3.35 / 3.4]);
     };
     s3_code_plan, "S3-CODE-PLAN" => |_| assert_eq!(collectives(&book("p3-code")), ["AllGather_Y(A)"]);
     s3_intro, "S3-INTRO" => |id| {
         let plans = [collectives(&book("p3-intro")).join("; "), collectives(&other("p3-intro.b")).join("; ")];
         assert_eq!(fact(id)["value"], serde_json::json!(plans));
-        // The operands are as large as the result: last is cheaper. With a short contraction it is not.
+        // The operands are as large as the result: last is cheaper. With a short contraction it is
+        // not.
         let moved = |source: &str| moves(&searched(source).json()).iter().map(|step| step.value.clone()).collect::<Vec<_>>();
         let whole = source("p3-intro");
         assert_eq!([moved(&whole), moved(&whole.replace("J=8192", "J=64"))], [vec!["C"], vec!["A", "B"]]);
@@ -119,7 +134,8 @@ facts! {
         let (after, before) = (book("p3-ncag"), other("p3-ncag.before"));
         let flops = |plan: &Planned| plan.cost().device_flops;
         assert_eq!([collectives(&after), collectives(&before)], [["AllGather_X(C)"], ["AllGather_X(A)"]]);
-        assert!((flops(&before) / flops(&after) - 4.0).abs() < 1e-9, "FLOPs are repeated on each of four");
+        assert!((flops(&before) / flops(&after) - 4.0).abs() < 1e-9, "FLOPs are repeated on each \
+            of four");
     };
     s3_ag_hops_uni, "S3-AG-HOPS-UNI" => |id| holds(id, &[gathered("X=8 line", 8) / 1e-6]);
     s3_ag_hops_bi, "S3-AG-HOPS-BI" => |id| holds(id, &[gathered("X=8 ring", 8) / 1e-6]);
@@ -135,7 +151,8 @@ facts! {
         holds(id, &[textbook(source).cost().parameters.device_bytes]);
     };
     // Measured on the machine: the price is that near.
-    s3_pq2_meas, "S3-PQ2-MEAS" => |id| holds(id, &[seconds("hardware tpu-v5e\nmesh X=8, Y=4\ndim E=2048, F=8192", "[E_Y, F]", "[E, F]")]);
+    s3_pq2_meas, "S3-PQ2-MEAS" => |id| holds(id, &[seconds("hardware tpu-v5e\nmesh X=8, Y=4\ndim \
+        E=2048, F=8192", "[E_Y, F]", "[E, F]")]);
     s3_pq2_latbound, "S3-PQ2-LATBOUND" => |id| holds(id, &[gathered("X=4 line", 4)]);
     s3_pq2b_hop, "S3-PQ2B-HOP" => |id| {
         // A thousand such blocks over one link, so that hops do not count.
@@ -165,7 +182,8 @@ facts! {
     };
     s3_a2a_nd, "S3-A2A-ND" => |_| {
         for (mesh, devices, longest) in [("X=4, Y=4", 16.0, 4.0), ("X=8, Y=4", 32.0, 8.0), ("X=4, Y=16", 64.0, 16.0)] {
-            let time = seconds(&format!("hardware tpu-v5p\nmesh {mesh}\ndim I=4096, J=4096"), "[I_XY, J]", "[I, J_XY]");
+            let time = seconds(&format!("hardware tpu-v5p\nmesh {mesh}\ndim I=4096, \
+                J=4096"), "[I_XY, J]", "[I, J_XY]");
             let formula = 4096.0 * 4096.0 * 2.0 * longest / (4.0 * devices * 1.8e11);
             assert!((time / formula - 1.0).abs() < 1e-9, "{mesh}");
         }
@@ -191,19 +209,22 @@ facts! {
     s3_adj_kron, "S3-ADJ-KRON" => |id| {
         // Three devices with two elements each, and with all six.
         let held = |brackets: &str| {
-            let cost = textbook(&format!("hardware tpu-v5e\nmesh X=3\ndim N=6\nparam A: int8{brackets}\n")).cost();
+            let cost = textbook(&format!("hardware tpu-v5e\nmesh X=3\ndim N=6\nparam A: \
+                int8{brackets}\n")).cost();
             cost.parameters.device_bytes * cost.devices as f64
         };
         holds(id, &[held("[N_X]"), held("[N]")]);
         is_right("hardware tpu-v5e\nmesh X=3\ndim N=6\ninput A[N_X]\noutput A[N]\n");
     };
     s3_adj_ex1, "S3-ADJ-EX1" => |id| {
-        let source = "hardware tpu-v5e\nmesh X=2\ndim N=1, P=2\ninput x[N]\ny = broadcast_P(x)\noutput y[N, P_X]\n";
+        let source = "hardware tpu-v5e\nmesh X=2\ndim N=1, P=2\ninput x[N]\ny = broadcast_P(x)\n\
+            output y[N, P_X]\n";
         holds(id, &evaluated(source, "y", &[7.0]));
         is_right(source);
     };
     s3_adj_ex2, "S3-ADJ-EX2" => |id| {
-        let source = "hardware tpu-v5e\nmesh X=2\ndim N=1, P=2\ninput x[N, P_X]\ny = sum_P(x)\noutput y[N]\n";
+        let source = "hardware tpu-v5e\nmesh X=2\ndim N=1, P=2\ninput x[N, P_X]\ny = sum_P(x)\n\
+            output y[N]\n";
         holds(id, &evaluated(source, "y", &[8.0, 9.0]));
         assert_eq!(collectives(&textbook(source)), ["AllReduce_X(y)"]);
         is_right(source);
@@ -219,7 +240,8 @@ facts! {
         let head = "hardware tpu-v5p\nmesh X=5 ring\ndim I=5000, J=5000";
         holds(id, &[reshard(head, "[I_X, J]", "[I, J_X]", Refinement::Exact).time_s / (5000.0 * 5000.0 * 2.0 / 1.8e11)]);
     };
-    s3_q2b_lat, "S3-Q2B-LAT" => |id| holds(id, &[seconds("hardware tpu-v4p\nmesh X=4, Y=4, Z=4\ndim B=16", "[B_XY]", "[B]")]);
+    s3_q2b_lat, "S3-Q2B-LAT" => |id| holds(id, &[seconds("hardware tpu-v4p\nmesh X=4, Y=4, Z=4\n\
+        dim B=16", "[B_XY]", "[B]")]);
 
     s3_q4_s1, "S3-Q4-S1" => |_| {
         let Strategies { gather, whole, .. } = strategies();
@@ -268,7 +290,8 @@ facts! {
     s3_q7_plan, "S3-Q7-PLAN" => |_| assert_eq!(collectives(&book("p3-q7")), ["AllGather_XY(In)", "ReduceScatter_XY(Out)"]);
     s3_q9_idx, "S3-Q9-IDX" => |id| {
         // A device's block of M over four devices is its row of M cut into four: the cut is local.
-        let source = "hardware tpu-v5e\nmesh X=4\ndim P=4, Q=4, M=P*Q\ninput x[M_X]\ny = position_M(x)\nz[P_X, Q] = reshape(y)\noutput z[P_X, Q]\n";
+        let source = "hardware tpu-v5e\nmesh X=4\ndim P=4, Q=4, M=P*Q\ninput x[M_X]\ny = \
+            position_M(x)\nz[P_X, Q] = reshape(y)\noutput z[P_X, Q]\n";
         holds(id, &evaluated(source, "z", &[0.0; 16]));
         assert!(moves(&textbook(source).json()).is_empty());
     };
@@ -297,18 +320,23 @@ facts! {
     };
 
     s3_lint_rs, "S3-LINT-RS" => |_| {
-        let source = "plan\nhardware tpu-v5p\nmesh X=4\ndim B=64, D=64, F=64\ninput In[B, F_X]\nparam W[F_X, D]\n\
-            Sum[B, D] {U_X} = In[B, F_X] *F W[F_X, D]\nSum[B, D] = AllReduce_X(Sum[B, D] {U_X})\nSum[B, D_X] = Slice_X(Sum[B, D])\noutput Sum[B, D_X]\n";
+        let source = "plan\nhardware tpu-v5p\nmesh X=4\ndim B=64, D=64, F=64\ninput In[B, F_X]\n\
+            param W[F_X, D]\n\
+            Sum[B, D] {U_X} = In[B, F_X] *F W[F_X, D]\nSum[B, D] = AllReduce_X(Sum[B, D] {U_X})\n\
+            Sum[B, D_X] = Slice_X(Sum[B, D])\noutput Sum[B, D_X]\n";
         fires(source, "SW302");
     };
     s3_lint_wrap, "S3-LINT-WRAP" => |id| {
-        let time = |mesh: &str| seconds(&format!("hardware tpu-v5e\nmesh {mesh}\ndim I=4096, J=4096"), "[I_X, J]", "[I, J]");
+        let time = |mesh: &str| seconds(&format!("hardware tpu-v5e\nmesh {mesh}\ndim I=4096, \
+            J=4096"), "[I_X, J]", "[I, J]");
         holds(id, &[time("X=4 line") / time("X=4 ring")]);
     };
     s3_lint_gatherlate, "S3-LINT-GATHERLATE" => |_| {
-        // The book's own plan gathers what it is told to gather first; the search gathers after the product.
+        // The book's own plan gathers what it is told to gather first; the search gathers after the
+        // product.
         assert_eq!(collectives(&searched(&source("p3-ncag"))), ["AllGather_X(C)"]);
-        let early = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I_X, J], B[J, K]\nC[I, K] = A[I, J] *J B\noutput C[I, K]\n";
+        let early = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I_X, J], B[J, \
+            K]\nC[I, K] = A[I, J] *J B\noutput C[I, K]\n";
         fires(early, "SW301");
     };
 }

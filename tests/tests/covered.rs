@@ -1,4 +1,5 @@
-//! The page `tests/facts/README.md` is in step with the tests: every fact of a fixture is covered by a test that names it, or has a reason beside it.
+//! The page `tests/facts/README.md` is in step with the tests: every fact of a fixture is covered
+//! by a test that names it, or has a reason beside it.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +10,22 @@ type Ids = BTreeSet<String>;
 
 /// What a section of the page lists, and the ids in its table, with their reasons.
 fn section(page: &str, name: &str) -> (Ids, Vec<(String, String)>) {
-    let text = page.split("\n## ").find(|part| part.starts_with(&format!("{name}\n"))).unwrap_or_else(|| panic!("no section `{name}`"));
+    let text = page
+        .split("\n## ")
+        .find(|part| part.starts_with(&format!("{name}\n")))
+        .unwrap_or_else(|| panic!("no section `{name}`"));
     let (mut listed, mut reasons) = (Ids::new(), Vec::new());
     for line in text.lines().skip(1) {
         match line.strip_prefix("| ") {
             Some(row) if !row.starts_with("id |") && !row.starts_with("---") => {
-                let (id, reason) = row.trim_end_matches(" |").split_once(" | ").unwrap_or((row, ""));
+                let (id, reason) =
+                    row.trim_end_matches(" |").split_once(" | ").unwrap_or((row, ""));
                 reasons.push((id.to_owned(), reason.to_owned()));
             }
             Some(_) => {}
-            None => listed.extend(line.split([',', ' ']).filter(|word| is_id(word)).map(str::to_owned)),
+            None => {
+                listed.extend(line.split([',', ' ']).filter(|word| is_id(word)).map(str::to_owned))
+            }
         }
     }
     (listed, reasons)
@@ -35,7 +42,13 @@ fn is_id(word: &str) -> bool {
 /// The ids of a fixture.
 fn ids(text: &str) -> Vec<String> {
     let facts: Value = serde_json::from_str(text).expect("facts are JSON");
-    facts.as_array().into_iter().flatten().filter_map(|fact| fact["id"].as_str()).map(str::to_owned).collect()
+    facts
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|fact| fact["id"].as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -56,7 +69,14 @@ fn every_fact_has_a_test_or_a_reason() {
         let covered: Ids = facts.iter().filter(named).cloned().collect();
         assert_eq!(listed, covered, "{name}: what the page lists, and what tests name");
         let missing: Ids = facts.iter().filter(|id| !named(id)).cloned().collect();
-        assert_eq!(reasons.iter().map(|(id, _)| id.clone()).collect::<Ids>(), missing, "{name}: what has a reason, and what has no test");
-        assert!(reasons.iter().all(|(_, reason)| reason.len() > 20), "{name}: a reason is a sentence");
+        assert_eq!(
+            reasons.iter().map(|(id, _)| id.clone()).collect::<Ids>(),
+            missing,
+            "{name}: what has a reason, and what has no test"
+        );
+        assert!(
+            reasons.iter().all(|(_, reason)| reason.len() > 20),
+            "{name}: a reason is a sentence"
+        );
     }
 }

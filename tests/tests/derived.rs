@@ -1,4 +1,5 @@
-//! Training: forward programs and `backward`, against the founding texts' plans, gathers that are made again included.
+//! Training: forward programs and `backward`, against the founding texts' plans, gathers that are
+//! made again included.
 
 use shardwise::verify::{Setup, verify};
 use shardwise::{Options, Pass, Strategy};
@@ -12,7 +13,9 @@ fn textbook() -> Options {
 fn the_textbook_plans_are_the_books_statement_for_statement() {
     for (name, expected) in files("tests/programs/training", ".plan") {
         let source = read(&format!("tests/programs/training/{name}.shard"));
-        let planned = shardwise::plan(&name, &source, &textbook()).unwrap_or_else(|e| panic!("{name}: {e}")).to_string();
+        let planned = shardwise::plan(&name, &source, &textbook())
+            .unwrap_or_else(|e| panic!("{name}: {e}"))
+            .to_string();
         assert_eq!(statements(&planned), statements(&expected), "{name}");
     }
 }
@@ -20,8 +23,12 @@ fn the_textbook_plans_are_the_books_statement_for_statement() {
 #[test]
 fn the_search_is_never_dearer() {
     for (name, source) in files("tests/programs/training", ".shard") {
-        let found = shardwise::plan(&name, &source, &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert!(found.report.serial_s <= found.textbook.serial_s * (1.0 + 1e-12), "{name}: {found}");
+        let found = shardwise::plan(&name, &source, &Options::default())
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(
+            found.report.serial_s <= found.textbook.serial_s * (1.0 + 1e-12),
+            "{name}: {found}"
+        );
     }
 }
 
@@ -30,10 +37,14 @@ fn every_plan_is_right_and_planned_again_the_same() {
     for (name, source) in files("tests/programs/training", ".shard") {
         for strategy in [Strategy::Search, Strategy::Textbook] {
             let options = Options { strategy, ..Options::default() };
-            let verdict = verify(&name, &source, &options, &Setup::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let verdict = verify(&name, &source, &options, &Setup::default())
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
             assert!(verdict.mismatch.is_none(), "{name}: {verdict}");
-            let once = shardwise::plan(&name, &source, &options).unwrap_or_else(|e| panic!("{name}: {e}")).to_string();
-            let twice = shardwise::plan(&name, &once, &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}\n{once}"));
+            let once = shardwise::plan(&name, &source, &options)
+                .unwrap_or_else(|e| panic!("{name}: {e}"))
+                .to_string();
+            let twice = shardwise::plan(&name, &once, &Options::default())
+                .unwrap_or_else(|e| panic!("{name}: {e}\n{once}"));
             assert_eq!(once, twice.to_string(), "{name}");
         }
     }
@@ -42,7 +53,9 @@ fn every_plan_is_right_and_planned_again_the_same() {
 #[test]
 fn the_derived_program_is_a_program() {
     for (name, source) in files("tests/programs/training", ".shard") {
-        let derived = shardwise::check(&name, &source, &Options::default()).program.unwrap_or_else(|| panic!("{name}"));
+        let derived = shardwise::check(&name, &source, &Options::default())
+            .program
+            .unwrap_or_else(|| panic!("{name}"));
         let printed = derived.to_string();
         let again = shardwise::check(&name, &printed, &Options::default());
         let read = again.program.unwrap_or_else(|| panic!("{name}: {}\n{printed}", again.findings));
@@ -53,37 +66,77 @@ fn the_derived_program_is_a_program() {
 /// The `text` blocks of a pass's doc comment.
 fn blocks(path: &str) -> Vec<String> {
     let source = read(path);
-    let docs: Vec<&str> =
-        source.lines().map_while(|line| line.strip_prefix("//!")).map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
-    docs.join("\n").split("```text\n").skip(1).filter_map(|block| block.split("```").next().map(str::to_owned)).collect()
+    let docs: Vec<&str> = source
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
+    docs.join("\n")
+        .split("```text\n")
+        .skip(1)
+        .filter_map(|block| block.split("```").next().map(str::to_owned))
+        .collect()
 }
 
 #[test]
 fn the_pass_does_what_its_comment_says() {
-    let [before, after] = &blocks("passes/src/gradient.rs")[..] else { panic!("a program before and one after") };
+    let [before, after] = &blocks("passes/src/gradient.rs")[..] else {
+        panic!("a program before and one after")
+    };
     let head = "hardware tpu-v5p\nmesh X=1\ndim B=8, D=8, F=8\n";
-    let derived = shardwise::print_after("comment", &format!("{head}{before}"), &Options::default(), Pass::Gradient).expect("it is right");
-    let body =
-        |text: &str| text.lines().filter(|line| line.contains(" = ") || line.starts_with("output")).map(str::to_owned).collect::<Vec<_>>();
+    let derived = shardwise::print_after(
+        "comment",
+        &format!("{head}{before}"),
+        &Options::default(),
+        Pass::Gradient,
+    )
+    .expect("it is right");
+    let body = |text: &str| {
+        text.lines()
+            .filter(|line| line.contains(" = ") || line.starts_with("output"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(body(&derived), body(after));
-    let resolved = shardwise::print_after("comment", &format!("{head}{before}"), &Options::default(), Pass::Resolve).expect("it is right");
+    let resolved = shardwise::print_after(
+        "comment",
+        &format!("{head}{before}"),
+        &Options::default(),
+        Pass::Resolve,
+    )
+    .expect("it is right");
     assert!(resolved.ends_with("backward from Out given dOut\n"), "{resolved}");
 }
 
 #[test]
 fn gathering_again_saves_memory() {
-    let peak =
-        |path: &str| shardwise::plan(path, &read(path), &textbook()).unwrap_or_else(|e| panic!("{path}: {e}")).report.memory.peak_bytes;
-    assert!(peak("tests/programs/training/p5-fsdp.shard") < peak("tests/programs/book/p5-fsdp.shard"));
+    let peak = |path: &str| {
+        shardwise::plan(path, &read(path), &textbook())
+            .unwrap_or_else(|e| panic!("{path}: {e}"))
+            .report
+            .memory
+            .peak_bytes
+    };
+    assert!(
+        peak("tests/programs/training/p5-fsdp.shard") < peak("tests/programs/book/p5-fsdp.shard")
+    );
 }
 
 #[test]
 fn partial_gradients_are_added_before_they_are_reduced() {
     let path = "tests/programs/training/fan-out-partial.shard";
-    let plan = shardwise::plan(path, &read(path), &Options::default()).unwrap_or_else(|e| panic!("{path}: {e}")).to_string();
+    let plan = shardwise::plan(path, &read(path), &Options::default())
+        .unwrap_or_else(|e| panic!("{path}: {e}"))
+        .to_string();
     assert!(plan.contains("dIn[B, D] {U_Y} = dIn.1[B, D] {U_Y} + dIn.2[B, D] {U_Y}"), "{plan}");
-    let source = "hardware tpu-v5p\nmesh Y=8\ndim B=4096, F=4096\ninput x[B, F], dy[B, F] {U_Y}\nparam W[F]\ny = gelu(x * W)\n\
+    let source = "hardware tpu-v5p\nmesh Y=8\ndim B=4096, F=4096\ninput x[B, F], dy[B, F] {U_Y}\n\
+        param W[F]\ny = gelu(x * W)\n\
                   backward from y given dy\n";
-    let plan = shardwise::plan("partial", source, &Options::default()).unwrap_or_else(|e| panic!("{e}")).to_string();
-    assert!(plan.contains("dgelu(y.1[B, F], dy[B, F] {U_Y})"), "a partial gradient passes through a derivative:\n{plan}");
+    let plan = shardwise::plan("partial", source, &Options::default())
+        .unwrap_or_else(|e| panic!("{e}"))
+        .to_string();
+    assert!(
+        plan.contains("dgelu(y.1[B, F], dy[B, F] {U_Y})"),
+        "a partial gradient passes through a derivative:\n{plan}"
+    );
 }

@@ -7,8 +7,13 @@ use shardwise_tests::{files, root};
 #[test]
 fn refused_programs_are_refused_for_the_stated_reason() {
     for (name, source) in files("tests/programs/errors", ".shard") {
-        let findings = shardwise::plan(&name, &source, &Options::default()).map(|planned| planned.to_string()).expect_err(&name);
-        let wanted = source.lines().find_map(|line| line.strip_prefix("# code: ")).unwrap_or_else(|| panic!("{name}: no `# code:` line"));
+        let findings = shardwise::plan(&name, &source, &Options::default())
+            .map(|planned| planned.to_string())
+            .expect_err(&name);
+        let wanted = source
+            .lines()
+            .find_map(|line| line.strip_prefix("# code: "))
+            .unwrap_or_else(|| panic!("{name}: no `# code:` line"));
         let codes: Vec<&str> = findings.reports.iter().map(|report| report.diag.code).collect();
         assert_eq!(codes.join(" "), wanted.trim(), "{name}: {findings}");
     }
@@ -16,7 +21,8 @@ fn refused_programs_are_refused_for_the_stated_reason() {
 
 /// How a program's findings look in a terminal without colours, 100 columns wide.
 fn drawn(name: &str, source: &str) -> String {
-    let files = Files::read_by(|path| std::fs::read(root().join("tests/programs/codes").join(path)));
+    let files =
+        Files::read_by(|path| std::fs::read(root().join("tests/programs/codes").join(path)));
     let findings = match shardwise::plan(name, source, &Options { files, ..Options::default() }) {
         Ok(planned) => planned.warnings,
         Err(findings) => findings,
@@ -38,7 +44,8 @@ fn every_code_has_a_fixture_that_shows_it() {
 
 #[test]
 fn every_code_has_a_page_and_a_fixture() {
-    let shown: Vec<String> = files("tests/programs/codes", ".shard").into_iter().map(|(name, _)| name).collect();
+    let shown: Vec<String> =
+        files("tests/programs/codes", ".shard").into_iter().map(|(name, _)| name).collect();
     let elsewhere = ["SW005", "SW503", "SW504", "SW506", "SW902"];
     for code in shardwise::codes::all() {
         assert!(!code.page.is_empty(), "{} has no page", code.code);
@@ -50,6 +57,8 @@ fn every_code_has_a_page_and_a_fixture() {
 #[test]
 fn more_than_the_memory_there_is_is_a_warning_where_the_author_wrote_the_plan() {
     let source = shardwise_tests::read("tests/programs/explicit/right.shard");
-    let planned = shardwise::plan("right", &source, &Options { memory: Some(1e6), ..Options::default() }).expect("a warning is no error");
+    let planned =
+        shardwise::plan("right", &source, &Options { memory: Some(1e6), ..Options::default() })
+            .expect("a warning is no error");
     assert_eq!(planned.warnings.reports[0].diag.code, "SW503");
 }

@@ -1,7 +1,9 @@
-//! The numbers of the book's chapter on sharding that concern programs, each as a test named by its id.
+//! The numbers of the book's chapter on sharding that concern programs, each as a test named by its
+//! id.
 //!
-//! The expected values stand in `tests/facts/sharding.json`, recomputed from the book's formulas at full precision. Facts that are only a
-//! formula (no value) are held here as the ratio that the formula implies.
+//! The expected values stand in `tests/facts/sharding.json`, recomputed from the book's formulas at
+//! full precision. Facts that are only a formula (no value) are held here as the ratio that the
+//! formula implies.
 
 #![expect(clippy::float_cmp, reason = "byte counts and ratios of powers of two are exact")]
 
@@ -57,7 +59,9 @@ fn resident(mesh: &str, dims: &str, declaration: &str) -> f64 {
 }
 
 fn refused(source: &str, code: &str) {
-    let findings = shardwise::plan("fact", source, &Options::default()).map(|plan| plan.to_string()).expect_err(source);
+    let findings = shardwise::plan("fact", source, &Options::default())
+        .map(|plan| plan.to_string())
+        .expect_err(source);
     assert!(findings.reports.iter().any(|report| report.diag.code == code), "{findings}");
 }
 
@@ -75,12 +79,14 @@ facts! {
     s3_loc2, "S3-LOC2" => |id| holds(id, resident("X=2, Y=2", "I=64, J=64", "A[I_X, J_Y]") / resident("X=2, Y=2", "I=64, J=64", "A[I, J]"));
     s3_loc3, "S3-LOC3" => |id| {
         let shape = numbers(id);
-        assert_eq!(resident("X=8, Y=2", "I=1024, J=4096", "A: fp32[I_XY, J]"), 4.0 * shape[0] * shape[1]);
+        assert_eq!(resident("X=8, Y=2", "I=1024, J=4096", "A: fp32[I_XY, \
+            J]"), 4.0 * shape[0] * shape[1]);
     };
     s3_pq0_bytes, "S3-PQ0-BYTES" => |id| holds(id, resident("X=8, Y=2", "I=1024, J=4096", "A: fp32[I_XY, J]"));
     s3_pq1_shape, "S3-PQ1-SHAPE" => |id| {
         let shape = numbers(id);
-        assert_eq!(resident("X=2, Y=8, Z=2", "I=128, J=2048", "A: int8[I_XY, J]"), shape[0] * shape[1]);
+        assert_eq!(resident("X=2, Y=8, Z=2", "I=128, J=2048", "A: int8[I_XY, \
+            J]"), shape[0] * shape[1]);
     };
     s3_pq1_dev, "S3-PQ1-DEV" => |id| holds(id, resident("X=2, Y=8, Z=2", "I=128, J=2048", "A: int8[I_XY, J]"));
     s3_pq1_tot, "S3-PQ1-TOT" => |id| holds(id, 32.0 * resident("X=2, Y=8, Z=2", "I=128, J=2048", "A: int8[I_XY, J]"));
@@ -111,12 +117,16 @@ facts! {
     s3_q7_fsdp, "S3-Q7-FSDP" => |id| holds(id, book("p3-q7-fsdp").steps[0].local_bytes as f64);
 
     s3_elem, "S3-ELEM" => |id| {
-        let plan = textbook("hardware tpu-v5p\nmesh X=4\ndim I=64\ninput A[I_X], B[I_X]\noutput C[I_X] = A + B\n", Refinement::Book);
+        let plan = textbook("hardware tpu-v5p\nmesh X=4\ndim I=64\ninput A[I_X], B[I_X]\noutput \
+            C[I_X] = A + B\n", Refinement::Book);
         assert_eq!(plan.cost.comm_s, fact(id)["value"].as_f64().unwrap_or(1.0));
     };
-    s3_pq2_ring, "S3-PQ2-RING" => |id| holds(id, seconds("hardware tpu-v5e\nmesh Y=4 ring\ndim E=2048, F=8192", "[E_Y, F]", "[E, F]"));
-    s3_pq2_line, "S3-PQ2-LINE" => |id| holds(id, seconds("hardware tpu-v5e\nmesh X=8, Y=4\ndim E=2048, F=8192", "[E_Y, F]", "[E, F]"));
-    s3_pq2b_t, "S3-PQ2B-T" => |id| holds(id, seconds("hardware tpu-v5e\nmesh X=8, Y=4\ndim E=256, F=256", "[E_Y, F]", "[E, F]"));
+    s3_pq2_ring, "S3-PQ2-RING" => |id| holds(id, seconds("hardware tpu-v5e\nmesh Y=4 ring\ndim \
+        E=2048, F=8192", "[E_Y, F]", "[E, F]"));
+    s3_pq2_line, "S3-PQ2-LINE" => |id| holds(id, seconds("hardware tpu-v5e\nmesh X=8, Y=4\ndim \
+        E=2048, F=8192", "[E_Y, F]", "[E, F]"));
+    s3_pq2b_t, "S3-PQ2B-T" => |id| holds(id, seconds("hardware tpu-v5e\nmesh X=8, Y=4\ndim E=256, \
+        F=256", "[E_Y, F]", "[E, F]"));
     s3_q2a, "S3-Q2A" => |id| holds(id, book("p3-q2a").cost.comm_s);
     s3_q2b, "S3-Q2B" => |id| holds(id, book("p3-q2b").cost.comm_s);
     s3_q2c, "S3-Q2C" => |id| holds(id, book("p3-q2c").cost.comm_s);
@@ -128,12 +138,14 @@ facts! {
     s3_q7_math, "S3-Q7-MATH" => |id| holds(id, book("p3-q7").steps.iter().map(|step| step.flops).sum::<f64>() / 1.97e14);
     s3_q7_hbm, "S3-Q7-HBM" => |id| holds(id, book("p3-q7").memory.resident_bytes as f64 / 8.1e11);
     s3_q7_comm, "S3-Q7-COMM" => |id| {
-        let source = read("tests/programs/book/p3-q7.shard").replace("X=2, Y=2", "X=2 ring, Y=2 ring");
+        let source = read("tests/programs/book/p3-q7.shard").replace("X=2, Y=2", "X=2 ring, Y=2 \
+            ring");
         holds(id, textbook(&source, Refinement::Book).cost.comm_s);
     };
     s3_q7_comm_x, "S3-Q7-COMM-X" => |id| holds(id, book("p3-q7").cost.comm_s);
     s3_q9_ratio, "S3-Q9-RATIO" => |_| {
-        // Gather first moves N·M, multiply then scatter N·K: with M = 2K the first takes twice as long.
+        // Gather first moves N·M, multiply then scatter N·K: with M = 2K the first takes twice as
+        // long.
         let head = "hardware tpu-v5p\nmesh X=4\ndim N=8192, M=8192, K=4096";
         let gather = seconds(head, "[N, M_X]", "[N, M]");
         let scatter = seconds(head, "[N, K] {U_X}", "[N, K_X]");
@@ -201,9 +213,11 @@ facts! {
     };
     s3_a2a_sem, "S3-A2A-SEM" => |id| gives("p3-a2a", &fact(id));
     s3_bad_twice, "S3-BAD-TWICE" => |_| refused(&read("tests/programs/errors/p3-bad-twice.shard"), "SW201");
-    s3_bad_uaxis, "S3-BAD-UAXIS" => |_| refused("hardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X, J] {U_X}\noutput A[I, J]\n", "SW201");
+    s3_bad_uaxis, "S3-BAD-UAXIS" => |_| refused("hardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput \
+        A[I_X, J] {U_X}\noutput A[I, J]\n", "SW201");
     s3_ncag_bad, "S3-NCAG-BAD" => |_| {
-        let source = "plan\nhardware tpu-v5p\nmesh X=4\ndim I=8, J=8, K=8\ninput A[I, J_X], B[J, K]\nC[I, K] = A[I, J_X] *J B[J, K]\noutput C[I, K]\n";
+        let source = "plan\nhardware tpu-v5p\nmesh X=4\ndim I=8, J=8, K=8\ninput A[I, J_X], B[J, \
+            K]\nC[I, K] = A[I, J_X] *J B[J, K]\noutput C[I, K]\n";
         refused(source, "SW205");
     };
     s3_c4_bad, "S3-C4-BAD" => |_| refused(&read("tests/programs/errors/p3-c4.shard"), "SW201");
@@ -214,5 +228,9 @@ fn gives(name: &str, fact: &Value) {
     let plan = book(name);
     let last = plan.steps.last().expect("the plan has steps");
     let wanted = fact["value"].as_str().unwrap_or("?");
-    assert!(last.text.starts_with(&format!("{wanted} = ")), "{name}: {} against {wanted}", last.text);
+    assert!(
+        last.text.starts_with(&format!("{wanted} = ")),
+        "{name}: {} against {wanted}",
+        last.text
+    );
 }

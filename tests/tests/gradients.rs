@@ -1,4 +1,5 @@
-//! Derived gradients against numerical differences of the unsharded program, on random programs of every function that has a derivative.
+//! Derived gradients against numerical differences of the unsharded program, on random programs of
+//! every function that has a derivative.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +55,10 @@ impl Sketch {
     /// A statement without brackets on its left side, its result's dimensions as a set.
     fn statement(&mut self, number: usize, dice: &mut Dice<'_>) {
         let ((a, a_dims), (b, b_dims)) = (self.pick(dice), self.pick(dice));
-        let union: Vec<usize> = (0..3).filter(|dim| a_dims.contains(dim) || b_dims.contains(dim)).collect();
-        let shared: Vec<usize> = a_dims.iter().copied().filter(|dim| b_dims.contains(dim)).collect();
+        let union: Vec<usize> =
+            (0..3).filter(|dim| a_dims.contains(dim) || b_dims.contains(dim)).collect();
+        let shared: Vec<usize> =
+            a_dims.iter().copied().filter(|dim| b_dims.contains(dim)).collect();
         let lacking: Vec<usize> = (0..3).filter(|dim| !a_dims.contains(dim)).collect();
         let unary = [
             "tanh({})",
@@ -88,31 +91,54 @@ impl Sketch {
             "select(greater({}, 0.1), {}, 0.0)",
             "cast<f32>({})",
         ];
-        let binary = ["{} + {}", "{} - {}", "{} / exp({})", "maximum({}, {})", "minimum({}, {})", "pow(exp({}), {})", "{} * {}"];
+        let binary = [
+            "{} + {}",
+            "{} - {}",
+            "{} / exp({})",
+            "maximum({}, {})",
+            "minimum({}, {})",
+            "pow(exp({}), {})",
+            "{} * {}",
+        ];
         let fill = |form: &str| form.replacen("{}", &a, 1).replacen("{}", &b, 1);
         let (dims, right) = match dice.roll(9) {
             0 | 1 => (a_dims, fill(unary[dice.roll(unary.len())])),
             2 | 3 => (union, fill(binary[dice.roll(binary.len())])),
             4 if !shared.is_empty() => {
                 let gone: Vec<usize> = shared[..=dice.roll(shared.len())].to_vec();
-                (union.iter().copied().filter(|dim| !gone.contains(dim)).collect(), format!("{a} *_{} {b}", word(&gone)))
+                (
+                    union.iter().copied().filter(|dim| !gone.contains(dim)).collect(),
+                    format!("{a} *_{} {b}", word(&gone)),
+                )
             }
             // Linear in its last operand, and in no other: the first is what no parameter leads to.
             5 => {
                 let input = self.values[0].1.clone();
-                ((0..3).filter(|dim| a_dims.contains(dim) || input.contains(dim)).collect(), format!("dgelu(A, {a})"))
+                (
+                    (0..3).filter(|dim| a_dims.contains(dim) || input.contains(dim)).collect(),
+                    format!("dgelu(A, {a})"),
+                )
             }
-            6 if !lacking.is_empty() => ((0..3).collect(), format!("broadcast_{}({a})", word(&lacking))),
+            6 if !lacking.is_empty() => {
+                ((0..3).collect(), format!("broadcast_{}({a})", word(&lacking)))
+            }
             7 if !a_dims.is_empty() => {
                 let along = &a_dims[..=dice.roll(a_dims.len())];
                 let function = ["softmax", "layernorm", "rmsnorm", "logsumexp"][dice.roll(4)];
-                let kept = a_dims.iter().copied().filter(|dim| function != "logsumexp" || !along.contains(dim)).collect();
+                let kept = a_dims
+                    .iter()
+                    .copied()
+                    .filter(|dim| function != "logsumexp" || !along.contains(dim))
+                    .collect();
                 (kept, format!("{function}_{}({a})", word(along)))
             }
             _ if !a_dims.is_empty() => {
                 let gone = a_dims[dice.roll(a_dims.len())];
                 let function = ["sum", "mean", "max", "min"][dice.roll(4)];
-                (a_dims.iter().copied().filter(|&dim| dim != gone).collect(), format!("{function}_{}({a})", DIMS[gone]))
+                (
+                    a_dims.iter().copied().filter(|&dim| dim != gone).collect(),
+                    format!("{function}_{}({a})", DIMS[gone]),
+                )
             }
             _ => (a_dims, format!("tanh({a})")),
         };
@@ -125,13 +151,22 @@ impl Sketch {
 fn program(numbers: &[u32], statements: usize) -> String {
     let mut dice = Dice { numbers, next: 0 };
     let mut sketch = Sketch { body: String::new(), values: Vec::new() };
-    let mut head =
-        format!("hardware tpu-v5p\nmesh X=2\ndim {}\n", (0..3).map(|d| format!("{}={}", DIMS[d], SIZES[d])).collect::<Vec<_>>().join(", "));
+    let mut head = format!(
+        "hardware tpu-v5p\nmesh X=2\ndim {}\n",
+        (0..3).map(|d| format!("{}={}", DIMS[d], SIZES[d])).collect::<Vec<_>>().join(", ")
+    );
     for (keyword, name) in [("input", "A"), ("param", "V"), ("param", "W")] {
         let dims = some_dims(&mut dice);
         let split = dice.roll(3);
-        let brackets: Vec<String> =
-            dims.iter().enumerate().map(|(i, &dim)| if i == split { format!("{}_X", DIMS[dim]) } else { DIMS[dim].to_owned() }).collect();
+        let brackets: Vec<String> = dims
+            .iter()
+            .enumerate()
+            .map(
+                |(i, &dim)| {
+                    if i == split { format!("{}_X", DIMS[dim]) } else { DIMS[dim].to_owned() }
+                },
+            )
+            .collect();
         head += &format!("{keyword} {name}[{}]\n", brackets.join(", "));
         sketch.values.push((name.to_owned(), dims));
     }
@@ -150,20 +185,29 @@ fn program(numbers: &[u32], statements: usize) -> String {
 fn random(shape: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
     let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1_u64 << 53) as f64
     };
     (0..shape).map(|_| 1.6 * next() - 0.8).collect()
 }
 
 fn elements(program: &Program, name: &str) -> usize {
-    let value = program.values.iter().find(|value| value.name == name).expect("a value of the program");
+    let value =
+        program.values.iter().find(|value| value.name == name).expect("a value of the program");
     value.dims.iter().map(|&dim| program.dims[dim].size as usize).product()
 }
 
 fn declared(program: &Program, seed: u64) -> Arrays {
-    let names = program.values.iter().filter(|value| value.producer.is_none()).map(|value| value.name.clone());
-    names.enumerate().map(|(i, name)| (name.clone(), random(elements(program, &name), seed + 77 * i as u64))).collect()
+    let names = program
+        .values
+        .iter()
+        .filter(|value| value.producer.is_none())
+        .map(|value| value.name.clone());
+    names
+        .enumerate()
+        .map(|(i, name)| (name.clone(), random(elements(program, &name), seed + 77 * i as u64)))
+        .collect()
 }
 
 fn sum(program: &Program, arrays: &Arrays, loss: &str, weights: Option<&str>) -> f64 {
@@ -174,7 +218,13 @@ fn sum(program: &Program, arrays: &Arrays, loss: &str, weights: Option<&str>) ->
 }
 
 /// The central difference of the loss by one element of a value.
-fn difference(program: &Program, arrays: &Arrays, (loss, weights): (&str, Option<&str>), (name, place): (&str, usize), step: f64) -> f64 {
+fn difference(
+    program: &Program,
+    arrays: &Arrays,
+    (loss, weights): (&str, Option<&str>),
+    (name, place): (&str, usize),
+    step: f64,
+) -> f64 {
     let at = |shift: f64| {
         let mut moved = arrays.clone();
         moved.get_mut(name).expect("it is declared")[place] += shift;
@@ -208,36 +258,55 @@ fn is_right(source: &str, seed: u64) -> Result<(), TestCaseError> {
             let of = |step: f64| difference(&program, &arrays, ("Loss", None), (name, place), step);
             let expected = (4.0 * of(1e-5) - of(2e-5)) / 3.0;
             let close = (found - expected).abs() <= 2e-5 * expected.abs().max(1.0);
-            prop_assert!(close, "d{name}[{place}] is {found}, but the difference {expected}\n{source}\n{program}");
+            prop_assert!(
+                close,
+                "d{name}[{place}] is {found}, but the difference {expected}\n{source}\n{program}"
+            );
         }
     }
     Ok(())
 }
 
-/// Whether the derived program is text that reads back to itself, and its plans compute what it computes.
+/// Whether the derived program is text that reads back to itself, and its plans compute what it
+/// computes.
 fn can_be_planned(source: &str) -> Result<(), TestCaseError> {
     let Some(program) = derived(source) else { return Ok(()) };
     let again = shardwise::check("random", &program.to_string(), &Options::default());
-    let read = again.program.ok_or_else(|| TestCaseError::fail(format!("{}\n{program}", again.findings)))?;
+    let read = again
+        .program
+        .ok_or_else(|| TestCaseError::fail(format!("{}\n{program}", again.findings)))?;
     prop_assert!(shardwise_ir::print::same(&program, &read), "{program}\n{read}");
     let priced = |strategy| {
         let options = Options { strategy, ..Options::default() };
-        let verdict = verify("random", source, &options, &Setup { sizes: Sizes::Full, ..Setup::default() })
-            .unwrap_or_else(|e| panic!("{e}\n{source}"));
+        let verdict =
+            verify("random", source, &options, &Setup { sizes: Sizes::Full, ..Setup::default() })
+                .unwrap_or_else(|e| panic!("{e}\n{source}"));
         assert!(verdict.mismatch.is_none(), "{verdict}\n{source}");
-        shardwise::plan("random", source, &options).unwrap_or_else(|e| panic!("{e}\n{source}")).report.serial_s
+        shardwise::plan("random", source, &options)
+            .unwrap_or_else(|e| panic!("{e}\n{source}"))
+            .report
+            .serial_s
     };
-    prop_assert!(priced(Planning::Search) <= priced(Planning::Textbook) * (1.0 + 1e-12), "{source}");
+    prop_assert!(
+        priced(Planning::Search) <= priced(Planning::Textbook) * (1.0 + 1e-12),
+        "{source}"
+    );
     Ok(())
 }
 
 fn run(cases: u32, check: impl Fn(&str, u64) -> Result<(), TestCaseError>) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner =
-        TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha));
+    let mut runner = TestRunner::new_with_rng(
+        config,
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
+    );
     let inputs = (proptest::collection::vec(any::<u32>(), 48), 1_usize..7, any::<u32>());
     runner
-        .run(&inputs, |(numbers, statements, seed)| check(&program(&numbers, statements), u64::from(seed)))
+        .run(&inputs, |(numbers, statements, seed)| {
+            check(&program(&numbers, statements), u64::from(seed))
+        })
         .unwrap_or_else(|e| panic!("{e}"));
 }
 
@@ -261,16 +330,22 @@ const STRUCTURE: [&str; 9] = [
     "H = pad_{J->K}(W, 1)\nLoss = softmax_K(H) *K V",
     "C = concat_{J,K,J->S}(tanh(W), W *J V, W)\nLoss = layernorm_S(C) *I W",
     "R[I_?, M_?] = rename(W)\nQ = R *I W\nLoss = softmax_J(causal_{M,J}(Q)) *J V",
-    "Q = select(less(position_J(W), position_I(W)), W, A) + select(equal(W, 0.5), 1.0, 2.0)\nLoss = tanh(lower_{I,J}(Q)) *J V",
+    "Q = select(less(position_J(W), position_I(W)), W, A) + select(equal(W, 0.5), 1.0, 2.0)\nLoss \
+        = tanh(lower_{I,J}(Q)) *J V",
 ];
 
 #[test]
 fn gradients_of_what_changes_dimensions_are_numerical_differences() {
     for (number, body) in STRUCTURE.iter().enumerate() {
-        let brackets = [["[I, J_X]", "[J, K]", "[I, J_X]"], ["[I, J]", "[J_X, K]", "[I_X, J]"], ["[I_X, J]", "[J, K_X]", "[I, J]"]];
+        let brackets = [
+            ["[I, J_X]", "[J, K]", "[I, J_X]"],
+            ["[I, J]", "[J_X, K]", "[I_X, J]"],
+            ["[I_X, J]", "[J, K_X]", "[I, J]"],
+        ];
         for [a, v, w] in brackets {
             let head = "hardware tpu-v5p\nmesh X=2\ndim I=2, J=4, K=6, M=4, N=I*J, P=2, S=14";
-            let source = format!("{head}\ninput A{a}\nparam V{v}, W{w}\n{body}\nbackward from Loss\n");
+            let source =
+                format!("{head}\ninput A{a}\nparam V{v}, W{w}\n{body}\nbackward from Loss\n");
             is_right(&source, number as u64).unwrap_or_else(|error| panic!("{error}"));
             can_be_planned(&source).unwrap_or_else(|error| panic!("{error}"));
             let program = derived(&source).expect(&source);
@@ -281,17 +356,27 @@ fn gradients_of_what_changes_dimensions_are_numerical_differences() {
 
 #[test]
 fn gradients_of_products_are_exact() {
-    let bodies = [("I, K", "Loss = A *J V"), ("J", "Loss = W *I W"), ("I, J", "h = W + A\nS = h *J A\nLoss = S * h - h + 3.0 * A")];
+    let bodies = [
+        ("I, K", "Loss = A *J V"),
+        ("J", "Loss = W *I W"),
+        ("I, J", "h = W + A\nS = h *J A\nLoss = S * h - h + 3.0 * A"),
+    ];
     for (dims, body) in bodies {
-        let head = "hardware tpu-v5p\nmesh X=2\ndim I=2, J=4, K=6\ninput A[I, J]\nparam V[J, K], W[I, J]";
-        let source = format!("{head}\ninput dLoss[{dims}]\n{body}\nbackward from Loss given dLoss\n");
+        let head =
+            "hardware tpu-v5p\nmesh X=2\ndim I=2, J=4, K=6\ninput A[I, J]\nparam V[J, K], W[I, J]";
+        let source =
+            format!("{head}\ninput dLoss[{dims}]\n{body}\nbackward from Loss given dLoss\n");
         let program = derived(&source).expect(&source);
         let integers = |array: Vec<f64>| array.into_iter().map(|x| (x * 5.0).round()).collect();
-        let arrays: Arrays = declared(&program, 3).into_iter().map(|(name, array)| (name, integers(array))).collect();
+        let arrays: Arrays = declared(&program, 3)
+            .into_iter()
+            .map(|(name, array)| (name, integers(array)))
+            .collect();
         let values = evaluate(&program, &arrays).expect("all is declared");
         let name = if values.contains_key("dV") { "V" } else { "W" };
         for (place, found) in values[&format!("d{name}")].iter().enumerate() {
-            let expected = difference(&program, &arrays, ("Loss", Some("dLoss")), (name, place), 1.0);
+            let expected =
+                difference(&program, &arrays, ("Loss", Some("dLoss")), (name, place), 1.0);
             assert!((found - expected).abs() <= 0.0, "{found} {expected}\n{program}");
         }
     }

@@ -1,4 +1,5 @@
-//! Hardware: presets against the book's numbers, files against what they say, and clusters against the cost model's formulas.
+//! Hardware: presets against the book's numbers, files against what they say, and clusters against
+//! the cost model's formulas.
 
 use serde_json::Value;
 use shardwise::{Hardware, Options, Planned, Strategy, hardware};
@@ -6,12 +7,14 @@ use shardwise_ir::mesh::AxisKind::{Dcn, Switch};
 use shardwise_tests::{drawn, facts, read};
 
 fn records() -> Vec<Value> {
-    let all: Value = serde_json::from_str(&read("tests/facts/hardware.json")).expect("the facts are JSON");
+    let all: Value =
+        serde_json::from_str(&read("tests/facts/hardware.json")).expect("the facts are JSON");
     all.as_array().expect("a list").clone()
 }
 
 fn plan(source: &str, known: &[Hardware]) -> Planned {
-    let options = Options { known: known.to_vec(), memory: Some(f64::INFINITY), ..Options::default() };
+    let options =
+        Options { known: known.to_vec(), memory: Some(f64::INFINITY), ..Options::default() };
     shardwise::plan("hardware", source, &options).unwrap_or_else(|e| panic!("{e}\n{source}"))
 }
 
@@ -21,13 +24,17 @@ fn near(a: f64, b: f64) {
 
 #[test]
 fn presets_have_the_numbers_of_the_book() {
-    let names: Vec<String> = records().iter().map(|record| record["id"].as_str().unwrap_or_default().to_owned()).collect();
+    let names: Vec<String> = records()
+        .iter()
+        .map(|record| record["id"].as_str().unwrap_or_default().to_owned())
+        .collect();
     let mut presets: Vec<&str> = Hardware::preset_names().collect();
     assert!(names.iter().all(|name| presets.contains(&name.as_str())), "{names:?}");
     presets.retain(|name| !names.iter().any(|known| known == name));
     assert_eq!(presets, [""; 0], "every preset has its record");
     for record in records() {
-        let chip = Hardware::preset(record["id"].as_str().unwrap_or_default()).expect("the preset is there");
+        let chip = Hardware::preset(record["id"].as_str().unwrap_or_default())
+            .expect("the preset is there");
         let numbers = [
             ("bf16", chip.bf16_flops),
             ("int8", chip.int8_flops),
@@ -44,7 +51,12 @@ fn presets_have_the_numbers_of_the_book() {
             }
         }
         if let Some(pod) = record["pod"].as_array() {
-            assert_eq!(pod.iter().filter_map(Value::as_u64).collect::<Vec<_>>(), chip.pod, "{}", chip.name);
+            assert_eq!(
+                pod.iter().filter_map(Value::as_u64).collect::<Vec<_>>(),
+                chip.pod,
+                "{}",
+                chip.name
+            );
         }
     }
 }
@@ -57,7 +69,10 @@ fn a_preset_printed_as_a_file_is_the_preset() {
             assert!(chip.fp8_flops.is_some());
         }
         file.push('\n');
-        assert_eq!(hardware::parse("hw.toml", &file).unwrap_or_else(|e| panic!("{e}\n{file}")), [chip]);
+        assert_eq!(
+            hardware::parse("hw.toml", &file).unwrap_or_else(|e| panic!("{e}\n{file}")),
+            [chip]
+        );
     }
 }
 
@@ -68,14 +83,20 @@ fn page() -> Vec<(String, Vec<Hardware>)> {
     let mut programs = Vec::new();
     for block in text.split("```").skip(1).step_by(2) {
         match block.split_once('\n') {
-            Some(("toml", file)) => known.extend(hardware::parse("page", file).unwrap_or_else(|e| panic!("{e}\n{file}"))),
+            Some(("toml", file)) => known
+                .extend(hardware::parse("page", file).unwrap_or_else(|e| panic!("{e}\n{file}"))),
             Some(("shard", program)) => programs.push((program.to_owned(), known.clone())),
             Some(("text", told)) if told.starts_with("# ") => {
                 let (program, known) = programs.last().expect("a plan stands behind its program");
                 let plan = plan(program, known).to_string();
-                assert!(told.lines().all(|line| plan.lines().any(|other| other == line)), "{told}\n{plan}");
+                assert!(
+                    told.lines().all(|line| plan.lines().any(|other| other == line)),
+                    "{told}\n{plan}"
+                );
             }
-            Some(("text", statements)) => assert!(shardwise::format("page", statements).is_ok(), "{statements}"),
+            Some(("text", statements)) => {
+                assert!(shardwise::format("page", statements).is_ok(), "{statements}")
+            }
             _ => panic!("a block is a file or a program: {block}"),
         }
     }
@@ -90,19 +111,31 @@ fn busy(planned: &Planned) -> Vec<f64> {
 #[test]
 fn the_page_holds() {
     let programs = page();
-    let planned: Vec<Planned> = programs.iter().map(|(program, known)| plan(program, known)).collect();
+    let planned: Vec<Planned> =
+        programs.iter().map(|(program, known)| plan(program, known)).collect();
     for ((_, known), planned) in programs.iter().zip(&planned) {
         assert_eq!(plan(&planned.to_string(), known).to_string(), planned.to_string());
     }
-    let [between, inside, across, pods, torus, node, rail, dcn] = &planned[..] else { panic!("{} programs", planned.len()) };
-    let linted = shardwise::lint::lint("across", &programs[2].0, &Options::default(), &shardwise::lint::Settings::default());
-    assert_eq!(linted.findings.iter().map(|finding| finding.diag.code).collect::<Vec<_>>(), ["SW309"]);
+    let [between, inside, across, pods, torus, node, rail, dcn] = &planned[..] else {
+        panic!("{} programs", planned.len())
+    };
+    let linted = shardwise::lint::lint(
+        "across",
+        &programs[2].0,
+        &Options::default(),
+        &shardwise::lint::Settings::default(),
+    );
+    assert_eq!(
+        linted.findings.iter().map(|finding| finding.diag.code).collect::<Vec<_>>(),
+        ["SW309"]
+    );
     let weight = 2.0 * 8192.0 * 32768.0 / 8.0;
     // An AllReduce of an eighth of the weight over 16 nodes, each chip by its share.
     near(busy(between)[0], 2.0 * weight * 15.0 / 16.0 / 50e9);
     let activations = 2.0 * 1024.0 * 8192.0;
     near(busy(inside)[1], 2.0 * activations * 7.0 / 8.0 / 450e9);
-    // Scattered inside the node, reduced between the two by each chip's share of what is left, gathered inside.
+    // Scattered inside the node, reduced between the two by each chip's share of what is left,
+    // gathered inside.
     near(busy(across)[1], busy(inside)[1] + 2.0 * activations / 8.0 * 1.0 / 2.0 / 50e9);
     assert!(busy(across)[1] > 1.5 * busy(inside)[1], "the price of leaving the node");
     let shard = 2.0 * 8192.0 * 32768.0 / 4.0;
@@ -117,15 +150,23 @@ fn the_page_holds() {
 #[test]
 fn axes_of_gpus_fill_the_node_from_the_last_one() {
     let kinds = |hardware: &str, mesh: &str| {
-        let source = format!("hardware {hardware}\nmesh {mesh}\ndim B=64\ninput A[B]\noutput A[B]\n");
+        let source =
+            format!("hardware {hardware}\nmesh {mesh}\ndim B=64\ninput A[B]\noutput A[B]\n");
         let planned = plan(&source, &[]);
-        assert!(planned.to_string().contains(&format!("\nmesh {}\n", mesh.replace("nvlink", "switch").replace("ib", "dcn"))));
+        assert!(planned.to_string().contains(&format!(
+            "\nmesh {}\n",
+            mesh.replace("nvlink", "switch").replace("ib", "dcn")
+        )));
         planned.plan.program.mesh.axes.iter().map(|axis| axis.kind()).collect::<Vec<_>>()
     };
     assert_eq!(kinds("h100", "X=4, Y=8"), [Dcn, Switch]);
     assert_eq!(kinds("h100", "X=2, Y=4"), [Switch, Switch]);
     assert_eq!(kinds("h100", "X=2, Y=16"), [Dcn, Dcn], "an axis larger than a node fills it");
-    assert_eq!(kinds("h100", "X=2, Y=11"), [Switch, Dcn], "one that puts no even share into a node leaves it to the others");
+    assert_eq!(
+        kinds("h100", "X=2, Y=11"),
+        [Switch, Dcn],
+        "one that puts no even share into a node leaves it to the others"
+    );
     assert_eq!(kinds("h100", "X=8 nvlink, Y=8"), [Switch, Dcn], "what is written goes first");
     assert_eq!(kinds("h100", "X=8 nvlink, Y=8 ib"), [Switch, Dcn]);
     assert_eq!(kinds("h100", "X=8, Y=8 ib"), [Switch, Dcn]);
@@ -134,12 +175,14 @@ fn axes_of_gpus_fill_the_node_from_the_last_one() {
 
 #[test]
 fn one_reduction_over_pods_costs_what_its_parts_do() {
-    let head = "hardware tpu-v5p\nmesh P=2 dcn, X=16\ndim B=65536, D=8192, F=8192\ninput Tmp[B_PX, F], dOut[B_PX, D]\n";
+    let head = "hardware tpu-v5p\nmesh P=2 dcn, X=16\ndim B=65536, D=8192, F=8192\ninput Tmp[B_PX, \
+        F], dOut[B_PX, D]\n";
     let whole = plan(&format!("{head}dW = Tmp *B dOut\noutput dW[F, D]\n"), &[]);
     let product = "plan\n".to_owned() + head + "dW[F, D] {U_P,X} = Tmp[B_PX, F] *B dOut[B_PX, D]\n";
     let parts = plan(
         &format!(
-            "{product}dW[F, D_X] {{U_P}} = ReduceScatter_{{X,D}}(dW[F, D] {{U_P,X}})\ndW[F, D_X] = AllReduce_P(dW[F, D_X] {{U_P}})\n\
+            "{product}dW[F, D_X] {{U_P}} = ReduceScatter_{{X,D}}(dW[F, D] {{U_P,X}})\ndW[F, D_X] = \
+                AllReduce_P(dW[F, D_X] {{U_P}})\n\
              dW[F, D] = AllGather_X(dW[F, D_X])\noutput dW[F, D]\n"
         ),
         &[],
@@ -148,26 +191,38 @@ fn one_reduction_over_pods_costs_what_its_parts_do() {
     assert_eq!(whole.status_name(), "optimal");
     let flat = plan(
         &format!(
-            "{product}dW[F, D] {{U_P}} = AllReduce_X(dW[F, D] {{U_P,X}})\ndW[F, D] = AllReduce_P(dW[F, D] {{U_P}})\noutput dW[F, D]\n"
+            "{product}dW[F, D] {{U_P}} = AllReduce_X(dW[F, D] {{U_P,X}})\ndW[F, D] = \
+                AllReduce_P(dW[F, D] {{U_P}})\noutput dW[F, D]\n"
         ),
         &[],
     );
-    assert!(flat.report.comm_s > 5.0 * whole.report.comm_s, "reducing everything between pods is dear");
+    assert!(
+        flat.report.comm_s > 5.0 * whole.report.comm_s,
+        "reducing everything between pods is dear"
+    );
 }
 
 #[test]
 fn the_textbook_goes_pod_by_pod_as_the_book_says() {
     let options = Options { strategy: Strategy::Textbook, ..Options::default() };
-    let planned = shardwise::plan("p5-dcn", &read("tests/programs/book/p5-dcn.shard"), &options).unwrap_or_else(|e| panic!("{e}"));
-    let dcn = planned.cost().axes.iter().find(|axis| axis.axis == "P").map_or(0.0, |axis| axis.busy_s);
+    let planned = shardwise::plan("p5-dcn", &read("tests/programs/book/p5-dcn.shard"), &options)
+        .unwrap_or_else(|e| panic!("{e}"));
+    let dcn =
+        planned.cost().axes.iter().find(|axis| axis.axis == "P").map_or(0.0, |axis| axis.busy_s);
     let share = planned.plan.program.mesh.devices() as f64 / 2.0;
     // One of two weights; of two slices, each sends half of what a long ring would.
-    facts::holds("tests/facts/training.json", "P5-DCN-TCOMM", &[2.0 * 2.0 * dcn / (8192.0 * 32768.0 / (share * 6.25e9))]);
+    facts::holds(
+        "tests/facts/training.json",
+        "P5-DCN-TCOMM",
+        &[2.0 * 2.0 * dcn / (8192.0 * 32768.0 / (share * 6.25e9))],
+    );
 }
 
 #[test]
 fn every_mistake_in_a_file_has_its_place() {
-    let file = "[\"my chip\"]\nbase = \"h10\"\n\n[b]\nbf16 = \"fast\"\nlinkbandwidth = 1e9\nlinks = \"switch\"\nwraparound = \"of-16\"\npod = [0]\n\n[c]\nmemory = -1\n\n[d]\nbf16 = 1e15\nlinks = \"tors\"\n";
+    let file = "[\"my chip\"]\nbase = \"h10\"\n\n[b]\nbf16 = \"fast\"\nlinkbandwidth = 1e9\nlinks \
+        = \"switch\"\nwraparound = \"of-16\"\npod = [0]\n\n[c]\nmemory = -1\n\n[d]\nbf16 = 1e15\n\
+        links = \"tors\"\n";
     let findings = hardware::parse("hw.toml", file).expect_err("all of it is wrong");
     assert!(findings.reports.iter().all(|report| report.diag.code == "SW407"));
     insta::assert_snapshot!(drawn(&findings));
@@ -176,11 +231,19 @@ fn every_mistake_in_a_file_has_its_place() {
     }
 }
 
-/// Seconds of the collectives of a program on `mesh`, by the book's rules: with two axes the search has other ways. `_A` is split over all of it.
+/// Seconds of the collectives of a program on `mesh`, by the book's rules: with two axes the search
+/// has other ways. `_A` is split over all of it.
 fn comm(mesh: &str, axes: &str, body: &str) -> f64 {
-    let source = format!("hardware h100\nmesh {mesh}\ndim I=4096, J=8192, K=2048\n{}", body.replace("_A", &format!("_{axes}")));
-    let options = Options { memory: Some(f64::INFINITY), strategy: Strategy::Textbook, ..Options::default() };
-    shardwise::plan("comm", &source, &options).unwrap_or_else(|e| panic!("{e}\n{source}")).report.comm_s
+    let source = format!(
+        "hardware h100\nmesh {mesh}\ndim I=4096, J=8192, K=2048\n{}",
+        body.replace("_A", &format!("_{axes}"))
+    );
+    let options =
+        Options { memory: Some(f64::INFINITY), strategy: Strategy::Textbook, ..Options::default() };
+    shardwise::plan("comm", &source, &options)
+        .unwrap_or_else(|e| panic!("{e}\n{source}"))
+        .report
+        .comm_s
 }
 
 #[test]
@@ -199,7 +262,8 @@ fn an_axis_that_leaves_the_node_costs_what_two_axes_do() {
         near(comm("X=16 over 8x2", "X", body), comm("P=8 ib, Y=2 nvlink", "PY", body));
         // Wholly between nodes it is dearer, wholly inside one it would be cheaper.
         assert!(comm("X=16 ib", "X", body) > cut && comm("X=16 nvlink", "X", body) < cut, "{body}");
-        // Two axes that outgrow a node together: the outer one is cut, and the network has the same to carry.
+        // Two axes that outgrow a node together: the outer one is cut, and the network has the same
+        // to carry.
         let rest = comm("X=4, Y=4", "XY", body);
         assert!(rest <= cut && rest > comm("X=2, Y=4", "XY", body), "{body}");
     }
@@ -210,12 +274,22 @@ fn the_network_takes_what_leaves_the_node() {
     let bytes = 2.0 * 4096.0 * 8192.0;
     let gather = comm("X=32", "X", "input V[I_A, J]\noutput V[I, J]\n");
     near(gather, bytes * 7.0 / 8.0 / 450e9 + bytes / 8.0 * 3.0 / 4.0 / 50e9);
-    let planned = plan("hardware h100\nmesh X=32\ndim I=4096, J=8192\ninput V[I_X, J]\noutput V[I, J]\n", &[]);
+    let planned = plan(
+        "hardware h100\nmesh X=32\ndim I=4096, J=8192\ninput V[I_X, J]\noutput V[I, J]\n",
+        &[],
+    );
     let nodes = planned.json().mesh[0].nodes.clone().expect("X leaves the node");
     assert_eq!((nodes.inside, nodes.nodes), (8, 4));
     near(nodes.network_s, bytes / 8.0 * 3.0 / 4.0 / 50e9);
-    let line = planned.to_string().lines().find(|line| line.contains("leaves the node")).map(str::to_owned);
-    assert_eq!(line.as_deref(), Some("# X=32 leaves the node: 8 inside, 4 nodes, 126 us of its 256 us between them"));
+    let line = planned
+        .to_string()
+        .lines()
+        .find(|line| line.contains("leaves the node"))
+        .map(str::to_owned);
+    assert_eq!(
+        line.as_deref(),
+        Some("# X=32 leaves the node: 8 inside, 4 nodes, 126 us of its 256 us between them")
+    );
     let everything = 2.0 * 4096.0 * 8192.0 * 2048.0 / 16.0;
     let exchange = comm("X=16", "X", "input V[I_A, J, K]\noutput V[I, J_A, K]\n");
     near(exchange, everything * 7.0 / 8.0 / 450e9 + everything / 2.0 / 50e9);
@@ -223,24 +297,46 @@ fn the_network_takes_what_leaves_the_node() {
     let held = 2.0 * 4096.0 / 16.0 * 8192.0;
     near(comm("X=16", "X", "input V[I_A, J]\nW = roll_I(V, 256)\noutput W[I_A, J]\n"), held / 50e9);
     // What the axis crosses is dcn for whoever forbids that.
-    let forbidden = "hardware h100\nmesh X=16\ndim I=4096\ninput V[I_X]\noutput V[I]\nassert no AllGather over dcn\n";
-    let error = shardwise::plan("forbidden", forbidden, &Options::default()).expect_err("it crosses");
+    let forbidden = "hardware h100\nmesh X=16\ndim I=4096\ninput V[I_X]\noutput V[I]\nassert no \
+        AllGather over dcn\n";
+    let error =
+        shardwise::plan("forbidden", forbidden, &Options::default()).expect_err("it crosses");
     assert_eq!(error.reports[0].diag.code, "SW501");
-    assert!(shardwise::plan("inside", &forbidden.replace("X=16", "X=8"), &Options::default()).is_ok());
+    assert!(
+        shardwise::plan("inside", &forbidden.replace("X=16", "X=8"), &Options::default()).is_ok()
+    );
 }
 
 #[test]
 fn weights_split_over_an_axis_that_leaves_the_node_are_warned_of() {
-    let source = "hardware h100\nmesh X=16\ndim B=4096, D=8192, F=32768\ninput Act[B, F_X]\nparam Wout[F_X, D]\nOut = Act *F Wout\noutput Out[B, D]\n";
-    let findings = |source: &str| shardwise::lint::lint("tp", source, &Options::default(), &shardwise::lint::Settings::default()).findings;
+    let source = "hardware h100\nmesh X=16\ndim B=4096, D=8192, F=32768\ninput Act[B, F_X]\nparam \
+        Wout[F_X, D]\nOut = Act *F Wout\noutput Out[B, D]\n";
+    let findings = |source: &str| {
+        shardwise::lint::lint(
+            "tp",
+            source,
+            &Options::default(),
+            &shardwise::lint::Settings::default(),
+        )
+        .findings
+    };
     let found = findings(source);
     assert_eq!(found.len(), 1);
     assert!(
-        found[0].diag.message.ends_with("activations cross dcn links: 429 us, 168 us of it between nodes"),
+        found[0]
+            .diag
+            .message
+            .ends_with("activations cross dcn links: 429 us, 168 us of it between nodes"),
         "{}",
         found[0].diag.message
     );
-    assert!(found[0].diag.help.as_ref().is_some_and(|help| help.contains("an axis of 8 for weights, and one of 2")));
+    assert!(
+        found[0]
+            .diag
+            .help
+            .as_ref()
+            .is_some_and(|help| help.contains("an axis of 8 for weights, and one of 2"))
+    );
     assert_eq!(findings(&source.replace("X=16", "X=8")), []);
 }
 
@@ -248,11 +344,17 @@ fn weights_split_over_an_axis_that_leaves_the_node_are_warned_of() {
 fn links_that_are_not_known_are_asked_for_with_the_reason() {
     let help = |mesh: &str| {
         let source = format!("hardware h200\nmesh {mesh}\ndim B=64\ninput A[B]\noutput A[B]\n");
-        let findings = shardwise::plan("h200", &source, &Options::default()).expect_err("the book has no figure");
+        let findings = shardwise::plan("h200", &source, &Options::default())
+            .expect_err("the book has no figure");
         assert_eq!(findings.reports[0].diag.code, "SW404");
         findings.reports[0].diag.help.clone().unwrap_or_default()
     };
-    assert!(help("X=16").starts_with("a domain of 8 chips has room for 8 along this axis, so it runs over 2 domains; "));
-    assert!(help("X=2, Y=8").starts_with("it does not fit beside the axes inside it into a domain of 8 chips"));
+    assert!(help("X=16").starts_with(
+        "a domain of 8 chips has room for 8 along this axis, so it runs over 2 domains; "
+    ));
+    assert!(
+        help("X=2, Y=8")
+            .starts_with("it does not fit beside the axes inside it into a domain of 8 chips")
+    );
     assert!(help("X=2 ib").starts_with("choose hardware"));
 }

@@ -1,4 +1,5 @@
-//! What microbatches hold of layers' parameters: made once a step where there is room for all layers, else for each microbatch anew.
+//! What microbatches hold of layers' parameters: made once a step where there is room for all
+//! layers, else for each microbatch anew.
 
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::verify::Sizes;
@@ -17,7 +18,13 @@ fn within(name: &str, source: &str, bytes: f64) -> Planned {
 
 /// The moves of a parameter, slices apart.
 fn moves(plan: &PlanJson, of: &str) -> Vec<StepJson> {
-    plan.steps.iter().filter(|step| step.value == of && step.time_s > 0.0 && step.text.contains(&format!("({of}["))).cloned().collect()
+    plan.steps
+        .iter()
+        .filter(|step| {
+            step.value == of && step.time_s > 0.0 && step.text.contains(&format!("({of}["))
+        })
+        .cloned()
+        .collect()
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -26,7 +33,11 @@ fn close(a: f64, b: f64) -> bool {
 
 /// The same plan, its author holding nothing.
 fn without_holds(planned: &Planned) -> Planned {
-    let text: String = planned.to_string().split_inclusive('\n').filter(|line| !line.trim_start().starts_with("hold ")).collect();
+    let text: String = planned
+        .to_string()
+        .split_inclusive('\n')
+        .filter(|line| !line.trim_start().starts_with("hold "))
+        .collect();
     plan("without", &text, Strategy::Search)
 }
 
@@ -37,14 +48,21 @@ fn the_first_microbatch_gathers_for_all() {
     assert!(gathers.len() == 1 && gathers[0].times == 8, "{found}");
     // Layer by layer, forward and back, four times.
     assert!(each.len() == 2 && each.iter().all(|step| step.times == 4 * 8), "{textbook}");
-    assert!(found.to_string().contains("hold Win[D, F]\n") && !textbook.to_string().contains("hold "), "{found}");
+    assert!(
+        found.to_string().contains("hold Win[D, F]\n") && !textbook.to_string().contains("hold "),
+        "{found}"
+    );
 }
 
 #[test]
 fn what_is_not_held_is_made_for_each_microbatch() {
     let held = plan("held", &fixture("microbatches/held"), Strategy::Search);
     let made = without_holds(&held);
-    let gathered_s: f64 = ["Win", "Wout"].iter().flat_map(|of| moves(&held.json(), of)).map(|step| step.times as f64 * step.time_s).sum();
+    let gathered_s: f64 = ["Win", "Wout"]
+        .iter()
+        .flat_map(|of| moves(&held.json(), of))
+        .map(|step| step.times as f64 * step.time_s)
+        .sum();
     assert!(close(made.report.serial_s - held.report.serial_s, 3.0 * gathered_s), "{made}");
     // Held or not, a microbatch has all of them between its way forward and back.
     let peak = |planned: &Planned| planned.report.memory.peak_bytes;
@@ -59,12 +77,27 @@ fn holding_is_given_up_where_there_is_no_room() {
         let roomy = &free.report.memory;
         let tight = roomy.resident_bytes + 0.35 * (roomy.peak_bytes - roomy.resident_bytes);
         let found = within(name, &source, tight);
-        assert!(found.report.memory.peak_bytes <= tight && found.report.serial_s > free.report.serial_s, "{name}: {found}");
+        assert!(
+            found.report.memory.peak_bytes <= tight && found.report.serial_s > free.report.serial_s,
+            "{name}: {found}"
+        );
         let held = |planned: &Planned| -> Vec<String> {
-            planned.to_string().lines().filter(|line| line.trim_start().starts_with("hold ")).map(str::to_owned).collect()
+            planned
+                .to_string()
+                .lines()
+                .filter(|line| line.trim_start().starts_with("hold "))
+                .map(str::to_owned)
+                .collect()
         };
-        assert!(held(&found) != held(&free) && held(&found).len() <= held(&free).len(), "{name}: {found}");
-        assert_eq!(within(name, &found.to_string(), tight).to_string(), found.to_string(), "{name}");
+        assert!(
+            held(&found) != held(&free) && held(&found).len() <= held(&free).len(),
+            "{name}: {found}"
+        );
+        assert_eq!(
+            within(name, &found.to_string(), tight).to_string(),
+            found.to_string(),
+            "{name}"
+        );
     }
 }
 
@@ -73,7 +106,11 @@ fn what_its_author_holds_stays() {
     let [found, textbook] = holds("by-hand", &fixture("microbatches/held-by-hand"), Sizes::Scaled);
     for planned in [&found, &textbook] {
         let gathers = moves(&planned.json(), "Win");
-        assert!(planned.to_string().contains("hold Win[D, F]\n") && gathers.iter().any(|step| step.times == 8), "{planned}");
+        assert!(
+            planned.to_string().contains("hold Win[D, F]\n")
+                && gathers.iter().any(|step| step.times == 8),
+            "{planned}"
+        );
     }
 }
 

@@ -1,8 +1,9 @@
-//! The numbers of the book's chapter on inference, each as a test named by its id: what `cost` says of a step of decoding, against
-//! `tests/facts/inference.json`.
+//! The numbers of the book's chapter on inference, each as a test named by its id: what `cost` says
+//! of a step of decoding, against `tests/facts/inference.json`.
 //!
-//! The chapter rounds: 13e9 weights, 6.7 GB of cache a sequence. Its tables are held to the last digit by a sketch with just these sizes, and
-//! LLaMA-2 13B itself is held to within two percent of them. Its v5e has 820 GB/s of HBM (`tpu-v5e-820` here), that of its questions 810.
+//! The chapter rounds: 13e9 weights, 6.7 GB of cache a sequence. Its tables are held to the last
+//! digit by a sketch with just these sizes, and LLaMA-2 13B itself is held to within two percent of
+//! them. Its v5e has 820 GB/s of HBM (`tpu-v5e-820` here), that of its questions 810.
 
 use serde_json::Value;
 use shardwise::cost::Cost;
@@ -40,17 +41,31 @@ impl Sketch {
     fn plan(&self) -> Planned {
         let Sketch { hardware, mesh, sizes, weights, cache } = self;
         textbook(&format!(
-            "hardware {hardware}\nmesh {mesh}\ndim {sizes}\ninput x[B, D]\nparam wq: {weights}[D, C_Y], wo: {weights}[C_Y, D]\n\
-             state kc: {cache}[B, S, C_Y], vc: {cache}[B, S, C_Y]\nq = x *D wq\np = softmax_S(q *C kc)\no = p *S vc\ny = o *C wo\noutput y[B, D]\n"
+            "hardware {hardware}\nmesh {mesh}\ndim {sizes}\ninput x[B, D]\nparam wq: {weights}[D, \
+                C_Y], wo: {weights}[C_Y, D]\n\
+             state kc: {cache}[B, S, C_Y], vc: {cache}[B, S, C_Y]\nq = x *D wq\np = softmax_S(q *C \
+             kc)\no = p *S vc\ny = o *C wo\noutput y[B, D]\n"
         ))
     }
 }
 
 /// 26e9 bytes of weights; 6.7e9 bytes of cache, and a fifth of that.
-const MHA: Sketch = Sketch { hardware: "tpu-v5e-820", mesh: "Y=8", sizes: "B=8, S=8375, C=200k, D=32500", weights: "bf16", cache: "bf16" };
+const MHA: Sketch = Sketch {
+    hardware: "tpu-v5e-820",
+    mesh: "Y=8",
+    sizes: "B=8, S=8375, C=200k, D=32500",
+    weights: "bf16",
+    cache: "bf16",
+};
 const GQA: Sketch = Sketch { sizes: "B=8, S=8375, C=40k, D=162500", ..MHA };
 /// 30e9 bytes of weights, 100 kB of cache a token.
-const PQ: Sketch = Sketch { hardware: "tpu-v5e", mesh: "Y=16", sizes: "B=4, S=8192, C=50k, D=300k", weights: "int8", cache: "int8" };
+const PQ: Sketch = Sketch {
+    hardware: "tpu-v5e",
+    mesh: "Y=16",
+    sizes: "B=4, S=8192, C=50k, D=300k",
+    weights: "int8",
+    cache: "int8",
+};
 
 /// What the id names of the table: heads, batch, quantity.
 fn row(id: &str) {
@@ -71,9 +86,16 @@ fn quantity(row: &Row, name: &str) -> f64 {
 }
 
 fn llama(heads: u64, limit: Option<f64>) -> Planned {
-    let dims = [("K", heads), ("G", 40 / heads)].map(|(name, size)| DimSize { name: name.to_owned(), size });
+    let dims = [("K", heads), ("G", 40 / heads)]
+        .map(|(name, size)| DimSize { name: name.to_owned(), size });
     let hardware = Some("tpu-v5e-820".to_owned());
-    let options = Options { hardware, dims: dims.to_vec(), strategy: Strategy::Textbook, memory: limit, ..Options::default() };
+    let options = Options {
+        hardware,
+        dims: dims.to_vec(),
+        strategy: Strategy::Textbook,
+        memory: limit,
+        ..Options::default()
+    };
     planned(&read("tests/programs/models/llama2-13b-decode.shard"), &options)
 }
 
@@ -82,12 +104,18 @@ fn model(heads: u64, batch: u64) -> Planned {
     let group = 32 / heads;
     let cache = if heads == 8 { "[B, S_X, K, H_Y]" } else { "[B, S_XY, K, H]" };
     searched(&format!(
-        "hardware tpu-v5e\nmesh X=4, Y=4\ndim B={batch}, S=128000, D=4096, F=16384, H=256, K={heads}, G={group}, V=32128\ninput ids: int32[B]\n\
-         param E: int8[V_Y, D_X]\nx[B, D] = cast<bf16>(take_V(E, ids))\nrepeat L=64 {{\n  carry x[B, D]\n\
-         param wq: int8[D_X, K, G, H_Y], wk: int8[D_X, K, H_Y], wv: int8[D_X, K, H_Y], wo: int8[K, G, H_Y, D_X]\n\
-         param win: int8[D_X, F_Y], wgate: int8[D_X, F_Y], wout: int8[F_Y, D_X]\n  state kc: int8{cache}, vc: int8{cache}\n\
-         q = x *D wq\n  p = softmax_S(q *H kc)\n  o = p *S vc\n  k = x *D wk\n  v = x *D wv\n  x = x + (o + k * v) *K,G,H wo\n\
-         x = x + (silu(x *D wgate) * (x *D win)) *F wout\n}}\nlogits = x *D E\noutput logits[B, V_Y]\n"
+        "hardware tpu-v5e\nmesh X=4, Y=4\ndim B={batch}, S=128000, D=4096, F=16384, H=256, \
+            K={heads}, G={group}, V=32128\ninput ids: int32[B]\n\
+         param E: int8[V_Y, D_X]\nx[B, D] = cast<bf16>(take_V(E, ids))\nrepeat L=64 {{\n  carry \
+         x[B, D]\n\
+         param wq: int8[D_X, K, G, H_Y], wk: int8[D_X, K, H_Y], wv: int8[D_X, K, H_Y], wo: int8[K, \
+         G, H_Y, D_X]\n\
+         param win: int8[D_X, F_Y], wgate: int8[D_X, F_Y], wout: int8[F_Y, D_X]\n  state kc: \
+         int8{cache}, vc: int8{cache}\n\
+         q = x *D wq\n  p = softmax_S(q *H kc)\n  o = p *S vc\n  k = x *D wk\n  v = x *D wv\n  x = \
+         x + (o + k * v) *K,G,H wo\n\
+         x = x + (silu(x *D wgate) * (x *D win)) *F wout\n}}\nlogits = x *D E\noutput logits[B, \
+         V_Y]\n"
     ))
 }
 
@@ -95,17 +123,23 @@ fn sized(planned: &Planned) -> Inference {
     planned.inference(&Sizing::default()).expect("caches are read")
 }
 
-/// Its feed-forward layers of 16 experts, two a token: groups of eight tokens, of which each expert takes one.
+/// Its feed-forward layers of 16 experts, two a token: groups of eight tokens, of which each expert
+/// takes one.
 fn experts(mesh: &str, split: [&str; 3], hardware: &str) -> String {
     let [expert, dim, wide] = split;
     format!(
-        "hardware {hardware}\nmesh {mesh}\ndim G=2, T=8, E=16, C=1, D=4096, F=16384, V=32128, N=32, K=8, H=256\ninput x[G, T, D]\n\
+        "hardware {hardware}\nmesh {mesh}\ndim G=2, T=8, E=16, C=1, D=4096, F=16384, V=32128, \
+            N=32, K=8, H=256\ninput x[G, T, D]\n\
          param Table: int8[V_{wide}, D_Z]\nrepeat L=64 {{\n  carry x[G, T, D]\n\
-         param router: int8[D_YZ, E], wgate: int8[E{expert}, D{dim}, F_{wide}], win: int8[E{expert}, D{dim}, F_{wide}], wout: int8[E{expert}, F_{wide}, D{dim}]\n\
-         param wq: int8[D_Z, N_{wide}, H], wk: int8[D_Z, K_{wide}, H], wv: int8[D_Z, K_{wide}, H], wo: int8[N_{wide}, H, D_Z]\n\
+         param router: int8[D_YZ, E], wgate: int8[E{expert}, D{dim}, F_{wide}], win: \
+         int8[E{expert}, D{dim}, F_{wide}], wout: int8[E{expert}, F_{wide}, D{dim}]\n\
+         param wq: int8[D_Z, N_{wide}, H], wk: int8[D_Z, K_{wide}, H], wv: int8[D_Z, K_{wide}, H], \
+         wo: int8[N_{wide}, H, D_Z]\n\
          scores = softmax_E(x *D router)\n  sent = route_{{T,E->C}}(scores, 2)\n  h = sent *T x\n\
-         y = (silu(h *D wgate) * (h *D win)) *F wout\n  x = x + (sent * scores) *E,C y\n  q = x *D wq\n  k = x *D wk\n  v = x *D wv\n\
-         m = sum_K(k + v)\n  x = x + (q + m) *N,H wo\n}}\nlogits = x *D Table\noutput logits[G, T, V_{wide}]\n"
+         y = (silu(h *D wgate) * (h *D win)) *F wout\n  x = x + (sent * scores) *E,C y\n  q = x *D \
+         wq\n  k = x *D wk\n  v = x *D wv\n\
+         m = sum_K(k + v)\n  x = x + (q + m) *N,H wo\n}}\nlogits = x *D Table\noutput logits[G, T, \
+         V_{wide}]\n"
     )
 }
 
@@ -123,7 +157,8 @@ fn counted(cost: &Cost) -> f64 {
 /// One weight, from its own memory, with activations of one dtype and weights of another.
 fn weight(hardware: &str, activations: &str, weights: &str) -> Planned {
     textbook(&format!(
-        "hardware {hardware}\nmesh Y=1\ndim B=8, D=1Mi, F=1Mi\ninput x: {activations}[B, D]\nparam w: {weights}[D, F]\ny = x *D w\noutput y[B, F]\n"
+        "hardware {hardware}\nmesh Y=1\ndim B=8, D=1Mi, F=1Mi\ninput x: {activations}[B, D]\nparam \
+            w: {weights}[D, F]\ny = x *D w\noutput y[B, F]\n"
     ))
 }
 
@@ -194,7 +229,8 @@ facts! {
     i7_step_gen, "I7-STEP-GEN" => |_| {
         for row in decode(&PQ.plan(), &[4, 256]).batches {
             assert!((row.step_s - row.attention_s - row.parameters_s.max(row.flops_s)).abs() < 1e-12);
-            assert_eq!(row.flops_s > row.parameters_s, row.batch == 256, "above the critical batch FLOPs count");
+            assert_eq!(row.flops_s > row.parameters_s, row.batch == 256, "above the critical batch \
+                FLOPs count");
         }
     };
     i7_pq_kv, "I7-PQ-KV" => |id| holds(id, &[decode(&PQ.plan(), &[]).cache.sequence_bytes]);
@@ -239,22 +275,26 @@ facts! {
     };
     i7_att_gen, "I7-ATT-GEN" => |id| {
         // One query against a long cache; scores are few beside keys.
-        let source = "hardware tpu-v5e\nmesh Y=1\ndim B=4, S=64Ki, H=64Ki\ninput q[B, H]\nstate kc[B, S, H]\np = q *H kc\noutput p[B, S]\n";
+        let source = "hardware tpu-v5e\nmesh Y=1\ndim B=4, S=64Ki, H=64Ki\ninput q[B, H]\nstate \
+            kc[B, S, H]\np = q *H kc\noutput p[B, S]\n";
         holds(id, &[textbook(source).cost().statements[0].intensity.expect("a product")]);
     };
     i7_act, "I7-ACT" => |id| {
-        let source = "hardware tpu-v5e\nmesh Y=1\ndim T=8192, D=5120\ninput x[T, D]\ny = gelu(x)\noutput y[T, D]\n";
+        let source = "hardware tpu-v5e\nmesh Y=1\ndim T=8192, D=5120\ninput x[T, D]\ny = gelu(x)\n\
+            output y[T, D]\n";
         holds(id, &[textbook(source).cost().activations.bytes]);
     };
     i7_appa, "I7-APPA" => |id| {
-        let source = "hardware tpu-v5e-820\nmesh Y=4\ndim B=8, D=8k, F=75k\ninput x[B, D]\nparam w[D, F_Y]\ny = x *D w\noutput y[B, F_Y]\n";
+        let source = "hardware tpu-v5e-820\nmesh Y=4\ndim B=8, D=8k, F=75k\ninput x[B, D]\nparam \
+            w[D, F_Y]\ny = x *D w\noutput y[B, F_Y]\n";
         holds(id, &[decode(&textbook(source), &[]).step.parameters_s]);
     };
     i7_prefix, "I7-PREFIX" => |id| {
         let flops = |tokens: u64| {
             let dims = [DimSize { name: "T".to_owned(), size: tokens }].to_vec();
             let options = Options { strategy: Strategy::Textbook, dims, ..Options::default() };
-            let source = "hardware tpu-v5e\nmesh Y=1\ndim B=1, T=3072, D=4096, F=16384\ninput x[B, T, D]\nparam w[D, F]\ny = x *D w\noutput y[B, T, F]\n";
+            let source = "hardware tpu-v5e\nmesh Y=1\ndim B=1, T=3072, D=4096, F=16384\ninput x[B, \
+                T, D]\nparam w[D, F]\ny = x *D w\noutput y[B, T, F]\n";
             planned(source, &options).cost().flops
         };
         holds(id, &[flops(1024) / flops(3072)]);
@@ -271,8 +311,10 @@ facts! {
     i7_q5_a, "I7-Q5-A" => |id| holds(id, &[flops_per_token() / 2.0]);
     i7_q5_f, "I7-Q5-F" => |id| holds(id, &[flops_per_token()]);
     i7_q5_b, "I7-Q5-B" => |id| {
-        let source = "hardware tpu-v5e-820\nmesh Y=1\ndim G=1, T=8, E=16, C=1, D=4096, F=16384\ninput x[G, T, D]\n\
-            param router[D, E], win[E, D, F], wout[E, F, D]\nscores = x *D router\nsent = route_{T,E->C}(scores, 2)\n\
+        let source = "hardware tpu-v5e-820\nmesh Y=1\ndim G=1, T=8, E=16, C=1, D=4096, F=16384\n\
+            input x[G, T, D]\n\
+            param router[D, E], win[E, D, F], wout[E, F, D]\nscores = x *D router\nsent = \
+            route_{T,E->C}(scores, 2)\n\
             y = gelu((sent *T x) *D win) *F wout\nz = (sent * scores) *E,C y\noutput z[G, T, D]\n";
         let sizing = decode(&textbook(source), &[]);
         holds(id, &[sizing.critical.expect("it turns").tokens]);
@@ -301,7 +343,13 @@ facts! {
 fn largest_of_table(plan: &Planned) -> f64 {
     let source = plan.plan.to_string();
     let limited = planned(&source, &Options::default());
-    decode(&limited, &BATCHES).batches.iter().filter(|row| row.fits == Some(true)).map(|row| row.batch).max().unwrap_or(0) as f64
+    decode(&limited, &BATCHES)
+        .batches
+        .iter()
+        .filter(|row| row.fits == Some(true))
+        .map(|row| row.batch)
+        .max()
+        .unwrap_or(0) as f64
 }
 
 fn largest(plan: &Planned) -> f64 {
@@ -314,10 +362,9 @@ fn flops_per_token() -> f64 {
     let plan = textbook(&experts("Y=1, Z=1", EXPERTS, "tpu-v5e"));
     let cost = plan.cost();
     let weights = ["wgate[", "win[", "wout[", "wq[", "wk[", "wv[", "wo[", "Table["];
-    let products = cost
-        .statements
-        .iter()
-        .filter(|statement| statement.intensity.is_some() && weights.iter().any(|name| statement.text.contains(name)));
+    let products = cost.statements.iter().filter(|statement| {
+        statement.intensity.is_some() && weights.iter().any(|name| statement.text.contains(name))
+    });
     let flops: f64 = products.map(|statement| statement.times as f64 * statement.flops).sum();
     flops / decode(&plan, &[]).step.tokens
 }
@@ -329,10 +376,14 @@ fn the_model_itself_is_within_two_percent_of_the_table() {
             for what in ["MEM", "T", "Q"] {
                 let id = format!("I7-13B-{name}-{}-{what}", row.batch);
                 let wanted = fact(&id)["value"].as_f64().expect("a number");
-                // With fewer heads its keys and values are projected by smaller weights, which the table leaves as they are.
+                // With fewer heads its keys and values are projected by smaller weights, which the
+                // table leaves as they are.
                 let given = quantity(&row, what);
                 let smaller = if heads == 40 { 0.0 } else { 0.15 };
-                assert!((given / wanted - 1.0).abs() < 0.02 + smaller, "{id}: {given} against {wanted}");
+                assert!(
+                    (given / wanted - 1.0).abs() < 0.02 + smaller,
+                    "{id}: {given} against {wanted}"
+                );
             }
         }
     }
@@ -340,7 +391,9 @@ fn the_model_itself_is_within_two_percent_of_the_table() {
 
 fn sized_at(heads: u64) -> Inference {
     let plan = llama(heads, Some(f64::INFINITY));
-    plan.cost_sized(&Sizing { batches: BATCHES.to_vec(), ..Sizing::default() }).inference.expect("it decodes")
+    plan.cost_sized(&Sizing { batches: BATCHES.to_vec(), ..Sizing::default() })
+        .inference
+        .expect("it decodes")
 }
 
 /// The page shows what the command prints.
@@ -349,15 +402,27 @@ fn the_page_is_current() {
     let page = read("compiler/docs/inference.md");
     let sizing = Sizing { batches: BATCHES.to_vec(), ..Sizing::default() };
     for heads in [40_u64, 8] {
-        let dims = [("K", heads), ("G", 40 / heads)].map(|(name, size)| DimSize { name: name.to_owned(), size });
+        let dims = [("K", heads), ("G", 40 / heads)]
+            .map(|(name, size)| DimSize { name: name.to_owned(), size });
         let options = Options { dims: dims.to_vec(), ..Options::default() };
-        let table = planned(&read("tests/programs/models/llama2-13b-decode.shard"), &options).cost_table_sized(&sizing);
-        let shown = table.split("\n\n").skip_while(|part| !part.starts_with("decode:")).collect::<Vec<_>>().join("\n\n");
+        let table = planned(&read("tests/programs/models/llama2-13b-decode.shard"), &options)
+            .cost_table_sized(&sizing);
+        let shown = table
+            .split("\n\n")
+            .skip_while(|part| !part.starts_with("decode:"))
+            .collect::<Vec<_>>()
+            .join("\n\n");
         assert!(page.contains(&shown), "{shown}");
     }
     let sizing = Sizing { batches: vec![32, 256, 1024, 2048], ..Sizing::default() };
-    let table = planned(&read("tests/programs/models/deepseek-v3-decode.shard"), &Options::default()).cost_table_sized(&sizing);
-    let shown = table.split("\n\n").skip_while(|part| !part.starts_with("decode:")).collect::<Vec<_>>().join("\n\n");
+    let table =
+        planned(&read("tests/programs/models/deepseek-v3-decode.shard"), &Options::default())
+            .cost_table_sized(&sizing);
+    let shown = table
+        .split("\n\n")
+        .skip_while(|part| !part.starts_with("decode:"))
+        .collect::<Vec<_>>()
+        .join("\n\n");
     assert!(page.contains(&shown), "{shown}");
 }
 
@@ -368,21 +433,34 @@ fn training_and_plain_layers_are_not_sized() {
     assert_eq!(auto("tests/programs/models/llama3-8b-train.shard"), None);
     assert_eq!(auto("tests/programs/book/p4-moe.shard"), None, "experts are not attention");
     let prefill = auto("tests/programs/book/b-attn.shard").expect("tokens look at each other");
-    assert_eq!((prefill.phase.name(), prefill.step.tokens, prefill.cache.sequence_bytes), ("prefill", 4.0 * 2048.0, 0.0));
+    assert_eq!(
+        (prefill.phase.name(), prefill.step.tokens, prefill.cache.sequence_bytes),
+        ("prefill", 4.0 * 2048.0, 0.0)
+    );
 }
 
 #[test]
 fn what_is_replicated_is_read_by_every_device() {
     let source = |cache: &str| {
         format!(
-            "hardware tpu-v5e\nmesh Y=8\ndim B=8, S=8192, D=4096, H=1024\ninput x[B, D]\nparam w[D, H]\nstate kc{cache}\nq = x *D w\np = q *H kc\noutput p[B, S_?]\n"
+            "hardware tpu-v5e\nmesh Y=8\ndim B=8, S=8192, D=4096, H=1024\ninput x[B, D]\nparam \
+                w[D, H]\nstate kc{cache}\nq = x *D w\np = q *H kc\noutput p[B, S_?]\n"
         )
     };
-    let step = |cache: &str| searched(&source(cache)).inference(&Sizing::default()).expect("a cache is read").step;
+    let step = |cache: &str| {
+        searched(&source(cache)).inference(&Sizing::default()).expect("a cache is read").step
+    };
     let (split, whole) = (step("[B, S_Y, H]"), step("[B, S, H]"));
     // Slicing what is whole costs nothing, and reads a part of it.
-    assert!(whole.attention_s >= split.attention_s && whole.device_bytes > 4.0 * split.device_bytes);
-    let pinned = source("[B, S, H]").replace("q *H kc\n", "q *H kc[B, S, H]\n").replace("output p[B, S_?]", "output p[B, S]");
-    let pinned = searched(&pinned.replace("p = q *H", "p[B, S] = q[B, H] *H")).inference(&Sizing::default()).expect("a cache is read").step;
+    assert!(
+        whole.attention_s >= split.attention_s && whole.device_bytes > 4.0 * split.device_bytes
+    );
+    let pinned = source("[B, S, H]")
+        .replace("q *H kc\n", "q *H kc[B, S, H]\n")
+        .replace("output p[B, S_?]", "output p[B, S]");
+    let pinned = searched(&pinned.replace("p = q *H", "p[B, S] = q[B, H] *H"))
+        .inference(&Sizing::default())
+        .expect("a cache is read")
+        .step;
     assert!((pinned.attention_s / split.attention_s - 8.0).abs() < 1e-9);
 }

@@ -1,4 +1,5 @@
-//! Lints on random programs: whatever is found points into the source and has a price, and safe edits leave what is computed.
+//! Lints on random programs: whatever is found points into the source and has a price, and safe
+//! edits leave what is computed.
 
 use std::cell::Cell;
 
@@ -21,10 +22,17 @@ fn is_sound(linted: &Linted) -> Result<(), TestCaseError> {
     let source = &linted.source;
     for finding in &linted.findings {
         for label in &finding.diag.labels {
-            prop_assert!(source.get(label.span.start..label.span.end).is_some(), "{} points nowhere\n{source}", finding.diag.code);
+            prop_assert!(
+                source.get(label.span.start..label.span.end).is_some(),
+                "{} points nowhere\n{source}",
+                finding.diag.code
+            );
         }
         let is_number = |x: f64| x.is_finite() && x >= 0.0;
-        prop_assert!(finding.price.is_none_or(|price| is_number(price.seconds) && is_number(price.bytes)), "{finding:?}\n{source}");
+        prop_assert!(
+            finding.price.is_none_or(|price| is_number(price.seconds) && is_number(price.bytes)),
+            "{finding:?}\n{source}"
+        );
     }
     for text in [formats::concise, formats::github, formats::json, formats::sarif, formats::junit]
         .map(|format| format(std::slice::from_ref(linted)))
@@ -47,14 +55,19 @@ fn judge(source: &str) -> Result<usize, TestCaseError> {
         return Ok(0);
     }
     // Some programs do not survive being made small.
-    let Some((original, edited)) = small::program("before", source).zip(small::program("after", &after.source)) else { return Ok(0) };
+    let Some((original, edited)) =
+        small::program("before", source).zip(small::program("after", &after.source))
+    else {
+        return Ok(0);
+    };
     prop_assert_eq!(outputs(&original), outputs(&edited), "{}\n{}", source, after.source);
     Ok(count)
 }
 
 fn run(cases: u32, axes: usize, operations: usize) -> usize {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let numbers = proptest::collection::vec(any::<u32>(), 120);
     let edits = Cell::new(0);
     let programs = numbers.prop_map(|numbers| sketch::program(&numbers, axes, operations));
@@ -75,16 +88,23 @@ fn random_programs_on_two_axes() {
     assert!(edits > 20, "hardly anything was edited: {edits}");
 }
 
-/// Texts that nobody would write: every program up to each of its lines, with one line missing, and with a word exchanged.
+/// Texts that nobody would write: every program up to each of its lines, with one line missing, and
+/// with a word exchanged.
 #[test]
 fn broken_programs_are_told_and_nothing_panics() {
     let folders = ["book", "training", "explicit", "errors", "codes", "open"];
-    let programs = folders.iter().flat_map(|folder| files(&format!("tests/programs/{folder}"), ".shard"));
+    let programs =
+        folders.iter().flat_map(|folder| files(&format!("tests/programs/{folder}"), ".shard"));
     let settings = everything();
     for (name, source) in programs {
         let lines: Vec<&str> = source.lines().collect();
         for at in 0..lines.len() {
-            let without: Vec<&str> = lines.iter().enumerate().filter(|(number, _)| *number != at).map(|(_, line)| *line).collect();
+            let without: Vec<&str> = lines
+                .iter()
+                .enumerate()
+                .filter(|(number, _)| *number != at)
+                .map(|(_, line)| *line)
+                .collect();
             let allowed = format!("{}\nallow SW301, SW3 {}\n", lines[..at].join("\n"), lines[at]);
             for text in [lines[..at].join("\n"), without.join("\r\n"), allowed] {
                 let linted = lint::lint(&name, &text, &Options::default(), &settings);

@@ -1,4 +1,5 @@
-//! Plans within a limit on memory: they fit, they are not dearer than they must be, and what is said of them is true.
+//! Plans within a limit on memory: they fit, they are not dearer than they must be, and what is
+//! said of them is true.
 
 use proptest::prelude::any;
 use proptest::strategy::{Strategy as _, ValueTree};
@@ -14,12 +15,17 @@ fn plan(source: &str, memory: f64) -> Result<Planned, shardwise::Findings> {
 fn two_matrices_under_300_megabytes() {
     let tensor_parallel = read("tests/programs/book/p3-q7.shard");
     let planned = plan(&tensor_parallel, 300e6).expect("the second option fits");
-    assert_eq!(statements(&planned.to_string()), statements(&read("tests/programs/book/p3-q7.plan")));
+    assert_eq!(
+        statements(&planned.to_string()),
+        statements(&read("tests/programs/book/p3-q7.plan"))
+    );
     assert_eq!(planned.status_name(), "optimal");
 
     let gathered = read("tests/programs/book/p3-q7-fsdp.shard");
-    let textbook = Options { strategy: Strategy::Textbook, memory: Some(300e6), ..Options::default() };
-    let findings = shardwise::plan("q7", &gathered, &textbook).expect_err("a whole matrix does not fit");
+    let textbook =
+        Options { strategy: Strategy::Textbook, memory: Some(300e6), ..Options::default() };
+    let findings =
+        shardwise::plan("q7", &gathered, &textbook).expect_err("a whole matrix does not fit");
     assert!(drawn(&findings).contains("`Win[D, F]` 537 MB"), "{}", drawn(&findings));
     let planned = plan(&gathered, 300e6).expect("the activations can be moved instead");
     assert!(planned.report.memory.peak_bytes <= 300e6, "{planned}");
@@ -28,32 +34,51 @@ fn two_matrices_under_300_megabytes() {
 
 #[test]
 fn what_cannot_fit_is_told_with_what_is_in_the_way() {
-    let findings = plan(&read("tests/programs/book/p3-q7.shard"), 200e6).expect_err("the matrices alone are 268 MB");
+    let findings = plan(&read("tests/programs/book/p3-q7.shard"), 200e6)
+        .expect_err("the matrices alone are 268 MB");
     let text = drawn(&findings);
     assert_eq!(findings.reports[0].diag.code, "SW505", "{text}");
-    assert!(text.contains("the smallest plan found needs") && text.contains("params and state 268 MB"), "{text}");
+    assert!(
+        text.contains("the smallest plan found needs") && text.contains("params and state 268 MB"),
+        "{text}"
+    );
 }
 
-/// Plans within ever smaller parts of the memory that the cheapest takes, beside that and the textbook's.
+/// Plans within ever smaller parts of the memory that the cheapest takes, beside that and the
+/// textbook's.
 fn within_less_and_less(source: &str) -> Vec<Planned> {
-    let textbook = shardwise::plan("program", source, &Options { strategy: Strategy::Textbook, ..Options::default() });
-    let (Ok(free), Ok(textbook)) = (plan(source, f64::INFINITY), textbook) else { return Vec::new() };
+    let textbook = shardwise::plan(
+        "program",
+        source,
+        &Options { strategy: Strategy::Textbook, ..Options::default() },
+    );
+    let (Ok(free), Ok(textbook)) = (plan(source, f64::INFINITY), textbook) else {
+        return Vec::new();
+    };
     let all = free.report.memory.peak_bytes;
     let limited = [0.9, 0.7, 0.5, 0.3].map(|part| part * all);
-    let plans: Vec<Planned> = limited.into_iter().filter_map(|limit| plan(source, limit).ok()).collect();
+    let plans: Vec<Planned> =
+        limited.into_iter().filter_map(|limit| plan(source, limit).ok()).collect();
     [free, textbook].into_iter().chain(plans).collect()
 }
 
-/// A plan that fits a limit must not be cheaper than what is claimed of all that do. How many plans have a limit, and how many of these are proven.
+/// A plan that fits a limit must not be cheaper than what is claimed of all that do. How many plans
+/// have a limit, and how many of these are proven.
 fn agree(source: &str, plans: &[Planned]) -> (usize, usize) {
     let of_limits: Vec<&Planned> = plans.iter().skip(2).collect();
     for planned in &of_limits {
-        assert!(planned.report.memory.peak_bytes <= planned.capacity_bytes.unwrap_or(f64::INFINITY), "{planned}");
+        assert!(
+            planned.report.memory.peak_bytes <= planned.capacity_bytes.unwrap_or(f64::INFINITY),
+            "{planned}"
+        );
     }
     for claim in plans {
         let limit = claim.capacity_bytes.unwrap_or(f64::INFINITY);
         for other in plans.iter().filter(|other| other.report.memory.peak_bytes <= limit) {
-            assert!(claim.lower_bound_s() <= other.report.serial_s * (1.0 + 1e-9), "{source}\n{claim}\n{other}");
+            assert!(
+                claim.lower_bound_s() <= other.report.serial_s * (1.0 + 1e-9),
+                "{source}\n{claim}\n{other}"
+            );
         }
     }
     (of_limits.len(), of_limits.iter().filter(|claim| claim.status_name() == "optimal").count())
@@ -75,11 +100,13 @@ fn agreeing(programs: usize, source: impl Fn(usize, &[u32]) -> String) -> (usize
 
 #[test]
 fn limits_agree_with_each_other() {
-    let (limited, proven) = agreeing(90, |i, numbers| sketch::program(numbers, 1 + i % 2, 2 + i % 5));
+    let (limited, proven) =
+        agreeing(90, |i, numbers| sketch::program(numbers, 1 + i % 2, 2 + i % 5));
     assert!(limited >= 30 && proven * 5 >= limited * 2, "{proven} proven of {limited}");
 }
 
-/// What is gathered going forward is held until it is needed going back, or gathered again: where all that differs is that.
+/// What is gathered going forward is held until it is needed going back, or gathered again: where
+/// all that differs is that.
 #[test]
 fn limits_agree_where_layers_are_trained() {
     let (limited, _) = agreeing(12, |_, numbers| layers(&mut sketch::Dice::new(numbers)));
@@ -97,7 +124,9 @@ fn layers(dice: &mut sketch::Dice<'_>) -> String {
     let parts = ["", "", "", ", microbatches=4"][dice.roll(4)];
     let layers = [1, 2, 6][dice.roll(3)];
     format!(
-        "hardware tpu-v5p\nmesh X=4, Y=2\ndim B={b}, D={d}, F={f}\ninput x[B{rows}, D]\nrepeat L={layers} {{\n  carry x\n  \
-         param w[D{w}, F{w2}], v[F{v}, D{v2}]\n  x = relu(x *D w) *F v\n{kept}}}\nLoss = sum_{{B,D}}(x * x)\nbackward from Loss{parts}\n"
+        "hardware tpu-v5p\nmesh X=4, Y=2\ndim B={b}, D={d}, F={f}\ninput x[B{rows}, D]\nrepeat \
+            L={layers} {{\n  carry x\n  \
+         param w[D{w}, F{w2}], v[F{v}, D{v2}]\n  x = relu(x *D w) *F v\n{kept}}}\nLoss = \
+         sum_{{B,D}}(x * x)\nbackward from Loss{parts}\n"
     )
 }

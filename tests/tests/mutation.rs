@@ -1,4 +1,5 @@
-//! Plans with one thing wrong are noticed: by `check`, which reads the text, or by running them, which does not believe it.
+//! Plans with one thing wrong are noticed: by `check`, which reads the text, or by running them,
+//! which does not believe it.
 
 use proptest::prelude::any;
 use proptest::strategy::{Strategy as _, ValueTree};
@@ -22,15 +23,21 @@ struct Score {
 
 impl Score {
     fn add_all(&mut self, name: &str, source: &str, options: &Options) {
-        let program = shardwise::check(name, source, options).program.unwrap_or_else(|| panic!("{name}: {source}"));
+        let program = shardwise::check(name, source, options)
+            .program
+            .unwrap_or_else(|| panic!("{name}: {source}"));
         let Ok(planned) = shardwise::plan(name, source, options) else { return };
         for mutant in mutants(&planned.plan) {
             let explicit = Options { explicit: true, ..Options::default() };
-            let refused = shardwise::check(name, &mutant.plan.to_string(), &explicit).findings.has_errors();
+            let refused =
+                shardwise::check(name, &mutant.plan.to_string(), &explicit).findings.has_errors();
             let seeds: &[u64] = if mutant.other_value { &[1, 2, 3] } else { &[1] };
-            let run = |&seed: &u64| execute(&program, &mutant.plan, &Setup { seed, ..Setup::default() });
+            let run =
+                |&seed: &u64| execute(&program, &mutant.plan, &Setup { seed, ..Setup::default() });
             // Those too large to be run are not counted; the kept score shows how many are left.
-            let Ok(verdicts) = seeds.iter().map(run).collect::<Result<Vec<_>, _>>() else { continue };
+            let Ok(verdicts) = seeds.iter().map(run).collect::<Result<Vec<_>, _>>() else {
+                continue;
+            };
             let wrong = verdicts.iter().any(|verdict| verdict.mismatch.is_some());
             self.add(name, &mutant, refused, wrong);
         }
@@ -47,11 +54,19 @@ impl Score {
         }
     }
 
-    /// Every mutant must be noticed, but for the few that read a value with the same numbers (`relu` of a square, `maximum(A, A)`).
+    /// Every mutant must be noticed, but for the few that read a value with the same numbers
+    /// (`relu` of a square, `maximum(A, A)`).
     fn assert_all_noticed(&self) -> String {
         let Self { mutants, refused, wrong, equivalent, .. } = self;
-        let score = format!("{mutants} mutants: {refused} refused by check, {wrong} wrong when run, {equivalent} read equal numbers");
-        assert!(self.survivors.is_empty(), "{score}; these by nobody:\n{}", self.survivors.join("\n"));
+        let score = format!(
+            "{mutants} mutants: {refused} refused by check, {wrong} wrong when run, {equivalent} \
+                read equal numbers"
+        );
+        assert!(
+            self.survivors.is_empty(),
+            "{score}; these by nobody:\n{}",
+            self.survivors.join("\n")
+        );
         assert!(equivalent * 300 <= *mutants, "{score}");
         score
     }
@@ -75,7 +90,11 @@ fn mutants_of_the_plans_of_the_book_are_noticed() {
         }
     }
     // A softmax of what is not shifted first has the same numbers; it only overflows sooner.
-    assert_eq!(score.wrong + score.equivalent, score.mutants, "running alone notices every one of them");
+    assert_eq!(
+        score.wrong + score.equivalent,
+        score.mutants,
+        "running alone notices every one of them"
+    );
     keep("book", &score.assert_all_noticed());
 }
 
@@ -87,7 +106,11 @@ fn mutants_of_random_plans_are_noticed() {
     for i in 0..120 {
         let numbers = numbers.new_tree(&mut runner).expect("numbers can be drawn").current();
         let source = sketch::program(&numbers, 1 + i % 3, 1 + i % 5);
-        score.add_all(&format!("random {i}"), &source, &Options { memory: Some(f64::INFINITY), ..Options::default() });
+        score.add_all(
+            &format!("random {i}"),
+            &source,
+            &Options { memory: Some(f64::INFINITY), ..Options::default() },
+        );
     }
     keep("random", &score.assert_all_noticed());
 }

@@ -4,8 +4,12 @@ use shardwise::{Options, Planned};
 use shardwise_tests::read;
 
 fn plan(path: &str, memory: Option<f64>) -> Planned {
-    shardwise::plan(path, &read(&format!("tests/programs/{path}.shard")), &Options { memory, ..Options::default() })
-        .unwrap_or_else(|e| panic!("{path}: {e}"))
+    shardwise::plan(
+        path,
+        &read(&format!("tests/programs/{path}.shard")),
+        &Options { memory, ..Options::default() },
+    )
+    .unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
 fn keep(name: &str, planned: &Planned) {
@@ -19,7 +23,10 @@ fn question_5_without_its_answers() {
     let open = plan("open/p3-q5", None);
     for option in 1..=4 {
         let written = plan(&format!("book/p3-q5-{option}"), None);
-        assert!(open.report.serial_s <= written.report.serial_s * (1.0 + 1e-12), "option {option}\n{written}\n{open}");
+        assert!(
+            open.report.serial_s <= written.report.serial_s * (1.0 + 1e-12),
+            "option {option}\n{written}\n{open}"
+        );
     }
     assert_eq!(open.status_name(), "optimal");
     assert!(!open.alternatives().is_empty(), "what is as cheap is named\n{open}");

@@ -7,29 +7,47 @@ use shardwise_tests::read;
 #[test]
 fn the_programs_on_the_page_are_right() {
     let page = read("compiler/docs/operations.md");
-    let blocks: Vec<&str> = page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let blocks: Vec<&str> =
+        page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 6, "the page has programs");
     for source in blocks {
         for strategy in [Strategy::Textbook, Strategy::Search] {
             let options = Options { strategy, ..Options::default() };
-            let verdict = verify("operations.md", source, &options, &Setup::default()).unwrap_or_else(|e| panic!("{e}\n{source}"));
+            let verdict = verify("operations.md", source, &options, &Setup::default())
+                .unwrap_or_else(|e| panic!("{e}\n{source}"));
             assert!(verdict.mismatch.is_none() && verdict.undefined == 0, "{verdict}\n{source}");
-            let planned = shardwise::plan("operations.md", source, &options).unwrap_or_else(|e| panic!("{e}\n{source}"));
-            let again = shardwise::plan("operations.md", &planned.to_string(), &options).unwrap_or_else(|e| panic!("{e}\n{planned}"));
+            let planned = shardwise::plan("operations.md", source, &options)
+                .unwrap_or_else(|e| panic!("{e}\n{source}"));
+            let again = shardwise::plan("operations.md", &planned.to_string(), &options)
+                .unwrap_or_else(|e| panic!("{e}\n{planned}"));
             assert_eq!(again.to_string(), planned.to_string());
-            assert_eq!(shardwise::format("operations.md", &planned.plan.to_string()).ok(), Some(planned.plan.to_string()));
+            assert_eq!(
+                shardwise::format("operations.md", &planned.plan.to_string()).ok(),
+                Some(planned.plan.to_string())
+            );
         }
     }
 }
 
 #[test]
 fn a_normalisation_over_a_split_dimension_sends_statistics_only() {
-    for (function, reductions) in [("softmax", 2), ("logsumexp", 2), ("layernorm", 2), ("rmsnorm", 1)] {
+    for (function, reductions) in
+        [("softmax", 2), ("logsumexp", 2), ("layernorm", 2), ("rmsnorm", 1)]
+    {
         let result = if function == "logsumexp" { "B" } else { "B, S_X" };
-        let source = format!("hardware tpu-v5p\nmesh X=4\ndim B=4096, S=65536\ninput A[B, S_X]\nP = {function}_S(A)\noutput P[{result}]\n");
-        let planned = shardwise::plan(function, &source, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        let source = format!(
+            "hardware tpu-v5p\nmesh X=4\ndim B=4096, S=65536\ninput A[B, S_X]\nP = \
+                {function}_S(A)\noutput P[{result}]\n"
+        );
+        let planned = shardwise::plan(function, &source, &Options::default())
+            .unwrap_or_else(|e| panic!("{e}"));
         let json = planned.json();
-        let moved: Vec<u64> = json.steps.iter().filter(|step| step.kind == "all_reduce").map(|step| step.local_bytes).collect();
+        let moved: Vec<u64> = json
+            .steps
+            .iter()
+            .filter(|step| step.kind == "all_reduce")
+            .map(|step| step.local_bytes)
+            .collect();
         assert_eq!(moved, vec![4096 * 2; reductions], "{planned}");
         assert!(json.steps.iter().all(|step| step.kind != "all_gather"), "{planned}");
     }
@@ -37,7 +55,8 @@ fn a_normalisation_over_a_split_dimension_sends_statistics_only() {
 
 #[test]
 fn large_numbers_do_not_overflow() {
-    let source = "hardware tpu-v5p\nmesh X=2\ndim I=4\ninput A[I_X]\nP = softmax_I(A)\nL = logsumexp_I(A)\noutput P[I], L[]\n";
+    let source = "hardware tpu-v5p\nmesh X=2\ndim I=4\ninput A[I_X]\nP = softmax_I(A)\nL = \
+        logsumexp_I(A)\noutput P[I], L[]\n";
     let program = shardwise::check("large", source, &Options::default()).program.expect(source);
     let given = [("A".to_owned(), vec![1e300, 1e300, -1e300, 0.0])].into_iter().collect();
     let values = shardwise::verify::evaluate(&program, &given).expect("all is declared");

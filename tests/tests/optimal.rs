@@ -1,5 +1,5 @@
-//! The search against brute force: on random small programs both give the same price, the dual alone gives none that is higher, and what is decoded
-//! from it none that is lower.
+//! The search against brute force: on random small programs both give the same price, the dual
+//! alone gives none that is higher, and what is decoded from it none that is lower.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -41,12 +41,21 @@ fn sketch(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
     }
     let sizes = [24, 48, 96, 480, 4800, 49152, 3];
     let plain: Vec<usize> = (0..4).map(|_| sizes[dice.roll(sizes.len())]).collect();
-    let dims = plain.iter().copied().chain([3, plain[0]]).zip(DIMS).map(|(size, dim)| format!("{dim}={size}"));
+    let dims = plain
+        .iter()
+        .copied()
+        .chain([3, plain[0]])
+        .zip(DIMS)
+        .map(|(size, dim)| format!("{dim}={size}"));
     text += &format!("\ndim {}\ninput Q: int32[P]\n", dims.collect::<Vec<_>>().join(", "));
     let mut values: Vec<(String, Vec<usize>)> = Vec::new();
     for i in 0..2 {
         let first = dice.roll(4);
-        let dims = if dice.roll(5) == 0 { vec![first] } else { vec![first, (first + 1 + dice.roll(3)) % 4] };
+        let dims = if dice.roll(5) == 0 {
+            vec![first]
+        } else {
+            vec![first, (first + 1 + dice.roll(3)) % 4]
+        };
         let name = format!("A{i}");
         let closed = dice.roll(4) > 0;
         text += &format!("input {name}{}\n", brackets(&dims, &mut dice, axes, closed));
@@ -67,11 +76,21 @@ fn sketch(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
     Sketch { text }
 }
 
-fn operation(body: &mut String, i: usize, values: &mut [(String, Vec<usize>)], dice: &mut Dice<'_>, axes: usize) -> (String, Vec<usize>) {
+fn operation(
+    body: &mut String,
+    i: usize,
+    values: &mut [(String, Vec<usize>)],
+    dice: &mut Dice<'_>,
+    axes: usize,
+) -> (String, Vec<usize>) {
     let name = format!("T{i}");
     let (a, a_dims) = values[values.len() - 1 - dice.roll(2)].clone();
     let (b, b_dims) = values[dice.roll(values.len())].clone();
-    let union: Vec<usize> = a_dims.iter().copied().chain(b_dims.iter().copied().filter(|d| !a_dims.contains(d))).collect();
+    let union: Vec<usize> = a_dims
+        .iter()
+        .copied()
+        .chain(b_dims.iter().copied().filter(|d| !a_dims.contains(d)))
+        .collect();
     let shared: Vec<usize> = a_dims.iter().copied().filter(|d| b_dims.contains(d)).collect();
     let (dims, right) = match dice.roll(16) {
         0 => (a_dims.clone(), format!("gelu({a})")),
@@ -83,12 +102,17 @@ fn operation(body: &mut String, i: usize, values: &mut [(String, Vec<usize>)], d
             (vec![a_dims[0], added], format!("broadcast_{}({a})", DIMS[added]))
         }
         7 => (union, format!("{a} / {b}")),
-        11 => (a_dims.clone(), [format!("exp({a})"), format!("-{a}"), format!("{a} + 1.0")][dice.roll(3)].clone()),
+        11 => (
+            a_dims.clone(),
+            [format!("exp({a})"), format!("-{a}"), format!("{a} + 1.0")][dice.roll(3)].clone(),
+        ),
         12 if !a_dims.is_empty() && !a_dims.contains(&4) => {
             let from = a_dims[0];
             ([&[4], &a_dims[1..]].concat(), format!("slice_{{{}->P}}({a})", DIMS[from]))
         }
-        13 if !a_dims.is_empty() && !a_dims.contains(&4) => ([&[4], &a_dims[1..]].concat(), format!("take_{}({a}, Q)", DIMS[a_dims[0]])),
+        13 if !a_dims.is_empty() && !a_dims.contains(&4) => {
+            ([&[4], &a_dims[1..]].concat(), format!("take_{}({a}, Q)", DIMS[a_dims[0]]))
+        }
         6 if !a_dims.is_empty() && a_dims[0] != 4 => {
             let along = DIMS[a_dims[0]];
             (a_dims.clone(), format!("update_{along}({a}, Q, take_{along}({a}, Q))"))
@@ -102,7 +126,8 @@ fn operation(body: &mut String, i: usize, values: &mut [(String, Vec<usize>)], d
         }
         14 if !shared.is_empty() => (union, format!("select({b}, {a}, 0.0)")),
         15 if a_dims.contains(&0) && !a_dims.contains(&5) => {
-            let dims: Vec<usize> = a_dims.iter().map(|&dim| if dim == 0 { 5 } else { dim }).collect();
+            let dims: Vec<usize> =
+                a_dims.iter().map(|&dim| if dim == 0 { 5 } else { dim }).collect();
             let left = brackets(&dims, dice, axes, false);
             *body += &format!("{name}{left} = rename({a})\n");
             return (name, dims);
@@ -128,8 +153,12 @@ fn brackets(dims: &[usize], dice: &mut Dice<'_>, axes: usize, closed: bool) -> S
     let parts: Vec<String> = dims
         .iter()
         .map(|&dim| match dice.roll(3) {
-            0 if !free.is_empty() => format!("{}_{}", DIMS[dim], free.remove(dice.roll(free.len()))),
-            1 if free.len() > 1 && dice.roll(3) == 0 => format!("{}_{}", DIMS[dim], free.drain(..2).collect::<String>()),
+            0 if !free.is_empty() => {
+                format!("{}_{}", DIMS[dim], free.remove(dice.roll(free.len())))
+            }
+            1 if free.len() > 1 && dice.roll(3) == 0 => {
+                format!("{}_{}", DIMS[dim], free.drain(..2).collect::<String>())
+            }
             2 if !closed && dice.roll(3) == 0 => format!("{}_?", DIMS[dim]),
             _ => DIMS[dim].to_owned(),
         })
@@ -137,14 +166,26 @@ fn brackets(dims: &[usize], dice: &mut Dice<'_>, axes: usize, closed: bool) -> S
     format!("[{}]", parts.join(", "))
 }
 
-/// A block of layers: what is carried goes through one or two operations, with parameters of each layer or of all.
+/// A block of layers: what is carried goes through one or two operations, with parameters of each
+/// layer or of all.
 fn layers(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
     let mut dice = Dice { numbers, next: 0 };
-    let names: Vec<String> = ["X", "Y"][..axes].iter().map(|name| format!("{name}={}", [2, 4, 3][dice.roll(3)])).collect();
+    let names: Vec<String> = ["X", "Y"][..axes]
+        .iter()
+        .map(|name| format!("{name}={}", [2, 4, 3][dice.roll(3)]))
+        .collect();
     let sizes: Vec<usize> = (0..3).map(|_| [24, 96, 480, 4800, 49152][dice.roll(5)]).collect();
-    let mut text = format!("hardware {}\nmesh {}\n", ["tpu-v5p", "tpu-v5e"][dice.roll(2)], names.join(", "));
-    text += &format!("dim I={}, J={}, K={}\ninput a{}\n", sizes[0], sizes[1], sizes[2], brackets(&[0, 1], &mut dice, axes, true));
-    let carried = if dice.roll(2) == 0 { brackets(&[0, 1], &mut dice, axes, false) } else { String::new() };
+    let mut text =
+        format!("hardware {}\nmesh {}\n", ["tpu-v5p", "tpu-v5e"][dice.roll(2)], names.join(", "));
+    text += &format!(
+        "dim I={}, J={}, K={}\ninput a{}\n",
+        sizes[0],
+        sizes[1],
+        sizes[2],
+        brackets(&[0, 1], &mut dice, axes, true)
+    );
+    let carried =
+        if dice.roll(2) == 0 { brackets(&[0, 1], &mut dice, axes, false) } else { String::new() };
     let mut params = [String::new(), String::new()];
     let mut body = String::new();
     for i in 0..operations {
@@ -174,27 +215,54 @@ fn layers(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
         };
     }
     let [of_all, of_each] = params;
-    text += &format!("{of_all}repeat L={} {{\n  carry a{carried}\n{of_each}{body}}}\n", 2 + dice.roll(3));
+    text += &format!(
+        "{of_all}repeat L={} {{\n  carry a{carried}\n{of_each}{body}}}\n",
+        2 + dice.roll(3)
+    );
     text += &format!("output a{}\n", brackets(&[0, 1], &mut dice, axes, true));
     Sketch { text }
 }
 
 fn agree(sketch: &Sketch) -> Result<(), TestCaseError> {
     let checked = shardwise::check("random", &sketch.text, &Options::default());
-    let Some(program) = checked.program else { return Err(TestCaseError::reject("sizes do not divide")) };
+    let Some(program) = checked.program else {
+        return Err(TestCaseError::reject("sizes do not divide"));
+    };
     for (objective, goal) in [(Objective::Serial, Goal::Serial), (Objective::Comm, Goal::Comm)] {
         let wanted = optimum(&program, goal);
         if let Some(bounded) = bounded_program(&program, objective.compute()) {
             let close = rounding_s(wanted);
-            prop_assert!(bounded.bound_s <= wanted + close, "{} bounds {wanted}\n{}", bounded.bound_s, sketch.text);
-            prop_assert!(bounded.found_s >= wanted - close, "{} is below {wanted}\n{}", bounded.found_s, sketch.text);
+            prop_assert!(
+                bounded.bound_s <= wanted + close,
+                "{} bounds {wanted}\n{}",
+                bounded.bound_s,
+                sketch.text
+            );
+            prop_assert!(
+                bounded.found_s >= wanted - close,
+                "{} is below {wanted}\n{}",
+                bounded.found_s,
+                sketch.text
+            );
         }
-        match shardwise::plan("random", &sketch.text, &Options { objective, memory: Some(f64::INFINITY), ..Options::default() }) {
+        match shardwise::plan(
+            "random",
+            &sketch.text,
+            &Options { objective, memory: Some(f64::INFINITY), ..Options::default() },
+        ) {
             Err(findings) => prop_assert!(wanted.is_infinite(), "{findings}\n{}", sketch.text),
             Ok(planned) => {
-                let given = if goal == Goal::Serial { planned.report.serial_s } else { planned.report.comm_s };
+                let given = if goal == Goal::Serial {
+                    planned.report.serial_s
+                } else {
+                    planned.report.comm_s
+                };
                 prop_assert_eq!(planned.status_name(), "optimal");
-                prop_assert!((given - wanted).abs() <= 1e-9 * wanted.max(1e-9), "{given} against {wanted}\n{}\n{planned}", sketch.text);
+                prop_assert!(
+                    (given - wanted).abs() <= 1e-9 * wanted.max(1e-9),
+                    "{given} against {wanted}\n{}\n{planned}",
+                    sketch.text
+                );
             }
         }
     }
@@ -206,11 +274,24 @@ fn run(cases: u32, axes: usize, operations: usize) {
 }
 
 fn run_of(sketch: fn(&[u32], usize, usize) -> Sketch, cases: u32, axes: usize, operations: usize) {
-    let config = Config { cases, max_global_rejects: 100_000, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases,
+        max_global_rejects: 100_000,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let numbers = proptest::collection::vec(any::<u32>(), 64);
-    let mut runner =
-        TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha));
-    runner.run(&numbers.prop_map(|numbers| sketch(&numbers, axes, operations)), |sketch| agree(&sketch)).unwrap_or_else(|e| panic!("{e}"));
+    let mut runner = TestRunner::new_with_rng(
+        config,
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
+    );
+    runner
+        .run(&numbers.prop_map(|numbers| sketch(&numbers, axes, operations)), |sketch| {
+            agree(&sketch)
+        })
+        .unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]

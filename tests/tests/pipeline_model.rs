@@ -35,7 +35,8 @@ proptest! {
             let shape = shape(stages, microbatches, schedule);
             let run = simulate(&shape, &times);
             let expected = (microbatches + stages - 1) as f64 * (times.forward_s + times.backward_s);
-            prop_assert!(close(run.makespan_s, expected), "{shape:?} {} {expected}", run.makespan_s);
+            prop_assert!(close(run.makespan_s, expected), "{shape:?} {} \
+                {expected}", run.makespan_s);
             prop_assert!((idle(&shape, &times) - (stages - 1) as f64 / (microbatches + stages - 1) as f64).abs() < 1e-9);
             prop_assert!((shape.bubble() - idle(&shape, &times)).abs() < 1e-9);
         }
@@ -107,7 +108,9 @@ fn counted(shape: &Shape, stage: u64) -> f64 {
 
 #[test]
 fn what_is_in_flight_is_what_the_order_of_work_holds() {
-    for (stages, microbatches, chunks) in [(1, 1, 1), (4, 2, 1), (4, 9, 1), (2, 6, 3), (4, 4, 2), (4, 16, 4), (8, 8, 1), (3, 12, 2)] {
+    for (stages, microbatches, chunks) in
+        [(1, 1, 1), (4, 2, 1), (4, 9, 1), (2, 6, 3), (4, 4, 2), (4, 16, 4), (8, 8, 1), (3, 12, 2)]
+    {
         for schedule in SCHEDULES {
             let shape = Shape { chunks, ..shape(stages, microbatches, schedule) };
             for stage in 0..stages {
@@ -129,9 +132,13 @@ fn more_stages_than_are_carried_out_follow_the_formula() {
 #[test]
 fn very_many_microbatches_go_on_as_the_first() {
     for schedule in SCHEDULES {
-        for (stages, microbatches, chunks, hop_s) in
-            [(4, 2048, 1, 0.0), (3, 1001, 1, 0.25), (4, 1024, 2, 0.5), (1, 4096, 1, 0.0), (512, 4000, 1, 0.25)]
-        {
+        for (stages, microbatches, chunks, hop_s) in [
+            (4, 2048, 1, 0.0),
+            (3, 1001, 1, 0.25),
+            (4, 1024, 2, 0.5),
+            (1, 4096, 1, 0.0),
+            (512, 4000, 1, 0.25),
+        ] {
             let shape = Shape { chunks, ..shape(stages, microbatches, schedule) };
             let times = Times { hop_s, hop_back_s: hop_s, ..times(1.0, 2.0) };
             let (whole, extended) = (simulate(&shape, &times).makespan_s, shape.makespan_s(&times));
@@ -150,7 +157,13 @@ fn slow_links_delay_the_first_and_the_last() {
 
 #[test]
 fn chunks_of_1f1b_hold_as_much_as_megatron_says() {
-    let shape = Shape { stages: 4, microbatches: 16, chunks: 2, schedule: Schedule::OneForwardOneBackward, trains: true };
+    let shape = Shape {
+        stages: 4,
+        microbatches: 16,
+        chunks: 2,
+        schedule: Schedule::OneForwardOneBackward,
+        trains: true,
+    };
     // 2(Z-1) + (v-1)Z ahead, and one in work, in halves of a stage.
     assert!(close(shape.in_flight(0), 11.0 / 2.0));
 }

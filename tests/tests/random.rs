@@ -1,4 +1,5 @@
-//! Random programs: planned both ways, run on simulated devices, compared with the unsharded program. `RANDOM_TIMES=20` runs so many times as many.
+//! Random programs: planned both ways, run on simulated devices, compared with the unsharded
+//! program. `RANDOM_TIMES=20` runs so many times as many.
 
 use std::cell::Cell;
 
@@ -14,9 +15,15 @@ fn is_right(source: &str, strategy: Strategy) -> Result<bool, TestCaseError> {
     let options = Options { strategy, memory: Some(f64::INFINITY), ..Options::default() };
     match verify("random", source, &options, &Setup::default()) {
         Err(findings) => {
-            // Pins may contradict each other, and products of large dimensions need more than is run; what the compiler itself makes must never be refused.
+            // Pins may contradict each other, and products of large dimensions need more than is
+            // run; what the compiler itself makes must never be refused.
             let codes: Vec<&str> = findings.reports.iter().map(|report| report.diag.code).collect();
-            prop_assert!(codes.iter().all(|code| ["SW204", "SW211", "SW202", "SW406", "SW506"].contains(code)), "{findings}\n{source}");
+            prop_assert!(
+                codes
+                    .iter()
+                    .all(|code| ["SW204", "SW211", "SW202", "SW406", "SW506"].contains(code)),
+                "{findings}\n{source}"
+            );
             Ok(false)
         }
         Ok(verdict) => {
@@ -33,7 +40,8 @@ fn times() -> u32 {
 fn run(cases: u32, axes: usize, operations: usize) {
     let cases = cases * times();
     let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let mut runner =
+        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let numbers = proptest::collection::vec(any::<u32>(), 120);
     let ran = Cell::new(0);
     let programs = numbers.prop_map(|numbers| sketch::program(&numbers, axes, operations));
@@ -44,7 +52,12 @@ fn run(cases: u32, axes: usize, operations: usize) {
         Ok(())
     };
     runner.run(&programs, both).unwrap_or_else(|error| panic!("{error}"));
-    assert!(ran.get() >= cases, "most programs must be accepted, and were not: {} of {}", ran.get(), 2 * cases);
+    assert!(
+        ran.get() >= cases,
+        "most programs must be accepted, and were not: {} of {}",
+        ran.get(),
+        2 * cases
+    );
 }
 
 #[test]

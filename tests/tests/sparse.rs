@@ -1,21 +1,32 @@
-//! Attention that is masked and experts that are routed: right numbers, and only what is not masked counts.
+//! Attention that is masked and experts that are routed: right numbers, and only what is not masked
+//! counts.
 
 use shardwise::verify::{Setup, verify};
 use shardwise::{Options, Planned, Strategy};
 use shardwise_tests::{files, read, statements};
 
 fn plan(source: &str, strategy: Strategy) -> Planned {
-    shardwise::plan("sparse", source, &Options { strategy, ..Options::default() }).unwrap_or_else(|e| panic!("{e}\n{source}"))
+    shardwise::plan("sparse", source, &Options { strategy, ..Options::default() })
+        .unwrap_or_else(|e| panic!("{e}\n{source}"))
 }
 
 fn flops(planned: &Planned, value: &str) -> f64 {
-    planned.json().steps.iter().filter(|step| step.value == value && step.kind == "einsum").map(|step| step.flops).sum()
+    planned
+        .json()
+        .steps
+        .iter()
+        .filter(|step| step.value == value && step.kind == "einsum")
+        .map(|step| step.flops)
+        .sum()
 }
 
 /// How often a collective stands in a plan, forward and in all.
 fn count(planned: &Planned, collective: &str, last_forward: &str) -> (usize, usize) {
     let lines = statements(&planned.to_string());
-    let forward = lines.iter().rposition(|line| line.starts_with(last_forward)).expect("the forward part ends");
+    let forward = lines
+        .iter()
+        .rposition(|line| line.starts_with(last_forward))
+        .expect("the forward part ends");
     let in_lines = |lines: &[String]| lines.iter().filter(|line| line.contains(collective)).count();
     (in_lines(&lines[..=forward]), in_lines(&lines))
 }
@@ -26,10 +37,16 @@ fn causal_attention_counts_half_forward_and_backward() {
     let masked = plan(&source, Strategy::Textbook);
     let full = plan(&source.replace("causal_{T,S}(L)", "copy(L)"), Strategy::Textbook);
     for product in ["L", "A", "dP", "dVs", "dKs", "dQ"] {
-        assert!((flops(&full, product) / flops(&masked, product) - 2.0).abs() < 1e-12, "{product}\n{masked}\n{full}");
+        assert!(
+            (flops(&full, product) / flops(&masked, product) - 2.0).abs() < 1e-12,
+            "{product}\n{masked}\n{full}"
+        );
     }
     for product in ["Q", "z", "dWQ", "dA"] {
-        assert!((flops(&full, product) - flops(&masked, product)).abs() < 1.0, "{product}\n{masked}\n{full}");
+        assert!(
+            (flops(&full, product) - flops(&masked, product)).abs() < 1.0,
+            "{product}\n{masked}\n{full}"
+        );
     }
     let again = plan(&masked.to_string(), Strategy::Search);
     assert_eq!(again.to_string(), masked.to_string());
@@ -51,10 +68,16 @@ fn experts_count_the_slots_that_they_have_and_the_exchange_what_is_sent() {
     // A device: 64 groups of tokens, one expert with 80 slots, 4096 to 16384 and back.
     let slots = 64.0 * 80.0;
     let expert = 2.0 * slots * 4096.0 * 16384.0;
-    assert!((flops(&planned, "H") - expert).abs() < 1.0 && (flops(&planned, "Y") - expert).abs() < 1.0, "{planned}");
+    assert!(
+        (flops(&planned, "H") - expert).abs() < 1.0 && (flops(&planned, "Y") - expert).abs() < 1.0,
+        "{planned}"
+    );
     // 4 groups of 512 tokens on a device, each to two experts.
     let sent = 2.0 * 4.0 * 512.0 * 2.0 * 4096.0;
-    assert!((flops(&planned, "In") - sent).abs() < 1.0 && (flops(&planned, "Out") - sent).abs() < 1.0, "{planned}");
+    assert!(
+        (flops(&planned, "In") - sent).abs() < 1.0 && (flops(&planned, "Out") - sent).abs() < 1.0,
+        "{planned}"
+    );
 }
 
 #[test]
@@ -63,8 +86,8 @@ fn what_is_masked_and_routed_gives_the_unsharded_numbers() {
         for strategy in [Strategy::Textbook, Strategy::Search] {
             for seed in 1..4 {
                 let options = Options { strategy, ..Options::default() };
-                let verdict =
-                    verify(&name, &source, &options, &Setup { seed, ..Setup::default() }).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let verdict = verify(&name, &source, &options, &Setup { seed, ..Setup::default() })
+                    .unwrap_or_else(|e| panic!("{name}: {e}"));
                 assert!(verdict.mismatch.is_none(), "{name}: {verdict}");
                 assert_eq!(verdict.undefined, 0, "{name}: {verdict}");
             }
@@ -72,11 +95,13 @@ fn what_is_masked_and_routed_gives_the_unsharded_numbers() {
     }
 }
 
-/// Tokens on every device of the experts' axis: nothing is exchanged, each device computes what its experts give, and the sum is settled once.
+/// Tokens on every device of the experts' axis: nothing is exchanged, each device computes what its
+/// experts give, and the sum is settled once.
 #[test]
 fn replicated_tokens_need_no_exchange() {
     let planned = plan(&read("tests/programs/sparse/moe-replicated.shard"), Strategy::Search);
     assert_eq!(count(&planned, "AllToAll", "Out["), (0, 0), "{planned}");
-    let reductions = count(&planned, "AllReduce", "Out[").1 + count(&planned, "ReduceScatter", "Out[").1;
+    let reductions =
+        count(&planned, "AllReduce", "Out[").1 + count(&planned, "ReduceScatter", "Out[").1;
     assert_eq!(reductions, 1, "{planned}");
 }

@@ -1,16 +1,21 @@
-//! Rows that are looked up, added up and written over: what they move between devices, what they take of memory and time, and which rows they are.
+//! Rows that are looked up, added up and written over: what they move between devices, what they
+//! take of memory and time, and which rows they are.
 
 use shardwise::verify::{Setup, evaluate, verify};
 use shardwise::{Options, Planned, Strategy};
 
 const STRATEGIES: [Strategy; 2] = [Strategy::Textbook, Strategy::Search];
 
-/// A decode step whose cache is split along the sequence; what follows the updates, and what ends the step.
+/// A decode step whose cache is split along the sequence; what follows the updates, and what ends
+/// the step.
 fn decode(middle: &str, end: &str) -> String {
     format!(
-        "hardware tpu-v5e\nmesh Z=4, Y=2\ndim B=2, S=131072, H=256, K=8, M=4\ninput Q[B, K_Y, M, H], k[B, K_Y, H], v[B, K_Y, H], at: int32[B]\n\
-         state Kc[B, S_Z, K_Y, H], Vc[B, S_Z, K_Y, H]\nKn = update_S(Kc, at, k)\nVn = update_S(Vc, at, v)\n{middle}\
-         L = Q *H Kn\nP = softmax_S(select(less_equal(position_S(L), at), L, -1e9))\nA = P *S Vn\n{end}\noutput A[B, K_Y, M, H]\n"
+        "hardware tpu-v5e\nmesh Z=4, Y=2\ndim B=2, S=131072, H=256, K=8, M=4\ninput Q[B, K_Y, M, \
+            H], k[B, K_Y, H], v[B, K_Y, H], at: int32[B]\n\
+         state Kc[B, S_Z, K_Y, H], Vc[B, S_Z, K_Y, H]\nKn = update_S(Kc, at, k)\nVn = update_S(Vc, \
+         at, v)\n{middle}\
+         L = Q *H Kn\nP = softmax_S(select(less_equal(position_S(L), at), L, -1e9))\nA = P *S Vn\n\
+         {end}\noutput A[B, K_Y, M, H]\n"
     )
 }
 
@@ -26,14 +31,21 @@ fn planned(source: &str, strategy: Strategy) -> Planned {
 fn is_right(source: &str) {
     for seed in 1..4 {
         let setup = Setup { seed, ..Setup::default() };
-        let verdict = verify("tables", source, &Options::default(), &setup).unwrap_or_else(|e| panic!("{e}\n{source}"));
+        let verdict = verify("tables", source, &Options::default(), &setup)
+            .unwrap_or_else(|e| panic!("{e}\n{source}"));
         assert!(verdict.mismatch.is_none(), "{verdict}\n{source}");
     }
 }
 
 /// Seconds of the statements that begin so.
 fn seconds(planned: &Planned, start: &str) -> f64 {
-    planned.cost().statements.iter().filter(|statement| statement.text.starts_with(start)).map(|statement| statement.time_s).sum()
+    planned
+        .cost()
+        .statements
+        .iter()
+        .filter(|statement| statement.text.starts_with(start))
+        .map(|statement| statement.time_s)
+        .sum()
 }
 
 /// Bytes beside what is resident.
@@ -50,8 +62,16 @@ fn a_cache_split_along_the_sequence_is_updated_where_it_is() {
         let planned = planned(&source, strategy);
         let moved = planned.json().steps.into_iter().filter(|step| !step.axes.is_empty());
         let moved: Vec<String> = moved.map(|step| step.value).collect();
-        assert!(moved.iter().all(|value| !["Kc", "Vc", "Kn", "Vn"].contains(&value.as_str())), "{moved:?}");
-        assert!(planned.to_string().contains("Kn[B, S_Z, K_Y, H] = update_S(Kc[B, S_Z, K_Y, H], at[B], k[B, K_Y, H])"), "{planned}");
+        assert!(
+            moved.iter().all(|value| !["Kc", "Vc", "Kn", "Vn"].contains(&value.as_str())),
+            "{moved:?}"
+        );
+        assert!(
+            planned
+                .to_string()
+                .contains("Kn[B, S_Z, K_Y, H] = update_S(Kc[B, S_Z, K_Y, H], at[B], k[B, K_Y, H])"),
+            "{planned}"
+        );
         assert!(live(&planned) < CACHES / 8.0, "in place: {planned}");
         // A row is read and written: less than a microsecond.
         assert!(seconds(&planned, "Kn[") < 1e-6, "{planned}");
@@ -67,56 +87,88 @@ fn a_cache_that_is_still_read_is_copied() {
         let planned = planned(&source, Strategy::Search);
         assert!(live(&planned) >= CACHES / 2.0, "{planned}");
         let copied = seconds(&planned, "Kn[") - row;
-        assert!((copied * 8.1e11 / CACHES - 1.0).abs() < 1e-9, "one cache is read and written: {copied}");
+        assert!(
+            (copied * 8.1e11 / CACHES - 1.0).abs() < 1e-9,
+            "one cache is read and written: {copied}"
+        );
     }
 }
 
-/// Several rows with one place: the last counts. A place that there is not: the row is dropped. Places may be told by sequence, or once for all.
+/// Several rows with one place: the last counts. A place that there is not: the row is dropped.
+/// Places may be told by sequence, or once for all.
 #[test]
 fn rows_are_written_one_after_another() {
     let of = |dims: &str, declared: &str, at: &[f64], rows: &[f64]| {
-        let source = format!("hardware tpu-v5p\nmesh X=1\ndim {dims}\ninput {declared}\nA = update_S(C, at, New)\noutput A[B, S]\n");
-        let program = shardwise::check("update", &source, &Options::default()).program.expect("it resolves");
+        let source = format!(
+            "hardware tpu-v5p\nmesh X=1\ndim {dims}\ninput {declared}\nA = update_S(C, at, New)\n\
+                output A[B, S]\n"
+        );
+        let program =
+            shardwise::check("update", &source, &Options::default()).program.expect("it resolves");
         let cache = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let given = [("C", cache), ("at", at.to_vec()), ("New", rows.to_vec())];
-        evaluate(&program, &given.into_iter().map(|(name, data)| (name.to_owned(), data)).collect()).expect("all is given")["A"].clone()
+        evaluate(&program, &given.into_iter().map(|(name, data)| (name.to_owned(), data)).collect())
+            .expect("all is given")["A"]
+            .clone()
     };
     let sizes = "B=2, S=3, T=2";
     let each = of(sizes, "C[B, S], at: int32[B], New[B]", &[2.0, 0.0], &[8.0, 9.0]);
     assert_eq!(each, [1.0, 2.0, 8.0, 9.0, 5.0, 6.0]);
     let once = of(sizes, "C[B, S], at: int32[], New[B]", &[1.0], &[8.0, 9.0]);
     assert_eq!(once, [1.0, 8.0, 3.0, 4.0, 9.0, 6.0]);
-    let several = of(sizes, "C[B, S], at: int32[B, T], New[B, T]", &[1.0, 1.0, 0.0, 3.0], &[7.0, 8.0, 9.0, 10.0]);
+    let several = of(
+        sizes,
+        "C[B, S], at: int32[B, T], New[B, T]",
+        &[1.0, 1.0, 0.0, 3.0],
+        &[7.0, 8.0, 9.0, 10.0],
+    );
     assert_eq!(several, [1.0, 8.0, 3.0, 9.0, 5.0, 6.0]);
 }
 
 #[test]
 fn rows_are_split_as_the_cache_is_but_not_along_one_another() {
-    let source = "hardware tpu-v5p\nmesh X=2, Y=2\ndim B=4, S=8, T=4, H=4\ninput at: int32[B, T], New[B_X, T_Y, H]\nstate C[B_X, S_Y, H]\n\
+    let source = "hardware tpu-v5p\nmesh X=2, Y=2\ndim B=4, S=8, T=4, H=4\ninput at: int32[B, T], \
+        New[B_X, T_Y, H]\nstate C[B_X, S_Y, H]\n\
                   D = update_S(C, at, New)\nnext C = D\n";
     is_right(source);
     let plan = planned(source, Strategy::Search).to_string();
-    assert!(plan.contains("D[B_X, S_Y, H] = update_S(C[B_X, S_Y, H], at[B_X, T], New[B_X, T, H])"), "{plan}");
-    let wrong = "plan\nhardware tpu-v5p\nmesh Y=2\ndim S=8, T=4\ninput C[S], at: int32[T_Y], New[T_Y]\nD[S] = update_S(C[S], at[T_Y], New[T_Y])\n\
+    assert!(
+        plan.contains("D[B_X, S_Y, H] = update_S(C[B_X, S_Y, H], at[B_X, T], New[B_X, T, H])"),
+        "{plan}"
+    );
+    let wrong = "plan\nhardware tpu-v5p\nmesh Y=2\ndim S=8, T=4\ninput C[S], at: int32[T_Y], \
+        New[T_Y]\nD[S] = update_S(C[S], at[T_Y], New[T_Y])\n\
                  output D[S]\n";
     let findings = shardwise::check("wrong", wrong, &Options::default());
-    assert!(findings.findings.reports.iter().any(|report| report.diag.code == "SW212"), "{}", findings.findings);
+    assert!(
+        findings.findings.reports.iter().any(|report| report.diag.code == "SW212"),
+        "{}",
+        findings.findings
+    );
 }
 
 /// The gradient of a table is laid out like it, without any of its elements.
 #[test]
 fn a_gradient_needs_no_copy_of_the_table() {
-    let source = "hardware tpu-v5p\nmesh X=4, Y=4\ndim B=64, T=512, V=32000, D=4096\ninput ids: int32[B_X, T], dx[B_X, T_Y, D]\n\
-                  param E[V_Y, D_X]\nx[B_X, T_Y, D] = take_V(E, ids)\nbackward from x given dx\noutput dE[V_Y, D_X]\n";
+    let source = "hardware tpu-v5p\nmesh X=4, Y=4\ndim B=64, T=512, V=32000, D=4096\ninput ids: \
+        int32[B_X, T], dx[B_X, T_Y, D]\n\
+                  param E[V_Y, D_X]\nx[B_X, T_Y, D] = take_V(E, ids)\nbackward from x given dx\n\
+                  output dE[V_Y, D_X]\n";
     is_right(source);
     for strategy in STRATEGIES {
         let planned = planned(source, strategy);
         let plan = planned.to_string();
         let put = plan.lines().find(|line| line.contains("put_V")).expect("rows are added up");
         assert!(put.contains("E[V_Y, D_X])"), "{put}");
-        let gathers = planned.json().steps.into_iter().filter(|step| !step.axes.is_empty() && step.value == "E").count();
+        let gathers = planned
+            .json()
+            .steps
+            .into_iter()
+            .filter(|step| !step.axes.is_empty() && step.value == "E")
+            .count();
         assert!(gathers <= 1, "for the rows that are looked up: {plan}");
-        let again = shardwise::plan("again", &plan, &Options::default()).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+        let again = shardwise::plan("again", &plan, &Options::default())
+            .unwrap_or_else(|e| panic!("{e}\n{plan}"));
         assert_eq!(again.to_string(), plan);
     }
 }

@@ -53,7 +53,10 @@ fn sources() -> Vec<(String, String)> {
     for room in ["grammar", "ir", "passes", "compiler", "cli", "tests"] {
         walk(&root().join(room), ".rs", &mut paths);
     }
-    paths.iter().map(|path| (relative(path), fs::read_to_string(path).expect("a source can be read"))).collect()
+    paths
+        .iter()
+        .map(|path| (relative(path), fs::read_to_string(path).expect("a source can be read")))
+        .collect()
 }
 
 fn relative(path: &Path) -> String {
@@ -69,10 +72,20 @@ fn no_arrow_that_is_not_drawn() {
     let crates = ["shardwise_grammar", "shardwise_ir", "shardwise_passes", "shardwise"];
     let mut offenders = Vec::new();
     for (path, text) in sources() {
-        let Some((_, allowed)) = ARROWS.iter().find(|(room, _)| path.starts_with(&format!("{room}/src"))) else { continue };
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+        let Some((_, allowed)) =
+            ARROWS.iter().find(|(room, _)| path.starts_with(&format!("{room}/src")))
+        else {
+            continue;
+        };
+        for (number, line) in
+            text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
+        {
             let names = crates.iter().filter(|name| line.contains(&format!("{name}::")));
-            offenders.extend(names.filter(|name| !allowed.contains(name)).map(|name| format!("{path}:{} names {name}", number + 1)));
+            offenders.extend(
+                names
+                    .filter(|name| !allowed.contains(name))
+                    .map(|name| format!("{path}:{} names {name}", number + 1)),
+            );
         }
     }
     none(&offenders, "a crate names one that it may not");
@@ -94,12 +107,19 @@ fn files_are_short_and_say_why_they_exist() {
 
 #[test]
 fn every_fixture_is_read() {
-    let tests: String = sources().into_iter().filter(|(path, _)| path.starts_with("tests/")).map(|(_, text)| text).collect();
+    let tests: String = sources()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("tests/"))
+        .map(|(_, text)| text)
+        .collect();
     let mut fixtures = Vec::new();
     walk(&root().join("tests/programs"), "", &mut fixtures);
     walk(&root().join("tests/facts"), "", &mut fixtures);
     let unread = fixtures.iter().map(|path| relative(path)).filter(|path| {
-        let folder = Path::new(path).parent().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default();
+        let folder = Path::new(path)
+            .parent()
+            .map(|folder| folder.to_string_lossy().into_owned())
+            .unwrap_or_default();
         !READ_WHOLE.contains(&folder.as_str()) && !tests.contains(path.as_str())
     });
     none(&unread.collect::<Vec<_>>(), "no test reads these fixtures");
@@ -110,7 +130,10 @@ fn nothing_is_left_undone() {
     let marks = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("#[", "ignore")];
     let mut offenders = Vec::new();
     for (path, text) in sources() {
-        let lines = text.lines().enumerate().filter(|(_, line)| marks.iter().any(|mark| line.contains(mark)));
+        let lines = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| marks.iter().any(|mark| line.contains(mark)));
         offenders.extend(lines.map(|(number, line)| format!("{path}:{}: {line}", number + 1)));
     }
     none(&offenders, "left undone");
@@ -120,7 +143,9 @@ fn nothing_is_left_undone() {
 fn pest_stays_in_the_grammar() {
     let strays: Vec<String> = sources()
         .into_iter()
-        .filter(|(path, text)| path != "grammar/src/parse.rs" && !path.starts_with("tests/") && text.contains("pest::"))
+        .filter(|(path, text)| {
+            path != "grammar/src/parse.rs" && !path.starts_with("tests/") && text.contains("pest::")
+        })
         .map(|(path, _)| path)
         .collect();
     none(&strays, "only the parser names pest");

@@ -1,8 +1,9 @@
-//! The numbers of the book's chapter on transformers, each as a test named by its id: FLOPs, parameters and bytes that `cost` and `plan` count,
-//! against `tests/facts/transformers.json`.
+//! The numbers of the book's chapter on transformers, each as a test named by its id: FLOPs,
+//! parameters and bytes that `cost` and `plan` count, against `tests/facts/transformers.json`.
 //!
-//! A coefficient (the 18 of `18 BTDF`) is what the tool counts over its unit, at sizes that are all different, so that no other formula gives
-//! the same number. What grows with layers and tokens (activations kept) is a second difference: what does not grow with both falls out.
+//! A coefficient (the 18 of `18 BTDF`) is what the tool counts over its unit, at sizes that are all
+//! different, so that no other formula gives the same number. What grows with layers and tokens
+//! (activations kept) is a second difference: what does not grow with both falls out.
 
 use shardwise::cost::Cost;
 use shardwise::{DimSize, Options, Planned, Strategy};
@@ -20,7 +21,12 @@ fn number(id: &str) -> f64 {
 
 fn textbook(source: &str, dims: &[(&str, u64)]) -> Planned {
     let dims = dims.iter().map(|&(name, size)| DimSize { name: name.to_owned(), size }).collect();
-    let options = Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), dims, ..Options::default() };
+    let options = Options {
+        strategy: Strategy::Textbook,
+        memory: Some(f64::INFINITY),
+        dims,
+        ..Options::default()
+    };
     shardwise::plan("fact", source, &options).unwrap_or_else(|e| panic!("{e}\n{source}"))
 }
 
@@ -36,7 +42,10 @@ fn alone(dims: &str, body: &str) -> String {
 /// FLOPs of the statements that contract something, and whose text `counts`.
 fn flops(cost: &Cost, counts: impl Fn(&str) -> bool) -> f64 {
     let product = |text: &str| text.split(" *").skip(1).any(|rest| !rest.starts_with(' '));
-    let counted = cost.statements.iter().filter(|statement| product(&statement.text) && counts(&statement.text));
+    let counted = cost
+        .statements
+        .iter()
+        .filter(|statement| product(&statement.text) && counts(&statement.text));
     counted.map(|statement| statement.flops * statement.times as f64).sum()
 }
 
@@ -62,22 +71,42 @@ const MATRICES: &str = "param win[D, F], wgate[D, F], wout[F, D]";
 
 /// Attention alone, trained.
 fn attention(dims: &str) -> String {
-    alone(dims, &format!("input x[B, T, D], dy[B, T, D]\n{HEADS}\n{ATTENTION}\nbackward from y given dy\noutput dx[B, T, D]"))
+    alone(
+        dims,
+        &format!(
+            "input x[B, T, D], dy[B, T, D]\n{HEADS}\n{ATTENTION}\nbackward from y given dy\noutput \
+                dx[B, T, D]"
+        ),
+    )
 }
 
 /// A gated MLP alone, trained.
 fn gated() -> String {
-    alone(SIZES, &format!("input m[B, T, D], dz[B, T, D]\n{MATRICES}\n{GATED}\nbackward from z given dz\noutput dm[B, T, D]"))
+    alone(
+        SIZES,
+        &format!(
+            "input m[B, T, D], dz[B, T, D]\n{MATRICES}\n{GATED}\nbackward from z given dz\noutput \
+                dm[B, T, D]"
+        ),
+    )
 }
 
 /// Layers of both, trained; what stands behind `checkpoint`, if anything.
 fn layers(dims: &str, checkpoint: Option<&str>) -> String {
     let kept = checkpoint.map_or(String::new(), |kept| format!("checkpoint {kept}\n"));
-    let body = format!("carry x\n{HEADS}\n{MATRICES}\n{ATTENTION}\nm = x + y\n{GATED}\nx = m + z\n{kept}");
-    alone(dims, &format!("input x[B, T, D], dy[B, T, D]\nrepeat L=7 {{\n{body}}}\nbackward from x given dy\noutput dx[B, T, D]"))
+    let body =
+        format!("carry x\n{HEADS}\n{MATRICES}\n{ATTENTION}\nm = x + y\n{GATED}\nx = m + z\n{kept}");
+    alone(
+        dims,
+        &format!(
+            "input x[B, T, D], dy[B, T, D]\nrepeat L=7 {{\n{body}}}\nbackward from x given dy\n\
+                output dx[B, T, D]"
+        ),
+    )
 }
 
-/// Attention's own products over all others, in training, where `F=4D`, `D=NH` and every head has its keys.
+/// Attention's own products over all others, in training, where `F=4D`, `D=NH` and every head has
+/// its keys.
 fn attention_share(d: u64, t: u64) -> f64 {
     let dims = format!("B=1, T={t}, S=T, D={d}, F=4*D, K={}, G=1, H=128", d / 128);
     let cost = cost(&layers(&dims, None));
@@ -87,10 +116,14 @@ fn attention_share(d: u64, t: u64) -> f64 {
 /// Bytes that are held for each token and layer, over layers.
 fn kept(body: &str, tokens: u64, d: u64, layers: u64) -> f64 {
     let source = |layers| {
-        let head = format!("input x[B, D], g[B, D]\nrepeat L={layers} {{\ncarry x\nparam n[D]\n{body}\n}}\n");
+        let head = format!(
+            "input x[B, D], g[B, D]\nrepeat L={layers} {{\ncarry x\nparam n[D]\n{body}\n}}\n"
+        );
         alone(&format!("B=1000, D={d}"), &format!("{head}backward from x given g\noutput dx[B, D]"))
     };
-    let peak = |layers, tokens| textbook(&source(layers), &[("B", tokens)]).json().memory.peak_bytes as f64;
+    let peak = |layers, tokens| {
+        textbook(&source(layers), &[("B", tokens)]).json().memory.peak_bytes as f64
+    };
     let of = |tokens| peak(2 * layers, tokens) - peak(layers, tokens);
     of(2 * tokens) - of(tokens)
 }
@@ -102,23 +135,27 @@ macro_rules! facts {
 }
 
 facts! {
-    t4_dot, "T4-DOT" => |id| holds(id, products(&alone("P=64", "input a[P], b[P]\nc = a *P b\noutput c[]")) / 64.0);
+    t4_dot, "T4-DOT" => |id| holds(id, products(&alone("P=64", "input a[P], b[P]\nc = a *P b\n\
+        output c[]")) / 64.0);
     t4_matmul, "T4-MATMUL" => |id| {
         let source = alone("N=8, P=24, M=32", "input a[N, P], b[P, M]\nc = a *P b\noutput c[N, M]");
         holds(id, products(&source) / (8.0 * 24.0 * 32.0));
     };
     t4_general, "T4-GENERAL" => |id| {
-        let source = alone("G=2, H=3, I=4, J=5, K=6, L=7, M=8, N=9", "input c[G, H, I, J, K, L], d[G, H, M, N, K, L]\noutput e[G, H, I, J, M, N] = c *K,L d");
+        let source = alone("G=2, H=3, I=4, J=5, K=6, L=7, M=8, N=9", "input c[G, H, I, J, K, L], \
+            d[G, H, M, N, K, L]\noutput e[G, H, I, J, M, N] = c *K,L d");
         holds(id, products(&source) / 362_880.0);
     };
     t4_q3, "T4-Q3" => |id| {
-        let source = alone("I=2, J=3, K=4, L=5, M=6, N=7, O=8", "input a[I, J, K, L], b[I, J, M, N, O]\noutput c[K, L, M, N, O] = a *I,J b");
+        let source = alone("I=2, J=3, K=4, L=5, M=6, N=7, O=8", "input a[I, J, K, L], b[I, J, M, \
+            N, O]\noutput c[K, L, M, N, O] = a *I,J b");
         holds(id, products(&source) / 40_320.0);
     };
     t4_bwd, "T4-BWD" => |id| holds(id, products(TRAINED_PRODUCT) / (8.0 * 24.0 * 32.0));
     t4_deriv, "T4-DERIV" => |id| {
         let plan = statements(&textbook(TRAINED_PRODUCT, &[]).to_string());
-        let formula = facts::fact(FACTS, id)["formula"].as_str().expect("a formula is text").replace("[P,M]", "[P, M]");
+        let formula = facts::fact(FACTS, id)["formula"].as_str().expect("a formula is \
+            text").replace("[P,M]", "[P, M]");
         for statement in formula.replace("[N,M]", "[N, M]").replace("[N,P]", "[N, P]").split("; ") {
             assert!(plan.iter().any(|line| line == statement), "{statement} in {plan:?}");
         }
@@ -135,7 +172,8 @@ facts! {
         holds(id, own(&masked) / own(&whole));
     };
     t4_unemb, "T4-UNEMB" => |id| {
-        let body = "input x[B, T, D], dy[B, T, V]\nparam U[D, V]\ny = x *D U\nbackward from y given dy\noutput dx[B, T, D]";
+        let body = "input x[B, T, D], dy[B, T, V]\nparam U[D, V]\ny = x *D U\nbackward from y \
+            given dy\noutput dx[B, T, D]";
         holds(id, products(&alone("B=2, T=6, D=10, V=40", body)) / (2.0 * 6.0 * 10.0 * 40.0));
     };
     t4_6nd, "T4-6ND" => |id| {
@@ -161,12 +199,14 @@ facts! {
         holds(id, kept(&format!("{}\ncheckpoint", ["x = tanh(x)"; 20].join("\n")), 4_000_000, 8192, 64));
     };
     t4_kv_8g, "T4-KV-8G" => |id| {
-        let body = "input x[H]\nrepeat L=64 {\ncarry x\nstate k: int8[S, K, H], v: int8[S, K, H]\nx = 2.0 * x\n}\noutput x[H]";
+        let body = "input x[H]\nrepeat L=64 {\ncarry x\nstate k: int8[S, K, H], v: int8[S, K, H]\n\
+            x = 2.0 * x\n}\noutput x[H]";
         holds(id, cost(&alone("S=8192, K=64, H=128", body)).state.bytes);
     };
     t4_q1_p, "T4-Q1-P" => |id| holds(id, cost(&question_1()).parameters.elements);
     t4_q1_att, "T4-Q1-ATT" => |id| {
-        let of_layers = |weights: &str| cost(&alone("D=4096, F=4*D, N=32, H=128", weights)).parameters.elements;
+        let of_layers = |weights: &str| cost(&alone("D=4096, F=4*D, N=32, \
+            H=128", weights)).parameters.elements;
         let heads = of_layers(QUESTION_1_HEADS);
         holds(id, heads / (heads + of_layers(MATRICES)));
     };
@@ -178,13 +218,16 @@ facts! {
         holds(id, cost.device_flops * cost.devices as f64 / cost.flops);
     };
     t4_q6, "T4-Q6" => |id| {
-        let extra = products(&layers(SIZES, Some("q, k, v, y, g, u, z"))) - products(&layers(SIZES, None));
+        let extra = products(&layers(SIZES, Some("q, k, v, y, g, u, \
+            z"))) - products(&layers(SIZES, None));
         holds(id, extra / 7.0 / (2.0 * 6.0 * 6.0 * 15.0 * 4.0));
     };
-    /// Six FLOPs a token and parameter that it meets: those of the program, with as many experts as a token is sent to.
+    /// Six FLOPs a token and parameter that it meets: those of the program, with as many experts as
+    /// a token is sent to.
     t4_q7_used, "T4-Q7-USED" => |id| {
         let one = "mesh P=1 dcn, X=1 dcn, Y=1\n";
-        let source = read("tests/programs/models/deepseek-v3-train.shard").replace("mesh P=16 dcn, X=16 dcn, Y=8\n", one);
+        let source = read("tests/programs/models/deepseek-v3-train.shard").replace("mesh P=16 dcn, \
+            X=16 dcn, Y=8\n", one);
         holds(id, 6.0 * textbook(&source, &[("E", 8)]).cost().parameters.elements * 14.8e12);
     };
     t4_q8, "T4-Q8" => |id| holds(id, number(id) * experts_bound(8, 2, number(id) * 4.0));
@@ -204,8 +247,13 @@ const QUESTION_1_HEADS: &str = "param wq[D, N, H], wk[D, N, H], wv[D, N, H], wo[
 
 /// The chapter's first question, with a cache for one token.
 fn question_1() -> String {
-    let layer = format!("carry x\n{QUESTION_1_HEADS}\n{MATRICES}\nparam n[D]\nstate k: int8[N, H], v: int8[N, H]\nx = x * n\n");
-    let body = format!("input x[D]\nparam embed[V, D], unembed[D, V]\nrepeat L=64 {{\n{layer}}}\noutput x[D]");
+    let layer = format!(
+        "carry x\n{QUESTION_1_HEADS}\n{MATRICES}\nparam n[D]\nstate k: int8[N, H], v: int8[N, H]\n\
+            x = x * n\n"
+    );
+    let body = format!(
+        "input x[D]\nparam embed[V, D], unembed[D, V]\nrepeat L=64 {{\n{layer}}}\noutput x[D]"
+    );
     alone("D=4096, F=4*D, V=32000, N=32, H=128", &body)
 }
 
@@ -216,11 +264,13 @@ fn question_2() -> Cost {
 /// `BDF` of the second question.
 const QUESTION_2_UNIT: f64 = 4096.0 * 8192.0 * 32768.0;
 
-/// HBM over FLOPs of the experts' product, weights in int8, where each of `tokens` goes to `chosen` of `experts`: 1 where they take as long.
+/// HBM over FLOPs of the experts' product, weights in int8, where each of `tokens` goes to `chosen`
+/// of `experts`: 1 where they take as long.
 fn experts_bound(experts: u64, chosen: u64, tokens: f64) -> f64 {
     let each = (tokens * chosen as f64 / experts as f64).round();
     let body = format!(
-        "hardware tpu-v5e\nmesh X=1\ndim E={experts}, C={each}, D=65536, F=65536\ninput x[E, C, D]\nparam w: int8[E, D, F]\noutput y[E, C, F] = x *D w\n"
+        "hardware tpu-v5e\nmesh X=1\ndim E={experts}, C={each}, D=65536, F=65536\ninput x[E, C, \
+            D]\nparam w: int8[E, D, F]\noutput y[E, C, F] = x *D w\n"
     );
     let cost = cost(&body);
     let statement = &cost.statements[0];

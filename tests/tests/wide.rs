@@ -1,5 +1,5 @@
-//! The search for wide programs against elimination: where both can do a program, the bounds of the one are below the minimum of the other, and
-//! what the one calls proven is that minimum.
+//! The search for wide programs against elimination: where both can do a program, the bounds of the
+//! one are below the minimum of the other, and what the one calls proven is that minimum.
 
 use proptest::prelude::any;
 use proptest::strategy::{Strategy as _, ValueTree as _};
@@ -30,29 +30,47 @@ fn agrees(path: &str) {
     let mut problem = Problem::new(&tables, 1.0);
     dominance::prune(&mut problem);
     let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
-    let exact = Prices::whole(&problem, &mut trees, AMPLE).and_then(|prices| prices.minimise_exactly(&unary(&problem)));
+    let exact = Prices::whole(&problem, &mut trees, AMPLE)
+        .and_then(|prices| prices.minimise_exactly(&unary(&problem)));
     let exact = exact.unwrap_or_else(|| panic!("{path} can be eliminated"));
-    let closed = close(&problem, &mut trees, Weight::INFINITE, None, &mut |assignment, trees| price(&problem, assignment, trees));
-    assert!(closed.bound <= exact.bound, "{path}: {:?} is no bound of {:?}", closed.bound, exact.bound);
+    let closed = close(&problem, &mut trees, Weight::INFINITE, None, &mut |assignment, trees| {
+        price(&problem, assignment, trees)
+    });
+    assert!(
+        closed.bound <= exact.bound,
+        "{path}: {:?} is no bound of {:?}",
+        closed.bound,
+        exact.bound
+    );
     let assignment = closed.assignment.as_ref().expect("some assignment");
     let found = price(&problem, assignment, &mut trees);
     assert!(found >= exact.bound, "{path}: nothing is below the minimum");
     if closed.is_proven() {
         assert_eq!(found, exact.bound, "{path}: what is proven is the minimum");
     }
-    assert!(closed.bound.as_seconds() >= 0.9 * exact.bound.as_seconds(), "{path}: a bound of some use");
+    assert!(
+        closed.bound.as_seconds() >= 0.9 * exact.bound.as_seconds(),
+        "{path}: a bound of some use"
+    );
 }
 
 #[test]
 fn the_dual_bounds_what_elimination_finds() {
-    for path in
-        ["fsdp_tp", "mlp-2d", "mlp-3d", "models/llama3-70b-decode", "models/mixtral-8x7b-decode", "layers/train", "layers/checkpoint"]
-    {
+    for path in [
+        "fsdp_tp",
+        "mlp-2d",
+        "mlp-3d",
+        "models/llama3-70b-decode",
+        "models/mixtral-8x7b-decode",
+        "layers/train",
+        "layers/checkpoint",
+    ] {
         agrees(&format!("tests/programs/{path}.shard"));
     }
 }
 
-/// The least price and how near the dual comes to it from both sides, if elimination can do the program.
+/// The least price and how near the dual comes to it from both sides, if elimination can do the
+/// program.
 fn nearness(source: &str, limits: Limits) -> Option<(f64, f64)> {
     let program = program("random", source)?;
     let tables = Tables::new(&program, Refinement::default());
@@ -83,17 +101,26 @@ fn what_the_dual_says_alone_lies_around_the_least_price() {
             let numbers = numbers.new_tree(&mut runner).expect("numbers").current();
             near.extend(nearness(&sketch::program(&numbers, axes, operations), FEW));
         }
-        assert!(near.len() > cases / 3, "most programs can be eliminated, and not only {} of {cases}", near.len());
-        let mean = |side: fn(&(f64, f64)) -> f64| near.iter().map(side).sum::<f64>() / near.len() as f64;
+        assert!(
+            near.len() > cases / 3,
+            "most programs can be eliminated, and not only {} of {cases}",
+            near.len()
+        );
+        let mean =
+            |side: fn(&(f64, f64)) -> f64| near.iter().map(side).sum::<f64>() / near.len() as f64;
         let (bounds, plans) = (mean(|near| near.0), mean(|near| near.1));
-        assert!(bounds > 0.9 && plans > 0.95, "{axes} axes: bounds at {bounds} of the least, which is at {plans} of what is found");
+        assert!(
+            bounds > 0.9 && plans > 0.95,
+            "{axes} axes: bounds at {bounds} of the least, which is at {plans} of what is found"
+        );
     }
 }
 
 /// A value with more uses than trees are taken for together.
 #[test]
 fn trees_at_their_share_of_the_price_are_bounds() {
-    let mut source = "hardware tpu-v5p\nmesh X=4\ndim I=4096, J=4096\ninput A[I_X, J]\nB = gelu(A)\n".to_owned();
+    let mut source =
+        "hardware tpu-v5p\nmesh X=4\ndim I=4096, J=4096\ninput A[I_X, J]\nB = gelu(A)\n".to_owned();
     for (i, brackets) in ["I_X, J", "I, J_X", "I, J"].iter().cycle().take(9).enumerate() {
         source += &format!("T{i} = relu(B)\noutput T{i}[{brackets}]\n");
     }

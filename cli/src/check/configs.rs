@@ -24,9 +24,15 @@ impl Configs {
         Self { explicit: explicit.map(PathBuf::from), isolated, read: BTreeMap::new() }
     }
 
-    /// What holds for a program; nothing, after a complaint, if its configuration cannot be read, or leaves it out.
-    pub(crate) fn settings(&mut self, found: &Found, output: &mut Output) -> io::Result<Option<Settings>> {
-        let file = std::path::absolute(if found.name == "-" { "standard-input" } else { &found.name })?;
+    /// What holds for a program; nothing, after a complaint, if its configuration cannot be read,
+    /// or leaves it out.
+    pub(crate) fn settings(
+        &mut self,
+        found: &Found,
+        output: &mut Output,
+    ) -> io::Result<Option<Settings>> {
+        let file =
+            std::path::absolute(if found.name == "-" { "standard-input" } else { &found.name })?;
         let Some(path) = self.path(&file) else { return Ok(Some(Settings::default())) };
         if !self.read.contains_key(&path) {
             let config = load(&path, output)?;
@@ -42,7 +48,12 @@ impl Configs {
         if self.isolated {
             return None;
         }
-        let nearest = || file.ancestors().skip(1).map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file());
+        let nearest = || {
+            file.ancestors()
+                .skip(1)
+                .map(|folder| folder.join(FILE_NAME))
+                .find(|path| path.is_file())
+        };
         self.explicit.clone().or_else(nearest)
     }
 }
@@ -52,10 +63,17 @@ fn load(path: &Path, output: &mut Output) -> io::Result<Read> {
     let shown = relative(path)?;
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) => return output.complain(&format!("cannot read `{shown}`: {error}"), Ending::WrongUsage).map(|()| None),
+        Err(error) => {
+            return output
+                .complain(&format!("cannot read `{shown}`: {error}"), Ending::WrongUsage)
+                .map(|()| None);
+        }
     };
     match Config::parse(&shown, &text) {
-        Ok(config) => Ok(Some((std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default(), config))),
+        Ok(config) => Ok(Some((
+            std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default(),
+            config,
+        ))),
         Err(findings) => {
             output.worst(Ending::WrongUsage);
             output.findings(&findings).map(|()| None)

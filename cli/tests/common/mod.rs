@@ -52,19 +52,28 @@ pub(crate) fn path_with_binary() -> String {
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
 }
 
-/// Runs every `sh` block of a page in `folder`; the `text` (or other) block behind it must be what it prints on both streams, `diagnostics` last.
-/// Returns how many were run.
+/// Runs every `sh` block of a page in `folder`; the `text` (or other) block behind it must be what
+/// it prints on both streams, `diagnostics` last. Returns how many were run.
 pub(crate) fn run_page(page: &str, folder: &Path) -> usize {
     let page = std::fs::read_to_string(root().join(page)).expect("the page is there");
     let blocks = blocks(&page);
     let mut commands = 0;
-    for (number, (_, script)) in blocks.iter().enumerate().filter(|(_, (language, _))| language == "sh") {
+    for (number, (_, script)) in
+        blocks.iter().enumerate().filter(|(_, (language, _))| language == "sh")
+    {
         // Build tools compare times, which file systems may keep coarsely.
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let output = Command::new("bash").args(["-c", script]).current_dir(folder).env("PATH", path_with_binary()).output();
+        let output = Command::new("bash")
+            .args(["-c", script])
+            .current_dir(folder)
+            .env("PATH", path_with_binary())
+            .output();
         let output = output.expect("bash starts");
         let printed = text(&output.stdout) + &text(&output.stderr);
-        let shown = blocks.get(number + 1).filter(|(language, _)| language != "sh").map_or("", |(_, shown)| shown);
+        let shown = blocks
+            .get(number + 1)
+            .filter(|(language, _)| language != "sh")
+            .map_or("", |(_, shown)| shown);
         assert_eq!(printed.trim_end(), shown.trim_end(), "{script}");
         commands += 1;
     }

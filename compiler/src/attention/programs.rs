@@ -17,9 +17,16 @@ pub(super) struct Way {
 /// All ways, the plainest first.
 pub(super) fn ways(found: &Found<'_>) -> Vec<Way> {
     let (query, key) = (found.site.query_dim, found.site.key_dim);
-    let pinned = |name, dim| Way { name, program: sequence_is_cut(found).map(|()| Sketch { found }.pinned(dim)) };
-    let heads = Way { name: "heads", program: sequence_is_cut(found).and_then(|()| Ok(Sketch { found }.pinned(head(found)?))) };
-    let ring = Way { name: "ring", program: sequence_is_cut(found).map(|()| Sketch { found }.ring()) };
+    let pinned = |name, dim| Way {
+        name,
+        program: sequence_is_cut(found).map(|()| Sketch { found }.pinned(dim)),
+    };
+    let heads = Way {
+        name: "heads",
+        program: sequence_is_cut(found).and_then(|()| Ok(Sketch { found }.pinned(head(found)?))),
+    };
+    let ring =
+        Way { name: "ring", program: sequence_is_cut(found).map(|()| Sketch { found }.ring()) };
     vec![pinned("gather", query), ring, heads, pinned("statistics", key)]
 }
 
@@ -36,15 +43,26 @@ fn sequence_is_cut(found: &Found<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The dimension that takes the axes of the sequence over: one of the scores that these divide too, of keys before one of queries alone.
+/// The dimension that takes the axes of the sequence over: one of the scores that these divide too,
+/// of keys before one of queries alone.
 fn head(found: &Found<'_>) -> Result<DimId, String> {
     let dims = |value: ValueId| found.program.values[value].dims.iter().copied();
     let site = found.site;
-    let mut candidates: Vec<DimId> = dims(found.query).filter(|dim| *dim != site.query_dim && !site.contracted.contains(dim)).collect();
+    let mut candidates: Vec<DimId> = dims(found.query)
+        .filter(|dim| *dim != site.query_dim && !site.contracted.contains(dim))
+        .collect();
     candidates.sort_by_key(|dim| !dims(found.key).any(|other| other == *dim));
-    let divided = |dim: DimId| found.program.dims[dim].size.is_multiple_of(found.blocks().saturating_mul(parts(found, &found.others(dim))));
+    let divided = |dim: DimId| {
+        found.program.dims[dim]
+            .size
+            .is_multiple_of(found.blocks().saturating_mul(parts(found, &found.others(dim))))
+    };
     candidates.iter().copied().find(|&dim| divided(dim)).ok_or_else(|| {
-        let sizes: Vec<String> = candidates.iter().map(|&dim| found.length(dim)).map(|(name, size)| format!("{name}={size}")).collect();
+        let sizes: Vec<String> = candidates
+            .iter()
+            .map(|&dim| found.length(dim))
+            .map(|(name, size)| format!("{name}={size}"))
+            .collect();
         format!("{} ways more divide none of {}", found.blocks(), sizes.join(", "))
     })
 }
@@ -59,29 +77,40 @@ struct Sketch<'f, 'p> {
 }
 
 impl Sketch<'_, '_> {
-    /// Queries, keys and values arrive split along the sequence; the scores are split along `dim` instead of, or as well as, that.
+    /// Queries, keys and values arrive split along the sequence; the scores are split along `dim`
+    /// instead of, or as well as, that.
     fn pinned(&self, dim: DimId) -> String {
         let found = self.found;
         let scores = self.scores();
-        let axes_of = |of: DimId| joined(&found.others(of), if of == dim { &found.axes } else { &[] });
-        let scores: Vec<String> = scores.iter().map(|&of| self.split(self.name(of), &axes_of(of))).collect();
+        let axes_of =
+            |of: DimId| joined(&found.others(of), if of == dim { &found.axes } else { &[] });
+        let scores: Vec<String> =
+            scores.iter().map(|&of| self.split(self.name(of), &axes_of(of))).collect();
         let mut text = self.head(&[]);
         self.declare(&mut text, &|of| vec![self.split(self.name(of), &self.arriving(of))]);
-        let _ = writeln!(text, "scores[{}] = q *{} k", scores.join(", "), self.names(&found.site.contracted));
+        let _ = writeln!(
+            text,
+            "scores[{}] = q *{} k",
+            scores.join(", "),
+            self.names(&found.site.contracted)
+        );
         let _ = writeln!(text, "p = softmax_{}(scores)", self.name(found.site.key_dim));
-        let result = self.brackets(found.result, &|of| vec![self.split(self.name(of), &self.arriving(of))]);
+        let result =
+            self.brackets(found.result, &|of| vec![self.split(self.name(of), &self.arriving(of))]);
         let _ = writeln!(text, "output o{result} = p *{} v", self.name(found.site.key_dim));
         text
     }
 
-    /// Every device keeps its queries; keys and values go round, a block at a time, and softmax is made good as better maxima turn up.
+    /// Every device keeps its queries; keys and values go round, a block at a time, and softmax is
+    /// made good as better maxima turn up.
     fn ring(&self) -> String {
         let found = self.found;
         let (query, key) = (found.site.query_dim, found.site.key_dim);
         let (block, queries, keys) = (self.fresh("Ring"), self.fresh("Tq"), self.fresh("Sk"));
         let blocks = found.blocks();
         let length = |dim: DimId| found.length(dim).1 / blocks;
-        let mut text = self.head(&[(&block, blocks), (&queries, length(query)), (&keys, length(key))]);
+        let mut text =
+            self.head(&[(&block, blocks), (&queries, length(query)), (&keys, length(key))]);
         let dims = |of: DimId| match of {
             of if of == query || of == key => {
                 let inner = if of == query { &queries } else { &keys };
@@ -91,8 +120,16 @@ impl Sketch<'_, '_> {
         };
         self.declare(&mut text, &dims);
         let contracted = self.names(&found.site.contracted);
-        let total = |dim: &DimId| found.program.values[found.query].dims.contains(dim) && !found.site.contracted.contains(dim);
-        let added: Vec<DimId> = found.program.values[found.result].dims.iter().copied().filter(|dim| !total(dim)).collect();
+        let total = |dim: &DimId| {
+            found.program.values[found.query].dims.contains(dim)
+                && !found.site.contracted.contains(dim)
+        };
+        let added: Vec<DimId> = found.program.values[found.result]
+            .dims
+            .iter()
+            .copied()
+            .filter(|dim| !total(dim))
+            .collect();
         let added = self.names(&added);
         let _ = write!(
             text,
@@ -121,13 +158,20 @@ impl Sketch<'_, '_> {
     fn head(&self, more: &[(&str, u64)]) -> String {
         let found = self.found;
         let mut dims: Vec<DimId> = Vec::new();
-        for &dim in [found.query, found.key, found.value].iter().flat_map(|&value| &found.program.values[value].dims) {
-            let is_cut = !more.is_empty() && [found.site.query_dim, found.site.key_dim].contains(&dim);
+        for &dim in [found.query, found.key, found.value]
+            .iter()
+            .flat_map(|&value| &found.program.values[value].dims)
+        {
+            let is_cut =
+                !more.is_empty() && [found.site.query_dim, found.site.key_dim].contains(&dim);
             if !dims.contains(&dim) && !is_cut {
                 dims.push(dim);
             }
         }
-        let sizes = dims.iter().map(|&dim| found.length(dim)).chain(more.iter().map(|&(name, size)| (name.to_owned(), size)));
+        let sizes = dims
+            .iter()
+            .map(|&dim| found.length(dim))
+            .chain(more.iter().map(|&(name, size)| (name.to_owned(), size)));
         let sizes: Vec<String> = sizes.map(|(name, size)| format!("{name}={size}")).collect();
         format!("{}\ndim {}\n", found.header, sizes.join(", "))
     }
@@ -141,28 +185,46 @@ impl Sketch<'_, '_> {
     }
 
     fn brackets(&self, value: ValueId, dims: &dyn Fn(DimId) -> Vec<String>) -> String {
-        let dims: Vec<String> = self.found.program.values[value].dims.iter().flat_map(|&dim| dims(dim)).collect();
+        let dims: Vec<String> =
+            self.found.program.values[value].dims.iter().flat_map(|&dim| dims(dim)).collect();
         format!("[{}]", dims.join(", "))
     }
 
     /// Dimensions of the scores: those of the queries and the keys, without what is summed.
     fn scores(&self) -> Vec<DimId> {
         let found = self.found;
-        let kept = |value: ValueId| found.program.values[value].dims.iter().copied().filter(|dim| !found.site.contracted.contains(dim));
+        let kept = |value: ValueId| {
+            found.program.values[value]
+                .dims
+                .iter()
+                .copied()
+                .filter(|dim| !found.site.contracted.contains(dim))
+        };
         let mut dims: Vec<DimId> = kept(found.query).collect();
-        dims.extend(kept(found.key).filter(|dim| !found.program.values[found.query].dims.contains(dim)));
+        dims.extend(
+            kept(found.key).filter(|dim| !found.program.values[found.query].dims.contains(dim)),
+        );
         dims
     }
 
-    /// The axes along a dimension when queries, keys and values arrive, and of the result when it leaves.
+    /// The axes along a dimension when queries, keys and values arrive, and of the result when it
+    /// leaves.
     fn arriving(&self, dim: DimId) -> AxisList {
         let found = self.found;
-        let sequence: &[AxisRef] = if [found.site.query_dim, found.site.key_dim].contains(&dim) { &found.axes } else { &[] };
+        let sequence: &[AxisRef] = if [found.site.query_dim, found.site.key_dim].contains(&dim) {
+            &found.axes
+        } else {
+            &[]
+        };
         joined(&found.others(dim), sequence)
     }
 
     fn split(&self, name: &str, axes: &[AxisRef]) -> String {
-        if axes.is_empty() { name.to_owned() } else { format!("{name}_{}", print::axis_word(&self.found.program.mesh, axes)) }
+        if axes.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{name}_{}", print::axis_word(&self.found.program.mesh, axes))
+        }
     }
 
     fn name(&self, dim: DimId) -> &str {

@@ -8,7 +8,8 @@ use shardwise_ir::sharding::{AxisList, AxisRef, Sharding};
 
 use crate::Planned;
 
-/// A product of queries and keys whose softmax is multiplied with values. Values are known by name: a plan has other numbers for them.
+/// A product of queries and keys whose softmax is multiplied with values. Values are known by name:
+/// a plan has other numbers for them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Site {
     pub(super) scores: String,
@@ -59,7 +60,9 @@ fn scores_of(program: &Program, value: ValueId) -> Option<&Op> {
     let op = &program.ops[program.values[value].producer?];
     match (&op.kind, &op.operands[..]) {
         (OpKind::Einsum { contracted }, _) if !contracted.is_empty() => Some(op),
-        (OpKind::Map(function), [operand]) if !matches!(function.form, MapForm::Enter | MapForm::Last | MapForm::Total) => {
+        (OpKind::Map(function), [operand])
+            if !matches!(function.form, MapForm::Enter | MapForm::Last | MapForm::Total) =>
+        {
             scores_of(program, operand.value)
         }
         _ => None,
@@ -69,13 +72,17 @@ fn scores_of(program: &Program, value: ValueId) -> Option<&Op> {
 /// Along which dimension there are most queries: one that keys do not have.
 fn longest(program: &Program, query: ValueId, key: ValueId, contracted: &[DimId]) -> Option<DimId> {
     let own = program.values[query].dims.iter().copied();
-    let own = own.filter(|dim| !program.values[key].dims.contains(dim) && !contracted.contains(dim));
+    let own =
+        own.filter(|dim| !program.values[key].dims.contains(dim) && !contracted.contains(dim));
     own.filter(|&dim| program.dims[dim].size > 1).max_by_key(|&dim| program.dims[dim].size)
 }
 
-/// The product that sums what `weights` (or what it is cast to) weigh along `key_dim`, and with what.
+/// The product that sums what `weights` (or what it is cast to) weigh along `key_dim`, and with
+/// what.
 fn multiplied(program: &Program, weights: ValueId, key_dim: DimId) -> Option<(ValueId, ValueId)> {
-    let reader = |of: ValueId| program.ops.iter().find(|op| op.operands.iter().any(|operand| operand.value == of));
+    let reader = |of: ValueId| {
+        program.ops.iter().find(|op| op.operands.iter().any(|operand| operand.value == of))
+    };
     let op = reader(weights)?;
     match (&op.kind, &op.operands[..]) {
         (OpKind::Einsum { contracted }, [a, b]) if *contracted == [key_dim] => {
@@ -101,14 +108,19 @@ pub(super) struct Found<'p> {
     pub(super) header: String,
 }
 
-/// How `planned` splits an attention; `None` where it leaves the sequence whole, or the program is another one.
+/// How `planned` splits an attention; `None` where it leaves the sequence whole, or the program is
+/// another one.
 pub(super) fn found<'p>(planned: &'p Planned, site: &'p Site) -> Option<Found<'p>> {
     let plan = &planned.plan;
     let program = &plan.program;
     let named = |name: &str| program.values.position(|value| value.name == name);
-    let (query, key, value, result) = (named(&site.query)?, named(&site.key)?, named(&site.value)?, named(&site.result)?);
+    let (query, key, value, result) =
+        (named(&site.query)?, named(&site.key)?, named(&site.value)?, named(&site.result)?);
     let scores = named(&site.scores)?;
-    let given = plan.steps.iter().find(|step| matches!(step.kind, StepKind::Local(_)) && step.result.value == scores)?;
+    let given = plan
+        .steps
+        .iter()
+        .find(|step| matches!(step.kind, StepKind::Local(_)) && step.result.value == scores)?;
     let mut axes = AxisList::new();
     for material in plan.steps.iter().flat_map(|step| step.operands.iter().chain([&step.result])) {
         let along = match material.value {
@@ -124,13 +136,31 @@ pub(super) fn found<'p>(planned: &'p Planned, site: &'p Site) -> Option<Found<'p
     }
     axes.sort_unstable();
     let header = shardwise_ir::print::plan_header(plan);
-    let header: Vec<&str> = header.lines().filter(|line| line.starts_with("hardware ") || line.starts_with("mesh ")).collect();
+    let header: Vec<&str> = header
+        .lines()
+        .filter(|line| line.starts_with("hardware ") || line.starts_with("mesh "))
+        .collect();
     let scores = (scores, given.result.sharding.clone());
-    (!axes.is_empty()).then(|| Found { site, program, query, key, value, result, axes, scores, header: header.join("\n") })
+    (!axes.is_empty()).then(|| Found {
+        site,
+        program,
+        query,
+        key,
+        value,
+        result,
+        axes,
+        scores,
+        header: header.join("\n"),
+    })
 }
 
 /// The axes along one dimension of a value.
-fn split<'s>(program: &Program, value: ValueId, sharding: &'s Sharding, dim: DimId) -> &'s [AxisRef] {
+fn split<'s>(
+    program: &Program,
+    value: ValueId,
+    sharding: &'s Sharding,
+    dim: DimId,
+) -> &'s [AxisRef] {
     let position = program.values[value].dims.iter().position(|&other| other == dim);
     position.and_then(|position| sharding.dims.get(position)).map_or(&[], |axes| axes.as_slice())
 }
@@ -139,13 +169,19 @@ impl Found<'_> {
     /// The axes that split the scores along a dimension, those of the sequence apart.
     pub(super) fn others(&self, dim: DimId) -> AxisList {
         let (scores, sharding) = &self.scores;
-        split(self.program, *scores, sharding, dim).iter().copied().filter(|axis| !self.axes.contains(axis)).collect()
+        split(self.program, *scores, sharding, dim)
+            .iter()
+            .copied()
+            .filter(|axis| !self.axes.contains(axis))
+            .collect()
     }
 
     /// What this plan does: what splits the scores along the sequence.
     pub(super) fn planned_way(&self) -> &'static str {
         let (scores, sharding) = &self.scores;
-        let takes_part = |dim| split(self.program, *scores, sharding, dim).iter().any(|axis| self.axes.contains(axis));
+        let takes_part = |dim| {
+            split(self.program, *scores, sharding, dim).iter().any(|axis| self.axes.contains(axis))
+        };
         match (takes_part(self.site.query_dim), takes_part(self.site.key_dim)) {
             (true, _) => "gather",
             (_, true) => "statistics",

@@ -1,6 +1,8 @@
-//! Dependency files, as `gcc -MMD -MP` writes them: make includes them, ninja reads them (`depfile`, `deps = gcc`).
+//! Dependency files, as `gcc -MMD -MP` writes them: make includes them, ninja reads them
+//! (`depfile`, `deps = gcc`).
 
-/// `target: inputs…`, and an empty rule for each input, so that a program that was deleted or renamed does not stop the build.
+/// `target: inputs…`, and an empty rule for each input, so that a program that was deleted or
+/// renamed does not stop the build.
 ///
 /// ```
 /// assert_eq!(shardwise::build::depfile("out/a.plan", &["my models/a.shard"]), "out/a.plan: my\\ models/a.shard\n\nmy\\ models/a.shard:\n");

@@ -21,11 +21,15 @@ pub(super) struct Source {
 impl Source {
     /// The hardware files that the program names.
     pub(super) fn hardware(&self) -> Vec<String> {
-        crate::files::named(&slashed(&self.path), &self.text).iter().map(|path| slashed(path)).collect()
+        crate::files::named(&slashed(&self.path), &self.text)
+            .iter()
+            .map(|path| slashed(path))
+            .collect()
     }
 }
 
-/// For [`crate::Options`]: hardware files that programs name are read from the disk, no further than they may be long.
+/// For [`crate::Options`]: hardware files that programs name are read from the disk, no further
+/// than they may be long.
 pub fn from_disk() -> Files {
     Files::read_by(read)
 }
@@ -34,7 +38,10 @@ pub fn from_disk() -> Files {
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let kind = fs::metadata(path)?;
     if !kind.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, if kind.is_dir() { "it is a folder" } else { "it is no regular file" }));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            if kind.is_dir() { "it is a folder" } else { "it is no regular file" },
+        ));
     }
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
@@ -89,11 +96,16 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Trouble> {
 
 fn source(path: &Path, below: &Path) -> Result<Source, Trouble> {
     let text = fs::read_to_string(path).map_err(|error| (path.to_owned(), error))?;
-    let module = below.with_extension("").components().map(|part| rust::module_name(&part.as_os_str().to_string_lossy())).collect();
+    let module = below
+        .with_extension("")
+        .components()
+        .map(|part| rust::module_name(&part.as_os_str().to_string_lossy()))
+        .collect();
     Ok(Source { path: path.to_owned(), module, text })
 }
 
-/// Writes the plans, as text and as JSON, and the Rust module; returns every path, the module's last.
+/// Writes the plans, as text and as JSON, and the Rust module; returns every path, the module's
+/// last.
 pub(super) fn write_all(out_dir: &Path, programs: &[Compiled]) -> Result<Vec<PathBuf>, Trouble> {
     let mut files = Vec::new();
     for program in programs {
@@ -117,7 +129,8 @@ fn write(files: &mut Vec<PathBuf>, path: PathBuf, text: &str) -> Result<(), Trou
     }
 }
 
-/// Writes a file unless it is so already, never half: beside its place first, then renamed. Returns whether it was written.
+/// Writes a file unless it is so already, never half: beside its place first, then renamed. Returns
+/// whether it was written.
 pub fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
     if fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
         return Ok(false);

@@ -1,7 +1,8 @@
 //! Plans as a Rust module: types once, a module of constants for each program, folders as modules.
 //!
-//! The module stands alone: a crate that includes it needs nothing of shardwise at run time. Everything is a constant, so that sizes can be array
-//! lengths and budgets can be checked by the compiler (`const _: () = assert!(plans::mlp::PEAK_BYTES < …);`).
+//! The module stands alone: a crate that includes it needs nothing of shardwise at run time.
+//! Everything is a constant, so that sizes can be array lengths and budgets can be checked by the
+//! compiler (`const _: () = assert!(plans::mlp::PEAK_BYTES < …);`).
 
 use std::fmt::Write as _;
 
@@ -111,7 +112,10 @@ fn modules(programs: &[&Compiled], depth: usize, out: &mut String) {
         if first.module.len() == depth + 1 {
             program(first, depth, out);
         } else {
-            let _ = write!(out, "\n/// Programs of the folder `{name}`.\n#[allow(non_snake_case)]\npub mod {name} {{");
+            let _ = write!(
+                out,
+                "\n/// Programs of the folder `{name}`.\n#[allow(non_snake_case)]\npub mod {name} {{"
+            );
             modules(these, depth + 1, out);
             out.push_str("}\n");
         }
@@ -123,42 +127,81 @@ fn program(program: &Compiled, depth: usize, out: &mut String) {
     let planned = &program.planned;
     let name = &program.module[depth];
     let outer = "super::".repeat(depth + 1);
-    let _ =
-        writeln!(out, "\n/// The plan of `{name}`.\n#[allow(dead_code, non_snake_case, clippy::all, clippy::pedantic)]\npub mod {name} {{");
+    let _ = writeln!(
+        out,
+        "\n/// The plan of `{name}`.\n#[allow(dead_code, non_snake_case, clippy::all, \
+            clippy::pedantic)]\npub mod {name} {{"
+    );
     let _ = writeln!(out, "    use {outer}{{Axis, Dim, Role, Step, Tensor}};\n");
     for (documentation, constant) in constants(planned, &program.module.join("/")) {
         let _ = writeln!(out, "    /// {documentation}\n    pub const {constant};");
     }
     let ir = &planned.plan.program;
-    sizes("axes", "Devices along each axis.", ir.mesh.axes.iter().map(|axis| (axis.name.as_str(), axis.size)), out);
-    sizes("dims", "The size of each dimension.", ir.dims.iter().map(|dim| (dim.name.as_str(), dim.size)), out);
+    sizes(
+        "axes",
+        "Devices along each axis.",
+        ir.mesh.axes.iter().map(|axis| (axis.name.as_str(), axis.size)),
+        out,
+    );
+    sizes(
+        "dims",
+        "The size of each dimension.",
+        ir.dims.iter().map(|dim| (dim.name.as_str(), dim.size)),
+        out,
+    );
     out.push_str("}\n");
 }
 
-/// Each constant with its documentation; `stem` is where the plan's files are, from the module's file.
+/// Each constant with its documentation; `stem` is where the plan's files are, from the module's
+/// file.
 fn constants(planned: &Planned, stem: &str) -> Vec<(&'static str, String)> {
     let program = &planned.plan.program;
     let report = &planned.report;
     let devices = program.mesh.axes.iter().fold(1_u64, |all, axis| all.saturating_mul(axis.size));
     let seconds = |constant: &str, value: f64| format!("{constant}: f64 = {value:?}");
     let bytes = |constant: &str, value: f64| format!("{constant}: u64 = {}", value.round() as u64);
-    let mesh = program.mesh.axes.iter().map(|axis| format!("Axis {{ name: {:?}, size: {} }}", axis.name, axis.size));
+    let mesh = program
+        .mesh
+        .axes
+        .iter()
+        .map(|axis| format!("Axis {{ name: {:?}, size: {} }}", axis.name, axis.size));
     vec![
-        ("The plan, a program again.", format!("PLAN: &str = include_str!({:?})", format!("{stem}.plan"))),
-        ("The plan as JSON (`shardwise.plan/1`).", format!("JSON: &str = include_str!({:?})", format!("{stem}.json"))),
+        (
+            "The plan, a program again.",
+            format!("PLAN: &str = include_str!({:?})", format!("{stem}.plan")),
+        ),
+        (
+            "The plan as JSON (`shardwise.plan/1`).",
+            format!("JSON: &str = include_str!({:?})", format!("{stem}.json")),
+        ),
         ("The chip.", format!("HARDWARE: &str = {:?}", program.hardware.name)),
         ("The devices.", format!("MESH: &[Axis] = &[{}]", mesh.collect::<Vec<_>>().join(", "))),
         ("How many devices.", format!("DEVICES: u64 = {devices}")),
-        ("Whether nothing cheaper exists, by proof.", format!("OPTIMAL: bool = {}", planned.status_name() == "optimal")),
+        (
+            "Whether nothing cheaper exists, by proof.",
+            format!("OPTIMAL: bool = {}", planned.status_name() == "optimal"),
+        ),
         ("The sum of all steps, seconds.", seconds("SERIAL_S", report.serial_s)),
         ("The sum of all collectives, seconds.", seconds("COMM_S", report.comm_s)),
         ("The sum of all local operations, seconds.", seconds("COMPUTE_S", report.compute_s)),
-        ("The busiest resource: no schedule is shorter, seconds.", seconds("OVERLAP_S", report.overlap_s)),
+        (
+            "The busiest resource: no schedule is shorter, seconds.",
+            seconds("OVERLAP_S", report.overlap_s),
+        ),
         ("The plan's own schedule, seconds.", seconds("SCHEDULED_S", report.schedule.makespan_s)),
-        ("Params and state on a device, bytes.", bytes("RESIDENT_BYTES", report.memory.resident_bytes)),
+        (
+            "Params and state on a device, bytes.",
+            bytes("RESIDENT_BYTES", report.memory.resident_bytes),
+        ),
         ("The most that a device holds, bytes.", bytes("PEAK_BYTES", report.memory.peak_bytes)),
-        ("What is declared and what leaves, each as it is sharded there.", format!("TENSORS: &[Tensor] = {}", list(tensors(planned)))),
-        ("The plan line by line.", format!("STEPS: &[Step] = {}", list(planned.json().steps.iter().map(step).collect()))),
+        (
+            "What is declared and what leaves, each as it is sharded there.",
+            format!("TENSORS: &[Tensor] = {}", list(tensors(planned))),
+        ),
+        (
+            "The plan line by line.",
+            format!("STEPS: &[Step] = {}", list(planned.json().steps.iter().map(step).collect())),
+        ),
     ]
 }
 
@@ -173,14 +216,17 @@ fn tensors(planned: &Planned) -> Vec<String> {
         let sharding = value.home.as_ref().and_then(Pin::exact)?;
         Some(tensor(program, value.role?, &Materialization { value: id, sharding }))
     });
-    let leaving = print::outputs(&planned.plan).into_iter().map(|output| tensor(program, Role::Output, &output));
+    let leaving = print::outputs(&planned.plan)
+        .into_iter()
+        .map(|output| tensor(program, Role::Output, &output));
     declared.chain(leaving).collect()
 }
 
 fn tensor(program: &Program, role: Role, of: &Materialization) -> String {
     let value = &program.values[of.value];
     let dims = value.dims.iter().zip(&of.sharding.dims).map(|(&dim, axes)| {
-        let axes: Vec<&str> = axes.iter().map(|axis| program.mesh.axes[axis.axis()].name.as_str()).collect();
+        let axes: Vec<&str> =
+            axes.iter().map(|axis| program.mesh.axes[axis.axis()].name.as_str()).collect();
         self::dim(program, dim, &axes)
     });
     format!(
@@ -198,27 +244,42 @@ fn dim(program: &Program, dim: DimId, axes: &[&str]) -> String {
 }
 
 fn pending<'p>(program: &'p Program, sharding: &Sharding) -> Vec<&'p str> {
-    sharding.unreduced.axes().iter().map(|axis| program.mesh.axes[axis.axis()].name.as_str()).collect()
+    sharding
+        .unreduced
+        .axes()
+        .iter()
+        .map(|axis| program.mesh.axes[axis.axis()].name.as_str())
+        .collect()
 }
 
 fn step(step: &StepJson) -> String {
     let StepJson { kind, value, axes, local_bytes, flops, time_s, critical, text, .. } = step;
     format!(
-        "Step {{ kind: {kind:?}, value: {value:?}, axes: &{axes:?}, bytes: {local_bytes}, flops: {flops:?}, time_s: {time_s:?}, \
+        "Step {{ kind: {kind:?}, value: {value:?}, axes: &{axes:?}, bytes: {local_bytes}, flops: \
+            {flops:?}, time_s: {time_s:?}, \
          critical: {critical}, text: {text:?} }}"
     )
 }
 
 /// A module of sizes by name. Names that are one identifier keep the first.
-fn sizes<'n>(module: &str, documentation: &str, sizes: impl Iterator<Item = (&'n str, u64)>, out: &mut String) {
-    let _ = writeln!(out, "\n    /// {documentation}\n    #[allow(non_upper_case_globals)]\n    pub mod {module} {{");
+fn sizes<'n>(
+    module: &str,
+    documentation: &str,
+    sizes: impl Iterator<Item = (&'n str, u64)>,
+    out: &mut String,
+) {
+    let _ = writeln!(
+        out,
+        "\n    /// {documentation}\n    #[allow(non_upper_case_globals)]\n    pub mod {module} {{"
+    );
     let mut taken: Vec<String> = Vec::new();
     for (name, size) in sizes {
         let mut identifier = identifier(name);
         while taken.contains(&identifier) {
             identifier.push('_');
         }
-        let _ = writeln!(out, "        /// `{name}`.\n        pub const {identifier}: u64 = {size};");
+        let _ =
+            writeln!(out, "        /// `{name}`.\n        pub const {identifier}: u64 = {size};");
         taken.push(identifier);
     }
     out.push_str("    }\n");
@@ -227,20 +288,27 @@ fn sizes<'n>(module: &str, documentation: &str, sizes: impl Iterator<Item = (&'n
 /// The name of a program's or folder's module, which stands beside the types.
 pub(super) fn module_name(name: &str) -> String {
     let name = identifier(name);
-    if ["Axis", "Dim", "Role", "Tensor", "Step"].contains(&name.as_str()) { name + "_" } else { name }
+    if ["Axis", "Dim", "Role", "Tensor", "Step"].contains(&name.as_str()) {
+        name + "_"
+    } else {
+        name
+    }
 }
 
 /// Words that no item can be called; those that `r#` does not help are among them.
 const RESERVED: [&str; 53] = [
-    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else", "enum",
-    "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override",
-    "priv", "pub", "ref", "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized",
-    "use", "virtual", "where", "while", "yield", "_",
+    "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue",
+    "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if",
+    "impl", "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub",
+    "ref", "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield", "_",
 ];
 
-/// A name as a Rust identifier: other characters become `_`, and what would be a keyword or begin with a digit gets a `_`.
+/// A name as a Rust identifier: other characters become `_`, and what would be a keyword or begin
+/// with a digit gets a `_`.
 fn identifier(name: &str) -> String {
-    let word: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let word: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let word = if word.is_empty() { "_".to_owned() } else { word };
     if RESERVED.contains(&word.as_str()) {
         format!("{word}_")
@@ -258,7 +326,10 @@ mod tests {
     #[test]
     fn names_become_identifiers() {
         let all = ["mlp", "fsdp-tp", "8x8", "type", "B'", "", "W.in", "_", "ä"].map(identifier);
-        assert_eq!((module_name("Step"), module_name("step")), ("Step_".to_owned(), "step".to_owned()));
+        assert_eq!(
+            (module_name("Step"), module_name("step")),
+            ("Step_".to_owned(), "step".to_owned())
+        );
         assert_eq!(all, ["mlp", "fsdp_tp", "_8x8", "type_", "B_", "__", "W_in", "__", "__"]);
     }
 }

@@ -5,9 +5,13 @@ use std::fmt::Write as _;
 use super::{Cost, Held, Statement, Threshold};
 use crate::{attention, inference, units};
 
-/// The rows, `summary`'s lines behind those of `cost`, then the step of serving on devices of `capacity` bytes.
+/// The rows, `summary`'s lines behind those of `cost`, then the step of serving on devices of
+/// `capacity` bytes.
 pub(crate) fn table(cost: &Cost, summary: &[String], capacity: Option<f64>) -> String {
-    let mut out = format!("{:>12} {:>8} {:>8} {:>8}  {:<12} step\n", "FLOPs", "bytes", "FLOPs/B", "time", "bound by");
+    let mut out = format!(
+        "{:>12} {:>8} {:>8} {:>8}  {:<12} step\n",
+        "FLOPs", "bytes", "FLOPs/B", "time", "bound by"
+    );
     for statement in &cost.statements {
         out.push_str(&row(statement));
     }
@@ -26,7 +30,9 @@ fn row(statement: &Statement) -> String {
     let intensity = statement.intensity.map_or_else(String::new, units::number);
     let bound = match (statement.intensity, statement.bound.as_str()) {
         (Some(_), bound) => {
-            let factor = statement.factor.map_or_else(String::new, |factor| format!(" {}x", units::number(factor)));
+            let factor = statement
+                .factor
+                .map_or_else(String::new, |factor| format!(" {}x", units::number(factor)));
             format!("{}{factor}", if bound == "flops" { "FLOPs" } else { "HBM" })
         }
         (None, axes) => axes.to_owned(),
@@ -45,7 +51,12 @@ fn whole(cost: &Cost) -> Vec<String> {
         units::bytes(activations.bytes),
         units::bytes(activations.device_peak_bytes)
     ));
-    lines.push(format!("FLOPs: {}, {} a device{}", units::flops(cost.flops), units::flops(cost.device_flops), repeated(cost)));
+    lines.push(format!(
+        "FLOPs: {}, {} a device{}",
+        units::flops(cost.flops),
+        units::flops(cost.device_flops),
+        repeated(cost)
+    ));
     lines.push(verdict(cost));
     lines.extend(cost.thresholds.iter().map(|threshold| threshold_line(cost, threshold)));
     lines.extend(cost.attention.iter().flat_map(attention::lines));
@@ -54,21 +65,36 @@ fn whole(cost: &Cost) -> Vec<String> {
 
 fn held_line(what: &str, held: &Held) -> Option<String> {
     let Held { elements, bytes, device_bytes } = *held;
-    (elements > 0.0)
-        .then(|| format!("{what}: {} ({}), {} a device", units::count(elements), units::bytes(bytes), units::bytes(device_bytes)))
+    (elements > 0.0).then(|| {
+        format!(
+            "{what}: {} ({}), {} a device",
+            units::count(elements),
+            units::bytes(bytes),
+            units::bytes(device_bytes)
+        )
+    })
 }
 
 fn repeated(cost: &Cost) -> String {
     let times = cost.device_flops * cost.devices as f64 / cost.flops.max(1.0);
-    if times > 1.001 { format!(" (work repeated {}x)", units::number(times)) } else { String::new() }
+    if times > 1.001 {
+        format!(" (work repeated {}x)", units::number(times))
+    } else {
+        String::new()
+    }
 }
 
 fn verdict(cost: &Cost) -> String {
     let verdict = &cost.verdict;
-    let factor = verdict.factor.map_or_else(String::new, |factor| format!(" by {}x", units::number(factor)));
+    let factor =
+        verdict.factor.map_or_else(String::new, |factor| format!(" by {}x", units::number(factor)));
     let compute = units::seconds(verdict.compute_s);
     match &verdict.axis {
-        Some(axis) => format!("{}-bound{factor}: compute {compute}, links of {axis} {}", verdict.bound, units::seconds(verdict.links_s)),
+        Some(axis) => format!(
+            "{}-bound{factor}: compute {compute}, links of {axis} {}",
+            verdict.bound,
+            units::seconds(verdict.links_s)
+        ),
         None => format!("{}-bound: nothing is moved", verdict.bound),
     }
 }

@@ -1,4 +1,5 @@
-//! What a change may cost: a limit on the second plan alone, and one on how much slower it is than the first.
+//! What a change may cost: a limit on the second plan alone, and one on how much slower it is than
+//! the first.
 
 use shardwise_passes::report::Report;
 
@@ -23,7 +24,8 @@ pub enum Quantity {
 
 impl Quantity {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 5] = [Self::Serial, Self::Scheduled, Self::Overlap, Self::Compute, Self::Comm];
+    pub const ALL: [Self; 5] =
+        [Self::Serial, Self::Scheduled, Self::Overlap, Self::Compute, Self::Comm];
 
     /// As an `assert` names it.
     pub fn name(self) -> &'static str {
@@ -69,15 +71,31 @@ impl Limits {
     }
 
     fn over_budget(&self, total: &Total) -> Option<String> {
-        let budget_s = self.budget_s.filter(|budget_s| total.after > budget_s * (1.0 + ROUNDING))?;
-        Some(format!("{} is {}, over the budget of {}", total.name, units::seconds(total.after), units::seconds(budget_s)))
+        let budget_s =
+            self.budget_s.filter(|budget_s| total.after > budget_s * (1.0 + ROUNDING))?;
+        Some(format!(
+            "{} is {}, over the budget of {}",
+            total.name,
+            units::seconds(total.after),
+            units::seconds(budget_s)
+        ))
     }
 
     fn regression(&self, total: &Total) -> Option<String> {
-        let most = self.max_regression.filter(|most| total.after > total.before * (1.0 + most + ROUNDING))?;
-        let (before, after, most) = (units::seconds(total.before), units::seconds(total.after), units::number(100.0 * most));
+        let most = self
+            .max_regression
+            .filter(|most| total.after > total.before * (1.0 + most + ROUNDING))?;
+        let (before, after, most) = (
+            units::seconds(total.before),
+            units::seconds(total.after),
+            units::number(100.0 * most),
+        );
         Some(match total.relative() {
-            Some(part) => format!("{} grew by {:.1}% ({before} -> {after}), more than {most}%", total.name, 100.0 * part),
+            Some(part) => format!(
+                "{} grew by {:.1}% ({before} -> {after}), more than {most}%",
+                total.name,
+                100.0 * part
+            ),
             None => format!("{} grew from nothing to {after}, more than {most}%", total.name),
         })
     }

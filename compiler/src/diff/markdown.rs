@@ -1,4 +1,5 @@
-//! A difference as a comment on a pull request: a heading that says it all, the totals, and the lines in a table.
+//! A difference as a comment on a pull request: a heading that says it all, the totals, and the
+//! lines in a table.
 
 use std::fmt::Write as _;
 
@@ -22,7 +23,9 @@ pub(super) fn markdown(diff: &Diff) -> String {
     }
     let rows = rows(diff);
     if !rows.is_empty() {
-        out.push_str("\n| | step | bytes | time | needed by |\n| --- | --- | ---: | ---: | --- |\n");
+        out.push_str(
+            "\n| | step | bytes | time | needed by |\n| --- | --- | ---: | ---: | --- |\n",
+        );
         out.push_str(&rows.concat());
     }
     let _ = writeln!(out, "\n{}.", counts(diff));
@@ -44,11 +47,13 @@ fn rows(diff: &Diff) -> Vec<String> {
     let removed = diff.removed.iter().map(|line| single("removed", "-", line));
     let added = diff.added.iter().map(|line| single("added", "+", line));
     let changed = diff.changed.iter().map(|change| both(&change.before, &change.after));
-    let statements = diff.statements.iter().filter_map(|statement| match (&statement.before, &statement.after) {
-        (Some(before), Some(after)) => Some(both(before, after)),
-        (None, Some(after)) => Some(single("added", "+", after)),
-        (Some(before), None) => Some(single("removed", "-", before)),
-        (None, None) => None,
+    let statements = diff.statements.iter().filter_map(|statement| {
+        match (&statement.before, &statement.after) {
+            (Some(before), Some(after)) => Some(both(before, after)),
+            (None, Some(after)) => Some(single("added", "+", after)),
+            (Some(before), None) => Some(single("removed", "-", before)),
+            (None, None) => None,
+        }
     });
     removed.chain(added).chain(changed).chain(statements).collect()
 }
@@ -56,14 +61,26 @@ fn rows(diff: &Diff) -> Vec<String> {
 fn single(what: &str, sign: &str, line: &Line) -> String {
     let critical = if line.critical && !line.needed_by.is_empty() { ", critical" } else { "" };
     let (bytes, time) = (units::bytes(line.bytes), units::seconds(line.time_s));
-    format!("| {what}{critical} | {} | {bytes} | {sign}{time} | {} |\n", code(&line.text), line.needed_by.join(", "))
+    format!(
+        "| {what}{critical} | {} | {bytes} | {sign}{time} | {} |\n",
+        code(&line.text),
+        line.needed_by.join(", ")
+    )
 }
 
 fn both(before: &Line, after: &Line) -> String {
-    let text = if before.text == after.text { code(&after.text) } else { format!("{}<br>was {}", code(&after.text), code(&before.text)) };
+    let text = if before.text == after.text {
+        code(&after.text)
+    } else {
+        format!("{}<br>was {}", code(&after.text), code(&before.text))
+    };
     let bytes = arrow(&units::bytes(before.bytes), &units::bytes(after.bytes));
     let critical = if after.needed_by.is_empty() { "" } else { criticality(before, after) };
-    format!("| changed{critical} | {text} | {bytes} | {} | {} |\n", time(before, after), after.needed_by.join(", "))
+    format!(
+        "| changed{critical} | {text} | {bytes} | {} | {} |\n",
+        time(before, after),
+        after.needed_by.join(", ")
+    )
 }
 
 /// Code inside a table, where a bar would end the cell.

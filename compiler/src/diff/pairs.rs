@@ -1,8 +1,9 @@
 //! Which line of one plan is which of the other.
 //!
-//! From the surest sign to the weakest, each in program order: the same text; the same value, needed by the same, by the same kind of
-//! collective; the same value and need; the same value and kind. What is left was added or removed. An assignment of least cost would need a
-//! measure of likeness that nobody could check by eye.
+//! From the surest sign to the weakest, each in program order: the same text; the same value,
+//! needed by the same, by the same kind of collective; the same value and need; the same value and
+//! kind. What is left was added or removed. An assignment of least cost would need a measure of
+//! likeness that nobody could check by eye.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -45,12 +46,15 @@ pub(super) fn pair(before: Vec<Line>, after: Vec<Line>) -> Pairs {
                 waiting.entry(sign(line)).or_default().push(number);
             }
         }
-        for (line, partner) in after.iter().zip(&mut partner).filter(|(_, partner)| partner.is_none()) {
+        for (line, partner) in
+            after.iter().zip(&mut partner).filter(|(_, partner)| partner.is_none())
+        {
             let first = waiting.get_mut(&sign(line)).and_then(Vec::pop);
             *partner = first.and_then(|number| old[number].take());
         }
     }
-    let mut pairs = Pairs { added: Vec::new(), removed: old.into_iter().flatten().collect(), both: Vec::new() };
+    let mut pairs =
+        Pairs { added: Vec::new(), removed: old.into_iter().flatten().collect(), both: Vec::new() };
     for (after, before) in after.into_iter().zip(partner) {
         match before {
             Some(before) => pairs.both.push(Change { before, after }),
@@ -62,11 +66,15 @@ pub(super) fn pair(before: Vec<Line>, after: Vec<Line>) -> Pairs {
 
 /// Matches local operations by the value that they give, and keeps those that differ.
 pub(super) fn statements(before: Vec<Line>, after: Vec<Line>) -> Vec<Statement> {
-    let by_value = |lines: Vec<Line>| lines.into_iter().map(|line| (line.value.clone(), line)).collect::<Vec<_>>();
+    let by_value = |lines: Vec<Line>| {
+        lines.into_iter().map(|line| (line.value.clone(), line)).collect::<Vec<_>>()
+    };
     let both = matched(by_value(before), by_value(after));
     let differ = |before: &Option<Line>, after: &Option<Line>| match (before, after) {
         // Whether arithmetic is critical follows from the collectives around it.
-        (Some(before), Some(after)) => !same(&Line { critical: after.critical, ..before.clone() }, after),
+        (Some(before), Some(after)) => {
+            !same(&Line { critical: after.critical, ..before.clone() }, after)
+        }
         _ => true,
     };
     let differing = both.into_iter().filter(|(before, after)| differ(before, after));
@@ -74,14 +82,21 @@ pub(super) fn statements(before: Vec<Line>, after: Vec<Line>) -> Vec<Statement> 
 }
 
 /// Texts that belong together by name; empty where one side has no such name.
-pub(super) fn named(before: Vec<(String, String)>, after: Vec<(String, String)>) -> Vec<(String, String)> {
-    matched(before, after).into_iter().map(|(before, after)| (before.unwrap_or_default(), after.unwrap_or_default())).collect()
+pub(super) fn named(
+    before: Vec<(String, String)>,
+    after: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    matched(before, after)
+        .into_iter()
+        .map(|(before, after)| (before.unwrap_or_default(), after.unwrap_or_default()))
+        .collect()
 }
 
 /// Joins two lists by name: those of the second in its order, then what only the first has.
 fn matched<T>(before: Vec<(String, T)>, after: Vec<(String, T)>) -> Vec<(Option<T>, Option<T>)> {
     let mut old: IndexMap<String, T, FxBuildHasher> = before.into_iter().collect();
-    let mut both: Vec<(Option<T>, Option<T>)> = after.into_iter().map(|(name, new)| (old.shift_remove(&name), Some(new))).collect();
+    let mut both: Vec<(Option<T>, Option<T>)> =
+        after.into_iter().map(|(name, new)| (old.shift_remove(&name), Some(new))).collect();
     both.extend(old.into_values().map(|old| (Some(old), None)));
     both
 }

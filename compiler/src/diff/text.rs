@@ -12,10 +12,16 @@ pub(super) fn text(diff: &Diff) -> String {
         let _ = writeln!(out, "{}", self::setting(setting));
     }
     out.push('\n');
-    for line in diff.removed.iter().map(|line| single('-', line)).chain(diff.added.iter().map(|line| single('+', line))) {
+    for line in diff
+        .removed
+        .iter()
+        .map(|line| single('-', line))
+        .chain(diff.added.iter().map(|line| single('+', line)))
+    {
         let _ = writeln!(out, "{line}");
     }
-    for line in diff.changed.iter().map(changed).chain(diff.statements.iter().filter_map(statement)) {
+    for line in diff.changed.iter().map(changed).chain(diff.statements.iter().filter_map(statement))
+    {
         let _ = writeln!(out, "{line}");
     }
     let _ = writeln!(out, "{}\n", counts(diff));
@@ -34,19 +40,31 @@ pub(super) fn setting(setting: &Setting) -> String {
 /// `1 added, 2 removed, 1 changed, 4 unchanged collectives`.
 pub(super) fn counts(diff: &Diff) -> String {
     let (added, removed, changed) = (diff.added.len(), diff.removed.len(), diff.changed.len());
-    format!("collectives: {added} added, {removed} removed, {changed} changed, {} unchanged", diff.unchanged)
+    format!(
+        "collectives: {added} added, {removed} removed, {changed} changed, {} unchanged",
+        diff.unchanged
+    )
 }
 
 /// `+1 AllGather_X 134 MB, +746 us, critical: Win[D, F_Y] = AllGather_X(Win[D_X, F_Y]) for Tmp`.
 fn single(sign: char, line: &Line) -> String {
     let critical = if line.critical { ", critical" } else { "" };
     let (bytes, time) = (units::bytes(line.bytes), units::seconds(line.time_s));
-    format!("{sign}1 {} {bytes}, {sign}{time}{critical}: {}{}", line.what, line.text, needed_by(line))
+    format!(
+        "{sign}1 {} {bytes}, {sign}{time}{critical}: {}{}",
+        line.what,
+        line.text,
+        needed_by(line)
+    )
 }
 
 /// ` for Tmp, output`.
 pub(super) fn needed_by(line: &Line) -> String {
-    if line.needed_by.is_empty() { String::new() } else { format!(" for {}", line.needed_by.join(", ")) }
+    if line.needed_by.is_empty() {
+        String::new()
+    } else {
+        format!(" for {}", line.needed_by.join(", "))
+    }
 }
 
 fn changed(change: &Change) -> String {
@@ -89,9 +107,15 @@ pub(super) fn criticality(before: &Line, after: &Line) -> &'static str {
 
 fn statement(statement: &Statement) -> Option<String> {
     match (&statement.before, &statement.after) {
-        (None, Some(after)) => Some(format!("+1 compute, +{}: {}", units::seconds(after.time_s), after.text)),
-        (Some(before), None) => Some(format!("-1 compute, -{}: {}", units::seconds(before.time_s), before.text)),
-        (Some(before), Some(after)) => Some(format!("~ compute {}: {}{}", time(before, after), after.text, was(before, after))),
+        (None, Some(after)) => {
+            Some(format!("+1 compute, +{}: {}", units::seconds(after.time_s), after.text))
+        }
+        (Some(before), None) => {
+            Some(format!("-1 compute, -{}: {}", units::seconds(before.time_s), before.text))
+        }
+        (Some(before), Some(after)) => {
+            Some(format!("~ compute {}: {}{}", time(before, after), after.text, was(before, after)))
+        }
         (None, None) => None,
     }
 }
@@ -103,7 +127,9 @@ pub(super) fn arrow(before: &str, after: &str) -> String {
 
 fn total_line(total: &Total) -> String {
     let [before, after, change, relative] = cells(total);
-    format!("{:<10} {before:>8} -> {after:>8}    {change:>9}  {relative:>7}", total.name).trim_end().to_owned()
+    format!("{:<10} {before:>8} -> {after:>8}    {change:>9}  {relative:>7}", total.name)
+        .trim_end()
+        .to_owned()
 }
 
 /// Before, after, the change, and the change as a part.

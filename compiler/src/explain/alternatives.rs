@@ -1,10 +1,13 @@
-//! What else could be done, and what each would cost: edits of brackets near a collective, each planned again as a whole.
+//! What else could be done, and what each would cost: edits of brackets near a collective, each
+//! planned again as a whole.
 //!
-//! The places: how its readers read the value, where its statement brings it, and the declarations and outputs that the collective connects. A place
-//! without brackets gets those of the shardings nearest to what is there; a declaration or an output with brackets is left open, and the
-//! search says where it wants it; a declaration is also tried without the collective's axes. Trying every sharding would be a
-//! search of its own; a handful of neighbours is what an author would try. Of a gradient, whose statement is derived and has no text, the places are those of
-//! the value that it is the gradient of.
+//! The places: how its readers read the value, where its statement brings it, and the declarations
+//! and outputs that the collective connects. A place without brackets gets those of the shardings
+//! nearest to what is there; a declaration or an output with brackets is left open, and the search
+//! says where it wants it; a declaration is also tried without the collective's axes. Trying every
+//! sharding would be a search of its own; a handful of neighbours is what an author would try. Of a
+//! gradient, whose statement is derived and has no text, the places are those of the value that it
+//! is the gradient of.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -52,7 +55,8 @@ pub struct Alternative {
 /// Other brackets at a place.
 type Edit<'s> = (&'s Site, String);
 
-/// For each of some collectives its alternatives, cheapest first. Every edit is planned once, however many collectives it concerns.
+/// For each of some collectives its alternatives, cheapest first. Every edit is planned once,
+/// however many collectives it concerns.
 pub(super) fn alternatives(
     planned: &Planned,
     source: &str,
@@ -62,7 +66,10 @@ pub(super) fn alternatives(
 ) -> Vec<Vec<Alternative>> {
     let sites = sites(source);
     let readers = Readers::new(&planned.plan);
-    let ideas: Vec<Vec<Edit<'_>>> = steps.iter().map(|&step| Ideas { planned, sites: &sites, readers: &readers, step }.all()).collect();
+    let ideas: Vec<Vec<Edit<'_>>> = steps
+        .iter()
+        .map(|&step| Ideas { planned, sites: &sites, readers: &readers, step }.all())
+        .collect();
     let mut edits: IndexMap<(Span, &str), &Site, FxBuildHasher> = IndexMap::default();
     for (site, brackets) in ideas.iter().flatten() {
         edits.entry((site.brackets, brackets)).or_insert(site);
@@ -87,7 +94,12 @@ pub(super) fn alternatives(
 }
 
 /// The cheapest distinct ones, and the cheapest that removes the collective.
-fn told<'o>(planned: &Planned, source: &str, step: usize, outcomes: impl Iterator<Item = (&'o Edit<'o>, &'o Planned)>) -> Vec<Alternative> {
+fn told<'o>(
+    planned: &Planned,
+    source: &str,
+    step: usize,
+    outcomes: impl Iterator<Item = (&'o Edit<'o>, &'o Planned)>,
+) -> Vec<Alternative> {
     let mut seen = vec![planned];
     let mut found = Vec::new();
     for (edit, other) in outcomes {
@@ -97,11 +109,20 @@ fn told<'o>(planned: &Planned, source: &str, step: usize, outcomes: impl Iterato
         }
     }
     found.sort_by(|a, b| a.change_s.total_cmp(&b.change_s));
-    let told: IndexSet<usize> = (0..found.len()).take(TOLD).chain(found.iter().position(|alternative| alternative.removes_it)).collect();
+    let told: IndexSet<usize> = (0..found.len())
+        .take(TOLD)
+        .chain(found.iter().position(|alternative| alternative.removes_it))
+        .collect();
     told.into_iter().map(|number| found[number].clone()).collect()
 }
 
-fn alternative(planned: &Planned, source: &str, step: usize, (site, brackets): &Edit<'_>, other: &Planned) -> Alternative {
+fn alternative(
+    planned: &Planned,
+    source: &str,
+    step: usize,
+    (site, brackets): &Edit<'_>,
+    other: &Planned,
+) -> Alternative {
     let concrete = if site.open.as_ref() == Some(brackets) { chosen(other, site) } else { None };
     let what = match site.place {
         Place::Declaration(_) => "declare",
@@ -156,20 +177,24 @@ impl<'a> Ideas<'a> {
         if let Some(op) = program.values[moved.result.value].producer {
             concerned.extend(program.ops[op].operands.iter().map(|operand| operand.value));
         }
-        for forward in concerned.iter().filter_map(|&value| self.forward(value)).collect::<IndexSet<ValueId>>() {
+        for forward in
+            concerned.iter().filter_map(|&value| self.forward(value)).collect::<IndexSet<ValueId>>()
+        {
             ideas.extend(self.home(forward));
             concerned.push(forward);
         }
         concerned.sort_unstable();
         concerned.dedup();
         ideas.extend(self.unpinned_uses());
-        let names: Vec<&str> = concerned.iter().map(|&value| program.values[value].name.as_str()).collect();
+        let names: Vec<&str> =
+            concerned.iter().map(|&value| program.values[value].name.as_str()).collect();
         ideas.extend(self.opened(&names));
         ideas.extend(concerned.iter().filter_map(|&value| self.unsplit(value)));
         ideas
     }
 
-    /// What a derived value is the gradient of (a part of), or updates: a derived statement has no text, but that value has.
+    /// What a derived value is the gradient of (a part of), or updates: a derived statement has no
+    /// text, but that value has.
     fn forward(&self, value: ValueId) -> Option<ValueId> {
         let program = &self.planned.plan.program;
         program.values[value].producer.filter(|&op| program.ops[op].phase == Phase::Backward)?;
@@ -184,28 +209,42 @@ impl<'a> Ideas<'a> {
     fn unsplit(&self, value: ValueId) -> Option<Edit<'a>> {
         let program = &self.planned.plan.program;
         let of = &program.values[value];
-        let site = self.sites.iter().find(|site| matches!(site.place, Place::Declaration(_)) && site.value == of.name)?;
+        let site = self
+            .sites
+            .iter()
+            .find(|site| matches!(site.place, Place::Declaration(_)) && site.value == of.name)?;
         let axes = &self.planned.report.steps[self.step].axes;
         let mut sharding = of.home.as_ref()?.exact()?;
-        sharding.dims.iter_mut().for_each(|split| split.retain(|axis| !axes.contains(&axis.axis())));
+        sharding
+            .dims
+            .iter_mut()
+            .for_each(|split| split.retain(|axis| !axes.contains(&axis.axis())));
         Some((site, Printer::new(program).sharding(&of.dims, &sharding)))
     }
 
     /// Declarations, outputs and written left sides of these values, left open.
     fn opened(&self, names: &[&str]) -> Vec<Edit<'a>> {
-        let fitting = self.sites.iter().filter(|site| site.place != Place::Use && names.contains(&site.value.as_str()));
+        let fitting = self
+            .sites
+            .iter()
+            .filter(|site| site.place != Place::Use && names.contains(&site.value.as_str()));
         fitting.filter_map(|site| Some((site, site.open.clone()?))).collect()
     }
 
     /// Brackets at the uses of the value's readers, left open.
     fn unpinned_uses(&self) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
-        let statements = self.readers.of(self.step).into_iter().take(READERS).filter_map(|reader| match reader {
-            Reader::Statement(_, op) => Some(program.ops[op].span),
-            Reader::Home(_) | Reader::Output(_) => None,
-        });
+        let statements = self.readers.of(self.step).into_iter().take(READERS).filter_map(
+            |reader| match reader {
+                Reader::Statement(_, op) => Some(program.ops[op].span),
+                Reader::Home(_) | Reader::Output(_) => None,
+            },
+        );
         let statements: Vec<Span> = statements.collect();
-        let uses = self.sites.iter().filter(|site| site.place == Place::Use && statements.contains(&site.statement));
+        let uses = self
+            .sites
+            .iter()
+            .filter(|site| site.place == Place::Use && statements.contains(&site.statement));
         uses.filter_map(|site| Some((site, site.open.clone()?))).collect()
     }
 
@@ -214,14 +253,32 @@ impl<'a> Ideas<'a> {
         let program = &self.planned.plan.program;
         let (op, read) = (&program.ops[op], &self.planned.plan.steps[number]);
         let mut ideas = Vec::new();
-        for (position, operand) in op.operands.iter().enumerate().filter(|(_, operand)| operand.value == from.value) {
-            let Some(site) = self.sites.iter().find(|site| site.place == Place::Use && site.span == operand.span) else { continue };
-            let pending = Some(from.sharding.unreduced.kind()).filter(|_| !from.sharding.unreduced.is_empty());
-            let partial: Vec<Option<Reduction>> = op.operands.iter().map(|other| pending.filter(|_| other.value == from.value)).collect();
+        for (position, operand) in
+            op.operands.iter().enumerate().filter(|(_, operand)| operand.value == from.value)
+        {
+            let Some(site) = self
+                .sites
+                .iter()
+                .find(|site| site.place == Place::Use && site.span == operand.span)
+            else {
+                continue;
+            };
+            let pending = Some(from.sharding.unreduced.kind())
+                .filter(|_| !from.sharding.unreduced.is_empty());
+            let partial: Vec<Option<Reduction>> = op
+                .operands
+                .iter()
+                .map(|other| pending.filter(|_| other.value == from.value))
+                .collect();
             let layouts = layout::enumerate(program, op, &partial);
             let now = &read.operands[position].sharding;
-            let needs = layouts.into_iter().filter_map(|layout| layout.needs.get(position).cloned());
-            ideas.extend(self.neighbours(needs, &[now, &from.sharding], now, from.value).into_iter().map(|text| (site, text)));
+            let needs =
+                layouts.into_iter().filter_map(|layout| layout.needs.get(position).cloned());
+            ideas.extend(
+                self.neighbours(needs, &[now, &from.sharding], now, from.value)
+                    .into_iter()
+                    .map(|text| (site, text)),
+            );
         }
         ideas
     }
@@ -229,34 +286,68 @@ impl<'a> Ideas<'a> {
     /// Other shardings in which a result without brackets could be kept.
     fn home(&self, value: ValueId) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
-        let Some(op) = program.values[value].producer.map(|op| &program.ops[op]) else { return Vec::new() };
-        let here = |site: &&Site| site.place == Place::Home && site.statement == op.span && site.value == program.values[value].name;
-        let Some(site) = self.sites.iter().find(here).filter(|site| site.open.is_none()) else { return Vec::new() };
-        let Some(now) = self.planned.plan.steps.iter().rev().find(|step| step.result.value == value).map(|step| &step.result.sharding)
+        let Some(op) = program.values[value].producer.map(|op| &program.ops[op]) else {
+            return Vec::new();
+        };
+        let here = |site: &&Site| {
+            site.place == Place::Home
+                && site.statement == op.span
+                && site.value == program.values[value].name
+        };
+        let Some(site) = self.sites.iter().find(here).filter(|site| site.open.is_none()) else {
+            return Vec::new();
+        };
+        let Some(now) = self
+            .planned
+            .plan
+            .steps
+            .iter()
+            .rev()
+            .find(|step| step.result.value == value)
+            .map(|step| &step.result.sharding)
         else {
             return Vec::new();
         };
         let partial = vec![None; op.operands.len()];
-        let reduced =
-            layout::enumerate(program, op, &partial).into_iter().map(|layout| layout.gives).filter(|gives| gives.unreduced.is_empty());
+        let reduced = layout::enumerate(program, op, &partial)
+            .into_iter()
+            .map(|layout| layout.gives)
+            .filter(|gives| gives.unreduced.is_empty());
         let whole = Sharding::replicated(now.dims.len());
         let mut texts = self.neighbours(reduced, &[now], now, value);
         // Whole is what an author tries first, however far it is.
-        let whole =
-            self.neighbours([whole].into_iter(), &[now], now, value).into_iter().filter(|text| !texts.contains(text)).collect::<Vec<_>>();
+        let whole = self
+            .neighbours([whole].into_iter(), &[now], now, value)
+            .into_iter()
+            .filter(|text| !texts.contains(text))
+            .collect::<Vec<_>>();
         texts.extend(whole);
         texts.into_iter().map(|text| (site, text)).collect()
     }
 
     /// Those of some shardings that differ least from what is there, as brackets.
-    fn neighbours(&self, of: impl Iterator<Item = Sharding>, near: &[&Sharding], now: &Sharding, value: ValueId) -> Vec<String> {
+    fn neighbours(
+        &self,
+        of: impl Iterator<Item = Sharding>,
+        near: &[&Sharding],
+        now: &Sharding,
+        value: ValueId,
+    ) -> Vec<String> {
         let program = &self.planned.plan.program;
         let distinct: IndexSet<Sharding> = of.filter(|sharding| sharding != now).collect();
-        let mut nearest: Vec<(usize, Sharding)> =
-            distinct.into_iter().map(|sharding| (near.iter().map(|other| differences(&sharding, other)).sum(), sharding)).collect();
+        let mut nearest: Vec<(usize, Sharding)> = distinct
+            .into_iter()
+            .map(|sharding| {
+                (near.iter().map(|other| differences(&sharding, other)).sum(), sharding)
+            })
+            .collect();
         nearest.sort_by_key(|(distance, _)| *distance);
         let value = &program.values[value];
-        nearest.iter().take(NEIGHBOURS).map(|(_, sharding)| Printer::new(program).sharding(&value.dims, sharding)).collect()
+        nearest
+            .iter()
+            .take(NEIGHBOURS)
+            .map(|(_, sharding)| Printer::new(program).sharding(&value.dims, sharding))
+            .collect()
     }
 }
 

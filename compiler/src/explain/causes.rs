@@ -1,5 +1,6 @@
-//! What a collective rests on, read off the plan: the step or declaration that gives its operand, what reads its result, the rule by which that
-//! reader cannot take the operand as it was, and the brackets from which the other side of that rule comes.
+//! What a collective rests on, read off the plan: the step or declaration that gives its operand,
+//! what reads its result, the rule by which that reader cannot take the operand as it was, and the
+//! brackets from which the other side of that rule comes.
 
 use shardwise_grammar::print::role_name;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
@@ -44,7 +45,13 @@ fn stand(sharding: &Sharding, axis: AxisRef) -> Stand {
 
 impl<'a> Told<'a> {
     pub(super) fn new(planned: &'a Planned, source: &'a str, written: Option<Program>) -> Self {
-        Self { planned, source, lines: Lines::new(source), written, readers: Readers::new(&planned.plan) }
+        Self {
+            planned,
+            source,
+            lines: Lines::new(source),
+            written,
+            readers: Readers::new(&planned.plan),
+        }
     }
 
     pub(super) fn collective(&self, number: usize) -> Collective {
@@ -54,7 +61,8 @@ impl<'a> Told<'a> {
             readers.retain(|reader| !self.is_the_statement(reader, step.result.value));
         }
         let more = readers.len().saturating_sub(MOST_NEEDS);
-        let mut needs: Vec<End> = readers.iter().take(MOST_NEEDS).map(|reader| self.need(step, reader)).collect();
+        let mut needs: Vec<End> =
+            readers.iter().take(MOST_NEEDS).map(|reader| self.need(step, reader)).collect();
         if needs.is_empty() {
             needs.push(End { who: "nothing".to_owned(), because: Vec::new() });
         }
@@ -74,11 +82,15 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Whether an output is declared by the left side of the value's own statement, whose brackets say the same.
+    /// Whether an output is declared by the left side of the value's own statement, whose brackets
+    /// say the same.
     fn is_the_statement(&self, reader: &Reader, value: ValueId) -> bool {
         let Reader::Output(output) = *reader else { return false };
-        let (declared, producer) = (self.program().outputs[output].span, self.program().values[value].producer);
-        producer.map(|op| self.program().ops[op].span).is_some_and(|span| span.start <= declared.start && declared.end <= span.end)
+        let (declared, producer) =
+            (self.program().outputs[output].span, self.program().values[value].producer);
+        producer
+            .map(|op| self.program().ops[op].span)
+            .is_some_and(|span| span.start <= declared.start && declared.end <= span.end)
     }
 
     /// Whose choice it is where no brackets ask for it.
@@ -118,15 +130,23 @@ impl<'a> Told<'a> {
     fn declaration(&self, value: ValueId) -> String {
         let of = &self.program().values[value];
         let keyword = of.role.map_or("", role_name);
-        format!("line {}: `{keyword} {}`", self.lines.of(of.span), place::quote(self.source, of.span))
+        format!(
+            "line {}: `{keyword} {}`",
+            self.lines.of(of.span),
+            place::quote(self.source, of.span)
+        )
     }
 
-    /// `` line 10: `Tmp = In *D Win` ``; a statement that `backward` stands for is printed, since nobody wrote it.
+    /// `` line 10: `Tmp = In *D Win` ``; a statement that `backward` stands for is printed, since
+    /// nobody wrote it.
     fn statement(&self, op: OpId) -> String {
         let span = self.program().ops[op].span;
         let (line, written) = (self.lines.of(span), place::quote(self.source, span));
         if written.starts_with("backward ") {
-            return format!("line {line}, derived: `{}`", print::Printer::new(self.program()).statement(op));
+            return format!(
+                "line {line}, derived: `{}`",
+                print::Printer::new(self.program()).statement(op)
+            );
         }
         format!("line {line}: `{written}`")
     }
@@ -140,13 +160,24 @@ impl<'a> Told<'a> {
     fn from(&self, number: usize) -> End {
         let operand = &self.step(number).operands[0];
         let Some(giver) = self.readers.giver(number, 0) else {
-            let chosen = if self.declared_open(operand.value) { "put there by the search, left open at" } else { "declared at" };
-            return End { who: format!("{chosen} {}", self.declaration(operand.value)), because: Vec::new() };
+            let chosen = if self.declared_open(operand.value) {
+                "put there by the search, left open at"
+            } else {
+                "declared at"
+            };
+            return End {
+                who: format!("{chosen} {}", self.declaration(operand.value)),
+                because: Vec::new(),
+            };
         };
         let step = self.step(giver);
         match &step.kind {
-            StepKind::Collective(..) => End { who: format!("`{}`", print::step(self.program(), step)), because: Vec::new() },
-            StepKind::Local(op) => End { who: self.statement(*op), because: self.pending(giver, *op) },
+            StepKind::Collective(..) => {
+                End { who: format!("`{}`", print::step(self.program(), step)), because: Vec::new() }
+            }
+            StepKind::Local(op) => {
+                End { who: self.statement(*op), because: self.pending(giver, *op) }
+            }
         }
     }
 
@@ -154,15 +185,25 @@ impl<'a> Told<'a> {
     fn pending(&self, number: usize, op: OpId) -> Vec<String> {
         let step = self.step(number);
         let kept = &self.program().values[step.result.value].dims;
-        let verb = if matches!(self.program().ops[op].kind, OpKind::Reduce { .. }) { "reduced" } else { "summed" };
+        let verb = if matches!(self.program().ops[op].kind, OpKind::Reduce { .. }) {
+            "reduced"
+        } else {
+            "summed"
+        };
         let reason = |&axis: &AxisRef| {
-            let summed = step.operands.iter().find_map(|operand| match stand(&operand.sharding, axis) {
-                Stand::Splits(position) => Some(self.dim(operand.value, position)).filter(|dim| !kept.contains(dim)),
-                _ => None,
-            });
+            let summed =
+                step.operands.iter().find_map(|operand| match stand(&operand.sharding, axis) {
+                    Stand::Splits(position) => {
+                        Some(self.dim(operand.value, position)).filter(|dim| !kept.contains(dim))
+                    }
+                    _ => None,
+                });
             let (axis, summed) = (self.axis_name(axis), summed.map(|dim| self.dim_name(dim)));
             match summed {
-                Some(dim) => format!("`{dim}` is {verb} there and split over `{axis}`, so each device has a part of the result (case 3)"),
+                Some(dim) => format!(
+                    "`{dim}` is {verb} there and split over `{axis}`, so each device has a part of \
+                        the result (case 3)"
+                ),
                 None => format!("what is pending over `{axis}` passes through it"),
             }
         };
@@ -174,18 +215,33 @@ impl<'a> Told<'a> {
         match *reader {
             Reader::Home(value) => {
                 let of = &self.program().values[value];
-                let pin = of.home.as_ref().map_or_else(String::new, |pin| print::Printer::new(self.program()).pin(&of.dims, pin));
-                let who = format!("the brackets of `{}{pin}` at line {}", of.name, self.lines.of(of.span));
+                let pin = of.home.as_ref().map_or_else(String::new, |pin| {
+                    print::Printer::new(self.program()).pin(&of.dims, pin)
+                });
+                let who = format!(
+                    "the brackets of `{}{pin}` at line {}",
+                    of.name,
+                    self.lines.of(of.span)
+                );
                 End { who, because: self.asked(operand, &moved.result) }
             }
             Reader::Output(output) => {
                 let span = self.program().outputs[output].span;
-                let who = format!("the output at line {}: `{}`", self.lines.of(span), place::quote(self.source, span));
+                let who = format!(
+                    "the output at line {}: `{}`",
+                    self.lines.of(span),
+                    place::quote(self.source, span)
+                );
                 End { who, because: self.asked(operand, &moved.result) }
             }
             Reader::Statement(number, op) => {
-                let read = self.step(number).operands.iter().position(|read| read.value == moved.result.value);
-                let because = read.map_or_else(Vec::new, |read| self.because(operand, number, op, read));
+                let read = self
+                    .step(number)
+                    .operands
+                    .iter()
+                    .position(|read| read.value == moved.result.value);
+                let because =
+                    read.map_or_else(Vec::new, |read| self.because(operand, number, op, read));
                 End { who: self.statement(op), because }
             }
         }
@@ -193,14 +249,20 @@ impl<'a> Told<'a> {
 
     /// What brackets ask of a value that comes otherwise.
     fn asked(&self, from: &Materialization, to: &Materialization) -> Vec<String> {
-        let pending = from.sharding.unreduced.axes().iter().filter(|&&axis| stand(&to.sharding, axis) != Stand::Pending);
+        let pending = from
+            .sharding
+            .unreduced
+            .axes()
+            .iter()
+            .filter(|&&axis| stand(&to.sharding, axis) != Stand::Pending);
         let sentence = |&axis: &AxisRef| {
             let axis = self.axis_name(axis);
             format!("no `{{U_{axis}}}` is asked for: the sum over `{axis}` has to be finished")
         };
         let mut sentences: Vec<String> = pending.map(sentence).collect();
         if sentences.is_empty() {
-            sentences.push(format!("`{}` is asked for", print::materialization(self.program(), to)));
+            sentences
+                .push(format!("`{}` is asked for", print::materialization(self.program(), to)));
         }
         sentences
     }
@@ -212,10 +274,15 @@ impl<'a> Told<'a> {
         axes.sort_unstable();
         axes.dedup();
         if self.program().ops[op].operands[read].pin.is_some() {
-            return vec![format!("its brackets say `{}`", print::materialization(self.program(), &self.step(number).operands[read]))];
+            return vec![format!(
+                "its brackets say `{}`",
+                print::materialization(self.program(), &self.step(number).operands[read])
+            )];
         }
         let moved = axes.into_iter().filter(|&axis| stand(&from.sharding, axis) != stand(to, axis));
-        let sentences: Vec<String> = moved.flat_map(|axis| self.axis_because(&from.sharding, number, op, read, axis)).collect();
+        let sentences: Vec<String> = moved
+            .flat_map(|axis| self.axis_because(&from.sharding, number, op, read, axis))
+            .collect();
         if sentences.is_empty() { self.order(&from.sharding, number, read) } else { sentences }
     }
 
@@ -223,36 +290,63 @@ impl<'a> Told<'a> {
     fn order(&self, from: &Sharding, number: usize, read: usize) -> Vec<String> {
         let step = self.step(number);
         let operand = &step.operands[read];
-        let other_order = (0..from.dims.len()).find(|&position| from.dims[position] != operand.sharding.dims[position]);
+        let other_order = (0..from.dims.len())
+            .find(|&position| from.dims[position] != operand.sharding.dims[position]);
         let Some(position) = other_order else { return Vec::new() };
         let (dim, wanted) = (self.dim(operand.value, position), &operand.sharding.dims[position]);
-        let ordered = format!("`{}_{}`", self.dim_name(dim), print::axis_word(&self.program().mesh, wanted));
+        let ordered =
+            format!("`{}_{}`", self.dim_name(dim), print::axis_word(&self.program().mesh, wanted));
         let alike = step.operands.iter().enumerate().find(|(other, operand)| {
             let dims = &self.program().values[operand.value].dims;
-            *other != read && dims.iter().zip(&operand.sharding.dims).any(|(other, axes)| *other == dim && axes == wanted)
+            *other != read
+                && dims
+                    .iter()
+                    .zip(&operand.sharding.dims)
+                    .any(|(other, axes)| *other == dim && axes == wanted)
         });
         match alike {
             Some((other, operand)) => {
-                let order = format!("{ordered}, in this order, is how `{}` is split too", self.name(operand.value));
+                let order = format!(
+                    "{ordered}, in this order, is how `{}` is split too",
+                    self.name(operand.value)
+                );
                 vec![order, self.origin(number, other, wanted[0], dim)]
             }
-            None => vec![format!("its work is split as {ordered}, in this order: {}", self.choice())],
+            None => {
+                vec![format!("its work is split as {ordered}, in this order: {}", self.choice())]
+            }
         }
     }
 
-    fn axis_because(&self, from: &Sharding, number: usize, op: OpId, read: usize, axis: AxisRef) -> Vec<String> {
+    fn axis_because(
+        &self,
+        from: &Sharding,
+        number: usize,
+        op: OpId,
+        read: usize,
+        axis: AxisRef,
+    ) -> Vec<String> {
         let operand = &self.step(number).operands[read];
         let name = self.axis_name(axis);
         match (stand(from, axis), stand(&operand.sharding, axis)) {
-            (Stand::Splits(position), Stand::Nowhere) => self.dropped(number, read, axis, self.dim(operand.value, position)),
+            (Stand::Splits(position), Stand::Nowhere) => {
+                self.dropped(number, read, axis, self.dim(operand.value, position))
+            }
             (Stand::Pending, to) => {
                 let mut sentences = vec![self.settled(op, name)];
                 if let Stand::Splits(position) = to {
-                    sentences.extend(self.wanted(number, read, axis, self.dim(operand.value, position)));
+                    sentences.extend(self.wanted(
+                        number,
+                        read,
+                        axis,
+                        self.dim(operand.value, position),
+                    ));
                 }
                 sentences
             }
-            (_, Stand::Splits(position)) => self.wanted(number, read, axis, self.dim(operand.value, position)),
+            (_, Stand::Splits(position)) => {
+                self.wanted(number, read, axis, self.dim(operand.value, position))
+            }
             _ => Vec::new(),
         }
     }
@@ -268,27 +362,41 @@ impl<'a> Told<'a> {
                 Stand::Splits(position) if self.dim(operand.value, position) != dim => {
                     let taken = self.dim(operand.value, position);
                     let (taken_name, of) = (self.dim_name(taken), self.name(operand.value));
-                    let rule = format!("`{name}` splits `{taken_name}` of `{of}` there, and an axis splits one index only (case 4)");
+                    let rule = format!(
+                        "`{name}` splits `{taken_name}` of `{of}` there, and an axis splits one \
+                            index only (case 4)"
+                    );
                     return vec![rule, self.origin(number, other, axis, taken)];
                 }
-                Stand::Pending => return vec![format!("`{}` is still to be summed over `{name}` there", self.name(operand.value))],
+                Stand::Pending => {
+                    return vec![format!(
+                        "`{}` is still to be summed over `{name}` there",
+                        self.name(operand.value)
+                    )];
+                }
                 _ => {}
             }
         }
         let kept = self.program().values[step.result.value].dims.contains(&dim);
         let whole = others().find(|(_, operand)| {
-            let position = self.program().values[operand.value].dims.iter().position(|other| *other == dim);
+            let position =
+                self.program().values[operand.value].dims.iter().position(|other| *other == dim);
             position.is_some_and(|position| !operand.sharding.dims[position].contains(&axis))
         });
         match whole {
             Some((other, operand)) => {
                 let of = self.name(operand.value);
-                let rule = if kept { "" } else { ", and a summed index must be split alike (case 2)" };
-                vec![format!("`{dim_name}` of `{of}` is whole over `{name}` there{rule}; {}", self.whole_origin(number, other))]
+                let rule =
+                    if kept { "" } else { ", and a summed index must be split alike (case 2)" };
+                vec![format!(
+                    "`{dim_name}` of `{of}` is whole over `{name}` there{rule}; {}",
+                    self.whole_origin(number, other)
+                )]
             }
             None if kept => vec![self.kept_whole(number, dim_name, name)],
             None => vec![format!(
-                "the devices along `{name}` all do this work: splitting `{dim_name}` would leave `{}` partial",
+                "the devices along `{name}` all do this work: splitting `{dim_name}` would leave \
+                    `{}` partial",
                 self.name(step.result.value)
             )],
         }
@@ -300,10 +408,16 @@ impl<'a> Told<'a> {
         let value = &self.program().values[result.value];
         let of = self.name(result.value);
         if value.home.is_some() {
-            return format!("the brackets of `{of}` at line {} keep `{dim}` whole over `{axis}`", self.lines.of(value.span));
+            return format!(
+                "the brackets of `{of}` at line {} keep `{dim}` whole over `{axis}`",
+                self.lines.of(value.span)
+            );
         }
         let asking = self.readers.of(number).into_iter().find_map(|reader| match reader {
-            Reader::Output(output) => Some(format!("the output at line {}", self.lines.of(self.program().outputs[output].span))),
+            Reader::Output(output) => Some(format!(
+                "the output at line {}",
+                self.lines.of(self.program().outputs[output].span)
+            )),
             Reader::Statement(_, op) => Some(self.statement(op)),
             Reader::Home(_) => None,
         });
@@ -319,7 +433,9 @@ impl<'a> Told<'a> {
                     MapForm::Call { name, .. } => format!("`{name}`"),
                     _ => "it".to_owned(),
                 };
-                format!("{function} is not linear: the sum over `{axis}` must be finished before it")
+                format!(
+                    "{function} is not linear: the sum over `{axis}` must be finished before it"
+                )
             }
             _ => format!("the sum over `{axis}` is finished before it: {}", self.choice()),
         }
@@ -335,31 +451,54 @@ impl<'a> Told<'a> {
         match alike {
             Some((other, operand)) => {
                 vec![
-                    format!("`{dim_name}` is split over `{name}` in `{}` too", self.name(operand.value)),
+                    format!(
+                        "`{dim_name}` is split over `{name}` in `{}` too",
+                        self.name(operand.value)
+                    ),
                     self.origin(number, other, axis, dim),
                 ]
             }
-            None => vec![format!("its work is split over `{name}` along `{dim_name}`: {}", self.choice())],
+            None => vec![format!(
+                "its work is split over `{name}` along `{dim_name}`: {}",
+                self.choice()
+            )],
         }
     }
 
-    /// From where a split of an operand comes: back through the statements that keep it, to brackets.
+    /// From where a split of an operand comes: back through the statements that keep it, to
+    /// brackets.
     fn origin(&self, number: usize, operand: usize, axis: AxisRef, dim: DimId) -> String {
         let split = format!("`{}_{}`", self.dim_name(dim), self.axis_name(axis));
         let (mut number, mut operand) = (number, operand);
         let mut by_way: Vec<&str> = Vec::new();
         loop {
             let of = &self.step(number).operands[operand];
-            let way = if by_way.is_empty() { String::new() } else { format!(", by way of `{}`", by_way.join("`, `")) };
+            let way = if by_way.is_empty() {
+                String::new()
+            } else {
+                format!(", by way of `{}`", by_way.join("`, `"))
+            };
             let Some(giver) = self.readers.giver(number, operand) else {
-                let verb = if self.declared_open(of.value) { "was chosen by the search for" } else { "is declared at" };
+                let verb = if self.declared_open(of.value) {
+                    "was chosen by the search for"
+                } else {
+                    "is declared at"
+                };
                 return format!("{split} {verb} {}{way}", self.declaration(of.value));
             };
             let value = &self.program().values[of.value];
             let step = self.step(giver);
-            if let Some(pin) = value.home.as_ref().filter(|pin| pin.accepts(&step.result.sharding) && value.producer.is_some()) {
+            if let Some(pin) = value
+                .home
+                .as_ref()
+                .filter(|pin| pin.accepts(&step.result.sharding) && value.producer.is_some())
+            {
                 let brackets = print::Printer::new(self.program()).pin(&value.dims, pin);
-                return format!("{split} is in the brackets of `{}{brackets}` at line {}{way}", value.name, self.lines.of(value.span));
+                return format!(
+                    "{split} is in the brackets of `{}{brackets}` at line {}{way}",
+                    value.name,
+                    self.lines.of(value.span)
+                );
             }
             let keeps = |operand: &Materialization| matches!(stand(&operand.sharding, axis), Stand::Splits(at) if self.dim(operand.value, at) == dim);
             let Some(next) = step.operands.iter().position(keeps) else {
@@ -377,7 +516,9 @@ impl<'a> Told<'a> {
         let of = &self.step(number).operands[operand];
         match self.readers.giver(number, operand) {
             None => format!("it is declared so at {}", self.declaration(of.value)),
-            Some(giver) => format!("given so by `{}`", print::step(self.program(), self.step(giver))),
+            Some(giver) => {
+                format!("given so by `{}`", print::step(self.program(), self.step(giver)))
+            }
         }
     }
 }

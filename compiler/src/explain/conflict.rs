@@ -1,8 +1,10 @@
-//! Programs without a plan: which brackets contradict each other, and what does not fit into memory.
+//! Programs without a plan: which brackets contradict each other, and what does not fit into
+//! memory.
 //!
-//! A smallest conflict is found by halves (U. Junker, AAAI 2004): brackets that can all be left open without a plan appearing have no part in
-//! it. Trying brackets one after another would find the same in more plans. Feasibility is asked of the book's rules, which take any layout
-//! that fits when the brackets leave them no choice, and find one whenever there is one.
+//! A smallest conflict is found by halves (U. Junker, AAAI 2004): brackets that can all be left
+//! open without a plan appearing have no part in it. Trying brackets one after another would find
+//! the same in more plans. Feasibility is asked of the book's rules, which take any layout that
+//! fits when the brackets leave them no choice, and find one whenever there is one.
 
 use serde::Serialize;
 use shardwise_ir::print::Printer;
@@ -17,8 +19,9 @@ use crate::{Findings, Options, Planned, Strategy};
 pub struct Conflict {
     /// The first error.
     pub message: String,
-    /// Sets of brackets that cannot all be kept, none of which could be smaller; in the order of the text, each with the text that leaves it open.
-    /// For a plan one of each set has to go; `serial_s` is the plan's for this one and the first of each other set.
+    /// Sets of brackets that cannot all be kept, none of which could be smaller; in the order of
+    /// the text, each with the text that leaves it open. For a plan one of each set has to go;
+    /// `serial_s` is the plan's for this one and the first of each other set.
     pub sets: Vec<Vec<Remedy>>,
 }
 
@@ -47,15 +50,31 @@ pub struct Remedy {
 }
 
 /// The conflict that an error comes from, if brackets are to blame.
-pub(super) fn conflict(name: &str, source: &str, options: &Options, findings: &Findings) -> Option<Conflict> {
+pub(super) fn conflict(
+    name: &str,
+    source: &str,
+    options: &Options,
+    findings: &Findings,
+) -> Option<Conflict> {
     let sites: Vec<Site> = sites(source).into_iter().filter(|site| site.open.is_some()).collect();
-    let question =
-        Question { name, source, options: &Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..options.clone() } };
+    let question = Question {
+        name,
+        source,
+        options: &Options {
+            strategy: Strategy::Textbook,
+            memory: Some(f64::INFINITY),
+            ..options.clone()
+        },
+    };
     let all: Vec<&Site> = sites.iter().collect();
     question.planned(&all)?;
     let sets = question.conflicts(&all);
     let remedies = sets.iter().enumerate().map(|(number, set)| {
-        let others = sets.iter().enumerate().filter(|(other, _)| *other != number).filter_map(|(_, set)| set.first().copied());
+        let others = sets
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != number)
+            .filter_map(|(_, set)| set.first().copied());
         let others: Vec<&Site> = others.collect();
         let each = set.iter().map(|&site| {
             let plan = question.planned(&[&others[..], &[site]].concat());
@@ -63,7 +82,8 @@ pub(super) fn conflict(name: &str, source: &str, options: &Options, findings: &F
         });
         each.collect()
     });
-    let message = findings.reports.first().map(|report| report.diag.message.clone()).unwrap_or_default();
+    let message =
+        findings.reports.first().map(|report| report.diag.message.clone()).unwrap_or_default();
     Some(Conflict { message, sets: remedies.collect() })
 }
 
@@ -80,9 +100,11 @@ impl Question<'_> {
         driver::plan(self.name, &edited(self.source, edits), self.options).ok()
     }
 
-    /// Sets of brackets that cannot all be kept, each as small as it can be, until there is a plan without them.
+    /// Sets of brackets that cannot all be kept, each as small as it can be, until there is a plan
+    /// without them.
     fn conflicts<'s>(&self, all: &[&'s Site]) -> Vec<Vec<&'s Site>> {
-        let (mut sets, mut left, mut gone): (Vec<Vec<&Site>>, Vec<&Site>, Vec<&Site>) = (Vec::new(), all.to_vec(), Vec::new());
+        let (mut sets, mut left, mut gone): (Vec<Vec<&Site>>, Vec<&Site>, Vec<&Site>) =
+            (Vec::new(), all.to_vec(), Vec::new());
         while self.planned(&gone).is_none() {
             let mut set = self.blamed(all, &[], &left, false);
             set.sort_by_key(|site| site.brackets);
@@ -93,8 +115,15 @@ impl Question<'_> {
         sets
     }
 
-    /// Those of `among` that, kept together with `kept`, leave no plan. `grown`: `kept` has just become larger, and may be enough.
-    fn blamed<'s>(&self, all: &[&'s Site], kept: &[&'s Site], among: &[&'s Site], grown: bool) -> Vec<&'s Site> {
+    /// Those of `among` that, kept together with `kept`, leave no plan. `grown`: `kept` has just
+    /// become larger, and may be enough.
+    fn blamed<'s>(
+        &self,
+        all: &[&'s Site],
+        kept: &[&'s Site],
+        among: &[&'s Site],
+        grown: bool,
+    ) -> Vec<&'s Site> {
         let open: Vec<&Site> = all.iter().copied().filter(|site| !kept.contains(site)).collect();
         if grown && self.planned(&open).is_none() {
             return Vec::new();
@@ -112,9 +141,14 @@ impl Question<'_> {
 /// What the error knows, and which declaration, left to the search, would make it fit.
 pub(super) fn no_room(name: &str, source: &str, options: &Options, findings: &Findings) -> NoRoom {
     let diag = findings.reports.first().map(|report| &report.diag);
-    let declared = sites(source).into_iter().filter(|site| matches!(site.place, Place::Declaration(_) | Place::Output));
+    let declared = sites(source)
+        .into_iter()
+        .filter(|site| matches!(site.place, Place::Declaration(_) | Place::Output));
     let remedies = declared.filter_map(|site| {
-        let open = site.open.clone().filter(|open| source.get(site.brackets.start..site.brackets.end) != Some(open))?;
+        let open = site
+            .open
+            .clone()
+            .filter(|open| source.get(site.brackets.start..site.brackets.end) != Some(open))?;
         let plan = driver::plan(name, &edited(source, [(&site, open.as_str())]), options).ok()?;
         let chosen = chosen(&plan, &site).unwrap_or(open);
         Some(remedy(source, &site, &chosen, Some(&plan)))
@@ -136,18 +170,24 @@ fn remedy(source: &str, site: &Site, brackets: &str, plan: Option<&Planned>) -> 
     }
 }
 
-/// Where a plan has a value that was left open at a site, as brackets: where it is declared, or where it ends up. A use
-/// that is left open stays so.
+/// Where a plan has a value that was left open at a site, as brackets: where it is declared, or
+/// where it ends up. A use that is left open stays so.
 pub(super) fn chosen(planned: &Planned, site: &Site) -> Option<String> {
     if site.place == Place::Use {
         return None;
     }
     let program = &planned.plan.program;
-    let (id, value) = program.values.iter_enumerated().find(|(_, value)| value.name == site.value)?;
+    let (id, value) =
+        program.values.iter_enumerated().find(|(_, value)| value.name == site.value)?;
     let printer = Printer::new(program);
     if value.producer.is_none() && site.place != Place::Output {
         return value.home.as_ref().map(|pin| printer.pin(&value.dims, pin));
     }
-    let ends = planned.plan.steps.iter().rev().find(|step| step.result.value == id && step.result.sharding.unreduced.is_empty());
+    let ends = planned
+        .plan
+        .steps
+        .iter()
+        .rev()
+        .find(|step| step.result.value == id && step.result.sharding.unreduced.is_empty());
     ends.map(|step| printer.sharding(&value.dims, &step.result.sharding))
 }

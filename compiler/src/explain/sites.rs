@@ -1,7 +1,8 @@
 //! The places of a program's text where brackets stand, or could stand: what an edit changes.
 //!
-//! Edits are made on the text and not on tables, so that what is offered can be typed, and so that programs are covered which are refused before
-//! they become tables. Statements that write a collective have none: their brackets are what they say.
+//! Edits are made on the text and not on tables, so that what is offered can be typed, and so that
+//! programs are covered which are refused before they become tables. Statements that write a
+//! collective have none: their brackets are what they say.
 
 use shardwise_grammar::ast::{Definition, Expr, ExprKind, Layout, Role, Statement, TensorDecl};
 use shardwise_grammar::print::role_name;
@@ -38,7 +39,13 @@ pub(super) struct Site {
 }
 
 impl Site {
-    fn new(place: Place, value: &str, span: Span, layout: Option<&Layout>, statement: Span) -> Self {
+    fn new(
+        place: Place,
+        value: &str,
+        span: Span,
+        layout: Option<&Layout>,
+        statement: Span,
+    ) -> Self {
         let brackets = layout.map_or_else(|| Span::new(span.end, span.end), |layout| layout.span);
         let open = layout.map(opened);
         Self { place, value: value.to_owned(), span, brackets, statement, open }
@@ -51,7 +58,8 @@ impl Site {
             Place::Output => format!("{} ", role_name(Role::Output)),
             Place::Home | Place::Use => String::new(),
         };
-        let words: Vec<&str> = source[self.span.start..self.brackets.start].split_whitespace().collect();
+        let words: Vec<&str> =
+            source[self.span.start..self.brackets.start].split_whitespace().collect();
         format!("{keyword}{}{brackets}", words.join(" "))
     }
 }
@@ -62,7 +70,8 @@ fn opened(layout: &Layout) -> String {
     format!("[{}]", dims.join(", "))
 }
 
-/// Every place of a program, in its order; none of an explicit program, which leaves nothing to choose.
+/// Every place of a program, in its order; none of an explicit program, which leaves nothing to
+/// choose.
 pub(super) fn sites(source: &str) -> Vec<Site> {
     let (file, _) = shardwise_grammar::parse(source);
     let mut found = Vec::new();
@@ -72,7 +81,8 @@ pub(super) fn sites(source: &str) -> Vec<Site> {
     for statement in &file.statements {
         match &statement.node {
             Statement::Declare(role, tensors) => {
-                let place = if *role == Role::Output { Place::Output } else { Place::Declaration(*role) };
+                let place =
+                    if *role == Role::Output { Place::Output } else { Place::Declaration(*role) };
                 found.extend(tensors.iter().map(|tensor| declared(place, tensor, statement.span)));
             }
             Statement::Define(definition) if !writes_collective(definition) => {
@@ -96,19 +106,26 @@ fn writes_collective(definition: &Definition) -> bool {
 
 fn operands(expr: &Expr, statement: Span, found: &mut Vec<Site>) {
     match &expr.node {
-        ExprKind::Tensor { name, layout } => found.push(Site::new(Place::Use, &name.node, expr.span, layout.as_ref(), statement)),
+        ExprKind::Tensor { name, layout } => {
+            found.push(Site::new(Place::Use, &name.node, expr.span, layout.as_ref(), statement))
+        }
         ExprKind::Number(_) => {}
         ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
             operands(left, statement, found);
             operands(right, statement, found);
         }
         ExprKind::Negate(inner) => operands(inner, statement, found),
-        ExprKind::Call(call) => call.arguments.iter().for_each(|argument| operands(argument, statement, found)),
+        ExprKind::Call(call) => {
+            call.arguments.iter().for_each(|argument| operands(argument, statement, found))
+        }
     }
 }
 
 /// The text with other brackets at some places.
-pub(super) fn edited<'s>(source: &str, edits: impl IntoIterator<Item = (&'s Site, &'s str)>) -> String {
+pub(super) fn edited<'s>(
+    source: &str,
+    edits: impl IntoIterator<Item = (&'s Site, &'s str)>,
+) -> String {
     let mut edits: Vec<(&Site, &str)> = edits.into_iter().collect();
     edits.sort_by_key(|(site, _)| site.brackets);
     let mut text = source.to_owned();
@@ -122,7 +139,9 @@ pub(super) fn edited<'s>(source: &str, edits: impl IntoIterator<Item = (&'s Site
 pub(super) fn without_asserts(source: &str) -> String {
     let (file, _) = shardwise_grammar::parse(source);
     let mut text = source.to_owned();
-    for statement in file.statements.iter().filter(|statement| matches!(statement.node, Statement::Assert(_))) {
+    for statement in
+        file.statements.iter().filter(|statement| matches!(statement.node, Statement::Assert(_)))
+    {
         let (start, end) = (statement.span.start, statement.span.end);
         text.replace_range(start..end, &" ".repeat(end - start));
     }

@@ -14,7 +14,8 @@ pub enum Target {
     Everything,
     /// The collectives that move a value.
     Value(String),
-    /// The collectives that move what a line of the program declares or gives, or that bring a statement its operands.
+    /// The collectives that move what a line of the program declares or gives, or that bring a
+    /// statement its operands.
     Line(usize),
 }
 
@@ -33,20 +34,28 @@ impl Target {
     }
 }
 
-/// The collectives that a target names, as numbers of steps; an error where there is no such value or line.
+/// The collectives that a target names, as numbers of steps; an error where there is no such value
+/// or line.
 pub(super) fn steps(plan: &Plan, source: &str, target: &Target) -> Result<Vec<usize>, Diag> {
     let program = &plan.program;
-    let collectives = (0..plan.steps.len()).filter(|&step| matches!(plan.steps[step].kind, StepKind::Collective(..)));
+    let collectives = (0..plan.steps.len())
+        .filter(|&step| matches!(plan.steps[step].kind, StepKind::Collective(..)));
     match target {
         Target::Everything => Ok(collectives.collect()),
         Target::Value(name) => {
-            let value = program.values.position(|value| value.name == *name).ok_or_else(|| unknown(plan, name))?;
+            let value = program
+                .values
+                .position(|value| value.name == *name)
+                .ok_or_else(|| unknown(plan, name))?;
             Ok(collectives.filter(|&step| plan.steps[step].result.value == value).collect())
         }
         Target::Line(line) => {
             let Some(bytes) = Lines::new(source).bytes(*line) else {
                 let last = source.lines().count();
-                return Err(sentence(format!("there is no line {line}"), format!("the program has the lines 1 to {last}")));
+                return Err(sentence(
+                    format!("there is no line {line}"),
+                    format!("the program has the lines 1 to {last}"),
+                ));
             };
             let readers = Readers::new(plan);
             Ok(collectives.filter(|&step| concerns(plan, &readers, step, bytes)).collect())
@@ -59,8 +68,13 @@ fn concerns(plan: &Plan, readers: &Readers<'_>, step: usize, line: Span) -> bool
     let program = &plan.program;
     let on_line = |span: Span| span.start < line.end && line.start < span.end;
     let value = &program.values[plan.steps[step].result.value];
-    let written = if let StepKind::Collective(_, Some(op)) = plan.steps[step].kind { Some(program.ops[op].span) } else { None };
-    let given = written.unwrap_or_else(|| value.producer.map_or(value.span, |op| program.ops[op].span));
+    let written = if let StepKind::Collective(_, Some(op)) = plan.steps[step].kind {
+        Some(program.ops[op].span)
+    } else {
+        None
+    };
+    let given =
+        written.unwrap_or_else(|| value.producer.map_or(value.span, |op| program.ops[op].span));
     on_line(given)
         || readers.of(step).iter().any(|reader| match reader {
             Reader::Home(_) => false,
@@ -72,7 +86,12 @@ fn concerns(plan: &Plan, readers: &Readers<'_>, step: usize, line: Span) -> bool
 fn unknown(plan: &Plan, name: &str) -> Diag {
     let names: Vec<&str> = plan.program.values.iter().map(|value| value.name.as_str()).collect();
     let help = suggest::nearest(name, names.iter().copied()).map_or_else(
-        || format!("its values are {}; a number is a line", names.iter().take(20).copied().collect::<Vec<_>>().join(", ")),
+        || {
+            format!(
+                "its values are {}; a number is a line",
+                names.iter().take(20).copied().collect::<Vec<_>>().join(", ")
+            )
+        },
         |near| format!("`{near}` is one"),
     );
     sentence(format!("the program has no value `{name}`"), help)
@@ -80,5 +99,12 @@ fn unknown(plan: &Plan, name: &str) -> Diag {
 
 /// An error about the question, not about the program.
 fn sentence(message: String, help: String) -> Diag {
-    Diag { code: names::UNKNOWN_VALUE, severity: Severity::Error, message, labels: Vec::new(), help: Some(help), inside: None }
+    Diag {
+        code: names::UNKNOWN_VALUE,
+        severity: Severity::Error,
+        message,
+        labels: Vec::new(),
+        help: Some(help),
+        inside: None,
+    }
 }

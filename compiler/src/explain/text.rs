@@ -1,4 +1,5 @@
-//! An explanation for people: the collective, its causes indented under it, then what else could be done.
+//! An explanation for people: the collective, its causes indented under it, then what else could be
+//! done.
 
 use std::fmt::Write as _;
 
@@ -21,7 +22,8 @@ fn plan(causes: &Causes) -> String {
             about => format!("{about}: no collective is needed\n"),
         };
     }
-    let texts: Vec<String> = causes.collectives.iter().map(|collective| self::collective(causes, collective)).collect();
+    let texts: Vec<String> =
+        causes.collectives.iter().map(|collective| self::collective(causes, collective)).collect();
     texts.join("\n")
 }
 
@@ -36,21 +38,35 @@ fn collective(causes: &Causes, of: &Collective) -> String {
     if !of.networks.is_empty() {
         let _ = writeln!(out, "  network by network: {}", networks::shares(&of.networks));
     }
-    for (role, end) in [("starts from", &of.from)].into_iter().chain(of.needs.iter().map(|need| ("needed by", need))) {
+    for (role, end) in [("starts from", &of.from)]
+        .into_iter()
+        .chain(of.needs.iter().map(|need| ("needed by", need)))
+    {
         let _ = writeln!(out, "  {role}: {}", end.who);
         for because in &end.because {
             let _ = writeln!(out, "    {because}");
         }
     }
     if !of.alternatives.is_empty() {
-        let _ = writeln!(out, "  otherwise, as whole plans ({} {} now):", causes.objective, units::seconds(causes.now_s));
+        let _ = writeln!(
+            out,
+            "  otherwise, as whole plans ({} {} now):",
+            causes.objective,
+            units::seconds(causes.now_s)
+        );
         for alternative in &of.alternatives {
             let _ = writeln!(out, "    {}", self::alternative(alternative));
         }
     }
     match of.cure.map(|cure| &of.alternatives[cure]) {
         Some(cure) => {
-            let _ = writeln!(out, "  one edit removes it: line {}: `{}` ({})", cure.line, cure.edit, units::seconds_change(cure.change_s));
+            let _ = writeln!(
+                out,
+                "  one edit removes it: line {}: `{}` ({})",
+                cure.line,
+                cure.edit,
+                units::seconds_change(cure.change_s)
+            );
         }
         None if !of.alternatives.is_empty() => out.push_str("  none of these edits removes it\n"),
         None => {}
@@ -60,7 +76,13 @@ fn collective(causes: &Causes, of: &Collective) -> String {
 
 fn alternative(of: &Alternative) -> String {
     let gone = if of.removes_it { ", without this collective" } else { "" };
-    format!("{:>9}  line {}: {} `{}`{gone}", units::seconds_change(of.change_s), of.line, of.what, of.edit)
+    format!(
+        "{:>9}  line {}: {} `{}`{gone}",
+        units::seconds_change(of.change_s),
+        of.line,
+        of.what,
+        of.edit
+    )
 }
 
 fn conflict(conflict: &Conflict) -> String {
@@ -72,8 +94,14 @@ fn conflict(conflict: &Conflict) -> String {
             "these brackets cannot all be kept; any one of them left open is enough:\n"
         });
         for remedy in set {
-            let after = remedy.serial_s.map_or_else(String::new, |serial_s| format!(", then serial {}", units::seconds(serial_s)));
-            let _ = writeln!(out, "  line {}: `{}`; leave it open as `{}`{after}", remedy.line, remedy.written, remedy.edit);
+            let after = remedy.serial_s.map_or_else(String::new, |serial_s| {
+                format!(", then serial {}", units::seconds(serial_s))
+            });
+            let _ = writeln!(
+                out,
+                "  line {}: `{}`; leave it open as `{}`{after}",
+                remedy.line, remedy.written, remedy.edit
+            );
         }
     }
     out
@@ -85,8 +113,14 @@ fn no_room(no_room: &NoRoom) -> String {
         out.push_str("leaving any one declaration open does not help\n");
     }
     for remedy in &no_room.remedies {
-        let after = remedy.serial_s.map_or_else(String::new, |serial_s| format!(", then serial {}", units::seconds(serial_s)));
-        let _ = writeln!(out, "one edit makes it fit: line {}: `{}` instead of `{}`{after}", remedy.line, remedy.edit, remedy.written);
+        let after = remedy.serial_s.map_or_else(String::new, |serial_s| {
+            format!(", then serial {}", units::seconds(serial_s))
+        });
+        let _ = writeln!(
+            out,
+            "one edit makes it fit: line {}: `{}` instead of `{}`{after}",
+            remedy.line, remedy.edit, remedy.written
+        );
     }
     out
 }

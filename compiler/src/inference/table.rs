@@ -25,7 +25,12 @@ fn headline(inference: &Inference) -> String {
     let Row { batch, tokens, .. } = inference.step;
     let each = tokens / batch as f64;
     let of = if each > 1.0 { format!(", {} each", number(each)) } else { String::new() };
-    format!("{}: {} tokens a step, {} = {batch} sequences{of}", inference.phase.name(), count(tokens), inference.batch_dim)
+    format!(
+        "{}: {} tokens a step, {} = {batch} sequences{of}",
+        inference.phase.name(),
+        count(tokens),
+        inference.batch_dim
+    )
 }
 
 fn cache_line(phase: Phase, cache: &Cache) -> Option<String> {
@@ -34,19 +39,25 @@ fn cache_line(phase: Phase, cache: &Cache) -> Option<String> {
         return (phase == Phase::Decode).then(|| "KV cache: none is read".to_owned());
     }
     let of_one_length = token_bytes > 0.0;
-    let tokens = if of_one_length { format!("{} a token, ", bytes(token_bytes)) } else { String::new() };
+    let tokens =
+        if of_one_length { format!("{} a token, ", bytes(token_bytes)) } else { String::new() };
     let long = match context {
         0 => String::new(),
         _ if of_one_length => format!(" of {context} tokens"),
         _ => format!(" of up to {context} tokens"),
     };
-    let shared = if shared_bytes > 0.0 { format!(", {} shared", bytes(shared_bytes)) } else { String::new() };
+    let shared = if shared_bytes > 0.0 {
+        format!(", {} shared", bytes(shared_bytes))
+    } else {
+        String::new()
+    };
     let gives = if is_read { "" } else { "gives " };
     Some(format!("KV cache: {gives}{tokens}{} a sequence{long}{shared}", bytes(sequence_bytes)))
 }
 
 fn step_line(inference: &Inference) -> String {
-    let Row { attention_s, parameters_s, flops_s, step_s, tokens_per_s, plan_s, .. } = inference.step;
+    let Row { attention_s, parameters_s, flops_s, step_s, tokens_per_s, plan_s, .. } =
+        inference.step;
     let (rest, hidden) = if flops_s > parameters_s {
         (format!("FLOPs {}", seconds(flops_s)), format!("parameters {}", seconds(parameters_s)))
     } else {
@@ -65,14 +76,21 @@ fn step_line(inference: &Inference) -> String {
 fn critical_line(inference: &Inference) -> String {
     let dim = &inference.batch_dim;
     match inference.critical {
-        None => format!("critical batch: none; reading parameters takes longer than FLOPs at every size of {dim}"),
+        None => format!(
+            "critical batch: none; reading parameters takes longer than FLOPs at every size of \
+                {dim}"
+        ),
         Some(critical) => {
             let tokens = if (critical.tokens - critical.batch).abs() > 1e-6 * critical.tokens {
                 format!(" ({} tokens)", count(critical.tokens))
             } else {
                 String::new()
             };
-            format!("critical batch: FLOPs take longer than reading parameters above {dim} = {}{tokens}", number(critical.batch))
+            format!(
+                "critical batch: FLOPs take longer than reading parameters above {dim} = \
+                    {}{tokens}",
+                number(critical.batch)
+            )
         }
     }
 }
@@ -81,7 +99,9 @@ fn room_line(inference: &Inference, capacity: f64) -> String {
     let dim = &inference.batch_dim;
     match inference.largest_batch {
         Some(0) => format!("largest batch: none fits into {} a device", bytes(capacity)),
-        Some(largest) => format!("largest batch: {dim} = {largest} fits into {} a device", bytes(capacity)),
+        Some(largest) => {
+            format!("largest batch: {dim} = {largest} fits into {} a device", bytes(capacity))
+        }
         None => format!("largest batch: every one fits into {} a device", bytes(capacity)),
     }
 }

@@ -1,7 +1,8 @@
 //! `shardwise.toml`: levels and numbers for a folder and what is below it.
 //!
-//! The nearest file upwards holds alone; nothing is merged with files above it, so that a file's settings can be read in one place. Every mistake
-//! is told at its place in the text: a key or a word that is taken silently for nothing would turn a lint off that somebody relies on.
+//! The nearest file upwards holds alone; nothing is merged with files above it, so that a file's
+//! settings can be read in one place. Every mistake is told at its place in the text: a key or a
+//! word that is taken silently for nothing would turn a lint off that somebody relies on.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -78,7 +79,8 @@ impl Config {
         if reader.diags.is_empty() { Ok(config) } else { Err(refuse(reader.diags)) }
     }
 
-    /// Whether files at `path`, relative to the configuration's folder, are left out when a folder is checked.
+    /// Whether files at `path`, relative to the configuration's folder, are left out when a folder
+    /// is checked.
     pub fn excludes(&self, path: &Path) -> bool {
         path.ancestors().any(|part| self.exclude.is_match(part))
     }
@@ -87,7 +89,11 @@ impl Config {
     pub fn settings(&self, path: &Path) -> Settings {
         let mut settings = Settings::default();
         settings.layer(self.levels.clone());
-        for (_, levels) in self.overrides.iter().filter(|(paths, _)| path.ancestors().any(|part| paths.is_match(part))) {
+        for (_, levels) in self
+            .overrides
+            .iter()
+            .filter(|(paths, _)| path.ancestors().any(|part| paths.is_match(part)))
+        {
             settings.layer(levels.clone());
         }
         for (lint, name, value) in &self.numbers {
@@ -102,7 +108,10 @@ fn unreadable(error: &toml::de::Error) -> Diag {
     let span = error.span().map_or(Span::default(), to_span);
     let message = error.message().lines().next().unwrap_or("not understood").to_owned();
     let diag = Diag::error(BAD_CONFIGURATION, message, span, "here");
-    diag.help("the keys are select, ignore, warn, deny, exclude, [options.CODE] and [[overrides]] with paths")
+    diag.help(
+        "the keys are select, ignore, warn, deny, exclude, [options.CODE] and [[overrides]] \
+        with paths",
+    )
 }
 
 fn to_span(range: Range<usize>) -> Span {
@@ -124,7 +133,8 @@ impl Reader {
             (paths, self.levels(part.select, part.ignore, part.warn, part.deny))
         });
         let overrides = overrides.collect();
-        let numbers = raw.options.iter().flat_map(|(code, numbers)| self.numbers(code, numbers)).collect();
+        let numbers =
+            raw.options.iter().flat_map(|(code, numbers)| self.numbers(code, numbers)).collect();
         Config { levels, overrides, exclude, numbers }
     }
 
@@ -157,13 +167,20 @@ impl Reader {
         for pattern in patterns {
             match Glob::new(pattern.get_ref()) {
                 Ok(glob) => drop(set.add(glob)),
-                Err(error) => self.wrong(format!("`{}` is no pattern for paths: {}", pattern.get_ref(), error.kind()), pattern.span()),
+                Err(error) => self.wrong(
+                    format!("`{}` is no pattern for paths: {}", pattern.get_ref(), error.kind()),
+                    pattern.span(),
+                ),
             }
         }
         set.build().unwrap_or_default()
     }
 
-    fn numbers(&mut self, code: &Spanned<String>, numbers: &BTreeMap<Spanned<String>, f64>) -> Vec<(&'static Lint, &'static str, f64)> {
+    fn numbers(
+        &mut self,
+        code: &Spanned<String>,
+        numbers: &BTreeMap<Spanned<String>, f64>,
+    ) -> Vec<(&'static Lint, &'static str, f64)> {
         let Some(lint) = find(code.get_ref()) else {
             self.wrong(format!("`{}` is no lint", code.get_ref()), code.span());
             return Vec::new();

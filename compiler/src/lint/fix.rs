@@ -1,7 +1,7 @@
 //! Edits: text put in the place of a span, and when it may be done unasked.
 //!
-//! Edits are made at spans of the source and not by printing a changed tree: whatever the author wrote elsewhere, spaces and comments
-//! included, stays as it is.
+//! Edits are made at spans of the source and not by printing a changed tree: whatever the author
+//! wrote elsewhere, spaces and comments included, stays as it is.
 
 use shardwise_ir::Span;
 
@@ -50,7 +50,8 @@ impl Fix {
 
     /// Takes whole statements out, with the line where nothing else stands on it.
     pub(crate) fn without(title: impl Into<String>, source: &str, spans: &[Span]) -> Self {
-        let edits = spans.iter().map(|&span| Edit { span: with_line(source, span), text: String::new() });
+        let edits =
+            spans.iter().map(|&span| Edit { span: with_line(source, span), text: String::new() });
         Self::safe(title, edits.collect())
     }
 }
@@ -69,7 +70,11 @@ pub fn apply<'f>(source: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> (Str
     let mut edits: Vec<&Edit> = Vec::new();
     let mut applied = 0;
     for fix in fixes {
-        let is_free = |edit: &Edit| edits.iter().all(|other| edit.span.end < other.span.start || other.span.end < edit.span.start);
+        let is_free = |edit: &Edit| {
+            edits
+                .iter()
+                .all(|other| edit.span.end < other.span.start || other.span.end < edit.span.start)
+        };
         if fix.edits.iter().all(is_free) {
             edits.extend(&fix.edits);
             applied += 1;
@@ -90,7 +95,8 @@ pub fn apply<'f>(source: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> (Str
 /// A fix can uncover another; more rounds than this do not happen unless two fixes undo each other.
 const ROUNDS: usize = 16;
 
-/// What is left of `linted` after its safe fixes, made again until there are none, and how many were made.
+/// What is left of `linted` after its safe fixes, made again until there are none, and how many
+/// were made.
 ///
 /// A round that would bring an error into a program is not made.
 pub fn fixed(linted: Linted, options: &Options, settings: &Settings) -> (Linted, usize) {
@@ -98,7 +104,8 @@ pub fn fixed(linted: Linted, options: &Options, settings: &Settings) -> (Linted,
     let mut count = 0;
     for _ in 0..ROUNDS {
         let fixes = current.findings.iter().filter_map(|finding| finding.fix.as_ref());
-        let (source, applied) = apply(&current.source, fixes.filter(|fix| fix.safety == Safety::Safe));
+        let (source, applied) =
+            apply(&current.source, fixes.filter(|fix| fix.safety == Safety::Safe));
         if applied == 0 || source == current.source {
             break;
         }

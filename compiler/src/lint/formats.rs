@@ -1,7 +1,8 @@
 //! Findings as other tools read them, one file a format.
 //!
-//! All are made from [`Linted`] and not from what is drawn: `miette` draws for terminals, and knows neither lines nor fixes. Nothing here depends
-//! on the time, the machine or the folder, so that equal findings are equal bytes.
+//! All are made from [`Linted`] and not from what is drawn: `miette` draws for terminals, and knows
+//! neither lines nor fixes. Nothing here depends on the time, the machine or the folder, so that
+//! equal findings are equal bytes.
 
 mod concise;
 mod github;
@@ -44,7 +45,9 @@ impl Summary {
     pub fn of(linted: &[Linted]) -> Self {
         let findings = || linted.iter().flat_map(|linted| &linted.findings);
         let errors = findings().filter(|finding| finding.diag.severity == Severity::Error).count();
-        let safe = |finding: &&super::Finding| finding.fix.as_ref().is_some_and(|fix| fix.safety == super::Safety::Safe);
+        let safe = |finding: &&super::Finding| {
+            finding.fix.as_ref().is_some_and(|fix| fix.safety == super::Safety::Safe)
+        };
         Self {
             files: linted.len(),
             with_findings: linted.iter().filter(|linted| !linted.findings.is_empty()).count(),
@@ -58,13 +61,17 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
+        let count = |n: usize, what: &str| {
+            if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+        };
         write!(f, "{} checked: ", count(self.files, "file"))?;
         match (self.errors, self.warnings) {
             (0, 0) => write!(f, "nothing found")?,
             (errors, 0) => write!(f, "{}", count(errors, "error"))?,
             (0, warnings) => write!(f, "{}", count(warnings, "warning"))?,
-            (errors, warnings) => write!(f, "{}, {}", count(errors, "error"), count(warnings, "warning"))?,
+            (errors, warnings) => {
+                write!(f, "{}, {}", count(errors, "error"), count(warnings, "warning"))?
+            }
         }
         if self.files > 1 && self.errors + self.warnings > 0 {
             write!(f, " in {}", count(self.with_findings, "file"))?;
@@ -81,7 +88,10 @@ impl fmt::Display for Summary {
 
 /// The name of a code: a lint's or an error's.
 fn name_of(code: &str) -> &'static str {
-    find(code).map(|lint| lint.name).or_else(|| codes::find(code).map(|code| code.name)).unwrap_or_default()
+    find(code)
+        .map(|lint| lint.name)
+        .or_else(|| codes::find(code).map(|code| code.name))
+        .unwrap_or_default()
 }
 
 fn severity_name(severity: Severity) -> &'static str {

@@ -1,4 +1,5 @@
-//! A lint's page, and the reference of all codes: one text, generated, so that what `explain` says and what is published cannot differ.
+//! A lint's page, and the reference of all codes: one text, generated, so that what `explain` says
+//! and what is published cannot differ.
 
 use std::fmt::{self, Write as _};
 
@@ -9,14 +10,30 @@ use super::{Group, Lint, all};
 impl fmt::Display for Lint {
     /// The page that `explain` prints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} {} ({}, {} by default)\n", self.code, self.name, self.group.name(), self.level.name())?;
+        writeln!(
+            f,
+            "{} {} ({}, {} by default)\n",
+            self.code,
+            self.name,
+            self.group.name(),
+            self.level.name()
+        )?;
         writeln!(f, "{}\n\n{}\n", self.what, self.why)?;
-        writeln!(f, "Triggered by:\n\n{}\nWrite instead:\n\n{}", indented(self.trigger), indented(self.cure))?;
+        writeln!(
+            f,
+            "Triggered by:\n\n{}\nWrite instead:\n\n{}",
+            indented(self.trigger),
+            indented(self.cure)
+        )?;
         if !self.parameters.is_empty() {
             writeln!(f, "In `shardwise.toml`, under `[options.{}]`:\n", self.code)?;
         }
         for parameter in self.parameters {
-            writeln!(f, "    {} = {}    # {}", parameter.name, parameter.default, parameter.meaning)?;
+            writeln!(
+                f,
+                "    {} = {}    # {}",
+                parameter.name, parameter.default, parameter.meaning
+            )?;
         }
         write!(
             f,
@@ -28,7 +45,11 @@ impl fmt::Display for Lint {
 }
 
 fn indented(program: &str) -> String {
-    program.trim_end().lines().map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }).collect()
+    program
+        .trim_end()
+        .lines()
+        .map(|line| if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") })
+        .collect()
 }
 
 /// The reference of all codes, as Markdown.
@@ -49,20 +70,37 @@ pub fn reference() -> String {
 
 const INTRODUCTION: &str = "# All codes
 
-Generated from the table that `shardwise explain CODE` prints (`shardwise docs`), and checked by a test to be current; the programs below are
+Generated from the table that `shardwise explain CODE` prints (`shardwise docs`), and checked by a \
+test to be current; the programs below are
 run by the tests. Codes are never reused.
 
-`shardwise check` says all of this. [lints.md](lints.md) says how levels are set and findings silenced.
+`shardwise check` says all of this. [lints.md](lints.md) says how levels are set and findings \
+silenced.
 ";
 
 fn lint_section(lint: &Lint) -> String {
-    let mut text = format!("\n### {} {}\n\nLevel: {}. {}\n\n{}\n", lint.code, lint.name, lint.level.name(), lint.what, lint.why);
-    let _ = write!(text, "\nTriggered by:\n\n```text\n{}```\n\nWrite instead:\n\n```text\n{}```\n", lint.trigger, lint.cure);
+    let mut text = format!(
+        "\n### {} {}\n\nLevel: {}. {}\n\n{}\n",
+        lint.code,
+        lint.name,
+        lint.level.name(),
+        lint.what,
+        lint.why
+    );
+    let _ = write!(
+        text,
+        "\nTriggered by:\n\n```text\n{}```\n\nWrite instead:\n\n```text\n{}```\n",
+        lint.trigger, lint.cure
+    );
     if !lint.parameters.is_empty() {
         text.push_str("\n| number | default | decides |\n| --- | --- | --- |\n");
     }
     for parameter in lint.parameters {
-        let _ = writeln!(text, "| `{}` | {} | {} |", parameter.name, parameter.default, parameter.meaning);
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} |",
+            parameter.name, parameter.default, parameter.meaning
+        );
     }
     text
 }

@@ -1,8 +1,9 @@
 //! Which lints run, how seriously, and with which numbers.
 //!
-//! Of several things said about a lint the most specific holds: its code or name over its group or the beginning of its code, these over
-//! `all`. Of equally specific ones `ignore` wins over `deny`, and that over `warn`. So a group can be turned off and one lint of it on again,
-//! in whatever order the lines stand.
+//! Of several things said about a lint the most specific holds: its code or name over its group or
+//! the beginning of its code, these over `all`. Of equally specific ones `ignore` wins over `deny`,
+//! and that over `warn`. So a group can be turned off and one lint of it on again, in whatever
+//! order the lines stand.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -12,8 +13,9 @@ use shardwise_ir::suggest::nearest;
 
 use super::{Group, Level, Lint, Parameter, all, find};
 
-/// A word that stands for lints: a code, the beginning of one, a name, a group, `all` or `default`. A group, or the beginning of a code, stands
-/// for those of its lints that are on by default: one that is off is asked for by its code, or with all others.
+/// A word that stands for lints: a code, the beginning of one, a name, a group, `all` or `default`.
+/// A group, or the beginning of a code, stands for those of its lints that are on by default: one
+/// that is off is asked for by its code, or with all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
     kind: Kind,
@@ -39,7 +41,9 @@ impl FromStr for Selector {
             ("default", ..) => Kind::Default,
             (_, Some(lint), _) => Kind::One(lint.code),
             (_, _, Some(group)) => Kind::Group(group),
-            _ if prefix.len() >= 2 && all().iter().any(|lint| lint.code.starts_with(&prefix)) => Kind::Prefix(prefix),
+            _ if prefix.len() >= 2 && all().iter().any(|lint| lint.code.starts_with(&prefix)) => {
+                Kind::Prefix(prefix)
+            }
             _ => return Err(unknown(word)),
         };
         Ok(Self { kind })
@@ -51,7 +55,11 @@ fn unknown(word: &str) -> String {
     let names = all().iter().flat_map(|lint| [lint.code, lint.name]);
     match nearest(word, groups.into_iter().chain(names)) {
         Some(near) => format!("`{word}` is no lint; did you mean `{near}`?"),
-        None => format!("`{word}` is no lint; write a code (SW301), its beginning (SW3), a name, a group ({}) or all", groups.join(", ")),
+        None => format!(
+            "`{word}` is no lint; write a code (SW301), its beginning (SW3), a name, a group ({}) \
+                or all",
+            groups.join(", ")
+        ),
     }
 }
 
@@ -61,7 +69,9 @@ impl Selector {
             Kind::All => true,
             Kind::Default => lint.level != Level::Allow,
             Kind::Group(group) => lint.group == *group && lint.level != Level::Allow,
-            Kind::Prefix(prefix) => lint.code.starts_with(prefix.as_str()) && lint.level != Level::Allow,
+            Kind::Prefix(prefix) => {
+                lint.code.starts_with(prefix.as_str()) && lint.level != Level::Allow
+            }
             Kind::One(code) => lint.code == *code,
         }
     }
@@ -75,7 +85,8 @@ impl Selector {
     }
 }
 
-/// What is said about levels, in one place: a configuration, an override for some paths, a command line.
+/// What is said about levels, in one place: a configuration, an override for some paths, a command
+/// line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Levels {
     /// If given, only these run, and those that `warn` and `deny` name.
@@ -91,11 +102,17 @@ pub struct Levels {
 impl Levels {
     /// The level that this says for `lint`, if it says any; `before` is what was said so far.
     fn level(&self, lint: &Lint, before: Level) -> Level {
-        let lists = [(&self.warn, Level::Warn), (&self.deny, Level::Deny), (&self.ignore, Level::Allow)];
-        let said = lists.into_iter().flat_map(|(list, level)| list.iter().map(move |selector| (selector, level)));
+        let lists =
+            [(&self.warn, Level::Warn), (&self.deny, Level::Deny), (&self.ignore, Level::Allow)];
+        let said = lists
+            .into_iter()
+            .flat_map(|(list, level)| list.iter().map(move |selector| (selector, level)));
         // Of equals the last is taken: ignore over deny over warn.
-        let strongest = said.filter(|(selector, _)| selector.covers(lint)).max_by_key(|(selector, _)| selector.specificity());
-        let selected = self.select.as_ref().map(|list| list.iter().any(|selector| selector.covers(lint)));
+        let strongest = said
+            .filter(|(selector, _)| selector.covers(lint))
+            .max_by_key(|(selector, _)| selector.specificity());
+        let selected =
+            self.select.as_ref().map(|list| list.iter().any(|selector| selector.covers(lint)));
         match (strongest, selected) {
             (Some((_, level)), _) => level,
             (None, Some(false)) => Level::Allow,
@@ -149,20 +166,30 @@ impl Settings {
 
     /// The level of `lint`.
     pub fn level(&self, lint: &Lint) -> Level {
-        let level = self.layers.iter().fold(lint.level, |before, levels| levels.level(lint, before));
+        let level =
+            self.layers.iter().fold(lint.level, |before, levels| levels.level(lint, before));
         if self.deny_warnings && level == Level::Warn { Level::Deny } else { level }
     }
 
     /// How bad findings with this code are; those that no lint gives are errors.
     pub(super) fn severity(&self, code: &str) -> Severity {
         let level = find(code).map(|lint| self.level(lint));
-        if level.is_some_and(|level| level < Level::Deny) { Severity::Warning } else { Severity::Error }
+        if level.is_some_and(|level| level < Level::Deny) {
+            Severity::Warning
+        } else {
+            Severity::Error
+        }
     }
 
     /// A number of `lint`, as set or by default.
     pub(super) fn parameter(&self, lint: &Lint, name: &str) -> f64 {
-        let set = self.numbers.iter().find(|((code, parameter), _)| *code == lint.code && *parameter == name).map(|(_, &value)| value);
-        set.or_else(|| lint.parameter(name).ok().map(|parameter| parameter.default)).unwrap_or_default()
+        let set = self
+            .numbers
+            .iter()
+            .find(|((code, parameter), _)| *code == lint.code && *parameter == name)
+            .map(|(_, &value)| value);
+        set.or_else(|| lint.parameter(name).ok().map(|parameter| parameter.default))
+            .unwrap_or_default()
     }
 }
 
@@ -182,15 +209,26 @@ mod tests {
 
     #[test]
     fn the_most_specific_word_holds() {
-        let levels = Levels { ignore: words(&["tidiness"]), deny: words(&["SW351"]), ..Levels::default() };
+        let levels =
+            Levels { ignore: words(&["tidiness"]), deny: words(&["SW351"]), ..Levels::default() };
         assert_eq!(level(levels.clone(), "SW351"), Level::Deny);
         assert_eq!(level(levels, "SW352"), Level::Allow);
-        assert_eq!(level(Levels { warn: words(&["all"]), ignore: words(&["sw35"]), ..Levels::default() }, "SW352"), Level::Allow);
+        assert_eq!(
+            level(
+                Levels { warn: words(&["all"]), ignore: words(&["sw35"]), ..Levels::default() },
+                "SW352"
+            ),
+            Level::Allow
+        );
     }
 
     #[test]
     fn what_is_not_selected_does_not_run() {
-        let levels = Levels { select: Some(words(&["communication"])), deny: words(&["SW352"]), ..Levels::default() };
+        let levels = Levels {
+            select: Some(words(&["communication"])),
+            deny: words(&["SW352"]),
+            ..Levels::default()
+        };
         assert_eq!(level(levels.clone(), "SW351"), Level::Allow);
         assert_eq!(level(levels.clone(), "SW352"), Level::Deny);
         assert_eq!(level(levels, "SW301"), Level::Warn);
@@ -198,14 +236,26 @@ mod tests {
 
     #[test]
     fn what_is_off_is_not_turned_on_by_its_group() {
-        assert_eq!(level(Levels { deny: words(&["communication", "SW3"]), ..Levels::default() }, "SW313"), Level::Allow);
-        assert_eq!(level(Levels { deny: words(&["communication-bound"]), ..Levels::default() }, "SW313"), Level::Deny);
-        assert_eq!(level(Levels { select: Some(words(&["all"])), ..Levels::default() }, "SW313"), Level::Warn);
+        assert_eq!(
+            level(Levels { deny: words(&["communication", "SW3"]), ..Levels::default() }, "SW313"),
+            Level::Allow
+        );
+        assert_eq!(
+            level(Levels { deny: words(&["communication-bound"]), ..Levels::default() }, "SW313"),
+            Level::Deny
+        );
+        assert_eq!(
+            level(Levels { select: Some(words(&["all"])), ..Levels::default() }, "SW313"),
+            Level::Warn
+        );
     }
 
     #[test]
     fn a_wrong_word_is_told_what_is_near() {
-        assert_eq!("unused-axiss".parse::<Selector>().expect_err("no lint"), "`unused-axiss` is no lint; did you mean `unused-axis`?");
+        assert_eq!(
+            "unused-axiss".parse::<Selector>().expect_err("no lint"),
+            "`unused-axiss` is no lint; did you mean `unused-axis`?"
+        );
         assert!("Q1".parse::<Selector>().expect_err("no lint").contains("a group (communication"));
     }
 }

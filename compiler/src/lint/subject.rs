@@ -1,8 +1,10 @@
-//! What a lint looks at: the tree, the program, its plans (made when first asked for), and what an edit would save.
+//! What a lint looks at: the tree, the program, its plans (made when first asked for), and what an
+//! edit would save.
 //!
-//! Two plans tell two things: the textbook's shows what the author's brackets cost if the rules are followed, the searched one what is
-//! possible. Searches are bounded by counts and never by the clock, so that findings are the same on every machine; a program too large for
-//! them is judged by the textbook's plans alone, before and after an edit.
+//! Two plans tell two things: the textbook's shows what the author's brackets cost if the rules are
+//! followed, the searched one what is possible. Searches are bounded by counts and never by the
+//! clock, so that findings are the same on every machine; a program too large for them is judged by
+//! the textbook's plans alone, before and after an edit.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
@@ -42,10 +44,14 @@ impl Priced {
 
     /// The collectives that move something, with their prices.
     pub(crate) fn moves(&self) -> impl Iterator<Item = (usize, &Step, &StepCost, &CollectiveKind)> {
-        self.plan.steps.iter().zip(&self.report.steps).enumerate().filter_map(|(number, (step, cost))| match &step.kind {
-            StepKind::Collective(collective, _) if collective.kind != CollectiveKind::Slice => Some((number, step, cost, &collective.kind)),
-            _ => None,
-        })
+        self.plan.steps.iter().zip(&self.report.steps).enumerate().filter_map(
+            |(number, (step, cost))| match &step.kind {
+                StepKind::Collective(collective, _) if collective.kind != CollectiveKind::Slice => {
+                    Some((number, step, cost, &collective.kind))
+                }
+                _ => None,
+            },
+        )
     }
 
     /// Bytes of all collectives.
@@ -62,7 +68,11 @@ impl Priced {
     }
 
     /// The steps that read a materialisation after step `from`.
-    pub(crate) fn readers<'p>(&'p self, of: &'p Materialization, from: usize) -> impl Iterator<Item = (usize, &'p Step)> {
+    pub(crate) fn readers<'p>(
+        &'p self,
+        of: &'p Materialization,
+        from: usize,
+    ) -> impl Iterator<Item = (usize, &'p Step)> {
         let later = self.plan.steps.iter().enumerate().skip(from + 1);
         later.filter(move |(_, step)| step.operands.contains(of))
     }
@@ -102,7 +112,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) pins: OnceCell<Vec<Pinned>>,
 }
 
-/// Programs of more operations are judged by the textbook alone: on one or two axes, on three, on more.
+/// Programs of more operations are judged by the textbook alone: on one or two axes, on three, on
+/// more.
 const SEARCHED: [usize; 5] = [400, 400, 400, 40, 8];
 
 impl<'a> Subject<'a> {
@@ -115,8 +126,19 @@ impl<'a> Subject<'a> {
         settings: &'a Settings,
     ) -> Self {
         let (best, pins, named) = (OnceCell::new(), OnceCell::new(), walk::named(program));
-        let subject =
-            Self { source, file, program, textbook, options, settings, best, named, trials: Cell::new(0), untried: Cell::new(0), pins };
+        let subject = Self {
+            source,
+            file,
+            program,
+            textbook,
+            options,
+            settings,
+            best,
+            named,
+            trials: Cell::new(0),
+            untried: Cell::new(0),
+            pins,
+        };
         let work = if subject.is_searched() { SEARCHED_TRIALS } else { TEXTBOOK_TRIALS };
         subject.trials.set(work / program.ops.len().max(1));
         subject
@@ -124,7 +146,12 @@ impl<'a> Subject<'a> {
 
     /// Whether any bracket names `axis`, or stages lie along it.
     pub(crate) fn names(&self, axis: AxisRef) -> bool {
-        let staged = || self.program.repeats.indices().any(|block| self.program.lies_along(Some(block), axis.axis()));
+        let staged = || {
+            self.program
+                .repeats
+                .indices()
+                .any(|block| self.program.lies_along(Some(block), axis.axis()))
+        };
         self.named.contains(&axis) || staged()
     }
 
@@ -154,7 +181,10 @@ impl<'a> Subject<'a> {
 
     /// The cheapest plan that is looked for; of an explicit program, the plan that it is.
     pub(crate) fn best(&self) -> &Priced {
-        self.best.get_or_init(|| self.is_searched().then(|| self.plan(self.program)).flatten()).as_ref().unwrap_or(&self.textbook)
+        self.best
+            .get_or_init(|| self.is_searched().then(|| self.plan(self.program)).flatten())
+            .as_ref()
+            .unwrap_or(&self.textbook)
     }
 
     fn is_searched(&self) -> bool {
@@ -165,7 +195,12 @@ impl<'a> Subject<'a> {
     /// The plan of an edited program, made as that of this one.
     fn plan(&self, program: &Program) -> Option<Priced> {
         let strategy = if self.is_searched() { Strategy::Search } else { Strategy::Textbook };
-        let options = Options { strategy, memory: Some(f64::INFINITY), timeout: None, ..self.options.clone() };
+        let options = Options {
+            strategy,
+            memory: Some(f64::INFINITY),
+            timeout: None,
+            ..self.options.clone()
+        };
         driver::plan_of(program, &options).ok().map(|plan| Priced::new(plan, self.refinement()))
     }
 
@@ -180,19 +215,28 @@ impl<'a> Subject<'a> {
         edit(&mut edited);
         let (before, after) = (self.best(), self.plan(&edited)?);
         let seconds = before.report.serial_s - after.report.serial_s;
-        Some(Saving { seconds, bytes: (before.moved_bytes() - after.moved_bytes()).max(0.0), after })
+        Some(Saving {
+            seconds,
+            bytes: (before.moved_bytes() - after.moved_bytes()).max(0.0),
+            after,
+        })
     }
 
-    /// The shardings of the program's values and the ways between them; nothing where they are too many.
+    /// The shardings of the program's values and the ways between them; nothing where they are too
+    /// many.
     pub(crate) fn tables(&self) -> Option<Tables<'_>> {
-        Tables::too_large(self.program).is_none().then(|| Tables::new(self.program, self.refinement()))
+        Tables::too_large(self.program)
+            .is_none()
+            .then(|| Tables::new(self.program, self.refinement()))
     }
 
     /// The statement that defines a value.
     pub(crate) fn definition(&self, value: ValueId) -> Option<(&'a Definition, Span)> {
         let span = self.program.values[value].span;
         self.file.statements.iter().find_map(|statement| match &statement.node {
-            Statement::Define(definition) if definition.target.name.span == span => Some((definition, statement.span)),
+            Statement::Define(definition) if definition.target.name.span == span => {
+                Some((definition, statement.span))
+            }
             _ => None,
         })
     }
@@ -201,7 +245,9 @@ impl<'a> Subject<'a> {
     pub(crate) fn declaration(&self, value: ValueId) -> Option<(Role, &'a TensorDecl)> {
         let span = self.program.values[value].span;
         self.file.statements.iter().find_map(|statement| match &statement.node {
-            Statement::Declare(role, tensors) => tensors.iter().find(|tensor| tensor.span == span).map(|tensor| (*role, tensor)),
+            Statement::Declare(role, tensors) => {
+                tensors.iter().find(|tensor| tensor.span == span).map(|tensor| (*role, tensor))
+            }
             _ => None,
         })
     }
@@ -213,7 +259,10 @@ impl<'a> Subject<'a> {
 
     /// Whether a value leaves the program in this sharding.
     pub(crate) fn leaves(&self, of: &Materialization) -> bool {
-        self.program.outputs.iter().any(|output| output.value == of.value && output.pin.accepts(&of.sharding))
+        self.program
+            .outputs
+            .iter()
+            .any(|output| output.value == of.value && output.pin.accepts(&of.sharding))
     }
 
     pub(crate) fn name(&self, value: ValueId) -> &'a str {

@@ -1,7 +1,8 @@
 //! `all-reduce-for-scatter`: every device gets the whole sum, and then uses a part of it.
 //!
-//! Two ways lead there: brackets that ask for the whole sum in a program that the compiler completes (`pins` finds them), and an AllReduce
-//! that the author wrote, whose every use is a slice.
+//! Two ways lead there: brackets that ask for the whole sum in a program that the compiler
+//! completes (`pins` finds them), and an AllReduce that the author wrote, whose every use is a
+//! slice.
 
 use shardwise_ir::plan::Step;
 use shardwise_ir::print;
@@ -21,8 +22,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "all-reduce-for-scatter",
     group: Group::Communication,
     level: Level::Warn,
-    what: "An AllReduce gives every device the whole sum, and each then uses a part of it: a ReduceScatter serves.",
-    why: "An AllReduce is a ReduceScatter followed by an AllGather, and takes twice as long. Where the next statement needs each device's part
+    what: "An AllReduce gives every device the whole sum, and each then uses a part of it: a \
+        ReduceScatter serves.",
+    why:
+        "An AllReduce is a ReduceScatter followed by an AllGather, and takes twice as long. Where \
+        the next statement needs each device's part
 only, the second half is moved for nothing.",
     trigger: "hardware tpu-v5p
 mesh X=4
@@ -48,8 +52,16 @@ output Out[B, D_X]
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let pinned = pins::costly(subject).iter().filter(|pinned| pinned.kind == Kind::AllReduce);
-    let mut findings: Vec<Finding> =
-        pinned.map(|pinned| finding(&LINT, subject, pinned, "is summed whole on every device that uses a part of it")).collect();
+    let mut findings: Vec<Finding> = pinned
+        .map(|pinned| {
+            finding(
+                &LINT,
+                subject,
+                pinned,
+                "is summed whole on every device that uses a part of it",
+            )
+        })
+        .collect();
     let plan = &subject.textbook;
     let reduced = plan.moves().filter(|(_, _, _, kind)| **kind == CollectiveKind::AllReduce);
     findings.extend(reduced.filter_map(|(number, step, ..)| written(subject, plan, number, step)));
@@ -66,13 +78,23 @@ fn written(subject: &Subject<'_>, plan: &Priced, number: usize, step: &Step) -> 
     }
     let cost = &plan.report.steps[number];
     let scatter = CollectiveKind::ReduceScatter;
-    let then = collective_seconds(&subject.program.mesh, &scatter, &cost.axes, cost.bytes, subject.refinement());
+    let then = collective_seconds(
+        &subject.program.mesh,
+        &scatter,
+        &cost.axes,
+        cost.bytes,
+        subject.refinement(),
+    );
     let name = subject.name(step.result.value);
     let (now_text, then_text) = (units::seconds(cost.seconds), units::seconds(then));
-    let message = format!("`{name}` is summed whole and then sliced: {now_text} where a ReduceScatter takes {then_text}");
+    let message = format!(
+        "`{name}` is summed whole and then sliced: {now_text} where a ReduceScatter takes \
+            {then_text}"
+    );
     let moved = describe(&scatter, &from.sharding, &part.result.sharding);
     let text = print::collective(subject.program, &moved, from, &part.result);
-    let finding = Finding::new(&LINT, message, op.span, "every device gets all of it").help(format!("write `{text}`"));
+    let finding = Finding::new(&LINT, message, op.span, "every device gets all of it")
+        .help(format!("write `{text}`"));
     let finding = finding.costs(cost.seconds - then, cost.bytes);
     let Some(slice) = subject.written(part) else { return Some(finding) };
     let mut fix = Fix::without("scatter the sum", subject.source, &[slice.span]);
@@ -82,7 +104,10 @@ fn written(subject: &Subject<'_>, plan: &Priced, number: usize, step: &Step) -> 
 
 /// Whether `part` is split over exactly the axes that `partial` is to be summed over.
 fn is_scatter(partial: &Sharding, part: &Sharding) -> bool {
-    let mut added: Vec<AxisRef> = part.axes().filter(|axis| !partial.dims.iter().flatten().any(|other| other == axis)).collect();
+    let mut added: Vec<AxisRef> = part
+        .axes()
+        .filter(|axis| !partial.dims.iter().flatten().any(|other| other == axis))
+        .collect();
     added.sort_unstable();
     part.unreduced.is_empty() && added == partial.unreduced.axes()
 }

@@ -15,7 +15,9 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Mesh,
     level: Level::Warn,
     what: "An axis is a line although its size would give it wraparound links.",
-    why: "Gathers over a ring run both ways round and take half as long as over a line. On v4p and v5p an axis wraps if every axis of the slice is a multiple of 4,
+    why:
+        "Gathers over a ring run both ways round and take half as long as over a line. On v4p and \
+        v5p an axis wraps if every axis of the slice is a multiple of 4,
 on v5e and v6e if it is 16 long. One axis of 2 takes the wraparound from all of them.",
     trigger: "hardware tpu-v5p
 mesh X=16, Y=2
@@ -39,7 +41,9 @@ output Tmp[B_X, F_Y]
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mesh = &subject.program.mesh;
-    let lines = mesh.ids().filter(|&axis| mesh.axes[axis].size > 1 && mesh.axes[axis].kind() == AxisKind::Line);
+    let lines = mesh
+        .ids()
+        .filter(|&axis| mesh.axes[axis].size > 1 && mesh.axes[axis].kind() == AxisKind::Line);
     lines.filter_map(|axis| finding(subject, axis)).collect()
 }
 
@@ -47,7 +51,9 @@ fn finding(subject: &Subject<'_>, id: AxisId) -> Option<Finding> {
     let (hardware, mesh) = (&subject.program.hardware, &subject.program.mesh);
     let axis = &mesh.axes[id];
     let why = why(hardware, mesh, axis)?;
-    let saving = subject.saving(|program| program.mesh.axes[id].physical.iter_mut().for_each(|part| part.kind = AxisKind::Ring))?;
+    let saving = subject.saving(|program| {
+        program.mesh.axes[id].physical.iter_mut().for_each(|part| part.kind = AxisKind::Ring)
+    })?;
     if !walk::is_worth(saving.seconds, subject.best().report.serial_s) {
         return None;
     }
@@ -58,16 +64,26 @@ fn finding(subject: &Subject<'_>, id: AxisId) -> Option<Finding> {
         axis.size,
         units::seconds(saving.seconds)
     );
-    let finding = Finding::new(&LINT, message, declared.name.span, "a line").costs(saving.seconds, 0.0);
+    let finding =
+        Finding::new(&LINT, message, declared.name.span, "a line").costs(saving.seconds, 0.0);
     Some(match why {
         Why::Written => {
-            let gone = declared.options.iter().map(|option| Edit { span: option.span, text: String::new() }).collect();
+            let gone = declared
+                .options
+                .iter()
+                .map(|option| Edit { span: option.span, text: String::new() })
+                .collect();
             finding
-                .help(format!("on {} an axis of this size is a ring; leave `line` out", hardware.name))
+                .help(format!(
+                    "on {} an axis of this size is a ring; leave `line` out",
+                    hardware.name
+                ))
                 .fix(Fix::suggestion("leave `line` out", gone))
         }
-        Why::Beside(other) => finding
-            .help(format!("on {} axes wrap if all of them are multiples of 4, and `{}={}` is not", hardware.name, other.name, other.size)),
+        Why::Beside(other) => finding.help(format!(
+            "on {} axes wrap if all of them are multiples of 4, and `{}={}` is not",
+            hardware.name, other.name, other.size
+        )),
     })
 }
 
@@ -81,17 +97,32 @@ enum Why<'m> {
 
 fn why<'m>(hardware: &Hardware, mesh: &'m Mesh, axis: &Axis) -> Option<Why<'m>> {
     let on_torus = |axis: &&Axis| axis.size > 1 && axis.kind() != AxisKind::Dcn;
-    let slice: Vec<u64> = mesh.axes.iter().filter(on_torus).flat_map(|axis| axis.physical.iter().map(|part| part.size)).collect();
+    let slice: Vec<u64> = mesh
+        .axes
+        .iter()
+        .filter(on_torus)
+        .flat_map(|axis| axis.physical.iter().map(|part| part.size))
+        .collect();
     if axis.written_kind == Some(AxisKind::Line) {
         return (hardware.axis_kind(axis.size, &slice) == AxisKind::Ring).then_some(Why::Written);
     }
-    if hardware.wraparound != Wraparound::Cube4 || !axis.physical.iter().all(|part| part.size.is_multiple_of(4)) {
+    if hardware.wraparound != Wraparound::Cube4
+        || !axis.physical.iter().all(|part| part.size.is_multiple_of(4))
+    {
         return None;
     }
-    mesh.axes.iter().filter(on_torus).find(|other| other.physical.iter().any(|part| !part.size.is_multiple_of(4))).map(Why::Beside)
+    mesh.axes
+        .iter()
+        .filter(on_torus)
+        .find(|other| other.physical.iter().any(|part| !part.size.is_multiple_of(4)))
+        .map(Why::Beside)
 }
 
 fn declared<'a>(subject: &Subject<'a>, name: &str) -> Option<&'a AxisDecl> {
-    let meshes = subject.file.statements.iter().filter_map(|s| if let Statement::Mesh(axes) = &s.node { Some(axes) } else { None });
+    let meshes = subject
+        .file
+        .statements
+        .iter()
+        .filter_map(|s| if let Statement::Mesh(axes) = &s.node { Some(axes) } else { None });
     meshes.flatten().find(|axis| axis.name.node == name)
 }

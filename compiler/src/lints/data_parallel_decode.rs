@@ -1,7 +1,7 @@
 //! `data-parallel-decode`: every device reads all weights, each for a share of a few tokens.
 //!
-//! Weights that are whole everywhere can be sliced for nothing, and the search does so; what is found here is what brackets in the statements
-//! keep it from.
+//! Weights that are whole everywhere can be sliced for nothing, and the search does so; what is
+//! found here is what brackets in the statements keep it from.
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, OpId, ValueId};
@@ -20,7 +20,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "A decode step splits its batch over an axis along which the weights are whole.",
-    why: "A decode step takes as long as reading its weights. Splitting the batch leaves every device with all of them to read; splitting the weights divides the
+    why: "A decode step takes as long as reading its weights. Splitting the batch leaves every \
+        device with all of them to read; splitting the weights divides the
 time by the number of devices, and moves a few kilobytes of activations for it.",
     trigger: "hardware tpu-v5e
 mesh X=16
@@ -53,7 +54,11 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
     let program = subject.program;
-    let reads = |plan: &Priced| plan.work().filter_map(|(step, _, op)| whole_weight(program, step, op, axis)).collect::<Vec<_>>();
+    let reads = |plan: &Priced| {
+        plan.work()
+            .filter_map(|(step, _, op)| whole_weight(program, step, op, axis))
+            .collect::<Vec<_>>()
+    };
     if reads(&subject.textbook).is_empty() {
         return None;
     }
@@ -67,16 +72,27 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
         return None;
     }
     let placed = weights.iter().filter_map(|&value| {
-        let sharding = saving.after.plan.program.values[value].home.as_ref().and_then(Pin::exact)?;
+        let sharding =
+            saving.after.plan.program.values[value].home.as_ref().and_then(Pin::exact)?;
         Some(format!("`{}`", print::materialization(program, &Materialization { value, sharding })))
     });
     let placed: Vec<String> = placed.collect();
     let devices = program.mesh.axes[axis].size;
     let name = &program.mesh.axes[axis].name;
-    let message =
-        format!("{devices} devices along `{name}` each read all of the weights: {} a step are lost", units::seconds(saving.seconds));
-    let finding = Finding::new(&LINT, message, program.ops[op].span, format!("the batch is split over `{name}` here, the weight is not"));
-    let help = format!("leave the brackets of these statements out, and declare {}", walk::and_list(&placed));
+    let message = format!(
+        "{devices} devices along `{name}` each read all of the weights: {} a step are lost",
+        units::seconds(saving.seconds)
+    );
+    let finding = Finding::new(
+        &LINT,
+        message,
+        program.ops[op].span,
+        format!("the batch is split over `{name}` here, the weight is not"),
+    );
+    let help = format!(
+        "leave the brackets of these statements out, and declare {}",
+        walk::and_list(&placed)
+    );
     Some(finding.help(help).costs(saving.seconds, 0.0))
 }
 
@@ -99,7 +115,9 @@ fn open(pin: &mut Option<Pin>) {
 fn whole_weight(program: &Program, step: &Step, op: OpId, axis: AxisId) -> Option<(OpId, ValueId)> {
     let axis = AxisRef::whole(axis);
     let is_product = matches!(program.ops[op].kind, OpKind::Einsum { .. });
-    let weight = step.operands.iter().find(|of| program.values[of.value].role == Some(Role::Param))?;
+    let weight =
+        step.operands.iter().find(|of| program.values[of.value].role == Some(Role::Param))?;
     let other = step.operands.iter().find(|of| of.value != weight.value)?;
-    (is_product && other.sharding.uses(axis) && !weight.sharding.uses(axis)).then_some((op, weight.value))
+    (is_product && other.sharding.uses(axis) && !weight.sharding.uses(axis))
+        .then_some((op, weight.value))
 }

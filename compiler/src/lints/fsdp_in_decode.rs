@@ -1,6 +1,8 @@
-//! `fsdp-in-decode`: weights left sharded as in training, in a program that moves a few tokens through them.
+//! `fsdp-in-decode`: weights left sharded as in training, in a program that moves a few tokens
+//! through them.
 //!
-//! Where each weight should live instead is tried out: without the axes, or with them on another dimension, whichever plan is cheapest and fits.
+//! Where each weight should live instead is tried out: without the axes, or with them on another
+//! dimension, whichever plan is cheapest and fits.
 
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Materialization;
@@ -18,9 +20,13 @@ pub(crate) const LINT: Lint = Lint {
     name: "fsdp-in-decode",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A weight is sharded over an axis from which every decode step has to gather it, or move activations instead.",
-    why: "With a large batch, gathering weights hides behind arithmetic. A decode step has too few tokens for that: it is bound by reading weights once, and
-a gather brings the same bytes over links that are slower than memory. Weights should be split where the step needs them split.",
+    what: "A weight is sharded over an axis from which every decode step has to gather it, or move \
+        activations instead.",
+    why:
+        "With a large batch, gathering weights hides behind arithmetic. A decode step has too few \
+        tokens for that: it is bound by reading weights once, and
+a gather brings the same bytes over links that are slower than memory. Weights should be split \
+where the step needs them split.",
     trigger: "hardware tpu-v5e
 mesh X=16, Y=16
 dim B=32, D=4096, F=16384
@@ -45,23 +51,38 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     if subject.is_explicit() || !walk::is_decode(subject.program) {
         return Vec::new();
     }
-    let gathers = subject.textbook.moves().filter(|(_, _, _, kind)| **kind == CollectiveKind::AllGather);
+    let gathers =
+        subject.textbook.moves().filter(|(_, _, _, kind)| **kind == CollectiveKind::AllGather);
     let params = gathers.filter(|(_, step, ..)| walk::is_param(subject.program, step.result.value));
-    params.filter_map(|(_, step, cost, _)| finding(subject, step.result.value, &step.operands[0].sharding, cost.seconds)).collect()
+    params
+        .filter_map(|(_, step, cost, _)| {
+            finding(subject, step.result.value, &step.operands[0].sharding, cost.seconds)
+        })
+        .collect()
 }
 
 fn finding(subject: &Subject<'_>, param: ValueId, at: &Sharding, gather_s: f64) -> Option<Finding> {
     let (place, saving) = best_place(subject, param, at)?;
     let name = subject.name(param);
-    let message = format!("a decode step cannot use `{name}` where it is: {} a step are lost", units::seconds(saving.seconds));
+    let message = format!(
+        "a decode step cannot use `{name}` where it is: {} a step are lost",
+        units::seconds(saving.seconds)
+    );
     let span = subject.program.values[param].span;
-    let finding = Finding::new(&LINT, message, span, format!("the book's rules gather it in every step: {}", units::seconds(gather_s)));
-    let text = print::materialization(subject.program, &Materialization { value: param, sharding: place });
+    let finding = Finding::new(
+        &LINT,
+        message,
+        span,
+        format!("the book's rules gather it in every step: {}", units::seconds(gather_s)),
+    );
+    let text =
+        print::materialization(subject.program, &Materialization { value: param, sharding: place });
     let finding = finding.help(format!("declare `{text}`")).costs(saving.seconds, saving.bytes);
     let layout = subject.declaration(param).and_then(|(_, tensor)| tensor.layout.as_ref());
     let brackets = text.strip_prefix(name).map(str::to_owned);
     Some(match (layout, brackets) {
-        (Some(layout), Some(text)) => finding.fix(Fix::suggestion(format!("move `{name}`"), vec![Edit { span: layout.span, text }])),
+        (Some(layout), Some(text)) => finding
+            .fix(Fix::suggestion(format!("move `{name}`"), vec![Edit { span: layout.span, text }])),
         _ => finding,
     })
 }
@@ -69,12 +90,19 @@ fn finding(subject: &Subject<'_>, param: ValueId, at: &Sharding, gather_s: f64) 
 /// The place from which the cheapest plan starts that fits into memory, if it is worth a sentence.
 fn best_place(subject: &Subject<'_>, param: ValueId, at: &Sharding) -> Option<(Sharding, Saving)> {
     let tried = places(subject, param, at).into_iter().filter_map(|place| {
-        let saving = subject.saving(|program| program.values[param].home = Some(Pin::from(place.clone())))?;
-        let fits = subject.capacity().is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);
-        (fits && walk::is_worth(saving.seconds, subject.best().report.serial_s)).then_some((place, saving))
+        let saving = subject
+            .saving(|program| program.values[param].home = Some(Pin::from(place.clone())))?;
+        let fits = subject
+            .capacity()
+            .is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);
+        (fits && walk::is_worth(saving.seconds, subject.best().report.serial_s))
+            .then_some((place, saving))
     });
-    // Of equals the first: moving the axes keeps a device's memory as it is, dropping them does not.
-    tried.reduce(|best, other| if other.1.seconds > best.1.seconds * (1.0 + 1e-9) { other } else { best })
+    // Of equals the first: moving the axes keeps a device's memory as it is, dropping them does
+    // not.
+    tried.reduce(
+        |best, other| if other.1.seconds > best.1.seconds * (1.0 + 1e-9) { other } else { best },
+    )
 }
 
 /// Without the last axis of the first split dimension: on another dimension, or dropped.
@@ -89,7 +117,12 @@ fn places(subject: &Subject<'_>, param: ValueId, at: &Sharding) -> Vec<Sharding>
             for first in [false, true] {
                 let mut moved = dropped.clone();
                 moved.dims[to] = with(&moved.dims[to], axis, first);
-                if local::divides(program, program.values[param].repeat, program.values[param].dims[to], &moved.dims[to]) {
+                if local::divides(
+                    program,
+                    program.values[param].repeat,
+                    program.values[param].dims[to],
+                    &moved.dims[to],
+                ) {
                     places.push(moved);
                 }
             }

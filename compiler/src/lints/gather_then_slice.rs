@@ -1,4 +1,5 @@
-//! `gather-then-slice`: a detour over the whole value, where one cheaper collective leads straight there.
+//! `gather-then-slice`: a detour over the whole value, where one cheaper collective leads straight
+//! there.
 
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::print;
@@ -13,7 +14,9 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "A value is gathered whole and then sliced along another dimension.",
-    why: "Every device receives all of the value and throws most of it away. An AllToAll moves the split from one dimension to the other and sends each
+    why:
+        "Every device receives all of the value and throws most of it away. An AllToAll moves the \
+        split from one dimension to the other and sends each
 device its own part only.",
     trigger: "hardware tpu-v5p
 mesh X=4
@@ -58,22 +61,37 @@ fn finding(subject: &Subject<'_>, plan: &Priced, number: usize, gather: &Step) -
     if direct >= now {
         return None;
     }
-    let way: Vec<String> = table.path(start, end).iter().map(|hop| format!("`{}`", hop.kind.name())).collect();
-    let message = format!("`{}` is gathered whole and then sliced: {}", subject.name(to.value), units::seconds(now));
+    let way: Vec<String> =
+        table.path(start, end).iter().map(|hop| format!("`{}`", hop.kind.name())).collect();
+    let message = format!(
+        "`{}` is gathered whole and then sliced: {}",
+        subject.name(to.value),
+        units::seconds(now)
+    );
     let finding = Finding::new(&LINT, message, op.span, "all of it on every device");
     let finding = match subject.written(slice) {
         Some(slice) => finding.and(slice.span, "of which each keeps a part"),
         None => finding,
     };
     let target = format!("to `{}`", print::materialization(subject.program, to));
-    Some(finding.help(format!("{} leads {target} in {}", way.join(" and "), units::seconds(direct))).costs(now - direct, bytes))
+    Some(
+        finding
+            .help(format!("{} leads {target} in {}", way.join(" and "), units::seconds(direct)))
+            .costs(now - direct, bytes),
+    )
 }
 
 /// The slice for which alone a materialisation is read, by however many statements.
-pub(super) fn only_slice<'p>(subject: &Subject<'_>, plan: &'p Priced, number: usize, step: &'p Step) -> Option<&'p Step> {
+pub(super) fn only_slice<'p>(
+    subject: &Subject<'_>,
+    plan: &'p Priced,
+    number: usize,
+    step: &'p Step,
+) -> Option<&'p Step> {
     let mut readers = plan.readers(&step.result, number);
     let (_, first) = readers.next()?;
     let is_slice = |step: &Step| matches!(&step.kind, StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice);
-    let same = is_slice(first) && readers.all(|(_, other)| is_slice(other) && other.result == first.result);
+    let same = is_slice(first)
+        && readers.all(|(_, other)| is_slice(other) && other.result == first.result);
     (same && !subject.leaves(&step.result)).then_some(first)
 }

@@ -10,7 +10,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "A value is gathered along a dimension over which it is then only reduced.",
-    why: "A sum or maximum over a split dimension needs each device's own part, and then one number a row from each device. Gathering first moves the whole
+    why: "A sum or maximum over a split dimension needs each device's own part, and then one \
+        number a row from each device. Gathering first moves the whole
 value instead: for logits, a vocabulary's worth of numbers a token.",
     trigger: "hardware tpu-v5p
 mesh X=4, Y=4
@@ -40,7 +41,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for pinned in pins::costly(subject) {
         if let Kind::Statistics(dim) = pinned.kind {
-            let what = format!("is whole along `{}`, over which it is then reduced", subject.program.dims[dim].name);
+            let what = format!(
+                "is whole along `{}`, over which it is then reduced",
+                subject.program.dims[dim].name
+            );
             findings.push(finding(&LINT, subject, pinned, &what));
         }
     }

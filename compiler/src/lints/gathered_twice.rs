@@ -12,7 +12,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "A statement repeats a collective whose result is there already.",
-    why: "The second run moves every byte again. Holding the first result instead costs memory only; the lint is silent where the chip has not enough of
+    why: "The second run moves every byte again. Holding the first result instead costs memory \
+        only; the lint is silent where the chip has not enough of
 it (that is why weights are gathered once more for their gradients).",
     trigger: "plan
 hardware tpu-v5p
@@ -56,13 +57,15 @@ fn finding(subject: &Subject<'_>, plan: &Priced, number: usize, step: &Step) -> 
     }
     let cost = &plan.report.steps[number];
     let name = subject.name(step.result.value);
-    let message = format!("`{name}` is brought here a second time: {} again", units::seconds(cost.seconds));
+    let message =
+        format!("`{name}` is brought here a second time: {} again", units::seconds(cost.seconds));
     let finding = Finding::new(&LINT, message, again.span, "the same collective on the same value");
     let finding = match subject.written(first) {
         Some(first) => finding.and(first.span, "first here"),
         None => finding,
     };
     let fix = Fix::without("take the second one out".to_owned(), subject.source, &[again.span]);
-    let help = format!("take it out: holding the first result takes {} of memory", units::bytes(held));
+    let help =
+        format!("take it out: holding the first result takes {} of memory", units::bytes(held));
     Some(finding.help(help).costs(cost.seconds, cost.bytes).fix(fix))
 }

@@ -13,8 +13,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "latency-bound",
     group: Group::Communication,
     level: Level::Warn,
-    what: "Several collectives over the same axes are so small that only the number of hops counts, and could be one.",
-    why: "Below a size (a few hundred kilobytes on a ring of 16) a collective takes as long as its hops, however little it moves. Several that do not wait for
+    what: "Several collectives over the same axes are so small that only the number of hops \
+        counts, and could be one.",
+    why:
+        "Below a size (a few hundred kilobytes on a ring of 16) a collective takes as long as its \
+        hops, however little it moves. Several that do not wait for
 each other can travel as one array, in the time of one.",
     trigger: "hardware tpu-v5p
 mesh X=16
@@ -34,7 +37,12 @@ Mean = mean_D(In)
 Second = mean_D(Squares)
 output Mean[B_X], Second[B_X]
 ",
-    parameters: &[Parameter { name: "share", default: 0.05, meaning: "least share of the plan's time that would be saved" }],
+    parameters: &[Parameter {
+        name: "share",
+        default: 0.05,
+        meaning: "least share of the plan's \
+        time that would be saved",
+    }],
     check,
 };
 
@@ -48,7 +56,10 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut at = 0;
     while at < small.len() {
-        let together = 1 + small[at + 1..].iter().take_while(|other| small[at].joins(other, &best.plan)).count();
+        let together = 1 + small[at + 1..]
+            .iter()
+            .take_while(|other| small[at].joins(other, &best.plan))
+            .count();
         let group = &small[at..at + together];
         let saved = group.iter().skip(1).map(|one| one.cost.seconds).sum::<f64>();
         if together > 1 && saved >= least {
@@ -60,7 +71,9 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn small<'p>(subject: &Subject<'_>, plan: &'p Priced) -> Vec<Small<'p>> {
-    plan.moves().filter_map(|(number, step, cost, kind)| Small::new(subject, number, step, cost, kind)).collect()
+    plan.moves()
+        .filter_map(|(number, step, cost, kind)| Small::new(subject, number, step, cost, kind))
+        .collect()
 }
 
 /// A collective that takes as long as an empty one.
@@ -72,19 +85,33 @@ struct Small<'p> {
 }
 
 impl<'p> Small<'p> {
-    fn new(subject: &Subject<'_>, number: usize, step: &'p Step, cost: &'p StepCost, kind: &'p CollectiveKind) -> Option<Self> {
-        let empty = collective_seconds(&subject.program.mesh, kind, &cost.axes, 0.0, subject.refinement());
+    fn new(
+        subject: &Subject<'_>,
+        number: usize,
+        step: &'p Step,
+        cost: &'p StepCost,
+        kind: &'p CollectiveKind,
+    ) -> Option<Self> {
+        let empty =
+            collective_seconds(&subject.program.mesh, kind, &cost.axes, 0.0, subject.refinement());
         (cost.seconds <= empty && empty > 0.0).then_some(Self { number, step, cost, kind })
     }
 
     /// Whether `later` could go with this one: its operand is there already.
     fn joins(&self, later: &Self, plan: &Plan) -> bool {
-        let given = |of: &Materialization| plan.steps.iter().position(|step| step.result == *of).is_none_or(|giver| giver < self.number);
-        let starts = later.step.operands.iter().all(|of| given(of) || self.only_local_between(of, plan));
+        let given = |of: &Materialization| {
+            plan.steps
+                .iter()
+                .position(|step| step.result == *of)
+                .is_none_or(|giver| giver < self.number)
+        };
+        let starts =
+            later.step.operands.iter().all(|of| given(of) || self.only_local_between(of, plan));
         later.kind == self.kind && later.cost.axes == self.cost.axes && starts
     }
 
-    /// Whether what gives `of` could run before this collective, reading nothing that the collective gives.
+    /// Whether what gives `of` could run before this collective, reading nothing that the
+    /// collective gives.
     fn only_local_between(&self, of: &Materialization, plan: &Plan) -> bool {
         let mut wanted = vec![of.clone()];
         while let Some(next) = wanted.pop() {
@@ -101,12 +128,29 @@ impl<'p> Small<'p> {
 fn finding(subject: &Subject<'_>, group: &[Small<'_>], saved: f64) -> Finding {
     let program = subject.program;
     let first = &group[0];
-    let axes: Vec<&str> = first.cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+    let axes: Vec<&str> =
+        first.cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
     let each = units::seconds(first.cost.seconds);
-    let message = format!("{} {}s over {} wait for hops alone, {each} each", group.len(), first.kind.name(), axes.join(", "));
+    let message = format!(
+        "{} {}s over {} wait for hops alone, {each} each",
+        group.len(),
+        first.kind.name(),
+        axes.join(", ")
+    );
     let at = |small: &Small<'_>| program.values[small.step.result.value].span;
-    let finding = Finding::new(&LINT, message, at(first), format!("{} of this", units::bytes(first.cost.bytes)));
-    let finding =
-        group[1..].iter().fold(finding, |finding, small| finding.and(at(small), format!("and {} of this", units::bytes(small.cost.bytes))));
-    finding.help(format!("put them into one array, or split another dimension: one collective less is {each} less")).costs(saved, 0.0)
+    let finding = Finding::new(
+        &LINT,
+        message,
+        at(first),
+        format!("{} of this", units::bytes(first.cost.bytes)),
+    );
+    let finding = group[1..].iter().fold(finding, |finding, small| {
+        finding.and(at(small), format!("and {} of this", units::bytes(small.cost.bytes)))
+    });
+    finding
+        .help(format!(
+            "put them into one array, or split another dimension: one collective less \
+        is {each} less"
+        ))
+        .costs(saved, 0.0)
 }

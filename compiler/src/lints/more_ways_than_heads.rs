@@ -1,7 +1,8 @@
 //! `more-ways-than-heads`: tensor parallelism goes on where the heads have run out.
 //!
-//! Heads are what both factors of a product of activations keep and a weight has: queries and keys meet head by head. What the product sums
-//! (a head's features) should not be split; what has no more heads to split is held by several devices alike.
+//! Heads are what both factors of a product of activations keep and a weight has: queries and keys
+//! meet head by head. What the product sums (a head's features) should not be split; what has no
+//! more heads to split is held by several devices alike.
 
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Program};
@@ -19,8 +20,10 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "Tensor parallelism has more ways than there are (KV) heads.",
-    why: "Attention splits by heads without communication. An axis that does not divide the heads splits every head instead, and all scores become sums to be
-reduced; or it splits nothing, and the devices along it hold the same keys and values. Give the rest of the devices to the batch or the sequence.",
+    why: "Attention splits by heads without communication. An axis that does not divide the heads \
+        splits every head instead, and all scores become sums to be
+reduced; or it splits nothing, and the devices along it hold the same keys and values. Give the \
+rest of the devices to the batch or the sequence.",
     trigger: "hardware tpu-v5e
 mesh Y=16
 dim B=64, S=1024, D=4096, K=8, G=4, H=128
@@ -71,23 +74,44 @@ fn heads(program: &Program, op: &Op) -> Vec<DimId> {
     if contracted.is_empty() || walk::is_param(program, left) || walk::is_param(program, right) {
         return Vec::new();
     }
-    let of_param = |dim: &DimId| program.values.indices().any(|id| walk::is_param(program, id) && program.values[id].dims.contains(dim));
-    let both = program.values[left].dims.iter().copied().filter(|dim| program.values[right].dims.contains(dim));
+    let of_param = |dim: &DimId| {
+        program
+            .values
+            .indices()
+            .any(|id| walk::is_param(program, id) && program.values[id].dims.contains(dim))
+    };
+    let both = program.values[left]
+        .dims
+        .iter()
+        .copied()
+        .filter(|dim| program.values[right].dims.contains(dim));
     both.filter(|dim| !contracted.contains(dim) && of_param(dim)).collect()
 }
 
-/// The axes of tensor parallelism: those that split weights, and the batch of nothing that is declared.
+/// The axes of tensor parallelism: those that split weights, and the batch of nothing that is
+/// declared.
 fn ways(program: &Program) -> Vec<AxisId> {
     let batch = batch_like(program);
     let splits = |axis: AxisId, weights: bool| {
-        program.values.iter_enumerated().filter(|(id, value)| value.role.is_some() && (!weights || walk::is_param(program, *id))).any(
-            |(_, value)| {
+        program
+            .values
+            .iter_enumerated()
+            .filter(|(id, value)| {
+                value.role.is_some() && (!weights || walk::is_param(program, *id))
+            })
+            .any(|(_, value)| {
                 let dims = value.dims.iter().zip(value.home.iter().flat_map(|home| &home.dims));
-                dims.filter(|(dim, _)| weights || batch.contains(dim)).any(|(_, axes)| uses(axes.iter().flatten(), axis))
-            },
-        )
+                dims.filter(|(dim, _)| weights || batch.contains(dim))
+                    .any(|(_, axes)| uses(axes.iter().flatten(), axis))
+            })
     };
-    program.mesh.ids().filter(|&axis| program.mesh.axes[axis].size > 1 && splits(axis, true) && !splits(axis, false)).collect()
+    program
+        .mesh
+        .ids()
+        .filter(|&axis| {
+            program.mesh.axes[axis].size > 1 && splits(axis, true) && !splits(axis, false)
+        })
+        .collect()
 }
 
 fn uses<'a>(mut axes: impl Iterator<Item = &'a AxisRef>, axis: AxisId) -> bool {
@@ -97,13 +121,26 @@ fn uses<'a>(mut axes: impl Iterator<Item = &'a AxisRef>, axis: AxisId) -> bool {
 fn finding(subject: &Subject<'_>, op: &Op, heads: DimId, axis: AxisId) -> Option<Finding> {
     let program = subject.program;
     let (dim, along) = (&program.dims[heads], &program.mesh.axes[axis]);
-    let held = program.values.indices().filter(|&id| program.values[id].role.is_some() && program.values[id].dims.contains(&heads));
-    let (of, fault) = held.into_iter().find_map(|id| Some((id, fault(program, op, id, heads, axis)?)))?;
+    let held = program.values.indices().filter(|&id| {
+        program.values[id].role.is_some() && program.values[id].dims.contains(&heads)
+    });
+    let (of, fault) =
+        held.into_iter().find_map(|id| Some((id, fault(program, op, id, heads, axis)?)))?;
     let (seconds, bytes, what, label) = match fault {
         Fault::SplitsHeads(feature) => {
-            let moves = || subject.best().moves().filter(|(_, step, cost, _)| step.result.value == op.result && cost.axes.contains(&axis));
-            let label = format!("every head is split along `{}` instead", program.dims[feature].name);
-            (moves().map(|(_, _, cost, _)| cost.seconds).sum(), moves().map(|(_, _, cost, _)| cost.bytes).sum(), "of sums to reduce", label)
+            let moves = || {
+                subject.best().moves().filter(|(_, step, cost, _)| {
+                    step.result.value == op.result && cost.axes.contains(&axis)
+                })
+            };
+            let label =
+                format!("every head is split along `{}` instead", program.dims[feature].name);
+            (
+                moves().map(|(_, _, cost, _)| cost.seconds).sum(),
+                moves().map(|(_, _, cost, _)| cost.bytes).sum(),
+                "of sums to reduce",
+                label,
+            )
         }
         Fault::Repeats => {
             let home = program.values[of].home.as_ref().and_then(Pin::exact)?;
@@ -113,13 +150,25 @@ fn finding(subject: &Subject<'_>, op: &Op, heads: DimId, axis: AxisId) -> Option
             (seconds, bytes, "held again", format!("the same on all {} devices", along.size))
         }
     };
-    let message =
-        format!("`{}` has {} ways, but there are {} of `{}`: {} {what}", along.name, along.size, dim.size, dim.name, units::bytes(bytes));
+    let message = format!(
+        "`{}` has {} ways, but there are {} of `{}`: {} {what}",
+        along.name,
+        along.size,
+        dim.size,
+        dim.name,
+        units::bytes(bytes)
+    );
     let help = format!(
-        "split `{}` at most {} ways, and give the other devices along `{}` an axis of their own, for the batch or the sequence",
+        "split `{}` at most {} ways, and give the other devices along `{}` an axis of their own, \
+            for the batch or the sequence",
         dim.name, dim.size, along.name
     );
-    Some(Finding::new(&LINT, message, program.values[of].span, label).and(op.span, "heads meet here").help(help).costs(seconds, bytes))
+    Some(
+        Finding::new(&LINT, message, program.values[of].span, label)
+            .and(op.span, "heads meet here")
+            .help(help)
+            .costs(seconds, bytes),
+    )
 }
 
 /// What comes of an axis for which there are no heads.
@@ -134,13 +183,19 @@ fn fault(program: &Program, op: &Op, of: ValueId, heads: DimId, axis: AxisId) ->
     let OpKind::Einsum { contracted } = &op.kind else { return None };
     let value = &program.values[of];
     let home = value.home.as_ref().and_then(Pin::exact)?;
-    let split = |dim: DimId| value.dims.iter().position(|&other| other == dim).map(|place| &home.dims[place]);
-    let taken = split(heads)?.iter().fold(1_u64, |n, other| n.saturating_mul(other.size(&program.mesh)));
+    let split = |dim: DimId| {
+        value.dims.iter().position(|&other| other == dim).map(|place| &home.dims[place])
+    };
+    let taken =
+        split(heads)?.iter().fold(1_u64, |n, other| n.saturating_mul(other.size(&program.mesh)));
     let together = taken.saturating_mul(program.mesh.axes[axis].size);
     if uses(split(heads)?.iter(), axis) || together <= program.dims[heads].size {
         return None;
     }
-    let feature = contracted.iter().copied().find(|&dim| split(dim).is_some_and(|axes| uses(axes.iter(), axis)));
+    let feature = contracted
+        .iter()
+        .copied()
+        .find(|&dim| split(dim).is_some_and(|axes| uses(axes.iter(), axis)));
     let whole = !home.axes().any(|other| other.axis() == axis);
     feature.map(Fault::SplitsHeads).or(whole.then_some(Fault::Repeats))
 }

@@ -13,7 +13,9 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "An output leaves the program as a partial sum.",
-    why: "Each device holds a part of the sum and none holds a number of the result: whoever reads it next must know, and pays for the reduction outside of
+    why:
+        "Each device holds a part of the sum and none holds a number of the result: whoever reads \
+        it next must know, and pays for the reduction outside of
 this program's plan. Settled here, it can be a ReduceScatter, and the plan counts it.",
     trigger: "hardware tpu-v5p
 mesh X=4
@@ -40,15 +42,31 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for output in program.outputs.iter().filter(|output| !output.pin.unreduced.is_empty()) {
         let axes: Vec<_> = output.pin.unreduced.axes().iter().map(|axis| axis.axis()).collect();
-        let names: Vec<&str> = axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+        let names: Vec<&str> =
+            axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
         let name = subject.name(output.value);
-        let bytes = output.pin.exact().map_or(0.0, |sharding| local::local_bytes(program, output.value, &sharding));
-        let seconds = collective_seconds(&program.mesh, &CollectiveKind::AllReduce, &axes, bytes, subject.refinement());
-        let message =
-            format!("output `{name}` is a partial sum over {}: its reader has {} to pay", names.join(", "), units::seconds(seconds));
+        let bytes = output
+            .pin
+            .exact()
+            .map_or(0.0, |sharding| local::local_bytes(program, output.value, &sharding));
+        let seconds = collective_seconds(
+            &program.mesh,
+            &CollectiveKind::AllReduce,
+            &axes,
+            bytes,
+            subject.refinement(),
+        );
+        let message = format!(
+            "output `{name}` is a partial sum over {}: its reader has {} to pay",
+            names.join(", "),
+            units::seconds(seconds)
+        );
         let finding = Finding::new(&LINT, message, output.span, "leaves unreduced");
         let half = units::seconds(seconds / 2.0);
-        let help = format!("settle it here: scattered over a dimension (`_{}`) it takes {half}", names.join(""));
+        let help = format!(
+            "settle it here: scattered over a dimension (`_{}`) it takes {half}",
+            names.join("")
+        );
         findings.push(finding.help(help).costs(seconds, bytes));
     }
     findings

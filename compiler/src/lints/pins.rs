@@ -1,6 +1,8 @@
-//! What whole dimensions in brackets cost: each such pin is opened, the program planned again, and the difference is the price.
+//! What whole dimensions in brackets cost: each such pin is opened, the program planned again, and
+//! the difference is the price.
 //!
-//! Looking only for a gather in the plan would blame brackets for what is needed anyway, and would miss that opening them changes other steps.
+//! Looking only for a gather in the plan would blame brackets for what is needed anyway, and would
+//! miss that opening them changes other steps.
 
 use std::collections::BTreeSet;
 
@@ -63,7 +65,9 @@ impl Site {
     /// Opens the whole dimensions of the brackets.
     fn open(self, program: &mut Program) {
         match self {
-            Self::Operand(op, number) => program.ops[op].operands[number].pin.iter_mut().for_each(open),
+            Self::Operand(op, number) => {
+                program.ops[op].operands[number].pin.iter_mut().for_each(open)
+            }
             Self::Left(op) => {
                 let value = program.ops[op].result;
                 if program.values[value].home == program.ops[op].result_pin {
@@ -92,13 +96,17 @@ pub(super) fn costly<'s>(subject: &'s Subject<'_>) -> &'s [Pinned] {
 
 fn find(subject: &Subject<'_>) -> Vec<Pinned> {
     let program = subject.program;
-    // The textbook's plan is there already: where it inserts nothing, brackets cost nothing by the rules.
+    // The textbook's plan is there already: where it inserts nothing, brackets cost nothing by the
+    // rules.
     let steps = subject.textbook.plan.steps.iter();
-    let moved: BTreeSet<ValueId> =
-        steps.filter(|step| matches!(step.kind, StepKind::Collective(_, None))).map(|step| step.result.value).collect();
+    let moved: BTreeSet<ValueId> = steps
+        .filter(|step| matches!(step.kind, StepKind::Collective(_, None)))
+        .map(|step| step.result.value)
+        .collect();
     // These have a lint of their own, whose edit is the better one.
     let late = reduced_in_microbatches::values(subject);
-    let computing = program.ops.iter_enumerated().filter(|(_, op)| !matches!(op.kind, OpKind::Collective(_)));
+    let computing =
+        program.ops.iter_enumerated().filter(|(_, op)| !matches!(op.kind, OpKind::Collective(_)));
     let sites = computing.flat_map(|(id, op)| {
         let operands = (0..op.operands.len()).map(move |number| Site::Operand(id, number));
         operands.chain([Site::Left(id)])
@@ -107,7 +115,9 @@ fn find(subject: &Subject<'_>) -> Vec<Pinned> {
         let value = site.value(program);
         moved.contains(&value)
             && !late.contains(&value)
-            && site.pin(program).is_some_and(|pin| pin.dims.iter().any(|axes| is_whole(axes.as_ref())))
+            && site
+                .pin(program)
+                .is_some_and(|pin| pin.dims.iter().any(|axes| is_whole(axes.as_ref())))
     };
     sites.filter(pays).filter_map(|site| judge(subject, site)).collect()
 }
@@ -117,7 +127,9 @@ fn judge(subject: &Subject<'_>, site: Site) -> Option<Pinned> {
     let value = site.value(program);
     let (span, layout) = match site {
         Site::Left(_) if subject.is_output(value) => return None,
-        Site::Left(_) => (program.values[value].span, subject.definition(value)?.0.target.layout.as_ref()?),
+        Site::Left(_) => {
+            (program.values[value].span, subject.definition(value)?.0.target.layout.as_ref()?)
+        }
         Site::Operand(op, number) => {
             let span = program.ops[op].operands[number].span;
             (span, walk::brackets_at(subject.file, span)?)
@@ -146,10 +158,19 @@ fn has(priced: &Priced, value: ValueId, kind: &CollectiveKind) -> bool {
 
 fn kind(subject: &Subject<'_>, value: ValueId, pin: &Pin, saving: &Saving) -> Kind {
     let before = subject.best();
-    if has(before, value, &CollectiveKind::AllReduce) && !has(&saving.after, value, &CollectiveKind::AllReduce) {
+    if has(before, value, &CollectiveKind::AllReduce)
+        && !has(&saving.after, value, &CollectiveKind::AllReduce)
+    {
         return Kind::AllReduce;
     }
-    let whole = subject.program.values[value].dims.iter().zip(&pin.dims).filter(|(_, axes)| is_whole(axes.as_ref()));
-    let reduced = whole.map(|(&dim, _)| dim).find(|&dim| walk::is_reduced_over(subject.program, value, dim));
-    reduced.filter(|_| has(before, value, &CollectiveKind::AllGather)).map_or(Kind::Gather, Kind::Statistics)
+    let whole = subject.program.values[value]
+        .dims
+        .iter()
+        .zip(&pin.dims)
+        .filter(|(_, axes)| is_whole(axes.as_ref()));
+    let reduced =
+        whole.map(|(&dim, _)| dim).find(|&dim| walk::is_reduced_over(subject.program, value, dim));
+    reduced
+        .filter(|_| has(before, value, &CollectiveKind::AllGather))
+        .map_or(Kind::Gather, Kind::Statistics)
 }

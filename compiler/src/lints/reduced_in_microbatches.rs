@@ -1,9 +1,11 @@
-//! `reduced-in-microbatches`: a sum is reduced in each microbatch, where reducing what all of them add up to would serve.
+//! `reduced-in-microbatches`: a sum is reduced in each microbatch, where reducing what all of them
+//! add up to would serve.
 //!
-//! The planner leaves sums partial by itself, so there are two causes: brackets that ask for a reduced value, and a reduction that the author
-//! wrote. Brackets are judged by an edit that asks for the value as it was before the reduction, not by opening them: open brackets could
-//! also change how the product is done, and the saving would not be this lint's. Where memory has no room for the unreduced sums, reducing
-//! in the microbatches is right, and the lint is silent.
+//! The planner leaves sums partial by itself, so there are two causes: brackets that ask for a
+//! reduced value, and a reduction that the author wrote. Brackets are judged by an edit that asks
+//! for the value as it was before the reduction, not by opening them: open brackets could also
+//! change how the product is done, and the saving would not be this lint's. Where memory has no
+//! room for the unreduced sums, reducing in the microbatches is right, and the lint is silent.
 
 use std::collections::BTreeSet;
 
@@ -25,10 +27,12 @@ pub(crate) const LINT: Lint = Lint {
     name: "reduced-in-microbatches",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A sum over the batch is reduced in each microbatch, though only the total of all of them is used.",
-    why:
-        "Partial sums can be added up as they are: the total, reduced once behind the microbatches, is the same, and the links are used once
-instead of once a microbatch. Unreduced sums can be larger; where the chip has no room for them, the lint is silent.",
+    what: "A sum over the batch is reduced in each microbatch, though only the total of all of \
+        them is used.",
+    why: "Partial sums can be added up as they are: the total, reduced once behind the \
+            microbatches, is the same, and the links are used once
+instead of once a microbatch. Unreduced sums can be larger; where the chip has no room for them, \
+the lint is silent.",
     trigger: "hardware tpu-v5p
 mesh X=4
 dim B=65536, D=2048, F=8192, B'=8192
@@ -88,20 +92,27 @@ fn late<'s>(subject: &'s Subject<'_>) -> Vec<Late<'s>> {
     }
     let plan = subject.best();
     let mut seen = BTreeSet::new();
-    let reduces = |kind: &CollectiveKind| matches!(kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter);
-    let reductions = plan.moves().filter(|(_, step, _, kind)| reduces(kind) && seen.insert(step.result.value));
+    let reduces = |kind: &CollectiveKind| {
+        matches!(kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter)
+    };
+    let reductions =
+        plan.moves().filter(|(_, step, _, kind)| reduces(kind) && seen.insert(step.result.value));
     let found = reductions.filter_map(|(_, step, cost, _)| {
         let block = program.repeats.microbatches(program.values[step.result.value].repeat)?;
         let microbatches = program.repeats[block].count;
-        let cause = is_only_added_up(program, step.result.value).then(|| cause(subject, step))??;
+        let cause =
+            is_only_added_up(program, step.result.value).then(|| cause(subject, step))??;
         Some(Late { from: step, cost, microbatches, cause })
     });
-    found.filter(|late| late.seconds() > 0.0 && walk::is_worth(late.seconds(), plan.report.serial_s)).collect()
+    found
+        .filter(|late| late.seconds() > 0.0 && walk::is_worth(late.seconds(), plan.report.serial_s))
+        .collect()
 }
 
 /// Whether a value is read, and by `total` alone; reductions of it that the author wrote apart.
 fn is_only_added_up(program: &Program, value: ValueId) -> bool {
-    let mut readers = program.ops.iter().filter(|op| reads(op, value) && op.result != value).peekable();
+    let mut readers =
+        program.ops.iter().filter(|op| reads(op, value) && op.result != value).peekable();
     readers.peek().is_some() && readers.all(|op| op.is(&MapForm::Total))
 }
 
@@ -121,27 +132,39 @@ fn cause(subject: &Subject<'_>, step: &Step) -> Option<Cause> {
 fn has_room(subject: &Subject<'_>, step: &Step) -> bool {
     let program = subject.program;
     let held = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
-    let more = (held(&step.operands[0]) - held(&step.result)) * program.layers(program.values[step.result.value].repeat) as f64;
-    subject.capacity().is_none_or(|capacity| subject.best().report.memory.peak_bytes + more <= capacity)
+    let more = (held(&step.operands[0]) - held(&step.result))
+        * program.layers(program.values[step.result.value].repeat) as f64;
+    subject
+        .capacity()
+        .is_none_or(|capacity| subject.best().report.memory.peak_bytes + more <= capacity)
 }
 
-/// The brackets of a value that refuse it as it is before its reduction, if the program without them is cheaper and fits.
+/// The brackets of a value that refuse it as it is before its reduction, if the program without
+/// them is cheaper and fits.
 fn brackets(subject: &Subject<'_>, partial: &Materialization) -> Option<Cause> {
     let edits = refusing(subject, partial);
     let place = edits.first()?.span;
     let saving = subject.saving(|program| ask_for(program, partial))?;
-    let fits = subject.capacity().is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);
+    let fits =
+        subject.capacity().is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);
     let is_worth = walk::is_worth(saving.seconds, subject.best().report.serial_s);
     (fits && is_worth).then_some(Cause::Brackets(place, edits))
 }
 
-/// For all brackets of the value that do not accept it as it is in `partial`, what they would say instead.
+/// For all brackets of the value that do not accept it as it is in `partial`, what they would say
+/// instead.
 fn refusing(subject: &Subject<'_>, partial: &Materialization) -> Vec<Edit> {
     let program = subject.program;
-    let refuses = |pin: &Option<Pin>| pin.as_ref().is_some_and(|pin| !pin.accepts(&partial.sharding));
-    let defined = program.ops.iter().filter(|op| op.result == partial.value && refuses(&op.result_pin));
+    let refuses =
+        |pin: &Option<Pin>| pin.as_ref().is_some_and(|pin| !pin.accepts(&partial.sharding));
+    let defined =
+        program.ops.iter().filter(|op| op.result == partial.value && refuses(&op.result_pin));
     let left = defined.filter_map(|_| subject.definition(partial.value)?.0.target.layout.as_ref());
-    let operands = program.ops.iter().flat_map(|op| &op.operands).filter(|o| o.value == partial.value && refuses(&o.pin));
+    let operands = program
+        .ops
+        .iter()
+        .flat_map(|op| &op.operands)
+        .filter(|o| o.value == partial.value && refuses(&o.pin));
     let right = operands.filter_map(|operand| walk::brackets_at(subject.file, operand.span));
     let text = print::materialization(program, partial);
     let text = text.strip_prefix(subject.name(partial.value)).unwrap_or(&text);
@@ -154,7 +177,11 @@ fn ask_for(program: &mut Program, partial: &Materialization) {
     program.values[partial.value].home.iter_mut().for_each(|home| *home = pin.clone());
     for op in &mut program.ops {
         let left = op.result_pin.iter_mut().filter(|_| op.result == partial.value);
-        let right = op.operands.iter_mut().filter(|operand| operand.value == partial.value).filter_map(|operand| operand.pin.as_mut());
+        let right = op
+            .operands
+            .iter_mut()
+            .filter(|operand| operand.value == partial.value)
+            .filter_map(|operand| operand.pin.as_mut());
         left.chain(right).for_each(|old| *old = pin.clone());
     }
 }
@@ -174,16 +201,28 @@ impl Late<'_> {
         let name = subject.name(self.from.result.value);
         let times = self.cost.times;
         let (each, once) = (units::seconds(self.cost.seconds), times / self.microbatches as f64);
-        let message = format!("`{name}` is reduced in every microbatch: {times} times {each}, where {once} would serve");
+        let message = format!(
+            "`{name}` is reduced in every microbatch: {times} times {each}, where {once} would \
+                serve"
+        );
         let text = print::materialization(subject.program, partial);
         let finding = match &self.cause {
             Cause::Written(span) => {
-                let help = format!("take it out, write `total({text})`, and reduce what that gives, behind the microbatches");
+                let help = format!(
+                    "take it out, write `total({text})`, and reduce what that gives, behind the \
+                        microbatches"
+                );
                 Finding::new(&LINT, message, *span, "only the total is used").help(help)
             }
             Cause::Brackets(span, edits) => {
-                let label = format!("for this the plan has `{}`", crate::text::step(&subject.best().plan, self.from));
-                let help = format!("write `{text}`, or leave the brackets out: the total is reduced behind the microbatches then");
+                let label = format!(
+                    "for this the plan has `{}`",
+                    crate::text::step(&subject.best().plan, self.from)
+                );
+                let help = format!(
+                    "write `{text}`, or leave the brackets out: the total is reduced behind the \
+                        microbatches then"
+                );
                 let fix = Fix::safe(format!("leave `{name}` unreduced"), edits.clone());
                 Finding::new(&LINT, message, *span, label).help(help).fix(fix)
             }

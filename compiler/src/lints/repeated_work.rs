@@ -1,7 +1,8 @@
 //! `repeated-work`: devices along an axis all compute the same product.
 //!
-//! Judged by the cheapest plan: the compiler slices what is whole where that is free, so only work that no plan avoids is repeated. How it could
-//! be avoided is asked of the search, too: with the operands' declarations left open, it says where they should live.
+//! Judged by the cheapest plan: the compiler slices what is whole where that is free, so only work
+//! that no plan avoids is repeated. How it could be avoided is asked of the search, too: with the
+//! operands' declarations left open, it says where they should live.
 
 use shardwise_ir::ids::{AxisId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Step};
@@ -20,7 +21,8 @@ pub(crate) const LINT: Lint = Lint {
     level: Level::Warn,
     what: "A statement's FLOPs are repeated along a mesh axis that splits none of its dimensions.",
     why:
-        "Devices along the axis compute the same numbers: half of the machine on an axis of 2, 15 of 16 chips on one of 16, wait for nothing
+        "Devices along the axis compute the same numbers: half of the machine on an axis of 2, 15 \
+            of 16 chips on one of 16, wait for nothing
 new. Splitting any dimension of the statement over the axis divides its time.",
     trigger: "hardware tpu-v5p
 mesh X=8, Y=8
@@ -40,7 +42,12 @@ Tmp = In *D Win
 Gate = In *D Wgate
 output Tmp[B_X, F_Y], Gate[B_X, G_Y]
 ",
-    parameters: &[Parameter { name: "share", default: 0.02, meaning: "least share of the plan's time that is repeated for nothing" }],
+    parameters: &[Parameter {
+        name: "share",
+        default: 0.02,
+        meaning: "least share of the plan's \
+        time that is repeated for nothing",
+    }],
     check,
 };
 
@@ -54,7 +61,8 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }
     let best = subject.best();
     let least = LEAST.max(subject.parameter(&LINT, "share") * best.report.serial_s);
-    let repeated = repeated(subject, best).into_iter().filter(|repeated| repeated.wasted_s >= least);
+    let repeated =
+        repeated(subject, best).into_iter().filter(|repeated| repeated.wasted_s >= least);
     repeated.map(|repeated| finding(subject, &repeated)).collect()
 }
 
@@ -68,36 +76,54 @@ struct Repeated {
 
 fn repeated(subject: &Subject<'_>, plan: &Priced) -> Vec<Repeated> {
     let program = subject.program;
-    let products = plan.work().filter(|(_, _, op)| matches!(program.ops[*op].kind, OpKind::Einsum { .. }));
+    let products =
+        plan.work().filter(|(_, _, op)| matches!(program.ops[*op].kind, OpKind::Einsum { .. }));
     let all = products.map(|(step, cost, op)| {
-        let idle: Vec<AxisId> = program.mesh.ids().filter(|&axis| is_idle(subject, step, axis)).collect();
+        let idle: Vec<AxisId> =
+            program.mesh.ids().filter(|&axis| is_idle(subject, step, axis)).collect();
         let times: u64 = idle.iter().map(|&axis| program.mesh.axes[axis].size).product();
         Repeated { op, idle, times, wasted_s: cost.seconds * (1.0 - 1.0 / times as f64) }
     });
     all.filter(|repeated| repeated.wasted_s >= LEAST).collect()
 }
 
-/// An axis that brackets name somewhere, but that takes no part in this step. (One that they name nowhere is `unused-axis`'s.)
+/// An axis that brackets name somewhere, but that takes no part in this step. (One that they name
+/// nowhere is `unused-axis`'s.)
 fn is_idle(subject: &Subject<'_>, step: &Step, axis: AxisId) -> bool {
     let whole = AxisRef::whole(axis);
     let mut all = step.operands.iter().chain([&step.result]);
     if subject.program.lies_along(step.repeat, axis) {
         return false;
     }
-    subject.program.mesh.axes[axis].size > 1 && subject.names(whole) && !all.any(|of| of.sharding.uses(whole))
+    subject.program.mesh.axes[axis].size > 1
+        && subject.names(whole)
+        && !all.any(|of| of.sharding.uses(whole))
 }
 
 fn finding(subject: &Subject<'_>, repeated: &Repeated) -> Finding {
     let program = subject.program;
     let Repeated { op, idle, times, wasted_s } = repeated;
-    let names: Vec<String> = idle.iter().map(|&axis| format!("`{}`", program.mesh.axes[axis].name)).collect();
+    let names: Vec<String> =
+        idle.iter().map(|&axis| format!("`{}`", program.mesh.axes[axis].name)).collect();
     let result = program.ops[*op].result;
     let axes = walk::and_list(&names);
-    let message = format!("`{}` is computed {times} times along {axes}: {} for nothing", subject.name(result), units::seconds(*wasted_s));
-    let finding = Finding::new(&LINT, message, program.ops[*op].span, format!("no dimension here is split over {axes}"));
+    let message = format!(
+        "`{}` is computed {times} times along {axes}: {} for nothing",
+        subject.name(result),
+        units::seconds(*wasted_s)
+    );
+    let finding = Finding::new(
+        &LINT,
+        message,
+        program.ops[*op].span,
+        format!("no dimension here is split over {axes}"),
+    );
     let open: Vec<ValueId> = declared(program, *op);
-    let saving = subject.saving(|program| open.iter().for_each(|&value| leave_open(program, value)));
-    finding.help(help(subject, &open, saving.filter(|saving| saving.seconds > LEAST), &axes)).costs(*wasted_s, 0.0)
+    let saving =
+        subject.saving(|program| open.iter().for_each(|&value| leave_open(program, value)));
+    finding
+        .help(help(subject, &open, saving.filter(|saving| saving.seconds > LEAST), &axes))
+        .costs(*wasted_s, 0.0)
 }
 
 /// The operands that declarations place.
@@ -113,13 +139,21 @@ fn leave_open(program: &mut Program, value: ValueId) {
 }
 
 fn help(subject: &Subject<'_>, open: &[ValueId], saving: Option<Saving>, axes: &str) -> String {
-    let Some(saving) = saving else { return format!("split one of its dimensions over {axes}, where its operands come from") };
+    let Some(saving) = saving else {
+        return format!("split one of its dimensions over {axes}, where its operands come from");
+    };
     let placed = open.iter().filter_map(|&value| {
-        let sharding = saving.after.plan.program.values[value].home.as_ref().and_then(Pin::exact)?;
+        let sharding =
+            saving.after.plan.program.values[value].home.as_ref().and_then(Pin::exact)?;
         let was = subject.program.values[value].home.as_ref().and_then(Pin::exact);
         let of = Materialization { value, sharding };
-        (was.as_ref() != Some(&of.sharding)).then(|| format!("`{}`", print::materialization(subject.program, &of)))
+        (was.as_ref() != Some(&of.sharding))
+            .then(|| format!("`{}`", print::materialization(subject.program, &of)))
     });
     let placed: Vec<String> = placed.collect();
-    format!("declared as {}, the whole takes {} less", walk::and_list(&placed), units::seconds(saving.seconds))
+    format!(
+        "declared as {}, the whole takes {} less",
+        walk::and_list(&placed),
+        units::seconds(saving.seconds)
+    )
 }

@@ -16,7 +16,9 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Memory,
     level: Level::Warn,
     what: "A large declared value is repeated on devices that could each hold a part of it.",
-    why: "Memory is mostly what decides how many chips a model needs. A copy on every device costs it on all of them; where a copy is needed at once, it can be
+    why:
+        "Memory is mostly what decides how many chips a model needs. A copy on every device costs \
+        it on all of them; where a copy is needed at once, it can be
 gathered for that moment.",
     trigger: "hardware tpu-v5e
 mesh X=16
@@ -36,13 +38,23 @@ Tmp = In *D Win
 Out = sum_F(Tmp)
 output Out[B_X]
 ",
-    parameters: &[Parameter { name: "share", default: 0.05, meaning: "least share of a device's memory that the copies take" }],
+    parameters: &[Parameter {
+        name: "share",
+        default: 0.05,
+        meaning: "least share of a device's \
+        memory that the copies take",
+    }],
     check,
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let program = subject.program;
-    program.values.indices().filter(|&value| program.values[value].producer.is_none()).filter_map(|value| finding(subject, value)).collect()
+    program
+        .values
+        .indices()
+        .filter(|&value| program.values[value].producer.is_none())
+        .filter_map(|value| finding(subject, value))
+        .collect()
 }
 
 fn finding(subject: &Subject<'_>, value: ValueId) -> Option<Finding> {
@@ -54,8 +66,14 @@ fn finding(subject: &Subject<'_>, value: ValueId) -> Option<Finding> {
         let axis = AxisRef::whole(AxisId::new(number));
         !home.uses(axis) && subject.names(axis) && !program.lies_along(declared.repeat, axis.axis())
     };
-    let idle: Vec<&Axis> =
-        program.mesh.axes.iter().enumerate().filter(|(number, axis)| axis.size > 1 && is_idle(*number)).map(|(_, axis)| axis).collect();
+    let idle: Vec<&Axis> = program
+        .mesh
+        .axes
+        .iter()
+        .enumerate()
+        .filter(|(number, axis)| axis.size > 1 && is_idle(*number))
+        .map(|(_, axis)| axis)
+        .collect();
     let copies: f64 = idle.iter().map(|axis| axis.size as f64).product();
     let held = local::local_bytes(program, value, &home);
     let wasted = held * (1.0 - 1.0 / copies);
@@ -66,14 +84,21 @@ fn finding(subject: &Subject<'_>, value: ValueId) -> Option<Finding> {
     let axes = walk::and_list(&names);
     let share = 100.0 * held / capacity;
     let keyword = role(declared.role);
-    let message =
-        format!("{keyword} `{}` is whole along {axes}: {} on every device, {share:.0}% of its memory", declared.name, units::bytes(held));
+    let message = format!(
+        "{keyword} `{}` is whole along {axes}: {} on every device, {share:.0}% of its memory",
+        declared.name,
+        units::bytes(held)
+    );
     let finding = Finding::new(&LINT, message, declared.span, format!("{copies} copies"));
-    let dim = declared.dims.iter().find(|&&dim| program.dims[dim].size.is_multiple_of(idle[0].size));
+    let dim =
+        declared.dims.iter().find(|&&dim| program.dims[dim].size.is_multiple_of(idle[0].size));
     let help = dim.map_or_else(
         || "split one of its dimensions".to_owned(),
         |&dim| {
-            format!("split it over {axes}, such as `{}_{}`: the plan gathers what is needed whole", program.dims[dim].name, idle[0].name)
+            format!(
+                "split it over {axes}, such as `{}_{}`: the plan gathers what is needed whole",
+                program.dims[dim].name, idle[0].name
+            )
         },
     );
     Some(finding.help(help).costs(0.0, wasted))

@@ -16,8 +16,10 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "A reshape moves data: the split that its operand has would not leave blocks whole.",
-    why: "Devices hold blocks of a dimension. A dimension that is split into factors keeps its blocks only where the axes divide the major factor, factors that
-become one only where the major one is split as far as it goes. Otherwise every element has to go elsewhere first, for an operation that computes
+    why: "Devices hold blocks of a dimension. A dimension that is split into factors keeps its \
+        blocks only where the axes divide the major factor, factors that
+become one only where the major one is split as far as it goes. Otherwise every element has to go \
+elsewhere first, for an operation that computes
 nothing.",
     trigger: "hardware tpu-v5p
 mesh Y=8
@@ -38,10 +40,9 @@ output Grouped[B, G_Y, K, H]
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let reshapes = subject
-        .best()
-        .work()
-        .filter_map(|(step, _, op)| Some((step, &subject.best().plan.program.ops[op])).filter(|(_, op)| groups(op).is_some()));
+    let reshapes = subject.best().work().filter_map(|(step, _, op)| {
+        Some((step, &subject.best().plan.program.ops[op])).filter(|(_, op)| groups(op).is_some())
+    });
     reshapes.filter_map(|(step, op)| finding(subject, step, op)).collect()
 }
 
@@ -53,17 +54,30 @@ fn groups(op: &Op) -> Option<&[Regroup]> {
 /// A reshape whose operand is moved for it alone, from where it cannot be regrouped.
 fn finding(subject: &Subject<'_>, step: &Step, op: &Op) -> Option<Finding> {
     let (best, program) = (subject.best(), subject.program);
-    let (_, moved, cost, kind) = best.moves().find(|(_, moved, ..)| moved.result == step.operands[0])?;
+    let (_, moved, cost, kind) =
+        best.moves().find(|(_, moved, ..)| moved.result == step.operands[0])?;
     let from = &moved.operands[0];
-    if layout::gives(program, op, std::slice::from_ref(&from.sharding)).is_some() || !walk::is_worth(cost.seconds, best.report.serial_s) {
+    if layout::gives(program, op, std::slice::from_ref(&from.sharding)).is_some()
+        || !walk::is_worth(cost.seconds, best.report.serial_s)
+    {
         return None;
     }
-    let message = format!("the reshape of `{}` moves data: {}", subject.name(from.value), units::seconds(cost.seconds));
+    let message = format!(
+        "the reshape of `{}` moves data: {}",
+        subject.name(from.value),
+        units::seconds(cost.seconds)
+    );
     let label = format!("`{}` would break its blocks", print::materialization(program, from));
-    let name = |dims: &[shardwise_ir::ids::DimId]| dims.iter().map(|&dim| program.dims[dim].name.as_str()).collect::<Vec<_>>().join("*");
-    let pairs: Vec<String> = groups(op)?.iter().map(|group| format!("`{}` and `{}`", name(&group.from), name(&group.to))).collect();
+    let name = |dims: &[shardwise_ir::ids::DimId]| {
+        dims.iter().map(|&dim| program.dims[dim].name.as_str()).collect::<Vec<_>>().join("*")
+    };
+    let pairs: Vec<String> = groups(op)?
+        .iter()
+        .map(|group| format!("`{}` and `{}`", name(&group.from), name(&group.to)))
+        .collect();
     let help = format!(
-        "hence the {}; between {}, only the major factor passes its axes on, and only as far as they divide it: split that one, or change their order",
+        "hence the {}; between {}, only the major factor passes its axes on, and only as far as \
+            they divide it: split that one, or change their order",
         kind.name(),
         walk::and_list(&pairs)
     );

@@ -12,7 +12,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "Collectives bring a value to a sharding in which it is there already.",
-    why: "What was declared or computed stays until its last use: a use can name it by its brackets, and need not fetch it back from where it was moved
+    why: "What was declared or computed stays until its last use: a use can name it by its \
+        brackets, and need not fetch it back from where it was moved
 to.",
     trigger: "hardware tpu-v5p
 mesh X=4
@@ -44,23 +45,33 @@ fn finding(subject: &Subject<'_>, plan: &Priced, number: usize) -> Option<Findin
     let back = subject.written(step)?;
     let before = &plan.plan.steps[..number];
     // The same collective on the same value is `gathered-twice`'s.
-    let is_repeated = before.iter().any(|other| other.result == step.result && other.operands == step.operands);
+    let is_repeated =
+        before.iter().any(|other| other.result == step.result && other.operands == step.operands);
     if is_repeated || !is_there(subject, before, step) {
         return None;
     }
     let mut spans = vec![back.span];
     let mut seconds = plan.report.steps[number].seconds;
-    let away = before.iter().rposition(|other| other.result == step.operands[0] && matches!(other.kind, StepKind::Collective(..)));
-    let only = away.filter(|&away| plan.readers(&step.operands[0], away).count() == 1 && !subject.leaves(&step.operands[0]));
+    let away = before.iter().rposition(|other| {
+        other.result == step.operands[0] && matches!(other.kind, StepKind::Collective(..))
+    });
+    let only = away.filter(|&away| {
+        plan.readers(&step.operands[0], away).count() == 1 && !subject.leaves(&step.operands[0])
+    });
     let away = only.and_then(|away| Some((away, subject.written(&before[away])?.span)));
     let name = subject.name(step.result.value);
     if let Some((away, span)) = away {
         seconds += plan.report.steps[away].seconds;
         spans.insert(0, span);
     }
-    let message = format!("`{name}` comes back to where it still is: {} for nothing", units::seconds(seconds));
+    let message = format!(
+        "`{name}` comes back to where it still is: {} for nothing",
+        units::seconds(seconds)
+    );
     let finding = Finding::new(&LINT, message, back.span, "in this sharding it is there already");
-    let finding = away.map(|(_, span): (usize, Span)| finding.clone().and(span, "moved away here")).unwrap_or(finding);
+    let finding = away
+        .map(|(_, span): (usize, Span)| finding.clone().and(span, "moved away here"))
+        .unwrap_or(finding);
     let fix = Fix::without("take the way there and back out", subject.source, &spans);
     let bytes = plan.report.steps[number].bytes;
     Some(finding.help("use what is there: its brackets name it").costs(seconds, bytes).fix(fix))
@@ -69,6 +80,7 @@ fn finding(subject: &Subject<'_>, plan: &Priced, number: usize) -> Option<Findin
 /// Whether the step's result is declared so, or given before by another step.
 fn is_there(subject: &Subject<'_>, before: &[Step], step: &Step) -> bool {
     let value = &subject.program.values[step.result.value];
-    let declared = value.producer.is_none() && value.home.as_ref().is_some_and(|home| home.accepts(&step.result.sharding));
+    let declared = value.producer.is_none()
+        && value.home.as_ref().is_some_and(|home| home.accepts(&step.result.sharding));
     declared || before.iter().any(|other| other.result == step.result)
 }

@@ -1,7 +1,7 @@
 //! `small-shard`: blocks smaller than the matrix unit, which computes their padding as well.
 //!
-//! The unit's edge is that of the chip (256 from the sixth generation on, 128 before); for chips without a systolic array the lint is silent
-//! unless the edge is set.
+//! The unit's edge is that of the chip (256 from the sixth generation on, 128 before); for chips
+//! without a systolic array the lint is silent unless the edge is set.
 
 use shardwise_ir::ids::{DimId, OpId};
 use shardwise_ir::plan::{Step, StepKind};
@@ -19,8 +19,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "small-shard",
     group: Group::Compute,
     level: Level::Warn,
-    what: "A product is split so finely that a block is smaller than the matrix unit, though the whole dimension is not.",
-    why: "The unit multiplies 128x128 (or 256x256) numbers whether they are there or not: a block of 64 takes as long as one of 128. Splitting over a smaller axis,
+    what: "A product is split so finely that a block is smaller than the matrix unit, though the \
+        whole dimension is not.",
+    why: "The unit multiplies 128x128 (or 256x256) numbers whether they are there or not: a block \
+        of 64 takes as long as one of 128. Splitting over a smaller axis,
 or another dimension, uses all of it.",
     trigger: "hardware tpu-v5p
 mesh X=16, Y=16
@@ -38,13 +40,19 @@ param Win[D, F_Y]
 Tmp = In *D Win
 output Tmp[B_X, F_Y]
 ",
-    parameters: &[Parameter { name: "unit", default: 0.0, meaning: "edge of the matrix unit; 0: that of the chip" }],
+    parameters: &[Parameter {
+        name: "unit",
+        default: 0.0,
+        meaning: "edge of the matrix unit; 0: \
+        that of the chip",
+    }],
     check,
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let Some(unit) = unit(subject) else { return Vec::new() };
-    let is_small = |(step, ..): &(&Step, &StepCost, OpId)| smallest(subject.program, step, unit).is_some();
+    let is_small =
+        |(step, ..): &(&Step, &StepCost, OpId)| smallest(subject.program, step, unit).is_some();
     if !subject.textbook.work().any(|step| is_small(&step)) {
         return Vec::new();
     }
@@ -55,7 +63,13 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
 fn unit(subject: &Subject<'_>) -> Option<f64> {
     let set = subject.parameter(&LINT, "unit");
     let name = subject.program.hardware.name.as_str();
-    let of_chip = || name.starts_with("tpu").then_some(if ["tpu-v6e", "tpu7x"].contains(&name) { 256.0 } else { 128.0 });
+    let of_chip = || {
+        name.starts_with("tpu").then_some(if ["tpu-v6e", "tpu7x"].contains(&name) {
+            256.0
+        } else {
+            128.0
+        })
+    };
     if set > 0.0 { Some(set) } else { of_chip() }
 }
 
@@ -67,7 +81,10 @@ fn sides(program: &Program, op: &Op) -> Vec<Side> {
     let OpKind::Einsum { contracted } = &op.kind else { return Vec::new() };
     let of = |operand: usize| &program.values[op.operands[operand].value].dims;
     let only = |here: usize, other: usize| {
-        indices(program, op).into_iter().filter(|dim| of(here).contains(dim) && !of(other).contains(dim)).collect()
+        indices(program, op)
+            .into_iter()
+            .filter(|dim| of(here).contains(dim) && !of(other).contains(dim))
+            .collect()
     };
     vec![contracted.clone(), only(0, 1), only(1, 0)]
 }
@@ -78,13 +95,21 @@ fn smallest(program: &Program, step: &Step, unit: f64) -> Option<(Side, f64)> {
     let size = |dim: DimId| {
         let held = step.operands.iter().find_map(|of| {
             let place = program.values[of.value].dims.iter().position(|other| *other == dim)?;
-            Some(local::local_size(program, program.values[of.value].repeat, dim, &of.sharding.dims[place]) as f64)
+            Some(local::local_size(
+                program,
+                program.values[of.value].repeat,
+                dim,
+                &of.sharding.dims[place],
+            ) as f64)
         });
         held.unwrap_or(1.0)
     };
-    let whole = |side: &Side| side.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>();
+    let whole =
+        |side: &Side| side.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>();
     let block = |side: &Side| side.iter().map(|&dim| size(dim)).product::<f64>();
-    let small = sides(program, &program.ops[op]).into_iter().filter(|side| !side.is_empty() && whole(side) >= unit && block(side) < unit);
+    let small = sides(program, &program.ops[op])
+        .into_iter()
+        .filter(|side| !side.is_empty() && whole(side) >= unit && block(side) < unit);
     small.map(|side| (side.clone(), block(&side))).min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
@@ -94,16 +119,25 @@ fn finding(subject: &Subject<'_>, step: &Step, op: OpId, unit: f64) -> Option<Fi
     let read: Vec<_> = step.operands.iter().map(|of| &of.sharding).collect();
     let work = local::work(program, &program.ops[op], &read, &step.result.sharding);
     let (plain, padded) = (work.flops_s, work.flops_s * unit / block);
-    // Where operands come from memory far more slowly than they are multiplied, the unit waits anyway.
-    if padded < work.seconds / 2.0 || !walk::is_worth(padded - plain, subject.best().report.serial_s) {
+    // Where operands come from memory far more slowly than they are multiplied, the unit waits
+    // anyway.
+    if padded < work.seconds / 2.0
+        || !walk::is_worth(padded - plain, subject.best().report.serial_s)
+    {
         return None;
     }
     let names: Vec<&str> = side.iter().map(|&dim| program.dims[dim].name.as_str()).collect();
     let (names, name) = (names.join(", "), subject.name(program.ops[op].result));
     let (before, after) = (units::seconds(plain), units::seconds(padded));
-    let message = format!("`{name}` has blocks of {block} along `{names}`: {before} of arithmetic take {after}");
+    let message = format!(
+        "`{name}` has blocks of {block} along `{names}`: {before} of arithmetic take {after}"
+    );
     let label = format!("{:.0}% of a matrix unit {unit} wide are used", 100.0 * block / unit);
     let finding = Finding::new(&LINT, message, program.ops[op].span, label);
     let lost = padded - plain;
-    Some(finding.help(format!("split `{names}` over fewer devices, or another dimension")).costs(lost, 0.0))
+    Some(
+        finding
+            .help(format!("split `{names}` over fewer devices, or another dimension"))
+            .costs(lost, 0.0),
+    )
 }

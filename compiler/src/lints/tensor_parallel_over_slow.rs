@@ -19,8 +19,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "tensor-parallel-over-slow",
     group: Group::Communication,
     level: Level::Warn,
-    what: "Weights are split over a slow axis so that activations cross it, though there are faster axes.",
-    why: "Tensor parallelism moves activations twice a layer, data parallelism gradients once a step. The axis with the least bandwidth (between slices, between
+    what: "Weights are split over a slow axis so that activations cross it, though there are \
+        faster axes.",
+    why: "Tensor parallelism moves activations twice a layer, data parallelism gradients once a \
+        step. The axis with the least bandwidth (between slices, between
 nodes) is for the batch; what moves in every layer belongs on the fastest links.",
     trigger: "hardware tpu-v5p
 mesh P=4 dcn, X=4
@@ -56,9 +58,13 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
     let program = subject.program;
     let param = split_over(program, axis)?;
     let batch = batch_like(program);
-    let is_activation = |value: ValueId| program.values[value].dims.iter().any(|dim| batch.contains(dim));
-    let crossing: Vec<_> =
-        subject.best().moves().filter(|(_, step, cost, _)| cost.axes.contains(&axis) && is_activation(step.result.value)).collect();
+    let is_activation =
+        |value: ValueId| program.values[value].dims.iter().any(|dim| batch.contains(dim));
+    let crossing: Vec<_> = subject
+        .best()
+        .moves()
+        .filter(|(_, step, cost, _)| cost.axes.contains(&axis) && is_activation(step.result.value))
+        .collect();
     let (_, first, ..) = crossing.first()?;
     let seconds: f64 = crossing.iter().map(|(_, _, cost, _)| cost.seconds).sum();
     let bytes: f64 = crossing.iter().map(|(_, _, cost, _)| cost.bytes).sum();
@@ -72,30 +78,45 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
         between_nodes(subject, slow, &crossing)
     );
     let step = crate::text::step(&subject.best().plan, first);
-    let finding = Finding::new(&LINT, message, program.values[param].span, format!("hence `{step}`"));
+    let finding =
+        Finding::new(&LINT, message, program.values[param].span, format!("hence `{step}`"));
     Some(finding.help(help(program, slow)?).costs(seconds, bytes))
 }
 
 /// `, 63 us of it between nodes`, where the axis leaves the node.
-fn between_nodes(subject: &Subject<'_>, slow: &Axis, crossing: &[(usize, &Step, &StepCost, &CollectiveKind)]) -> String {
+fn between_nodes(
+    subject: &Subject<'_>,
+    slow: &Axis,
+    crossing: &[(usize, &Step, &StepCost, &CollectiveKind)],
+) -> String {
     if slow.across_nodes().is_none() {
         return String::new();
     }
-    let parts = |cost: &StepCost, kind| collective_parts(&subject.program.mesh, kind, &cost.axes, cost.bytes, subject.refinement());
+    let parts = |cost: &StepCost, kind| {
+        collective_parts(&subject.program.mesh, kind, &cost.axes, cost.bytes, subject.refinement())
+    };
     let networks = crossing.iter().flat_map(|(_, _, cost, kind)| parts(cost, kind));
-    let seconds: f64 = networks.filter(|part| part.kind == AxisKind::Dcn).map(|part| part.seconds).sum();
+    let seconds: f64 =
+        networks.filter(|part| part.kind == AxisKind::Dcn).map(|part| part.seconds).sum();
     format!(", {} of it between nodes", units::seconds(seconds))
 }
 
-/// Where tensor parallelism would be faster: inside the node that the axis leaves, or on another axis.
+/// Where tensor parallelism would be faster: inside the node that the axis leaves, or on another
+/// axis.
 fn help(program: &Program, slow: &Axis) -> Option<String> {
     if let Some((inside, nodes)) = slow.across_nodes() {
         return Some(format!(
-            "a node has room for {inside} along `{}`: make it an axis of {inside} for weights, and one of {nodes} for the batch",
+            "a node has room for {inside} along `{}`: make it an axis of {inside} for weights, and \
+                one of {nodes} for the batch",
             slow.name
         ));
     }
-    let fastest = program.mesh.axes.iter().filter(|other| other.size > 1).max_by(|a, b| a.bandwidth().total_cmp(&b.bandwidth()))?;
+    let fastest = program
+        .mesh
+        .axes
+        .iter()
+        .filter(|other| other.size > 1)
+        .max_by(|a, b| a.bandwidth().total_cmp(&b.bandwidth()))?;
     let times = fastest.bandwidth() / slow.bandwidth();
     Some(format!(
         "split weights over `{}`, whose links have {} times the bandwidth, and the batch over `{}`",
@@ -107,7 +128,9 @@ fn help(program: &Program, slow: &Axis) -> Option<String> {
 
 /// The first parameter that is split over `axis`.
 fn split_over(program: &Program, axis: AxisId) -> Option<ValueId> {
-    let uses = |home: &Pin| home.dims.iter().flatten().any(|axes| axes.contains(&AxisRef::whole(axis)));
-    let params = program.values.iter_enumerated().filter(|(_, value)| value.role == Some(Role::Param));
+    let uses =
+        |home: &Pin| home.dims.iter().flatten().any(|axes| axes.contains(&AxisRef::whole(axis)));
+    let params =
+        program.values.iter_enumerated().filter(|(_, value)| value.role == Some(Role::Param));
     params.into_iter().find(|(_, value)| value.home.as_ref().is_some_and(uses)).map(|(id, _)| id)
 }

@@ -1,6 +1,7 @@
 //! `uneven-size`: a size that no axis divides, or that padding rounds up by much.
 //!
-//! A size that a declaration splits and an axis does not divide is an error; here it is the splits that nobody could write.
+//! A size that a declaration splits and an axis does not divide is an error; here it is the splits
+//! that nobody could write.
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
@@ -17,8 +18,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "uneven-size",
     group: Group::Compute,
     level: Level::Warn,
-    what: "A dimension cannot be split since no mesh axis divides its size, or a good part of a padded one is padding.",
-    why: "Layouts whose sizes do not divide are not available to the compiler. A vocabulary of 50257 stays whole on every device; rounded up to a multiple of
+    what: "A dimension cannot be split since no mesh axis divides its size, or a good part of a \
+        padded one is padding.",
+    why: "Layouts whose sizes do not divide are not available to the compiler. A vocabulary of \
+        50257 stays whole on every device; rounded up to a multiple of
 the axis (and of the matrix unit), or declared `pad`, it can be split.",
     trigger: "hardware tpu-v5p
 mesh X=4, Y=32
@@ -36,15 +39,24 @@ param Wv[D, V]
 Logits = In *D Wv
 output Logits[B_X, V]
 ",
-    parameters: &[Parameter { name: "share", default: 0.05, meaning: "least share of a padded dimension that is padding" }],
+    parameters: &[Parameter {
+        name: "share",
+        default: 0.05,
+        meaning: "least share of a padded \
+        dimension that is padding",
+    }],
     check,
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let program = subject.program;
-    let uneven = program.dims.indices().filter(|&dim| is_uneven(program, dim) && !subject.is_explicit());
+    let uneven =
+        program.dims.indices().filter(|&dim| is_uneven(program, dim) && !subject.is_explicit());
     let padded = program.dims.indices().filter(|&dim| program.dims[dim].pad);
-    uneven.filter_map(|dim| finding(subject, dim)).chain(padded.filter_map(|dim| rounded_up(subject, dim))).collect()
+    uneven
+        .filter_map(|dim| finding(subject, dim))
+        .chain(padded.filter_map(|dim| rounded_up(subject, dim)))
+        .collect()
 }
 
 /// A padded dimension of which a good part is padding where the plan splits it.
@@ -52,19 +64,41 @@ fn rounded_up(subject: &Subject<'_>, dim: DimId) -> Option<Finding> {
     let program = subject.program;
     let declared = &program.dims[dim];
     let best = subject.best();
-    let split = |step: &Step| step.operands.iter().chain([&step.result]).filter_map(|of| parts(program, of, dim)).max().unwrap_or(1);
-    let work: Vec<(u64, f64)> = best.work().map(|(step, cost, _)| (split(step), cost.seconds)).filter(|(parts, _)| *parts > 1).collect();
-    let waste = |parts: u64| 1.0 - declared.size as f64 / declared.size.next_multiple_of(parts) as f64;
-    let worst = work.iter().map(|(parts, _)| *parts).max_by(|&a, &b| waste(a).total_cmp(&waste(b)))?;
+    let split = |step: &Step| {
+        step.operands
+            .iter()
+            .chain([&step.result])
+            .filter_map(|of| parts(program, of, dim))
+            .max()
+            .unwrap_or(1)
+    };
+    let work: Vec<(u64, f64)> = best
+        .work()
+        .map(|(step, cost, _)| (split(step), cost.seconds))
+        .filter(|(parts, _)| *parts > 1)
+        .collect();
+    let waste =
+        |parts: u64| 1.0 - declared.size as f64 / declared.size.next_multiple_of(parts) as f64;
+    let worst =
+        work.iter().map(|(parts, _)| *parts).max_by(|&a, &b| waste(a).total_cmp(&waste(b)))?;
     let lost: f64 = work.iter().map(|(parts, seconds)| waste(*parts) * seconds).sum();
-    if waste(worst) < subject.parameter(&LINT, "share") || !walk::is_worth(lost, best.report.serial_s) {
+    if waste(worst) < subject.parameter(&LINT, "share")
+        || !walk::is_worth(lost, best.report.serial_s)
+    {
         return None;
     }
     let (name, size) = (&declared.name, declared.size);
-    let message = format!("{:.0}% of `{name}` is padding in {worst} parts: {} are lost", 100.0 * waste(worst), units::seconds(lost));
+    let message = format!(
+        "{:.0}% of `{name}` is padding in {worst} parts: {} are lost",
+        100.0 * waste(worst),
+        units::seconds(lost)
+    );
     let label = format!("rounded up to {}", size.next_multiple_of(worst));
     let finding = Finding::new(&LINT, message, declared.span, label).costs(lost, 0.0);
-    Some(finding.help(format!("split `{name}` into fewer parts, or use the room: `{name}={}`", size.next_multiple_of(worst))))
+    Some(finding.help(format!(
+        "split `{name}` into fewer parts, or use the room: `{name}={}`",
+        size.next_multiple_of(worst)
+    )))
 }
 
 /// Into how many parts a value's sharding splits a dimension, if the value has it.
@@ -77,7 +111,10 @@ fn parts(program: &Program, of: &Materialization, dim: DimId) -> Option<u64> {
 fn is_uneven(program: &Program, dim: DimId) -> bool {
     let declared = &program.dims[dim];
     let axes = || program.mesh.axes.iter().filter(|axis| axis.size > 1);
-    let of_param = program.values.iter().any(|value| value.role == Some(Role::Param) && value.dims.contains(&dim));
+    let of_param = program
+        .values
+        .iter()
+        .any(|value| value.role == Some(Role::Param) && value.dims.contains(&dim));
     let divides = axes().any(|axis| declared.size.is_multiple_of(axis.size));
     of_param && !declared.pad && !divides && axes().any(|axis| declared.size >= 8 * axis.size)
 }
@@ -90,11 +127,28 @@ fn finding(subject: &Subject<'_>, dim: DimId) -> Option<Finding> {
     let program = subject.program;
     let declared = &program.dims[dim];
     let (name, size) = (&declared.name, declared.size);
-    let axes: Vec<String> =
-        program.mesh.axes.iter().filter(|axis| axis.size > 1).map(|axis| format!("{}={}", axis.name, axis.size)).collect();
+    let axes: Vec<String> = program
+        .mesh
+        .axes
+        .iter()
+        .filter(|axis| axis.size > 1)
+        .map(|axis| format!("{}={}", axis.name, axis.size))
+        .collect();
     let devices: u64 = program.mesh.devices();
-    let message = format!("no axis divides `{name}={size}`, so it is never split: {} are lost", units::seconds(saving.seconds));
-    let finding = Finding::new(&LINT, message, declared.span, format!("the axes are {}", axes.join(", ")));
-    let multiple = if devices <= 1024 { size.next_multiple_of(devices.max(128)) } else { size.next_multiple_of(128) };
-    Some(finding.help(format!("write `{name}={multiple}`, or `{name}={size} pad`")).costs(saving.seconds, saving.bytes))
+    let message = format!(
+        "no axis divides `{name}={size}`, so it is never split: {} are lost",
+        units::seconds(saving.seconds)
+    );
+    let finding =
+        Finding::new(&LINT, message, declared.span, format!("the axes are {}", axes.join(", ")));
+    let multiple = if devices <= 1024 {
+        size.next_multiple_of(devices.max(128))
+    } else {
+        size.next_multiple_of(128)
+    };
+    Some(
+        finding
+            .help(format!("write `{name}={multiple}`, or `{name}={size} pad`"))
+            .costs(saving.seconds, saving.bytes),
+    )
 }

@@ -8,7 +8,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Tool,
     level: Level::Warn,
     what: "An `allow` names what is no lint: a code that does not exist, or that of an error.",
-    why: "It silences nothing. Errors cannot be allowed, since a program with an error has no plan.",
+    why: "It silences nothing. Errors cannot be allowed, since a program with an error has no \
+        plan.",
     trigger: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192

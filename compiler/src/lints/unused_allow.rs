@@ -1,4 +1,5 @@
-//! `unused-allow`: found by whoever applies the `allow`s, after all other lints ran (see `lint::allow`).
+//! `unused-allow`: found by whoever applies the `allow`s, after all other lints ran (see
+//! `lint::allow`).
 
 use crate::lint::{Group, Level, Lint};
 
@@ -8,7 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Tool,
     level: Level::Warn,
     what: "An `allow` silences a lint that finds nothing there.",
-    why: "The fault that was accepted is gone, or the statement moved; left in place, the `allow` would hide the next one.",
+    why: "The fault that was accepted is gone, or the statement moved; left in place, the `allow` \
+        would hide the next one.",
     trigger: "allow SW353
 hardware tpu-v5p
 mesh X=4

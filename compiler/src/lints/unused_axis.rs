@@ -15,8 +15,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Tidiness,
     level: Level::Warn,
     what: "No bracket of the program names a mesh axis.",
-    why:
-        "Every declared value is whole along the axis, so unless the compiler finds something to slice, the devices along it all do the same
+    why: "Every declared value is whole along the axis, so unless the compiler finds something to \
+            slice, the devices along it all do the same
 work. Mostly a subscript was forgotten.",
     trigger: "hardware tpu-v5p
 mesh X=4, Y=2
@@ -40,7 +40,10 @@ output Tmp[B_X, F_Y]
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let program = subject.program;
-    let unused = program.mesh.ids().filter(|&axis| program.mesh.axes[axis].size > 1 && !subject.names(AxisRef::whole(axis)));
+    let unused = program
+        .mesh
+        .ids()
+        .filter(|&axis| program.mesh.axes[axis].size > 1 && !subject.names(AxisRef::whole(axis)));
     unused.map(|axis| finding(subject, axis)).collect()
 }
 
@@ -48,17 +51,39 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Finding {
     let declared = &subject.program.mesh.axes[axis];
     let name = &declared.name;
     let best = subject.best();
-    let uses = |step: &Step| step.operands.iter().chain([&step.result]).any(|of| of.sharding.uses(AxisRef::whole(axis)));
-    let repeated: f64 = best.work().filter(|(step, ..)| !uses(step)).map(|(_, cost, _)| cost.seconds).fold(0.0, |a, b| a + b);
+    let uses = |step: &Step| {
+        step.operands.iter().chain([&step.result]).any(|of| of.sharding.uses(AxisRef::whole(axis)))
+    };
+    let repeated: f64 = best
+        .work()
+        .filter(|(step, ..)| !uses(step))
+        .map(|(_, cost, _)| cost.seconds)
+        .fold(0.0, |a, b| a + b);
     let wasted = repeated * (1.0 - 1.0 / declared.size as f64);
-    let message = format!("no bracket names axis `{name}`: every declared value is whole on all {} devices along it", declared.size);
-    let label = if wasted > 0.0 { format!("{} are spent on repeating", units::seconds(wasted)) } else { "named nowhere".to_owned() };
+    let message = format!(
+        "no bracket names axis `{name}`: every declared value is whole on all {} devices along it",
+        declared.size
+    );
+    let label = if wasted > 0.0 {
+        format!("{} are spent on repeating", units::seconds(wasted))
+    } else {
+        "named nowhere".to_owned()
+    };
     let finding = Finding::new(&LINT, message, span(subject, name), label);
-    finding.help(format!("split a dimension over it, such as `B_{name}`, or take the axis out of the mesh")).costs(wasted, 0.0)
+    finding
+        .help(format!(
+            "split a dimension over it, such as `B_{name}`, or take the axis out of the mesh"
+        ))
+        .costs(wasted, 0.0)
 }
 
 fn span(subject: &Subject<'_>, axis: &str) -> Span {
-    let meshes =
-        subject.file.statements.iter().filter_map(|statement| if let Statement::Mesh(axes) = &statement.node { Some(axes) } else { None });
-    meshes.flatten().find(|declared| declared.name.node == axis).map(|declared| declared.name.span).unwrap_or_default()
+    let meshes = subject.file.statements.iter().filter_map(|statement| {
+        if let Statement::Mesh(axes) = &statement.node { Some(axes) } else { None }
+    });
+    meshes
+        .flatten()
+        .find(|declared| declared.name.node == axis)
+        .map(|declared| declared.name.span)
+        .unwrap_or_default()
 }

@@ -14,7 +14,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Tidiness,
     level: Level::Warn,
     what: "A declared dimension is none of any value's.",
-    why: "Whoever reads the program looks for what has it; mostly it is left over, or another name was meant somewhere.",
+    why: "Whoever reads the program looks for what has it; mostly it is left over, or another name \
+        was meant somewhere.",
     trigger: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, H=64
@@ -34,7 +35,12 @@ output Out[B_X, D]
 };
 
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
-    let dims = subject.program.values.iter().flat_map(|value| &value.dims).map(|&dim| subject.program.dims[dim].name.as_str());
+    let dims = subject
+        .program
+        .values
+        .iter()
+        .flat_map(|value| &value.dims)
+        .map(|&dim| subject.program.dims[dim].name.as_str());
     let used: BTreeSet<&str> = dims.chain(walk::factors(subject)).collect();
     let mut findings = Vec::new();
     for statement in &subject.file.statements {
@@ -47,9 +53,17 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
             let fix = if gone == dims.len() {
                 Fix::without(title, subject.source, &[statement.span])
             } else {
-                Fix::safe(title, vec![Edit { span: walk::out_of_list(&spans, number), text: String::new() }])
+                Fix::safe(
+                    title,
+                    vec![Edit { span: walk::out_of_list(&spans, number), text: String::new() }],
+                )
             };
-            let finding = Finding::new(&LINT, format!("dimension `{}` is not used", dim.name.node), dim.name.span, "no value has it");
+            let finding = Finding::new(
+                &LINT,
+                format!("dimension `{}` is not used", dim.name.node),
+                dim.name.span,
+                "no value has it",
+            );
             findings.push(finding.help("take it out").fix(fix));
         }
     }

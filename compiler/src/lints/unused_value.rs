@@ -19,8 +19,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "unused-value",
     group: Group::Tidiness,
     level: Level::Warn,
-    what: "A value is declared or computed, but no statement uses it and it does not leave the program.",
-    why: "A result that nobody reads is computed all the same, and a parameter that nobody reads fills memory. Mostly an `output` is missing, or
+    what: "A value is declared or computed, but no statement uses it and it does not leave the \
+        program.",
+    why: "A result that nobody reads is computed all the same, and a parameter that nobody reads \
+        fills memory. Mostly an `output` is missing, or
 another name was meant.",
     trigger: "hardware tpu-v5p
 mesh X=4
@@ -47,26 +49,45 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
         // Without outputs the program is a sketch of which everything is looked at.
         return Vec::new();
     }
-    let read = program.ops.iter().flat_map(|op| op.operands.iter().filter(|o| o.value != op.result).map(|o| o.value));
-    let asserted = program.asserts.iter().filter_map(|a| if let Budget::StaysSharded(value) = a.budget { Some(value) } else { None });
-    let used: BTreeSet<ValueId> = read.chain(asserted).chain(program.outputs.iter().map(|output| output.value)).collect();
+    let read = program
+        .ops
+        .iter()
+        .flat_map(|op| op.operands.iter().filter(|o| o.value != op.result).map(|o| o.value));
+    let asserted = program.asserts.iter().filter_map(|a| {
+        if let Budget::StaysSharded(value) = a.budget { Some(value) } else { None }
+    });
+    let used: BTreeSet<ValueId> =
+        read.chain(asserted).chain(program.outputs.iter().map(|output| output.value)).collect();
     let differentiated = differentiated(subject);
-    let unused = program.values.indices().filter(|value| !used.contains(value) && !differentiated.contains(subject.name(*value)));
-    let values = unused.filter_map(|value| declared(subject, value).or_else(|| computed(subject, value)));
+    let unused = program
+        .values
+        .indices()
+        .filter(|value| !used.contains(value) && !differentiated.contains(subject.name(*value)));
+    let values =
+        unused.filter_map(|value| declared(subject, value).or_else(|| computed(subject, value)));
     values.chain(moved(subject)).collect()
 }
 
-/// Collectives of the author's whose result nothing reads, though other shardings of the value are read.
+/// Collectives of the author's whose result nothing reads, though other shardings of the value are
+/// read.
 fn moved(subject: &Subject<'_>) -> Vec<Finding> {
     let plan = &subject.textbook;
-    let read: IndexSet<&Materialization> = plan.plan.steps.iter().flat_map(|step| &step.operands).collect();
+    let read: IndexSet<&Materialization> =
+        plan.plan.steps.iter().flat_map(|step| &step.operands).collect();
     let values: BTreeSet<ValueId> = read.iter().map(|of| of.value).collect();
-    let is_idle = |of: &Materialization| values.contains(&of.value) && !read.contains(of) && !subject.leaves(of);
+    let is_idle = |of: &Materialization| {
+        values.contains(&of.value) && !read.contains(of) && !subject.leaves(of)
+    };
     let mut findings = Vec::new();
-    for (step, cost) in plan.plan.steps.iter().zip(&plan.report.steps).filter(|(step, _)| is_idle(&step.result)) {
+    for (step, cost) in
+        plan.plan.steps.iter().zip(&plan.report.steps).filter(|(step, _)| is_idle(&step.result))
+    {
         let Some(op) = subject.written(step) else { continue };
         let result = print::materialization(subject.program, &step.result);
-        let message = format!("`{result}` is made and never used: {} for nothing", units::seconds(cost.seconds));
+        let message = format!(
+            "`{result}` is made and never used: {} for nothing",
+            units::seconds(cost.seconds)
+        );
         let fix = Fix::without(format!("take `{result}` out"), subject.source, &[op.span]);
         findings.push(
             Finding::new(&LINT, message, op.span, "nothing reads it in this sharding")
@@ -80,9 +101,14 @@ fn moved(subject: &Subject<'_>) -> Vec<Finding> {
 
 /// The values that `backward` names.
 fn differentiated<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
-    let directives =
-        subject.file.statements.iter().filter_map(|s| if let Statement::Backward(directive) = &s.node { Some(directive) } else { None });
-    directives.flat_map(|directive| [Some(&directive.from), directive.given.as_ref()]).flatten().map(|name| name.node.as_str()).collect()
+    let directives = subject.file.statements.iter().filter_map(|s| {
+        if let Statement::Backward(directive) = &s.node { Some(directive) } else { None }
+    });
+    directives
+        .flat_map(|directive| [Some(&directive.from), directive.given.as_ref()])
+        .flatten()
+        .map(|name| name.node.as_str())
+        .collect()
 }
 
 fn declared(subject: &Subject<'_>, value: ValueId) -> Option<Finding> {
@@ -91,8 +117,13 @@ fn declared(subject: &Subject<'_>, value: ValueId) -> Option<Finding> {
     let bytes = local::local_bytes(subject.program, value, &sharding);
     let keyword = shardwise_grammar::print::role_name(role);
     let held = if role == Role::Input { "are brought to" } else { "stay on" };
-    let message = format!("{keyword} `{}` is not used: {} {held} every device for nothing", tensor.name.node, units::bytes(bytes));
-    let finding = Finding::new(&LINT, message, tensor.name.span, "no statement reads it").costs(0.0, bytes);
+    let message = format!(
+        "{keyword} `{}` is not used: {} {held} every device for nothing",
+        tensor.name.node,
+        units::bytes(bytes)
+    );
+    let finding =
+        Finding::new(&LINT, message, tensor.name.span, "no statement reads it").costs(0.0, bytes);
     Some(finding.help("take it out, or use it"))
 }
 
@@ -104,7 +135,11 @@ fn computed(subject: &Subject<'_>, value: ValueId) -> Option<Finding> {
     };
     let seconds = of_value(&subject.textbook);
     let name = &definition.target.name;
-    let message = format!("`{}` is computed and never used: {} for nothing", name.node, units::seconds(seconds));
+    let message = format!(
+        "`{}` is computed and never used: {} for nothing",
+        name.node,
+        units::seconds(seconds)
+    );
     let finding = Finding::new(&LINT, message, name.span, "nothing reads it").costs(seconds, 0.0);
     let fix = Fix::without(format!("take `{}` out", name.node), subject.source, &[span]);
     let several = subject.program.ops.iter().filter(|op| op.result == value).count() > 1;

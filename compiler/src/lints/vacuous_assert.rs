@@ -12,7 +12,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Tidiness,
     level: Level::Warn,
     what: "An `assert` cannot fail, whatever the plan.",
-    why: "It looks like a guard and guards nothing: mostly the limit has a wrong unit, or the axis is not of the kind that was meant.",
+    why: "It looks like a guard and guards nothing: mostly the limit has a wrong unit, or the axis \
+        is not of the kind that was meant.",
     trigger: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
@@ -37,7 +38,12 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for assert in &subject.program.asserts {
         if let Some(why) = why(subject, assert) {
-            let finding = Finding::new(&LINT, format!("`assert {}` cannot fail: {why}", assert.text), assert.span, "guards nothing");
+            let finding = Finding::new(
+                &LINT,
+                format!("`assert {}` cannot fail: {why}", assert.text),
+                assert.span,
+                "guards nothing",
+            );
             let fix = Fix::without("take it out", subject.source, &[assert.span]);
             findings.push(finding.help("take it out, or limit what can happen").fix(fix));
         }
@@ -55,8 +61,12 @@ fn why(subject: &Subject<'_>, assert: &Assert) -> Option<String> {
         Budget::No(_, Some(Over::Axis(axis))) if mesh.axes[*axis].size == 1 => {
             Some(format!("there is one device along `{}`", mesh.axes[*axis].name))
         }
-        Budget::No(_, Some(Over::Kind(kind))) if !has_kind(subject, *kind) => Some(format!("no axis of the mesh is {}", kind.name())),
-        Budget::TimeAtMost(quantity, _) if quantity == "comm" && one_device() => Some("there is one device".to_owned()),
+        Budget::No(_, Some(Over::Kind(kind))) if !has_kind(subject, *kind) => {
+            Some(format!("no axis of the mesh is {}", kind.name()))
+        }
+        Budget::TimeAtMost(quantity, _) if quantity == "comm" && one_device() => {
+            Some("there is one device".to_owned())
+        }
         Budget::MemoryAtMost(limit) => {
             let capacity = subject.capacity().filter(|capacity| limit >= capacity)?;
             Some(format!("a device has {}, and no plan takes more", units::bytes(capacity)))

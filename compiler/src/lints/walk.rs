@@ -30,27 +30,38 @@ pub(super) fn is_reduced_over(program: &Program, value: ValueId, dim: DimId) -> 
 /// The axes that brackets of the program name.
 pub(crate) fn named(program: &Program) -> BTreeSet<AxisRef> {
     let pins = program.values.iter().filter_map(|value| value.home.as_ref());
-    let statements = program.ops.iter().flat_map(|op| op.operands.iter().filter_map(|o| o.pin.as_ref()).chain(op.result_pin.as_ref()));
+    let statements = program.ops.iter().flat_map(|op| {
+        op.operands.iter().filter_map(|o| o.pin.as_ref()).chain(op.result_pin.as_ref())
+    });
     let outputs = program.outputs.iter().map(|output| &output.pin);
     let all = pins.chain(statements).chain(outputs);
-    all.flat_map(|pin| pin.unreduced.axes().iter().chain(pin.dims.iter().flatten().flatten())).copied().collect()
+    all.flat_map(|pin| pin.unreduced.axes().iter().chain(pin.dims.iter().flatten().flatten()))
+        .copied()
+        .collect()
 }
 
 /// Opens the whole dimensions of brackets: `[B, F_Y]` becomes `[B_?, F_Y]`.
 pub(super) fn opened(layout: &Layout) -> Vec<Edit> {
     let whole = layout.dims.iter().filter(|dim| dim.subscript == Subscript::Whole);
-    whole.map(|dim| Edit { span: Span::new(dim.span.end, dim.span.end), text: "_?".to_owned() }).collect()
+    whole
+        .map(|dim| Edit { span: Span::new(dim.span.end, dim.span.end), text: "_?".to_owned() })
+        .collect()
 }
 
 /// The brackets behind the name that stands at `span` in an expression.
 pub(super) fn brackets_at(file: &File, span: Span) -> Option<&Layout> {
-    let statement = file.statements.iter().find(|statement| statement.span.start <= span.start && span.end <= statement.span.end)?;
+    let statement = file
+        .statements
+        .iter()
+        .find(|statement| statement.span.start <= span.start && span.end <= statement.span.end)?;
     let Statement::Define(definition) = &statement.node else { return None };
     let mut open = vec![&definition.value];
     while let Some(expr) = open.pop() {
         match &expr.node {
             ExprKind::Tensor { layout, .. } if expr.span == span => return layout.as_ref(),
-            ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => open.extend([&**left, &**right]),
+            ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
+                open.extend([&**left, &**right])
+            }
             ExprKind::Negate(inner) => open.push(inner),
             ExprKind::Call(call) => open.extend(&call.arguments),
             _ => {}
@@ -76,10 +87,13 @@ pub(super) fn dim_span(dim: &DimDecl) -> Span {
 
 /// The dimensions that other sizes are products of.
 pub(super) fn factors<'a>(subject: &Subject<'a>) -> impl Iterator<Item = &'a str> {
-    let dims =
-        subject.file.statements.iter().filter_map(|statement| if let Statement::Dim(dims) = &statement.node { Some(dims) } else { None });
+    let dims = subject.file.statements.iter().filter_map(|statement| {
+        if let Statement::Dim(dims) = &statement.node { Some(dims) } else { None }
+    });
     let sizes = dims.flatten().flat_map(|dim| &dim.size.factors);
-    sizes.filter_map(|factor| if let SizeFactor::Dim(name) = &factor.node { Some(name.as_str()) } else { None })
+    sizes.filter_map(|factor| {
+        if let SizeFactor::Dim(name) = &factor.node { Some(name.as_str()) } else { None }
+    })
 }
 
 /// `one`, `one and two`, `one, two and three`.
@@ -106,27 +120,38 @@ pub(super) fn slow_axes(program: &Program) -> Vec<AxisId> {
     let mesh = &program.mesh;
     let used = || mesh.ids().filter(|&axis| mesh.axes[axis].size > 1);
     let fastest = used().map(|axis| mesh.axes[axis].bandwidth()).fold(0.0, f64::max);
-    used().filter(|&axis| mesh.axes[axis].kind() == AxisKind::Dcn || 2.0 * mesh.axes[axis].bandwidth() < fastest).collect()
+    used()
+        .filter(|&axis| {
+            mesh.axes[axis].kind() == AxisKind::Dcn || 2.0 * mesh.axes[axis].bandwidth() < fastest
+        })
+        .collect()
 }
 
-/// Whether every product with a parameter has so few rows that reading the parameter takes longer than computing with it: a step of decoding,
-/// and no part of training.
+/// Whether every product with a parameter has so few rows that reading the parameter takes longer
+/// than computing with it: a step of decoding, and no part of training.
 pub(super) fn is_decode(program: &Program) -> bool {
     let mut products = program.ops.iter().filter_map(|op| rows(program, op)).peekable();
     let forward = program.ops.iter().all(|op| op.phase == Phase::Forward);
-    forward && products.peek().is_some() && products.all(|(rows, weight)| is_bound_by_reading(program, rows, weight))
+    forward
+        && products.peek().is_some()
+        && products.all(|(rows, weight)| is_bound_by_reading(program, rows, weight))
 }
 
 /// The rows that a product multiplies a parameter with, and the parameter.
 fn rows(program: &Program, op: &Op) -> Option<(f64, ValueId)> {
-    let weight = op.operands.iter().map(|operand| operand.value).find(|&value| is_param(program, value))?;
+    let weight =
+        op.operands.iter().map(|operand| operand.value).find(|&value| is_param(program, value))?;
     let other = op.operands.iter().map(|operand| operand.value).find(|&value| value != weight)?;
-    let kept = program.values[other].dims.iter().filter(|dim| !program.values[weight].dims.contains(dim));
-    matches!(op.kind, OpKind::Einsum { .. }).then(|| (kept.map(|&dim| program.dims[dim].size as f64).product(), weight))
+    let kept =
+        program.values[other].dims.iter().filter(|dim| !program.values[weight].dims.contains(dim));
+    matches!(op.kind, OpKind::Einsum { .. })
+        .then(|| (kept.map(|&dim| program.dims[dim].size as f64).product(), weight))
 }
 
 fn is_bound_by_reading(program: &Program, rows: f64, weight: ValueId) -> bool {
     let dtype = program.values[weight].dtype;
     let bytes = f64::from(dtype.bits()) / 8.0;
-    program.hardware.hbm_bandwidth.is_some_and(|bandwidth| 2.0 * rows / program.hardware.peak_flops(dtype) < bytes / bandwidth)
+    program.hardware.hbm_bandwidth.is_some_and(|bandwidth| {
+        2.0 * rows / program.hardware.peak_flops(dtype) < bytes / bandwidth
+    })
 }

@@ -1,4 +1,5 @@
-//! `weights-over-slow`: parameters sharded between slices, and gathered over the slowest links in every step.
+//! `weights-over-slow`: parameters sharded between slices, and gathered over the slowest links in
+//! every step.
 
 use shardwise_ir::ids::AxisId;
 use shardwise_passes::report::StepCost;
@@ -12,8 +13,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "weights-over-slow",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A parameter is gathered over a slow axis, though there are faster axes to shard it over.",
-    why: "Sharded over the fast axes of a slice, a weight is whole within it and gathered at the speed of its links; between slices only gradients are
+    what: "A parameter is gathered over a slow axis, though there are faster axes to shard it \
+        over.",
+    why: "Sharded over the fast axes of a slice, a weight is whole within it and gathered at the \
+        speed of its links; between slices only gradients are
 summed, once a step. Sharded between slices, every layer waits for the network.",
     trigger: "hardware tpu-v5p
 mesh P=4 dcn, X=16
@@ -38,7 +41,8 @@ output Tmp[B_PX, F]
 fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mesh = &subject.program.mesh;
     let slow = walk::slow_axes(subject.program);
-    let fast: Vec<AxisId> = mesh.ids().filter(|axis| mesh.axes[*axis].size > 1 && !slow.contains(axis)).collect();
+    let fast: Vec<AxisId> =
+        mesh.ids().filter(|axis| mesh.axes[*axis].size > 1 && !slow.contains(axis)).collect();
     if slow.is_empty() || fast.is_empty() {
         return Vec::new();
     }
@@ -46,14 +50,25 @@ fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (_, step, cost, kind) in subject.best().moves() {
         let param = step.result.value;
-        let Some(axis) = crossing(cost).filter(|_| walk::is_param(subject.program, param)) else { continue };
+        let Some(axis) = crossing(cost).filter(|_| walk::is_param(subject.program, param)) else {
+            continue;
+        };
         let (name, axis) = (subject.name(param), &mesh.axes[axis]);
         let time = units::seconds(cost.seconds);
-        let message = format!("`{name}` crosses {} links of `{}` in every step: {time}", axis.kind().name(), axis.name);
+        let message = format!(
+            "`{name}` crosses {} links of `{}` in every step: {time}",
+            axis.kind().name(),
+            axis.name
+        );
         let label = format!("the plan has an {} of it: {}", kind.name(), units::bytes(cost.bytes));
-        let names: Vec<String> = fast.iter().map(|&axis| format!("`{}`", mesh.axes[axis].name)).collect();
+        let names: Vec<String> =
+            fast.iter().map(|&axis| format!("`{}`", mesh.axes[axis].name)).collect();
         let finding = Finding::new(&LINT, message, subject.program.values[param].span, label);
-        findings.push(finding.help(format!("shard it over {} instead", walk::and_list(&names))).costs(cost.seconds, cost.bytes));
+        findings.push(
+            finding
+                .help(format!("shard it over {} instead", walk::and_list(&names)))
+                .costs(cost.seconds, cost.bytes),
+        );
     }
     findings
 }

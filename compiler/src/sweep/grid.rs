@@ -1,4 +1,5 @@
-//! What is swept, as options say it: `X*Y=64`, `X=4|8|16`, `X*Y=64 over 4x4x4`, `B=1e4..1e7/40`, `B=1024|4096`.
+//! What is swept, as options say it: `X*Y=64`, `X=4|8|16`, `X*Y=64 over 4x4x4`, `B=1e4..1e7/40`,
+//! `B=1024|4096`.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +51,8 @@ const POINTS: u64 = 16;
 const MOST: usize = 10_000;
 
 impl Grid {
-    /// Reads the options: each `mesh` is a set of shapes, each of `dims` and `hardware` a comma-separated list.
+    /// Reads the options: each `mesh` is a set of shapes, each of `dims` and `hardware` a
+    /// comma-separated list.
     ///
     /// ```
     /// let grid = shardwise::sweep::Grid::parse(&["X*Y=64".into()], &["B=1e4..1e7".into()], &["tpu-v5p,tpu-v5e".into()])?;
@@ -59,7 +61,8 @@ impl Grid {
     /// ```
     pub fn parse(meshes: &[String], dims: &[String], hardware: &[String]) -> Result<Self, String> {
         let meshes = meshes.iter().map(|text| shapes(text)).collect::<Result<_, _>>()?;
-        let dims: Vec<DimSizes> = dims.iter().flat_map(|text| items(text)).map(dim).collect::<Result<_, _>>()?;
+        let dims: Vec<DimSizes> =
+            dims.iter().flat_map(|text| items(text)).map(dim).collect::<Result<_, _>>()?;
         let dims = distinct(dims, |dim| &dim.name)?;
         let hardware = hardware.iter().flat_map(|text| items(text)).map(str::to_owned).collect();
         Ok(Self { meshes, dims, hardware: distinct(hardware, |name: &String| name)? })
@@ -71,7 +74,9 @@ fn shapes(text: &str) -> Result<Vec<Mesh>, String> {
     let mut shapes: Vec<Mesh> = vec![Vec::new()];
     for item in items(text) {
         let choices = choices(item)?;
-        let combined = shapes.iter().flat_map(|shape| choices.iter().map(move |choice| [shape.clone(), choice.clone()].concat()));
+        let combined = shapes.iter().flat_map(|shape| {
+            choices.iter().map(move |choice| [shape.clone(), choice.clone()].concat())
+        });
         shapes = combined.take(MOST + 1).collect();
         if shapes.len() > MOST {
             return Err(format!("`{text}` has more than {MOST} mesh shapes; fix some of the axes"));
@@ -92,31 +97,47 @@ fn choices(item: &str) -> Result<Vec<Mesh>, String> {
         return Err(not_understood(item, WANTED));
     }
     let (value, over) = with_fold(value)?;
-    let sizes: Vec<u64> = value.split('|').map(|text| size(item, text)).collect::<Result<_, _>>()?;
-    let axis = |name: &str, size: u64, over: Option<Vec<u64>>| AxisSize { name: name.to_owned(), size, over };
+    let sizes: Vec<u64> =
+        value.split('|').map(|text| size(item, text)).collect::<Result<_, _>>()?;
+    let axis = |name: &str, size: u64, over: Option<Vec<u64>>| AxisSize {
+        name: name.to_owned(),
+        size,
+        over,
+    };
     if let [name] = names[..] {
         return Ok(sizes.into_iter().map(|size| vec![axis(name, size, over.clone())]).collect());
     }
     let mut shapes = Vec::new();
     for total in sizes {
         match &over {
-            None => shapes.extend(
-                factorisations(total, names.len())?
-                    .into_iter()
-                    .map(|factors| names.iter().zip(factors).map(|(name, size)| axis(name, size, None)).collect()),
-            ),
-            Some(physical) if physical.iter().try_fold(1_u64, |n, &size| n.checked_mul(size)) == Some(total) => {
+            None => shapes.extend(factorisations(total, names.len())?.into_iter().map(|factors| {
+                names.iter().zip(factors).map(|(name, size)| axis(name, size, None)).collect()
+            })),
+            Some(physical)
+                if physical.iter().try_fold(1_u64, |n, &size| n.checked_mul(size))
+                    == Some(total) =>
+            {
                 shapes.extend(deals(physical, names.len())?.into_iter().map(|parts| {
-                    names.iter().zip(parts).map(|(name, part)| axis(name, part.iter().product(), Some(folded(part)))).collect()
+                    names
+                        .iter()
+                        .zip(parts)
+                        .map(|(name, part)| axis(name, part.iter().product(), Some(folded(part))))
+                        .collect()
                 }));
             }
-            Some(_) => return Err(format!("the factors behind `over` in `{item}` do not multiply to {total}; write X*Y=64 over 4x4x4")),
+            Some(_) => {
+                return Err(format!(
+                    "the factors behind `over` in `{item}` do not multiply to {total}; write \
+                        X*Y=64 over 4x4x4"
+                ));
+            }
         }
     }
     Ok(shapes)
 }
 
-/// What stands behind `over`: the factors, or that there is one (a single number would be read as how many).
+/// What stands behind `over`: the factors, or that there is one (a single number would be read as
+/// how many).
 fn folded(part: Vec<u64>) -> Vec<u64> {
     if part.len() < 2 { vec![1] } else { part }
 }
@@ -130,19 +151,25 @@ fn factorisations(total: u64, count: usize) -> Result<Vec<Vec<u64>>, String> {
             .iter()
             .flat_map(|(left, factors)| {
                 let next = divisors.iter().filter(move |&&divisor| left.is_multiple_of(divisor));
-                next.map(move |&divisor| (left / divisor, [factors.as_slice(), &[divisor]].concat()))
+                next.map(move |&divisor| {
+                    (left / divisor, [factors.as_slice(), &[divisor]].concat())
+                })
             })
             .take(MOST + 1)
             .collect();
         if found.len() > MOST {
-            return Err(format!("{total} has more than {MOST} factorisations into {count} axes; fix some of the axes"));
+            return Err(format!(
+                "{total} has more than {MOST} factorisations into {count} axes; fix some of the \
+                    axes"
+            ));
         }
     }
     Ok(found.into_iter().map(|(left, factors)| [factors, vec![left]].concat()).collect())
 }
 
 fn divisors(total: u64) -> Vec<u64> {
-    let small: Vec<u64> = (1..=total.isqrt().min(1 << 24)).filter(|divisor| total.is_multiple_of(*divisor)).collect();
+    let small: Vec<u64> =
+        (1..=total.isqrt().min(1 << 24)).filter(|divisor| total.is_multiple_of(*divisor)).collect();
     let all: BTreeSet<u64> = small.iter().flat_map(|&divisor| [divisor, total / divisor]).collect();
     all.into_iter().collect()
 }
@@ -160,7 +187,10 @@ fn deals(physical: &[u64], count: usize) -> Result<Vec<Vec<Vec<u64>>>, String> {
         };
         found = found.iter().flat_map(|deal| (0..count).map(move |to| give(deal, to))).collect();
         if found.len() > MOST {
-            return Err(format!("more than {MOST} ways to deal {} physical axes to {count}; fix some of the axes", physical.len()));
+            return Err(format!(
+                "more than {MOST} ways to deal {} physical axes to {count}; fix some of the axes",
+                physical.len()
+            ));
         }
     }
     Ok(found.into_iter().collect())
@@ -180,7 +210,10 @@ fn dim(item: &str) -> Result<DimSizes, String> {
     };
     let (from, to) = (size(item, from)?, size(item, to)?);
     if from > to || points > MOST as u64 {
-        return Err(format!("`{item}` is no range; write the smaller size first and at most {MOST} points, such as B=1e4..1e7/40"));
+        return Err(format!(
+            "`{item}` is no range; write the smaller size first and at most {MOST} points, such as \
+                B=1e4..1e7/40"
+        ));
     }
     Ok(DimSizes { name: name.to_owned(), sizes: Sizes::Range { from, to, points } })
 }
@@ -190,7 +223,11 @@ mod tests {
     use super::*;
 
     fn sizes(text: &str) -> Vec<Vec<u64>> {
-        shapes(text).unwrap_or_default().iter().map(|mesh| mesh.iter().map(|axis| axis.size).collect()).collect()
+        shapes(text)
+            .unwrap_or_default()
+            .iter()
+            .map(|mesh| mesh.iter().map(|axis| axis.size).collect())
+            .collect()
     }
 
     #[test]
@@ -209,7 +246,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_told_what_to_type() {
-        for text in ["", "X", "X*=4", "X=0", "X=4..8", "X=4,X=8", "=4", "X*Y=18446744073709551616"] {
+        for text in ["", "X", "X*=4", "X=0", "X=4..8", "X=4,X=8", "=4", "X*Y=18446744073709551616"]
+        {
             assert!(shapes(text).is_err(), "{text}");
         }
         for text in ["B", "B=4..2", "B=1..x", "B=1..2/0", "B=1.5"] {

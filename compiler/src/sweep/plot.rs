@@ -1,8 +1,10 @@
-//! The picture: compute against communication over one dimension, both axes logarithmic, a panel for every hardware and every choice of the
-//! other dimensions; strips above say which series wins where, and whether it is bound by compute.
+//! The picture: compute against communication over one dimension, both axes logarithmic, a panel
+//! for every hardware and every choice of the other dimensions; strips above say which series wins
+//! where, and whether it is bound by compute.
 //!
-//! Communication is `links_s`, the busiest axis: what must hide behind compute. Where its line is below that of compute, it can. Coordinates are
-//! whole pixels and everything drawn is ordered, so that equal rows give equal bytes.
+//! Communication is `links_s`, the busiest axis: what must hide behind compute. Where its line is
+//! below that of compute, it can. Coordinates are whole pixels and everything drawn is ordered, so
+//! that equal rows give equal bytes.
 
 mod series;
 
@@ -51,24 +53,37 @@ const PALETTE: [RGBColor; 10] = [
 /// The picture as SVG, or why there is none.
 pub(super) fn svg(swept: &Swept) -> Result<String, String> {
     let Some(dim) = swept.varied() else {
-        return Err("a plot needs a dimension with several sizes, such as --dim B=1e4..1e7".to_owned());
+        return Err(
+            "a plot needs a dimension with several sizes, such as --dim B=1e4..1e7".to_owned()
+        );
     };
     let panels = panels(swept, dim);
     if panels.is_empty() {
-        return Err("no point has a plan, so there is nothing to draw; --format text says why".to_owned());
+        return Err(
+            "no point has a plan, so there is nothing to draw; --format text says why".to_owned()
+        );
     }
     if panels.len() > MOST_PANELS {
-        return Err(format!("{} panels cannot be read; give at most {MOST_PANELS} combinations of hardware and other sizes", panels.len()));
+        return Err(format!(
+            "{} panels cannot be read; give at most {MOST_PANELS} combinations of hardware and \
+                other sizes",
+            panels.len()
+        ));
     }
     let mut text = String::new();
     {
-        let root =
-            SVGBackend::with_string(&mut text, (WIDTH.cast_unsigned(), PANEL.cast_unsigned() * panels.len() as u32)).into_drawing_area();
+        let root = SVGBackend::with_string(
+            &mut text,
+            (WIDTH.cast_unsigned(), PANEL.cast_unsigned() * panels.len() as u32),
+        )
+        .into_drawing_area();
         let drawn = root.fill(&WHITE).and_then(|()| {
             let areas = root.split_evenly((panels.len(), 1));
             areas.iter().zip(&panels).try_for_each(|(area, panel)| draw(area, panel))
         });
-        drawn.and_then(|()| root.present()).map_err(|error| format!("the plot cannot be drawn: {error}"))?;
+        drawn
+            .and_then(|()| root.present())
+            .map_err(|error| format!("the plot cannot be drawn: {error}"))?;
     }
     Ok(text + "\n")
 }
@@ -136,10 +151,16 @@ fn grid(area: &Area<'_>, frame: &Frame) -> Drawn {
     }
     for seconds in ticks(frame.y) {
         let y = frame.row(seconds);
-        area.draw(&PathElement::new(vec![(LEFT, y), (Frame::RIGHT_EDGE, y)], GRID.stroke_width(1)))?;
+        area.draw(&PathElement::new(
+            vec![(LEFT, y), (Frame::RIGHT_EDGE, y)],
+            GRID.stroke_width(1),
+        ))?;
         write(area, &units::seconds(seconds), (LEFT - 8, y), 13, (HPos::Right, VPos::Center))?;
     }
-    area.draw(&Rectangle::new([(LEFT, TOP), (Frame::RIGHT_EDGE, Frame::FLOOR)], INK.stroke_width(1)))
+    area.draw(&Rectangle::new(
+        [(LEFT, TOP), (Frame::RIGHT_EDGE, Frame::FLOOR)],
+        INK.stroke_width(1),
+    ))
 }
 
 /// Which series wins where, and what bounds it.
@@ -150,10 +171,23 @@ fn strips(area: &Area<'_>, frame: &Frame, panel: &Panel) -> Drawn {
     }
     for stretch in panel.winners(|winner| winner.by_compute) {
         let (from, to) = (frame.column(stretch.from), frame.column(stretch.to));
-        strip(area, frame, lower, stretch.from, stretch.to, if stretch.of { BY_COMPUTE } else { BY_LINKS })?;
+        strip(
+            area,
+            frame,
+            lower,
+            stretch.from,
+            stretch.to,
+            if stretch.of { BY_COMPUTE } else { BY_LINKS },
+        )?;
         let text = if stretch.of { "compute-bound" } else { "communication-bound" };
         if f64::from(to - from) > 8.0 * text.len() as f64 {
-            write(area, text, (i32::midpoint(from, to), lower + STRIP / 2), 12, (HPos::Center, VPos::Center))?;
+            write(
+                area,
+                text,
+                (i32::midpoint(from, to), lower + STRIP / 2),
+                12,
+                (HPos::Center, VPos::Center),
+            )?;
         }
     }
     write(area, "best", (LEFT - 8, upper + STRIP / 2), 12, (HPos::Right, VPos::Center))?;
@@ -161,14 +195,27 @@ fn strips(area: &Area<'_>, frame: &Frame, panel: &Panel) -> Drawn {
 }
 
 fn strip(area: &Area<'_>, frame: &Frame, top: i32, from: f64, to: f64, colour: RGBColor) -> Drawn {
-    area.draw(&Rectangle::new([(frame.column(from), top), (frame.column(to), top + STRIP)], colour.filled()))
+    area.draw(&Rectangle::new(
+        [(frame.column(from), top), (frame.column(to), top + STRIP)],
+        colour.filled(),
+    ))
 }
 
 fn words(area: &Area<'_>, panel: &Panel) -> Drawn {
     let middle = i32::midpoint(LEFT, Frame::RIGHT_EDGE);
     write(area, &panel.title, (LEFT, 14), 16, (HPos::Left, VPos::Top))?;
-    write(area, &format!("size of {} (log)", panel.dim), (middle, Frame::FLOOR + 30), 14, (HPos::Center, VPos::Top))?;
-    let style = ("sans-serif", 14).into_font().color(&INK).transform(FontTransform::Rotate270).pos(Pos::new(HPos::Center, VPos::Top));
+    write(
+        area,
+        &format!("size of {} (log)", panel.dim),
+        (middle, Frame::FLOOR + 30),
+        14,
+        (HPos::Center, VPos::Top),
+    )?;
+    let style = ("sans-serif", 14)
+        .into_font()
+        .color(&INK)
+        .transform(FontTransform::Rotate270)
+        .pos(Pos::new(HPos::Center, VPos::Top));
     let centre = i32::midpoint(TOP, Frame::FLOOR);
     area.draw(&Text::new("time per device (seconds, log)".to_owned(), (8, centre), style))
 }
@@ -199,7 +246,8 @@ fn legend(area: &Area<'_>, panel: &Panel) -> Drawn {
     Ok(())
 }
 
-/// Round values within a range: 1, 2, 5 of each power of ten, or the powers alone where those would be too many.
+/// Round values within a range: 1, 2, 5 of each power of ten, or the powers alone where those would
+/// be too many.
 fn ticks((from, to): (f64, f64)) -> Vec<f64> {
     let steps: &[f64] = if (to / from).log10() > 4.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let powers = from.log10().floor() as i32..=to.log10().ceil() as i32;
@@ -209,6 +257,9 @@ fn ticks((from, to): (f64, f64)) -> Vec<f64> {
 
 /// `20k`, `1M`.
 fn count(number: f64) -> String {
-    let (unit, name) = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")].into_iter().find(|(unit, _)| number >= *unit).unwrap_or((1.0, ""));
+    let (unit, name) = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")]
+        .into_iter()
+        .find(|(unit, _)| number >= *unit)
+        .unwrap_or((1.0, ""));
     format!("{}{name}", (number / unit * 1e3).round() / 1e3)
 }

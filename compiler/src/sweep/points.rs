@@ -1,4 +1,5 @@
-//! From a grid to points: which mesh shapes are meant for which program, and which sizes a range stands for.
+//! From a grid to points: which mesh shapes are meant for which program, and which sizes a range
+//! stands for.
 
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::Program;
@@ -22,11 +23,20 @@ pub(super) struct Combination {
 const MOST: usize = 1_000_000;
 
 /// Every combination, in the order hardware, sizes, program, mesh.
-pub(super) fn combinations(sources: &[Source], programs: &[Program], grid: &Grid, options: &Options) -> Result<Vec<Combination>, String> {
-    let meshes: Vec<Vec<Mesh>> = programs.iter().map(|program| meant_for(program, &grid.meshes)).collect();
+pub(super) fn combinations(
+    sources: &[Source],
+    programs: &[Program],
+    grid: &Grid,
+    options: &Options,
+) -> Result<Vec<Combination>, String> {
+    let meshes: Vec<Vec<Mesh>> =
+        programs.iter().map(|program| meant_for(program, &grid.meshes)).collect();
     let sizes = sizes(&granules(sources, &meshes, grid, options), grid);
-    let hardware: Vec<Option<String>> =
-        if grid.hardware.is_empty() { vec![options.hardware.clone()] } else { grid.hardware.iter().cloned().map(Some).collect() };
+    let hardware: Vec<Option<String>> = if grid.hardware.is_empty() {
+        vec![options.hardware.clone()]
+    } else {
+        grid.hardware.iter().cloned().map(Some).collect()
+    };
     let shapes: usize = meshes.iter().map(Vec::len).sum();
     if shapes.saturating_mul(sizes.len()).saturating_mul(hardware.len()) > MOST {
         return Err(format!("more than {MOST} points; give fewer sizes or mesh shapes"));
@@ -36,8 +46,16 @@ pub(super) fn combinations(sources: &[Source], programs: &[Program], grid: &Grid
         for sizes in &sizes {
             for (program, meshes) in meshes.iter().enumerate() {
                 for mesh in meshes {
-                    let dims = sizes.iter().map(|size| DimSize { name: size.dim.clone(), size: size.size }).collect();
-                    let options = Options { hardware: hardware.clone(), mesh: mesh.clone(), dims, ..options.clone() };
+                    let dims = sizes
+                        .iter()
+                        .map(|size| DimSize { name: size.dim.clone(), size: size.size })
+                        .collect();
+                    let options = Options {
+                        hardware: hardware.clone(),
+                        mesh: mesh.clone(),
+                        dims,
+                        ..options.clone()
+                    };
                     combinations.push(Combination { program, sizes: sizes.clone(), options });
                 }
             }
@@ -46,17 +64,24 @@ pub(super) fn combinations(sources: &[Source], programs: &[Program], grid: &Grid
     Ok(combinations)
 }
 
-/// The shapes meant for `program`: of those that name no other axes than its own, the ones that name most of them. Where none fits, all of
-/// them, so that resolving says what is wrong. Without shapes: the program's own.
+/// The shapes meant for `program`: of those that name no other axes than its own, the ones that
+/// name most of them. Where none fits, all of them, so that resolving says what is wrong. Without
+/// shapes: the program's own.
 fn meant_for(program: &Program, groups: &[Vec<Mesh>]) -> Vec<Mesh> {
     if groups.is_empty() {
         return vec![Mesh::new()];
     }
-    let fits = |group: &&Vec<Mesh>| group.iter().flatten().all(|axis| program.mesh.find(&axis.name).is_some());
+    let fits = |group: &&Vec<Mesh>| {
+        group.iter().flatten().all(|axis| program.mesh.find(&axis.name).is_some())
+    };
     let named = |group: &Vec<Mesh>| group.first().map_or(0, Vec::len);
     let most = groups.iter().filter(fits).map(named).max();
     let mut meant: Vec<Mesh> = Vec::new();
-    for shape in groups.iter().filter(|group| most.is_none() || fits(group) && Some(named(group)) == most).flatten() {
+    for shape in groups
+        .iter()
+        .filter(|group| most.is_none() || fits(group) && Some(named(group)) == most)
+        .flatten()
+    {
         if !meant.contains(shape) {
             meant.push(shape.clone());
         }
@@ -69,17 +94,25 @@ fn meant_for(program: &Program, groups: &[Vec<Mesh>]) -> Vec<Mesh> {
 struct Granule {
     /// What the brackets of the programs ask for on every mesh: other sizes are infeasible.
     asked: u64,
-    /// What every mesh divides in any layout; sizes from here on are multiples of it, so that no layout is missing at some sizes only.
+    /// What every mesh divides in any layout; sizes from here on are multiples of it, so that no
+    /// layout is missing at some sizes only.
     devices: u64,
 }
 
-fn granules(sources: &[Source], meshes: &[Vec<Mesh>], grid: &Grid, options: &Options) -> Vec<Granule> {
+fn granules(
+    sources: &[Source],
+    meshes: &[Vec<Mesh>],
+    grid: &Grid,
+    options: &Options,
+) -> Vec<Granule> {
     let mut granules = vec![Granule { asked: 1, devices: 1 }; grid.dims.len()];
     for (source, shapes) in sources.iter().zip(meshes) {
         for mesh in shapes {
             let Some(program) = trial(source, mesh, grid, options) else { continue };
             for (granule, dim) in granules.iter_mut().zip(&grid.dims) {
-                let Some(id) = program.dims.position(|other| other.name == dim.name) else { continue };
+                let Some(id) = program.dims.position(|other| other.name == dim.name) else {
+                    continue;
+                };
                 granule.asked = common(granule.asked, asked(&program, id));
                 granule.devices = common(granule.devices, program.mesh.devices());
             }
@@ -93,14 +126,18 @@ fn trial(source: &Source, mesh: &Mesh, grid: &Grid, options: &Options) -> Option
     let hardware = grid.hardware.first().or(options.hardware.as_ref()).cloned();
     let bare = Options { hardware, mesh: mesh.clone(), ..options.clone() };
     let large: u64 = mesh.iter().map(|axis| axis.size).product::<u64>().max(1) << 20;
-    let dims = grid.dims.iter().map(|dim| DimSize { name: dim.name.clone(), size: large }).collect();
+    let dims =
+        grid.dims.iter().map(|dim| DimSize { name: dim.name.clone(), size: large }).collect();
     check(&source.path, &source.text, &Options { dims, ..bare }).program
 }
 
 /// The largest split that some bracket of `program` asks of `dim`, common to all of them.
 fn asked(program: &Program, dim: DimId) -> u64 {
-    let homes = program.values.iter_enumerated().filter_map(|(id, value)| Some((id, value.home.as_ref()?)));
-    let uses = program.ops.iter().flat_map(|op| op.operands.iter().filter_map(|operand| Some((operand.value, operand.pin.as_ref()?))));
+    let homes =
+        program.values.iter_enumerated().filter_map(|(id, value)| Some((id, value.home.as_ref()?)));
+    let uses = program.ops.iter().flat_map(|op| {
+        op.operands.iter().filter_map(|operand| Some((operand.value, operand.pin.as_ref()?)))
+    });
     let outputs = program.outputs.iter().map(|output| (output.value, &output.pin));
     let split = |(value, pin): (ValueId, &Pin)| {
         let position = program.values[value].dims.iter().position(|&other| other == dim)?;
@@ -125,14 +162,18 @@ fn sizes(granules: &[Granule], grid: &Grid) -> Vec<Vec<Size>> {
     for (dim, &granule) in grid.dims.iter().zip(granules) {
         let mut values = match &dim.sizes {
             Sizes::List(list) => list.clone(),
-            Sizes::Range { from, to, points } => series(*from, *to, *points).map(|size| rounded(size, granule)).collect(),
+            Sizes::Range { from, to, points } => {
+                series(*from, *to, *points).map(|size| rounded(size, granule)).collect()
+            }
         };
         let mut seen = std::collections::BTreeSet::new();
         values.retain(|&size| seen.insert(size));
         let size = |size: u64| Size { dim: dim.name.clone(), size };
         all = all
             .iter()
-            .flat_map(|sizes| values.iter().map(move |&value| [sizes.as_slice(), &[size(value)]].concat()))
+            .flat_map(|sizes| {
+                values.iter().map(move |&value| [sizes.as_slice(), &[size(value)]].concat())
+            })
             .take(MOST + 1)
             .collect();
     }

@@ -6,11 +6,21 @@ use super::{Point, Price, Swept};
 
 /// `serial_s` and its kin, as the columns of CSV.
 fn price_columns(prefix: &str) -> Vec<String> {
-    ["serial_s", "compute_s", "comm_s", "links_s", "overlap_s", "scheduled_s"].iter().map(|name| format!("{prefix}{name}")).collect()
+    ["serial_s", "compute_s", "comm_s", "links_s", "overlap_s", "scheduled_s"]
+        .iter()
+        .map(|name| format!("{prefix}{name}"))
+        .collect()
 }
 
 fn price_cells(price: &Price) -> Vec<String> {
-    let cells = [price.serial_s, price.compute_s, price.comm_s, price.links_s, price.overlap_s, price.scheduled_s];
+    let cells = [
+        price.serial_s,
+        price.compute_s,
+        price.comm_s,
+        price.links_s,
+        price.overlap_s,
+        price.scheduled_s,
+    ];
     cells.iter().map(f64::to_string).collect()
 }
 

@@ -42,11 +42,22 @@ struct Resolved {
 /// assert_eq!(swept.points.len(), 6);
 /// # Ok::<(), String>(())
 /// ```
-pub fn sweep(sources: &[Source], grid: &Grid, options: &Options, progress: Progress<'_>) -> Result<Swept, Refused> {
-    let programs = sources.iter().map(|source| base(source, grid, options)).collect::<Result<Vec<Program>, Refused>>()?;
+pub fn sweep(
+    sources: &[Source],
+    grid: &Grid,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Swept, Refused> {
+    let programs = sources
+        .iter()
+        .map(|source| base(source, grid, options))
+        .collect::<Result<Vec<Program>, Refused>>()?;
     let combinations = combinations(sources, &programs, grid, options).map_err(Refused::Options)?;
-    let texts: Vec<Texts> = combinations.par_iter().map(|combination| texts(sources, combination)).collect();
-    if let Some(findings) = combinations.iter().zip(&texts).find_map(|(_, texts)| texts.blamed.clone()) {
+    let texts: Vec<Texts> =
+        combinations.par_iter().map(|combination| texts(sources, combination)).collect();
+    if let Some(findings) =
+        combinations.iter().zip(&texts).find_map(|(_, texts)| texts.blamed.clone())
+    {
         return Err(Refused::Program(findings));
     }
     let mut distinct: IndexSet<&str> = IndexSet::new();
@@ -63,10 +74,17 @@ pub fn sweep(sources: &[Source], grid: &Grid, options: &Options, progress: Progr
                 Ok(number)
             }
         };
-        resolved.push(Resolved { mesh: texts.mesh.clone(), hardware: texts.hardware.clone(), program });
+        resolved.push(Resolved {
+            mesh: texts.mesh.clone(),
+            hardware: texts.hardware.clone(),
+            program,
+        });
     }
     let outcomes = plan_all(sources, &representative, progress);
-    let points = combinations.iter().zip(resolved).map(|(combination, resolved)| point(sources, combination, resolved, &outcomes));
+    let points = combinations
+        .iter()
+        .zip(resolved)
+        .map(|(combination, resolved)| point(sources, combination, resolved, &outcomes));
     let mut points: Vec<Point> = points.collect();
     mark_winners(&mut points);
     let strategy = if options.strategy == Strategy::Search { "search" } else { "textbook" };
@@ -92,31 +110,63 @@ struct Texts {
 fn texts(sources: &[Source], combination: &Combination) -> Texts {
     let source = &sources[combination.program];
     let checked = check(&source.path, &source.text, &combination.options);
-    let unknown = |code: &str| [crate::codes::sharding::UNKNOWN_AXIS, crate::codes::names::UNKNOWN_DIM].contains(&code);
-    let blamed = checked.findings.reports.iter().any(|report| report.diag.labels.is_empty() && unknown(report.diag.code));
+    let unknown = |code: &str| {
+        [crate::codes::sharding::UNKNOWN_AXIS, crate::codes::names::UNKNOWN_DIM].contains(&code)
+    };
+    let blamed = checked
+        .findings
+        .reports
+        .iter()
+        .any(|report| report.diag.labels.is_empty() && unknown(report.diag.code));
     let Some(program) = checked.program else {
-        let mesh = combination.options.mesh.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect::<Vec<_>>().join(", ");
+        let mesh = combination
+            .options
+            .mesh
+            .iter()
+            .map(|axis| format!("{}={}", axis.name, axis.size))
+            .collect::<Vec<_>>()
+            .join(", ");
         let hardware = combination.options.hardware.clone().unwrap_or_default();
         let reason = reason(&checked.findings);
-        return Texts { mesh, hardware, program: Err(reason), blamed: blamed.then_some(checked.findings) };
+        return Texts {
+            mesh,
+            hardware,
+            program: Err(reason),
+            blamed: blamed.then_some(checked.findings),
+        };
     };
     let mesh = program.mesh.axes.iter().map(print::axis).collect::<Vec<_>>().join(", ");
-    Texts { mesh, hardware: program.hardware.name.clone(), program: Ok(fingerprint(&program)), blamed: None }
+    Texts {
+        mesh,
+        hardware: program.hardware.name.clone(),
+        program: Ok(fingerprint(&program)),
+        blamed: None,
+    }
 }
 
-/// What a plan follows from: the program, and what its own hardware file says, since programs of two folders can name two files alike.
+/// What a plan follows from: the program, and what its own hardware file says, since programs of
+/// two folders can name two files alike.
 fn fingerprint(program: &Program) -> String {
-    let described = program.hardware.file.as_ref().map_or_else(String::new, |_| hardware::toml(&program.hardware));
+    let described = program
+        .hardware
+        .file
+        .as_ref()
+        .map_or_else(String::new, |_| hardware::toml(&program.hardware));
     format!("{program}{described}")
 }
 
 /// The first error, as a row says it.
 fn reason(findings: &Findings) -> String {
-    let error = findings.reports.iter().find(|report| report.diag.severity == crate::Severity::Error);
+    let error =
+        findings.reports.iter().find(|report| report.diag.severity == crate::Severity::Error);
     error.map_or_else(|| "no plan".to_owned(), |report| report.diag.message.clone())
 }
 
-fn plan_all(sources: &[Source], combinations: &[&Combination], progress: Progress<'_>) -> Vec<Result<Outcome, String>> {
+fn plan_all(
+    sources: &[Source],
+    combinations: &[&Combination],
+    progress: Progress<'_>,
+) -> Vec<Result<Outcome, String>> {
     let done = AtomicUsize::new(0);
     progress(0, combinations.len());
     let plan_one = |combination: &&Combination| {
@@ -137,21 +187,38 @@ fn outcome(planned: &Planned) -> Outcome {
         status: planned.status_name(),
         cost: Price::from(report),
         textbook: Price::from(&planned.textbook),
-        bound_by: report.busiest_axis().map_or_else(|| "compute".to_owned(), |axis| program.mesh.axes[axis].name.clone()),
-        axes: axes.map(|(axis, &busy_s)| AxisTime { axis: axis.name.clone(), size: axis.size, busy_s }).collect(),
+        bound_by: report
+            .busiest_axis()
+            .map_or_else(|| "compute".to_owned(), |axis| program.mesh.axes[axis].name.clone()),
+        axes: axes
+            .map(|(axis, &busy_s)| AxisTime { axis: axis.name.clone(), size: axis.size, busy_s })
+            .collect(),
         resident_bytes: report.memory.resident_bytes,
         peak_bytes: report.memory.peak_bytes,
     }
 }
 
-fn point(sources: &[Source], combination: &Combination, resolved: Resolved, outcomes: &[Result<Outcome, String>]) -> Point {
+fn point(
+    sources: &[Source],
+    combination: &Combination,
+    resolved: Resolved,
+    outcomes: &[Result<Outcome, String>],
+) -> Point {
     let outcome = resolved.program.and_then(|number| outcomes[number].clone());
     let (plan, infeasible) = match outcome {
         Ok(plan) => (Some(plan), None),
         Err(reason) => (None, Some(reason)),
     };
     let program = sources[combination.program].name.clone();
-    Point { program, hardware: resolved.hardware, mesh: resolved.mesh, sizes: combination.sizes.clone(), wins: false, plan, infeasible }
+    Point {
+        program,
+        hardware: resolved.hardware,
+        mesh: resolved.mesh,
+        sizes: combination.sizes.clone(),
+        wins: false,
+        plan,
+        infeasible,
+    }
 }
 
 /// Marks the best of each hardware and sizes.

@@ -18,9 +18,14 @@ struct Column {
 
 pub(super) fn table(swept: &Swept) -> String {
     let columns = coordinates(swept);
-    let rows: Vec<Vec<String>> = swept.points.iter().map(|point| columns.iter().map(|column| (column.cell)(point)).collect()).collect();
-    let widths: Vec<usize> =
-        (0..columns.len()).map(|i| rows.iter().map(|row| row[i].width()).fold(columns[i].head.width(), usize::max)).collect();
+    let rows: Vec<Vec<String>> = swept
+        .points
+        .iter()
+        .map(|point| columns.iter().map(|column| (column.cell)(point)).collect())
+        .collect();
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|i| rows.iter().map(|row| row[i].width()).fold(columns[i].head.width(), usize::max))
+        .collect();
     let heads: Vec<String> = columns.iter().map(|column| column.head.clone()).collect();
     let mut out = fit(format!("  {}{}", padded(&heads, &widths), costs_head(swept))) + "\n";
     for (point, row) in swept.points.iter().zip(&rows) {
@@ -37,18 +42,31 @@ pub(super) fn table(swept: &Swept) -> String {
 
 /// The columns that tell points apart; the mesh always.
 fn coordinates(swept: &Swept) -> Vec<Column> {
-    let several = |of: fn(&Point) -> &str| swept.points.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
+    let several =
+        |of: fn(&Point) -> &str| swept.points.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
     let mut columns = Vec::new();
     if several(|point| &point.program) {
-        columns.push(Column { head: "program".to_owned(), cell: Box::new(|point| point.program.clone()) });
+        columns.push(Column {
+            head: "program".to_owned(),
+            cell: Box::new(|point| point.program.clone()),
+        });
     }
     if several(|point| &point.hardware) {
-        columns.push(Column { head: "hardware".to_owned(), cell: Box::new(|point| point.hardware.clone()) });
+        columns.push(Column {
+            head: "hardware".to_owned(),
+            cell: Box::new(|point| point.hardware.clone()),
+        });
     }
     for (i, size) in swept.points.first().map_or(&[][..], |point| &point.sizes).iter().enumerate() {
-        columns.push(Column { head: size.dim.clone(), cell: Box::new(move |point| point.sizes[i].size.to_string()) });
+        columns.push(Column {
+            head: size.dim.clone(),
+            cell: Box::new(move |point| point.sizes[i].size.to_string()),
+        });
     }
-    columns.push(Column { head: "mesh".to_owned(), cell: Box::new(|point| point.mesh.replace(", ", ",")) });
+    columns.push(Column {
+        head: "mesh".to_owned(),
+        cell: Box::new(|point| point.mesh.replace(", ", ",")),
+    });
     columns
 }
 
@@ -62,15 +80,22 @@ fn padded(cells: &[String], widths: &[usize]) -> String {
 }
 
 fn costs_head(swept: &Swept) -> String {
-    let textbook = if swept.strategy == "search" { format!("{:>8}", "textbook") } else { String::new() };
+    let textbook =
+        if swept.strategy == "search" { format!("{:>8}", "textbook") } else { String::new() };
     format!("{:>8} {:>8} {:>8} {textbook} {:>8}  bound by", "compute", "links", "serial", "memory")
 }
 
 fn costs(swept: &Swept, plan: &Outcome) -> String {
     let [compute, links, serial, textbook] =
-        [plan.cost.compute_s, plan.cost.links_s, plan.cost.serial_s, plan.textbook.serial_s].map(units::seconds);
-    let textbook = if swept.strategy == "search" { format!("{textbook:>8}") } else { String::new() };
-    format!("{compute:>8} {links:>8} {serial:>8} {textbook} {:>8}  {}", units::bytes(plan.peak_bytes), plan.bound_by)
+        [plan.cost.compute_s, plan.cost.links_s, plan.cost.serial_s, plan.textbook.serial_s]
+            .map(units::seconds);
+    let textbook =
+        if swept.strategy == "search" { format!("{textbook:>8}") } else { String::new() };
+    format!(
+        "{compute:>8} {links:>8} {serial:>8} {textbook} {:>8}  {}",
+        units::bytes(plan.peak_bytes),
+        plan.bound_by
+    )
 }
 
 fn fit(line: String) -> String {
@@ -90,9 +115,11 @@ fn fit(line: String) -> String {
 
 fn legend(swept: &Swept) -> String {
     let infeasible = swept.points.iter().filter(|point| point.plan.is_none()).count();
-    let feasible = if infeasible > 0 { format!(", {infeasible} of them infeasible") } else { String::new() };
+    let feasible =
+        if infeasible > 0 { format!(", {infeasible} of them infeasible") } else { String::new() };
     format!(
-        "* least time if all communication overlaps: the larger of compute and the busiest links, then serial\n{} points{feasible}; {} programs planned ({})",
+        "* least time if all communication overlaps: the larger of compute and the busiest links, \
+            then serial\n{} points{feasible}; {} programs planned ({})",
         swept.points.len(),
         swept.planned,
         swept.strategy

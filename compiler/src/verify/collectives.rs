@@ -1,15 +1,21 @@
-//! What each collective does to a sharding, by its definition (section 4 of the language), written a second time: neither the planner nor the
-//! verifier is asked. The moving of blocks follows from the sharding before and the one computed here; what the left side claims is compared
-//! with the outcome afterwards.
+//! What each collective does to a sharding, by its definition (section 4 of the language), written
+//! a second time: neither the planner nor the verifier is asked. The moving of blocks follows from
+//! the sharding before and the one computed here; what the left side claims is compared with the
+//! outcome afterwards.
 
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::{AxisList, AxisRef, Sharding, Unreduced};
 
-/// What `collective` makes of a value laid out as `from`; `None` where it does not apply. A permutation's text says which axes take part, and
-/// its left side where it leads.
-pub(super) fn result(mesh: &Mesh, collective: &Collective, from: &Sharding, written: &Sharding) -> Option<Sharding> {
+/// What `collective` makes of a value laid out as `from`; `None` where it does not apply. A
+/// permutation's text says which axes take part, and its left side where it leads.
+pub(super) fn result(
+    mesh: &Mesh,
+    collective: &Collective,
+    from: &Sharding,
+    written: &Sharding,
+) -> Option<Sharding> {
     let mut to = from.clone();
     let placed = || collective.axes.iter().copied().zip(collective.into.iter().copied());
     match collective.kind {
@@ -35,10 +41,14 @@ pub(super) fn result(mesh: &Mesh, collective: &Collective, from: &Sharding, writ
 /// Exactly `axes` change places, and every dimension's blocks stay as long.
 fn relabels(mesh: &Mesh, axes: &[AxisRef], from: &Sharding, to: &Sharding) -> Option<()> {
     let parts = |list: &AxisList| list.iter().map(|axis| axis.size(mesh)).product::<u64>();
-    let changed: Vec<(&AxisList, &AxisList)> = from.dims.iter().zip(&to.dims).filter(|(a, b)| a != b).collect();
-    let taking_part = |axis: &AxisRef| changed.iter().any(|(a, b)| a.contains(axis) || b.contains(axis));
-    let named = changed.iter().flat_map(|(a, b)| a.iter().chain(b.iter())).all(|axis| axes.contains(axis));
-    (named && axes.iter().all(taking_part) && changed.iter().all(|(a, b)| parts(a) == parts(b))).then_some(())
+    let changed: Vec<(&AxisList, &AxisList)> =
+        from.dims.iter().zip(&to.dims).filter(|(a, b)| a != b).collect();
+    let taking_part =
+        |axis: &AxisRef| changed.iter().any(|(a, b)| a.contains(axis) || b.contains(axis));
+    let named =
+        changed.iter().flat_map(|(a, b)| a.iter().chain(b.iter())).all(|axis| axes.contains(axis));
+    (named && axes.iter().all(taking_part) && changed.iter().all(|(a, b)| parts(a) == parts(b)))
+        .then_some(())
 }
 
 /// Takes all of `axes` off the ends of the lists.
@@ -66,5 +76,7 @@ fn append(to: &mut Sharding, placed: impl Iterator<Item = (AxisRef, usize)>) -> 
 fn settled(from: &Sharding, axes: &[AxisRef]) -> Option<Unreduced> {
     let pending = from.unreduced.axes();
     let rest = pending.iter().copied().filter(|axis| !axes.contains(axis));
-    axes.iter().all(|axis| pending.contains(axis)).then(|| Unreduced::new(from.unreduced.kind(), rest))
+    axes.iter()
+        .all(|axis| pending.contains(axis))
+        .then(|| Unreduced::new(from.unreduced.kind(), rest))
 }

@@ -1,10 +1,12 @@
 //! The simulated mesh: who holds which block, and how blocks move.
 //!
-//! A device's block along a dimension is found from its coordinates on the axes of the subscript, the first being the major one. A dimension that
-//! its axes do not divide (`pad`) is cut as if it were as long as the next multiple of all its splits, and blocks end where it ends: the last ones
-//! are shorter, or empty. Two primitives do every collective: *reduce* within the groups of devices that differ only on the axes reduced, and
-//! *regroup*, where each device takes the pieces of its new block from the devices that differ from it only on the axes taking part. A piece is
-//! only ever taken from a device that holds it; what nobody in the group holds is a gap.
+//! A device's block along a dimension is found from its coordinates on the axes of the subscript,
+//! the first being the major one. A dimension that its axes do not divide (`pad`) is cut as if it
+//! were as long as the next multiple of all its splits, and blocks end where it ends: the last ones
+//! are shorter, or empty. Two primitives do every collective: *reduce* within the groups of devices
+//! that differ only on the axes reduced, and *regroup*, where each device takes the pieces of its
+//! new block from the devices that differ from it only on the axes taking part. A piece is only
+//! ever taken from a device that holds it; what nobody in the group holds is a gap.
 
 use std::ops::Range;
 
@@ -38,7 +40,10 @@ impl Devices {
         let sizes: Vec<usize> = mesh.axes.iter().map(|axis| axis.size as usize).collect();
         let mut coordinates = vec![Vec::new()];
         for &size in &sizes {
-            coordinates = coordinates.iter().flat_map(|at: &Vec<usize>| (0..size).map(move |i| [&at[..], &[i]].concat())).collect();
+            coordinates = coordinates
+                .iter()
+                .flat_map(|at: &Vec<usize>| (0..size).map(move |i| [&at[..], &[i]].concat()))
+                .collect();
         }
         Self { sizes, coordinates }
     }
@@ -48,7 +53,11 @@ impl Devices {
     }
 
     pub(super) fn name(&self, mesh: &Mesh, device: usize) -> String {
-        let at = mesh.axes.iter().zip(&self.coordinates[device]).map(|(axis, i)| format!("{}={i}", axis.name));
+        let at = mesh
+            .axes
+            .iter()
+            .zip(&self.coordinates[device])
+            .map(|(axis, i)| format!("{}={i}", axis.name));
         at.collect::<Vec<_>>().join(", ")
     }
 
@@ -64,10 +73,12 @@ impl Devices {
         self.number(&at)
     }
 
-    /// Whether one of two stages along an axis hands on to the other; the last hands on to the first.
+    /// Whether one of two stages along an axis hands on to the other; the last hands on to the
+    /// first.
     pub(super) fn are_neighbours(&self, a: Stage, b: Stage) -> bool {
         let stages = self.sizes[a.axis.index()] as u64;
-        a.axis == b.axis && ((a.number + 1) % stages == b.number || (b.number + 1) % stages == a.number)
+        a.axis == b.axis
+            && ((a.number + 1) % stages == b.number || (b.number + 1) % stages == a.number)
     }
 
     fn number(&self, coordinates: &[usize]) -> usize {
@@ -91,21 +102,41 @@ impl Devices {
     }
 
     fn spans(&self, extents: &[Extent], sharding: &Sharding, device: usize) -> Vec<Range<usize>> {
-        extents.iter().zip(&sharding.dims).map(|(&extent, axes)| self.span(extent, axes, device)).collect()
+        extents
+            .iter()
+            .zip(&sharding.dims)
+            .map(|(&extent, axes)| self.span(extent, axes, device))
+            .collect()
     }
 
     /// Where a device's block of a value begins along each dimension.
-    pub(super) fn starts(&self, extents: &[Extent], sharding: &Sharding, device: usize) -> Vec<usize> {
+    pub(super) fn starts(
+        &self,
+        extents: &[Extent],
+        sharding: &Sharding,
+        device: usize,
+    ) -> Vec<usize> {
         self.spans(extents, sharding, device).into_iter().map(|span| span.start).collect()
     }
 
     /// How large a device's block of a value is.
-    pub(super) fn shape(&self, extents: &[Extent], sharding: &Sharding, device: usize) -> Vec<usize> {
+    pub(super) fn shape(
+        &self,
+        extents: &[Extent],
+        sharding: &Sharding,
+        device: usize,
+    ) -> Vec<usize> {
         self.spans(extents, sharding, device).into_iter().map(|span| span.len()).collect()
     }
 
     /// A device's block of a whole value, pending sums apart.
-    pub(super) fn block(&self, whole: &ArrayD<f64>, extents: &[Extent], sharding: &Sharding, device: usize) -> ArrayD<f64> {
+    pub(super) fn block(
+        &self,
+        whole: &ArrayD<f64>,
+        extents: &[Extent],
+        sharding: &Sharding,
+        device: usize,
+    ) -> ArrayD<f64> {
         let mut block = whole.view();
         for (dim, span) in self.spans(extents, sharding, device).into_iter().enumerate() {
             block.slice_axis_inplace(Axis(dim), Slice::from(span));
@@ -113,14 +144,23 @@ impl Devices {
         block.to_owned()
     }
 
-    /// A whole value laid out on all devices. A pending value is cut into uneven parts that make it up.
-    pub(super) fn distribute(&self, whole: &ArrayD<f64>, extents: &[Extent], sharding: &Sharding, seed: u64) -> Blocks {
+    /// A whole value laid out on all devices. A pending value is cut into uneven parts that make it
+    /// up.
+    pub(super) fn distribute(
+        &self,
+        whole: &ArrayD<f64>,
+        extents: &[Extent],
+        sharding: &Sharding,
+        seed: u64,
+    ) -> Blocks {
         let uneven = |part: usize| ((seed as usize % 5 + part) % 5) as f64 - 2.0;
         let one = |device: usize| {
             let block = self.block(whole, extents, sharding, device);
             let (part, parts) = self.place(sharding.unreduced.axes(), device);
             match sharding.unreduced.kind() {
-                Reduction::Sum if parts > 1 && part == 0 => block - (1..parts).map(uneven).sum::<f64>(),
+                Reduction::Sum if parts > 1 && part == 0 => {
+                    block - (1..parts).map(uneven).sum::<f64>()
+                }
                 Reduction::Sum if parts > 1 => block.mapv(|_| uneven(part)),
                 Reduction::Max if part > 0 => block - 1.0,
                 Reduction::Min if part > 0 => block + 1.0,
@@ -130,8 +170,14 @@ impl Devices {
         (0..self.len()).map(one).collect()
     }
 
-    /// Parts put together within the groups along `axes`, on every device; `None` if some parts are not of one shape.
-    pub(super) fn reduce(&self, blocks: &Blocks, axes: &[AxisRef], kind: Reduction) -> Option<Blocks> {
+    /// Parts put together within the groups along `axes`, on every device; `None` if some parts are
+    /// not of one shape.
+    pub(super) fn reduce(
+        &self,
+        blocks: &Blocks,
+        axes: &[AxisRef],
+        kind: Reduction,
+    ) -> Option<Blocks> {
         if axes.is_empty() {
             return Some(blocks.clone());
         }
@@ -158,19 +204,33 @@ impl Devices {
     }
 
     /// One collective: what every device holds after it; `None` if some device's block has a gap.
-    pub(super) fn move_blocks(&self, blocks: &Blocks, extents: &[Extent], from: &Sharding, to: &Sharding) -> Option<Blocks> {
-        let settled: Vec<AxisRef> = from.unreduced.axes().iter().copied().filter(|axis| !to.unreduced.axes().contains(axis)).collect();
+    pub(super) fn move_blocks(
+        &self,
+        blocks: &Blocks,
+        extents: &[Extent],
+        from: &Sharding,
+        to: &Sharding,
+    ) -> Option<Blocks> {
+        let settled: Vec<AxisRef> = from
+            .unreduced
+            .axes()
+            .iter()
+            .copied()
+            .filter(|axis| !to.unreduced.axes().contains(axis))
+            .collect();
         let blocks = self.reduce(blocks, &settled, from.unreduced.kind())?;
         if from.dims == to.dims {
             return Some(blocks);
         }
         let differing = from.dims.iter().zip(&to.dims).filter(|(a, b)| a != b);
-        let taking_part: Vec<AxisRef> = differing.flat_map(|(a, b)| a.iter().chain(b).copied()).collect();
+        let taking_part: Vec<AxisRef> =
+            differing.flat_map(|(a, b)| a.iter().chain(b).copied()).collect();
         let mut groups: IndexMap<usize, Vec<usize>> = IndexMap::new();
         for device in 0..self.len() {
             groups.entry(self.without(device, &taking_part)).or_default().push(device);
         }
-        let held: Vec<_> = (0..self.len()).map(|device| self.spans(extents, from, device)).collect();
+        let held: Vec<_> =
+            (0..self.len()).map(|device| self.spans(extents, from, device)).collect();
         let assemble = |device: usize| {
             let wanted = self.spans(extents, to, device);
             let shape: Vec<usize> = wanted.iter().map(ExactSizeIterator::len).collect();
@@ -184,8 +244,14 @@ impl Devices {
     }
 }
 
-/// Copies the part of `block` that falls into the new block; the spans say where in the whole value both lie.
-fn copy_overlap(new: &mut ArrayD<f64>, wanted: &[Range<usize>], block: &ArrayD<f64>, held: &[Range<usize>]) {
+/// Copies the part of `block` that falls into the new block; the spans say where in the whole value
+/// both lie.
+fn copy_overlap(
+    new: &mut ArrayD<f64>,
+    wanted: &[Range<usize>],
+    block: &ArrayD<f64>,
+    held: &[Range<usize>],
+) {
     let mut source = block.view();
     let mut place = new.view_mut();
     for (dim, (wanted, held)) in wanted.iter().zip(held).enumerate() {
@@ -193,8 +259,14 @@ fn copy_overlap(new: &mut ArrayD<f64>, wanted: &[Range<usize>], block: &ArrayD<f
         if overlap.is_empty() {
             return;
         }
-        source.slice_axis_inplace(Axis(dim), Slice::from(overlap.start - held.start..overlap.end - held.start));
-        place.slice_axis_inplace(Axis(dim), Slice::from(overlap.start - wanted.start..overlap.end - wanted.start));
+        source.slice_axis_inplace(
+            Axis(dim),
+            Slice::from(overlap.start - held.start..overlap.end - held.start),
+        );
+        place.slice_axis_inplace(
+            Axis(dim),
+            Slice::from(overlap.start - wanted.start..overlap.end - wanted.start),
+        );
     }
     place.assign(&source);
 }

@@ -1,9 +1,11 @@
-//! What running a plan takes, counted before anything is run: simulated devices are for sizes that a desk computer holds, and what does not
-//! fit is refused instead of filling its memory.
+//! What running a plan takes, counted before anything is run: simulated devices are for sizes that
+//! a desk computer holds, and what does not fit is refused instead of filling its memory.
 //!
-//! Counts of elements and not the clock or the memory that is free decide, so that a plan is refused everywhere or nowhere. Three are limited: what
-//! all devices hold in the end (nothing is forgotten on the way), the elements of the largest product that one device makes (it is laid out whole
-//! before it is summed), and all elements that are ever computed. Counting bytes of the host instead would be closer, and differ between hosts.
+//! Counts of elements and not the clock or the memory that is free decide, so that a plan is
+//! refused everywhere or nowhere. Three are limited: what all devices hold in the end (nothing is
+//! forgotten on the way), the elements of the largest product that one device makes (it is laid out
+//! whole before it is summed), and all elements that are ever computed. Counting bytes of the host
+//! instead would be closer, and differ between hosts.
 
 use index_vec::IndexVec;
 use shardwise_grammar::codes;
@@ -41,7 +43,8 @@ impl Effort {
     }
 }
 
-/// Why `program` and `plan` are too large to be run at their sizes, said about the program; `None` if they are not.
+/// Why `program` and `plan` are too large to be run at their sizes, said about the program; `None`
+/// if they are not.
 pub(super) fn too_large(program: &Program, plan: &Plan) -> Option<Diag> {
     let effort = unsharded(program, sharded(plan));
     let counts = [
@@ -50,7 +53,8 @@ pub(super) fn too_large(program: &Program, plan: &Plan) -> Option<Diag> {
         (effort.computed, MOST_COMPUTED, "elements computed in all"),
     ];
     let (count, most, what) = counts.into_iter().find(|(count, most, _)| count > most)?;
-    let message = format!("running this takes {count:.1e} {what}, and `verify` runs {most:.1e} at most");
+    let message =
+        format!("running this takes {count:.1e} {what}, and `verify` runs {most:.1e} at most");
     let largest = program.ops.iter().max_by(|a, b| whole(program, a).total_cmp(&whole(program, b)));
     let span = largest.map(|op| program.values[op.result].span).unwrap_or_default();
     let diag = Diag::error(codes::budget::TOO_LARGE_TO_RUN, message, span, "the largest statement");
@@ -58,7 +62,9 @@ pub(super) fn too_large(program: &Program, plan: &Plan) -> Option<Diag> {
 }
 
 fn unsharded(program: &Program, mut effort: Effort) -> Effort {
-    let size = |value: ValueId| program.values[value].dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>();
+    let size = |value: ValueId| {
+        program.values[value].dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>()
+    };
     program.values.indices().for_each(|value| effort.add(1.0, size(value), size(value)));
     program.ops.iter().for_each(|op| effort.add(1.0, 0.0, whole(program, op)));
     effort
@@ -69,7 +75,8 @@ fn whole(program: &Program, op: &Op) -> f64 {
     dims(program, op).into_iter().map(|dim| program.dims[dim].size as f64).product()
 }
 
-/// The dimensions that an operation goes over at once: of a product also the summed ones, elsewhere those of the result.
+/// The dimensions that an operation goes over at once: of a product also the summed ones, elsewhere
+/// those of the result.
 fn dims(program: &Program, op: &Op) -> Vec<DimId> {
     let mut dims = program.values[op.result].dims.clone();
     if let OpKind::Einsum { contracted } = &op.kind {
@@ -83,7 +90,9 @@ fn sharded(plan: &Plan) -> Effort {
     let extents = scale::extents(plan);
     let devices: f64 = program.mesh.axes.iter().map(|axis| axis.size as f64).product();
     let mut effort = Effort::default();
-    for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
+    for (value, declared) in
+        program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+    {
         if let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) {
             let block = block(program, &extents, value, &sharding);
             effort.add(devices, block, block);
@@ -97,7 +106,12 @@ fn sharded(plan: &Plan) -> Effort {
 }
 
 /// Elements of one device's block of a value.
-fn block(program: &Program, extents: &IndexVec<DimId, Extent>, value: ValueId, sharding: &Sharding) -> f64 {
+fn block(
+    program: &Program,
+    extents: &IndexVec<DimId, Extent>,
+    value: ValueId,
+    sharding: &Sharding,
+) -> f64 {
     let dims = program.values[value].dims.iter().zip(&sharding.dims);
     dims.map(|(&dim, axes)| length(program, extents[dim], axes)).product()
 }

@@ -29,7 +29,8 @@ pub(super) enum Data {
 pub(super) fn data(shape: &[usize], seed: u64, data: Data) -> ArrayD<f64> {
     let mut state = seed;
     ArrayD::from_shape_fn(IxDyn(shape), |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         match data {
             Data::Any => ((state >> 33) % 9) as f64 - LARGEST,
             Data::Positive => ((state >> 33) % 4) as f64 + 1.0,
@@ -50,7 +51,9 @@ pub(super) struct Place {
 
 /// A number for a name.
 pub(super) fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Whether results on small integers are exact whatever the order of summing.
@@ -58,9 +61,12 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
     match kind {
         OpKind::Composite { .. } => false,
         OpKind::Map(function) => match &function.form {
-            MapForm::Infix('+' | '-') | MapForm::Negate | MapForm::Enter | MapForm::Last | MapForm::Broadcast(_) | MapForm::Position(_) => {
-                true
-            }
+            MapForm::Infix('+' | '-')
+            | MapForm::Negate
+            | MapForm::Enter
+            | MapForm::Last
+            | MapForm::Broadcast(_)
+            | MapForm::Position(_) => true,
             MapForm::Causal { fill, .. } => *fill == Fill::Zero,
             _ => false,
         },
@@ -79,12 +85,20 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
 pub(super) fn wants_positive(kind: &OpKind) -> bool {
     let OpKind::Map(function) = kind else { return false };
     let root = |name: &str| matches!(name, "log" | "sqrt" | "rsqrt" | "pow" | "adam_step");
-    matches!(&function.form, MapForm::Call { name, .. } if root(name)) || function.linearity == Linearity::First
+    matches!(&function.form, MapForm::Call { name, .. } if root(name))
+        || function.linearity == Linearity::First
 }
 
-/// The result of `op` on these operands; `None` if they are not as long along the dimensions that they share, or not as large as it needs.
-pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>], place: &Place) -> Option<ArrayD<f64>> {
-    let dims: Vec<&[DimId]> = op.operands.iter().map(|operand| program.values[operand.value].dims.as_slice()).collect();
+/// The result of `op` on these operands; `None` if they are not as long along the dimensions that
+/// they share, or not as large as it needs.
+pub(super) fn operation(
+    program: &Program,
+    op: &Op,
+    operands: &[&ArrayD<f64>],
+    place: &Place,
+) -> Option<ArrayD<f64>> {
+    let dims: Vec<&[DimId]> =
+        op.operands.iter().map(|operand| program.values[operand.value].dims.as_slice()).collect();
     let result = &program.values[op.result].dims;
     let laid_out = op.laid_out().len();
     if !fit(&dims[..laid_out], &operands[..laid_out]) {
@@ -102,14 +116,22 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>], p
             product
         }
         OpKind::Map(function) => {
-            let shape = shape_of_map(program, &function.form, result, shape(result, &dims, operands));
-            let spread: Vec<ArrayD<f64>> =
-                operands.iter().zip(&dims).map(|(operand, dims)| spread(operand, dims, result, &shape)).collect();
+            let shape =
+                shape_of_map(program, &function.form, result, shape(result, &dims, operands));
+            let spread: Vec<ArrayD<f64>> = operands
+                .iter()
+                .zip(&dims)
+                .map(|(operand, dims)| spread(operand, dims, result, &shape))
+                .collect();
             let start = |dim: DimId| {
-                let found = dims.iter().zip(&place.starts).find_map(|(dims, starts)| Some(starts[dims.iter().position(|&d| d == dim)?]));
+                let found = dims
+                    .iter()
+                    .zip(&place.starts)
+                    .find_map(|(dims, starts)| Some(starts[dims.iter().position(|&d| d == dim)?]));
                 found.unwrap_or(0)
             };
-            placed(&function.form, &spread[0], result, &start).unwrap_or_else(|| map(&function.form, &spread))
+            placed(&function.form, &spread[0], result, &start)
+                .unwrap_or_else(|| map(&function.form, &spread))
         }
         OpKind::Reduce { function, dims: over } => {
             let order: Vec<DimId> = result.iter().chain(over).copied().collect();
@@ -121,18 +143,53 @@ pub(super) fn operation(program: &Program, op: &Op, operands: &[&ArrayD<f64>], p
             let whole: f64 = over.iter().map(|&dim| program.dims[dim].size as f64).product();
             if *function == ReduceFn::Mean { reduced / whole } else { reduced }
         }
-        OpKind::Take { dim } => structure::take(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], (result, &place.shape))?,
-        OpKind::Put { dim } => structure::put(*dim, &dims, operands, place.start[position(result, *dim)?], (result, &place.shape)),
-        OpKind::Update { dim } => structure::update(*dim, &dims, operands, place.starts[0][position(dims[0], *dim)?], result),
-        OpKind::Rearrange(how) => structure::rearranged(program, how, &dims, operands, (result, &place.shape))?,
-        OpKind::Route(route) => structure::route(route, dims[0], operands[0], (result, &place.shape))?,
+        OpKind::Take { dim } => structure::take(
+            *dim,
+            &dims,
+            operands,
+            place.starts[0][position(dims[0], *dim)?],
+            (result, &place.shape),
+        )?,
+        OpKind::Put { dim } => structure::put(
+            *dim,
+            &dims,
+            operands,
+            place.start[position(result, *dim)?],
+            (result, &place.shape),
+        ),
+        OpKind::Update { dim } => structure::update(
+            *dim,
+            &dims,
+            operands,
+            place.starts[0][position(dims[0], *dim)?],
+            result,
+        ),
+        OpKind::Rearrange(how) => {
+            structure::rearranged(program, how, &dims, operands, (result, &place.shape))?
+        }
+        OpKind::Route(route) => {
+            structure::route(route, dims[0], operands[0], (result, &place.shape))?
+        }
         OpKind::Composite { function, dims: along } => {
-            let order: Vec<DimId> = dims[0].iter().copied().filter(|dim| !along.contains(dim)).chain(along.iter().copied()).collect();
+            let order: Vec<DimId> = dims[0]
+                .iter()
+                .copied()
+                .filter(|dim| !along.contains(dim))
+                .chain(along.iter().copied())
+                .collect();
             let whole: f64 = along.iter().map(|&dim| program.dims[dim].size as f64).product();
             let shape = shape(&order, &dims, operands);
-            let (computed, rank) = structure::composite(*function, spread(operands[0], dims[0], &order, &shape), along.len(), whole);
+            let (computed, rank) = structure::composite(
+                *function,
+                spread(operands[0], dims[0], &order, &shape),
+                along.len(),
+                whole,
+            );
             let order = &order[..rank];
-            let shape: Vec<usize> = result.iter().filter_map(|dim| Some(computed.shape()[position(order, *dim)?])).collect();
+            let shape: Vec<usize> = result
+                .iter()
+                .filter_map(|dim| Some(computed.shape()[position(order, *dim)?]))
+                .collect();
             spread(&computed, order, result, &shape)
         }
         OpKind::Collective(_) => operands[0].clone(),
@@ -145,7 +202,12 @@ pub(super) fn position(dims: &[DimId], dim: DimId) -> Option<usize> {
 }
 
 /// What depends on where an element stands.
-fn placed(form: &MapForm, operand: &ArrayD<f64>, dims: &[DimId], start: &dyn Fn(DimId) -> usize) -> Option<ArrayD<f64>> {
+fn placed(
+    form: &MapForm,
+    operand: &ArrayD<f64>,
+    dims: &[DimId],
+    start: &dyn Fn(DimId) -> usize,
+) -> Option<ArrayD<f64>> {
     let of = |dim: DimId| Some((position(dims, dim)?, start(dim)));
     match form {
         MapForm::Position(dim) => {
@@ -156,7 +218,9 @@ fn placed(form: &MapForm, operand: &ArrayD<f64>, dims: &[DimId], start: &dyn Fn(
             let ((query, at), (key, from)) = (of(*query)?, of(*key)?);
             let filler = if *fill == Fill::Infinite { f64::NEG_INFINITY } else { 0.0 };
             let seen = |index: &IxDyn| from + index[key] <= at + index[query];
-            Some(ArrayD::from_shape_fn(operand.raw_dim(), |index| if seen(&index) { operand[&index] } else { filler }))
+            Some(ArrayD::from_shape_fn(operand.raw_dim(), |index| {
+                if seen(&index) { operand[&index] } else { filler }
+            }))
         }
         _ => None,
     }
@@ -165,12 +229,20 @@ fn placed(form: &MapForm, operand: &ArrayD<f64>, dims: &[DimId], start: &dyn Fn(
 /// Whether every dimension is as long in all operands that have it.
 fn fit(dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> bool {
     let mut lengths: IndexMap<DimId, usize> = IndexMap::new();
-    let all = dims.iter().zip(operands).flat_map(|(dims, operand)| dims.iter().copied().zip(operand.shape().iter().copied()));
+    let all = dims
+        .iter()
+        .zip(operands)
+        .flat_map(|(dims, operand)| dims.iter().copied().zip(operand.shape().iter().copied()));
     all.into_iter().all(|(dim, length)| *lengths.entry(dim).or_insert(length) == length)
 }
 
 /// The shape of a result, the dimensions that a broadcast adds whole.
-fn shape_of_map(program: &Program, form: &MapForm, result: &[DimId], mut shape: Vec<usize>) -> Vec<usize> {
+fn shape_of_map(
+    program: &Program,
+    form: &MapForm,
+    result: &[DimId],
+    mut shape: Vec<usize>,
+) -> Vec<usize> {
     if let MapForm::Broadcast(added) = form {
         for (size, dim) in shape.iter_mut().zip(result).filter(|(_, dim)| added.contains(dim)) {
             *size = program.dims[*dim].size as usize;
@@ -190,15 +262,24 @@ fn reduce(function: ReduceFn, array: &ArrayD<f64>, axis: Axis) -> ArrayD<f64> {
 /// The sizes of `order`, read off the operands.
 fn shape(order: &[DimId], dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> Vec<usize> {
     let size = |dim: &DimId| {
-        let found = dims.iter().zip(operands).find_map(|(dims, operand)| Some(operand.shape()[dims.iter().position(|d| d == dim)?]));
+        let found = dims
+            .iter()
+            .zip(operands)
+            .find_map(|(dims, operand)| Some(operand.shape()[dims.iter().position(|d| d == dim)?]));
         found.unwrap_or(1)
     };
     order.iter().map(size).collect()
 }
 
 /// An operand with its dimensions in the order given, repeated along those that it lacks.
-pub(super) fn spread(operand: &ArrayD<f64>, dims: &[DimId], order: &[DimId], shape: &[usize]) -> ArrayD<f64> {
-    let mut present: Vec<usize> = order.iter().filter_map(|dim| dims.iter().position(|d| d == dim)).collect();
+pub(super) fn spread(
+    operand: &ArrayD<f64>,
+    dims: &[DimId],
+    order: &[DimId],
+    shape: &[usize],
+) -> ArrayD<f64> {
+    let mut present: Vec<usize> =
+        order.iter().filter_map(|dim| dims.iter().position(|d| d == dim)).collect();
     let missing = (0..dims.len()).filter(|i| !present.contains(i)).collect::<Vec<_>>();
     present.extend(missing);
     let mut view = operand.view().permuted_axes(IxDyn(&present));
@@ -207,7 +288,8 @@ pub(super) fn spread(operand: &ArrayD<f64>, dims: &[DimId], order: &[DimId], sha
             view = view.insert_axis(Axis(place));
         }
     }
-    view.broadcast(IxDyn(shape)).map_or_else(|| ArrayD::from_elem(IxDyn(shape), f64::NAN), |wide| wide.to_owned())
+    view.broadcast(IxDyn(shape))
+        .map_or_else(|| ArrayD::from_elem(IxDyn(shape), f64::NAN), |wide| wide.to_owned())
 }
 
 fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
@@ -222,26 +304,39 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
         MapForm::Infix('-') => both(&|a, b| a - b),
         MapForm::Infix(_) => both(&|a, b| a / b),
         MapForm::Negate => operands[0].mapv(|x| -x),
-        MapForm::Enter | MapForm::Last | MapForm::Total | MapForm::Broadcast(_) | MapForm::Position(_) | MapForm::Causal { .. } => {
-            operands[0].clone()
-        }
+        MapForm::Enter
+        | MapForm::Last
+        | MapForm::Total
+        | MapForm::Broadcast(_)
+        | MapForm::Position(_)
+        | MapForm::Causal { .. } => operands[0].clone(),
         MapForm::ScaleBy(scalar) => operands[0].mapv(|x| number(scalar) * x),
-        MapForm::InfixScalar(symbol, scalar) => operands[0].mapv(|x| infix(*symbol, x, number(scalar))),
-        MapForm::ScalarInfix(scalar, symbol) => operands[0].mapv(|x| infix(*symbol, number(scalar), x)),
+        MapForm::InfixScalar(symbol, scalar) => {
+            operands[0].mapv(|x| infix(*symbol, x, number(scalar)))
+        }
+        MapForm::ScalarInfix(scalar, symbol) => {
+            operands[0].mapv(|x| infix(*symbol, number(scalar), x))
+        }
         MapForm::Call { name, extra } if name == "select" => {
             let scalars: Vec<f64> = extra.iter().map(number).collect();
             let mut out = operands[0].clone();
             for (index, chosen) in out.indexed_iter_mut() {
                 // Values come before numbers among what is chosen from.
-                let choices = operands[1..].iter().map(|operand| operand[&index]).chain(scalars.iter().copied());
+                let choices = operands[1..]
+                    .iter()
+                    .map(|operand| operand[&index])
+                    .chain(scalars.iter().copied());
                 let which = usize::from(*chosen == 0.0);
                 *chosen = choices.clone().nth(which).unwrap_or(f64::NAN);
             }
             out
         }
-        MapForm::Call { name, extra } if functions::find(name).is_some_and(|function| function.numbers > 0) => {
+        MapForm::Call { name, extra }
+            if functions::find(name).is_some_and(|function| function.numbers > 0) =>
+        {
             let numbers: Vec<f64> = extra.iter().map(number).collect();
-            update::update(name, operands, &numbers).unwrap_or_else(|| operands[0].mapv(|_| f64::NAN))
+            update::update(name, operands, &numbers)
+                .unwrap_or_else(|| operands[0].mapv(|_| f64::NAN))
         }
         MapForm::Call { name, extra } => match (operands.len(), extra.first().map(number)) {
             (2, _) => both(&|a, b| binary(name, a, b)),
@@ -335,7 +430,8 @@ fn binary(name: &str, a: f64, b: f64) -> f64 {
     }
 }
 
-/// The derivative of the function whose derivative is called `name`, at `x`; no number for what is no derivative.
+/// The derivative of the function whose derivative is called `name`, at `x`; no number for what is
+/// no derivative.
 fn slope(name: &str, x: f64) -> f64 {
     match name {
         "dabs" => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),

@@ -25,7 +25,8 @@ pub(super) struct Run<'a> {
     plan: &'a Plan,
     /// The unsharded values, by the plan's ids, where the program has them.
     truth: IndexVec<ValueId, Option<ArrayD<f64>>>,
-    /// The stage that has a value, of those that only one has; elsewhere its blocks hold no numbers.
+    /// The stage that has a value, of those that only one has; elsewhere its blocks hold no
+    /// numbers.
     stages: &'a IndexVec<ValueId, Option<Stage>>,
     pub(super) mesh: Devices,
     extents: IndexVec<DimId, Extent>,
@@ -42,7 +43,8 @@ impl<'a> Run<'a> {
         (seed, tolerance): (u64, f64),
     ) -> Self {
         let program = &plan.program;
-        let truth: IndexVec<ValueId, _> = program.values.iter().map(|value| truth.of(program, value, batches)).collect();
+        let truth: IndexVec<ValueId, _> =
+            program.values.iter().map(|value| truth.of(program, value, batches)).collect();
         let mut run = Self {
             plan,
             truth,
@@ -53,10 +55,13 @@ impl<'a> Run<'a> {
             tolerance,
             largest_error: 0.0,
         };
-        for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
+        for (value, declared) in
+            program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+        {
             let sharding = declared.home.as_ref().and_then(Pin::exact);
             if let (Some(sharding), Some(whole)) = (sharding, &run.truth[value]) {
-                let mut blocks = run.mesh.distribute(whole, &run.extents_of(value), &sharding, seed);
+                let mut blocks =
+                    run.mesh.distribute(whole, &run.extents_of(value), &sharding, seed);
                 run.only_on_its_stage(value, &mut blocks);
                 run.held.insert(Materialization { value, sharding }, blocks);
             }
@@ -69,11 +74,18 @@ impl<'a> Run<'a> {
     }
 
     /// Runs everything; the first thing that is wrong.
-    pub(super) fn all(&mut self, program: &Program, progress: &dyn Fn(usize, usize)) -> Option<Mismatch> {
+    pub(super) fn all(
+        &mut self,
+        program: &Program,
+        progress: &dyn Fn(usize, usize),
+    ) -> Option<Mismatch> {
         let steps = self.plan.steps.len();
         for number in 0..steps {
             if let Err(fault) = self.step(number) {
-                return Some(Mismatch { statement: print::step(&self.plan.program, &self.plan.steps[number]), fault });
+                return Some(Mismatch {
+                    statement: print::step(&self.plan.program, &self.plan.steps[number]),
+                    fault,
+                });
             }
             progress(number + 1, steps);
         }
@@ -83,19 +95,39 @@ impl<'a> Run<'a> {
     fn step(&mut self, number: usize) -> Result<(), Fault> {
         let step = &self.plan.steps[number];
         let blocks = match &step.kind {
-            StepKind::Local(op) if self.rolls(*op, &step.operands[0]) => self.rolled(*op, &step.operands[0])?,
+            StepKind::Local(op) if self.rolls(*op, &step.operands[0]) => {
+                self.rolled(*op, &step.operands[0])?
+            }
             StepKind::Local(op) => {
                 let op = &self.plan.program.ops[*op];
-                let operands = step.operands.iter().map(|operand| self.read(operand)).collect::<Result<Vec<_>, _>>()?;
+                let operands = step
+                    .operands
+                    .iter()
+                    .map(|operand| self.read(operand))
+                    .collect::<Result<Vec<_>, _>>()?;
                 let local = |device: usize| {
                     let read = step.operands.iter().zip(&operands);
-                    let blocks = read.map(|(of, held)| self.staged(op, (of.value, held), step.result.value, device));
-                    let blocks: Vec<Cow<'_, ArrayD<f64>>> = blocks.collect::<Option<_>>().ok_or(Fault::NotApplicable)?;
+                    let blocks = read.map(|(of, held)| {
+                        self.staged(op, (of.value, held), step.result.value, device)
+                    });
+                    let blocks: Vec<Cow<'_, ArrayD<f64>>> =
+                        blocks.collect::<Option<_>>().ok_or(Fault::NotApplicable)?;
                     let blocks: Vec<&ArrayD<f64>> = blocks.iter().map(AsRef::as_ref).collect();
-                    let starts = |of: &Materialization| self.mesh.starts(&self.extents_of(of.value), &of.sharding, device);
-                    let shape = self.mesh.shape(&self.extents_of(step.result.value), &step.result.sharding, device);
-                    let place = Place { starts: step.operands.iter().map(starts).collect(), start: starts(&step.result), shape };
-                    evaluate::operation(&self.plan.program, op, &blocks, &place).ok_or_else(|| Fault::Unfit { device: self.name(device) })
+                    let starts = |of: &Materialization| {
+                        self.mesh.starts(&self.extents_of(of.value), &of.sharding, device)
+                    };
+                    let shape = self.mesh.shape(
+                        &self.extents_of(step.result.value),
+                        &step.result.sharding,
+                        device,
+                    );
+                    let place = Place {
+                        starts: step.operands.iter().map(starts).collect(),
+                        start: starts(&step.result),
+                        shape,
+                    };
+                    evaluate::operation(&self.plan.program, op, &blocks, &place)
+                        .ok_or_else(|| Fault::Unfit { device: self.name(device) })
                 };
                 let mut blocks = (0..self.mesh.len()).map(local).collect::<Result<Blocks, _>>()?;
                 self.only_on_its_stage(step.result.value, &mut blocks);
@@ -103,9 +135,19 @@ impl<'a> Run<'a> {
             }
             StepKind::Collective(collective, _) => {
                 let from = &step.operands[0];
-                let to = collectives::result(&self.plan.program.mesh, collective, &from.sharding, &step.result.sharding)
-                    .ok_or(Fault::NotApplicable)?;
-                let moved = self.mesh.move_blocks(self.read(from)?, &self.extents_of(from.value), &from.sharding, &to);
+                let to = collectives::result(
+                    &self.plan.program.mesh,
+                    collective,
+                    &from.sharding,
+                    &step.result.sharding,
+                )
+                .ok_or(Fault::NotApplicable)?;
+                let moved = self.mesh.move_blocks(
+                    self.read(from)?,
+                    &self.extents_of(from.value),
+                    &from.sharding,
+                    &to,
+                );
                 moved.ok_or(Fault::NotApplicable)?
             }
         };
@@ -118,22 +160,41 @@ impl<'a> Run<'a> {
     fn rolls(&self, op: OpId, operand: &Materialization) -> bool {
         let program = &self.plan.program;
         let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else { return false };
-        program.values[operand.value].dims.iter().zip(&operand.sharding.dims).any(|(dim, axes)| *dim == roll.dim && !axes.is_empty())
+        program.values[operand.value]
+            .dims
+            .iter()
+            .zip(&operand.sharding.dims)
+            .any(|(dim, axes)| *dim == roll.dim && !axes.is_empty())
     }
 
-    /// A roll along a split dimension, by what it means: all blocks in one place, rolled, and cut again.
+    /// A roll along a split dimension, by what it means: all blocks in one place, rolled, and cut
+    /// again.
     fn rolled(&self, op: OpId, operand: &Materialization) -> Result<Blocks, Fault> {
         let program = &self.plan.program;
-        let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else { return Err(Fault::NotApplicable) };
+        let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else {
+            return Err(Fault::NotApplicable);
+        };
         let mut whole = operand.sharding.clone();
-        let split = program.values[operand.value].dims.iter().zip(&mut whole.dims).filter(|(dim, _)| **dim == roll.dim);
+        let split = program.values[operand.value]
+            .dims
+            .iter()
+            .zip(&mut whole.dims)
+            .filter(|(dim, _)| **dim == roll.dim);
         split.for_each(|(_, axes)| axes.clear());
         let extents = self.extents_of(operand.value);
-        let gathered = self.mesh.move_blocks(self.read(operand)?, &extents, &operand.sharding, &whole).ok_or(Fault::NotApplicable)?;
+        let gathered = self
+            .mesh
+            .move_blocks(self.read(operand)?, &extents, &operand.sharding, &whole)
+            .ok_or(Fault::NotApplicable)?;
         let one = |device: usize| {
             let start = self.mesh.starts(&extents, &whole, device);
-            let place = Place { starts: vec![start.clone()], start, shape: self.mesh.shape(&extents, &whole, device) };
-            let block = evaluate::operation(program, &program.ops[op], &[&gathered[device]], &place);
+            let place = Place {
+                starts: vec![start.clone()],
+                start,
+                shape: self.mesh.shape(&extents, &whole, device),
+            };
+            let block =
+                evaluate::operation(program, &program.ops[op], &[&gathered[device]], &place);
             block.ok_or_else(|| Fault::Unfit { device: self.name(device) })
         };
         let blocks = (0..self.mesh.len()).map(one).collect::<Result<Blocks, _>>()?;
@@ -141,35 +202,52 @@ impl<'a> Run<'a> {
         let (result, dims) = (program.ops[op].result, &program.values[operand.value].dims);
         let place = |dim: &DimId| dims.iter().position(|other| other == dim);
         let order: Vec<usize> = program.values[result].dims.iter().filter_map(place).collect();
-        let ordered = |of: &Sharding| Sharding { dims: order.iter().map(|&place| of.dims[place].clone()).collect(), ..of.clone() };
+        let ordered = |of: &Sharding| Sharding {
+            dims: order.iter().map(|&place| of.dims[place].clone()).collect(),
+            ..of.clone()
+        };
         let (from, to) = (ordered(&whole), ordered(&operand.sharding));
-        self.mesh.move_blocks(&blocks, &self.extents_of(result), &from, &to).ok_or(Fault::NotApplicable)
+        self.mesh
+            .move_blocks(&blocks, &self.extents_of(result), &from, &to)
+            .ok_or(Fault::NotApplicable)
     }
 
     /// Takes the numbers of a value from devices that are not of its stage.
     fn only_on_its_stage(&self, value: ValueId, blocks: &mut Blocks) {
         let Some(stage) = self.stages[value] else { return };
-        for (_, block) in blocks.iter_mut().enumerate().filter(|(device, _)| !self.mesh.is_on(stage, *device)) {
+        for (_, block) in
+            blocks.iter_mut().enumerate().filter(|(device, _)| !self.mesh.is_on(stage, *device))
+        {
             block.fill(f64::NAN);
         }
     }
 
-    /// What a device has of an operand that `held` holds, to give `result`: its own block; what a neighbouring stage hands on; nothing, as a part
-    /// of a sum, of what another stage gives to the statements behind the layers. `None` where it would have to come from further away.
-    fn staged<'b>(&self, op: &Op, (value, held): (ValueId, &'b Blocks), result: ValueId, device: usize) -> Option<Cow<'b, ArrayD<f64>>> {
+    /// What a device has of an operand that `held` holds, to give `result`: its own block; what a
+    /// neighbouring stage hands on; nothing, as a part of a sum, of what another stage gives to the
+    /// statements behind the layers. `None` where it would have to come from further away.
+    fn staged<'b>(
+        &self,
+        op: &Op,
+        (value, held): (ValueId, &'b Blocks),
+        result: ValueId,
+        device: usize,
+    ) -> Option<Cow<'b, ArrayD<f64>>> {
         let own = Cow::Borrowed(&held[device]);
         match (self.stages[value], self.stages[result]) {
             (Some(from), Some(to)) if from != to && self.mesh.is_on(to, device) => {
                 let handed_on = op.is(&MapForm::Enter) && self.mesh.are_neighbours(from, to);
                 handed_on.then(|| Cow::Borrowed(&held[self.mesh.counterpart(from, device)]))
             }
-            (Some(from), None) if !self.mesh.is_on(from, device) => Some(Cow::Owned(ArrayD::zeros(held[device].raw_dim()))),
+            (Some(from), None) if !self.mesh.is_on(from, device) => {
+                Some(Cow::Owned(ArrayD::zeros(held[device].raw_dim())))
+            }
             _ => Some(own),
         }
     }
 
     fn read(&self, operand: &Materialization) -> Result<&Blocks, Fault> {
-        let missing = || Fault::Missing { operand: print::materialization(&self.plan.program, operand) };
+        let missing =
+            || Fault::Missing { operand: print::materialization(&self.plan.program, operand) };
         self.held.get(operand).ok_or_else(missing)
     }
 
@@ -177,55 +255,81 @@ impl<'a> Run<'a> {
         self.mesh.name(&self.plan.program.mesh, device)
     }
 
-    /// Every device's block, pending parts put together, against the block that its sharding cuts from the unsharded value.
+    /// Every device's block, pending parts put together, against the block that its sharding cuts
+    /// from the unsharded value.
     fn compare(&mut self, result: &Materialization, blocks: &Blocks) -> Result<(), Fault> {
         let Some(whole) = &self.truth[result.value] else { return Ok(()) };
         let Sharding { unreduced, .. } = &result.sharding;
-        let settled = self.mesh.reduce(blocks, unreduced.axes(), unreduced.kind()).ok_or(Fault::Parts)?;
+        let settled =
+            self.mesh.reduce(blocks, unreduced.axes(), unreduced.kind()).ok_or(Fault::Parts)?;
         let extents = self.extents_of(result.value);
         let unit = largest(whole).max(1.0);
-        let has_it = |device: usize| self.stages[result.value].is_none_or(|stage| self.mesh.is_on(stage, device));
+        let has_it = |device: usize| {
+            self.stages[result.value].is_none_or(|stage| self.mesh.is_on(stage, device))
+        };
         for (device, block) in settled.iter().enumerate().filter(|(device, _)| has_it(*device)) {
             let expected = self.mesh.block(whole, &extents, &result.sharding, device);
             if block.shape() != expected.shape() {
-                return Err(Fault::Shape { device: self.name(device), found: shape(block), expected: shape(&expected) });
+                return Err(Fault::Shape {
+                    device: self.name(device),
+                    found: shape(block),
+                    expected: shape(&expected),
+                });
             }
             for ((index, &found), &expected) in block.indexed_iter().zip(&expected) {
                 let error = difference(found, expected, unit);
                 self.largest_error = self.largest_error.max(error);
                 if error > self.tolerance {
                     let index = ndarray::Dimension::slice(&index).to_vec();
-                    return Err(Fault::Number { device: self.name(device), index, found, expected });
+                    return Err(Fault::Number {
+                        device: self.name(device),
+                        index,
+                        found,
+                        expected,
+                    });
                 }
             }
         }
         Ok(())
     }
 
-    /// What the program's brackets ask for, outputs and left sides, and the plan never holds. A plan may do without an intermediate value.
+    /// What the program's brackets ask for, outputs and left sides, and the plan never holds. A
+    /// plan may do without an intermediate value.
     fn missing(&self, program: &Program) -> Option<Mismatch> {
         let outputs = program.outputs.iter().map(|output| (output.value, &output.pin));
-        let planned = |value: &Value| self.plan.program.values.iter().any(|other| other.name == value.name);
+        let planned =
+            |value: &Value| self.plan.program.values.iter().any(|other| other.name == value.name);
         let pinned = program.values.iter_enumerated().filter(|(_, value)| planned(value));
         let homes = pinned.filter_map(|(id, value)| Some((id, value.home.as_ref()?)));
-        let (value, pin) = outputs.chain(homes).find(|(value, pin)| !self.holds(program, *value, pin))?;
+        let (value, pin) =
+            outputs.chain(homes).find(|(value, pin)| !self.holds(program, *value, pin))?;
         let asked = &program.values[value];
         let statement = asked.name.clone() + &print::Printer::new(program).pin(&asked.dims, pin);
         Some(Mismatch { statement, fault: Fault::NotThere })
     }
 
-    /// Whether a value of `program` is held as a pin asks; the two programs may number their axes and order their dimensions differently.
+    /// Whether a value of `program` is held as a pin asks; the two programs may number their axes
+    /// and order their dimensions differently.
     fn holds(&self, program: &Program, value: ValueId, pin: &Pin) -> bool {
         let own = &self.plan.program;
         let alike = |held: &[AxisRef], asked: &[AxisRef]| {
-            let names = |mesh: &Mesh, axes: &[AxisRef]| axes.iter().map(|axis| mesh.axes[axis.axis()].name.clone()).collect::<Vec<_>>();
+            let names = |mesh: &Mesh, axes: &[AxisRef]| {
+                axes.iter().map(|axis| mesh.axes[axis.axis()].name.clone()).collect::<Vec<_>>()
+            };
             names(&own.mesh, held) == names(&program.mesh, asked)
         };
         let asked = &program.values[value];
         let accepted = |held: &Materialization| {
-            let place = |dim: DimId| own.values[held.value].dims.iter().position(|&d| own.dims[d].name == program.dims[dim].name);
+            let place = |dim: DimId| {
+                own.values[held.value]
+                    .dims
+                    .iter()
+                    .position(|&d| own.dims[d].name == program.dims[dim].name)
+            };
             let dim = |(&dim, axes): (&DimId, &Option<AxisList>)| {
-                axes.as_ref().is_none_or(|axes| place(dim).is_some_and(|place| alike(&held.sharding.dims[place], axes)))
+                axes.as_ref().is_none_or(|axes| {
+                    place(dim).is_some_and(|place| alike(&held.sharding.dims[place], axes))
+                })
             };
             let pending = &held.sharding.unreduced;
             asked.dims.iter().zip(&pin.dims).all(dim)

@@ -1,13 +1,15 @@
 //! Smaller sizes at which the same plan can be run.
 //!
-//! Large meshes shrink (`mesh`). A dimension becomes the smallest multiple of everything
-//! that splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions show; one that is padded stays one.
-//! Of every block two layers are run, so that what is handed on is seen, or two microbatches, of which the batch is made; of a pipeline two layers in
-//! each chunk of each stage.
+//! Large meshes shrink (`mesh`). A dimension becomes the smallest multiple of everything that
+//! splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions
+//! show; one that is padded stays one. Of every block two layers are run, so that what is handed on
+//! is seen, or two microbatches, of which the batch is made; of a pipeline two layers in each chunk
+//! of each stage.
 //!
-//! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor that is split completely stays so, since that is what
-//! makes reshapes local; parts lie in a dimension as they did, with something before and behind them where there is. Where this leads to sizes that
-//! some split does not divide, the dimensions concerned keep their own.
+//! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor
+//! that is split completely stays so, since that is what makes reshapes local; parts lie in a
+//! dimension as they did, with something before and behind them where there is. Where this leads to
+//! sizes that some split does not divide, the dimensions concerned keep their own.
 
 use index_vec::IndexVec;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
@@ -38,7 +40,8 @@ pub enum Sizes {
     Full,
 }
 
-/// A dimension that is cut into microbatches, what these have in its place, and how many of them are run.
+/// A dimension that is cut into microbatches, what these have in its place, and how many of them
+/// are run.
 pub(super) struct Batch {
     pub(super) whole: String,
     pub(super) part: String,
@@ -69,9 +72,14 @@ pub(super) struct Scaled {
     pub(super) layers: Vec<String>,
 }
 
-/// `L=2 of 40`, `2 of 8 microbatches`: for every block of which not all is run; what goes back through its layers needs no other.
+/// `L=2 of 40`, `2 of 8 microbatches`: for every block of which not all is run; what goes back
+/// through its layers needs no other.
 fn told(program: &Program, layers: &[u64]) -> Vec<String> {
-    let blocks = program.repeats.iter().zip(layers).filter(|(repeat, run)| repeat.reversed.is_none() && repeat.count > **run);
+    let blocks = program
+        .repeats
+        .iter()
+        .zip(layers)
+        .filter(|(repeat, run)| repeat.reversed.is_none() && repeat.count > **run);
     let told = |(Repeat { name, count, cut, .. }, run): (&Repeat, &u64)| match cut {
         Some(_) => format!("{run} of {count} microbatches"),
         None => format!("{name}={run} of {count}"),
@@ -86,19 +94,28 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     let mesh = plan.program.mesh.clone();
     let mut small = mesh.clone();
     if !full {
-        small.axes.iter_mut().zip(mesh::sizes(&plan.program.mesh)).for_each(|(axis, size)| axis.size = size);
+        small
+            .axes
+            .iter_mut()
+            .zip(mesh::sizes(&plan.program.mesh))
+            .for_each(|(axis, size)| axis.size = size);
     }
     let layers = |of: &Program| -> Vec<u64> {
-        of.repeats.indices().map(|block| if full { of.repeats[block].count } else { few_layers(of, block, &small) }).collect()
+        of.repeats
+            .indices()
+            .map(|block| if full { of.repeats[block].count } else { few_layers(of, block, &small) })
+            .collect()
     };
     let (of_program, of_plan) = (layers(program), layers(&plan.program));
     let told = told(&plan.program, &of_plan);
-    let fewer = plan.program.repeats.iter().zip(&of_plan).any(|(repeat, &layers)| repeat.count > layers);
+    let fewer =
+        plan.program.repeats.iter().zip(&of_plan).any(|(repeat, &layers)| repeat.count > layers);
     let mut scaled = fewer || small != mesh;
     let (mut program, mut plan) = (program.clone(), plan.clone());
     (program.mesh, plan.program.mesh) = (small.clone(), small);
     let mut program = unroll::program(&program, &|block| of_program[block.index()]);
-    let unroll::Unrolled { mut plan, stages, .. } = unroll::plan(&plan, &|block| of_plan[block.index()]);
+    let unroll::Unrolled { mut plan, stages, .. } =
+        unroll::plan(&plan, &|block| of_plan[block.index()]);
     if full {
         return Scaled { program, plan, stages, differs: false, batches, layers: told };
     }
@@ -115,7 +132,11 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     }
     relations::move_windows(&mut program, &before);
     relations::move_windows(&mut plan.program, &before);
-    for dim in program.dims.iter_mut().filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name)) {
+    for dim in program
+        .dims
+        .iter_mut()
+        .filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name))
+    {
         dim.size = dim.size.min(2);
     }
     Scaled { program, plan, stages, differs: scaled, batches, layers: told }
@@ -129,7 +150,8 @@ fn few_layers(program: &Program, block: RepeatId, mesh: &Mesh) -> u64 {
     (count / chunks).min(FEWEST_LAYERS) * mesh.axes[pipeline.axis].size * pipeline.chunks
 }
 
-/// The smallest size from `least` on that behaves as `size` under splits that `unit` is a multiple of: divided by all of them, or by some not.
+/// The smallest size from `least` on that behaves as `size` under splits that `unit` is a multiple
+/// of: divided by all of them, or by some not.
 fn smallest(size: u64, unit: u64, taken: &[u64], least: u64) -> u64 {
     let free = |size: &u64| *size > 1 && *size >= least && !taken.contains(size);
     if size == 1 {
@@ -137,7 +159,10 @@ fn smallest(size: u64, unit: u64, taken: &[u64], least: u64) -> u64 {
     } else if size.is_multiple_of(unit) {
         (1..=MOST_DIMS).map(|k| k * unit).find(free).unwrap_or(size)
     } else {
-        (unit + 1..unit + MOST_DIMS).filter(|size| !size.is_multiple_of(unit)).find(free).unwrap_or(unit + 1)
+        (unit + 1..unit + MOST_DIMS)
+            .filter(|size| !size.is_multiple_of(unit))
+            .find(free)
+            .unwrap_or(unit + 1)
     }
 }
 
@@ -145,7 +170,9 @@ fn smallest(size: u64, unit: u64, taken: &[u64], least: u64) -> u64 {
 pub(super) fn extents(plan: &Plan) -> IndexVec<DimId, Extent> {
     // What a rename makes one is cut alike.
     let class = relations::renamed(plan);
-    let members = |dim: DimId| class.indices().filter(|&other| class[other] == class[dim]).collect::<Vec<_>>();
+    let members = |dim: DimId| {
+        class.indices().filter(|&other| class[other] == class[dim]).collect::<Vec<_>>()
+    };
     let extent = |dim: DimId| {
         let unit = members(dim).into_iter().map(|member| unit(plan, member)).fold(1, lcm);
         let size = plan.program.dims[dim].size;
@@ -156,8 +183,10 @@ pub(super) fn extents(plan: &Plan) -> IndexVec<DimId, Extent> {
 
 /// `X=4 Y=2; B=8 D=2; L=2 of 40`.
 pub(super) fn describe(program: &Program, layers: &[String]) -> String {
-    let axes: Vec<String> = program.mesh.axes.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect();
-    let dims: Vec<String> = program.dims.iter().map(|dim| format!("{}={}", dim.name, dim.size)).collect();
+    let axes: Vec<String> =
+        program.mesh.axes.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect();
+    let dims: Vec<String> =
+        program.dims.iter().map(|dim| format!("{}={}", dim.name, dim.size)).collect();
     let blocks = if layers.is_empty() { String::new() } else { format!("; {}", layers.join(", ")) };
     format!("{}; {}{blocks}", axes.join(" "), dims.join(" "))
 }
@@ -169,12 +198,22 @@ fn unit(plan: &Plan, dim: DimId) -> u64 {
 
 /// Every axis list that stands on a dimension somewhere in the plan.
 fn splits(plan: &Plan, dim: DimId) -> Vec<AxisList> {
-    let declared = plan.program.values.iter_enumerated().filter_map(|(id, value)| Some((id, value.home.as_ref().and_then(Pin::exact)?)));
-    let steps = plan.steps.iter().flat_map(|step| step.operands.iter().chain([&step.result])).map(|m| (m.value, m.sharding.clone()));
+    let declared = plan
+        .program
+        .values
+        .iter_enumerated()
+        .filter_map(|(id, value)| Some((id, value.home.as_ref().and_then(Pin::exact)?)));
+    let steps = plan
+        .steps
+        .iter()
+        .flat_map(|step| step.operands.iter().chain([&step.result]))
+        .map(|m| (m.value, m.sharding.clone()));
     let mut lists: Vec<AxisList> = Vec::new();
     for (value, sharding) in declared.chain(steps) {
         let dims = &plan.program.values[value].dims;
-        lists.extend(dims.iter().zip(sharding.dims).filter(|(d, _)| **d == dim).map(|(_, axes)| axes));
+        lists.extend(
+            dims.iter().zip(sharding.dims).filter(|(d, _)| **d == dim).map(|(_, axes)| axes),
+        );
     }
     lists
 }

@@ -1,8 +1,9 @@
 //! The unsharded program: every value computed whole, and whether the numbers on the way are exact.
 //!
-//! Data are small integers. Sums and products of integers below 2^53 are exact in `f64` whatever their order, so that a plan of linear operations
-//! must give equal numbers; a bound on the magnitudes, carried along, says whether that holds. Anything else is computed from fractions below
-//! one and compared with a tolerance.
+//! Data are small integers. Sums and products of integers below 2^53 are exact in `f64` whatever
+//! their order, so that a plan of linear operations must give equal numbers; a bound on the
+//! magnitudes, carried along, says whether that holds. Anything else is computed from fractions
+//! below one and compared with a tolerance.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,8 @@ use shardwise_ir::unroll;
 use super::evaluate as local;
 use super::scale::Batch;
 
-/// Data of programs with other functions: small enough that exponentials and many layers of them keep most of their digits.
+/// Data of programs with other functions: small enough that exponentials and many layers of them
+/// keep most of their digits.
 const SMALL: f64 = 0.125;
 
 /// Integers up to here are exact.
@@ -44,30 +46,45 @@ impl Truth {
                 None if positive => local::Data::Positive,
                 None => local::Data::Any,
             };
-            let mut array = local::data(&whole_shape(program, id), seed ^ local::hash(&value.name), data);
+            let mut array =
+                local::data(&whole_shape(program, id), seed ^ local::hash(&value.name), data);
             if !linear && !matches!(data, local::Data::Places(_)) {
                 array *= SMALL;
             }
             arrays.insert(id, array);
         }
         compute(program, &mut arrays);
-        let mut bounds: IndexVec<ValueId, f64> = program.values.indices().map(|value| declared_bound(program, value)).collect();
+        let mut bounds: IndexVec<ValueId, f64> =
+            program.values.indices().map(|value| declared_bound(program, value)).collect();
         program.ops.iter().for_each(|op| bounds[op.result] = bound(program, op, &bounds));
         let exact = linear && bounds.iter().all(|&bound| bound <= EXACT);
         let undefined = arrays.values().flatten().filter(|x| x.is_nan()).count();
-        let dims = |id: ValueId| program.values[id].dims.iter().map(|&dim| program.dims[dim].name.clone()).collect();
-        let values = arrays.into_iter().map(|(id, array)| (program.values[id].name.clone(), (dims(id), array))).collect();
+        let dims = |id: ValueId| {
+            program.values[id].dims.iter().map(|&dim| program.dims[dim].name.clone()).collect()
+        };
+        let values = arrays
+            .into_iter()
+            .map(|(id, array)| (program.values[id].name.clone(), (dims(id), array)))
+            .collect();
         Self { values, exact, undefined }
     }
 
-    /// The value called as `value` of `program` is, its dimensions in that order; `None` if there is none with these dimensions. What a microbatch
-    /// has are its rows of the whole batch's value.
-    pub(super) fn of(&self, program: &Program, value: &Value, batches: &[Batch]) -> Option<ArrayD<f64>> {
-        let dims: Vec<&str> = value.dims.iter().map(|&dim| program.dims[dim].name.as_str()).collect();
+    /// The value called as `value` of `program` is, its dimensions in that order; `None` if there
+    /// is none with these dimensions. What a microbatch has are its rows of the whole batch's
+    /// value.
+    pub(super) fn of(
+        &self,
+        program: &Program,
+        value: &Value,
+        batches: &[Batch],
+    ) -> Option<ArrayD<f64>> {
+        let dims: Vec<&str> =
+            value.dims.iter().map(|&dim| program.dims[dim].name.as_str()).collect();
         self.named(&value.name, &dims).or_else(|| {
             let (name, number) = value.name.rsplit_once('@')?;
-            let (place, batch) =
-                dims.iter().enumerate().find_map(|(place, &dim)| Some((place, batches.iter().find(|batch| batch.part == dim)?)))?;
+            let (place, batch) = dims.iter().enumerate().find_map(|(place, &dim)| {
+                Some((place, batches.iter().find(|batch| batch.part == dim)?))
+            })?;
             let mut whole = dims.clone();
             whole[place] = &batch.whole;
             let rows = local::every(number.parse().ok()?, batch.count as usize)?;
@@ -77,15 +94,22 @@ impl Truth {
 
     fn named(&self, name: &str, dims: &[&str]) -> Option<ArrayD<f64>> {
         let (names, array) = self.values.get(name)?;
-        let order: Vec<usize> = dims.iter().map(|dim| names.iter().position(|name| name == dim)).collect::<Option<_>>()?;
+        let order: Vec<usize> = dims
+            .iter()
+            .map(|dim| names.iter().position(|name| name == dim))
+            .collect::<Option<_>>()?;
         (order.len() == names.len()).then(|| array.view().permuted_axes(IxDyn(&order)).to_owned())
     }
 }
 
-/// Every value of a program, computed whole from the declared ones; all by name, their elements in row-major order. `None` where a declared
-/// value is missing, or has another number of elements than the program says. Every layer of a block is computed; what belongs to it has a value
-/// for each, called `W@0`, `W@1` and so on.
-pub fn evaluate(program: &Program, given: &BTreeMap<String, Vec<f64>>) -> Option<BTreeMap<String, Vec<f64>>> {
+/// Every value of a program, computed whole from the declared ones; all by name, their elements in
+/// row-major order. `None` where a declared value is missing, or has another number of elements
+/// than the program says. Every layer of a block is computed; what belongs to it has a value for
+/// each, called `W@0`, `W@1` and so on.
+pub fn evaluate(
+    program: &Program,
+    given: &BTreeMap<String, Vec<f64>>,
+) -> Option<BTreeMap<String, Vec<f64>>> {
     if !program.repeats.is_empty() {
         return evaluate(&unroll::program(program, &|block| program.times(Some(block))), given);
     }
@@ -95,7 +119,12 @@ pub fn evaluate(program: &Program, given: &BTreeMap<String, Vec<f64>>) -> Option
         arrays.insert(id, ArrayD::from_shape_vec(whole_shape(program, id), elements).ok()?);
     }
     compute(program, &mut arrays);
-    Some(arrays.into_iter().map(|(id, array)| (program.values[id].name.clone(), array.iter().copied().collect())).collect())
+    Some(
+        arrays
+            .into_iter()
+            .map(|(id, array)| (program.values[id].name.clone(), array.iter().copied().collect()))
+            .collect(),
+    )
 }
 
 fn declared(program: &Program) -> impl Iterator<Item = (ValueId, &Value)> {
@@ -106,24 +135,31 @@ fn whole_shape(program: &Program, value: ValueId) -> Vec<usize> {
     program.values[value].dims.iter().map(|&dim| program.dims[dim].size as usize).collect()
 }
 
-/// Adds what the operations give to the declared values; where none can be computed, a value of the right shape without numbers.
+/// Adds what the operations give to the declared values; where none can be computed, a value of the
+/// right shape without numbers.
 fn compute(program: &Program, arrays: &mut Arrays) {
     for op in &program.ops {
-        let operands: Vec<&ArrayD<f64>> = op.operands.iter().map(|operand| &arrays[&operand.value]).collect();
+        let operands: Vec<&ArrayD<f64>> =
+            op.operands.iter().map(|operand| &arrays[&operand.value]).collect();
         let place = local::Place {
             starts: operands.iter().map(|operand| vec![0; operand.ndim()]).collect(),
             start: vec![0; program.values[op.result].dims.len()],
             shape: whole_shape(program, op.result),
         };
         let result = local::operation(program, op, &operands, &place);
-        arrays.insert(op.result, result.unwrap_or_else(|| ArrayD::from_elem(whole_shape(program, op.result), f64::NAN)));
+        arrays.insert(
+            op.result,
+            result.unwrap_or_else(|| ArrayD::from_elem(whole_shape(program, op.result), f64::NAN)),
+        );
     }
 }
 
 /// How many places there are along the dimension that a declared value says places of, if it does.
 fn places(program: &Program, value: ValueId) -> Option<u64> {
     let along = |op: &Op| match op.kind {
-        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Update { dim } if op.operands[1].value == value => {
+        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Update { dim }
+            if op.operands[1].value == value =>
+        {
             Some(program.dims[dim].size)
         }
         _ => None,
@@ -137,7 +173,11 @@ fn declared_bound(program: &Program, id: ValueId) -> f64 {
     if let Some(places) = places(program, id) {
         return places as f64;
     }
-    let pending = value.home.iter().flat_map(|pin| pin.unreduced.axes()).map(|axis| axis.size(&program.mesh) as f64);
+    let pending = value
+        .home
+        .iter()
+        .flat_map(|pin| pin.unreduced.axes())
+        .map(|axis| axis.size(&program.mesh) as f64);
     let parts: f64 = pending.product();
     if parts > 1.0 { local::LARGEST + 2.0 * parts } else { local::LARGEST }
 }
@@ -145,7 +185,8 @@ fn declared_bound(program: &Program, id: ValueId) -> f64 {
 /// What no element of the result, nor any part of a sum on its way, is larger than.
 fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
     let operands = || op.operands.iter().map(|operand| bounds[operand.value]);
-    let sizes = |dims: &[DimId]| dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>();
+    let sizes =
+        |dims: &[DimId]| dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>();
     match &op.kind {
         OpKind::Einsum { contracted } => operands().product::<f64>() * sizes(contracted),
         OpKind::Reduce { function: ReduceFn::Sum, dims } => operands().sum::<f64>() * sizes(dims),
@@ -157,9 +198,11 @@ fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
         }
         OpKind::Route(_) => 1.0,
         OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => sizes(&[*dim]),
-        OpKind::Map(_) | OpKind::Reduce { .. } | OpKind::Rearrange(_) | OpKind::Composite { .. } | OpKind::Collective(_) => {
-            operands().sum()
-        }
+        OpKind::Map(_)
+        | OpKind::Reduce { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Composite { .. }
+        | OpKind::Collective(_) => operands().sum(),
     }
 }
 

@@ -19,7 +19,8 @@ pub struct Verdict {
     pub largest_error: f64,
     /// Up to which such difference numbers count as equal; 0 where all arithmetic is exact.
     pub tolerance: f64,
-    /// Elements of the unsharded program that are no number (0/0 and the like): of these only that the plan's are none either was compared.
+    /// Elements of the unsharded program that are no number (0/0 and the like): of these only that
+    /// the plan's are none either was compared.
     pub undefined: usize,
     /// What the data were made from.
     pub seed: u64,
@@ -81,13 +82,25 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number { device, index, found, expected } => {
-                write!(f, "gives {found} on device {device} at {index:?}, and the unsharded program {expected}")
+                write!(
+                    f,
+                    "gives {found} on device {device} at {index:?}, and the unsharded program \
+                        {expected}"
+                )
             }
             Self::Shape { device, found, expected } => {
-                write!(f, "gives a block of shape {found:?} on device {device}, and its left side means {expected:?}")
+                write!(
+                    f,
+                    "gives a block of shape {found:?} on device {device}, and its left side means \
+                        {expected:?}"
+                )
             }
-            Self::Unfit { device } => write!(f, "reads blocks on device {device} that do not fit together"),
-            Self::Parts => write!(f, "leaves parts of different shapes, which cannot be put together"),
+            Self::Unfit { device } => {
+                write!(f, "reads blocks on device {device} that do not fit together")
+            }
+            Self::Parts => {
+                write!(f, "leaves parts of different shapes, which cannot be put together")
+            }
             Self::Missing { operand } => write!(f, "reads `{operand}`, which no device holds"),
             Self::NotApplicable => write!(f, "asks of a collective what it does not do"),
             Self::NotThere => write!(f, "is asked for by the program, and never there"),
@@ -98,7 +111,10 @@ impl fmt::Display for Fault {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scaled = if self.scaled { ", scaled down" } else { "" };
-        let run = format!("{} statements on {} devices ({}{scaled}; seed {})", self.statements, self.devices, self.setting, self.seed);
+        let run = format!(
+            "{} statements on {} devices ({}{scaled}; seed {})",
+            self.statements, self.devices, self.setting, self.seed
+        );
         if let Some(wrong) = &self.mismatch {
             return write!(f, "wrong: `{}` {}; {run}", wrong.statement, wrong.fault);
         }

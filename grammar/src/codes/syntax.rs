@@ -21,7 +21,9 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: UNREADABLE,
         name: "unreadable-statement",
-        page: "The line is not a statement of the language. A statement is a declaration (`hardware`, `mesh`, `dim`, `input`, `param`, `state`, `output`), a definition (`C = A *J B`), an `assert` or an `allow`.
+        page: "The line is not a statement of the language. A statement is a declaration \
+            (`hardware`, `mesh`, `dim`, `input`, `param`, `state`, `output`), a definition (`C = A \
+            *J B`), an `assert` or an `allow`.
 
 Triggered by:
 
@@ -47,7 +49,8 @@ Write instead:
     Code {
         code: TRAILING,
         name: "trailing-text",
-        page: "The statement is complete before its line ends. Write one statement a line, and comments behind `#`.
+        page: "The statement is complete before its line ends. Write one statement a line, and \
+            comments behind `#`.
 
 Triggered by:
 
@@ -60,7 +63,8 @@ Write instead:
     Code {
         code: TOO_DEEP,
         name: "too-deep",
-        page: "One statement nests more than 64 parentheses or chains more than 400 operators, which is more than the compiler follows.
+        page: "One statement nests more than 64 parentheses or chains more than 400 operators, \
+            which is more than the compiler follows.
 
 Triggered by:
 
@@ -94,7 +98,8 @@ Write instead:
     Code {
         code: BAD_DIM,
         name: "bad-dimension",
-        page: "Dimensions go by names of letters and digits. A size is declared once, by `dim`, and the first `_` of a dimension starts its subscript.
+        page: "Dimensions go by names of letters and digits. A size is declared once, by `dim`, \
+            and the first `_` of a dimension starts its subscript.
 
 Triggered by:
 

@@ -1,7 +1,8 @@
-//! Writes `D_{X,Y}` as `D_XY`, and `{U_X,Y}` as `{U_XY}`, where a reader cannot take it for anything else.
+//! Writes `D_{X,Y}` as `D_XY`, and `{U_X,Y}` as `{U_XY}`, where a reader cannot take it for
+//! anything else.
 //!
-//! That is the case where the file's own mesh declares every letter as an axis and no axis of the joined name. A file
-//! without a mesh keeps its braces.
+//! That is the case where the file's own mesh declares every letter as an axis and no axis of the
+//! joined name. A file without a mesh keeps its braces.
 
 use crate::ast::{Expr, ExprKind, File, Layout, Statement, Subscript};
 use crate::span::Name;

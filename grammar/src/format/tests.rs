@@ -1,4 +1,5 @@
-//! The canonical layout: every notation has one, it reads the same, and formatting it again changes nothing.
+//! The canonical layout: every notation has one, it reads the same, and formatting it again changes
+//! nothing.
 
 use super::{format, subscripts};
 use crate::parse::parse;
@@ -33,17 +34,29 @@ fn every_notation_has_one_canonical_form() {
         ("C = A *_{LOCAL} (-B)", "C = A *_{LOCAL} -B"),
         ("C = A *_{LOCAL} B", "C = A *LOCAL B"),
         ("C = A *J -B", "C = A * J - B"),
-        ("In[B_X,D]*D Win[D_X,F] *F Wout[F,D_X] → Out[B_X,D]", "In[B_X, D] *D Win[D_X, F] *F Wout[F, D_X] -> Out[B_X, D]"),
+        (
+            "In[B_X,D]*D Win[D_X,F] *F Wout[F,D_X] → Out[B_X,D]",
+            "In[B_X, D] *D Win[D_X, F] *F Wout[F, D_X] -> Out[B_X, D]",
+        ),
         ("C = a - (b - c) * -(-d) / (e*f)", "C = a - (b - c) * --d / (e * f)"),
         ("C = ((a + b)) + c*2.0", "C = a + b + c * 2.0"),
         ("C[I] { U_X } = A[I]{U.X}", "C[I] {U_X} = A[I] {U_X}"),
         ("C[I] \\{\\ U_X \\} = A[I] {UX}", "C[I] {U_X} = A[I] {U_X}"),
-        ("C[I] {max_X} {U_{Y,Z}} = A[I] {min_X} {sum_X,Y}", "C[I] {max_X} {U_Y,Z} = A[I] {min_X} {sum_X,Y}"),
+        (
+            "C[I] {max_X} {U_{Y,Z}} = A[I] {min_X} {sum_X,Y}",
+            "C[I] {max_X} {U_Y,Z} = A[I] {min_X} {sum_X,Y}",
+        ),
         ("A[I_{XY}, J_{data,model}, K_?] = B", "A[I_XY, J_{data,model}, K_?] = B"),
         ("A[I, J_X] = AllToAll_{X->J}(A[I_X, J])", "A[I, J_X] = AllToAll_{X,J}(A[I_X, J])"),
         ("AllToAll_{X,J} A[I_X, J] -> A[I, J_X]", "AllToAll_{X,J}(A[I_X, J]) -> A[I, J_X]"),
-        ("ReduceScatter_{Y,J} : A[I_X,J] {U_Y} -> A[I_X,J_Y]", "ReduceScatter_{Y,J}(A[I_X, J] {U_Y}) -> A[I_X, J_Y]"),
-        ("B = AllGather_{XY}( AllGather (Win[D_X,F]) )", "B = AllGather_XY(AllGather(Win[D_X, F]))"),
+        (
+            "ReduceScatter_{Y,J} : A[I_X,J] {U_Y} -> A[I_X,J_Y]",
+            "ReduceScatter_{Y,J}(A[I_X, J] {U_Y}) -> A[I_X, J_Y]",
+        ),
+        (
+            "B = AllGather_{XY}( AllGather (Win[D_X,F]) )",
+            "B = AllGather_XY(AllGather(Win[D_X, F]))",
+        ),
         ("B = cast<f32>(my_fn (x))", "B = cast<f32>(my_fn(x))"),
         ("dOut' = Softmax_S(A')", "dOut' = Softmax_S(A')"),
         ("input  In:bf16[B_X,D] ,W_in[D]", "input In: bf16[B_X, D], W_in[D]"),
@@ -51,7 +64,10 @@ fn every_notation_has_one_canonical_form() {
         ("dim F = 4 * D pad , T=1_000", "dim F=4*D pad, T=1_000"),
         ("assert comm ≤ 2 ms", "assert comm <= 2ms"),
         ("assert  no AllGather  over dcn", "assert no AllGather over dcn"),
-        ("backward  from Out  given dOut ,microbatches = 8", "backward from Out given dOut, microbatches=8"),
+        (
+            "backward  from Out  given dOut ,microbatches = 8",
+            "backward from Out given dOut, microbatches=8",
+        ),
         ("allow  SW301 output C=A", "allow SW301 output C = A"),
         ("checkpoint", "checkpoint"),
         ("checkpoint  h ,q", "checkpoint h, q"),
@@ -72,7 +88,8 @@ fn subscripts_of_single_letters_are_joined_where_the_mesh_knows_them() {
 
 #[test]
 fn comments_and_single_blank_lines_are_kept() {
-    let source = "\u{FEFF}\r\n#top\r\n\r\n\r\nmesh X=4 #why\r\n  # own line\r\nC[I,  # rows\r\n J] = A\r\n\r\n#end";
+    let source = "\u{FEFF}\r\n#top\r\n\r\n\r\nmesh X=4 #why\r\n  # own line\r\nC[I,  # rows\r\n J] \
+        = A\r\n\r\n#end";
     let expected = "# top\n\nmesh X=4  # why\n# own line\n# rows\nC[I, J] = A\n\n# end\n";
     assert_eq!(format(source), Ok(expected.to_owned()));
     assert_eq!(format(" \n\n"), Ok(String::new()));
@@ -81,15 +98,21 @@ fn comments_and_single_blank_lines_are_kept() {
 
 #[test]
 fn blocks_are_indented() {
-    let source = "repeat  L = 40{ # layers\n#one\ncarry x,y\n\n\nx=f(x)   # kept\n\n}\nrepeat L  reversed {\ncarry z.in=z\nnext z.in=w }";
-    let expected = "repeat L=40 {  # layers\n  # one\n  carry x, y\n\n  x = f(x)  # kept\n}\nrepeat L reversed {\n  carry z.in = z\n  next z.in = w\n}\n";
+    let source = "repeat  L = 40{ # layers\n#one\ncarry x,y\n\n\nx=f(x)   # kept\n\n}\nrepeat L  \
+        reversed {\ncarry z.in=z\nnext z.in=w }";
+    let expected = "repeat L=40 {  # layers\n  # one\n  carry x, y\n\n  x = f(x)  # kept\n}\n\
+        repeat L reversed {\n  carry z.in = z\n  next z.in = w\n}\n";
     assert_eq!(format(source), Ok(expected.to_owned()));
     assert_eq!(format(expected), Ok(expected.to_owned()));
-    let staged = "pipeline Z,microbatches=4*M  of B, schedule = 1f1b{\nrepeat L=4 {\ncarry x\nx=f(x)\n}\n}\ny=x";
-    let expected = "pipeline Z, microbatches=4*M of B, schedule=1f1b {\n  repeat L=4 {\n    carry x\n    x = f(x)\n  }\n}\ny = x\n";
+    let staged = "pipeline Z,microbatches=4*M  of B, schedule = 1f1b{\nrepeat L=4 {\ncarry x\n\
+        x=f(x)\n}\n}\ny=x";
+    let expected = "pipeline Z, microbatches=4*M of B, schedule=1f1b {\n  repeat L=4 {\n    carry \
+        x\n    x = f(x)\n  }\n}\ny = x\n";
     assert_eq!(format(staged), Ok(expected.to_owned()));
-    let cut = "microbatches  B = B' *8{ # parts\nrepeat L=4 {\ncarry x\nx=f(x)\n}\n\n\ny=part( In )\n}\nmicrobatches T=t*2*M {z=y}";
-    let expected = "microbatches B=B'*8 {  # parts\n  repeat L=4 {\n    carry x\n    x = f(x)\n  }\n\n  y = part(In)\n}\nmicrobatches T=t*2*M {\n  z = y\n}\n";
+    let cut = "microbatches  B = B' *8{ # parts\nrepeat L=4 {\ncarry x\nx=f(x)\n}\n\n\ny=part( In \
+        )\n}\nmicrobatches T=t*2*M {z=y}";
+    let expected = "microbatches B=B'*8 {  # parts\n  repeat L=4 {\n    carry x\n    x = f(x)\n  \
+        }\n\n  y = part(In)\n}\nmicrobatches T=t*2*M {\n  z = y\n}\n";
     assert_eq!(format(cut), Ok(expected.to_owned()));
     assert_eq!(format(expected), Ok(expected.to_owned()));
 }
@@ -101,15 +124,23 @@ fn what_cannot_be_read_is_not_touched() {
 
 /// Programs and plans of several kinds.
 const PROGRAMS: [&str; 9] = [
-    "hardware tpu-v5p\nmesh X=4, Y=4\ndim I=8192, J=8192, K=8192\ninput A[I, J], B[J, K_Y]\nC = A *J B\noutput C[I_X, K_Y]\n",
-    "plan\nA[I_X, J] = Slice_X(A[I, J])\nC[I, K] {U_X} = A[I, J_X] *J B[J_X, K]\nC[I, K] = AllReduce_X(C[I, K] {U_X})   # critical\n",
-    "mesh data=8, model=4 line\ninput In: bf16[B_data, D]\nparam W_in: f32[D, F_{data,model}]\nTmp[B, F_?] = In *D W_in\noutput Out[B] = sum_F(gelu(Tmp))\n",
+    "hardware tpu-v5p\nmesh X=4, Y=4\ndim I=8192, J=8192, K=8192\ninput A[I, J], B[J, K_Y]\nC = A \
+        *J B\noutput C[I_X, K_Y]\n",
+    "plan\nA[I_X, J] = Slice_X(A[I, J])\nC[I, K] {U_X} = A[I, J_X] *J B[J_X, K]\nC[I, K] = \
+        AllReduce_X(C[I, K] {U_X})   # critical\n",
+    "mesh data=8, model=4 line\ninput In: bf16[B_data, D]\nparam W_in: f32[D, F_{data,model}]\n\
+        Tmp[B, F_?] = In *D W_in\noutput Out[B] = sum_F(gelu(Tmp))\n",
     "In[B_X, D] *D Win[D_X, F] *F Wout[F, D_X] -> Out[B_X, D]\n",
-    "dim N=K*G, K=8, G=4*H pad\nS[B, N] = reshape(Q[B, K, G])\nP[B, N] = softmax_N(S / 8.0 - 1e-3)\nassert memory <= 16GB\n",
-    "# loss\nM[B] {max_Y} = max_V(L[B, V_Y])\nM[B] = AllReduce_Y(M[B] {max_Y})\nE[B, V_Y] = exp(L[B, V_Y] - M[B])\n",
-    "state Kc: int8[B_X, S, H]\nA[I, J_X] = AllToAll_{X,J}(A[I_X, J])\nKc[B_X, T, H] = rename(Kc[B_X, S, H])\n\nallow SW301\nassert Win stays sharded\n",
-    "pipeline Z, microbatches=M {\n  repeat L=4 {\n    x = f(x)\n  }\n}\nbackward from Out given dOut\ndW[D, F] {U_X} = In[B_X, D] *B dTmp[B_X, F]\n",
-    "dim B=4096, B'=512  # parts\nmicrobatches B=B'*8 {\n  Rows = part(In)\n  Sum[F] {U_X} = sum_B'(Rows *D W)\n}\nTotal = total(Sum)\n",
+    "dim N=K*G, K=8, G=4*H pad\nS[B, N] = reshape(Q[B, K, G])\nP[B, N] = softmax_N(S / 8.0 - \
+        1e-3)\nassert memory <= 16GB\n",
+    "# loss\nM[B] {max_Y} = max_V(L[B, V_Y])\nM[B] = AllReduce_Y(M[B] {max_Y})\nE[B, V_Y] = \
+        exp(L[B, V_Y] - M[B])\n",
+    "state Kc: int8[B_X, S, H]\nA[I, J_X] = AllToAll_{X,J}(A[I_X, J])\nKc[B_X, T, H] = \
+        rename(Kc[B_X, S, H])\n\nallow SW301\nassert Win stays sharded\n",
+    "pipeline Z, microbatches=M {\n  repeat L=4 {\n    x = f(x)\n  }\n}\nbackward from Out given \
+        dOut\ndW[D, F] {U_X} = In[B_X, D] *B dTmp[B_X, F]\n",
+    "dim B=4096, B'=512  # parts\nmicrobatches B=B'*8 {\n  Rows = part(In)\n  Sum[F] {U_X} = \
+        sum_B'(Rows *D W)\n}\nTotal = total(Sum)\n",
 ];
 
 #[test]

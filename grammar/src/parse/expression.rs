@@ -89,8 +89,12 @@ impl Reader<'_> {
     }
 
     fn call(self, pair: Pair<'_, Rule>) -> Call {
-        let mut call =
-            Call { function: Spanned::new(String::new(), self.span(&pair)), generic: None, subscript: None, arguments: Vec::new() };
+        let mut call = Call {
+            function: Spanned::new(String::new(), self.span(&pair)),
+            generic: None,
+            subscript: None,
+            arguments: Vec::new(),
+        };
         for piece in pair.into_inner() {
             match piece.as_rule() {
                 Rule::call_head | Rule::bare_head => self.call_head(piece, &mut call),

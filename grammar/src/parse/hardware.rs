@@ -12,7 +12,10 @@ impl Reader<'_> {
                 Rule::hardware_name => named.name = Some(self.name(&piece)),
                 Rule::file => {
                     let span = self.span(&piece);
-                    named.file = piece.into_inner().next().map(|path| Spanned::new(path.as_str().to_owned(), span));
+                    named.file = piece
+                        .into_inner()
+                        .next()
+                        .map(|path| Spanned::new(path.as_str().to_owned(), span));
                 }
                 _ => {}
             }

@@ -1,8 +1,10 @@
-//! What is still known of statements that could not be read, so that one mistake gives one error: the items of a list that are whole, and the names that
-//! would have got a meaning, whose uses are then no further errors.
+//! What is still known of statements that could not be read, so that one mistake gives one error:
+//! the items of a list that are whole, and the names that would have got a meaning, whose uses are
+//! then no further errors.
 //!
-//! A block whose head could not be read is left out whole: its statements mean something else outside. The alternative, guessing what was meant,
-//! gives errors about programs that nobody wrote.
+//! A block whose head could not be read is left out whole: its statements mean something else
+//! outside. The alternative, guessing what was meant, gives errors about programs that nobody
+//! wrote.
 
 use super::{Pair, Pieces, Reader, Rule, pieces};
 use crate::ast::{File, Statement};
@@ -22,7 +24,12 @@ pub(super) struct Unread {
 
 impl Unread {
     /// Statements without a mistake: kept, unless their block is left out.
-    pub(super) fn keep(&mut self, file: &mut File, statements: impl Iterator<Item = Spanned<Statement>>, pairs: Pieces<'_>) {
+    pub(super) fn keep(
+        &mut self,
+        file: &mut File,
+        statements: impl Iterator<Item = Spanned<Statement>>,
+        pairs: Pieces<'_>,
+    ) {
         if self.depth == 0 {
             file.statements.extend(statements);
             return;
@@ -30,7 +37,9 @@ impl Unread {
         self.names.extend(names(pairs));
         for statement in statements {
             match statement.node {
-                Statement::Repeat(_) | Statement::Microbatches(_) | Statement::Pipeline(_) => self.depth += 1,
+                Statement::Repeat(_) | Statement::Microbatches(_) | Statement::Pipeline(_) => {
+                    self.depth += 1
+                }
                 Statement::Close => self.depth -= 1,
                 _ => {}
             }
@@ -48,7 +57,13 @@ impl Unread {
     }
 
     /// A statement with mistakes: what can be kept of it is.
-    pub(super) fn recover(&mut self, file: &mut File, faulty: Faulty<'_>, pairs: Pieces<'_>, marks: &[(Mark, Span)]) {
+    pub(super) fn recover(
+        &mut self,
+        file: &mut File,
+        faulty: Faulty<'_>,
+        pairs: Pieces<'_>,
+        marks: &[(Mark, Span)],
+    ) {
         if scan::is_opening(faulty.text) {
             self.depth += 1;
         }
@@ -78,15 +93,20 @@ impl Unread {
     }
 }
 
-/// A list with mistakes: its whole items, but for the last where text follows that fits nothing. All else in it that could be a name is lost.
+/// A list with mistakes: its whole items, but for the last where text follows that fits nothing.
+/// All else in it that could be a name is lost.
 fn list(file: &mut File, faulty: Faulty<'_>, pair: Pair<'_, Rule>, marks: &[(Mark, Span)]) {
     let reader = Reader { offset: faulty.span.start, broken: &[] };
     let items = || pair.clone().into_inner().filter(|item| is_item(item.as_rule()));
-    let last = items().last().filter(|_| marks.iter().any(|(mark, _)| *mark == Mark::Rest)).map(|item| reader.span(&item));
+    let last = items()
+        .last()
+        .filter(|_| marks.iter().any(|(mark, _)| *mark == Mark::Rest))
+        .map(|item| reader.span(&item));
     let broken: Vec<Span> = marks.iter().map(|(_, at)| *at).chain(last).collect();
     let reader = Reader { broken: &broken, ..reader };
     let (whole, lost): (Vec<_>, Vec<_>) = items().partition(|item| reader.is_whole(item));
-    let whole: Vec<String> = whole.into_iter().filter_map(|item| named(item.into_inner())).collect();
+    let whole: Vec<String> =
+        whole.into_iter().filter_map(|item| named(item.into_inner())).collect();
     let behind = marks.first().map_or("", |(_, at)| &faulty.text[at.start - faulty.span.start..]);
     file.lost.names.extend(lost.into_iter().filter_map(|item| named(item.into_inner())));
     file.lost.names.extend(words(behind).filter(|word| !whole.contains(word)));

@@ -1,4 +1,5 @@
-//! `optimizer adam over X, moments=f32`, from pairs to the tree: a file of its own, since nothing else of the grammar has settings.
+//! `optimizer adam over X, moments=f32`, from pairs to the tree: a file of its own, since nothing
+//! else of the grammar has settings.
 
 use super::{Pieces, Reader, Rule};
 use crate::ast::{Optimizer, Setting, StateOver};
@@ -9,14 +10,19 @@ impl Reader<'_> {
         let mut optimizer = Optimizer { name, over: None, settings: Vec::new() };
         for piece in pieces {
             match piece.as_rule() {
-                Rule::state_over if piece.clone().into_inner().any(|inner| inner.as_rule() == Rule::open) => {
+                Rule::state_over
+                    if piece.clone().into_inner().any(|inner| inner.as_rule() == Rule::open) =>
+                {
                     optimizer.over = Some(StateOver::Open);
                 }
                 Rule::state_over => optimizer.over = Some(StateOver::Axes(self.words(piece))),
                 Rule::setting => {
                     let mut inner = piece.into_inner();
                     let name = self.first_name(&mut inner, &[Rule::setting_name]);
-                    optimizer.settings.push(Setting { name, value: self.first_name(&mut inner, &[Rule::setting_value]) });
+                    optimizer.settings.push(Setting {
+                        name,
+                        value: self.first_name(&mut inner, &[Rule::setting_value]),
+                    });
                 }
                 _ => {}
             }

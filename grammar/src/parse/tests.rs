@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::{Rule, mark, parse};
-use crate::ast::{BinaryOp, Comparison, ExprKind, HardwareRef, SizeFactor, StateOver, Statement, Subscript};
+use crate::ast::{
+    BinaryOp, Comparison, ExprKind, HardwareRef, SizeFactor, StateOver, Statement, Subscript,
+};
 use crate::codes;
 use crate::diag::Diag;
 
@@ -87,23 +89,43 @@ fn forms_of_later_versions_are_kept_apart() {
 
 #[test]
 fn an_optimizer_has_settings() {
-    let statements = read("optimizer adam over {X, data}, moments=bf16,\n  rate=1e-3\noptimizer sgd over _?\noptimizer = A\n");
+    let statements = read(
+        "optimizer adam over {X, data}, moments=bf16,\n  rate=1e-3\noptimizer sgd over _?\n\
+            optimizer = A\n",
+    );
     let Statement::Optimizer(adam) = &statements[0] else { panic!("{statements:?}") };
-    let settings: Vec<(&str, &str)> = adam.settings.iter().map(|s| (s.name.node.as_str(), s.value.node.as_str())).collect();
-    assert_eq!((adam.name.node.as_str(), settings), ("adam", vec![("moments", "bf16"), ("rate", "1e-3")]));
+    let settings: Vec<(&str, &str)> =
+        adam.settings.iter().map(|s| (s.name.node.as_str(), s.value.node.as_str())).collect();
+    assert_eq!(
+        (adam.name.node.as_str(), settings),
+        ("adam", vec![("moments", "bf16"), ("rate", "1e-3")])
+    );
     assert!(matches!(&adam.over, Some(StateOver::Axes(words)) if words.len() == 2));
-    assert!(matches!(&statements[1], Statement::Optimizer(sgd) if sgd.over == Some(StateOver::Open)));
+    assert!(
+        matches!(&statements[1], Statement::Optimizer(sgd) if sgd.over == Some(StateOver::Open))
+    );
     assert!(matches!(&statements[2], Statement::Define(_)));
-    for broken in ["optimizer", "optimizer adam over", "optimizer adam, rate", "optimizer adam, rate=", "optimizer adam, =3"] {
+    for broken in [
+        "optimizer",
+        "optimizer adam over",
+        "optimizer adam, rate",
+        "optimizer adam, rate=",
+        "optimizer adam, =3",
+    ] {
         assert_eq!(parse(broken).1.len(), 1, "{broken}");
     }
 }
 
 #[test]
 fn blocks_are_statements_between_two_others() {
-    let statements = read("repeat L=4*N { # layers\n  carry x\n  x = f(x[B] {U_X})\n  next y[B] = x }\nrepeat L reversed {}\nC = A\n");
+    let statements = read(
+        "repeat L=4*N { # layers\n  carry x\n  x = f(x[B] {U_X})\n  next y[B] = x }\nrepeat L \
+            reversed {}\nC = A\n",
+    );
     assert_eq!(statements.len(), 8);
-    assert!(matches!(&statements[0], Statement::Repeat(of) if of.name.node == "L" && of.count.is_some()));
+    assert!(
+        matches!(&statements[0], Statement::Repeat(of) if of.name.node == "L" && of.count.is_some())
+    );
     assert!(matches!(&statements[1], Statement::Carry(of) if of[0].name.node == "x"));
     assert!(matches!(&statements[2], Statement::Define(_)));
     assert!(matches!(&statements[3], Statement::Next(of) if of.target.name.node == "y"));
@@ -114,12 +136,20 @@ fn blocks_are_statements_between_two_others() {
 
 #[test]
 fn pipelines_say_how_layers_are_staged() {
-    let source = "pipeline Z, microbatches=2*M of B, schedule=1f1b, chunks=2 { repeat L=4 {\n  carry x\n} }\npipeline = A\n";
+    let source = "pipeline Z, microbatches=2*M of B, schedule=1f1b, chunks=2 { repeat L=4 {\n  \
+        carry x\n} }\npipeline = A\n";
     let statements = read(source);
     let Statement::Pipeline(of) = &statements[0] else { panic!("{statements:?}") };
-    assert_eq!((of.axis.node.as_str(), of.batch.as_ref().map(|name| name.node.as_str())), ("Z", Some("B")));
+    assert_eq!(
+        (of.axis.node.as_str(), of.batch.as_ref().map(|name| name.node.as_str())),
+        ("Z", Some("B"))
+    );
     assert!(of.microbatches.is_some());
-    let options: Vec<(&str, &str)> = of.options.iter().map(|(option, word)| (option.node.as_str(), word.node.as_str())).collect();
+    let options: Vec<(&str, &str)> = of
+        .options
+        .iter()
+        .map(|(option, word)| (option.node.as_str(), word.node.as_str()))
+        .collect();
     assert_eq!(options, [("schedule", "1f1b"), ("chunks", "2")]);
     assert!(matches!(&statements[1], Statement::Repeat(_)));
     assert!(matches!(&statements[3..5], [Statement::Close, Statement::Close]));
@@ -128,10 +158,15 @@ fn pipelines_say_how_layers_are_staged() {
 
 #[test]
 fn microbatches_name_what_is_cut_and_into_what() {
-    let source = "microbatches B=B'*8 {\n  x = part(In)\n}\nmicrobatches tokens=rows*2*M{ y = x }\nmicrobatches = A\nmicrobatches[B] = A\n";
+    let source = "microbatches B=B'*8 {\n  x = part(In)\n}\nmicrobatches tokens=rows*2*M{ y = x }\n\
+        microbatches = A\nmicrobatches[B] = A\n";
     let statements = read(source);
-    let blocks = statements.iter().filter_map(|statement| if let Statement::Microbatches(of) = statement { Some(of) } else { None });
-    let read: Vec<(&str, &str, usize)> = blocks.map(|of| (of.whole.node.as_str(), of.part.node.as_str(), of.count.factors.len())).collect();
+    let blocks = statements.iter().filter_map(|statement| {
+        if let Statement::Microbatches(of) = statement { Some(of) } else { None }
+    });
+    let read: Vec<(&str, &str, usize)> = blocks
+        .map(|of| (of.whole.node.as_str(), of.part.node.as_str(), of.count.factors.len()))
+        .collect();
     assert_eq!(read, [("B", "B'", 1), ("tokens", "rows", 2)]);
     let Statement::Microbatches(first) = &statements[0] else { panic!("{statements:?}") };
     let spans = [first.whole.span, first.part.span, first.count.span];
@@ -153,27 +188,48 @@ fn broken_blocks_of_microbatches_are_told_and_end_where_they_end() {
     ];
     for (broken, missing) in cases {
         let (file, diags) = parse(&format!("{broken}x = A\n"));
-        assert_eq!(diags.iter().map(|diag| diag.code).collect::<Vec<_>>(), vec![codes::syntax::MISSING; missing], "{broken}");
-        assert!(matches!(file.statements.last().map(|last| &last.node), Some(Statement::Define(_))), "{broken}");
+        assert_eq!(
+            diags.iter().map(|diag| diag.code).collect::<Vec<_>>(),
+            vec![codes::syntax::MISSING; missing],
+            "{broken}"
+        );
+        assert!(
+            matches!(file.statements.last().map(|last| &last.node), Some(Statement::Define(_))),
+            "{broken}"
+        );
     }
 }
 
 #[test]
 fn backward_names_what_is_differentiated() {
-    let statements = read("backward from Loss\nbackward from Out given dOut, microbatches=2*M\nbackward = A\n");
+    let statements =
+        read("backward from Loss\nbackward from Out given dOut, microbatches=2*M\nbackward = A\n");
     let Statement::Backward(whole) = &statements[1] else { panic!("{statements:?}") };
-    assert_eq!((whole.from.node.as_str(), whole.given.as_ref().map(|name| name.node.as_str())), ("Out", Some("dOut")));
+    assert_eq!(
+        (whole.from.node.as_str(), whole.given.as_ref().map(|name| name.node.as_str())),
+        ("Out", Some("dOut"))
+    );
     assert_eq!(whole.microbatches.as_ref().map(|parts| parts.factors.len()), Some(2));
-    assert!(matches!(&statements[0], Statement::Backward(bare) if bare.given.is_none() && bare.microbatches.is_none()));
+    assert!(
+        matches!(&statements[0], Statement::Backward(bare) if bare.given.is_none() && bare.microbatches.is_none())
+    );
     assert!(matches!(&statements[2], Statement::Define(_)));
-    for broken in ["backward", "backward from", "backward Loss", "backward from Loss given", "backward from Loss, microbatches"] {
+    for broken in [
+        "backward",
+        "backward from",
+        "backward Loss",
+        "backward from Loss given",
+        "backward from Loss, microbatches",
+    ] {
         assert_eq!(parse(broken).1.len(), 1, "{broken}");
     }
 }
 
 #[test]
 fn line_ends_of_every_kind_end_statements() {
-    for source in ["\u{FEFF}plan\r\nC = A\r\n\r\nD = C", "plan\rC = A\rD = C\r", "plan\nC = A # x\n\tD\t=\tC"] {
+    for source in
+        ["\u{FEFF}plan\r\nC = A\r\n\r\nD = C", "plan\rC = A\rD = C\r", "plan\nC = A # x\n\tD\t=\tC"]
+    {
         assert_eq!(read(source).len(), 3, "{source:?}");
     }
     assert_eq!(read("C[I,  # rows\n  J] = f(\n  A,\n  B\n)\ninput A[I],\n  B[I]\n").len(), 2);
@@ -184,7 +240,9 @@ fn mistakes_stay_in_their_statement() {
     let source = "mehs X=4\ninput A[I, J\ndim B=, D=8\nC[I] = A[I] +\nD = (A\nmesh Y=2\n";
     let (file, diags) = parse(source);
     assert_eq!(diags.len(), 5, "{diags:#?}");
-    assert!(matches!(&file.statements[0].node, Statement::Dim(dims) if dims.len() == 1 && dims[0].name.node == "D"));
+    assert!(
+        matches!(&file.statements[0].node, Statement::Dim(dims) if dims.len() == 1 && dims[0].name.node == "D")
+    );
     assert!(matches!(file.statements[1].node, Statement::Mesh(_)));
     assert!(file.lost.mesh && !file.lost.hardware);
     assert_eq!(file.lost.names, ["A", "B", "C", "D"]);
@@ -204,15 +262,22 @@ fn what_a_mistake_would_have_named_is_known() {
 
 #[test]
 fn a_block_whose_head_is_wrong_is_left_out_whole() {
-    let (file, diags) = parse("A = B\nrepeat L= {\n  carry x\n  repeat M=2 {\n    y = x\n  }\n  z = y\n}\nC = A\n");
+    let (file, diags) =
+        parse("A = B\nrepeat L= {\n  carry x\n  repeat M=2 {\n    y = x\n  }\n  z = y\n}\nC = A\n");
     assert_eq!(diags.len(), 1, "{diags:#?}");
-    assert_eq!((file.statements.len(), file.lost.names), (2, ["x", "y", "z"].map(str::to_owned).to_vec()));
+    assert_eq!(
+        (file.statements.len(), file.lost.names),
+        (2, ["x", "y", "z"].map(str::to_owned).to_vec())
+    );
 }
 
 #[test]
 fn comparisons_bind_less_than_sums() {
     let Statement::Define(of) = &read("C = A + B <= 2.0 * D")[0] else { panic!("a definition") };
-    assert!(matches!(of.value.node, ExprKind::Binary { op: BinaryOp::Compare(Comparison::LessEqual), .. }));
+    assert!(matches!(
+        of.value.node,
+        ExprKind::Binary { op: BinaryOp::Compare(Comparison::LessEqual), .. }
+    ));
     let text = |source: &str| crate::format::format(source).expect("it is read");
     assert_eq!(text("C=(A<B)*-(D≥E)"), "C = (A < B) * -(D >= E)\n");
     assert_eq!(text("C = select(\n A == B,\n A, 0.0)"), "C = select(A == B, A, 0.0)\n");
@@ -225,8 +290,13 @@ fn comparisons_bind_less_than_sums() {
 fn labels_take_in_white_space_of_several_bytes_whole() {
     for source in ["B[I_\u{FEFF}X] = A", "A = (\u{3000}", "C = A +\u{2003}* B", "A[I_\u{A0}"] {
         let (_, diags) = parse(source);
-        let spans: Vec<_> = diags.iter().flat_map(|diag| &diag.labels).map(|label| label.span).collect();
-        assert!(!spans.is_empty() && spans.iter().all(|span| source.get(span.start..span.end).is_some()), "{source:?}: {spans:?}");
+        let spans: Vec<_> =
+            diags.iter().flat_map(|diag| &diag.labels).map(|label| label.span).collect();
+        assert!(
+            !spans.is_empty()
+                && spans.iter().all(|span| source.get(span.start..span.end).is_some()),
+            "{source:?}: {spans:?}"
+        );
     }
 }
 
@@ -234,28 +304,67 @@ fn labels_take_in_white_space_of_several_bytes_whole() {
 fn mistakes_are_told_with_their_remedy() {
     let cases = [
         ("mehs X=4", "SW001 at \"mehs\": `mehs` is not a keyword (did you mean `mesh`?)"),
-        ("In *D Win", "SW001 at \"In\": `In *D Win` is given no name (write `C[I] = …`, or `… -> C[I]` behind it)"),
-        ("A[I, J", "SW001 at \"A[I,\": `A[I, J` is given no name (write `C[I] = …`, or `… -> C[I]` behind it)"),
-        ("input A[I, J", "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)"),
-        ("input A[I J]", "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)"),
-        ("C = A *_J", "SW002 at \"J\": an operand is missing here (write a value, a number, or a function of them)"),
-        ("C = A * J B", "SW003 at \"B\": the statement ends before `B` (the suffix sticks to the `*`: write `*J B`)"),
-        ("dim B=8; D=4", "SW003 at \"; D=4\": the statement ends before `; D=4` (write one statement a line)"),
-        ("input A[128]", "SW007 at \"128\": `128` is a size, not a dimension (declare `dim N=128`, and write `N` here)"),
+        (
+            "In *D Win",
+            "SW001 at \"In\": `In *D Win` is given no name (write `C[I] = …`, or `… -> C[I]` \
+                behind it)",
+        ),
+        (
+            "A[I, J",
+            "SW001 at \"A[I,\": `A[I, J` is given no name (write `C[I] = …`, or `… -> C[I]` behind \
+                it)",
+        ),
+        (
+            "input A[I, J",
+            "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)",
+        ),
+        (
+            "input A[I J]",
+            "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)",
+        ),
+        (
+            "C = A *_J",
+            "SW002 at \"J\": an operand is missing here (write a value, a number, or a function of \
+                them)",
+        ),
+        (
+            "C = A * J B",
+            "SW003 at \"B\": the statement ends before `B` (the suffix sticks to the `*`: write \
+                `*J B`)",
+        ),
+        (
+            "dim B=8; D=4",
+            "SW003 at \"; D=4\": the statement ends before `; D=4` (write one statement a line)",
+        ),
+        (
+            "input A[128]",
+            "SW007 at \"128\": `128` is a size, not a dimension (declare `dim N=128`, and write \
+                `N` here)",
+        ),
         (
             "dim d_model=4",
-            "SW007 at \"_model\": the name of a dimension holds no `_`: in brackets it starts the subscript (write the name without `_`)",
+            "SW007 at \"_model\": the name of a dimension holds no `_`: in brackets it starts the \
+                subscript (write the name without `_`)",
         ),
         (
             "C = AllReduce_X(A {U_X})",
-            "SW002 at \"{U_X}\": the brackets are missing before `{U_X}` (write the dimensions too: `A[I, J] {U_X}`)",
+            "SW002 at \"{U_X}\": the brackets are missing before `{U_X}` (write the dimensions \
+                too: `A[I, J] {U_X}`)",
         ),
         (
             "assert comm 2ms",
-            "SW002 at \"c\": a limit is missing here (write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`)",
+            "SW002 at \"c\": a limit is missing here (write `assert comm <= 2ms`, `assert memory \
+                <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`)",
         ),
-        ("repeat L=4 {", "SW002 at \"repeat L=4 {\": the block is never closed (write a `}` behind it)"),
-        ("€", "SW001 at \"€\": `€` is not a statement (a statement declares (`mesh X=4`, `input A[I_X]`) or defines (`C = A *J B`))"),
+        (
+            "repeat L=4 {",
+            "SW002 at \"repeat L=4 {\": the block is never closed (write a `}` behind it)",
+        ),
+        (
+            "€",
+            "SW001 at \"€\": `€` is not a statement (a statement declares (`mesh X=4`, `input \
+                A[I_X]`) or defines (`C = A *J B`))",
+        ),
     ];
     for (source, expected) in cases {
         assert_eq!(errors(source)[0], expected);
@@ -271,7 +380,10 @@ fn hostile_sizes_are_refused_or_read() {
     for source in [nested, open, signs, chain] {
         assert_eq!(parse(&source).1[0].code, codes::syntax::TOO_DEEP);
     }
-    for wide in [format!("input A[{}I]", "I_X, ".repeat(100_000)), format!("mesh {}Y=2", "X=4, ".repeat(10_000))] {
+    for wide in [
+        format!("input A[{}I]", "I_X, ".repeat(100_000)),
+        format!("mesh {}Y=2", "X=4, ".repeat(10_000)),
+    ] {
         assert_eq!(parse(&wide).1, []);
     }
     assert!(!parse(&"[{(".repeat(50_000)).1.is_empty());
@@ -281,19 +393,34 @@ fn hostile_sizes_are_refused_or_read() {
 
 #[test]
 fn hardware_is_a_name_a_file_or_both() {
-    let named = |source: &str| match parse(source).0.statements.first().map(|first| first.node.clone()) {
-        Some(Statement::Hardware(HardwareRef { name, file })) => (name.map(|name| name.node), file.map(|file| file.node)),
-        other => panic!("{source}: {other:?}"),
-    };
+    let named =
+        |source: &str| match parse(source).0.statements.first().map(|first| first.node.clone()) {
+            Some(Statement::Hardware(HardwareRef { name, file })) => {
+                (name.map(|name| name.node), file.map(|file| file.node))
+            }
+            other => panic!("{source}: {other:?}"),
+        };
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(named("hardware tpu-v5p"), (some("tpu-v5p"), None));
-    assert_eq!(named("hardware   \"../my chips/a[1].toml\"  # ours"), (None, some("../my chips/a[1].toml")));
-    assert_eq!(named("hardware my-chip from\"C:\\hw.toml\""), (some("my-chip"), some("C:\\hw.toml")));
+    assert_eq!(
+        named("hardware   \"../my chips/a[1].toml\"  # ours"),
+        (None, some("../my chips/a[1].toml"))
+    );
+    assert_eq!(
+        named("hardware my-chip from\"C:\\hw.toml\""),
+        (some("my-chip"), some("C:\\hw.toml"))
+    );
     let formatted = crate::format("hardware  my-chip  from  \"a  b.toml\"\nhardware   \"c\"\n");
     assert_eq!(formatted.as_deref(), Ok("hardware my-chip from \"a  b.toml\"\nhardware \"c\"\n"));
-    for wrong in
-        ["hardware \"", "hardware \"\"", "hardware \"a", "hardware a from", "hardware a from b", "hardware \"a\" b", "hardware \"a#b\""]
-    {
+    for wrong in [
+        "hardware \"",
+        "hardware \"\"",
+        "hardware \"a",
+        "hardware a from",
+        "hardware a from b",
+        "hardware \"a\" b",
+        "hardware \"a#b\"",
+    ] {
         assert!(!parse(wrong).1.is_empty(), "{wrong}");
     }
 }

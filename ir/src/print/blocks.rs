@@ -1,6 +1,8 @@
-//! Blocks as they are written: what opens them, what they hand on, what closes them, and the pipeline around their layers.
+//! Blocks as they are written: what opens them, what they hand on, what closes them, and the
+//! pipeline around their layers.
 //!
-//! Lines say in which block they stand and nothing opens or closes one, so that statements of programs and steps of plans go through the same walk.
+//! Lines say in which block they stand and nothing opens or closes one, so that statements of
+//! programs and steps of plans go through the same walk.
 
 use super::Printer;
 use crate::ids::{RepeatId, ValueId};
@@ -15,17 +17,33 @@ impl<'a> Printer<'a> {
     fn opening(self, id: RepeatId) -> Vec<String> {
         let repeat = &self.program.repeats[id];
         if let Some(Cut { whole, part }) = repeat.cut {
-            return vec![format!("microbatches {}={}*{} {{", self.dim_name(whole), self.dim_name(part), repeat.count)];
+            return vec![format!(
+                "microbatches {}={}*{} {{",
+                self.dim_name(whole),
+                self.dim_name(part),
+                repeat.count
+            )];
         }
-        let count = if repeat.reversed.is_some() { " reversed".to_owned() } else { format!("={}", repeat.count) };
+        let count = if repeat.reversed.is_some() {
+            " reversed".to_owned()
+        } else {
+            format!("={}", repeat.count)
+        };
         let (outer, inner) = (self.frame_indent(id), self.body_indent(id));
         let frame = self.frame(id).map(|pipeline| self.pipeline(pipeline));
         let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{inner}{line}"));
-        let held = repeat.held.iter().map(|held| format!("{inner}hold {}", self.materialization(held)));
-        frame.into_iter().chain([format!("{outer}repeat {}{count} {{", repeat.name)]).chain(declared).chain(held).collect()
+        let held =
+            repeat.held.iter().map(|held| format!("{inner}hold {}", self.materialization(held)));
+        frame
+            .into_iter()
+            .chain([format!("{outer}repeat {}{count} {{", repeat.name)])
+            .chain(declared)
+            .chain(held)
+            .collect()
     }
 
-    /// The pipeline that is printed around a block: what goes back through the layers of one needs no other.
+    /// The pipeline that is printed around a block: what goes back through the layers of one needs
+    /// no other.
     fn frame(self, id: RepeatId) -> Option<&'a Pipeline> {
         let repeat = &self.program.repeats[id];
         repeat.pipeline.as_ref().filter(|_| repeat.reversed.is_none())
@@ -42,9 +60,17 @@ impl<'a> Printer<'a> {
     /// `pipeline Z, microbatches=8 of B, schedule=1f1b {`.
     fn pipeline(self, of: &Pipeline) -> String {
         let axis = &self.program.mesh.axes[of.axis].name;
-        let schedule = if of.schedule == Schedule::default() { String::new() } else { format!(", schedule={}", of.schedule.name()) };
+        let schedule = if of.schedule == Schedule::default() {
+            String::new()
+        } else {
+            format!(", schedule={}", of.schedule.name())
+        };
         let chunks = if of.chunks == 1 { String::new() } else { format!(", chunks={}", of.chunks) };
-        format!("pipeline {axis}, microbatches={} of {}{schedule}{chunks} {{", of.microbatches, self.dim_name(of.batch))
+        format!(
+            "pipeline {axis}, microbatches={} of {}{schedule}{chunks} {{",
+            of.microbatches,
+            self.dim_name(of.batch)
+        )
     }
 
     /// What a block hands on, and the line that closes it. `pin` says where each value is then.
@@ -52,10 +78,14 @@ impl<'a> Printer<'a> {
         let inner = &self.body_indent(id);
         let hands_on = self.program.outputs.iter().filter_map(|output| {
             let in_block = self.program.values[output.value].repeat == Some(id);
-            Some(format!("{inner}{}", self.next(output, output.hands_to.filter(|_| in_block)?, pin(output).as_ref())))
+            Some(format!(
+                "{inner}{}",
+                self.next(output, output.hands_to.filter(|_| in_block)?, pin(output).as_ref())
+            ))
         });
         let kept = self.program.repeats[id].kept.as_ref().map(|kept| {
-            let names: Vec<&str> = kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
+            let names: Vec<&str> =
+                kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
             format!("{inner}checkpoint {}", names.join(", ")).trim_end().to_owned()
         });
         let frame = self.frame(id).map(|_| "}".to_owned());
@@ -71,7 +101,8 @@ impl<'a> Printer<'a> {
         format!("next {} = {}", side(then), side(output.value))
     }
 
-    /// Lines in their blocks: for each line its number in `within`, which says in which block it stands; none for what opens and closes blocks.
+    /// Lines in their blocks: for each line its number in `within`, which says in which block it
+    /// stands; none for what opens and closes blocks.
     pub(super) fn blocks(
         self,
         within: &[Option<RepeatId>],
@@ -80,14 +111,16 @@ impl<'a> Printer<'a> {
     ) -> Vec<(String, Option<usize>)> {
         let mut lines = Vec::new();
         let mut open: Vec<RepeatId> = Vec::new();
-        let indent = |open: &[RepeatId]| open.iter().map(|&id| self.body_indent(id)).collect::<String>();
+        let indent =
+            |open: &[RepeatId]| open.iter().map(|&id| self.body_indent(id)).collect::<String>();
         let mut go_to = |path: &[RepeatId], lines: &mut Vec<(String, Option<usize>)>| {
             while !path.starts_with(&open) {
                 let closed = open.pop().map_or_else(Vec::new, |id| self.closing(id, &pin));
                 lines.extend(closed.into_iter().map(|line| (indent(&open) + &line, None)));
             }
             for &id in &path[open.len()..] {
-                lines.extend(self.opening(id).into_iter().map(|line| (indent(&open) + &line, None)));
+                lines
+                    .extend(self.opening(id).into_iter().map(|line| (indent(&open) + &line, None)));
                 open.push(id);
             }
         };

@@ -1,4 +1,5 @@
-//! Whether two programs say the same. Not `==`, since spans say where a program says it, and what is printed stands elsewhere.
+//! Whether two programs say the same. Not `==`, since spans say where a program says it, and what
+//! is printed stands elsewhere.
 
 use crate::Span;
 use crate::program::{Phase, Program};

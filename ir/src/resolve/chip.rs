@@ -1,8 +1,9 @@
-//! Which chip a program is for: the one that the caller says, else what its `hardware` names, among presets, what the caller knows, or what a file
-//! of its own describes.
+//! Which chip a program is for: the one that the caller says, else what its `hardware` names, among
+//! presets, what the caller knows, or what a file of its own describes.
 //!
-//! What a program takes from a file keeps the file's name, so that the program prints as it was written and reads back. A name that a file gives is
-//! looked for in that file alone: `my-chip from "a.toml"` is never another chip that the caller knows under the same name.
+//! What a program takes from a file keeps the file's name, so that the program prints as it was
+//! written and reads back. A name that a file gives is looked for in that file alone:
+//! `my-chip from "a.toml"` is never another chip that the caller knows under the same name.
 
 use shardwise_grammar::ast::{self, HardwareRef, Statement};
 use shardwise_grammar::codes::{mesh as codes, names};
@@ -16,22 +17,36 @@ use crate::{Diag, suggest};
 impl Resolver<'_> {
     /// The chip; errors where there is none, or none that is known.
     pub(super) fn chip(&mut self, file: &ast::File, overrides: &Overrides) -> Option<Hardware> {
-        let written =
-            file.statements.iter().filter_map(|s| if let Statement::Hardware(named) = &s.node { Some((named, s.span)) } else { None });
+        let written = file.statements.iter().filter_map(|s| {
+            if let Statement::Hardware(named) = &s.node { Some((named, s.span)) } else { None }
+        });
         let written: Vec<(&HardwareRef, Span)> = written.collect();
         if let [(_, first), (_, again), ..] = written[..] {
-            let diag = Diag::error(names::DUPLICATE, "the hardware is given twice", again, "given again");
+            let diag =
+                Diag::error(names::DUPLICATE, "the hardware is given twice", again, "given again");
             self.error(diag.and(first, "first given here").help("keep one of them"));
         }
         match (&overrides.hardware, written.first()) {
             (Some(name), _) => self.known_chip(name, Span::default(), overrides),
-            (None, Some((HardwareRef { name, file: Some(path) }, _))) => self.chip_of_file(name.as_ref(), path, overrides.file.as_ref()?),
-            (None, Some((HardwareRef { name: Some(name), .. }, _))) => self.known_chip(&name.node, name.span, overrides),
+            (None, Some((HardwareRef { name, file: Some(path) }, _))) => {
+                self.chip_of_file(name.as_ref(), path, overrides.file.as_ref()?)
+            }
+            (None, Some((HardwareRef { name: Some(name), .. }, _))) => {
+                self.known_chip(&name.node, name.span, overrides)
+            }
             (None, _) if file.lost.hardware => None,
             (None, _) => {
                 let presets = overrides.hardware_names();
-                let diag = Diag::error(codes::NO_HARDWARE, "the program names no hardware", Span::default(), "which chip?");
-                self.error(diag.help(format!("write `hardware tpu-v5p` or give --hardware; known are {}", presets.join(", "))));
+                let diag = Diag::error(
+                    codes::NO_HARDWARE,
+                    "the program names no hardware",
+                    Span::default(),
+                    "which chip?",
+                );
+                self.error(diag.help(format!(
+                    "write `hardware tpu-v5p` or give --hardware; known are {}",
+                    presets.join(", ")
+                )));
                 None
             }
         }
@@ -42,21 +57,44 @@ impl Resolver<'_> {
         let is_told = overrides.file.as_ref().is_some_and(|file| file.chips.is_none());
         if chip.is_none() && !is_told {
             let known = overrides.hardware_names();
-            let diag = Diag::error(codes::UNKNOWN_HARDWARE, format!("`{name}` is not known hardware"), span, "unknown");
-            self.error(diag.help(format!("{}known are {}", did_you_mean(name, &known), known.join(", "))));
+            let diag = Diag::error(
+                codes::UNKNOWN_HARDWARE,
+                format!("`{name}` is not known hardware"),
+                span,
+                "unknown",
+            );
+            self.error(diag.help(format!(
+                "{}known are {}",
+                did_you_mean(name, &known),
+                known.join(", ")
+            )));
         }
         chip
     }
 
-    /// The chip that a file describes, by its name where one is given; nothing where the file could not be read, which is told.
-    fn chip_of_file(&mut self, name: Option<&Name>, path: &Name, file: &HardwareFile) -> Option<Hardware> {
-        let described: Vec<&str> = file.chips.as_ref()?.iter().map(|chip| chip.name.as_str()).collect();
+    /// The chip that a file describes, by its name where one is given; nothing where the file could
+    /// not be read, which is told.
+    fn chip_of_file(
+        &mut self,
+        name: Option<&Name>,
+        path: &Name,
+        file: &HardwareFile,
+    ) -> Option<Hardware> {
+        let described: Vec<&str> =
+            file.chips.as_ref()?.iter().map(|chip| chip.name.as_str()).collect();
         let Some(name) = name else {
             let [only] = described[..] else {
                 let message = format!("`{}` describes {} chips", path.node, described.len());
                 let which = described.first().copied().unwrap_or_default();
-                let help = format!("say which: `hardware {which} from \"{}\"`; it has {}", path.node, described.join(", "));
-                self.error(Diag::error(codes::UNCLEAR_HARDWARE, message, path.span, "which of them?").help(help));
+                let help = format!(
+                    "say which: `hardware {which} from \"{}\"`; it has {}",
+                    path.node,
+                    described.join(", ")
+                );
+                self.error(
+                    Diag::error(codes::UNCLEAR_HARDWARE, message, path.span, "which of them?")
+                        .help(help),
+                );
                 return None;
             };
             return file.chip(only);
@@ -64,13 +102,19 @@ impl Resolver<'_> {
         let chip = file.chip(&name.node);
         if chip.is_none() {
             let message = format!("`{}` is not in `{}`", name.node, path.node);
-            let diag = Diag::error(codes::UNKNOWN_HARDWARE, message, name.span, "not described there");
-            self.error(diag.help(format!("{}it has {}", did_you_mean(&name.node, &described), described.join(", "))));
+            let diag =
+                Diag::error(codes::UNKNOWN_HARDWARE, message, name.span, "not described there");
+            self.error(diag.help(format!(
+                "{}it has {}",
+                did_you_mean(&name.node, &described),
+                described.join(", ")
+            )));
         }
         chip
     }
 }
 
 fn did_you_mean(name: &str, known: &[&str]) -> String {
-    suggest::nearest(name, known.iter().copied()).map_or(String::new(), |near| format!("did you mean `{near}`? "))
+    suggest::nearest(name, known.iter().copied())
+        .map_or(String::new(), |near| format!("did you mean `{near}`? "))
 }

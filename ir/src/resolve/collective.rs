@@ -20,17 +20,32 @@ struct Subscript {
 }
 
 impl Resolver<'_> {
-    pub(super) fn collective(&mut self, definition: &Definition, call: &Call, kind: &CollectiveKind, span: Span) -> Option<()> {
+    pub(super) fn collective(
+        &mut self,
+        definition: &Definition,
+        call: &Call,
+        kind: &CollectiveKind,
+        span: Span,
+    ) -> Option<()> {
         let [argument] = &call.arguments[..] else {
             self.error(
-                Diag::error(names::BAD_CALL, format!("`{}` takes one value", kind.name()), span, "this call")
-                    .help("write it in parentheses"),
+                Diag::error(
+                    names::BAD_CALL,
+                    format!("`{}` takes one value", kind.name()),
+                    span,
+                    "this call",
+                )
+                .help("write it in parentheses"),
             );
             return None;
         };
         let ExprKind::Tensor { name, layout } = &argument.node else {
-            let diag =
-                Diag::error(names::BAD_CALL, format!("`{}` takes a value, not an expression", kind.name()), argument.span, "an expression");
+            let diag = Diag::error(
+                names::BAD_CALL,
+                format!("`{}` takes a value, not an expression", kind.name()),
+                argument.span,
+                "an expression",
+            );
             self.error(diag.help("give the expression a statement and a name of its own"));
             return None;
         };
@@ -41,7 +56,8 @@ impl Resolver<'_> {
             Some(written) => Some(self.collective_subscript(kind, written)?),
             None => None,
         };
-        let (to, brackets) = self.result_sharding(definition, kind, value, &from, subscript.as_ref(), span)?;
+        let (to, brackets) =
+            self.result_sharding(definition, kind, value, &from, subscript.as_ref(), span)?;
         if !self.same_dtype(value, definition.target.dtype.as_ref()) {
             return None;
         }
@@ -53,21 +69,34 @@ impl Resolver<'_> {
     fn operand_sharding(&mut self, operand: &Operand, name: &Name) -> Option<Sharding> {
         let written = operand.pin.as_ref().and_then(Pin::exact);
         let only = || match &self.known[operand.value][..] {
-            [only] if operand.pin.as_ref().is_none_or(|pin| pin.accepts(only)) => Some(only.clone()),
+            [only] if operand.pin.as_ref().is_none_or(|pin| pin.accepts(only)) => {
+                Some(only.clone())
+            }
             _ => None,
         };
         let found = written.or_else(only);
         if found.is_none() {
-            let diag =
-                Diag::error(names::NEEDS_BRACKETS, format!("which sharding of `{}` is meant?", name.node), operand.span, "no brackets");
+            let diag = Diag::error(
+                names::NEEDS_BRACKETS,
+                format!("which sharding of `{}` is meant?", name.node),
+                operand.span,
+                "no brackets",
+            );
             self.error(diag.help(format!("write it out, as in `{}[I_X, J]`", name.node)));
         }
         found
     }
 
     /// `_X`, `_{X,K}`, `_{X,I,Y,K}`: a dimension receives the axes written before it.
-    fn collective_subscript(&mut self, kind: &CollectiveKind, written: &Spanned<Vec<Name>>) -> Option<Subscript> {
-        let takes_dim = matches!(kind, CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice);
+    fn collective_subscript(
+        &mut self,
+        kind: &CollectiveKind,
+        written: &Spanned<Vec<Name>>,
+    ) -> Option<Subscript> {
+        let takes_dim = matches!(
+            kind,
+            CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice
+        );
         if let Some(pairs) = self.pairs(&written.node).filter(|_| takes_dim) {
             return Some(pairs);
         }
@@ -92,14 +121,27 @@ impl Resolver<'_> {
         Some(subscript)
     }
 
-    /// `_{Y,X,X,L}` where `X` is an axis and a dimension: axes and receivers in turns, if any other reading would name an axis twice.
+    /// `_{Y,X,X,L}` where `X` is an axis and a dimension: axes and receivers in turns, if any other
+    /// reading would name an axis twice.
     fn pairs(&self, words: &[Name]) -> Option<Subscript> {
-        let repeats = words.iter().enumerate().any(|(i, word)| words[..i].iter().any(|earlier| earlier.node == word.node));
+        let repeats = words
+            .iter()
+            .enumerate()
+            .any(|(i, word)| words[..i].iter().any(|earlier| earlier.node == word.node));
         if !repeats || words.len() % 2 == 1 {
             return None;
         }
-        let axes = words.iter().step_by(2).map(|word| self.mesh.find(&word.node).map(AxisRef::whole)).collect::<Option<_>>()?;
-        let into = words.iter().skip(1).step_by(2).map(|word| self.dim_names.get(&word.node).copied().map(Some)).collect::<Option<_>>()?;
+        let axes = words
+            .iter()
+            .step_by(2)
+            .map(|word| self.mesh.find(&word.node).map(AxisRef::whole))
+            .collect::<Option<_>>()?;
+        let into = words
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .map(|word| self.dim_names.get(&word.node).copied().map(Some))
+            .collect::<Option<_>>()?;
         Some(Subscript { axes, into })
     }
 
@@ -121,18 +163,26 @@ impl Resolver<'_> {
                 return Some((exact, layout.span));
             }
         } else if self.mode == Mode::Ordinary
-            && let Some(to) = subscript.and_then(|subscript| implied(kind, from, subscript, &self.values[value].dims))
+            && let Some(to) = subscript
+                .and_then(|subscript| implied(kind, from, subscript, &self.values[value].dims))
         {
             return Some((to, span));
         }
         let name = definition.target.name.clone();
-        let diag =
-            Diag::error(names::NEEDS_BRACKETS, format!("what `{}` gives is not clear", kind.name()), name.span, "no complete brackets");
+        let diag = Diag::error(
+            names::NEEDS_BRACKETS,
+            format!("what `{}` gives is not clear", kind.name()),
+            name.span,
+            "no complete brackets",
+        );
         self.error(diag.help("the left side of a collective says its result: write its brackets"));
         None
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a check of everything that the statement says against everything else")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a check of everything that the statement says against everything else"
+    )]
     fn check_collective(
         &mut self,
         kind: &CollectiveKind,
@@ -144,29 +194,52 @@ impl Resolver<'_> {
         brackets: Span,
     ) -> Option<()> {
         let name = self.values[value].name.clone();
-        let dims: Vec<&str> = self.values[value].dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
+        let dims: Vec<&str> =
+            self.values[value].dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
         let fault = match verify::collective(&self.mesh, kind, from, to) {
             Err(fault) => Some((fault.reason(&self.mesh, &dims), brackets)),
-            Ok(moved) => subscript.filter(|subscript| !self.says(subscript, &moved, value)).map(|_| {
-                let span = call.subscript.as_ref().map_or(brackets, |s| s.span);
-                (format!("the brackets say `{}`", print::collective_head(&self.mesh, &dims, &moved)), span)
-            }),
+            Ok(moved) => {
+                subscript.filter(|subscript| !self.says(subscript, &moved, value)).map(|_| {
+                    let span = call.subscript.as_ref().map_or(brackets, |s| s.span);
+                    (
+                        format!(
+                            "the brackets say `{}`",
+                            print::collective_head(&self.mesh, &dims, &moved)
+                        ),
+                        span,
+                    )
+                })
+            }
         };
         let Some((reason, span)) = fault else { return Some(()) };
         let message = format!("`{}` does not lead there: {reason}", kind.name());
-        let mut diag = Diag::error(codes::BAD_COLLECTIVE, message, span, format!("not what `{}` of `{name}` gives", kind.name()));
+        let mut diag = Diag::error(
+            codes::BAD_COLLECTIVE,
+            message,
+            span,
+            format!("not what `{}` of `{name}` gives", kind.name()),
+        );
         diag = match (verify::classify(&self.mesh, from, to), self.mode) {
-            (Some(one), _) => diag.help(format!("`{}` leads from one to the other", print::collective_head(&self.mesh, &dims, &one))),
-            (None, Mode::Explicit) => diag.help("more than one step is needed: write one statement for each"),
+            (Some(one), _) => diag.help(format!(
+                "`{}` leads from one to the \
+                other",
+                print::collective_head(&self.mesh, &dims, &one)
+            )),
+            (None, Mode::Explicit) => diag.help(
+                "more than one step is needed: write one statement \
+                for each",
+            ),
             (None, Mode::Ordinary) => diag.help(
-                "more than one step is needed: write one statement for each, or leave the collective out and let the compiler plan it",
+                "more than one step is needed: write one statement for each, or leave the \
+                    collective out and let the compiler plan it",
             ),
         };
         self.error(diag);
         None
     }
 
-    /// Whether a subscript names the axes of `moved`, and receiving dimensions only where they receive.
+    /// Whether a subscript names the axes of `moved`, and receiving dimensions only where they
+    /// receive.
     fn says(&self, subscript: &Subscript, moved: &Collective, value: ValueId) -> bool {
         let place = |axis: &AxisRef| moved.axes.iter().position(|a| a == axis);
         let dims = &self.values[value].dims;
@@ -176,10 +249,19 @@ impl Resolver<'_> {
             into.is_none() || receiver.is_none() || receiver == into.as_ref()
         };
         let all_named = moved.axes.iter().all(|axis| subscript.axes.contains(axis));
-        subscript.axes.len() == moved.axes.len() && all_named && subscript.axes.iter().zip(&subscript.into).all(received)
+        subscript.axes.len() == moved.axes.len()
+            && all_named
+            && subscript.axes.iter().zip(&subscript.into).all(received)
     }
 
-    fn add_collective(&mut self, definition: &Definition, kind: &CollectiveKind, operand: Operand, to: Sharding, span: Span) -> Option<()> {
+    fn add_collective(
+        &mut self,
+        definition: &Definition,
+        kind: &CollectiveKind,
+        operand: Operand,
+        to: Sharding,
+        span: Span,
+    ) -> Option<()> {
         let name = &definition.target.name;
         let source = &self.values[operand.value];
         let result = if source.name == name.node {
@@ -225,11 +307,18 @@ fn receive(subscript: &mut Subscript, dim: DimId) {
 }
 
 /// What the collective gives where kind, axes and receiving dimensions decide it.
-fn implied(kind: &CollectiveKind, from: &Sharding, subscript: &Subscript, dims: &[DimId]) -> Option<Sharding> {
+fn implied(
+    kind: &CollectiveKind,
+    from: &Sharding,
+    subscript: &Subscript,
+    dims: &[DimId],
+) -> Option<Sharding> {
     let mut to = from.clone();
     let gone = |axis: &AxisRef| subscript.axes.contains(axis);
     match kind {
-        CollectiveKind::AllGather => to.dims.iter_mut().for_each(|axes| axes.retain(|axis| !gone(axis))),
+        CollectiveKind::AllGather => {
+            to.dims.iter_mut().for_each(|axes| axes.retain(|axis| !gone(axis)))
+        }
         CollectiveKind::AllReduce => {}
         CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice => {
             to.dims.iter_mut().for_each(|axes| axes.retain(|axis| !gone(axis)));
@@ -242,7 +331,10 @@ fn implied(kind: &CollectiveKind, from: &Sharding, subscript: &Subscript, dims: 
         CollectiveKind::Permute => return None,
     }
     if matches!(kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter) {
-        to.unreduced = Unreduced::new(from.unreduced.kind(), from.unreduced.axes().iter().copied().filter(|axis| !gone(axis)));
+        to.unreduced = Unreduced::new(
+            from.unreduced.kind(),
+            from.unreduced.axes().iter().copied().filter(|axis| !gone(axis)),
+        );
     }
     Some(to)
 }

@@ -58,18 +58,22 @@ impl Resolver<'_> {
         }
     }
 
-    /// What is carried keeps its dtype; where that would silently make whole numbers of others, the author must say so.
+    /// What is carried keeps its dtype; where that would silently make whole numbers of others, the
+    /// author must say so.
     fn loses_its_fractions(&mut self, value: ValueId) {
         let given = &self.values[value];
         let Some((op, entering)) = given.producer.zip(self.entering(&given.name)) else { return };
         let op = &self.ops[op];
-        let dtypes: Vec<DType> = op.operands.iter().map(|operand| self.values[operand.value].dtype).collect();
+        let dtypes: Vec<DType> =
+            op.operands.iter().map(|operand| self.values[operand.value].dtype).collect();
         let (is, carried) = (shape::dtype(&op.kind, &dtypes), given.dtype);
         if carried.is_float() || !is.is_float() {
             return;
         }
         let message = format!("what is carried as {} is given as {}", carried.name(), is.name());
-        let diag = Diag::error(names::DTYPES_DIFFER, message, given.span, "its fractions would be lost").and(entering.span, "carried here");
+        let diag =
+            Diag::error(names::DTYPES_DIFFER, message, given.span, "its fractions would be lost")
+                .and(entering.span, "carried here");
         self.error(diag.help(format!(
             "carry `cast<{0}>(…)` of it, or write the dtype that you mean here: `: {1}`",
             is.name(),
@@ -94,7 +98,9 @@ impl Resolver<'_> {
             }
             None => None,
         };
-        if self.mode == Mode::Explicit && written.as_ref().is_none_or(|(_, pin, _)| pin.exact().is_none()) {
+        if self.mode == Mode::Explicit
+            && written.as_ref().is_none_or(|(_, pin, _)| pin.exact().is_none())
+        {
             self.needs_brackets(&decl.name);
             return None;
         }
@@ -102,15 +108,22 @@ impl Resolver<'_> {
             let layout = self.output_layouts.get(decl.name.node.as_str())?;
             layout.dims.iter().map(|dim| self.dim_names.get(&dim.name.node).copied()).collect()
         };
-        let wished =
-            if written.is_none() { self.entering(&decl.name.node).map(|value| value.dims.clone()).or_else(declared) } else { None };
+        let wished = if written.is_none() {
+            self.entering(&decl.name.node).map(|value| value.dims.clone()).or_else(declared)
+        } else {
+            None
+        };
         Some(Target { name: decl.name.clone(), dtype, written, wished })
     }
 
     pub(super) fn needs_brackets(&mut self, name: &Name) {
-        let message = format!("`{}` has no complete brackets, and the program is explicit", name.node);
-        let diag = Diag::error(names::NEEDS_BRACKETS, message, name.span, "how is it laid out here?");
-        self.error(diag.help("write every subscript: an explicit program leaves nothing to choose"));
+        let message =
+            format!("`{}` has no complete brackets, and the program is explicit", name.node);
+        let diag =
+            Diag::error(names::NEEDS_BRACKETS, message, name.span, "how is it laid out here?");
+        self.error(
+            diag.help("write every subscript: an explicit program leaves nothing to choose"),
+        );
     }
 
     /// The statement for an expression with a left side.
@@ -120,12 +133,18 @@ impl Resolver<'_> {
     }
 
     /// Adds the operation and the value that it gives.
-    pub(super) fn finish_operation(&mut self, operation: Operation, target: Target, span: Span) -> Option<ValueId> {
+    pub(super) fn finish_operation(
+        &mut self,
+        operation: Operation,
+        target: Target,
+        span: Span,
+    ) -> Option<ValueId> {
         let dims = self.ordered(&operation, &target)?;
         if self.value_names.contains_key(&target.name.node) {
             return None;
         }
-        let dtypes: Vec<DType> = operation.operands.iter().map(|operand| self.values[operand.value].dtype).collect();
+        let dtypes: Vec<DType> =
+            operation.operands.iter().map(|operand| self.values[operand.value].dtype).collect();
         let inferred = shape::dtype(&operation.kind, &dtypes);
         let pin = target.written.map(|(_, pin, _)| pin);
         let producer = OpId::new(self.ops.len());
@@ -157,7 +176,10 @@ impl Resolver<'_> {
 
     /// The dimensions of the result, in the order of the target if it gives one.
     fn ordered(&mut self, operation: &Operation, target: &Target) -> Option<Vec<DimId>> {
-        let same = |dims: &[DimId]| dims.len() == operation.dims.len() && dims.iter().all(|dim| operation.dims.contains(dim));
+        let same = |dims: &[DimId]| {
+            dims.len() == operation.dims.len()
+                && dims.iter().all(|dim| operation.dims.contains(dim))
+        };
         let Some((dims, _, span)) = &target.written else {
             let wished = target.wished.as_ref().filter(|dims| same(dims));
             return Some(wished.unwrap_or(&operation.dims).clone());
@@ -165,10 +187,17 @@ impl Resolver<'_> {
         if same(dims) {
             return Some(dims.clone());
         }
-        let list = |dims: &[DimId]| dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ");
-        let message =
-            format!("`{}` has the dimensions [{}], but the statement gives [{}]", target.name.node, list(dims), list(&operation.dims));
-        let extra: Vec<DimId> = operation.dims.iter().copied().filter(|dim| !dims.contains(dim)).collect();
+        let list = |dims: &[DimId]| {
+            dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let message = format!(
+            "`{}` has the dimensions [{}], but the statement gives [{}]",
+            target.name.node,
+            list(dims),
+            list(&operation.dims)
+        );
+        let extra: Vec<DimId> =
+            operation.dims.iter().copied().filter(|dim| !dims.contains(dim)).collect();
         let mut help = format!("write `{}[{}]`", target.name.node, list(&operation.dims));
         if let OpKind::Einsum { contracted } = &operation.kind
             && !extra.is_empty()

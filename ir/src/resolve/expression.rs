@@ -13,13 +13,19 @@ use crate::ids::{DimId, ValueId};
 use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
 use crate::shape::{merge, natural};
 
-pub(super) const REDUCTIONS: [(&str, ReduceFn); 4] =
-    [("sum", ReduceFn::Sum), ("mean", ReduceFn::Mean), ("max", ReduceFn::Max), ("min", ReduceFn::Min)];
+pub(super) const REDUCTIONS: [(&str, ReduceFn); 4] = [
+    ("sum", ReduceFn::Sum),
+    ("mean", ReduceFn::Mean),
+    ("max", ReduceFn::Max),
+    ("min", ReduceFn::Min),
+];
 
 impl Resolver<'_> {
     pub(super) fn operation(&mut self, expr: &Expr, target: Option<&Target>) -> Option<Operation> {
         match &expr.node {
-            ExprKind::Product { left, right, contracted } => self.product(left, right, contracted.as_ref(), target),
+            ExprKind::Product { left, right, contracted } => {
+                self.product(left, right, contracted.as_ref(), target)
+            }
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right, target),
             ExprKind::Negate(inner) => {
                 let operand = self.operand(inner, target)?;
@@ -28,10 +34,18 @@ impl Resolver<'_> {
             ExprKind::Call(call) => self.call(call, expr.span, target),
             ExprKind::Tensor { .. } => {
                 let operand = self.operand(expr, target)?;
-                Some(self.map(MapForm::Call { name: "copy".to_owned(), extra: Vec::new() }, vec![operand]))
+                Some(self.map(
+                    MapForm::Call { name: "copy".to_owned(), extra: Vec::new() },
+                    vec![operand],
+                ))
             }
             ExprKind::Number(_) => {
-                let diag = Diag::error(names::BAD_CALL, "a number alone is not a value", expr.span, "no dimensions");
+                let diag = Diag::error(
+                    names::BAD_CALL,
+                    "a number alone is not a value",
+                    expr.span,
+                    "no dimensions",
+                );
                 self.error(diag.help("multiply or add it to a value"));
                 None
             }
@@ -44,21 +58,34 @@ impl Resolver<'_> {
             return self.named_operand(name, layout.as_ref(), expr.span);
         }
         if self.mode == Mode::Explicit {
-            let diag =
-                Diag::error(names::ONE_OPERATION, "an explicit program has one operation a statement", expr.span, "a second operation");
+            let diag = Diag::error(
+                names::ONE_OPERATION,
+                "an explicit program has one operation a statement",
+                expr.span,
+                "a second operation",
+            );
             self.error(diag.help("give this part a statement and a name of its own"));
             return None;
         }
         if let ExprKind::Call(call) = &expr.node
             && collective_kind(call).is_some()
         {
-            let diag =
-                Diag::error(names::BAD_CALL, format!("`{}` stands inside an expression", call.function.node), expr.span, "a collective");
+            let diag = Diag::error(
+                names::BAD_CALL,
+                format!("`{}` stands inside an expression", call.function.node),
+                expr.span,
+                "a collective",
+            );
             self.error(diag.help("give it a statement of its own: its left side says the result"));
             return None;
         }
         let base = target.map_or("t", |target| target.name.node.as_str());
-        let mut link = Target { name: Name::new(base.to_owned(), expr.span), dtype: None, written: None, wished: None };
+        let mut link = Target {
+            name: Name::new(base.to_owned(), expr.span),
+            dtype: None,
+            written: None,
+            wished: None,
+        };
         let operation = self.operation(expr, Some(&link))?;
         link.name.node = self.link_name(&link.name.node);
         let value = self.finish_operation(operation, link, expr.span)?;
@@ -70,15 +97,21 @@ impl Resolver<'_> {
         loop {
             self.links += 1;
             let name = format!("{base}.{}", self.links);
-            let taken =
-                self.value_names.contains_key(&name) || self.defined_at.contains_key(name.as_str()) || self.poisoned.contains(&name);
+            let taken = self.value_names.contains_key(&name)
+                || self.defined_at.contains_key(name.as_str())
+                || self.poisoned.contains(&name);
             if !taken {
                 return name;
             }
         }
     }
 
-    pub(super) fn named_operand(&mut self, name: &Name, layout: Option<&Layout>, span: Span) -> Option<Operand> {
+    pub(super) fn named_operand(
+        &mut self,
+        name: &Name,
+        layout: Option<&Layout>,
+        span: Span,
+    ) -> Option<Operand> {
         let Some(value) = self.value(name) else {
             layout.map(|layout| self.layout(layout));
             return None;
@@ -87,7 +120,13 @@ impl Resolver<'_> {
     }
 
     /// A use of a value with the brackets written there.
-    pub(super) fn placed(&mut self, value: ValueId, name: &Name, layout: Option<&Layout>, span: Span) -> Option<Operand> {
+    pub(super) fn placed(
+        &mut self,
+        value: ValueId,
+        name: &Name,
+        layout: Option<&Layout>,
+        span: Span,
+    ) -> Option<Operand> {
         let pin = match layout {
             None => None,
             Some(layout) => {
@@ -115,7 +154,8 @@ impl Resolver<'_> {
 
     /// An operation whose result has the dimensions that its operands give.
     pub(super) fn plain(&self, kind: OpKind, operands: Vec<Operand>) -> Operation {
-        let dims: Vec<&[DimId]> = operands.iter().map(|operand| self.values[operand.value].dims.as_slice()).collect();
+        let dims: Vec<&[DimId]> =
+            operands.iter().map(|operand| self.values[operand.value].dims.as_slice()).collect();
         let dims = natural(&kind, &dims);
         Operation { kind, operands, dims }
     }
@@ -129,14 +169,21 @@ impl Resolver<'_> {
     ) -> Option<Operation> {
         match (scalar(left), scalar(right)) {
             (Some(number), None) | (None, Some(number)) => {
-                let operand = self.operand(if scalar(left).is_some() { right } else { left }, target)?;
+                let operand =
+                    self.operand(if scalar(left).is_some() { right } else { left }, target)?;
                 Some(self.map(MapForm::ScaleBy(number), vec![operand]))
             }
             _ => self.einsum(left, right, contracted, target),
         }
     }
 
-    fn einsum(&mut self, left: &Expr, right: &Expr, contracted: Option<&Spanned<Vec<Name>>>, target: Option<&Target>) -> Option<Operation> {
+    fn einsum(
+        &mut self,
+        left: &Expr,
+        right: &Expr,
+        contracted: Option<&Spanned<Vec<Name>>>,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         let left_operand = self.operand(left, target);
         let right_operand = self.operand(right, target);
         let operands = vec![left_operand?, right_operand?];
@@ -145,15 +192,23 @@ impl Resolver<'_> {
         let summed: Vec<DimId> = if let Some(suffix) = contracted {
             self.distinct_dims(suffix)?
         } else {
-            kept.map_or_else(Vec::new, |kept| all.iter().copied().filter(|dim| !kept.contains(dim)).collect())
+            kept.map_or_else(Vec::new, |kept| {
+                all.iter().copied().filter(|dim| !kept.contains(dim)).collect()
+            })
         };
         for &dim in &summed {
-            let missing = operands.iter().find(|operand| !self.values[operand.value].dims.contains(&dim));
+            let missing =
+                operands.iter().find(|operand| !self.values[operand.value].dims.contains(&dim));
             if let Some(operand) = missing {
-                let (name, value) = (self.dims[dim].name.clone(), self.values[operand.value].name.clone());
+                let (name, value) =
+                    (self.dims[dim].name.clone(), self.values[operand.value].name.clone());
                 let span = contracted.map_or(operand.span, |suffix| suffix.span);
-                let diag =
-                    Diag::error(names::CONTRACTION, format!("`{name}` is summed, but `{value}` does not have it"), span, "summed here");
+                let diag = Diag::error(
+                    names::CONTRACTION,
+                    format!("`{name}` is summed, but `{value}` does not have it"),
+                    span,
+                    "summed here",
+                );
                 self.error(
                     diag.and(operand.span, format!("no `{name}` here"))
                         .help(format!("contract what both have, or use `sum_{name}(…)` for one")),
@@ -163,8 +218,15 @@ impl Resolver<'_> {
             if kept.is_some_and(|kept| kept.contains(&dim)) {
                 let name = self.dims[dim].name.clone();
                 let span = contracted.map_or(left.span, |suffix| suffix.span);
-                let diag = Diag::error(names::CONTRACTION, format!("`{name}` is summed, but stands on the left side"), span, "summed here");
-                self.error(diag.help(format!("leave `{name}` out on the left, or out of the suffix")));
+                let diag = Diag::error(
+                    names::CONTRACTION,
+                    format!("`{name}` is summed, but stands on the left side"),
+                    span,
+                    "summed here",
+                );
+                self.error(
+                    diag.help(format!("leave `{name}` out on the left, or out of the suffix")),
+                );
                 return None;
             }
         }
@@ -177,7 +239,12 @@ impl Resolver<'_> {
         for name in &written.node {
             let dim = self.dim(name)?;
             if dims.contains(&dim) {
-                let diag = Diag::error(names::CONTRACTION, format!("`{}` is named twice", name.node), name.span, "again");
+                let diag = Diag::error(
+                    names::CONTRACTION,
+                    format!("`{}` is named twice", name.node),
+                    name.span,
+                    "again",
+                );
                 self.error(diag.help("name each dimension once"));
                 return None;
             }
@@ -186,7 +253,13 @@ impl Resolver<'_> {
         Some(dims)
     }
 
-    fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, target: Option<&Target>) -> Option<Operation> {
+    fn binary(
+        &mut self,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         let symbol = match op {
             BinaryOp::Add => '+',
             BinaryOp::Sub => '-',
@@ -211,8 +284,15 @@ impl Resolver<'_> {
     }
 
     /// A comparison is the function of its name, which takes a number last.
-    fn compare(&mut self, how: Comparison, left: &Expr, right: &Expr, target: Option<&Target>) -> Option<Operation> {
-        let (how, left, right) = if scalar(left).is_some() { (how.flipped(), right, left) } else { (how, left, right) };
+    fn compare(
+        &mut self,
+        how: Comparison,
+        left: &Expr,
+        right: &Expr,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
+        let (how, left, right) =
+            if scalar(left).is_some() { (how.flipped(), right, left) } else { (how, left, right) };
         let operand = self.operand(left, target);
         let extra: Vec<String> = scalar(right).into_iter().collect();
         let other = if extra.is_empty() { Some(self.operand(right, target)?) } else { None };
@@ -239,7 +319,11 @@ impl Resolver<'_> {
             return self.cast(call, span, target);
         }
         // `stop_gradient`: what looks like a subscript belongs to the name.
-        let long = call.subscript.as_ref().filter(|words| words.node.len() == 1).map(|words| format!("{lower}_{}", words.node[0].node));
+        let long = call
+            .subscript
+            .as_ref()
+            .filter(|words| words.node.len() == 1)
+            .map(|words| format!("{lower}_{}", words.node[0].node));
         let plain = |known: &str| known == lower && call.subscript.is_none();
         let Some(&Function { name: known, arity, numbers, .. }) =
             FUNCTIONS.iter().find(|f| plain(f.name) || long.as_deref() == Some(f.name))
@@ -260,18 +344,31 @@ impl Resolver<'_> {
         if numbers > 0 && scalars.len() != numbers {
             let values = arity - numbers;
             let s = if numbers == 1 { "" } else { "s" };
-            return self.bad_call(&format!("`{known}` takes {values} values, then {numbers} number{s}"), span);
+            return self.bad_call(
+                &format!("`{known}` takes {values} values, then {numbers} number{s}"),
+                span,
+            );
         }
         if known == "select" && call.arguments.first().and_then(scalar).is_some() {
-            return self.bad_call("`select` is written `select(mask, a, b)`: what is true comes first", span);
+            return self.bad_call(
+                "`select` is written `select(mask, a, b)`: what is true comes first",
+                span,
+            );
         }
-        let scalar_first =
-            call.arguments.iter().skip_while(|argument| scalar(argument).is_none()).any(|argument| scalar(argument).is_none());
+        let scalar_first = call
+            .arguments
+            .iter()
+            .skip_while(|argument| scalar(argument).is_none())
+            .any(|argument| scalar(argument).is_none());
         if scalar_first && !matches!(known, "maximum" | "minimum") {
             return self.bad_call(&format!("`{known}` takes its number last"), span);
         }
-        let operands: Vec<Option<Operand>> =
-            call.arguments.iter().filter(|argument| scalar(argument).is_none()).map(|argument| self.operand(argument, target)).collect();
+        let operands: Vec<Option<Operand>> = call
+            .arguments
+            .iter()
+            .filter(|argument| scalar(argument).is_none())
+            .map(|argument| self.operand(argument, target))
+            .collect();
         let operands: Option<Vec<Operand>> = operands.into_iter().collect();
         Some(self.map(MapForm::Call { name: known.to_owned(), extra: scalars }, operands?))
     }
@@ -282,28 +379,45 @@ impl Resolver<'_> {
             return self.bad_call("`cast` is written `cast<f32>(x)`", span);
         };
         let operand = self.operand(argument, target)?;
-        let linearity = if dtype.is_float() && self.values[operand.value].dtype.is_float() { Linearity::Joint } else { Linearity::None };
+        let linearity = if dtype.is_float() && self.values[operand.value].dtype.is_float() {
+            Linearity::Joint
+        } else {
+            Linearity::None
+        };
         let form = MapForm::Call { name: format!("cast<{}>", dtype.name()), extra: Vec::new() };
         Some(self.plain(OpKind::Map(MapFn { form, linearity }), vec![operand]))
     }
 
     fn broadcast(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
         let (Some(subscript), [argument]) = (&call.subscript, &call.arguments[..]) else {
-            return self.bad_call("`broadcast` is written `broadcast_D(x)`, with the dimensions that it adds", span);
+            return self.bad_call(
+                "`broadcast` is written `broadcast_D(x)`, with the dimensions that it adds",
+                span,
+            );
         };
         let operand = self.operand(argument, target)?;
         let dims = self.distinct_dims(subscript)?;
         let has = self.dims_of(&operand);
         if let Some(&dim) = dims.iter().find(|dim| has.contains(dim)) {
-            let message = format!("`{}` has the dimension `{}` already", self.values[operand.value].name, self.dims[dim].name);
-            let diag = Diag::error(names::CONTRACTION, message, subscript.span, "added here").and(operand.span, "to this");
+            let message = format!(
+                "`{}` has the dimension `{}` already",
+                self.values[operand.value].name, self.dims[dim].name
+            );
+            let diag = Diag::error(names::CONTRACTION, message, subscript.span, "added here")
+                .and(operand.span, "to this");
             self.error(diag.help("broadcast over dimensions that it lacks"));
             return None;
         }
         Some(self.map(MapForm::Broadcast(dims), vec![operand]))
     }
 
-    fn reduce(&mut self, call: &Call, function: ReduceFn, span: Span, target: Option<&Target>) -> Option<Operation> {
+    fn reduce(
+        &mut self,
+        call: &Call,
+        function: ReduceFn,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         let name = function.name();
         let (Some(subscript), [argument]) = (&call.subscript, &call.arguments[..]) else {
             return self.needs_dims(name, call, span);
@@ -312,8 +426,12 @@ impl Resolver<'_> {
         let dims = self.distinct_dims(subscript)?;
         let has = self.dims_of(&operand);
         if let Some(&dim) = dims.iter().find(|dim| !has.contains(dim)) {
-            let message = format!("`{}` has no dimension `{}`", self.values[operand.value].name, self.dims[dim].name);
-            let diag = Diag::error(names::CONTRACTION, message, subscript.span, "reduced here").and(operand.span, "of this");
+            let message = format!(
+                "`{}` has no dimension `{}`",
+                self.values[operand.value].name, self.dims[dim].name
+            );
+            let diag = Diag::error(names::CONTRACTION, message, subscript.span, "reduced here")
+                .and(operand.span, "of this");
             self.error(diag.help("reduce over a dimension that it has"));
             return None;
         }

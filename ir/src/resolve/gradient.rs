@@ -1,6 +1,8 @@
-//! `backward`: what is differentiated, and the gradients that the program names before anything derives them.
+//! `backward`: what is differentiated, and the gradients that the program names before anything
+//! derives them.
 //!
-//! A gradient comes to be when its name is first used, so that a program in which nobody asks for `dTmp` has no such value.
+//! A gradient comes to be when its name is first used, so that a program in which nobody asks for
+//! `dTmp` has no such value.
 
 use shardwise_grammar::ast;
 use shardwise_grammar::codes::{gradient, names};
@@ -20,13 +22,21 @@ impl Resolver<'_> {
 
     fn checked(&mut self, directive: &ast::Backward, span: Span) -> Option<()> {
         if self.mode == Mode::Explicit {
-            let diag = Diag::error(gradient::EXPLICIT, "an explicit program derives no gradients", span, "would add statements");
+            let diag = Diag::error(
+                gradient::EXPLICIT,
+                "an explicit program derives no gradients",
+                span,
+                "would add statements",
+            );
             self.error(diag.help("write the gradient statements out, or leave `plan` out"));
             return None;
         }
         if let Some(first) = &self.backward {
-            let diag = Diag::error(gradient::TWICE, "gradients are asked for twice", span, "again").and(first.span, "first here");
-            self.error(diag.help("differentiate one value: the sum of what is to be differentiated"));
+            let diag = Diag::error(gradient::TWICE, "gradients are asked for twice", span, "again")
+                .and(first.span, "first here");
+            self.error(
+                diag.help("differentiate one value: the sum of what is to be differentiated"),
+            );
             return None;
         }
         let from = self.value(&directive.from)?;
@@ -35,9 +45,16 @@ impl Resolver<'_> {
             None => None,
         };
         if let Some(cut) = self.repeats.iter().find(|repeat| repeat.cut.is_some()) {
-            let diag =
-                Diag::error(gradient::CUT_BEFORE, "gradients are asked for behind microbatches", span, "here").and(cut.span, "cut here");
-            self.error(diag.help("write the step for the whole batch, and `backward from Loss, microbatches=8`"));
+            let diag = Diag::error(
+                gradient::CUT_BEFORE,
+                "gradients are asked for behind microbatches",
+                span,
+                "here",
+            )
+            .and(cut.span, "cut here");
+            self.error(diag.help(
+                "write the step for the whole batch, and `backward from Loss, microbatches=8`",
+            ));
             return None;
         }
         let microbatches = match &directive.microbatches {
@@ -48,7 +65,14 @@ impl Resolver<'_> {
             }
             None => None,
         };
-        self.backward = Some(Backward { from, given, at: OpId::new(self.ops.len()), named: Vec::new(), microbatches, span });
+        self.backward = Some(Backward {
+            from,
+            given,
+            at: OpId::new(self.ops.len()),
+            named: Vec::new(),
+            microbatches,
+            span,
+        });
         Some(())
     }
 
@@ -58,10 +82,24 @@ impl Resolver<'_> {
         if self.values[given].dims == self.values[from].dims {
             return Some(given);
         }
-        let list = |value: ValueId| self.values[value].dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ");
+        let list = |value: ValueId| {
+            self.values[value]
+                .dims
+                .iter()
+                .map(|&dim| self.dims[dim].name.as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let (of, gradient) = (&self.values[from], &self.values[given]);
-        let message = format!("`{}` is [{}], but its gradient `{}` is [{}]", of.name, list(from), gradient.name, list(given));
-        let diag = Diag::error(names::DIMS_DIFFER, message, name.span, "other dimensions").and(gradient.span, "defined here");
+        let message = format!(
+            "`{}` is [{}], but its gradient `{}` is [{}]",
+            of.name,
+            list(from),
+            gradient.name,
+            list(given)
+        );
+        let diag = Diag::error(names::DIMS_DIFFER, message, name.span, "other dimensions")
+            .and(gradient.span, "defined here");
         let help = format!("declare `{}[{}]` with its subscripts", gradient.name, list(from));
         self.error(diag.help(help));
         None
@@ -72,7 +110,8 @@ impl Resolver<'_> {
         if self.backward.is_some() { Phase::Backward } else { Phase::Forward }
     }
 
-    /// The gradient called `name`, if it is that of a value that was there when gradients were asked for.
+    /// The gradient called `name`, if it is that of a value that was there when gradients were
+    /// asked for.
     pub(super) fn gradient(&mut self, name: &Name) -> Option<ValueId> {
         let at = self.backward.as_ref()?.at;
         let of = *self.value_names.get(name.node.strip_prefix('d')?)?;
@@ -80,12 +119,25 @@ impl Resolver<'_> {
             Some(producer) => producer < at,
             None => self.values[of].role.is_some(),
         };
-        if !there || self.poisoned.contains(&name.node) || self.defined_at.contains_key(name.node.as_str()) {
+        if !there
+            || self.poisoned.contains(&name.node)
+            || self.defined_at.contains_key(name.node.as_str())
+        {
             return None;
         }
         let (dims, dtype) = (self.values[of].dims.clone(), self.values[of].dtype);
         let (name, span) = (name.node.clone(), name.span);
-        let value = Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, repeat: self.inside(), span };
+        let value = Value {
+            name,
+            dims,
+            dtype,
+            dtype_written: false,
+            role: None,
+            home: None,
+            producer: None,
+            repeat: self.inside(),
+            span,
+        };
         let gradient = self.add_value(value, Vec::new());
         self.backward.as_mut()?.named.push((of, gradient));
         Some(gradient)

@@ -1,4 +1,5 @@
-//! `hold Win[D, F]`: what of the statement can be wrong, and when: a name at once, what nothing gives when the block is closed.
+//! `hold Win[D, F]`: what of the statement can be wrong, and when: a name at once, what nothing
+//! gives when the block is closed.
 
 use shardwise_grammar::ast::{Role, TensorDecl};
 use shardwise_grammar::codes::pipeline as codes;
@@ -17,9 +18,15 @@ impl Resolver<'_> {
         let Some(id) = self.in_block(span, "hold").map(|block| block.id) else { return };
         for tensor in tensors {
             let Some(value) = self.value(&tensor.name) else { continue };
-            let Some(named) = self.placed(value, &tensor.name, tensor.layout.as_ref(), tensor.span) else { continue };
-            let (of, layers) = (&self.values[value], |block: RepeatId| self.repeats[block].reversed.unwrap_or(block));
-            let stays = matches!(of.role, Some(Role::Param | Role::State)) && of.repeat.is_some_and(|block| layers(block) == layers(id));
+            let Some(named) = self.placed(value, &tensor.name, tensor.layout.as_ref(), tensor.span)
+            else {
+                continue;
+            };
+            let (of, layers) = (&self.values[value], |block: RepeatId| {
+                self.repeats[block].reversed.unwrap_or(block)
+            });
+            let stays = matches!(of.role, Some(Role::Param | Role::State))
+                && of.repeat.is_some_and(|block| layers(block) == layers(id));
             let Some(sharding) = named.pin.as_ref().and_then(Pin::exact).filter(|_| stays) else {
                 let name = &tensor.name.node;
                 let message = if stays {
@@ -28,7 +35,10 @@ impl Resolver<'_> {
                     format!("`{name}` is no parameter or state of these layers")
                 };
                 let diag = Diag::error(codes::HELD, message, tensor.span, "nothing to hold");
-                self.error(diag.help("name what a collective makes of a layer's parameter, with all its brackets: `hold Win[D, F]`"));
+                self.error(diag.help(
+                    "name what a collective makes of a layer's parameter, with \
+                    all its brackets: `hold Win[D, F]`",
+                ));
                 continue;
             };
             self.repeats[id].held.push(Materialization { value, sharding });
@@ -50,10 +60,16 @@ impl Resolver<'_> {
             };
             if !self.ops.iter().any(gives) {
                 let name = &self.values[held.value].name;
-                let diag = Diag::error(codes::HELD, format!("no collective of this block gives `{name}` so"), span, "held in vain");
-                self.error(
-                    diag.help("write the collective in the block, too, or leave `hold` out: the search decides what is worth its room"),
+                let diag = Diag::error(
+                    codes::HELD,
+                    format!("no collective of this block gives `{name}` so"),
+                    span,
+                    "held in vain",
                 );
+                self.error(diag.help(
+                    "write the collective in the block, too, or leave `hold` out: the \
+                        search decides what is worth its room",
+                ));
             }
         }
     }

@@ -9,7 +9,8 @@ use crate::ids::{AxisId, DimId, ValueId};
 use crate::sharding::{AxisList, AxisRef, Pin, Reduction, Unreduced};
 use crate::{Diag, suggest};
 
-/// What a value may have, so that work in the number of dimensions of one value needs no bound of its own.
+/// What a value may have, so that work in the number of dimensions of one value needs no bound of
+/// its own.
 const MOST_DIMS: usize = 64;
 
 impl Resolver<'_> {
@@ -19,11 +20,21 @@ impl Resolver<'_> {
             return Some(dim);
         }
         if !self.bad_dims.contains(&name.node) {
-            let diag = Diag::error(names::UNKNOWN_DIM, format!("dimension `{}` has no size", name.node), name.span, "not declared");
+            let diag = Diag::error(
+                names::UNKNOWN_DIM,
+                format!("dimension `{}` has no size", name.node),
+                name.span,
+                "not declared",
+            );
             self.searches += 1;
-            let searched = (self.searches <= super::MOST_SEARCHES).then(|| self.dim_names.keys().map(String::as_str));
-            let near = suggest::nearest(&name.node, searched.into_iter().flatten()).map(|near| format!("did you mean `{near}`?"));
-            let declare = format!("declare it: `dim {}=4096` (or --dim {}=4096 for an expression)", name.node, name.node);
+            let searched = (self.searches <= super::MOST_SEARCHES)
+                .then(|| self.dim_names.keys().map(String::as_str));
+            let near = suggest::nearest(&name.node, searched.into_iter().flatten())
+                .map(|near| format!("did you mean `{near}`?"));
+            let declare = format!(
+                "declare it: `dim {}=4096` (or --dim {}=4096 for an expression)",
+                name.node, name.node
+            );
             self.error(diag.help(near.unwrap_or(declare)));
             self.bad_dims.insert(name.node.clone());
         }
@@ -63,7 +74,10 @@ impl Resolver<'_> {
             return Some(vec![axis]);
         }
         let mut letter = [0; 4];
-        word.chars().map(|c| self.mesh.find(c.encode_utf8(&mut letter))).collect::<Option<Vec<_>>>().filter(|axes| axes.len() > 1)
+        word.chars()
+            .map(|c| self.mesh.find(c.encode_utf8(&mut letter)))
+            .collect::<Option<Vec<_>>>()
+            .filter(|axes| axes.len() > 1)
     }
 
     pub(super) fn axis_words(&mut self, words: &[Name]) -> Option<AxisList> {
@@ -80,10 +94,14 @@ impl Resolver<'_> {
         complete.then_some(axes)
     }
 
-    /// Brackets with all their constraints checked: known names, each dimension and each axis once, one kind of reduction, sizes that divide.
+    /// Brackets with all their constraints checked: known names, each dimension and each axis once,
+    /// one kind of reduction, sizes that divide.
     pub(super) fn layout(&mut self, layout: &Layout) -> Option<(Vec<DimId>, Pin)> {
         if let Some(over) = layout.dims.get(MOST_DIMS) {
-            let message = format!("{} dimensions are more than the {MOST_DIMS} that a value may have", layout.dims.len());
+            let message = format!(
+                "{} dimensions are more than the {MOST_DIMS} that a value may have",
+                layout.dims.len()
+            );
             self.error(
                 Diag::error(names::TOO_MANY_DIMS, message, over.span, "one too many")
                     .help("declare one dimension for several: `dim N=K*G`"),
@@ -109,7 +127,8 @@ impl Resolver<'_> {
                 (Some(_), Some(_)) => {
                     let message = format!("dimension `{}` stands twice", written.name.node);
                     self.error(
-                        Diag::error(names::DIMS_DIFFER, message, written.span, "again").help("give one of them another name of equal size"),
+                        Diag::error(names::DIMS_DIFFER, message, written.span, "again")
+                            .help("give one of them another name of equal size"),
                     );
                     complete = false;
                 }
@@ -148,17 +167,27 @@ impl Resolver<'_> {
 
     fn axes_once(&mut self, pin: &Pin, layout: &Layout) -> bool {
         let mut used: Vec<(AxisRef, Span)> = Vec::new();
-        let dims = pin.dims.iter().zip(&layout.dims).flat_map(|(axes, written)| axes.iter().flatten().map(|&axis| (axis, written.span)));
-        let braces = layout.unreduced.iter().map(|written| written.span).reduce(Span::to).unwrap_or(layout.span);
+        let dims =
+            pin.dims.iter().zip(&layout.dims).flat_map(|(axes, written)| {
+                axes.iter().flatten().map(|&axis| (axis, written.span))
+            });
+        let braces = layout
+            .unreduced
+            .iter()
+            .map(|written| written.span)
+            .reduce(Span::to)
+            .unwrap_or(layout.span);
         let pending = pin.unreduced.axes().iter().map(|&axis| (axis, braces));
         for (axis, span) in dims.chain(pending) {
             if let Some(&(_, first)) = used.iter().find(|(other, _)| *other == axis) {
                 let name = &self.mesh.axes[axis.axis()].name;
                 let message = format!("axis `{name}` is used twice in one sharding");
-                let diag = Diag::error(codes::AXIS_TWICE, message, span, format!("`{name}` again")).and(first, format!("`{name}` first"));
-                self.error(
-                    diag.help("each mesh axis may split one dimension, or be pending, once: only diagonal blocks would be known otherwise"),
-                );
+                let diag = Diag::error(codes::AXIS_TWICE, message, span, format!("`{name}` again"))
+                    .and(first, format!("`{name}` first"));
+                self.error(diag.help(
+                    "each mesh axis may split one dimension, or be pending, once: only \
+                        diagonal blocks would be known otherwise",
+                ));
                 return false;
             }
             used.push((axis, span));
@@ -173,9 +202,16 @@ impl Resolver<'_> {
             return true;
         }
         let message = format!("`{}` = {} cannot be split {parts} ways", dim.name, dim.size);
-        let diag = Diag::error(codes::NOT_DIVISIBLE, message, written.span, format!("{parts} does not divide {}", dim.size));
-        let diag =
-            diag.and(dim.span, "its size").help(format!("split it over fewer devices, or pad it: `dim {}={} pad`", dim.name, dim.size));
+        let diag = Diag::error(
+            codes::NOT_DIVISIBLE,
+            message,
+            written.span,
+            format!("{parts} does not divide {}", dim.size),
+        );
+        let diag = diag.and(dim.span, "its size").help(format!(
+            "split it over fewer devices, or pad it: `dim {}={} pad`",
+            dim.name, dim.size
+        ));
         self.error(diag);
         false
     }
@@ -186,9 +222,12 @@ impl Resolver<'_> {
             return true;
         }
         let value = &self.values[value];
-        let list = |dims: &[DimId]| dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ");
+        let list = |dims: &[DimId]| {
+            dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ")
+        };
         let message = format!("`{}` is [{}], not [{}]", value.name, list(&value.dims), list(dims));
-        let diag = Diag::error(names::DIMS_DIFFER, message, span, "these brackets").and(value.span, "defined here");
+        let diag = Diag::error(names::DIMS_DIFFER, message, span, "these brackets")
+            .and(value.span, "defined here");
         let help = format!("write `{}[{}]` with its subscripts", value.name, list(&value.dims));
         self.error(diag.help(help));
         false

@@ -31,21 +31,41 @@ impl Resolver<'_> {
                 if declared.len() > Mesh::MAX_AXES {
                     break;
                 }
-                if let Some(first) = declared.iter().find(|(other, _)| other.name.node == axis.name.node) {
-                    let diag =
-                        Diag::error(names::DUPLICATE, format!("axis `{}` is declared twice", axis.name.node), axis.name.span, "again");
+                if let Some(first) =
+                    declared.iter().find(|(other, _)| other.name.node == axis.name.node)
+                {
+                    let diag = Diag::error(
+                        names::DUPLICATE,
+                        format!("axis `{}` is declared twice", axis.name.node),
+                        axis.name.span,
+                        "again",
+                    );
                     let diag = diag.and(first.0.name.span, "first here");
                     self.error(diag);
                 } else {
                     // A wrong axis is still an axis: its uses are no further errors.
-                    declared.push((axis, self.axis_decl(axis, overrides.axis(&axis.name.node)).unwrap_or_else(Extent::unknown)));
+                    declared.push((
+                        axis,
+                        self.axis_decl(axis, overrides.axis(&axis.name.node))
+                            .unwrap_or_else(Extent::unknown),
+                    ));
                 }
             }
         }
-        let devices = declared.iter().try_fold(1_u64, |n, (_, extent)| n.checked_mul(extent.size)).filter(|&n| n < LARGEST);
+        let devices = declared
+            .iter()
+            .try_fold(1_u64, |n, (_, extent)| n.checked_mul(extent.size))
+            .filter(|&n| n < LARGEST);
         if declared.len() > Mesh::MAX_AXES || devices.is_none() {
-            let diag = Diag::error(codes::TOO_MANY, "the mesh is larger than any machine", self.mesh_span.unwrap_or_default(), "this mesh");
-            self.error(diag.help(format!("at most {} axes and fewer than 2^63 devices", Mesh::MAX_AXES)));
+            let diag = Diag::error(
+                codes::TOO_MANY,
+                "the mesh is larger than any machine",
+                self.mesh_span.unwrap_or_default(),
+                "this mesh",
+            );
+            self.error(
+                diag.help(format!("at most {} axes and fewer than 2^63 devices", Mesh::MAX_AXES)),
+            );
             self.mesh_failed = true;
             return;
         }
@@ -60,13 +80,15 @@ impl Resolver<'_> {
 
     /// Puts every axis on the links that it runs over.
     fn link(&mut self, hardware: &Hardware, declared: Vec<(&AxisDecl, Extent)>) {
-        // An axis of one device is no part of the slice's shape: `X=64, Y=1` wraps where `X=64` does.
+        // An axis of one device is no part of the slice's shape: `X=64, Y=1` wraps where `X=64`
+        // does.
         let slice: Vec<u64> = declared
             .iter()
             .filter(|(_, extent)| extent.kind != Some(AxisKind::Dcn))
             .flat_map(|(_, extent)| extent.physical.iter().copied().filter(|&size| size > 1))
             .collect();
-        let unplaced: Vec<Unplaced<'_>> = declared.iter().map(|(_, extent)| extent.unplaced()).collect();
+        let unplaced: Vec<Unplaced<'_>> =
+            declared.iter().map(|(_, extent)| extent.unplaced()).collect();
         let placed = domain::parts(hardware.domain(), &unplaced);
         for ((decl, extent), parts) in declared.iter().zip(placed) {
             let own = |size| extent.kind.unwrap_or_else(|| hardware.axis_kind(size, &slice));
@@ -76,7 +98,13 @@ impl Resolver<'_> {
                 extent.physical.iter().map(|&size| linked(hardware, size, own(size))).collect()
             };
             let Extent { size, over, kind: written_kind, .. } = extent;
-            let axis = Axis { name: decl.name.node.clone(), size: *size, written_kind: *written_kind, over: over.clone(), physical };
+            let axis = Axis {
+                name: decl.name.node.clone(),
+                size: *size,
+                written_kind: *written_kind,
+                over: over.clone(),
+                physical,
+            };
             self.without_links(hardware, decl, &axis);
             self.mesh.axes.push(axis);
         }
@@ -84,19 +112,37 @@ impl Resolver<'_> {
 
     /// Says so where the hardware has no figure for links that an axis needs.
     fn without_links(&mut self, hardware: &Hardware, decl: &AxisDecl, axis: &Axis) {
-        let Some(kind) = axis.physical.iter().map(|part| part.kind).find(|&kind| hardware.bandwidth(kind).is_none()) else { return };
+        let Some(kind) = axis
+            .physical
+            .iter()
+            .map(|part| part.kind)
+            .find(|&kind| hardware.bandwidth(kind).is_none())
+        else {
+            return;
+        };
         let message = format!("`{}` has no figure for {} links", hardware.name, kind.name());
         let diag = Diag::error(codes::NO_LINK, message, decl.name.span, "this axis needs it");
-        let why = match (hardware.domain().filter(|_| axis.written_kind.is_none() && kind == AxisKind::Dcn), axis.across_nodes()) {
+        let why = match (
+            hardware.domain().filter(|_| axis.written_kind.is_none() && kind == AxisKind::Dcn),
+            axis.across_nodes(),
+        ) {
             (None, _) => String::new(),
             (Some(chips), Some((inside, nodes))) => {
-                format!("a domain of {chips} chips has room for {inside} along this axis, so it runs over {nodes} domains; ")
+                format!(
+                    "a domain of {chips} chips has room for {inside} along this axis, so it runs \
+                        over {nodes} domains; "
+                )
             }
             (Some(chips), None) => {
-                format!("it does not fit beside the axes inside it into a domain of {chips} chips, so it runs between domains; ")
+                format!(
+                    "it does not fit beside the axes inside it into a domain of {chips} chips, so \
+                        it runs between domains; "
+                )
             }
         };
-        self.error(diag.help(format!("{why}choose hardware that has such links, or give the figure in a hardware file")));
+        self.error(diag.help(format!(
+            "{why}choose hardware that has such links, or give the figure in a hardware file"
+        )));
     }
 
     /// What is declared of an axis, the size `given` by option first.
@@ -110,14 +156,23 @@ impl Resolver<'_> {
                 self.does_not_fold(axis, written);
                 return None;
             };
-            return Some(Extent { size: written, physical, over: over.map(|over| over.node.clone()), kind });
+            return Some(Extent {
+                size: written,
+                physical,
+                over: over.map(|over| over.node.clone()),
+                kind,
+            });
         };
         let folded = match (&given.over, &axis.over) {
-            (Some(over), _) => fold(given.size, over).map(|physical| (physical, Some(over.clone()))),
-            (None, Some(over)) => fold(given.size, &over.node).map(|physical| (physical, Some(over.node.clone()))).or_else(|| {
-                let uneven = even_factors(given.size, &over.node)?;
-                Some((uneven.clone(), Some(uneven)))
-            }),
+            (Some(over), _) => {
+                fold(given.size, over).map(|physical| (physical, Some(over.clone())))
+            }
+            (None, Some(over)) => fold(given.size, &over.node)
+                .map(|physical| (physical, Some(over.node.clone())))
+                .or_else(|| {
+                    let uneven = even_factors(given.size, &over.node)?;
+                    Some((uneven.clone(), Some(uneven)))
+                }),
             (None, None) => Some((vec![given.size], None)),
         };
         let Some((physical, over)) = folded else {
@@ -134,9 +189,17 @@ impl Resolver<'_> {
             kind = AxisKind::from_name(&option.node).or_else(|| other_name(&option.node));
             if kind.is_none() {
                 let known = ["ring", "line", "switch", "dcn", "nvlink", "ib", "over"];
-                let diag = Diag::error(codes::BAD_AXIS, format!("`{}` is not an option of an axis", option.node), option.span, "unknown");
-                let near = suggest::nearest(&option.node, known).map(|near| format!("did you mean `{near}`?"));
-                self.error(diag.help(near.unwrap_or_else(|| "ring, line, switch (or nvlink), dcn (or ib), or over 4x4".to_owned())));
+                let diag = Diag::error(
+                    codes::BAD_AXIS,
+                    format!("`{}` is not an option of an axis", option.node),
+                    option.span,
+                    "unknown",
+                );
+                let near = suggest::nearest(&option.node, known)
+                    .map(|near| format!("did you mean `{near}`?"));
+                self.error(diag.help(near.unwrap_or_else(|| {
+                    "ring, line, switch (or nvlink), dcn (or ib), or over 4x4".to_owned()
+                })));
                 return Err(());
             }
         }
@@ -145,16 +208,32 @@ impl Resolver<'_> {
 
     fn does_not_fold(&mut self, axis: &AxisDecl, size: u64) {
         let Some(over) = &axis.over else { return };
-        let message = format!("axis `{}` of {size} does not fold over `{}`", axis.name.node, over_text(&over.node));
+        let message = format!(
+            "axis `{}` of {size} does not fold over `{}`",
+            axis.name.node,
+            over_text(&over.node)
+        );
         let diag = Diag::error(codes::BAD_AXIS, message, over.span, "not its factors");
-        self.error(diag.help("give factors whose product is the size (`X=16 over 4x4`), or how many equal ones (`X=16 over 2`)"));
+        self.error(diag.help(
+            "give factors whose product is the size (`X=16 over 4x4`), or how \
+            many equal ones (`X=16 over 2`)",
+        ));
     }
 
     fn given_does_not_fold(&mut self, axis: &AxisDecl, given: &AxisSize) {
         let AxisSize { name, size, over } = given;
-        let fold = over.as_ref().or(axis.over.as_ref().map(|over| &over.node)).map_or(String::new(), |over| over_text(over));
-        let diag = of_option(codes::BAD_AXIS, format!("axis `{name}` of {size} does not fold over `{fold}`"));
-        self.error(diag.help(format!("give factors whose product is {size} in the option, such as `{name}={size} over {size}`")));
+        let fold = over
+            .as_ref()
+            .or(axis.over.as_ref().map(|over| &over.node))
+            .map_or(String::new(), |over| over_text(over));
+        let diag = of_option(
+            codes::BAD_AXIS,
+            format!("axis `{name}` of {size} does not fold over `{fold}`"),
+        );
+        self.error(diag.help(format!(
+            "give factors whose product is {size} in the option, such as \
+            `{name}={size} over {size}`"
+        )));
     }
 
     pub(super) fn dims(&mut self, file: &ast::File, overrides: &Overrides) {
@@ -162,8 +241,12 @@ impl Resolver<'_> {
             let Statement::Dim(dims) = &statement.node else { continue };
             for decl in dims {
                 if let Some(&first) = self.dim_names.get(&decl.name.node) {
-                    let diag =
-                        Diag::error(names::DUPLICATE, format!("dimension `{}` is declared twice", decl.name.node), decl.name.span, "again");
+                    let diag = Diag::error(
+                        names::DUPLICATE,
+                        format!("dimension `{}` is declared twice", decl.name.node),
+                        decl.name.span,
+                        "again",
+                    );
                     self.error(diag.and(self.dims[first].span, "first here"));
                     continue;
                 }
@@ -172,7 +255,13 @@ impl Resolver<'_> {
                     continue;
                 };
                 let factors = self.product_dims(&decl.size);
-                let mut dim = Dim { name: decl.name.node.clone(), size, factors, pad: decl.pad.is_some(), span: decl.name.span };
+                let mut dim = Dim {
+                    name: decl.name.node.clone(),
+                    size,
+                    factors,
+                    pad: decl.pad.is_some(),
+                    span: decl.name.span,
+                };
                 dim.size = self.replaced(&dim, overrides.dim(&dim.name));
                 let id = self.dims.push(dim);
                 self.dim_names.insert(decl.name.node.clone(), id);
@@ -205,8 +294,17 @@ impl Resolver<'_> {
         }
         let valid = product.filter(|&n| (1..=LARGEST).contains(&n));
         if valid.is_none() {
-            let diag = Diag::error(names::BAD_SIZE, "this is not a size", size.span, "not a whole number from 1 to 2^63");
-            self.error(diag.help("write a whole number, such as 4096, 48k or 2Mi, or a product such as 4*D"));
+            let diag = Diag::error(
+                names::BAD_SIZE,
+                "this is not a size",
+                size.span,
+                "not a whole number from 1 to 2^63",
+            );
+            self.error(
+                diag.help(
+                    "write a whole number, such as 4096, 48k or 2Mi, or a product such as 4*D",
+                ),
+            );
         }
         valid
     }
@@ -231,9 +329,15 @@ fn unlinked(decl: &AxisDecl, size: u64) -> Axis {
     }
 }
 
-/// A physical axis on links of `kind`; where hardware has none of these, which is an error, at a rate that does not matter.
+/// A physical axis on links of `kind`; where hardware has none of these, which is an error, at a
+/// rate that does not matter.
 fn linked(hardware: &Hardware, size: u64, kind: AxisKind) -> PhysicalAxis {
-    PhysicalAxis { size, kind, bandwidth: hardware.bandwidth(kind).unwrap_or(1.0), hop_s: hardware.hop_of(kind) }
+    PhysicalAxis {
+        size,
+        kind,
+        bandwidth: hardware.bandwidth(kind).unwrap_or(1.0),
+        hop_s: hardware.hop_of(kind),
+    }
 }
 
 /// What an axis is, before its links are known.
@@ -258,20 +362,25 @@ impl Extent {
 
 /// The physical axes of `size` devices folded over `over`: these factors, or that many equal ones.
 fn fold(size: u64, over: &[u64]) -> Option<Vec<u64>> {
-    let factors = if let [count] = over { equal_factors(size, *count) } else { Some(over.to_vec()) }?;
+    let factors =
+        if let [count] = over { equal_factors(size, *count) } else { Some(over.to_vec()) }?;
     let product = factors.iter().try_fold(1_u64, |n, &factor| n.checked_mul(factor));
     (product == Some(size)).then_some(factors)
 }
 
-/// Where a fold over a number of equal factors meets a size that is no such power: as many factors as near to each other as can be, none of
-/// them 1 (512 over 2 is 16x32).
+/// Where a fold over a number of equal factors meets a size that is no such power: as many factors
+/// as near to each other as can be, none of them 1 (512 over 2 is 16x32).
 fn even_factors(size: u64, over: &[u64]) -> Option<Vec<u64>> {
     let &[count] = over else { return None };
     let mut left = size;
     let mut factors = Vec::new();
     for remaining in (1..=u32::try_from(count).ok().filter(|&count| count <= 16)?).rev() {
         let ideal = (left as f64).powf(1.0 / f64::from(remaining)).round() as u64;
-        let factor = if remaining == 1 { left } else { (2..=ideal).rev().take(1 << 20).find(|factor| left.is_multiple_of(*factor))? };
+        let factor = if remaining == 1 {
+            left
+        } else {
+            (2..=ideal).rev().take(1 << 20).find(|factor| left.is_multiple_of(*factor))?
+        };
         factors.push(factor);
         left /= factor;
     }

@@ -1,7 +1,8 @@
-//! Blocks that are done once a microbatch: what opens them, what goes in (`part`) and what comes out (`join`; `total` and `last` as of layers).
+//! Blocks that are done once a microbatch: what opens them, what goes in (`part`) and what comes
+//! out (`join`; `total` and `last` as of layers).
 //!
-//! Nothing is carried from microbatch to microbatch: what they give is put side by side or added up, in any order. That is what makes their number
-//! a matter of memory and not of meaning.
+//! Nothing is carried from microbatch to microbatch: what they give is put side by side or added
+//! up, in any order. That is what makes their number a matter of memory and not of meaning.
 
 use shardwise_grammar::ast::{self, Call, ExprKind};
 use shardwise_grammar::codes::{names, repeat as codes};
@@ -17,9 +18,15 @@ use crate::rearrange::Rearrange;
 impl Resolver<'_> {
     /// Opens a block of microbatches.
     pub(super) fn open_microbatches(&mut self, of: &ast::Microbatches, span: Span) {
-        let around = self.block.as_ref().map(|block| block.span).or(self.microbatches.map(|outer| self.repeats[outer].span));
+        let around = self
+            .block
+            .as_ref()
+            .map(|block| block.span)
+            .or(self.microbatches.map(|outer| self.repeats[outer].span));
         if let Some(outer) = around {
-            let diag = Diag::error(codes::NESTED, "microbatches inside a block", span, "opened here").and(outer, "in this one");
+            let diag =
+                Diag::error(codes::NESTED, "microbatches inside a block", span, "opened here")
+                    .and(outer, "in this one");
             self.error(diag.help("open `microbatches` outside; a `repeat` may stand inside"));
             return;
         }
@@ -53,14 +60,21 @@ impl Resolver<'_> {
                 batch.name, batch.size, rows.name, rows.size
             ))
         } else if batch.pad || rows.pad {
-            Some(format!("`{}` is padded, and cannot be cut into microbatches", if batch.pad { &batch.name } else { &rows.name }))
+            Some(format!(
+                "`{}` is padded, and cannot be cut into microbatches",
+                if batch.pad { &batch.name } else { &rows.name }
+            ))
         } else {
             None
         };
         let Some(message) = fault else { return Some((count, Cut { whole, part })) };
         let size = batch.size / count.max(1);
-        let diag = Diag::error(names::BAD_SIZE, message, of.count.span, "so many").and(batch.span, "of this");
-        self.error(diag.help(format!("declare `{}={size}`, with a number of microbatches that divides `{}`", of.part.node, of.whole.node)));
+        let diag = Diag::error(names::BAD_SIZE, message, of.count.span, "so many")
+            .and(batch.span, "of this");
+        self.error(diag.help(format!(
+            "declare `{}={size}`, with a number of microbatches that divides `{}`",
+            of.part.node, of.whole.node
+        )));
         None
     }
 
@@ -73,7 +87,8 @@ impl Resolver<'_> {
 
     /// Whether there is one of a value for each microbatch.
     pub(super) fn is_of_microbatches(&self, value: ValueId) -> bool {
-        self.values[value].producer.is_some() && self.repeats.microbatches(self.values[value].repeat).is_some()
+        self.values[value].producer.is_some()
+            && self.repeats.microbatches(self.values[value].repeat).is_some()
     }
 
     /// Says that a value is named where there are no microbatches.
@@ -82,22 +97,42 @@ impl Resolver<'_> {
         let diag = Diag::error(codes::OF_A_MICROBATCH, message, name.span, "of which microbatch?");
         let diag = diag.and(self.values[value].span, "given for each microbatch");
         self.error(diag.help(format!(
-            "write `join({0})` behind the block for the rows of all, `total({0})` for the sum of all, `last({0})` for that of the last",
+            "write `join({0})` behind the block for the rows of all, `total({0})` for the sum of \
+                all, `last({0})` for that of the last",
             name.node
         )));
     }
 
     /// `part(x)`: the rows of the microbatch at hand.
-    pub(super) fn part(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+    pub(super) fn part(
+        &mut self,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         let cut = self.microbatches.and_then(|id| self.repeats[id].cut);
-        let (Some(Cut { whole, part }), [argument], None) = (cut, &call.arguments[..], &call.subscript) else {
-            return self.bad_call("`part` takes one value with the batch, inside `microbatches`", span);
+        let (Some(Cut { whole, part }), [argument], None) =
+            (cut, &call.arguments[..], &call.subscript)
+        else {
+            return self
+                .bad_call("`part` takes one value with the batch, inside `microbatches`", span);
         };
         let operand = self.operand(argument, target)?;
-        if self.is_of_microbatches(operand.value) || !self.values[operand.value].dims.contains(&whole) {
-            return self.bad_call(&format!("`part` takes a value with `{}` from before the microbatches", self.dims[whole].name), span);
+        if self.is_of_microbatches(operand.value)
+            || !self.values[operand.value].dims.contains(&whole)
+        {
+            return self.bad_call(
+                &format!(
+                    "`part` takes a value with `{}` from before the microbatches",
+                    self.dims[whole].name
+                ),
+                span,
+            );
         }
-        Some(self.plain(OpKind::Rearrange(Rearrange::Part { from: whole, to: part, first: 0 }), vec![operand]))
+        Some(self.plain(
+            OpKind::Rearrange(Rearrange::Part { from: whole, to: part, first: 0 }),
+            vec![operand],
+        ))
     }
 
     /// `join(y)`: the rows of all microbatches.
@@ -111,12 +146,23 @@ impl Resolver<'_> {
         let value = self.anywhere(name)?;
         let left = self.repeats.left(self.inside(), self.values[value].repeat);
         let Some(Cut { whole, part }) = left.and_then(|block| self.repeats[block].cut) else {
-            return self.bad_call(&format!("`join({})` is for values of microbatches, behind them", name.node), span);
+            return self.bad_call(
+                &format!("`join({})` is for values of microbatches, behind them", name.node),
+                span,
+            );
         };
         if !self.values[value].dims.contains(&part) {
-            return self.bad_call(&format!("`{}` has no `{}` to join; `total` adds up", name.node, self.dims[part].name), span);
+            return self.bad_call(
+                &format!(
+                    "`{}` has no `{}` to join; `total` adds up",
+                    name.node, self.dims[part].name
+                ),
+                span,
+            );
         }
         let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
-        Some(self.plain(OpKind::Rearrange(Rearrange::Join { from: part, to: whole }), vec![operand]))
+        Some(
+            self.plain(OpKind::Rearrange(Rearrange::Join { from: part, to: whole }), vec![operand]),
+        )
     }
 }

@@ -1,7 +1,9 @@
-//! `optimizer adam over X`, and the `next W = W.new` that it stands for: what parameters and state are in the next step.
+//! `optimizer adam over X`, and the `next W = W.new` that it stands for: what parameters and state
+//! are in the next step.
 //!
-//! `next` says it in blocks of what the next layer starts from. A step is the block around all blocks, and what it hands on is what stays on the
-//! devices; so one word serves for both, and a plan needs no other to be printed.
+//! `next` says it in blocks of what the next layer starts from. A step is the block around all
+//! blocks, and what it hands on is what stays on the devices; so one word serves for both, and a
+//! plan needs no other to be printed.
 
 use shardwise_grammar::ast;
 use shardwise_grammar::codes::{optimizer as codes, repeat};
@@ -16,10 +18,29 @@ use crate::program::{Blocks, Mode, Output};
 use crate::sharding::Pin;
 use crate::{Diag, suggest};
 
-/// Names of optimizers, each with its settings beside `moments` and `master`, and what these are where nothing is written.
+/// Names of optimizers, each with its settings beside `moments` and `master`, and what these are
+/// where nothing is written.
 const KNOWN: [(&str, &[(&str, &str)]); 3] = [
-    ("adam", &[("rate", "0.001"), ("beta1", "0.9"), ("beta2", "0.999"), ("eps", "1e-8"), ("decay", "0.0")]),
-    ("adamw", &[("rate", "0.001"), ("beta1", "0.9"), ("beta2", "0.999"), ("eps", "1e-8"), ("decay", "0.01")]),
+    (
+        "adam",
+        &[
+            ("rate", "0.001"),
+            ("beta1", "0.9"),
+            ("beta2", "0.999"),
+            ("eps", "1e-8"),
+            ("decay", "0.0"),
+        ],
+    ),
+    (
+        "adamw",
+        &[
+            ("rate", "0.001"),
+            ("beta1", "0.9"),
+            ("beta2", "0.999"),
+            ("eps", "1e-8"),
+            ("decay", "0.01"),
+        ],
+    ),
     ("sgd", &[("rate", "0.01"), ("momentum", "")]),
 ];
 
@@ -31,21 +52,31 @@ impl Resolver<'_> {
     pub(super) fn update(&mut self, of: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
         let (before, after) = (&self.values[of], &self.values[given]);
         let layers = |block: Option<_>| self.repeats.layers_at(block);
-        let fault = if layers(before.repeat) != layers(after.repeat) || after.repeat != self.inside() || self.microbatches.is_some() {
+        let fault = if layers(before.repeat) != layers(after.repeat)
+            || after.repeat != self.inside()
+            || self.microbatches.is_some()
+        {
             Some(format!("`{}` and `{}` are not of the same layers", before.name, after.name))
         } else if self.outputs.iter().any(|output| output.hands_to == Some(of)) {
             Some(format!("`{}` is updated twice", before.name))
         } else if before.dims != after.dims || before.dtype != after.dtype {
             Some(format!("`{}` and `{}` differ in dimensions or dtype", before.name, after.name))
-        } else if pin.as_ref().and_then(Pin::exact).is_some_and(|there| before.home.as_ref().is_some_and(|home| !home.accepts(&there))) {
+        } else if pin
+            .as_ref()
+            .and_then(Pin::exact)
+            .is_some_and(|there| before.home.as_ref().is_some_and(|home| !home.accepts(&there)))
+        {
             Some(format!("`{}` is not where `{}` is declared to be", after.name, before.name))
         } else {
             None
         };
         if let Some(message) = fault {
-            let diag = Diag::error(repeat::CARRY, message, span, "the next step would start from this").and(before.span, "declared here");
+            let diag =
+                Diag::error(repeat::CARRY, message, span, "the next step would start from this")
+                    .and(before.span, "declared here");
             self.error(diag.help(
-                "what takes the place of a value must be like it: the same dimensions in the same order, the same dtype, the same sharding",
+                "what takes the place of a value must be like it: the same dimensions in the same \
+                    order, the same dtype, the same sharding",
             ));
             return;
         }
@@ -65,27 +96,43 @@ impl Resolver<'_> {
         };
         let Some(over) = over else { return };
         let text = print::statement(&ast::Statement::Optimizer(written.clone()), "");
-        let of = |name: &str| settings.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+        let of = |name: &str| {
+            settings.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+        };
         let number = |name: &str| of(name).unwrap_or_default();
         let dtype = |name: &str| of(name).and_then(|dtype| DType::from_name(&dtype));
         let rule = match written.name.node.as_str() {
-            "sgd" => Rule::Sgd { rate: number("rate"), momentum: of("momentum").filter(|number| !number.is_empty()) },
-            _ => Rule::Adam { betas: ["beta1", "beta2"].map(number), step: ["rate", "eps", "decay"].map(number) },
+            "sgd" => Rule::Sgd {
+                rate: number("rate"),
+                momentum: of("momentum").filter(|number| !number.is_empty()),
+            },
+            _ => Rule::Adam {
+                betas: ["beta1", "beta2"].map(number),
+                step: ["rate", "eps", "decay"].map(number),
+            },
         };
         let moments = dtype("moments").unwrap_or(DType::F32);
-        self.optimizer = Some(Optimizer { rule, moments, master: dtype("master"), over, text, span });
+        self.optimizer =
+            Some(Optimizer { rule, moments, master: dtype("master"), over, text, span });
     }
 
     /// Whether an optimizer may stand here; says so if not.
     fn may_optimize(&mut self, span: Span) -> bool {
         let (message, help) = if self.mode == Mode::Explicit {
-            ("an explicit program updates nothing by itself", "write the update statements out, or leave `plan` out")
+            (
+                "an explicit program updates nothing by itself",
+                "write the update statements out, or leave `plan` out",
+            )
         } else if self.inside().is_some() {
-            ("an optimizer stands inside a `repeat`", "write it once, outside: it updates the parameters of every layer")
+            (
+                "an optimizer stands inside a `repeat`",
+                "write it once, outside: it updates the parameters of every layer",
+            )
         } else if self.backward.is_none() {
             ("there are no gradients to update parameters by", "write `backward from …` before it")
         } else if let Some(first) = &self.optimizer {
-            let diag = Diag::error(codes::MISPLACED, "parameters are updated twice", span, "again").and(first.span, "first here");
+            let diag = Diag::error(codes::MISPLACED, "parameters are updated twice", span, "again")
+                .and(first.span, "first here");
             self.error(diag.help("keep one optimizer"));
             return false;
         } else {
@@ -100,11 +147,17 @@ impl Resolver<'_> {
         let name = &written.name;
         let Some((_, known)) = KNOWN.iter().find(|(known, _)| *known == name.node) else {
             let names = KNOWN.map(|(known, _)| known);
-            let diag = Diag::error(codes::UNKNOWN, format!("`{}` is not a known optimizer", name.node), name.span, "unknown");
+            let diag = Diag::error(
+                codes::UNKNOWN,
+                format!("`{}` is not a known optimizer", name.node),
+                name.span,
+                "unknown",
+            );
             self.error(diag.help(one_of(&name.node, &names, "optimizers")));
             return None;
         };
-        let mut settings: Vec<(&str, String)> = known.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let mut settings: Vec<(&str, String)> =
+            known.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         settings.extend(DTYPES.map(|name| (name, String::new())));
         let mut complete = true;
         for setting in &written.settings {
@@ -113,15 +166,29 @@ impl Resolver<'_> {
         complete.then_some(settings)
     }
 
-    fn set(&mut self, settings: &mut [(&'static str, String)], name: &Name, value: &Name) -> Option<()> {
+    fn set(
+        &mut self,
+        settings: &mut [(&'static str, String)],
+        name: &Name,
+        value: &Name,
+    ) -> Option<()> {
         let Some((known, slot)) = settings.iter_mut().find(|(known, _)| *known == name.node) else {
             let names: Vec<&str> = settings.iter().map(|(known, _)| *known).collect();
-            let diag = Diag::error(codes::SETTING, format!("`{}` is not a setting of this optimizer", name.node), name.span, "unknown");
+            let diag = Diag::error(
+                codes::SETTING,
+                format!("`{}` is not a setting of this optimizer", name.node),
+                name.span,
+                "unknown",
+            );
             self.error(diag.help(one_of(&name.node, &names, "settings")));
             return None;
         };
         let is_dtype = DTYPES.contains(known);
-        let fits = if is_dtype { DType::from_name(&value.node).is_some_and(DType::is_float) } else { is_number(&value.node) };
+        let fits = if is_dtype {
+            DType::from_name(&value.node).is_some_and(DType::is_float)
+        } else {
+            is_number(&value.node)
+        };
         if fits {
             slot.clone_from(&value.node);
             return Some(());
@@ -129,9 +196,24 @@ impl Resolver<'_> {
         let (wanted, help) = if is_dtype {
             ("a float dtype", format!("write f32, bf16, f16 or fp8, as in `{}=f32`", name.node))
         } else {
-            ("a number", format!("write a number from 0 up, as in `{}={}`", name.node, if slot.is_empty() { "0.9" } else { slot }))
+            (
+                "a number",
+                format!(
+                    "write a number from 0 up, as in `{}={}`",
+                    name.node,
+                    if slot.is_empty() { "0.9" } else { slot }
+                ),
+            )
         };
-        self.error(Diag::error(codes::SETTING, format!("`{}` is not {wanted}", value.node), value.span, "not understood").help(help));
+        self.error(
+            Diag::error(
+                codes::SETTING,
+                format!("`{}` is not {wanted}", value.node),
+                value.span,
+                "not understood",
+            )
+            .help(help),
+        );
         None
     }
 }
@@ -142,6 +224,8 @@ fn is_number(text: &str) -> bool {
 }
 
 fn one_of(given: &str, known: &[&str], plural: &str) -> String {
-    suggest::nearest(given, known.iter().copied())
-        .map_or_else(|| format!("the {plural} are {}", known.join(", ")), |near| format!("did you mean `{near}`?"))
+    suggest::nearest(given, known.iter().copied()).map_or_else(
+        || format!("the {plural} are {}", known.join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    )
 }

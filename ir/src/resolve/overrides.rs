@@ -1,5 +1,6 @@
-//! What a caller may say instead of the source: hardware, axes and sizes. A name that the program does not have is an error without a place,
-//! since nothing in the source is at fault; it lists what there is.
+//! What a caller may say instead of the source: hardware, axes and sizes. A name that the program
+//! does not have is an error without a place, since nothing in the source is at fault; it lists
+//! what there is.
 
 use shardwise_grammar::codes::{names, sharding};
 
@@ -50,7 +51,8 @@ pub struct AxisSize {
     pub name: String,
     /// Devices along it.
     pub size: u64,
-    /// The physical axes that it folds over (one number: that many); `None` keeps the program's fold.
+    /// The physical axes that it folds over (one number: that many); `None` keeps the program's
+    /// fold.
     pub over: Option<Vec<u64>>,
 }
 
@@ -64,7 +66,8 @@ pub struct DimSize {
 }
 
 impl Overrides {
-    /// The hardware called `name`: what the caller knows, then what the program's file describes, then presets.
+    /// The hardware called `name`: what the caller knows, then what the program's file describes,
+    /// then presets.
     pub(super) fn hardware_called(&self, name: &str) -> Option<Hardware> {
         let known = self.known.iter().find(|hardware| hardware.name == name).cloned();
         known.or_else(|| self.file.as_ref()?.chip(name)).or_else(|| Hardware::preset(name))
@@ -74,7 +77,12 @@ impl Overrides {
     pub(super) fn hardware_names(&self) -> Vec<&str> {
         let presets = Hardware::preset_names().map(|name| name as &str);
         let described = self.file.iter().flat_map(|file| file.chips.iter().flatten());
-        self.known.iter().chain(described).map(|hardware| hardware.name.as_str()).chain(presets).collect()
+        self.known
+            .iter()
+            .chain(described)
+            .map(|hardware| hardware.name.as_str())
+            .chain(presets)
+            .collect()
     }
 
     pub(super) fn axis(&self, name: &str) -> Option<&AxisSize> {
@@ -92,32 +100,59 @@ impl Resolver<'_> {
         let axes: Vec<String> = self.mesh.axes.iter().map(|axis| axis.name.clone()).collect();
         if !self.mesh_failed {
             for axis in overrides.mesh.iter().filter(|axis| !axes.contains(&axis.name)) {
-                self.error(unknown(sharding::UNKNOWN_AXIS, &axis.name, "an axis of the mesh", "axes", &axes));
+                self.error(unknown(
+                    sharding::UNKNOWN_AXIS,
+                    &axis.name,
+                    "an axis of the mesh",
+                    "axes",
+                    &axes,
+                ));
             }
         }
         let dims: Vec<String> = self.dim_names.keys().cloned().collect();
         for dim in &overrides.dims {
             if !dims.contains(&dim.name) && !self.bad_dims.contains(&dim.name) {
-                self.error(unknown(names::UNKNOWN_DIM, &dim.name, "a dimension of the program", "dimensions", &dims));
+                self.error(unknown(
+                    names::UNKNOWN_DIM,
+                    &dim.name,
+                    "a dimension of the program",
+                    "dimensions",
+                    &dims,
+                ));
             }
         }
-        let sizes = overrides.mesh.iter().map(|axis| (&axis.name, axis.size)).chain(overrides.dims.iter().map(|dim| (&dim.name, dim.size)));
+        let sizes = overrides
+            .mesh
+            .iter()
+            .map(|axis| (&axis.name, axis.size))
+            .chain(overrides.dims.iter().map(|dim| (&dim.name, dim.size)));
         let wrong: Vec<_> = sizes.filter(|(_, size)| !(1..=LARGEST).contains(size)).collect();
         for (name, size) in wrong {
-            let diag = of_option(names::BAD_SIZE, format!("`{name}={size}`, given by option, is not a size"));
+            let diag = of_option(
+                names::BAD_SIZE,
+                format!("`{name}={size}`, given by option, is not a size"),
+            );
             self.error(diag.help("give a whole number from 1 to 2^63"));
         }
     }
 
-    /// The size of `dim`, which the option `given` replaces; a declared product keeps to its factors.
+    /// The size of `dim`, which the option `given` replaces; a declared product keeps to its
+    /// factors.
     pub(super) fn replaced(&mut self, dim: &Dim, given: Option<u64>) -> u64 {
         let Some(given) = given.filter(|&given| given != dim.size) else { return dim.size };
         if dim.factors.is_empty() {
             return given;
         }
-        let factors: Vec<&str> = dim.factors.iter().map(|&factor| self.dims[factor].name.as_str()).collect();
-        let message = format!("`{}={given}`, given by option, is not the product that `{}` is declared to be", dim.name, dim.name);
-        self.error(of_option(names::BAD_SIZE, message).help(format!("give the sizes of {} instead", factors.join(" and "))));
+        let factors: Vec<&str> =
+            dim.factors.iter().map(|&factor| self.dims[factor].name.as_str()).collect();
+        let message = format!(
+            "`{}={given}`, given by option, is not the product that `{}` is declared to be",
+            dim.name, dim.name
+        );
+        self.error(
+            of_option(names::BAD_SIZE, message)
+                .help(format!("give the sizes of {} instead", factors.join(" and "))),
+        );
         dim.size
     }
 }
@@ -130,6 +165,11 @@ pub(super) fn of_option(code: &'static str, message: String) -> Diag {
 fn unknown(code: &'static str, name: &str, what: &str, plural: &str, known: &[String]) -> Diag {
     let near = suggest::nearest(name, known.iter().map(String::as_str));
     let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
-    let list = if known.is_empty() { format!("it has no {plural}") } else { format!("its {plural} are {}", known.join(", ")) };
-    of_option(code, format!("`{name}`, given by option, is not {what}")).help(format!("{near}{list}"))
+    let list = if known.is_empty() {
+        format!("it has no {plural}")
+    } else {
+        format!("its {plural} are {}", known.join(", "))
+    };
+    of_option(code, format!("`{name}`, given by option, is not {what}"))
+        .help(format!("{near}{list}"))
 }

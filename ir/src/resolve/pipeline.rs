@@ -1,7 +1,8 @@
-//! `pipeline Z, microbatches=8 { repeat L=40 { … } }`: which layers go on which stage, and what the microbatches are parts of.
+//! `pipeline Z, microbatches=8 { repeat L=40 { … } }`: which layers go on which stage, and what the
+//! microbatches are parts of.
 //!
-//! The block is a frame around one `repeat`: it adds an attribute to that block and no statement. The reverse of such layers is on the same stages
-//! wherever it stands, and is not framed again.
+//! The block is a frame around one `repeat`: it adds an attribute to that block and no statement.
+//! The reverse of such layers is on the same stages wherever it stands, and is not framed again.
 
 use shardwise_grammar::ast::{self, Role, SizeExpr, Statement};
 use shardwise_grammar::codes::pipeline as codes;
@@ -29,33 +30,56 @@ pub(super) struct Frame {
 
 impl Resolver<'_> {
     /// Opens a pipeline, of which `rest` begins with what it holds.
-    pub(super) fn open_pipeline(&mut self, of: &ast::Pipeline, span: Span, rest: &[Spanned<Statement>]) {
+    pub(super) fn open_pipeline(
+        &mut self,
+        of: &ast::Pipeline,
+        span: Span,
+        rest: &[Spanned<Statement>],
+    ) {
         if self.is_framed || self.inside().is_some() {
-            let diag = Diag::error(codes::FORM, "a pipeline stands inside another block", span, "opened here");
-            self.error(diag.help("close the block first: a pipeline holds layers, and is not repeated itself"));
+            let diag = Diag::error(
+                codes::FORM,
+                "a pipeline stands inside another block",
+                span,
+                "opened here",
+            );
+            self.error(diag.help(
+                "close the block first: a pipeline holds layers, and is not repeated itself",
+            ));
             self.wrong_frames += 1;
             return;
         }
         self.frame = self.frame_of(of, span);
         self.is_framed = true;
-        if !matches!(rest.first().map(|statement| &statement.node), Some(Statement::Repeat(inner)) if inner.count.is_some()) {
+        if !matches!(rest.first().map(|statement| &statement.node), Some(Statement::Repeat(inner)) if inner.count.is_some())
+        {
             let at = rest.first().map_or(span, |statement| statement.span);
             self.not_layers(at, span);
         }
     }
 
     fn not_layers(&mut self, at: Span, pipeline: Span) {
-        let diag = Diag::error(codes::FORM, "a pipeline holds one `repeat`, and nothing else", at, "not its layers");
-        self.error(
-            diag.and(pipeline, "the pipeline").help("write the layers in it, `repeat L=40 { carry x … }`, and other statements outside"),
+        let diag = Diag::error(
+            codes::FORM,
+            "a pipeline holds one `repeat`, and nothing else",
+            at,
+            "not its layers",
         );
+        self.error(diag.and(pipeline, "the pipeline").help(
+            "write the layers in it, `repeat L=40 { carry x … }`, and other statements outside",
+        ));
         self.frame = None;
     }
 
     fn frame_of(&mut self, of: &ast::Pipeline, span: Span) -> Option<Frame> {
         let axis = self.axis(&of.axis)?;
         let Some(parts) = &of.microbatches else {
-            let diag = Diag::error(codes::FORM, "a pipeline without microbatches", span, "into how many parts is the batch cut?");
+            let diag = Diag::error(
+                codes::FORM,
+                "a pipeline without microbatches",
+                span,
+                "into how many parts is the batch cut?",
+            );
             self.error(diag.help(format!("write `pipeline {}, microbatches=8 {{`", of.axis.node)));
             return None;
         };
@@ -64,10 +88,23 @@ impl Resolver<'_> {
             Some(name) => Some(self.dim(name)?),
             None => None,
         };
-        let mut frame = Frame { axis, microbatches, batch, schedule: Schedule::default(), chunks: 1, holds: None, span };
+        let mut frame = Frame {
+            axis,
+            microbatches,
+            batch,
+            schedule: Schedule::default(),
+            chunks: 1,
+            holds: None,
+            span,
+        };
         for (number, (option, word)) in of.options.iter().enumerate() {
-            let before = of.options[..number].iter().find(|(other, _)| other.node == option.node).map(|(other, _)| other.span);
-            if let Some(before) = before.or_else(|| (option.node == "microbatches").then_some(parts.span)) {
+            let before = of.options[..number]
+                .iter()
+                .find(|(other, _)| other.node == option.node)
+                .map(|(other, _)| other.span);
+            if let Some(before) =
+                before.or_else(|| (option.node == "microbatches").then_some(parts.span))
+            {
                 self.said_twice(option, word, before);
                 return None;
             }
@@ -85,8 +122,11 @@ impl Resolver<'_> {
             ("chunks", _, Some(chunks)) => frame.chunks = chunks,
             _ => {
                 let message = format!("a pipeline has no option `{}={}`", option.node, word.node);
-                let diag = Diag::error(codes::FORM, message, option.span.to(word.span), "not understood");
-                self.error(diag.help("options are `schedule=gpipe`, `schedule=1f1b` and `chunks=2`"));
+                let diag =
+                    Diag::error(codes::FORM, message, option.span.to(word.span), "not understood");
+                self.error(
+                    diag.help("options are `schedule=gpipe`, `schedule=1f1b` and `chunks=2`"),
+                );
                 return None;
             }
         }
@@ -94,7 +134,12 @@ impl Resolver<'_> {
     }
 
     fn said_twice(&mut self, option: &Name, word: &Name, before: Span) {
-        let diag = Diag::error(codes::FORM, format!("`{}` is said twice", option.node), option.span.to(word.span), "said again");
+        let diag = Diag::error(
+            codes::FORM,
+            format!("`{}` is said twice", option.node),
+            option.span.to(word.span),
+            "said again",
+        );
         self.error(diag.and(before, "said here").help("leave one of them"));
     }
 
@@ -104,13 +149,17 @@ impl Resolver<'_> {
         if frame.chunks == 1 || frame.microbatches.is_multiple_of(stages) {
             return Some(());
         }
-        let message = format!("{} microbatches do not go round {stages} stages evenly", frame.microbatches);
+        let message =
+            format!("{} microbatches do not go round {stages} stages evenly", frame.microbatches);
         let diag = Diag::error(codes::UNEVEN, message, parts.span, "with several chunks a stage");
-        self.error(diag.help(format!("with `chunks={}`, write a multiple of {stages}", frame.chunks)));
+        self.error(
+            diag.help(format!("with `chunks={}`, write a multiple of {stages}", frame.chunks)),
+        );
         None
     }
 
-    /// A block is opened, with so many layers: it is the pipeline's, or goes back through the layers of one.
+    /// A block is opened, with so many layers: it is the pipeline's, or goes back through the
+    /// layers of one.
     pub(super) fn staged(&mut self, id: RepeatId) {
         let (reversed, span) = (self.repeats[id].reversed, self.repeats[id].span);
         if let Some(forward) = reversed {
@@ -127,18 +176,28 @@ impl Resolver<'_> {
         let name = self.mesh.axes[frame.axis].name.clone();
         let (layers, count) = (self.repeats[id].name.clone(), self.repeats[id].count);
         if !count.is_multiple_of(stages * chunks) {
-            let parts = if chunks == 1 { format!("{stages} stages") } else { format!("{stages} stages of {chunks} chunks") };
+            let parts = if chunks == 1 {
+                format!("{stages} stages")
+            } else {
+                format!("{stages} stages of {chunks} chunks")
+            };
             let message = format!("{count} layers cannot be spread over {parts} evenly");
-            let diag = Diag::error(codes::UNEVEN, message, span, "these layers").and(pipeline, format!("stages along `{name}`"));
+            let diag = Diag::error(codes::UNEVEN, message, span, "these layers")
+                .and(pipeline, format!("stages along `{name}`"));
             let near = count.next_multiple_of(stages * chunks);
-            self.error(diag.help(format!("every stage has as many: write `repeat {layers}={near}`, or give `{name}` another size")));
+            self.error(diag.help(format!(
+                "every stage has as many: write `repeat {layers}={near}`, \
+                or give `{name}` another size"
+            )));
             self.frame = None;
         }
     }
 
     /// The pipeline's block is closed: what it carries says what the batch is.
     pub(super) fn stage(&mut self, id: RepeatId) {
-        let Some(frame) = self.frame.as_ref().filter(|frame| frame.holds == Some(id)) else { return };
+        let Some(frame) = self.frame.as_ref().filter(|frame| frame.holds == Some(id)) else {
+            return;
+        };
         let (span, given) = (frame.span, frame.batch);
         let Frame { axis, microbatches, schedule, chunks, .. } = *frame;
         let Some(batch) = given.or_else(|| self.batch_of(id, span)) else { return };
@@ -146,21 +205,37 @@ impl Resolver<'_> {
             let (name, size) = (&self.dims[batch].name, self.dims[batch].size);
             let message = format!("{microbatches} microbatches do not divide `{name}` = {size}");
             let near = nearest_divisor(size, microbatches);
-            let diag = Diag::error(codes::BATCH, message, span, "cut here").and(self.dims[batch].span, "this size");
-            self.error(diag.help(format!("write `microbatches={near}`, or give `{name}` another size")));
+            let diag = Diag::error(codes::BATCH, message, span, "cut here")
+                .and(self.dims[batch].span, "this size");
+            self.error(
+                diag.help(format!("write `microbatches={near}`, or give `{name}` another size")),
+            );
             return;
         }
-        self.repeats[id].pipeline = Some(Pipeline { axis, microbatches, batch, schedule, chunks, span });
+        self.repeats[id].pipeline =
+            Some(Pipeline { axis, microbatches, batch, schedule, chunks, span });
     }
 
     /// The dimension that all carried values have and no param; says so if that is none or several.
     fn batch_of(&mut self, id: RepeatId, span: Span) -> Option<DimId> {
-        let carried: Vec<ValueId> =
-            self.ops.iter().filter(|op| op.repeat == Some(id) && op.is(&MapForm::Enter)).map(|op| op.result).collect();
-        let params: Vec<DimId> =
-            self.values.iter().filter(|value| value.role == Some(Role::Param)).flat_map(|value| value.dims.clone()).collect();
-        let everywhere = |dim: &DimId| carried.iter().all(|&value| self.values[value].dims.contains(dim)) && !params.contains(dim);
-        let first = carried.first().map(|&value| self.values[value].dims.clone()).unwrap_or_default();
+        let carried: Vec<ValueId> = self
+            .ops
+            .iter()
+            .filter(|op| op.repeat == Some(id) && op.is(&MapForm::Enter))
+            .map(|op| op.result)
+            .collect();
+        let params: Vec<DimId> = self
+            .values
+            .iter()
+            .filter(|value| value.role == Some(Role::Param))
+            .flat_map(|value| value.dims.clone())
+            .collect();
+        let everywhere = |dim: &DimId| {
+            carried.iter().all(|&value| self.values[value].dims.contains(dim))
+                && !params.contains(dim)
+        };
+        let first =
+            carried.first().map(|&value| self.values[value].dims.clone()).unwrap_or_default();
         let found: Vec<DimId> = first.into_iter().filter(everywhere).collect();
         if let [only] = found[..] {
             return Some(only);
@@ -171,8 +246,13 @@ impl Resolver<'_> {
             names => format!("`{}` could each be the batch", names.join("`, `")),
         };
         let help = match names.first() {
-            Some(name) => format!("say which the microbatches are parts of: `microbatches=8 of {name}`"),
-            None => "carry what has rows of the batch only, and leave these to it; or say which they are: `microbatches=8 of B`".to_owned(),
+            Some(name) => format!(
+                "say which the microbatches are parts of: `microbatches=8 of \
+                {name}`"
+            ),
+            None => "carry what has rows of the batch only, and leave these to it; or say which \
+                they are: `microbatches=8 of B`"
+                .to_owned(),
         };
         self.error(Diag::error(codes::BATCH, message, span, "parts of what?").help(help));
         None
@@ -193,7 +273,11 @@ impl Resolver<'_> {
 
     /// A statement that stands in a pipeline, and not in its layers.
     pub(super) fn outside_layers(&mut self, span: Span) -> bool {
-        let open = self.frame.as_ref().filter(|frame| self.inside().is_none() && frame.holds.is_some()).map(|frame| frame.span);
+        let open = self
+            .frame
+            .as_ref()
+            .filter(|frame| self.inside().is_none() && frame.holds.is_some())
+            .map(|frame| frame.span);
         if let Some(pipeline) = open {
             self.not_layers(span, pipeline);
         }

@@ -1,8 +1,10 @@
 //! Blocks: what is carried from layer to layer, and what names mean inside a block and behind it.
 //!
-//! An author writes `carry x` and gives `x` anew. In the tables every value has a name of its own: inside the block `x` is `x.in`, what the body
-//! makes of it `x.1`, `x.2`, …, and behind the block `x.end`. Plans are printed with these names, which is why the language has `carry x.in = x`,
-//! `next x.in = x.2` and `x.end = last(x.2)`, too. One name for all of them would make brackets ambiguous: `x[B_X]` of which layer?
+//! An author writes `carry x` and gives `x` anew. In the tables every value has a name of its own:
+//! inside the block `x` is `x.in`, what the body makes of it `x.1`, `x.2`, …, and behind the block
+//! `x.end`. Plans are printed with these names, which is why the language has `carry x.in = x`,
+//! `next x.in = x.2` and `x.end = last(x.2)`, too. One name for all of them would make brackets
+//! ambiguous: `x[B_X]` of which layer?
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_grammar::ast::{self, Call, Definition, ExprKind, Role, Statement, TensorDecl};
@@ -70,14 +72,22 @@ impl Resolver<'_> {
     /// Opens a block, of which `rest` begins with the statements.
     pub(super) fn open(&mut self, of: &ast::Repeat, span: Span, rest: &[Spanned<Statement>]) {
         if let Some(outer) = &self.block {
-            let diag =
-                Diag::error(codes::NESTED, "a block inside a block is not supported", span, "opened here").and(outer.span, "in this one");
+            let diag = Diag::error(
+                codes::NESTED,
+                "a block inside a block is not supported",
+                span,
+                "opened here",
+            )
+            .and(outer.span, "in this one");
             self.error(diag.help("repeat the product of both, or write the inner body out"));
             return;
         }
         let Some((count, reversed)) = self.layers(of) else { return };
         self.take_ends();
-        let body = &rest[..rest.iter().position(|statement| statement.node == Statement::Close).unwrap_or(rest.len())];
+        let body = &rest[..rest
+            .iter()
+            .position(|statement| statement.node == Statement::Close)
+            .unwrap_or(rest.len())];
         let carried = self.carried_in(body);
         let id = self.repeats.push(Repeat {
             name: of.name.node.clone(),
@@ -91,8 +101,14 @@ impl Resolver<'_> {
             span,
         });
         self.staged(id);
-        self.block =
-            Some(Block { id, carried: IndexMap::new(), anew: IndexMap::new(), handed_on: IndexSet::new(), holds: Vec::new(), span });
+        self.block = Some(Block {
+            id,
+            carried: IndexMap::new(),
+            anew: IndexMap::new(),
+            handed_on: IndexSet::new(),
+            holds: Vec::new(),
+            span,
+        });
         for (name, pin, init) in carried {
             self.enter_carried(&name, pin, init);
         }
@@ -104,9 +120,15 @@ impl Resolver<'_> {
             return Some((self.size(size)?, None));
         }
         let forward = |repeat: &Repeat| repeat.name == of.name.node && repeat.reversed.is_none();
-        let found = self.repeats.iter_enumerated().rev().find(|(_, repeat)| forward(repeat)).map(|(id, repeat)| (repeat.count, Some(id)));
+        let found = self
+            .repeats
+            .iter_enumerated()
+            .rev()
+            .find(|(_, repeat)| forward(repeat))
+            .map(|(id, repeat)| (repeat.count, Some(id)));
         if found.is_none() {
-            let message = format!("no earlier `repeat {}=…` has layers to go back through", of.name.node);
+            let message =
+                format!("no earlier `repeat {}=…` has layers to go back through", of.name.node);
             let diag = Diag::error(codes::NO_BLOCK, message, of.name.span, "not repeated before");
             self.error(diag.help(format!("say how many layers: `repeat {}=4 {{`", of.name.node)));
         }
@@ -117,7 +139,11 @@ impl Resolver<'_> {
     fn carried_in(&mut self, body: &[Spanned<Statement>]) -> Vec<(Name, Option<Pin>, ValueId)> {
         let tensors = body.iter().flat_map(|statement| match &statement.node {
             Statement::Carry(tensors) => tensors.iter().collect::<Vec<_>>(),
-            Statement::Enter(definition) if self.value_names.contains_key(&definition.target.name.node) => vec![&definition.target],
+            Statement::Enter(definition)
+                if self.value_names.contains_key(&definition.target.name.node) =>
+            {
+                vec![&definition.target]
+            }
             _ => Vec::new(),
         });
         let tensors: Vec<&TensorDecl> = tensors.collect();
@@ -136,7 +162,11 @@ impl Resolver<'_> {
             self.needs_brackets(name);
             return;
         }
-        let operand = Operand { value: init, pin: pin.clone().filter(|_| self.mode == Mode::Explicit), span: name.span };
+        let operand = Operand {
+            value: init,
+            pin: pin.clone().filter(|_| self.mode == Mode::Explicit),
+            span: name.span,
+        };
         let operation = self.map(MapForm::Enter, vec![operand]);
         let fresh = self.fresh([format!("{}.in", name.node)].into_iter(), &name.node);
         let written = pin.map(|pin| (self.values[init].dims.clone(), pin, name.span));
@@ -144,19 +174,28 @@ impl Resolver<'_> {
         let target = Target { name: Name::new(fresh, name.span), dtype, written, wished: None };
         let Some(enters) = self.finish_operation(operation, target, name.span) else { return };
         if let Some(block) = &mut self.block {
-            block.carried.insert(name.node.clone(), Carried { enters, latest: enters, span: name.span });
+            block
+                .carried
+                .insert(name.node.clone(), Carried { enters, latest: enters, span: name.span });
         }
     }
 
     /// The first of the names that is free, else a numbered one.
     fn fresh(&self, mut wished: impl Iterator<Item = String>, base: &str) -> String {
-        let free = |name: &String| !self.value_names.contains_key(name) && !self.defined_at.contains_key(name.as_str());
-        let numbered =
-            || (1..=self.values.len() + self.defined_at.len() + 1).map(|number| format!("{base}.{number}")).find(free).unwrap_or_default();
+        let free = |name: &String| {
+            !self.value_names.contains_key(name) && !self.defined_at.contains_key(name.as_str())
+        };
+        let numbered = || {
+            (1..=self.values.len() + self.defined_at.len() + 1)
+                .map(|number| format!("{base}.{number}"))
+                .find(free)
+                .unwrap_or_default()
+        };
         wished.find(free).unwrap_or_else(numbered)
     }
 
-    /// A definition of a carried name, under the name that it has in the tables; and the carried name.
+    /// A definition of a carried name, under the name that it has in the tables; and the carried
+    /// name.
     pub(super) fn given_anew(&mut self, definition: &Definition) -> Option<(Definition, String)> {
         let name = definition.target.name.node.clone();
         let enters = self.block.as_ref()?.carried.get(&name)?.enters;
@@ -190,12 +229,23 @@ impl Resolver<'_> {
             return;
         }
         let ExprKind::Tensor { name: init, layout } = &definition.value.node else {
-            let diag = Diag::error(codes::CARRY, format!("`{}` starts as an expression", name.node), definition.value.span, "not a value");
-            self.error(diag.help(format!("give it a name before the block: `{}.0 = …`, then `carry {0} = {0}.0`", name.node)));
+            let diag = Diag::error(
+                codes::CARRY,
+                format!("`{}` starts as an expression", name.node),
+                definition.value.span,
+                "not a value",
+            );
+            self.error(diag.help(format!(
+                "give it a name before the block: `{}.0 = …`, then `carry {0} = {0}.0`",
+                name.node
+            )));
             self.poison(&name.node);
             return;
         };
-        let entered = self.is_free(name).then(|| self.named_operand(init, layout.as_ref(), definition.value.span)).flatten();
+        let entered = self
+            .is_free(name)
+            .then(|| self.named_operand(init, layout.as_ref(), definition.value.span))
+            .flatten();
         let given = entered.and_then(|operand| {
             let target = self.target(definition)?;
             let operation = self.map(MapForm::Enter, vec![operand]);
@@ -216,11 +266,19 @@ impl Resolver<'_> {
         }
         let Some(enters) = self.value(name) else { return };
         let ExprKind::Tensor { name: given, layout } = &definition.value.node else {
-            let diag = Diag::error(codes::CARRY, "what is handed on has no name", definition.value.span, "not a value");
+            let diag = Diag::error(
+                codes::CARRY,
+                "what is handed on has no name",
+                definition.value.span,
+                "not a value",
+            );
             self.error(diag.help("give it one in a statement of its own"));
             return;
         };
-        let Some(operand) = self.named_operand(given, layout.as_ref(), definition.value.span) else { return };
+        let Some(operand) = self.named_operand(given, layout.as_ref(), definition.value.span)
+        else {
+            return;
+        };
         if updates {
             self.update(enters, operand.value, operand.pin, span);
         } else {
@@ -232,10 +290,14 @@ impl Resolver<'_> {
     fn hand_on(&mut self, enters: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
         self.note_handed_on(enters);
         let (before, after) = (&self.values[enters], &self.values[given]);
-        let is_entry = before.producer.is_some_and(|op| self.ops[op].is(&MapForm::Enter)) && before.repeat == self.inside();
+        let is_entry = before.producer.is_some_and(|op| self.ops[op].is(&MapForm::Enter))
+            && before.repeat == self.inside();
         let twice = self.outputs.iter().any(|output| output.hands_to == Some(enters));
         let fault = if !is_entry || after.repeat != self.inside() {
-            Some(format!("`{}` is not carried into this block, or `{}` not given by it", before.name, after.name))
+            Some(format!(
+                "`{}` is not carried into this block, or `{}` not given by it",
+                before.name, after.name
+            ))
         } else if twice {
             Some(format!("`{}` is handed on twice", before.name))
         } else if before.dims != after.dims || before.dtype != after.dtype {
@@ -244,11 +306,20 @@ impl Resolver<'_> {
             None
         };
         if let Some(message) = fault {
-            let diag = Diag::error(codes::CARRY, message, span, "the next layer would start from this");
-            self.error(diag.help("what a layer hands on must be what it got: the same dimensions in the same order, the same dtype"));
+            let diag =
+                Diag::error(codes::CARRY, message, span, "the next layer would start from this");
+            self.error(diag.help(
+                "what a layer hands on must be what it got: the same dimensions \
+                in the same order, the same dtype",
+            ));
         } else {
             let open = Pin { dims: vec![None; after.dims.len()], unreduced: Unreduced::default() };
-            self.outputs.push(Output { value: given, pin: pin.unwrap_or(open), hands_to: Some(enters), span });
+            self.outputs.push(Output {
+                value: given,
+                pin: pin.unwrap_or(open),
+                hands_to: Some(enters),
+                span,
+            });
         }
     }
 
@@ -261,7 +332,12 @@ impl Resolver<'_> {
 
     pub(super) fn in_block(&mut self, span: Span, keyword: &str) -> Option<&Block> {
         if self.block.is_none() {
-            let diag = Diag::error(codes::NO_BLOCK, format!("`{keyword}` stands outside a `repeat`"), span, "of which layers?");
+            let diag = Diag::error(
+                codes::NO_BLOCK,
+                format!("`{keyword}` stands outside a `repeat`"),
+                span,
+                "of which layers?",
+            );
             self.error(diag.help("write it inside the block: `repeat L=4 {`"));
         }
         self.block.as_ref()
@@ -284,7 +360,9 @@ impl Resolver<'_> {
             if carried.latest == carried.enters {
                 let message = format!("the block carries `{name}`, and never gives it anew");
                 let diag = Diag::error(codes::CARRY, message, carried.span, "carried here");
-                self.error(diag.help(format!("write what the next layer starts from: `{name} = …`")));
+                self.error(
+                    diag.help(format!("write what the next layer starts from: `{name} = …`")),
+                );
                 self.note_handed_on(carried.enters);
             } else {
                 let pin = self.values[carried.enters].home.clone();
@@ -292,7 +370,11 @@ impl Resolver<'_> {
                 self.ends.insert(name, End::Pending(carried.latest));
             }
         }
-        let handed_on = self.block.as_mut().map(|block| std::mem::take(&mut block.handed_on)).unwrap_or_default();
+        let handed_on = self
+            .block
+            .as_mut()
+            .map(|block| std::mem::take(&mut block.handed_on))
+            .unwrap_or_default();
         self.unfinished(&handed_on);
         self.is_empty(id);
         self.stage(id);
@@ -304,7 +386,12 @@ impl Resolver<'_> {
         if self.ops.iter().all(|op| !self.repeats.path(op.repeat).contains(&id))
             && !self.diags.iter().any(|diag| diag.severity == Severity::Error)
         {
-            let diag = Diag::error(codes::NO_BLOCK, "the block does nothing", self.repeats[id].span, "no statement in it");
+            let diag = Diag::error(
+                codes::NO_BLOCK,
+                "the block does nothing",
+                self.repeats[id].span,
+                "no statement in it",
+            );
             self.error(diag.help("leave it out"));
         }
     }
@@ -317,10 +404,19 @@ impl Resolver<'_> {
 
     /// Values that enter the block's layers, and that none of them hands on.
     fn unfinished(&mut self, handed_on: &IndexSet<ValueId>) {
-        let entries = self.ops.iter().filter(|op| op.repeat == self.inside() && op.is(&MapForm::Enter)).map(|op| op.result);
+        let entries = self
+            .ops
+            .iter()
+            .filter(|op| op.repeat == self.inside() && op.is(&MapForm::Enter))
+            .map(|op| op.result);
         for enters in entries.filter(|enters| !handed_on.contains(enters)).collect::<Vec<_>>() {
             let value = &self.values[enters];
-            let diag = Diag::error(codes::CARRY, format!("no layer hands `{}` on", value.name), value.span, "carried here");
+            let diag = Diag::error(
+                codes::CARRY,
+                format!("no layer hands `{}` on", value.name),
+                value.span,
+                "carried here",
+            );
             let help = format!("write what the next layer starts from: `next {} = …`", value.name);
             self.error(diag.help(help));
         }
@@ -341,8 +437,9 @@ impl Resolver<'_> {
 
     /// Takes what the blocks before carried out of them, before another one is opened.
     pub(super) fn take_ends(&mut self) {
-        let pending =
-            self.ends.iter().filter_map(|(name, end)| if let End::Pending(last) = end { Some((name.clone(), *last)) } else { None });
+        let pending = self.ends.iter().filter_map(|(name, end)| {
+            if let End::Pending(last) = end { Some((name.clone(), *last)) } else { None }
+        });
         for (name, last) in pending.collect::<Vec<_>>() {
             let span = self.values[last].span;
             self.take_end(&name, last, span);
@@ -353,7 +450,8 @@ impl Resolver<'_> {
     fn take_end(&mut self, name: &str, last: ValueId, span: Span) -> Option<ValueId> {
         let fresh = self.fresh([format!("{name}.end")].into_iter(), name);
         let operation = self.map(MapForm::Last, vec![Operand { value: last, pin: None, span }]);
-        let target = Target { name: Name::new(fresh, span), dtype: None, written: None, wished: None };
+        let target =
+            Target { name: Name::new(fresh, span), dtype: None, written: None, wished: None };
         let end = self.finish_operation(operation, target, span)?;
         self.ends.insert(name.to_owned(), End::Taken(end));
         Some(end)
@@ -370,7 +468,10 @@ impl Resolver<'_> {
         };
         let value = self.anywhere(name)?;
         if self.repeats.left(self.inside(), self.values[value].repeat).is_none() {
-            return self.bad_call(&format!("`{function}({})` is for values of a block, behind it", name.node), span);
+            return self.bad_call(
+                &format!("`{function}({})` is for values of a block, behind it", name.node),
+                span,
+            );
         }
         let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
         Some(self.map(form, vec![operand]))
@@ -394,10 +495,16 @@ impl Resolver<'_> {
         let of = self.repeats.layers_at(of);
         let visible = of.is_none() || self.repeats.layers_at(here) == of;
         if !visible {
-            let diag = Diag::error(codes::OF_A_LAYER, format!("each layer has a `{}` of its own", name.node), name.span, "of which layer?");
+            let diag = Diag::error(
+                codes::OF_A_LAYER,
+                format!("each layer has a `{}` of its own", name.node),
+                name.span,
+                "of which layer?",
+            );
             let diag = diag.and(self.values[value].span, "given inside a block");
             self.error(diag.help(format!(
-                "write `last({0})` behind the block for that of the last layer, `total({0})` for the sum of all, or carry it",
+                "write `last({0})` behind the block for that of the last layer, `total({0})` for \
+                    the sum of all, or carry it",
                 name.node
             )));
         }

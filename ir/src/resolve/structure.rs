@@ -1,4 +1,5 @@
-//! Calls that change dimensions otherwise than by summing: renamed, reshaped, looked up, cut and joined; and those that know where an element stands.
+//! Calls that change dimensions otherwise than by summing: renamed, reshaped, looked up, cut and
+//! joined; and those that know where an element stands.
 
 use indexmap::IndexSet;
 use shardwise_grammar::ast::{Call, Expr};
@@ -38,7 +39,13 @@ pub(super) const NAMES: [&str; 19] = [
 
 impl Resolver<'_> {
     /// The operation that one of [`NAMES`] stands for.
-    pub(super) fn structural(&mut self, name: &str, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+    pub(super) fn structural(
+        &mut self,
+        name: &str,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         match name {
             "rename" => self.rename(call, span, target),
             "reshape" => self.reshape(call, span, target),
@@ -54,18 +61,36 @@ impl Resolver<'_> {
             "route" => self.route(call, span, target),
             "part" => self.part(call, span, target),
             "join" => self.join(call, span),
-            _ => self.composite(Composite::ALL.into_iter().find(|known| known.name() == name)?, call, span, target),
+            _ => self.composite(
+                Composite::ALL.into_iter().find(|known| known.name() == name)?,
+                call,
+                span,
+                target,
+            ),
         }
     }
 
-    fn composite(&mut self, function: Composite, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+    fn composite(
+        &mut self,
+        function: Composite,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         let name = function.name();
         let (operand, dims) = self.along(name, call, span, target)?;
         Some(self.plain(OpKind::Composite { function, dims }, vec![operand]))
     }
 
-    /// The one operand of a call, and the dimensions that its subscript names, which the operand has.
-    fn along(&mut self, name: &str, call: &Call, span: Span, target: Option<&Target>) -> Option<(Operand, Vec<DimId>)> {
+    /// The one operand of a call, and the dimensions that its subscript names, which the operand
+    /// has.
+    fn along(
+        &mut self,
+        name: &str,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<(Operand, Vec<DimId>)> {
         let (Some(subscript), [argument]) = (&call.subscript, &call.arguments[..]) else {
             return self.needs_dims(name, call, span);
         };
@@ -82,9 +107,16 @@ impl Resolver<'_> {
         if self.values[operand.value].dims.contains(&dim) {
             return Some(());
         }
-        let message = format!("`{}` has no dimension `{}`", self.values[operand.value].name, self.dims[dim].name);
-        let diag = Diag::error(names::CONTRACTION, message, written.span, "named here").and(operand.span, "of this");
-        self.error(diag.help(format!("its dimensions are [{}]", self.dim_list(&self.values[operand.value].dims.clone()))));
+        let message = format!(
+            "`{}` has no dimension `{}`",
+            self.values[operand.value].name, self.dims[dim].name
+        );
+        let diag = Diag::error(names::CONTRACTION, message, written.span, "named here")
+            .and(operand.span, "of this");
+        self.error(diag.help(format!(
+            "its dimensions are [{}]",
+            self.dim_list(&self.values[operand.value].dims.clone())
+        )));
         None
     }
 
@@ -92,20 +124,34 @@ impl Resolver<'_> {
         dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    fn one_operand(&mut self, name: &str, call: &Call, span: Span, target: Option<&Target>) -> Option<Operand> {
+    fn one_operand(
+        &mut self,
+        name: &str,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operand> {
         match (&call.arguments[..], &call.subscript) {
             ([argument], None) => self.operand(argument, target),
-            _ => self.bad_call(&format!("`{name}` is written `{name}(x)`: its left side says the dimensions"), span),
+            _ => self.bad_call(
+                &format!("`{name}` is written `{name}(x)`: its left side says the dimensions"),
+                span,
+            ),
         }
     }
 
     /// The dimensions that a left side, or an output declaration, gives to what changes them.
     fn new_dims(&mut self, name: &str, span: Span, target: Option<&Target>) -> Option<Vec<DimId>> {
-        let written = target.and_then(|target| target.written.as_ref().map(|(dims, ..)| dims.clone()).or_else(|| target.wished.clone()));
+        let written = target.and_then(|target| {
+            target.written.as_ref().map(|(dims, ..)| dims.clone()).or_else(|| target.wished.clone())
+        });
         if written.is_none() {
             let message = format!("what `{name}` leads to is not said");
             let diag = Diag::error(names::NEEDS_BRACKETS, message, span, "to which dimensions?");
-            self.error(diag.help("write them on the left of a statement of its own; `_?` leaves the sharding open: `K2[B_?, S_?] = …`"));
+            self.error(diag.help(
+                "write them on the left of a statement of its own; `_?` leaves \
+                the sharding open: `K2[B_?, S_?] = …`",
+            ));
         }
         written
     }
@@ -114,19 +160,38 @@ impl Resolver<'_> {
         let operand = self.one_operand("rename", call, span, target)?;
         let new = self.new_dims("rename", span, target)?;
         let old = self.values[operand.value].dims.clone();
-        let only = |here: &[DimId], there: &[DimId]| here.iter().copied().filter(|dim| !there.contains(dim)).collect::<Vec<_>>();
-        let pairs: Vec<(DimId, DimId)> = only(&old, &new).into_iter().zip(only(&new, &old)).collect();
-        let unequal = pairs.iter().find(|(a, b)| self.dims[*a].size != self.dims[*b].size || self.dims[*a].pad != self.dims[*b].pad);
+        let only = |here: &[DimId], there: &[DimId]| {
+            here.iter().copied().filter(|dim| !there.contains(dim)).collect::<Vec<_>>()
+        };
+        let pairs: Vec<(DimId, DimId)> =
+            only(&old, &new).into_iter().zip(only(&new, &old)).collect();
+        let unequal = pairs.iter().find(|(a, b)| {
+            self.dims[*a].size != self.dims[*b].size || self.dims[*a].pad != self.dims[*b].pad
+        });
         let message = match unequal {
-            _ if old.len() != new.len() => format!("`rename` leads from {} dimensions to {}", old.len(), new.len()),
+            _ if old.len() != new.len() => {
+                format!("`rename` leads from {} dimensions to {}", old.len(), new.len())
+            }
             Some((a, b)) => {
                 let (a, b) = (&self.dims[*a], &self.dims[*b]);
                 format!("`{}` = {} cannot be called `{}` = {}", a.name, a.size, b.name, b.size)
             }
-            None => return Some(self.plain(OpKind::Rearrange(Rearrange::Rename(pairs)), vec![operand])),
+            None => {
+                return Some(
+                    self.plain(OpKind::Rearrange(Rearrange::Rename(pairs)), vec![operand]),
+                );
+            }
         };
-        let diag = Diag::error(names::DIMS_DIFFER, message, span, format!("from [{}] to [{}]", self.dim_list(&old), self.dim_list(&new)));
-        self.error(diag.help("a renamed dimension keeps its size; those that both sides have stay, the others follow in order"));
+        let diag = Diag::error(
+            names::DIMS_DIFFER,
+            message,
+            span,
+            format!("from [{}] to [{}]", self.dim_list(&old), self.dim_list(&new)),
+        );
+        self.error(diag.help(
+            "a renamed dimension keeps its size; those that both sides have stay, \
+            the others follow in order",
+        ));
         None
     }
 
@@ -137,9 +202,15 @@ impl Resolver<'_> {
         if let Some(groups) = regroup(&self.dims, &old, &new) {
             return Some(self.plain(OpKind::Rearrange(Rearrange::Reshape(groups)), vec![operand]));
         }
-        let message = format!("[{}] and [{}] do not have the same factors", self.dim_list(&old), self.dim_list(&new));
+        let message = format!(
+            "[{}] and [{}] do not have the same factors",
+            self.dim_list(&old),
+            self.dim_list(&new)
+        );
         let diag = Diag::error(names::DIMS_DIFFER, message, span, "this reshape");
-        self.error(diag.help("declare the larger dimension as the product of the others, major first: `dim N=K*G`"));
+        self.error(diag.help(
+            "declare the larger dimension as the product of the others, major first: `dim N=K*G`",
+        ));
         None
     }
 
@@ -152,7 +223,8 @@ impl Resolver<'_> {
     }
 
     fn take(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        let form = "`take` is written `take_V(Table, Ids)`: rows of the table along `V` at the places that the second says";
+        let form = "`take` is written `take_V(Table, Ids)`: rows of the table along `V` at the \
+            places that the second says";
         let (dim, written) = self.table_dim(call, form, span)?;
         let [table, ids] = &call.arguments[..] else { return self.bad_call(form, span) };
         let table = self.operand(table, target);
@@ -163,7 +235,8 @@ impl Resolver<'_> {
     }
 
     fn put(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        let form = "`put` is written `put_V(Rows, Ids, Like)`: rows added up along `V`, in an array like the third";
+        let form = "`put` is written `put_V(Rows, Ids, Like)`: rows added up along `V`, in an \
+            array like the third";
         let (dim, written) = self.table_dim(call, form, span)?;
         let [rows, ids, like] = &call.arguments[..] else { return self.bad_call(form, span) };
         let rows = self.operand(rows, target);
@@ -172,31 +245,58 @@ impl Resolver<'_> {
         let (rows, ids, like) = (rows?, ids?, like?);
         self.has(&like, dim, &written)?;
         if like.pin.is_some() && self.mode == Mode::Ordinary {
-            let message = format!("`{}` has brackets, and only its dimensions count here", self.values[like.value].name);
-            self.error(Diag::error(names::BAD_CALL, message, like.span, "not read").help("leave the brackets out"));
+            let message = format!(
+                "`{}` has brackets, and only its dimensions count here",
+                self.values[like.value].name
+            );
+            self.error(
+                Diag::error(names::BAD_CALL, message, like.span, "not read")
+                    .help("leave the brackets out"),
+            );
             return None;
         }
-        let given: Vec<DimId> = [&rows, &ids].iter().flat_map(|operand| self.values[operand.value].dims.clone()).collect();
+        let given: Vec<DimId> = [&rows, &ids]
+            .iter()
+            .flat_map(|operand| self.values[operand.value].dims.clone())
+            .collect();
         if given.contains(&dim) {
-            let message = format!("`{}` has the dimension `{}` that it is put along", self.values[rows.value].name, self.dims[dim].name);
-            let diag = Diag::error(names::CONTRACTION, message, rows.span, "these rows").and(like.span, "are to be put into this");
+            let message = format!(
+                "`{}` has the dimension `{}` that it is put along",
+                self.values[rows.value].name, self.dims[dim].name
+            );
+            let diag = Diag::error(names::CONTRACTION, message, rows.span, "these rows")
+                .and(like.span, "are to be put into this");
             self.error(diag.help("give one of them another name: `rename(…)`"));
             return None;
         }
         let needed = self.values[like.value].dims.clone();
-        if let Some(&missing) = needed.iter().find(|other| **other != dim && !given.contains(other)) {
-            let message = format!("no row has the dimension `{}` of `{}`", self.dims[missing].name, self.values[like.value].name);
-            let diag = Diag::error(names::CONTRACTION, message, rows.span, "these rows").and(like.span, "are to be put into this");
-            self.error(diag.help("rows have all dimensions of the array but the one that they are put along"));
+        if let Some(&missing) = needed.iter().find(|other| **other != dim && !given.contains(other))
+        {
+            let message = format!(
+                "no row has the dimension `{}` of `{}`",
+                self.dims[missing].name, self.values[like.value].name
+            );
+            let diag = Diag::error(names::CONTRACTION, message, rows.span, "these rows")
+                .and(like.span, "are to be put into this");
+            self.error(
+                diag.help(
+                    "rows have all dimensions of the array but the one that they are put along",
+                ),
+            );
             return None;
         }
         Some(self.plain(OpKind::Put { dim }, vec![rows, ids, like]))
     }
 
     /// `update_S(Cache, At, Rows)`.
-    fn update_rows(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        let form =
-            "`update` is written `update_S(Cache, At, Rows)`: along `S`, rows are written over those at the places that the second says";
+    fn update_rows(
+        &mut self,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
+        let form = "`update` is written `update_S(Cache, At, Rows)`: along `S`, rows are written \
+            over those at the places that the second says";
         let (dim, written) = self.table_dim(call, form, span)?;
         let [cache, ids, rows] = &call.arguments[..] else { return self.bad_call(form, span) };
         let cache = self.operand(cache, target);
@@ -212,26 +312,58 @@ impl Resolver<'_> {
         None
     }
 
-    /// Why rows cannot be written into an array: it lacks an element for them, or they for it, or they have no places.
+    /// Why rows cannot be written into an array: it lacks an element for them, or they for it, or
+    /// they have no places.
     fn misplaced_rows(&self, dim: DimId, [cache, ids, rows]: [&Operand; 3]) -> Option<Diag> {
         let of = |operand: &Operand| &self.values[operand.value];
         let (old, new, places) = (of(cache), of(rows), of(ids));
         let fault = |message: String| {
-            let wanted: IndexSet<DimId> = places.dims.iter().chain(&old.dims).copied().filter(|&other| other != dim).collect();
+            let wanted: IndexSet<DimId> = places
+                .dims
+                .iter()
+                .chain(&old.dims)
+                .copied()
+                .filter(|&other| other != dim)
+                .collect();
             let wanted: Vec<DimId> = wanted.into_iter().collect();
-            let diag = Diag::error(names::CONTRACTION, message, rows.span, "these rows").and(cache.span, "are to be written into this");
-            diag.help(format!("with these places, rows have the dimensions [{}]", self.dim_list(&wanted)))
+            let diag = Diag::error(names::CONTRACTION, message, rows.span, "these rows")
+                .and(cache.span, "are to be written into this");
+            diag.help(format!(
+                "with these places, rows have the dimensions [{}]",
+                self.dim_list(&wanted)
+            ))
         };
         let is_place = |other: &DimId| places.dims.contains(other) && *other != dim;
-        if let Some(&missing) = old.dims.iter().find(|other| **other != dim && !new.dims.contains(other)) {
-            Some(fault(format!("no row has the dimension `{}` of `{}`", self.dims[missing].name, old.name)))
-        } else if let Some(&extra) = new.dims.iter().find(|other| (**other == dim || !old.dims.contains(other)) && !is_place(other)) {
-            Some(fault(format!("`{}` says no places along the dimension `{}` of `{}`", places.name, self.dims[extra].name, new.name)))
+        if let Some(&missing) =
+            old.dims.iter().find(|other| **other != dim && !new.dims.contains(other))
+        {
+            Some(fault(format!(
+                "no row has the dimension `{}` of `{}`",
+                self.dims[missing].name, old.name
+            )))
+        } else if let Some(&extra) = new
+            .dims
+            .iter()
+            .find(|other| (**other == dim || !old.dims.contains(other)) && !is_place(other))
+        {
+            Some(fault(format!(
+                "`{}` says no places along the dimension `{}` of `{}`",
+                places.name, self.dims[extra].name, new.name
+            )))
         } else if let Some(&extra) = places.dims.iter().find(|other| !new.dims.contains(other)) {
-            Some(fault(format!("`{}` says places along `{}`, along which there are no rows", places.name, self.dims[extra].name)))
+            Some(fault(format!(
+                "`{}` says places along `{}`, along which there are no rows",
+                places.name, self.dims[extra].name
+            )))
         } else if old.dtype != new.dtype {
-            let message = format!("`{}` is {}, and rows of {} are to be written into it", old.name, old.dtype.name(), new.dtype.name());
-            let diag = Diag::error(names::DTYPES_DIFFER, message, rows.span, "these rows").and(old.span, "defined here");
+            let message = format!(
+                "`{}` is {}, and rows of {} are to be written into it",
+                old.name,
+                old.dtype.name(),
+                new.dtype.name()
+            );
+            let diag = Diag::error(names::DTYPES_DIFFER, message, rows.span, "these rows")
+                .and(old.span, "defined here");
             Some(diag.help(format!("write `cast<{}>(…)` around the rows", old.dtype.name())))
         } else {
             None
@@ -244,9 +376,12 @@ impl Resolver<'_> {
         let value = &self.values[operand.value];
         let (name, dim) = (&value.name, &self.dims[dim].name);
         let diag = if value.dtype.is_float() {
-            let message = format!("`{name}` is {}, and places are whole numbers", value.dtype.name());
-            let diag = Diag::error(names::DTYPES_DIFFER, message, operand.span, "looked up with these");
-            diag.and(value.span, "defined here").help(format!("declare it `{name}: int32[…]`, or `cast<int32>({name})`"))
+            let message =
+                format!("`{name}` is {}, and places are whole numbers", value.dtype.name());
+            let diag =
+                Diag::error(names::DTYPES_DIFFER, message, operand.span, "looked up with these");
+            diag.and(value.span, "defined here")
+                .help(format!("declare it `{name}: int32[…]`, or `cast<int32>({name})`"))
         } else if value.dims.iter().any(|&other| self.dims[other].name == *dim) {
             let message = format!("`{name}` has the dimension `{dim}` that it says places of");
             Diag::error(names::CONTRACTION, message, operand.span, "looked up with these")
@@ -258,18 +393,32 @@ impl Resolver<'_> {
         None
     }
 
-    /// `slice_{S->P}(x, 128)` and `pad_{P->S}(x, 128)`; the number may be left out at the beginning.
-    fn window(&mut self, name: &str, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+    /// `slice_{S->P}(x, 128)` and `pad_{P->S}(x, 128)`; the number may be left out at the
+    /// beginning.
+    fn window(
+        &mut self,
+        name: &str,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
         let (longer, shorter) = if name == "slice" { ("S", "P") } else { ("P", "S") };
-        let form =
-            format!("`{name}` is written `{name}_{{{longer}->{shorter}}}(x, 128)`: from which dimension to which, and where it begins");
+        let form = format!(
+            "`{name}` is written `{name}_{{{longer}->{shorter}}}(x, 128)`: from which dimension to \
+                which, and where it begins"
+        );
         let (argument, start) = match &call.arguments[..] {
             [argument] => (argument, Some(0)),
-            [argument, start] => (argument, scalar(start).and_then(|number| number.parse::<u64>().ok())),
+            [argument, start] => {
+                (argument, scalar(start).and_then(|number| number.parse::<u64>().ok()))
+            }
             _ => return self.bad_call(&form, span),
         };
-        let words = call.subscript.as_ref().map(|subscript| subscript.node.clone()).unwrap_or_default();
-        let ([old, new], Some(start)) = (&words[..], start) else { return self.bad_call(&form, span) };
+        let words =
+            call.subscript.as_ref().map(|subscript| subscript.node.clone()).unwrap_or_default();
+        let ([old, new], Some(start)) = (&words[..], start) else {
+            return self.bad_call(&form, span);
+        };
         let operand = self.operand(argument, target)?;
         let (from, to) = (self.dim(old)?, self.dim(new)?);
         self.has(&operand, from, old)?;
@@ -277,8 +426,14 @@ impl Resolver<'_> {
         let (whole, part) = if name == "slice" { (from, to) } else { (to, from) };
         let (whole, part) = (&self.dims[whole], &self.dims[part]);
         if start.checked_add(part.size).is_none_or(|end| end > whole.size) {
-            let message = format!("`{}` = {} from {start} on does not lie within `{}` = {}", part.name, part.size, whole.name, whole.size);
-            self.error(Diag::error(names::BAD_SIZE, message, span, "this part").help("begin earlier, or give the part another size"));
+            let message = format!(
+                "`{}` = {} from {start} on does not lie within `{}` = {}",
+                part.name, part.size, whole.name, whole.size
+            );
+            self.error(
+                Diag::error(names::BAD_SIZE, message, span, "this part")
+                    .help("begin earlier, or give the part another size"),
+            );
             return None;
         }
         let window = Window { from, to, start };
@@ -291,19 +446,29 @@ impl Resolver<'_> {
         if !self.values[operand.value].dims.contains(&dim) {
             return Some(());
         }
-        let message = format!("`{}` has the dimension `{}` already", self.values[operand.value].name, written.node);
-        let diag = Diag::error(names::CONTRACTION, message, written.span, "comes to be here").and(operand.span, "in this");
+        let message = format!(
+            "`{}` has the dimension `{}` already",
+            self.values[operand.value].name, written.node
+        );
+        let diag = Diag::error(names::CONTRACTION, message, written.span, "comes to be here")
+            .and(operand.span, "in this");
         self.error(diag.help("name another dimension for the result"));
         None
     }
 
     fn concat(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        let form = "`concat` is written `concat_{P,Q->S}(a, b)`: the dimension of each operand, and that of the whole";
-        let words = call.subscript.as_ref().map(|subscript| subscript.node.clone()).unwrap_or_default();
-        let Some((whole, parts)) = words.split_last().filter(|(_, parts)| parts.len() > 1 && parts.len() == call.arguments.len()) else {
+        let form = "`concat` is written `concat_{P,Q->S}(a, b)`: the dimension of each operand, \
+            and that of the whole";
+        let words =
+            call.subscript.as_ref().map(|subscript| subscript.node.clone()).unwrap_or_default();
+        let Some((whole, parts)) = words
+            .split_last()
+            .filter(|(_, parts)| parts.len() > 1 && parts.len() == call.arguments.len())
+        else {
             return self.bad_call(form, span);
         };
-        let operands: Vec<Option<Operand>> = call.arguments.iter().map(|argument| self.operand(argument, target)).collect();
+        let operands: Vec<Option<Operand>> =
+            call.arguments.iter().map(|argument| self.operand(argument, target)).collect();
         let operands: Vec<Operand> = operands.into_iter().collect::<Option<_>>()?;
         let to = self.dim(whole)?;
         let mut from = Vec::new();
@@ -315,16 +480,36 @@ impl Resolver<'_> {
         }
         let total = from.iter().map(|&dim| self.dims[dim].size).fold(0, u64::saturating_add);
         if total != self.dims[to].size {
-            let message = format!("the parts are {total} long together, and `{}` = {}", whole.node, self.dims[to].size);
-            self.error(Diag::error(names::BAD_SIZE, message, span, "joined here").help(format!("declare `{}={total}`", whole.node)));
+            let message = format!(
+                "the parts are {total} long together, and `{}` = {}",
+                whole.node, self.dims[to].size
+            );
+            self.error(
+                Diag::error(names::BAD_SIZE, message, span, "joined here")
+                    .help(format!("declare `{}={total}`", whole.node)),
+            );
             return None;
         }
-        let rest = |k: usize| self.values[operands[k].value].dims.iter().copied().filter(|dim| *dim != from[k]).collect::<Vec<_>>();
+        let rest = |k: usize| {
+            self.values[operands[k].value]
+                .dims
+                .iter()
+                .copied()
+                .filter(|dim| *dim != from[k])
+                .collect::<Vec<_>>()
+        };
         let first = rest(0);
-        if let Some(other) = (1..operands.len()).find(|&k| rest(k).len() != first.len() || rest(k).iter().any(|dim| !first.contains(dim))) {
-            let message = format!("[{}] and [{}] cannot be joined", self.dim_list(&first), self.dim_list(&rest(other)));
+        if let Some(other) = (1..operands.len()).find(|&k| {
+            rest(k).len() != first.len() || rest(k).iter().any(|dim| !first.contains(dim))
+        }) {
+            let message = format!(
+                "[{}] and [{}] cannot be joined",
+                self.dim_list(&first),
+                self.dim_list(&rest(other))
+            );
             let diag =
-                Diag::error(names::DIMS_DIFFER, message, operands[other].span, "other dimensions").and(operands[0].span, "than this");
+                Diag::error(names::DIMS_DIFFER, message, operands[other].span, "other dimensions")
+                    .and(operands[0].span, "than this");
             self.error(diag.help("what is joined differs in the joined dimension only"));
             return None;
         }
@@ -333,7 +518,8 @@ impl Resolver<'_> {
 
     /// `roll_R(x, 2)`; the number may be left out for one place.
     fn roll(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        let form = "`roll` is written `roll_R(x, 1)`: along which dimension, and by how many places";
+        let form =
+            "`roll` is written `roll_R(x, 1)`: along which dimension, and by how many places";
         let (dim, written) = self.table_dim(call, form, span)?;
         let (argument, by) = match &call.arguments[..] {
             [argument] => (argument, Some(1)),
@@ -351,14 +537,27 @@ impl Resolver<'_> {
                 _ => format!("`{name}` = {size} is not longer than {by} places"),
             };
             let diag = Diag::error(names::BAD_SIZE, message, span, "this call");
-            self.error(diag.help(format!("what goes once round is where it was: say from 1 to {}", size.saturating_sub(1).max(1))));
+            self.error(diag.help(format!(
+                "what goes once round is where it was: say from 1 to {}",
+                size.saturating_sub(1).max(1)
+            )));
             return None;
         }
         Some(self.plain(OpKind::Rearrange(Rearrange::Roll(Roll { dim, by })), vec![operand]))
     }
 
-    fn causal(&mut self, name: &str, fill: Fill, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        let form = format!("`{name}` is written `{name}_{{T,S}}(x)`: what looks along `T` does not see what is further along `S`");
+    fn causal(
+        &mut self,
+        name: &str,
+        fill: Fill,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
+        let form = format!(
+            "`{name}` is written `{name}_{{T,S}}(x)`: what looks along `T` does not see what is \
+                further along `S`"
+        );
         if call.subscript.as_ref().is_none_or(|subscript| subscript.node.len() != 2) {
             return self.bad_call(&form, span);
         }
@@ -368,19 +567,34 @@ impl Resolver<'_> {
     }
 
     fn route(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        let form = "`route` is written `route_{T,E->C}(Scores, 2)`: tokens along `T` to so many of the experts `E`, into slots `C`";
-        let words = call.subscript.as_ref().map(|subscript| subscript.node.clone()).unwrap_or_default();
-        let ([tokens, experts, slots], [scores, choices]) = (&words[..], &call.arguments[..]) else { return self.bad_call(form, span) };
-        let Some(choices) = scalar(choices).and_then(|number| number.parse::<u64>().ok()) else { return self.bad_call(form, span) };
+        let form = "`route` is written `route_{T,E->C}(Scores, 2)`: tokens along `T` to so many of \
+            the experts `E`, into slots `C`";
+        let words =
+            call.subscript.as_ref().map(|subscript| subscript.node.clone()).unwrap_or_default();
+        let ([tokens, experts, slots], [scores, choices]) = (&words[..], &call.arguments[..])
+        else {
+            return self.bad_call(form, span);
+        };
+        let Some(choices) = scalar(choices).and_then(|number| number.parse::<u64>().ok()) else {
+            return self.bad_call(form, span);
+        };
         let scores = self.operand(scores, target)?;
-        let route = Route { tokens: self.dim(tokens)?, experts: self.dim(experts)?, capacity: self.dim(slots)?, choices };
+        let route = Route {
+            tokens: self.dim(tokens)?,
+            experts: self.dim(experts)?,
+            capacity: self.dim(slots)?,
+            choices,
+        };
         self.has(&scores, route.tokens, tokens)?;
         self.has(&scores, route.experts, experts)?;
         self.is_new(&scores, route.capacity, slots)?;
         let among = self.dims[route.experts].size;
         if route.tokens == route.experts || choices == 0 || choices > among {
             let message = format!("a token cannot be sent to {choices} of {among} experts");
-            self.error(Diag::error(names::BAD_SIZE, message, span, "this call").help(format!("from 1 to {among}; {form}")));
+            self.error(
+                Diag::error(names::BAD_SIZE, message, span, "this call")
+                    .help(format!("from 1 to {among}; {form}")),
+            );
             return None;
         }
         Some(self.plain(OpKind::Route(route), vec![scores]))

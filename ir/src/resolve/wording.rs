@@ -11,48 +11,81 @@ use crate::{Diag, suggest};
 
 impl Resolver<'_> {
     pub(super) fn bad_call<T>(&mut self, message: &str, span: Span) -> Option<T> {
-        let help = if message.contains("is written") { "write it so, with names of your own" } else { "see `shardwise explain SW107`" };
+        let help = if message.contains("is written") {
+            "write it so, with names of your own"
+        } else {
+            "see `shardwise explain SW107`"
+        };
         self.error(Diag::error(names::BAD_CALL, message, span, "this call").help(help));
         None
     }
 
     /// `softmax(x)`: along which dimension? The last one of what is known of `x`, most often.
     pub(super) fn needs_dims<T>(&mut self, name: &str, call: &Call, span: Span) -> Option<T> {
-        let message = format!("`{name}` is written `{name}_D(x)`, with the dimensions that it goes along");
+        let message =
+            format!("`{name}` is written `{name}_D(x)`, with the dimensions that it goes along");
         let argument = match &call.arguments[..] {
             [argument] => match &argument.node {
-                ExprKind::Tensor { name, .. } => self.value_names.get(&name.node).map(|&value| (name.node.as_str(), value)),
+                ExprKind::Tensor { name, .. } => {
+                    self.value_names.get(&name.node).map(|&value| (name.node.as_str(), value))
+                }
                 _ => None,
             },
             _ => return self.bad_call(&message, span),
         };
-        let last = argument.and_then(|(argument, value)| Some((argument, self.values[value].dims.last()?)));
+        let last = argument
+            .and_then(|(argument, value)| Some((argument, self.values[value].dims.last()?)));
         let Some((argument, &dim)) = last else { return self.bad_call(&message, span) };
-        let help = format!("write `{name}_{}({argument})`, or another of its dimensions", self.dims[dim].name);
+        let help = format!(
+            "write `{name}_{}({argument})`, or another of its dimensions",
+            self.dims[dim].name
+        );
         self.error(Diag::error(names::BAD_CALL, message, span, "this call").help(help));
         None
     }
 
-    /// A call of what no function is called; what looks like a subscript may have been meant as a part of its name.
+    /// A call of what no function is called; what looks like a subscript may have been meant as a
+    /// part of its name.
     pub(super) fn unknown_function<T>(&mut self, call: &Call, span: Span) -> Option<T> {
         let short = call.function.node.as_str();
         let lower = short.to_lowercase();
         if functions::find(&lower).is_some() {
-            return self.bad_call(&format!("`{lower}` takes no subscript: it works element by element"), span);
+            return self.bad_call(
+                &format!("`{lower}` takes no subscript: it works element by element"),
+                span,
+            );
         }
         let known = || {
-            let calls = FUNCTIONS.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|(known, _)| *known));
+            let calls =
+                FUNCTIONS.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|(known, _)| *known));
             calls.chain(["cast", "broadcast", "last", "total"]).chain(structure::NAMES)
         };
-        let word = call.subscript.as_ref().filter(|words| words.node.len() == 1).map(|words| &words.node[0]);
-        let as_dims = word.is_none_or(|word| self.axes_of_word(&word.node).is_some() || self.dim_names.contains_key(&word.node));
+        let word = call
+            .subscript
+            .as_ref()
+            .filter(|words| words.node.len() == 1)
+            .map(|words| &words.node[0]);
+        let as_dims = word.is_none_or(|word| {
+            self.axes_of_word(&word.node).is_some() || self.dim_names.contains_key(&word.node)
+        });
         let (name, at) = match word {
-            Some(word) if !as_dims => (format!("{short}_{}", word.node), call.function.span.to(word.span)),
+            Some(word) if !as_dims => {
+                (format!("{short}_{}", word.node), call.function.span.to(word.span))
+            }
             _ => (short.to_owned(), call.function.span),
         };
         let near = suggest::nearest(&name, known()).map(|near| format!("did you mean `{near}`?"));
-        let diag = Diag::error(names::UNKNOWN_FUNCTION, format!("`{name}` is not a known function"), at, "unknown");
-        let why = || "whether it is linear decides where partial sums may pass, so it must be known; write it out in known ones".to_owned();
+        let diag = Diag::error(
+            names::UNKNOWN_FUNCTION,
+            format!("`{name}` is not a known function"),
+            at,
+            "unknown",
+        );
+        let why = || {
+            "whether it is linear decides where partial sums may pass, so it must be known; write \
+                it out in known ones"
+                .to_owned()
+        };
         self.error(diag.help(near.unwrap_or_else(why)));
         None
     }
@@ -65,6 +98,7 @@ pub(super) fn call_of(name: &str, arity: usize, numbers: usize) -> String {
         (_, 1) => &["x"],
         _ => &["a", "b", "c", "d", "e", "f"],
     };
-    let values = letters.iter().copied().take(arity - numbers).chain(std::iter::repeat_n("0.9", numbers));
+    let values =
+        letters.iter().copied().take(arity - numbers).chain(std::iter::repeat_n("0.9", numbers));
     format!("{name}({})", values.collect::<Vec<_>>().join(", "))
 }

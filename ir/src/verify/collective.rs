@@ -1,7 +1,8 @@
 //! Collectives: which single step leads from one sharding to another.
 //!
-//! The axes of the result stand in the order in which they are printed: those of a gather dimension by dimension, major to minor; those
-//! of a reduction and of a Permute in mesh order; those of a scatter, a move and a slice in order of the receiving dimensions.
+//! The axes of the result stand in the order in which they are printed: those of a gather dimension
+//! by dimension, major to minor; those of a reduction and of a Permute in mesh order; those of a
+//! scatter, a move and a slice in order of the receiving dimensions.
 
 use crate::mesh::Mesh;
 use crate::plan::Collective;
@@ -57,20 +58,37 @@ impl CollectiveFault {
             Self::PendingChanges => "it leaves what is unreduced as it is".to_owned(),
             Self::NotTrailing { position, axis, list } => {
                 let list = format!("{}_{}", dim(*position), print::axis_word(mesh, list));
-                format!("a gather strips trailing axes only, and `{}` is not at the end of `{list}`", name(axis))
+                format!(
+                    "a gather strips trailing axes only, and `{}` is not at the end of `{list}`",
+                    name(axis)
+                )
             }
             Self::Rearranges(position) => {
-                format!("axes are dropped from the end and appended at the end, and `{}` changes otherwise", dim(*position))
+                format!(
+                    "axes are dropped from the end and appended at the end, and `{}` changes \
+                        otherwise",
+                    dim(*position)
+                )
             }
-            Self::PendingAppears => "its result is unreduced over axes that its operand is not".to_owned(),
+            Self::PendingAppears => {
+                "its result is unreduced over axes that its operand is not".to_owned()
+            }
             Self::NothingSettled => "it settles unreduced axes, and none goes".to_owned(),
             Self::DimsChange => "a reduction leaves the dimensions as they are".to_owned(),
             Self::ScattersOthers => "a scatter appends exactly the axes that it settles".to_owned(),
             Self::NotOneAxis => "a slice appends one axis".to_owned(),
-            Self::AxisInUse(axis) => format!("a slice appends an axis that is free, and `{}` is in use", name(axis)),
-            Self::NotAMove => "an AllToAll moves trailing axes, in order, to the end of one other dimension".to_owned(),
+            Self::AxisInUse(axis) => {
+                format!("a slice appends an axis that is free, and `{}` is in use", name(axis))
+            }
+            Self::NotAMove => {
+                "an AllToAll moves trailing axes, in order, to the end of one other dimension"
+                    .to_owned()
+            }
             Self::LocalSizeChanges(position) => {
-                format!("a Permute keeps the local size of every dimension, and that of `{}` changes", dim(*position))
+                format!(
+                    "a Permute keeps the local size of every dimension, and that of `{}` changes",
+                    dim(*position)
+                )
             }
             Self::NothingChanges => "nothing changes".to_owned(),
         }
@@ -81,7 +99,12 @@ type Fallible<T> = Result<T, CollectiveFault>;
 type Placed = (Vec<AxisRef>, Vec<usize>);
 
 /// The collective of `kind` that leads from one sharding to the other, or why there is none.
-pub fn collective(mesh: &Mesh, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Fallible<Collective> {
+pub fn collective(
+    mesh: &Mesh,
+    kind: &CollectiveKind,
+    from: &Sharding,
+    to: &Sharding,
+) -> Fallible<Collective> {
     if from.dims.len() != to.dims.len() {
         return Err(CollectiveFault::Rank);
     }
@@ -96,7 +119,8 @@ pub fn collective(mesh: &Mesh, kind: &CollectiveKind, from: &Sharding, to: &Shar
     Ok(Collective { kind: kind.clone(), axes, into })
 }
 
-/// The one collective that leads from one sharding to the other, if one does; the first of this order where axes of one device let several.
+/// The one collective that leads from one sharding to the other, if one does; the first of this
+/// order where axes of one device let several.
 pub fn classify(mesh: &Mesh, from: &Sharding, to: &Sharding) -> Option<Collective> {
     let order = [
         CollectiveKind::Slice,
@@ -119,10 +143,8 @@ fn gathered(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
     for (position, (before, after)) in from.dims.iter().zip(&to.dims).enumerate() {
         if !before.starts_with(after) {
             let gone = before.iter().find(|axis| !after.contains(axis)).copied();
-            return Err(gone.map_or(CollectiveFault::Rearranges(position), |axis| CollectiveFault::NotTrailing {
-                position,
-                axis,
-                list: before.clone(),
+            return Err(gone.map_or(CollectiveFault::Rearranges(position), |axis| {
+                CollectiveFault::NotTrailing { position, axis, list: before.clone() }
             }));
         }
         axes.extend_from_slice(&before[after.len()..]);
@@ -132,11 +154,13 @@ fn gathered(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
 
 fn settled(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
     let (before, after) = (&from.unreduced, &to.unreduced);
-    let left = after.axes().iter().all(|axis| before.axes().contains(axis)) && (after.is_empty() || after.kind() == before.kind());
+    let left = after.axes().iter().all(|axis| before.axes().contains(axis))
+        && (after.is_empty() || after.kind() == before.kind());
     if !left {
         return Err(CollectiveFault::PendingAppears);
     }
-    let gone: Vec<AxisRef> = before.axes().iter().copied().filter(|axis| !after.axes().contains(axis)).collect();
+    let gone: Vec<AxisRef> =
+        before.axes().iter().copied().filter(|axis| !after.axes().contains(axis)).collect();
     if gone.is_empty() { Err(CollectiveFault::NothingSettled) } else { Ok(gone) }
 }
 
@@ -180,7 +204,8 @@ fn sliced(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
 
 fn moved(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
     pending_stays(from, to)?;
-    let changed: Vec<usize> = (0..from.dims.len()).filter(|&i| from.dims[i] != to.dims[i]).collect();
+    let changed: Vec<usize> =
+        (0..from.dims.len()).filter(|&i| from.dims[i] != to.dims[i]).collect();
     let [a, b] = changed[..] else { return Err(CollectiveFault::NotAMove) };
     let (source, receiver) = if to.dims[a].len() < from.dims[a].len() { (a, b) } else { (b, a) };
     let run = from.dims[source].strip_prefix(to.dims[source].as_slice()).unwrap_or_default();
@@ -193,7 +218,8 @@ fn moved(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
 
 fn relabelled(mesh: &Mesh, from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
     pending_stays(from, to)?;
-    let parts = |axes: &AxisList| axes.iter().fold(1_u64, |n, axis| n.saturating_mul(axis.size(mesh)));
+    let parts =
+        |axes: &AxisList| axes.iter().fold(1_u64, |n, axis| n.saturating_mul(axis.size(mesh)));
     if let Some(position) = from.dims.iter().zip(&to.dims).position(|(a, b)| parts(a) != parts(b)) {
         return Err(CollectiveFault::LocalSizeChanges(position));
     }

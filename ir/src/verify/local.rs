@@ -69,8 +69,14 @@ struct Index<'s> {
     operand: usize,
 }
 
-/// What `op` gives on local blocks of operands so sharded, and is `wanted` to be: where a device can give any part of the result, that says which.
-pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding], wanted: Option<&Sharding>) -> Result<Sharding, LocalFault> {
+/// What `op` gives on local blocks of operands so sharded, and is `wanted` to be: where a device
+/// can give any part of the result, that says which.
+pub fn local_result(
+    program: &Program,
+    op: &Op,
+    operands: &[&Sharding],
+    wanted: Option<&Sharding>,
+) -> Result<Sharding, LocalFault> {
     let indices = indices(program, op, operands)?;
     let mut split: Vec<(AxisRef, usize)> = Vec::new();
     for index in &indices {
@@ -95,28 +101,53 @@ pub fn local_result(program: &Program, op: &Op, operands: &[&Sharding], wanted: 
         pending.push(stages);
     }
     let kept = &program.values[op.result].dims;
-    let axes_of = |dim: &DimId| indices.iter().find(|index| index.dim == *dim).map_or_else(AxisList::new, |index| index.axes.clone());
+    let axes_of = |dim: &DimId| {
+        indices
+            .iter()
+            .find(|index| index.dim == *dim)
+            .map_or_else(AxisList::new, |index| index.axes.clone())
+    };
     let dims = match &op.kind {
         OpKind::Rearrange(Rearrange::Reshape(groups)) => {
-            let lists: Vec<(DimId, &AxisList)> = indices.iter().map(|index| (index.dim, index.axes)).collect();
-            scale::reshaped(program, groups, &lists, kept).map_err(|(axis, dim)| LocalFault::BlocksBreak { axis, dim })?
+            let lists: Vec<(DimId, &AxisList)> =
+                indices.iter().map(|index| (index.dim, index.axes)).collect();
+            scale::reshaped(program, groups, &lists, kept)
+                .map_err(|(axis, dim)| LocalFault::BlocksBreak { axis, dim })?
         }
         // A device's block of the batch holds the same block of every microbatch, if that divides.
-        OpKind::Rearrange(how @ (Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. })) => {
+        OpKind::Rearrange(
+            how @ (Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. }),
+        ) => {
             let pairs = how.relabelled().unwrap_or_default();
-            let old = |dim: &DimId| pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old);
+            let old = |dim: &DimId| {
+                pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old)
+            };
             kept.iter().map(|dim| axes_of(&old(dim))).collect()
         }
         OpKind::Put { dim: places } => {
-            pending.extend(indices.iter().filter(|index| !kept.contains(&index.dim)).flat_map(|index| index.axes.iter().copied()));
-            let is_free = |axis: &AxisRef| !pending.contains(axis) && split.iter().all(|(used, _)| used != axis);
+            pending.extend(
+                indices
+                    .iter()
+                    .filter(|index| !kept.contains(&index.dim))
+                    .flat_map(|index| index.axes.iter().copied()),
+            );
+            let is_free = |axis: &AxisRef| {
+                !pending.contains(axis) && split.iter().all(|(used, _)| used != axis)
+            };
             let place = kept.iter().position(|dim| dim == places);
-            let wanted = place.and_then(|place| wanted?.dims.get(place)).filter(|axes| axes.iter().all(is_free));
+            let wanted = place
+                .and_then(|place| wanted?.dims.get(place))
+                .filter(|axes| axes.iter().all(is_free));
             let own = wanted.cloned().unwrap_or_default();
             kept.iter().map(|dim| if dim == places { own.clone() } else { axes_of(dim) }).collect()
         }
         _ => {
-            pending.extend(indices.iter().filter(|index| !kept.contains(&index.dim)).flat_map(|index| index.axes.iter().copied()));
+            pending.extend(
+                indices
+                    .iter()
+                    .filter(|index| !kept.contains(&index.dim))
+                    .flat_map(|index| index.axes.iter().copied()),
+            );
             kept.iter().map(axes_of).collect()
         }
     };
@@ -130,11 +161,14 @@ fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
         // What leaves a block must not go further than the next one.
         OpKind::Rearrange(Rearrange::Roll(Roll { dim: rolled, by })) if *rolled == dim => {
             let size = program.dims[dim].size;
-            let blocks = index.axes.iter().map(|axis| axis.size(&program.mesh)).fold(1, u64::saturating_mul);
+            let blocks =
+                index.axes.iter().map(|axis| axis.size(&program.mesh)).fold(1, u64::saturating_mul);
             !size.is_multiple_of(blocks) || (*by > size / blocks && size - by > size / blocks)
         }
         OpKind::Composite { dims, .. } => dims.contains(&dim),
-        OpKind::Rearrange(Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. })) => *from == dim,
+        OpKind::Rearrange(
+            Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. }),
+        ) => *from == dim,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&dim),
         // Of several rows with one place a device would know its own only.
@@ -143,13 +177,20 @@ fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
     }
 }
 
-fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<Vec<Index<'s>>, LocalFault> {
+fn indices<'s>(
+    program: &Program,
+    op: &Op,
+    operands: &[&'s Sharding],
+) -> Result<Vec<Index<'s>>, LocalFault> {
     let mut indices: Vec<Index<'s>> = Vec::new();
     for (operand, (used, sharding)) in op.laid_out().iter().zip(operands).enumerate() {
         for (&dim, axes) in program.values[used.value].dims.iter().zip(&sharding.dims) {
             match indices.iter().find(|index| index.dim == dim) {
                 Some(index) if index.axes != axes => {
-                    return Err(LocalFault::SplitDifferently { dim, operands: [index.operand, operand] });
+                    return Err(LocalFault::SplitDifferently {
+                        dim,
+                        operands: [index.operand, operand],
+                    });
                 }
                 Some(_) => {}
                 None => indices.push(Index { dim, axes, operand }),
@@ -159,28 +200,48 @@ fn indices<'s>(program: &Program, op: &Op, operands: &[&'s Sharding]) -> Result<
     Ok(indices)
 }
 
-/// How partial results combine that are given, and the unreduced axes that pass from operands to result.
-fn passed(op: &Op, operands: &[&Sharding], split: &[(AxisRef, usize)]) -> Result<(Reduction, Vec<AxisRef>), LocalFault> {
-    let own = if let OpKind::Reduce { function, .. } = &op.kind { function.reduction() } else { Reduction::Sum };
-    let carriers: Vec<usize> = (0..op.laid_out().len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
+/// How partial results combine that are given, and the unreduced axes that pass from operands to
+/// result.
+fn passed(
+    op: &Op,
+    operands: &[&Sharding],
+    split: &[(AxisRef, usize)],
+) -> Result<(Reduction, Vec<AxisRef>), LocalFault> {
+    let own = if let OpKind::Reduce { function, .. } = &op.kind {
+        function.reduction()
+    } else {
+        Reduction::Sum
+    };
+    let carriers: Vec<usize> =
+        (0..op.laid_out().len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
     // What is not looked at may as well be partial.
-    let Some(&first) = carriers.first().filter(|_| op.reads_elements()) else { return Ok((own, Vec::new())) };
+    let Some(&first) = carriers.first().filter(|_| op.reads_elements()) else {
+        return Ok((own, Vec::new()));
+    };
     let fault = |operand: usize, reason: PartialFault| Err(LocalFault::Partial { operand, reason });
     let kind = operands[first].unreduced.kind();
     if let Some(&k) = carriers.iter().find(|&&k| operands[k].unreduced.kind() != kind) {
         return fault(k, PartialFault::MixedKinds);
     }
-    let (given, together) = match if kind == Reduction::Sum { sums(op) } else { extrema(op, kind, first) } {
-        Ok(Carried { given, together }) => (given, together),
-        Err(reason) => return fault(first, reason),
-    };
+    let (given, together) =
+        match if kind == Reduction::Sum { sums(op) } else { extrema(op, kind, first) } {
+            Ok(Carried { given, together }) => (given, together),
+            Err(reason) => return fault(first, reason),
+        };
     let (only, joint) = match together {
         Together::Each => ((0..operands.len()).collect(), false),
         Together::Only(k) => (vec![k], false),
         Together::All(all) => (all, true),
     };
     if let Some(&k) = carriers.iter().find(|k| !only.contains(k)) {
-        return fault(k, if kind == Reduction::Sum { PartialFault::NotLinear } else { PartialFault::NotMonotone });
+        return fault(
+            k,
+            if kind == Reduction::Sum {
+                PartialFault::NotLinear
+            } else {
+                PartialFault::NotMonotone
+            },
+        );
     }
     if joint && only.iter().any(|&k| operands[k].unreduced != operands[first].unreduced) {
         return fault(first, PartialFault::Mismatch);
@@ -226,8 +287,13 @@ fn sums(op: &Op) -> Result<Carried, PartialFault> {
         OpKind::Einsum { .. } => Together::Each,
         OpKind::Take { .. } | OpKind::Put { .. } => Together::Only(0),
         OpKind::Update { .. } => Together::All(vec![0, 2]),
-        OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } | OpKind::Rearrange(_) => Together::All(all),
-        OpKind::Reduce { .. } | OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => return Err(PartialFault::NotLinear),
+        OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } | OpKind::Rearrange(_) => {
+            Together::All(all)
+        }
+        OpKind::Reduce { .. }
+        | OpKind::Composite { .. }
+        | OpKind::Route(_)
+        | OpKind::Collective(_) => return Err(PartialFault::NotLinear),
         OpKind::Map(function) => match function.linearity {
             Linearity::None => return Err(PartialFault::NotLinear),
             Linearity::Joint => Together::All(all),
@@ -240,13 +306,17 @@ fn sums(op: &Op) -> Result<Carried, PartialFault> {
 }
 
 fn extrema(op: &Op, kind: Reduction, carrier: usize) -> Result<Carried, PartialFault> {
-    let through = |function: &MapFn| function.direction(carrier).map(|direction: Direction| direction.through(kind));
+    let through = |function: &MapFn| {
+        function.direction(carrier).map(|direction: Direction| direction.through(kind))
+    };
     let all = || Together::All((0..op.operands.len()).collect());
     match &op.kind {
-        OpKind::Map(function) => {
-            through(function).map(|given| Carried { given, together: Together::Only(carrier) }).ok_or(PartialFault::NotMonotone)
+        OpKind::Map(function) => through(function)
+            .map(|given| Carried { given, together: Together::Only(carrier) })
+            .ok_or(PartialFault::NotMonotone),
+        OpKind::Reduce { function, .. } if function.reduction() == kind => {
+            Ok(Carried { given: kind, together: all() })
         }
-        OpKind::Reduce { function, .. } if function.reduction() == kind => Ok(Carried { given: kind, together: all() }),
         OpKind::Rearrange(_) => Ok(Carried { given: kind, together: all() }),
         OpKind::Update { .. } => Ok(Carried { given: kind, together: Together::All(vec![0, 2]) }),
         _ => Err(PartialFault::NotMonotone),

@@ -1,4 +1,5 @@
-//! Plans: every step against what exists before it, and the whole against what the program asks for.
+//! Plans: every step against what exists before it, and the whole against what the program asks
+//! for.
 
 use index_vec::IndexVec;
 use indexmap::IndexSet;
@@ -23,7 +24,10 @@ pub fn explicit(program: Program) -> Result<Plan, Vec<Diag>> {
         let kind = match &op.kind {
             OpKind::Collective(kind) => {
                 let from = &operands.first()?.sharding;
-                StepKind::Collective(collective(&program.mesh, kind, from, &result.sharding).ok()?, Some(id))
+                StepKind::Collective(
+                    collective(&program.mesh, kind, from, &result.sharding).ok()?,
+                    Some(id),
+                )
             }
             _ => StepKind::Local(id),
         };
@@ -42,8 +46,9 @@ fn used(operand: &Operand) -> Option<Materialization> {
     Some(Materialization { value: operand.value, sharding: exact(operand.pin.as_ref())? })
 }
 
-/// What brackets alone make impossible, statement by statement: operands that are pinned so that the operation cannot run on their blocks.
-/// In an explicit program also left sides that are not what the operands give.
+/// What brackets alone make impossible, statement by statement: operands that are pinned so that
+/// the operation cannot run on their blocks. In an explicit program also left sides that are not
+/// what the operands give.
 pub fn written(program: &Program) -> Vec<Diag> {
     let words = Words { program };
     program.ops.iter().filter_map(|op| written_fault(words, op)).take(MOST_ERRORS).collect()
@@ -108,7 +113,9 @@ impl<'p> Check<'p> {
             tainted: IndexSet::new(),
             diags: Vec::new(),
         };
-        for (value, declared) in program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none()) {
+        for (value, declared) in
+            program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+        {
             if let Some(sharding) = exact(declared.home.as_ref()) {
                 check.add(Materialization { value, sharding });
             }
@@ -125,12 +132,16 @@ impl<'p> Check<'p> {
 
     fn step(&mut self, step: &Step) {
         let materials = || step.operands.iter().chain([&step.result]);
-        if materials().any(|m| m.value.index() >= self.program.values.len()) || !self.carries_out(step) {
+        if materials().any(|m| m.value.index() >= self.program.values.len())
+            || !self.carries_out(step)
+        {
             self.diags.push(self.words.not_its_statement(step));
             return;
         }
         let before = self.diags.len();
-        if let Some((material, fault)) = materials().find_map(|m| Some((m, sharding(self.program, m.value, &m.sharding).err()?))) {
+        if let Some((material, fault)) =
+            materials().find_map(|m| Some((m, sharding(self.program, m.value, &m.sharding).err()?)))
+        {
             self.diags.push(self.words.bad_sharding(step, material, &fault));
         } else {
             for (position, operand) in step.operands.iter().enumerate() {
@@ -152,16 +163,21 @@ impl<'p> Check<'p> {
     fn carries_out(&self, step: &Step) -> bool {
         match &step.kind {
             StepKind::Local(id) => self.program.ops.get(*id).is_some_and(|op| {
-                let same_operands =
-                    op.operands.len() == step.operands.len() && op.operands.iter().zip(&step.operands).all(|(a, b)| a.value == b.value);
+                let same_operands = op.operands.len() == step.operands.len()
+                    && op.operands.iter().zip(&step.operands).all(|(a, b)| a.value == b.value);
                 let in_its_block = op.repeat == step.repeat;
-                in_its_block && same_operands && op.result == step.result.value && !matches!(op.kind, OpKind::Collective(_))
+                in_its_block
+                    && same_operands
+                    && op.result == step.result.value
+                    && !matches!(op.kind, OpKind::Collective(_))
             }),
             StepKind::Collective(_, written) => {
                 let [operand] = &step.operands[..] else { return false };
                 let op = written.and_then(|id| self.program.ops.get(id));
-                let renamed =
-                    op.is_some_and(|op| op.result == step.result.value && op.operands.first().is_some_and(|o| o.value == operand.value));
+                let renamed = op.is_some_and(|op| {
+                    op.result == step.result.value
+                        && op.operands.first().is_some_and(|o| o.value == operand.value)
+                });
                 operand.value == step.result.value || renamed
             }
         }
@@ -179,10 +195,13 @@ impl<'p> Check<'p> {
             }
             StepKind::Local(id) => {
                 let op = &self.program.ops[*id];
-                let operands: Vec<&Sharding> = step.operands.iter().map(|operand| &operand.sharding).collect();
+                let operands: Vec<&Sharding> =
+                    step.operands.iter().map(|operand| &operand.sharding).collect();
                 match local_result(self.program, op, &operands, Some(&step.result.sharding)) {
                     Err(fault) => Some(self.words.local(op, &step.operands, &fault)),
-                    Ok(given) if given != step.result.sharding => Some(self.words.wrong_result(op, &given, &step.result.sharding)),
+                    Ok(given) if given != step.result.sharding => {
+                        Some(self.words.wrong_result(op, &given, &step.result.sharding))
+                    }
                     Ok(_) => self.unpinned(op, step),
                 }
             }
@@ -192,15 +211,22 @@ impl<'p> Check<'p> {
     /// An operand that the program pins otherwise.
     fn unpinned(&self, op: &Op, step: &Step) -> Option<Diag> {
         let mut pairs = op.operands.iter().zip(&step.operands);
-        let (operand, material) =
-            pairs.find(|(operand, material)| operand.pin.as_ref().is_some_and(|pin| !pin.accepts(&material.sharding)))?;
+        let (operand, material) = pairs.find(|(operand, material)| {
+            operand.pin.as_ref().is_some_and(|pin| !pin.accepts(&material.sharding))
+        })?;
         Some(self.words.unpinned(operand, material))
     }
 
-    /// Whether the step can name the value: that of its own layer, or of none; of the last layer where it takes that out of its block.
+    /// Whether the step can name the value: that of its own layer, or of none; of the last layer
+    /// where it takes that out of its block.
     fn sees(&self, step: &Step, value: ValueId) -> bool {
-        let takes_out = matches!(step.kind, StepKind::Local(op) if takes_out(&self.program.ops[op]));
-        if takes_out { self.program.left(step.repeat, value).is_some() } else { self.program.sees(step.repeat, value) }
+        let takes_out =
+            matches!(step.kind, StepKind::Local(op) if takes_out(&self.program.ops[op]));
+        if takes_out {
+            self.program.left(step.repeat, value).is_some()
+        } else {
+            self.program.sees(step.repeat, value)
+        }
     }
 
     fn has(&self, value: ValueId, pin: &Pin) -> bool {
@@ -229,7 +255,10 @@ impl<'p> Check<'p> {
             let told = self.tainted.contains(&output.value) || self.diags.len() >= MOST_ERRORS;
             // What enters a layer is there as its first form says.
             let entered = output.hands_to.and_then(|enters| self.forms[enters].first());
-            let wanted = Output { pin: entered.map_or_else(|| output.pin.clone(), |form| form.clone().into()), ..output.clone() };
+            let wanted = Output {
+                pin: entered.map_or_else(|| output.pin.clone(), |form| form.clone().into()),
+                ..output.clone()
+            };
             if !told && !self.has(wanted.value, &wanted.pin) {
                 self.diags.push(self.words.no_output(&wanted, &self.forms[output.value]));
             }

@@ -1,8 +1,10 @@
 //! Whether a reshape leaves blocks whole.
 //!
-//! Split or merged dimensions share a scale: the elements of the group in row-major order, major dimensions first. An axis that splits a dimension
-//! into parts stands somewhere on that scale: behind as many parts as the dimensions and axes before it make, and it multiplies them by its size. A
-//! device's block is one block on the other side exactly if every axis finds there a dimension in which it stands at the same place.
+//! Split or merged dimensions share a scale: the elements of the group in row-major order, major
+//! dimensions first. An axis that splits a dimension into parts stands somewhere on that scale:
+//! behind as many parts as the dimensions and axes before it make, and it multiplies them by its
+//! size. A device's block is one block on the other side exactly if every axis finds there a
+//! dimension in which it stands at the same place.
 
 use smallvec::SmallVec;
 
@@ -14,7 +16,8 @@ use crate::sharding::{AxisList, AxisRef};
 /// The axes of each dimension.
 type Lists = SmallVec<[AxisList; 4]>;
 
-/// How the result's dimensions are split, or the axis that finds no place and the dimension that it splits before.
+/// How the result's dimensions are split, or the axis that finds no place and the dimension that it
+/// splits before.
 pub(super) fn reshaped(
     program: &Program,
     groups: &[Regroup],
@@ -28,11 +31,14 @@ pub(super) fn reshaped(
         let mut offset = 1_u64;
         let mut rest = &places[..];
         for &dim in &group.to {
-            let fitting = rest.iter().take_while(|place| fits(program, dim, offset, place)).scan(offset, |at, place| {
-                let contiguous = place.before == *at;
-                *at = at.saturating_mul(place.axis.size(&program.mesh));
-                contiguous.then_some(place.axis)
-            });
+            let fitting = rest.iter().take_while(|place| fits(program, dim, offset, place)).scan(
+                offset,
+                |at, place| {
+                    let contiguous = place.before == *at;
+                    *at = at.saturating_mul(place.axis.size(&program.mesh));
+                    contiguous.then_some(place.axis)
+                },
+            );
             let axes: AxisList = fitting.collect();
             rest = &rest[axes.len()..];
             given.push((dim, axes));
@@ -42,8 +48,10 @@ pub(super) fn reshaped(
             return Err((place.axis, place.dim));
         }
     }
-    let same = |dim: &DimId| lists.iter().find(|(other, _)| other == dim).map(|(_, axes)| (*axes).clone());
-    let new = |dim: &DimId| given.iter().find(|(other, _)| other == dim).map(|(_, axes)| axes.clone());
+    let same =
+        |dim: &DimId| lists.iter().find(|(other, _)| other == dim).map(|(_, axes)| (*axes).clone());
+    let new =
+        |dim: &DimId| given.iter().find(|(other, _)| other == dim).map(|(_, axes)| axes.clone());
     Ok(kept.iter().map(|dim| new(dim).or_else(|| same(dim)).unwrap_or_default()).collect())
 }
 
@@ -60,7 +68,12 @@ fn placed(program: &Program, group: &Regroup, lists: &[(DimId, &AxisList)]) -> V
     let mut offset = 1_u64;
     for &dim in &group.from {
         let mut before = offset;
-        for &axis in lists.iter().find(|(other, _)| *other == dim).into_iter().flat_map(|(_, axes)| axes.iter()) {
+        for &axis in lists
+            .iter()
+            .find(|(other, _)| *other == dim)
+            .into_iter()
+            .flat_map(|(_, axes)| axes.iter())
+        {
             places.push(Place { axis, dim, before });
             before = before.saturating_mul(axis.size(&program.mesh));
         }
@@ -69,7 +82,8 @@ fn placed(program: &Program, group: &Regroup, lists: &[(DimId, &AxisList)]) -> V
     places
 }
 
-/// Whether an axis at this place cuts a dimension that begins at `offset` of the scale, into equal blocks.
+/// Whether an axis at this place cuts a dimension that begins at `offset` of the scale, into equal
+/// blocks.
 fn fits(program: &Program, dim: DimId, offset: u64, place: &Place) -> bool {
     let after = place.before.saturating_mul(place.axis.size(&program.mesh));
     let padded = program.dims[dim].pad || program.dims[place.dim].pad;

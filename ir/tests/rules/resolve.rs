@@ -7,7 +7,8 @@ use shardwise_ir::resolve::{Overrides, resolve};
 
 /// The dimensions of a value, joined.
 fn dims(program: &Program, name: &str) -> String {
-    let value = program.values.iter().find(|value| value.name == name).expect("the value is defined");
+    let value =
+        program.values.iter().find(|value| value.name == name).expect("the value is defined");
     value.dims.iter().map(|&dim| program.dims[dim].name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
@@ -53,7 +54,8 @@ fn an_option_replaces_the_hardware() {
 #[test]
 fn products_of_dimensions_keep_their_factors() {
     let program = program("hardware tpu-v5p\ndim K=8, G=4, N=K*G, F=4*G\n");
-    let sizes: Vec<(u64, usize)> = program.dims.iter().map(|dim| (dim.size, dim.factors.len())).collect();
+    let sizes: Vec<(u64, usize)> =
+        program.dims.iter().map(|dim| (dim.size, dim.factors.len())).collect();
     assert_eq!(sizes, [(8, 0), (4, 0), (32, 2), (16, 0)]);
 }
 
@@ -61,7 +63,13 @@ fn products_of_dimensions_keep_their_factors() {
 fn a_word_is_an_axis_before_it_is_letters() {
     let letters = program(&on_machine("input A[I_XY]"));
     let word = program("hardware tpu-v5p\nmesh X=2, Y=2, XY=2\ndim I=64\ninput A[I_XY]\n");
-    let axes = |program: &Program| program.values[0].home.as_ref().and_then(|pin| pin.dims[0].clone()).map_or(0, |axes| axes.len());
+    let axes = |program: &Program| {
+        program.values[0]
+            .home
+            .as_ref()
+            .and_then(|pin| pin.dims[0].clone())
+            .map_or(0, |axes| axes.len())
+    };
     assert_eq!((axes(&letters), axes(&word)), (2, 1));
 }
 
@@ -80,27 +88,33 @@ fn results_order_their_dimensions_by_both_operands() {
 #[test]
 fn links_of_a_chain_are_numbered_as_they_are_computed() {
     let program = program(&on_machine("input A[I, J], B[J, K], C[K, I]\nOut = gelu(A *J B) *K C"));
-    let names: Vec<&str> = program.ops.iter().map(|op| program.values[op.result].name.as_str()).collect();
+    let names: Vec<&str> =
+        program.ops.iter().map(|op| program.values[op.result].name.as_str()).collect();
     assert_eq!(names, ["Out.1", "Out.2", "Out"]);
 }
 
 #[test]
 fn functions_know_where_partial_sums_pass() {
-    let source = "input A[I], B[I]\na = A + B\nb = A / B\nc = -A\nd = 2.0 * A\ne = A + 1.0\nf = gelu(A)\ng = 1.0 / A\nh = A / 2.0\n\
-                  i = cast<f32>(A)\nj = cast<int8>(A)\nk = dgelu(A, B)\nl = broadcast_J(A)\nm = ones(A)\n";
+    let source = "input A[I], B[I]\na = A + B\nb = A / B\nc = -A\nd = 2.0 * A\ne = A + 1.0\nf = \
+        gelu(A)\ng = 1.0 / A\nh = A / 2.0\n\
+                  i = cast<f32>(A)\nj = cast<int8>(A)\nk = dgelu(A, B)\nl = broadcast_J(A)\nm = \
+                  ones(A)\n";
     let program = program(&on_machine(source));
     let linearity = |op: &shardwise_ir::program::Op| match &op.kind {
         OpKind::Map(function) => function.linearity,
         other => panic!("{other:?} is not element-wise"),
     };
-    let (first, joint, none, last) = (Linearity::First, Linearity::Joint, Linearity::None, Linearity::Last);
-    let expected = [joint, first, joint, joint, none, none, none, joint, joint, none, last, joint, none];
+    let (first, joint, none, last) =
+        (Linearity::First, Linearity::Joint, Linearity::None, Linearity::Last);
+    let expected =
+        [joint, first, joint, joint, none, none, none, joint, joint, none, last, joint, none];
     assert_eq!(program.ops.iter().map(linearity).collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn brackets_are_pins_and_homes() {
-    let program = program(&on_machine("input A[I_X, J]\nC[I, J_?] = gelu(A[I, J])\noutput C[I_X, J]"));
+    let program =
+        program(&on_machine("input A[I_X, J]\nC[I, J_?] = gelu(A[I, J])\noutput C[I_X, J]"));
     let value = &program.values[program.ops[0].result];
     assert_eq!(value.home, program.ops[0].result_pin);
     assert!(value.home.as_ref().is_some_and(|pin| pin.dims[1].is_none()));
@@ -138,9 +152,13 @@ fn contraction_is_checked_against_operands_and_left_side() {
 
 #[test]
 fn one_mistake_gives_one_error() {
-    let source = "input A[I, J_Q]\nB = gelu(A)\nC[I, J] = route_J(B)\nD = C + Nothing\nE = D + Nothing\noutput E[I, J], D[I, J]";
+    let source = "input A[I, J_Q]\nB = gelu(A)\nC[I, J] = route_J(B)\nD = C + Nothing\nE = D + \
+        Nothing\noutput E[I, J], D[I, J]";
     assert_eq!(codes(&on_machine(source)), ["SW204", "SW107", "SW101"]);
-    assert_eq!(codes("hardware tpu-v5p\nmesh X=4 rnig\ndim I=8\ninput A[I_X]\nB = gelu(A)\n"), ["SW403"]);
+    assert_eq!(
+        codes("hardware tpu-v5p\nmesh X=4 rnig\ndim I=8\ninput A[I_X]\nB = gelu(A)\n"),
+        ["SW403"]
+    );
     assert_eq!(codes(&on_machine("backward from Loss\noutput dW[I]")), ["SW101"]);
 }
 
@@ -215,7 +233,10 @@ fn brackets_obey_the_rules_of_shardings() {
 
 #[test]
 fn budgets_have_units() {
-    program(&on_machine("input W[I_X]\nassert comm <= 2ms\nassert memory <= 16GiB\nassert no AllGather over X\nassert W stays sharded"));
+    program(&on_machine(
+        "input W[I_X]\nassert comm <= 2ms\nassert memory <= 16GiB\nassert no AllGather over X\n\
+            assert W stays sharded",
+    ));
     for (assert, code) in [
         ("assert comm <= 2GB", "SW502"),
         ("assert memory <= 2ms", "SW502"),
@@ -246,7 +267,10 @@ fn explicit_programs_leave_nothing_open() {
 fn pins_that_no_layout_has_are_told_at_once() {
     assert_eq!(codes(&on_machine("input A[I] {U_X}\nB = gelu(A[I] {U_X})")), ["SW207"]);
     assert_eq!(codes(&on_machine("input A[I, J_X], B[J, K]\nC = A[I, J_X] *J B[J, K]")), ["SW205"]);
-    assert_eq!(codes(&on_machine("input A[I_X, J], B[J, K_X]\nC = A[I_X, J] *J B[J, K_X]")), ["SW206"]);
+    assert_eq!(
+        codes(&on_machine("input A[I_X, J], B[J, K_X]\nC = A[I_X, J] *J B[J, K_X]")),
+        ["SW206"]
+    );
     program(&on_machine("input A[I, J_X], B[J, K]\nC[I, K] = A[I, J_X] *J B"));
 }
 
@@ -256,21 +280,29 @@ fn hostile_sources_end_in_few_errors() {
     assert!(read(&on_machine(&many.join("\n"))).1.len() <= 100);
     let sizes: Vec<String> = (0..200).map(|i| format!("d{i}=2")).collect();
     let names: Vec<String> = (0..200).map(|i| format!("d{i}")).collect();
-    let source = format!("hardware tpu-v5p\ndim {}\ninput A[{}]\n", sizes.join(", "), names.join(", "));
+    let source =
+        format!("hardware tpu-v5p\ndim {}\ninput A[{}]\n", sizes.join(", "), names.join(", "));
     assert_eq!(codes(&source), ["SW112"]);
 }
 
 #[test]
 fn gradients_come_to_be_when_they_are_named() {
-    let source =
-        "input A[I, J], dC[I, K]\nparam B[J, K], W[J, K]\nC = A *J B\nbackward from C given dC\nN = W - dB\noutput N[J, K], dA[I, J]";
+    let source = "input A[I, J], dC[I, K]\nparam B[J, K], W[J, K]\nC = A *J B\nbackward from C \
+        given dC\nN = W - dB\noutput N[J, K], dA[I, J]";
     let program = program(&on_machine(source));
     let backward = program.backward.as_ref().expect("it is asked for");
     let name = |value: shardwise_ir::ids::ValueId| program.values[value].name.as_str();
-    let named: Vec<(&str, &str)> = backward.named.iter().map(|&(of, gradient)| (name(of), name(gradient))).collect();
+    let named: Vec<(&str, &str)> =
+        backward.named.iter().map(|&(of, gradient)| (name(of), name(gradient))).collect();
     assert_eq!(named, [("B", "dB"), ("A", "dA")]);
-    assert_eq!((name(backward.from), backward.given.map(name), backward.at.index()), ("C", Some("dC"), 1));
-    assert_eq!(program.ops.iter().map(|op| op.phase).collect::<Vec<_>>(), [Phase::Forward, Phase::Backward]);
+    assert_eq!(
+        (name(backward.from), backward.given.map(name), backward.at.index()),
+        ("C", Some("dC"), 1)
+    );
+    assert_eq!(
+        program.ops.iter().map(|op| op.phase).collect::<Vec<_>>(),
+        [Phase::Forward, Phase::Backward]
+    );
     assert!(program.to_string().contains("C = A *J B\nbackward from C given dC\nN = W - dB\n"));
     assert!(shardwise_ir::print::same(&program, &self::program(&program.to_string())));
 }

@@ -10,7 +10,9 @@ use shardwise_ir::verify;
 
 /// A sharding of two dimensions over the axes X (0) and Y (1) of [`crate::common::MACHINE`].
 fn sharding(first: &[usize], second: &[usize], pending: &[usize]) -> Sharding {
-    let axes = |list: &[usize]| list.iter().map(|&axis| AxisRef::whole(AxisId::new(axis))).collect::<Vec<_>>();
+    let axes = |list: &[usize]| {
+        list.iter().map(|&axis| AxisRef::whole(AxisId::new(axis))).collect::<Vec<_>>()
+    };
     Sharding {
         dims: [axes(first).into(), axes(second).into()].into_iter().collect(),
         unreduced: Unreduced::new(Reduction::Sum, axes(pending)),
@@ -58,17 +60,21 @@ fn what_takes_several_steps_is_no_collective() {
 #[test]
 fn a_plan_is_accepted_as_it_is() {
     let plan = plan(&explicit(
-        "input A[I, J_X], B[J_X, K]\nC[I, K] {U_X} = A[I, J_X] *J B[J_X, K]\nC[I, K_X] = ReduceScatter_{X,K}(C[I, K] {U_X})\n\
+        "input A[I, J_X], B[J_X, K]\nC[I, K] {U_X} = A[I, J_X] *J B[J_X, K]\nC[I, K_X] = \
+            ReduceScatter_{X,K}(C[I, K] {U_X})\n\
          D[I, K_X] = gelu(C[I, K_X])\noutput D[I, K_X]",
     ));
     assert_eq!(plan.steps.len(), 3);
-    assert!(matches!(&plan.steps[1].kind, StepKind::Collective(moved, Some(_)) if moved.into == [1]));
+    assert!(
+        matches!(&plan.steps[1].kind, StepKind::Collective(moved, Some(_)) if moved.into == [1])
+    );
     assert_eq!(verify::plan(&plan), Ok(()));
 }
 
 #[test]
 fn local_operations_follow_the_four_cases() {
-    let declared = "input A[I, J_X], B[J, K], L[I_X, J], R[J, K_X], P[I] {U_X}, Q[I] {U_Y}, M[I] {max_X}, V[I_X]\n";
+    let declared = "input A[I, J_X], B[J, K], L[I_X, J], R[J, K_X], P[I] {U_X}, Q[I] {U_Y}, M[I] \
+        {max_X}, V[I_X]\n";
     for (statement, code) in [
         ("C[I, K] = A[I, J_X] *J B[J, K]", "SW205"),
         ("C[I_X, K] = L[I_X, J] *J R[J, K_X]", "SW206"),
@@ -92,8 +98,10 @@ fn local_operations_follow_the_four_cases() {
 #[test]
 fn partial_results_pass_through_linear_operations() {
     plan(&explicit(
-        "input P[I] {U_X}, Q[I] {U_X}, R[I], V[I_X], S[I] {U_Y}\nA[I] {U_X} = P[I] {U_X} + Q[I] {U_X}\nB[I] {U_X} = 2.0 * A[I] {U_X}\n\
-         C[I] {U_X} = B[I] {U_X} / R[I]\nD[] {U_X} = sum_I(C[I] {U_X})\nE[] {max_X} = max_I(V[I_X])\nE[] = AllReduce_X(E[] {max_X})\n\
+        "input P[I] {U_X}, Q[I] {U_X}, R[I], V[I_X], S[I] {U_Y}\nA[I] {U_X} = P[I] {U_X} + Q[I] \
+            {U_X}\nB[I] {U_X} = 2.0 * A[I] {U_X}\n\
+         C[I] {U_X} = B[I] {U_X} / R[I]\nD[] {U_X} = sum_I(C[I] {U_X})\nE[] {max_X} = \
+         max_I(V[I_X])\nE[] = AllReduce_X(E[] {max_X})\n\
          F[I] {U_XY} = P[I] {U_X} * S[I] {U_Y}\noutput D[] {U_X}, E[]",
     ));
 }
@@ -101,8 +109,10 @@ fn partial_results_pass_through_linear_operations() {
 #[test]
 fn partial_maxima_pass_through_what_keeps_or_turns_the_order() {
     plan(&explicit(
-        "input M[I] {max_X}, R[I], V[I_X, J]\nA[I] {max_X} = exp(M[I] {max_X})\nB[I] {min_X} = R[I] - A[I] {max_X}\n\
-         C[I] {min_X} = 2.0 * B[I] {min_X}\nD[] {min_X} = min_I(C[I] {min_X})\nE[] {max_X} = -D[] {min_X}\n\
+        "input M[I] {max_X}, R[I], V[I_X, J]\nA[I] {max_X} = exp(M[I] {max_X})\nB[I] {min_X} = \
+            R[I] - A[I] {max_X}\n\
+         C[I] {min_X} = 2.0 * B[I] {min_X}\nD[] {min_X} = min_I(C[I] {min_X})\nE[] {max_X} = -D[] \
+         {min_X}\n\
          F[J] {max_X} = max_I(V[I_X, J])\noutput E[] {max_X}, F[J] {max_X}",
     ));
 }
@@ -113,13 +123,17 @@ fn help_says_which_statement_to_write() {
     let product = "input A[I, J_X], B[J, K]\nC[I, K] = A[I, J_X] *J B[J, K]";
     assert!(help(product).contains("`A[I, J] = AllGather_X(A[I, J_X])`"));
     assert!(help("input V[I_X]\nC[I] = gelu(V[I])").contains("`V[I] = AllGather_X(V[I_X])`"));
-    assert!(help("input P[I] {U_X}\nC[I] = gelu(P[I] {U_X})").contains("`P[I] = AllReduce_X(P[I] {U_X})`"));
+    assert!(
+        help("input P[I] {U_X}\nC[I] = gelu(P[I] {U_X})")
+            .contains("`P[I] = AllReduce_X(P[I] {U_X})`")
+    );
     assert!(help("input V[I_X]\noutput V[I]").contains("`V[I] = AllGather_X(V[I_X])`"));
 }
 
 #[test]
 fn a_forged_plan_is_refused() {
-    let source = "input A[I_X, J]\nA[I, J] = AllGather_X(A[I_X, J])\nB[I, J] = gelu(A[I, J])\noutput B[I, J]";
+    let source = "input A[I_X, J]\nA[I, J] = AllGather_X(A[I_X, J])\nB[I, J] = gelu(A[I, J])\n\
+        output B[I, J]";
     let good = plan(&explicit(source));
     let broken = |break_it: fn(&mut shardwise_ir::plan::Plan)| {
         let mut plan = good.clone();

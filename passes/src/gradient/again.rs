@@ -10,8 +10,9 @@
 //! }                             }
 //! ```
 //!
-//! Kept are the values named and what enters each layer. The statements that lead from these to what the gradients read are copied to the front of
-//! the reversed block, in their order, so that plans lay them out, price them and count their FLOPs like any other; nothing else needs to know.
+//! Kept are the values named and what enters each layer. The statements that lead from these to
+//! what the gradients read are copied to the front of the reversed block, in their order, so that
+//! plans lay them out, price them and count their FLOPs like any other; nothing else needs to know.
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Span;
@@ -19,13 +20,20 @@ use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, Op, Phase, Program, Value};
 
 /// The derived statements, with those before them that give again what is not kept.
-pub(super) fn recompute(program: &mut Program, derived: Vec<Op>, taken: &mut IndexSet<String>, span: Span) -> Vec<Op> {
+pub(super) fn recompute(
+    program: &mut Program,
+    derived: Vec<Op>,
+    taken: &mut IndexSet<String>,
+    span: Span,
+) -> Vec<Op> {
     let mut done = Vec::with_capacity(derived.len());
     for run in derived.chunk_by(|a, b| a.repeat == b.repeat) {
         let forward = run[0].repeat.and_then(|block| program.repeats[block].reversed);
         let kept = forward.and_then(|block| program.repeats[block].kept.clone());
         match (forward, kept) {
-            (Some(forward), Some(kept)) => done.extend(with_copies(program, run, forward, &kept, taken, span)),
+            (Some(forward), Some(kept)) => {
+                done.extend(with_copies(program, run, forward, &kept, taken, span))
+            }
             _ => done.extend(run.iter().cloned()),
         }
     }
@@ -45,7 +53,12 @@ fn with_copies(
     let mut again: IndexMap<ValueId, ValueId> = IndexMap::new();
     let mut copies = Vec::new();
     let entries = run.iter().take_while(|op| op.is(&MapForm::Enter)).count();
-    let body: Vec<Op> = program.ops.iter().filter(|op| op.repeat == Some(forward) && needed.contains(&op.result)).cloned().collect();
+    let body: Vec<Op> = program
+        .ops
+        .iter()
+        .filter(|op| op.repeat == Some(forward) && needed.contains(&op.result))
+        .cloned()
+        .collect();
     for op in body {
         let value = Value {
             name: fresh(&program.values[op.result].name, taken),
@@ -72,13 +85,20 @@ fn with_copies(
 fn needed(program: &Program, run: &[Op], forward: RepeatId, kept: &[ValueId]) -> IndexSet<ValueId> {
     let is_kept = |value: ValueId| {
         let producer = program.values[value].producer.map(|op| &program.ops[op]);
-        kept.contains(&value) || producer.is_none_or(|op| op.is(&MapForm::Enter) || op.repeat != Some(forward))
+        kept.contains(&value)
+            || producer.is_none_or(|op| op.is(&MapForm::Enter) || op.repeat != Some(forward))
     };
-    let mut needed: IndexSet<ValueId> =
-        run.iter().flat_map(|op| &op.operands).map(|operand| operand.value).filter(|&value| !is_kept(value)).collect();
+    let mut needed: IndexSet<ValueId> = run
+        .iter()
+        .flat_map(|op| &op.operands)
+        .map(|operand| operand.value)
+        .filter(|&value| !is_kept(value))
+        .collect();
     for op in program.ops.iter().rev().filter(|op| op.repeat == Some(forward)) {
         if needed.contains(&op.result) {
-            needed.extend(op.operands.iter().map(|operand| operand.value).filter(|&value| !is_kept(value)));
+            needed.extend(
+                op.operands.iter().map(|operand| operand.value).filter(|&value| !is_kept(value)),
+            );
         }
     }
     needed
@@ -93,7 +113,12 @@ fn rename(op: &mut Op, again: &IndexMap<ValueId, ValueId>) {
 /// `h.again`, or with a number behind it if that is taken.
 fn fresh(name: &str, taken: &mut IndexSet<String>) -> String {
     let plain = format!("{name}.again");
-    let numbered = || (2..=taken.len() + 2).map(|number| format!("{plain}{number}")).find(|name| !taken.contains(name)).unwrap_or_default();
+    let numbered = || {
+        (2..=taken.len() + 2)
+            .map(|number| format!("{plain}{number}"))
+            .find(|name| !taken.contains(name))
+            .unwrap_or_default()
+    };
     let fresh = if taken.contains(&plain) { numbered() } else { plain };
     taken.insert(fresh.clone());
     fresh

@@ -1,4 +1,5 @@
-//! Gradients through blocks: a block that goes back through the layers of each block that gradients pass.
+//! Gradients through blocks: a block that goes back through the layers of each block that gradients
+//! pass.
 //!
 //! ```text
 //! repeat L=40 {                      repeat L reversed {
@@ -10,10 +11,12 @@
 //! x.end = last(x.1)                  dx = last(dx.in)
 //! ```
 //!
-//! What the body hands on gets its gradient from the layer behind it, and from the block's end in the last layer; so that gradient enters. What
-//! enters the body hands its gradient on to the layer before it, and in the first layer to where it came from. A value from before the block
-//! that every layer reads gets one contribution of each: they are added up from layer to layer. The statements of the reversed block may read
-//! what the same layer gave going forward; nothing needs to be said about what is kept for that.
+//! What the body hands on gets its gradient from the layer behind it, and from the block's end in
+//! the last layer; so that gradient enters. What enters the body hands its gradient on to the layer
+//! before it, and in the first layer to where it came from. A value from before the block that
+//! every layer reads gets one contribution of each: they are added up from layer to layer. The
+//! statements of the reversed block may read what the same layer gave going forward; nothing needs
+//! to be said about what is kept for that.
 
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, Op, Program, Repeat};
@@ -21,7 +24,8 @@ use shardwise_ir::program::{MapForm, Op, Program, Repeat};
 use super::emit::{Emitter, Into};
 use super::{Gradients, handed_on};
 
-/// Puts what enters a block behind everything else of it: in reverse, that is where the block is left.
+/// Puts what enters a block behind everything else of it: in reverse, that is where the block is
+/// left.
 pub(super) fn entries_last(uses: &mut [(OpId, Op, usize)]) {
     for block in uses.chunk_by_mut(|a, b| a.1.repeat == b.1.repeat) {
         block.sort_by_key(|(_, op, _)| op.is(&MapForm::Enter));
@@ -61,9 +65,11 @@ impl Gradients<'_> {
     fn begin(&mut self, emitter: &mut Emitter, block: RepeatId) {
         let back = reversed(&mut emitter.program, block);
         emitter.enter(Some(back));
-        let handed_on: Vec<(ValueId, ValueId)> =
-            handed_on(&emitter.program).filter(|(given, _)| emitter.program.values[*given].repeat == Some(block)).collect();
-        for (given, enters) in handed_on.into_iter().filter(|(given, _)| self.flow.is_live(*given)) {
+        let handed_on: Vec<(ValueId, ValueId)> = handed_on(&emitter.program)
+            .filter(|(given, _)| emitter.program.values[*given].repeat == Some(block))
+            .collect();
+        for (given, enters) in handed_on.into_iter().filter(|(given, _)| self.flow.is_live(*given))
+        {
             let from = self.so_far[given.index()].unwrap_or_else(|| {
                 let init = came_from(&emitter.program, enters);
                 emitter.zeros_before(init)
@@ -75,12 +81,15 @@ impl Gradients<'_> {
         }
     }
 
-    /// Closes the block at hand: gradients are handed on to the layer before, and what its layers contribute to others is added up.
+    /// Closes the block at hand: gradients are handed on to the layer before, and what its layers
+    /// contribute to others is added up.
     pub(super) fn leave(&mut self, emitter: &mut Emitter) {
         let handed_on: Vec<(ValueId, ValueId)> = handed_on(&emitter.program).collect();
         for (of, entered) in std::mem::take(&mut self.entered) {
-            let enters =
-                handed_on.iter().find(|(given, _)| *given == of).and_then(|(_, enters)| self.so_far[self.classes.owner(*enters).index()]);
+            let enters = handed_on
+                .iter()
+                .find(|(given, _)| *given == of)
+                .and_then(|(_, enters)| self.so_far[self.classes.owner(*enters).index()]);
             // A body that ignores what enters it gives that no gradient.
             let next = enters.unwrap_or_else(|| emitter.zeros(entered, of));
             emitter.hand_on(next, entered);
@@ -90,18 +99,24 @@ impl Gradients<'_> {
             let into = self.becomes(emitter, of);
             let before = self.so_far[of.index()];
             let total = emitter.total(contribution, self.alone(of, into));
-            self.so_far[of.index()] = Some(before.map_or(total, |before| emitter.sum(before, total, into)));
+            self.so_far[of.index()] =
+                Some(before.map_or(total, |before| emitter.sum(before, total, into)));
         }
     }
 
-    /// Whether contributions to the gradient of `operand` are those of one layer, the operand being of none.
+    /// Whether contributions to the gradient of `operand` are those of one layer, the operand being
+    /// of none.
     fn is_of_layers(emitter: &Emitter, operand: ValueId) -> bool {
         emitter.block().is_some() && emitter.program.values[operand].repeat.is_none()
     }
 
     /// What was contributed to the gradient of `operand`, by the layer at hand if it is in one.
     pub(super) fn sum_so_far(&self, emitter: &Emitter, operand: ValueId) -> Option<ValueId> {
-        if Self::is_of_layers(emitter, operand) { self.of_layers.get(&operand).copied() } else { self.so_far[operand.index()] }
+        if Self::is_of_layers(emitter, operand) {
+            self.of_layers.get(&operand).copied()
+        } else {
+            self.so_far[operand.index()]
+        }
     }
 
     pub(super) fn set_sum(&mut self, emitter: &Emitter, operand: ValueId, sum: ValueId) {
@@ -112,16 +127,23 @@ impl Gradients<'_> {
         }
     }
 
-    /// Whether the next contribution to the gradient of `operand` makes it complete where it is contributed.
+    /// Whether the next contribution to the gradient of `operand` makes it complete where it is
+    /// contributed.
     pub(super) fn completes(&self, emitter: &Emitter, operand: ValueId) -> bool {
-        !Self::is_of_layers(emitter, operand) && self.contributions[operand.index()] == self.classes.uses[operand.index()]
+        !Self::is_of_layers(emitter, operand)
+            && self.contributions[operand.index()] == self.classes.uses[operand.index()]
     }
 
-    /// What passes a border of a block: out of its end, where the gradient is one of what the block hands on; or into it.
+    /// What passes a border of a block: out of its end, where the gradient is one of what the block
+    /// hands on; or into it.
     pub(super) fn carry(&mut self, emitter: &mut Emitter, op: &Op, given: ValueId) {
         let operand = op.operands[0].value;
         let into = self.next_into(emitter, operand);
-        let part = if op.is(&MapForm::Last) { given } else { emitter.last(given, self.alone(operand, into)) };
+        let part = if op.is(&MapForm::Last) {
+            given
+        } else {
+            emitter.last(given, self.alone(operand, into))
+        };
         self.so_far[operand.index()] = Some(match self.so_far[operand.index()] {
             None => part,
             Some(before) => emitter.sum(before, part, into),

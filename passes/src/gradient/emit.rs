@@ -1,13 +1,17 @@
-//! Formulas to statements: each part of a formula becomes an operation of its own, named after the gradient that it belongs to.
+//! Formulas to statements: each part of a formula becomes an operation of its own, named after the
+//! gradient that it belongs to.
 //!
-//! The names are those that a reader would give: the gradient of `Tmp` is `dTmp`, what is added up to it is `dTmp.1`, `dTmp.2`, and so on.
-//! A result has its dimensions in the order in which its statement gives them, for it is printed without brackets; a gradient that the program
-//! names has those of its value, by brackets that leave its sharding open if nothing else says it.
+//! The names are those that a reader would give: the gradient of `Tmp` is `dTmp`, what is added up
+//! to it is `dTmp.1`, `dTmp.2`, and so on. A result has its dimensions in the order in which its
+//! statement gives them, for it is printed without brackets; a gradient that the program names has
+//! those of its value, by brackets that leave its sharding open if nothing else says it.
 
 use indexmap::IndexSet;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
-use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Value};
+use shardwise_ir::program::{
+    MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Value,
+};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::{dtype, natural};
 use shardwise_ir::sharding::{Pin, Unreduced};
@@ -47,7 +51,8 @@ pub(super) struct Emitter {
     pub(super) homes: Vec<Option<Pin>>,
     /// Gradients that leave the program: their brackets are written there.
     declared: IndexSet<ValueId>,
-    /// Values that go into a block or out of it: their gradients have their dimensions in their order.
+    /// Values that go into a block or out of it: their gradients have their dimensions in their
+    /// order.
     carried: IndexSet<ValueId>,
     /// The block that statements are written into, and where it begins.
     block: (Option<RepeatId>, usize),
@@ -55,13 +60,28 @@ pub(super) struct Emitter {
 }
 
 impl Emitter {
-    pub(super) fn new(program: Program, named: Vec<Option<ValueId>>, homes: Vec<Option<Pin>>, span: Span) -> Self {
+    pub(super) fn new(
+        program: Program,
+        named: Vec<Option<ValueId>>,
+        homes: Vec<Option<Pin>>,
+        span: Span,
+    ) -> Self {
         let names = program.values.iter().map(|value| value.name.clone());
         let gradients = program.values.iter().map(|value| gradient_name(&value.name));
         let taken = names.chain(gradients).collect();
         let declared = program.outputs.iter().map(|output| output.value).collect();
         let carried = carried(&program);
-        Self { program, ops: Vec::new(), taken, named, homes, declared, carried, block: (None, 0), span }
+        Self {
+            program,
+            ops: Vec::new(),
+            taken,
+            named,
+            homes,
+            declared,
+            carried,
+            block: (None, 0),
+            span,
+        }
     }
 
     /// The block that statements are written into.
@@ -98,7 +118,10 @@ impl Emitter {
 
     /// Says what of the block at hand is `enters` in the next layer.
     pub(super) fn hand_on(&mut self, value: ValueId, enters: ValueId) {
-        let pin = Pin { dims: vec![None; self.program.values[value].dims.len()], unreduced: Unreduced::default() };
+        let pin = Pin {
+            dims: vec![None; self.program.values[value].dims.len()],
+            unreduced: Unreduced::default(),
+        };
         self.program.outputs.push(Output { value, pin, hands_to: Some(enters), span: self.span });
     }
 
@@ -122,8 +145,15 @@ impl Emitter {
         self.before(map(MapForm::ScaleBy("0.0".to_owned())), vec![like], Into::Part(like))
     }
 
-    /// The statements for `term`, where [`Term::Given`] is `given`; `known` are formulas that have a value already.
-    pub(super) fn term(&mut self, term: &Term, given: ValueId, into: Into, known: &mut Vec<(Term, ValueId)>) -> ValueId {
+    /// The statements for `term`, where [`Term::Given`] is `given`; `known` are formulas that have
+    /// a value already.
+    pub(super) fn term(
+        &mut self,
+        term: &Term,
+        given: ValueId,
+        into: Into,
+        known: &mut Vec<(Term, ValueId)>,
+    ) -> ValueId {
         let wanted = self.program.values[into.of()].dims.clone();
         let (kind, operands) = match term {
             Term::Given => (copy(), vec![given]),
@@ -138,7 +168,13 @@ impl Emitter {
     }
 
     /// The operation at the root of a formula, the statements of its parts written.
-    fn operation(&mut self, term: &Term, given: ValueId, into: Into, known: &mut Vec<(Term, ValueId)>) -> (OpKind, Vec<ValueId>) {
+    fn operation(
+        &mut self,
+        term: &Term,
+        given: ValueId,
+        into: Into,
+        known: &mut Vec<(Term, ValueId)>,
+    ) -> (OpKind, Vec<ValueId>) {
         let parts: Vec<&Term> = match term {
             Term::Given | Term::Value(_) => Vec::new(),
             Term::Product(left, right) => vec![left, right],
@@ -150,13 +186,21 @@ impl Emitter {
             Term::Map(form, _) => map(form.clone()),
             Term::Other(kind, _) => kind.clone(),
             Term::Sum(dims, _) => OpKind::Reduce { function: ReduceFn::Sum, dims: dims.clone() },
-            Term::Given | Term::Value(_) | Term::Product(..) => OpKind::Einsum { contracted: Vec::new() },
+            Term::Given | Term::Value(_) | Term::Product(..) => {
+                OpKind::Einsum { contracted: Vec::new() }
+            }
         };
         (kind, operands)
     }
 
     /// The value of a part of a formula.
-    fn part(&mut self, term: &Term, given: ValueId, into: Into, known: &mut Vec<(Term, ValueId)>) -> ValueId {
+    fn part(
+        &mut self,
+        term: &Term,
+        given: ValueId,
+        into: Into,
+        known: &mut Vec<(Term, ValueId)>,
+    ) -> ValueId {
         match term {
             Term::Given => return given,
             Term::Value(value) => return *value,
@@ -171,25 +215,44 @@ impl Emitter {
         value
     }
 
-    /// The statement for `kind`, and what it has beside `wanted` summed: at once where it is a product, else in a statement of its own.
-    fn summed(&mut self, kind: OpKind, operands: Vec<ValueId>, wanted: &[DimId], into: Into) -> ValueId {
-        let extra: Vec<DimId> = self.natural(&kind, &operands).into_iter().filter(|dim| !wanted.contains(dim)).collect();
-        let everywhere = extra.iter().all(|dim| operands.iter().all(|&operand| self.program.values[operand].dims.contains(dim)));
+    /// The statement for `kind`, and what it has beside `wanted` summed: at once where it is a
+    /// product, else in a statement of its own.
+    fn summed(
+        &mut self,
+        kind: OpKind,
+        operands: Vec<ValueId>,
+        wanted: &[DimId],
+        into: Into,
+    ) -> ValueId {
+        let extra: Vec<DimId> = self
+            .natural(&kind, &operands)
+            .into_iter()
+            .filter(|dim| !wanted.contains(dim))
+            .collect();
+        let everywhere = extra.iter().all(|dim| {
+            operands.iter().all(|&operand| self.program.values[operand].dims.contains(dim))
+        });
         match kind {
-            OpKind::Einsum { .. } if everywhere => self.statement(OpKind::Einsum { contracted: extra }, operands, into),
-            kind if extra.is_empty() => self.statement(kind, operands, into),
-            OpKind::Map(MapFn { form: MapForm::Call { name, .. }, .. }) if name == "copy" => {
-                self.statement(OpKind::Reduce { function: ReduceFn::Sum, dims: extra }, operands, into)
+            OpKind::Einsum { .. } if everywhere => {
+                self.statement(OpKind::Einsum { contracted: extra }, operands, into)
             }
+            kind if extra.is_empty() => self.statement(kind, operands, into),
+            OpKind::Map(MapFn { form: MapForm::Call { name, .. }, .. }) if name == "copy" => self
+                .statement(OpKind::Reduce { function: ReduceFn::Sum, dims: extra }, operands, into),
             kind => {
                 let whole = self.statement(kind, operands, Into::Part(into.of()));
-                self.statement(OpKind::Reduce { function: ReduceFn::Sum, dims: extra }, vec![whole], into)
+                self.statement(
+                    OpKind::Reduce { function: ReduceFn::Sum, dims: extra },
+                    vec![whole],
+                    into,
+                )
             }
         }
     }
 
     fn natural(&self, kind: &OpKind, operands: &[ValueId]) -> Vec<DimId> {
-        let dims: Vec<&[DimId]> = operands.iter().map(|&operand| self.program.values[operand].dims.as_slice()).collect();
+        let dims: Vec<&[DimId]> =
+            operands.iter().map(|&operand| self.program.values[operand].dims.as_slice()).collect();
         natural(kind, &dims)
     }
 
@@ -199,11 +262,19 @@ impl Emitter {
     }
 
     /// A statement. Factors and summands change places where that puts the dimensions in order.
-    pub(super) fn statement(&mut self, kind: OpKind, mut operands: Vec<ValueId>, into: Into) -> ValueId {
+    pub(super) fn statement(
+        &mut self,
+        kind: OpKind,
+        mut operands: Vec<ValueId>,
+        into: Into,
+    ) -> ValueId {
         let of = into.of();
         let wanted = self.program.values[of].dims.clone();
         let mut dims = self.natural(&kind, &operands);
-        let commutes = matches!(&kind, OpKind::Einsum { .. } | OpKind::Map(MapFn { form: MapForm::Infix('+'), .. }));
+        let commutes = matches!(
+            &kind,
+            OpKind::Einsum { .. } | OpKind::Map(MapFn { form: MapForm::Infix('+'), .. })
+        );
         if commutes && dims != wanted {
             operands.reverse();
             match self.natural(&kind, &operands) {
@@ -211,7 +282,8 @@ impl Emitter {
                 _ => operands.reverse(),
             }
         }
-        let inferred = dtype(&kind, &operands.iter().map(|&operand| self.dtype(operand)).collect::<Vec<_>>());
+        let inferred =
+            dtype(&kind, &operands.iter().map(|&operand| self.dtype(operand)).collect::<Vec<_>>());
         let value = match into {
             Into::Gradient(of) => self.gradient(of, dims, inferred),
             Into::Part(of) => self.part_value(of, dims, inferred),
@@ -219,10 +291,16 @@ impl Emitter {
         if matches!(&kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_))) {
             // Only its left side says what such a statement leads to.
             let value = &mut self.program.values[value];
-            value.home.get_or_insert_with(|| Pin { dims: vec![None; value.dims.len()], unreduced: Unreduced::default() });
+            value.home.get_or_insert_with(|| Pin {
+                dims: vec![None; value.dims.len()],
+                unreduced: Unreduced::default(),
+            });
         }
         let result_pin = self.program.values[value].home.clone();
-        let operands = operands.into_iter().map(|value| Operand { value, pin: None, span: self.span }).collect();
+        let operands = operands
+            .into_iter()
+            .map(|value| Operand { value, pin: None, span: self.span })
+            .collect();
         self.ops.push(Op {
             kind,
             operands,
@@ -246,7 +324,17 @@ impl Emitter {
         self.taken.insert(name.clone());
         let span = self.span;
         let repeat = self.block.0;
-        self.program.values.push(Value { name, dims, dtype, dtype_written: false, role: None, home: None, producer: None, repeat, span })
+        self.program.values.push(Value {
+            name,
+            dims,
+            dtype,
+            dtype_written: false,
+            role: None,
+            home: None,
+            producer: None,
+            repeat,
+            span,
+        })
     }
 
     /// The gradient of `of`, about to be given by a statement that gives `dims` of `inferred`.
@@ -259,12 +347,22 @@ impl Emitter {
         let home = self.homes[of.index()].clone();
         let open = || Pin { dims: vec![None; wanted.len()], unreduced: Unreduced::default() };
         let carried = self.carried.contains(&of);
-        let home = home.or_else(|| ((named.is_some() || carried) && !declared && !ordered).then(open));
+        let home =
+            home.or_else(|| ((named.is_some() || carried) && !declared && !ordered).then(open));
         let keep = declared || home.is_some();
         let gradient = named.unwrap_or_else(|| {
             let span = self.span;
-            let value =
-                Value { name, dims: Vec::new(), dtype, dtype_written: false, role: None, home: None, producer: None, repeat: None, span };
+            let value = Value {
+                name,
+                dims: Vec::new(),
+                dtype,
+                dtype_written: false,
+                role: None,
+                home: None,
+                producer: None,
+                repeat: None,
+                span,
+            };
             self.program.values.push(value)
         });
         let block = self.block.0;
@@ -276,7 +374,8 @@ impl Emitter {
         gradient
     }
 
-    /// The program with the derived statements before operation `at`, and its values in the order in which they appear.
+    /// The program with the derived statements before operation `at`, and its values in the order
+    /// in which they appear.
     pub(super) fn finish(mut self, at: OpId) -> Program {
         let later = self.program.ops.split_off(at);
         let derived = again::recompute(&mut self.program, self.ops, &mut self.taken, self.span);
@@ -297,7 +396,11 @@ pub(super) fn gradient_name(name: &str) -> String {
 
 /// What goes into blocks, from layer to layer, and out of them.
 fn carried(program: &Program) -> IndexSet<ValueId> {
-    let handed_on = program.outputs.iter().filter(|output| program.enters(output).is_some()).map(|output| output.value);
+    let handed_on = program
+        .outputs
+        .iter()
+        .filter(|output| program.enters(output).is_some())
+        .map(|output| output.value);
     let borders = program.ops.iter().filter(|op| op.is(&MapForm::Enter) || op.is(&MapForm::Last));
     borders.flat_map(|op| [op.result, op.operands[0].value]).chain(handed_on).collect()
 }

@@ -1,10 +1,13 @@
-//! The gradient of one operation with respect to one operand, as a formula in what it read, what it gave, and the gradient of that.
+//! The gradient of one operation with respect to one operand, as a formula in what it read, what it
+//! gave, and the gradient of that.
 //!
-//! Every formula is linear in that gradient ([`Term::Given`]), and says so by its form: it is a factor of a product, the first operand of a
-//! quotient, the last of a derivative. So a partial gradient passes through all of them, as far as the language lets it.
+//! Every formula is linear in that gradient ([`Term::Given`]), and says so by its form: it is a
+//! factor of a product, the first operand of a quotient, the last of a derivative. So a partial
+//! gradient passes through all of them, as far as the language lets it.
 //!
-//! Where a function has a corner, the gradient is one that its neighbours have: `abs` and `relu` are flat there, and what lies between equal
-//! operands of `maximum` goes to the second; equal maxima of a reduction share theirs.
+//! Where a function has a corner, the gradient is one that its neighbours have: `abs` and `relu`
+//! are flat there, and what lies between equal operands of `maximum` goes to the second; equal
+//! maxima of a reduction share theirs.
 
 use shardwise_ir::functions;
 use shardwise_ir::ids::{DimId, ValueId};
@@ -54,11 +57,17 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
         OpKind::Map(function) => map(program, op, &function.form, position),
         OpKind::Reduce { function, dims } => Through(reduction(program, op, *function, dims)),
         OpKind::Take { dim } => match position {
-            0 => Through(Term::Other(OpKind::Put { dim: *dim }, vec![Given, Value(op.operands[1].value), Value(op.operands[0].value)])),
+            0 => Through(Term::Other(
+                OpKind::Put { dim: *dim },
+                vec![Given, Value(op.operands[1].value), Value(op.operands[0].value)],
+            )),
             _ => Stopped,
         },
         OpKind::Put { dim } => match position {
-            0 => Through(Term::Other(OpKind::Take { dim: *dim }, vec![Given, Value(op.operands[1].value)])),
+            0 => Through(Term::Other(
+                OpKind::Take { dim: *dim },
+                vec![Given, Value(op.operands[1].value)],
+            )),
             _ => Stopped,
         },
         // A cache is written between steps of inference: nobody trains through that.
@@ -74,13 +83,24 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
 /// What was moved is moved back: the transpose of each is another of them.
 fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> Option<Term> {
     let back = match how {
-        Rearrange::Rename(pairs) => Rearrange::Rename(pairs.iter().map(|&(old, new)| (new, old)).collect()),
-        Rearrange::Reshape(groups) => {
-            Rearrange::Reshape(groups.iter().map(|Regroup { from, to }| Regroup { from: to.clone(), to: from.clone() }).collect())
+        Rearrange::Rename(pairs) => {
+            Rearrange::Rename(pairs.iter().map(|&(old, new)| (new, old)).collect())
         }
-        Rearrange::Slice(Window { from, to, start }) => Rearrange::Pad(Window { from: *to, to: *from, start: *start }),
-        Rearrange::Pad(Window { from, to, start }) => Rearrange::Slice(Window { from: *to, to: *from, start: *start }),
-        Rearrange::Roll(Roll { dim, by }) => Rearrange::Roll(Roll { dim: *dim, by: program.dims[*dim].size - by }),
+        Rearrange::Reshape(groups) => Rearrange::Reshape(
+            groups
+                .iter()
+                .map(|Regroup { from, to }| Regroup { from: to.clone(), to: from.clone() })
+                .collect(),
+        ),
+        Rearrange::Slice(Window { from, to, start }) => {
+            Rearrange::Pad(Window { from: *to, to: *from, start: *start })
+        }
+        Rearrange::Pad(Window { from, to, start }) => {
+            Rearrange::Slice(Window { from: *to, to: *from, start: *start })
+        }
+        Rearrange::Roll(Roll { dim, by }) => {
+            Rearrange::Roll(Roll { dim: *dim, by: program.dims[*dim].size - by })
+        }
         Rearrange::Concat { from, to } => {
             let start = from[..position].iter().map(|&dim| program.dims[dim].size).sum();
             Rearrange::Slice(Window { from: *to, to: from[position], start })
@@ -92,8 +112,9 @@ fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> O
     Some(Term::Other(OpKind::Rearrange(back), vec![Given]))
 }
 
-/// `g` is the gradient of `y = f(x)`, and everything is along `dims`. In all of them the gradient is taken of the whole at once, which needs fewer
-/// statements than the gradients of the statements that it stands for.
+/// `g` is the gradient of `y = f(x)`, and everything is along `dims`. In all of them the gradient
+/// is taken of the whole at once, which needs fewer statements than the gradients of the statements
+/// that it stands for.
 fn composite(program: &Program, op: &Op, function: Composite, dims: &[DimId]) -> Term {
     let (x, y) = (Value(op.operands[0].value), Value(op.result));
     let sum = |of: Term| Term::Sum(dims.to_vec(), Box::new(of));
@@ -101,7 +122,10 @@ fn composite(program: &Program, op: &Op, function: Composite, dims: &[DimId]) ->
     let mean = |of: Term| Term::Map(MapForm::InfixScalar('/', size.to_string()), vec![sum(of)]);
     // 1 / sqrt(mean(of^2) + epsilon)
     let inverse = |of: Term| {
-        let guarded = Term::Map(MapForm::InfixScalar('+', EPSILON.to_owned()), vec![mean(call("square", vec![of]))]);
+        let guarded = Term::Map(
+            MapForm::InfixScalar('+', EPSILON.to_owned()),
+            vec![mean(call("square", vec![of]))],
+        );
         call("rsqrt", vec![guarded])
     };
     match function {
@@ -154,7 +178,8 @@ fn reduction(program: &Program, op: &Op, function: ReduceFn, dims: &[DimId]) -> 
     match function {
         ReduceFn::Sum => broadcast(dims, Given),
         ReduceFn::Mean => {
-            let size = dims.iter().map(|&dim| program.dims[dim].size).fold(1_u64, u64::saturating_mul);
+            let size =
+                dims.iter().map(|&dim| program.dims[dim].size).fold(1_u64, u64::saturating_mul);
             broadcast(dims, Term::Map(MapForm::InfixScalar('/', size.to_string()), vec![Given]))
         }
         ReduceFn::Max | ReduceFn::Min => {
@@ -170,18 +195,36 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
     let (x, y) = (operand(position), Value(op.result));
     Through(match (form, position) {
         (MapForm::Infix('/'), 0) => over(Given, operand(1)),
-        (MapForm::Infix('/') | MapForm::ScalarInfix(_, '/'), _) => negative(over(times(y, Given), x)),
-        (MapForm::Infix('-'), 1) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => negative(Given),
-        (MapForm::InfixScalar('/', scalar), _) => Term::Map(MapForm::InfixScalar('/', scalar.clone()), vec![Given]),
-        (MapForm::Infix(_) | MapForm::InfixScalar(..) | MapForm::ScalarInfix(..) | MapForm::Total, _) => Given,
+        (MapForm::Infix('/') | MapForm::ScalarInfix(_, '/'), _) => {
+            negative(over(times(y, Given), x))
+        }
+        (MapForm::Infix('-'), 1) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => {
+            negative(Given)
+        }
+        (MapForm::InfixScalar('/', scalar), _) => {
+            Term::Map(MapForm::InfixScalar('/', scalar.clone()), vec![Given])
+        }
+        (
+            MapForm::Infix(_)
+            | MapForm::InfixScalar(..)
+            | MapForm::ScalarInfix(..)
+            | MapForm::Total,
+            _,
+        ) => Given,
         (MapForm::Enter, _) => return Carried,
-        (MapForm::Last, _) => return if is_handed_on(program, op.operands[0].value) { Carried } else { Unknown },
+        (MapForm::Last, _) => {
+            return if is_handed_on(program, op.operands[0].value) { Carried } else { Unknown };
+        }
         (MapForm::ScaleBy(scalar), _) => scaled(scalar, Given),
         (MapForm::Broadcast(dims), _) => Term::Sum(dims.clone(), Box::new(Given)),
-        (MapForm::Causal { query, key, .. }, _) => Term::Map(MapForm::Causal { query: *query, key: *key, fill: Fill::Zero }, vec![Given]),
+        (MapForm::Causal { query, key, .. }, _) => {
+            Term::Map(MapForm::Causal { query: *query, key: *key, fill: Fill::Zero }, vec![Given])
+        }
         (MapForm::Position(_), _) => return Stopped,
         (MapForm::Call { name, .. }, _) if name == "select" => return select(op, position),
-        (MapForm::Call { name, extra }, _) => return function(program, op, name, extra.first().map(String::as_str), position),
+        (MapForm::Call { name, extra }, _) => {
+            return function(program, op, name, extra.first().map(String::as_str), position);
+        }
     })
 }
 
@@ -204,8 +247,12 @@ fn function(program: &Program, op: &Op, name: &str, scalar: Option<&str>, positi
         "cos" => negative(times(call("sin", vec![x]), Given)),
         "softplus" => times(call("sigmoid", vec![x]), Given),
         "swish" => by_name("dsilu", x),
-        "abs" | "erf" | "gelu" | "relu" | "sigmoid" | "silu" | "tanh" => by_name(&format!("d{name}"), x),
-        "dabs" | "derf" | "dgelu" | "drelu" | "dsigmoid" | "dsilu" | "dtanh" if position == 1 => by_name(name, Value(op.operands[0].value)),
+        "abs" | "erf" | "gelu" | "relu" | "sigmoid" | "silu" | "tanh" => {
+            by_name(&format!("d{name}"), x)
+        }
+        "dabs" | "derf" | "dgelu" | "drelu" | "dsigmoid" | "dsilu" | "dtanh" if position == 1 => {
+            by_name(name, Value(op.operands[0].value))
+        }
         "maximum" | "minimum" => extremum(op, name == "maximum", scalar, position),
         "pow" => return power(op, scalar, position),
         "stop_gradient" | "ones" => return Stopped,
@@ -219,7 +266,10 @@ fn function(program: &Program, op: &Op, name: &str, scalar: Option<&str>, positi
 fn select(op: &Op, position: usize) -> Path {
     let mask = Value(op.operands[0].value);
     let chosen = |operands: Vec<Term>, scalar: &str| {
-        Term::Map(MapForm::Call { name: "select".to_owned(), extra: vec![scalar.to_owned()] }, operands)
+        Term::Map(
+            MapForm::Call { name: "select".to_owned(), extra: vec![scalar.to_owned()] },
+            operands,
+        )
     };
     match position {
         0 => Stopped,
@@ -229,7 +279,8 @@ fn select(op: &Op, position: usize) -> Path {
     }
 }
 
-/// What is larger gets all of it; the second of two equal ones. `relu` of the difference knows which is larger.
+/// What is larger gets all of it; the second of two equal ones. `relu` of the difference knows
+/// which is larger.
 fn extremum(op: &Op, largest: bool, scalar: Option<&str>, position: usize) -> Term {
     let x = Value(op.operands[0].value);
     let difference = match (scalar, largest) {

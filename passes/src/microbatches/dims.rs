@@ -24,7 +24,9 @@ fn all(parts: &Parts, dims: &mut [DimId]) {
 /// Puts the dimensions of a microbatch into what an operation says of dimensions.
 pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
     match kind {
-        OpKind::Einsum { contracted: dims } | OpKind::Reduce { dims, .. } | OpKind::Composite { dims, .. } => all(parts, dims),
+        OpKind::Einsum { contracted: dims }
+        | OpKind::Reduce { dims, .. }
+        | OpKind::Composite { dims, .. } => all(parts, dims),
         OpKind::Map(function) => {
             if let MapForm::Broadcast(dims) = &mut function.form {
                 all(parts, dims);
@@ -49,7 +51,10 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
 /// Values whose brackets split the batch more finely than the rows of a microbatch can be split.
 pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<Fault> {
     let fits = |dims: &[DimId], pin: &Pin| {
-        let split = dims.iter().zip(&pin.dims).filter_map(|(dim, axes)| Some((parts.get(dim)?, axes.as_ref()?)));
+        let split = dims
+            .iter()
+            .zip(&pin.dims)
+            .filter_map(|(dim, axes)| Some((parts.get(dim)?, axes.as_ref()?)));
         split.into_iter().all(|(&part, axes)| local::divides(program, None, part, axes))
     };
     let of_ops = program.ops.iter().take(stages.end.index()).flat_map(|op| {
@@ -58,21 +63,49 @@ pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<F
     });
     let homes = program.values.iter_enumerated().map(|(id, value)| (id, value.home.as_ref()));
     let pins = homes.chain(of_ops).filter_map(|(value, pin)| Some((value, pin?)));
-    let uneven = pins.filter(|(id, pin)| stages.of(*id) == Stage::Rows && !fits(&program.values[*id].dims, pin)).map(|(id, _)| id);
+    let uneven = pins
+        .filter(|(id, pin)| stages.of(*id) == Stage::Rows && !fits(&program.values[*id].dims, pin))
+        .map(|(id, _)| id);
     let fault = |id: ValueId| {
         let value = &program.values[id];
-        let rows = value.dims.iter().find_map(|dim| parts.get(dim)).map_or(0, |&part| program.dims[part].size);
+        let rows = value
+            .dims
+            .iter()
+            .find_map(|dim| parts.get(dim))
+            .map_or(0, |&part| program.dims[part].size);
         Fault::Uneven { value: value.name.clone(), span: value.span, rows }
     };
     uneven.collect::<IndexSet<ValueId>>().into_iter().map(fault).collect()
 }
 
-/// Products with the batch that are declared for it, or leave: which of their rows are a microbatch's depends on the other factors.
-pub(super) fn without_batch(program: &Program, batch: DimId, parts: &Parts, end: OpId) -> Option<Fault> {
-    let read = program.ops.iter().take(end.index()).flat_map(|op| &op.operands).map(|operand| operand.value);
+/// Products with the batch that are declared for it, or leave: which of their rows are a
+/// microbatch's depends on the other factors.
+pub(super) fn without_batch(
+    program: &Program,
+    batch: DimId,
+    parts: &Parts,
+    end: OpId,
+) -> Option<Fault> {
+    let read = program
+        .ops
+        .iter()
+        .take(end.index())
+        .flat_map(|op| &op.operands)
+        .map(|operand| operand.value);
     let declared = read.filter(|&value| program.is_declared(value));
-    let later = program.ops.iter().skip(end.index()).flat_map(|op| &op.operands).map(|operand| operand.value);
-    let leaving = later.chain(program.outputs.iter().filter(|output| program.enters(output).is_none()).map(|output| output.value));
+    let later = program
+        .ops
+        .iter()
+        .skip(end.index())
+        .flat_map(|op| &op.operands)
+        .map(|operand| operand.value);
+    let leaving = later.chain(
+        program
+            .outputs
+            .iter()
+            .filter(|output| program.enters(output).is_none())
+            .map(|output| output.value),
+    );
     let mut product = declared.chain(leaving).flat_map(|value| &program.values[value].dims);
     product.find(|&&dim| dim != batch && parts.contains_key(&dim)).map(|&dim| Fault::NotPlain(dim))
 }

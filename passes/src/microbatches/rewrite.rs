@@ -3,7 +3,9 @@
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
-use shardwise_ir::program::{Blocks, Cut, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value};
+use shardwise_ir::program::{
+    Blocks, Cut, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value,
+};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::{Pin, Unreduced};
 
@@ -31,7 +33,9 @@ pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &St
     for &block in &stages.inside {
         program.repeats[block].within = Some(microbatches);
     }
-    let updates = Some(&program).filter(|program| program.optimizer.is_some()).map_or_else(Vec::new, optimizer::trained);
+    let updates = Some(&program)
+        .filter(|program| program.optimizer.is_some())
+        .map_or_else(Vec::new, optimizer::trained);
     let updates = updates.into_iter().map(|(_, gradient)| gradient).collect();
     let old: Vec<Op> = std::mem::take(&mut program.ops).into_iter().collect();
     let mut writer = Writer {
@@ -80,22 +84,47 @@ impl Writer<'_> {
         !self.program.is_declared(value) && self.stages.of(value).is_inside()
     }
 
-    /// Notes what of the microbatches is read behind them, leaves, or is what an optimizer will read.
+    /// Notes what of the microbatches is read behind them, leaves, or is what an optimizer will
+    /// read.
     fn needed_behind(&mut self, old: &[Op], updates: Vec<ValueId>) {
-        let behind = old.iter().enumerate().filter(|(id, op)| self.stages.of_op(OpId::new(*id), op) == Stage::After);
+        let behind = old
+            .iter()
+            .enumerate()
+            .filter(|(id, op)| self.stages.of_op(OpId::new(*id), op) == Stage::After);
         let read = behind.flat_map(|(_, op)| &op.operands).map(|operand| operand.value);
-        let leaving = self.program.outputs.iter().filter(|output| self.program.enters(output).is_none()).map(|output| output.value);
-        let needed: IndexSet<ValueId> = read.chain(leaving).chain(updates).filter(|&value| self.is_inside(value)).collect();
+        let leaving = self
+            .program
+            .outputs
+            .iter()
+            .filter(|output| self.program.enters(output).is_none())
+            .map(|output| output.value);
+        let needed: IndexSet<ValueId> =
+            read.chain(leaving).chain(updates).filter(|&value| self.is_inside(value)).collect();
         for value in needed {
             let block = self.program.repeats.layer_block(self.program.values[value].repeat);
             let repeat = block.map(|block| self.once_more(block));
-            let home = self.program.values[value].home.clone().filter(|_| self.stages.of(value) != Stage::Rows);
-            let whole = Value { home, repeat, producer: None, dtype_written: false, ..self.program.values[value].clone() };
+            let home = self.program.values[value]
+                .home
+                .clone()
+                .filter(|_| self.stages.of(value) != Stage::Rows);
+            let whole = Value {
+                home,
+                repeat,
+                producer: None,
+                dtype_written: false,
+                ..self.program.values[value].clone()
+            };
             let whole = self.program.values.push(whole);
             self.whole.insert(value, whole);
         }
-        let enters: Vec<bool> = self.program.outputs.iter().map(|output| self.program.enters(output).is_some()).collect();
-        for (output, _) in self.program.outputs.iter_mut().zip(enters).filter(|(_, enters)| !enters) {
+        let enters: Vec<bool> = self
+            .program
+            .outputs
+            .iter()
+            .map(|output| self.program.enters(output).is_some())
+            .collect();
+        for (output, _) in self.program.outputs.iter_mut().zip(enters).filter(|(_, enters)| !enters)
+        {
             output.value = self.whole.get(&output.value).copied().unwrap_or(output.value);
         }
     }
@@ -107,14 +136,24 @@ impl Writer<'_> {
         }
         let layers = self.program.repeats.layers(block);
         let Repeat { name, count, span, .. } = self.program.repeats[block].clone();
-        let repeat =
-            Repeat { name, count, reversed: Some(layers), kept: None, held: Vec::new(), within: None, cut: None, pipeline: None, span };
+        let repeat = Repeat {
+            name,
+            count,
+            reversed: Some(layers),
+            kept: None,
+            held: Vec::new(),
+            within: None,
+            cut: None,
+            pipeline: None,
+            span,
+        };
         let new = self.program.repeats.push(repeat);
         self.once_more.insert(block, new);
         new
     }
 
-    /// What a microbatch has of values: their rows, and names of its own where the whole is there, too.
+    /// What a microbatch has of values: their rows, and names of its own where the whole is there,
+    /// too.
     fn name_parts(&mut self) {
         let old = self.stages.stage.len();
         for index in 0..old {
@@ -123,7 +162,8 @@ impl Writer<'_> {
                 continue;
             }
             if self.whole.contains_key(&id) {
-                self.program.values[id].name = fresh(&self.program, &self.program.values[id].name, "part");
+                self.program.values[id].name =
+                    fresh(&self.program, &self.program.values[id].name, "part");
             }
             let share = self.stages.of(id) == Stage::Share;
             let value = &mut self.program.values[id];
@@ -158,7 +198,12 @@ impl Writer<'_> {
             }
         }
         let Lists { before, parts, inside, behind } = std::mem::take(&mut self.lists);
-        self.program.ops = before.into_iter().chain(parts).chain(inside).chain(behind).collect::<IndexVec<OpId, Op>>();
+        self.program.ops = before
+            .into_iter()
+            .chain(parts)
+            .chain(inside)
+            .chain(behind)
+            .collect::<IndexVec<OpId, Op>>();
     }
 
     /// Makes wholes of what a run of statements gives and something behind the microbatches needs.
@@ -167,13 +212,24 @@ impl Writer<'_> {
             let gives = self.program.values[op.result].producer == Some(OpId::new(start + offset));
             let Some(&whole) = self.whole.get(&op.result).filter(|_| gives) else { continue };
             let kind = match self.stages.of(op.result) {
-                Stage::Rows => OpKind::Rearrange(Rearrange::Join { from: self.cut.part, to: self.cut.whole }),
+                Stage::Rows => {
+                    OpKind::Rearrange(Rearrange::Join { from: self.cut.part, to: self.cut.whole })
+                }
                 Stage::Share => OpKind::Map(MapFn::new(MapForm::Total)),
                 _ => OpKind::Map(MapFn::new(MapForm::Last)),
             };
             let operands = vec![Operand { value: op.result, pin: None, span: op.span }];
-            let (result_pin, repeat) = (self.program.values[whole].home.clone(), self.program.values[whole].repeat);
-            self.lists.behind.push(Op { kind, operands, result: whole, result_pin, repeat, share: 1.0, ..op.clone() });
+            let (result_pin, repeat) =
+                (self.program.values[whole].home.clone(), self.program.values[whole].repeat);
+            self.lists.behind.push(Op {
+                kind,
+                operands,
+                result: whole,
+                result_pin,
+                repeat,
+                share: 1.0,
+                ..op.clone()
+            });
         }
     }
 
@@ -195,7 +251,9 @@ impl Writer<'_> {
         op.repeat = op.repeat.or(Some(self.microbatches));
         dims::cut(self.parts, &mut op.kind);
         for operand in &mut op.operands {
-            if self.program.is_declared(operand.value) && self.stages.of(operand.value) == Stage::Rows {
+            if self.program.is_declared(operand.value)
+                && self.stages.of(operand.value) == Stage::Rows
+            {
                 operand.value = self.rows_of(operand.value, op.repeat);
             }
             let is_share = self.stages.stage.get(operand.value.index()) == Some(&Stage::Share);
@@ -205,15 +263,18 @@ impl Writer<'_> {
         }
         if stage == Stage::Share && !matches!(op.kind, OpKind::Collective(_)) {
             // Only its left side says what such a statement leads to.
-            let leads = matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)));
+            let leads =
+                matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)));
             let rank = self.program.values[op.result].dims.len();
-            op.result_pin = leads.then(|| Pin { dims: vec![None; rank], unreduced: Unreduced::default() });
+            op.result_pin =
+                leads.then(|| Pin { dims: vec![None; rank], unreduced: Unreduced::default() });
             self.program.values[op.result].home.clone_from(&op.result_pin);
         }
         self.lists.inside.push(op);
     }
 
-    /// An operation with what it only looks at the dimensions of replaced by something that is there.
+    /// An operation with what it only looks at the dimensions of replaced by something that is
+    /// there.
     fn reading(&self, id: OpId, op: &Op, stage: Stage) -> Op {
         let mut op = op.clone();
         if let Some(like) = self.stages.like[id.index()].filter(|_| stage != Stage::After) {
@@ -245,10 +306,22 @@ impl Writer<'_> {
         let repeat = rows.repeat;
         let rows = self.program.values.push(rows);
         self.rows.insert((value, place), rows);
-        let kind = OpKind::Rearrange(Rearrange::Part { from: self.cut.whole, to: self.cut.part, first: 0 });
+        let kind = OpKind::Rearrange(Rearrange::Part {
+            from: self.cut.whole,
+            to: self.cut.part,
+            first: 0,
+        });
         let operands = vec![Operand { value, pin: None, span }];
-        let op =
-            Op { kind, operands, result: rows, result_pin: None, phase: shardwise_ir::program::Phase::Forward, share: 1.0, repeat, span };
+        let op = Op {
+            kind,
+            operands,
+            result: rows,
+            result_pin: None,
+            phase: shardwise_ir::program::Phase::Forward,
+            share: 1.0,
+            repeat,
+            span,
+        };
         if of_layers {
             self.lists.inside.push(op);
         } else {

@@ -1,8 +1,10 @@
 //! When each value is there, and what a microbatch has of it.
 //!
-//! The rules are those of a product over split dimensions, said of microbatches: an operation on rows gives rows, a sum over the batch gives a share of
-//! a sum, and a share passes through what is linear and through nothing else. What is not linear in a share comes behind the microbatches; if rows
-//! would need that, no microbatch could go on before all others are done, and the step cannot be cut.
+//! The rules are those of a product over split dimensions, said of microbatches: an operation on
+//! rows gives rows, a sum over the batch gives a share of a sum, and a share passes through what is
+//! linear and through nothing else. What is not linear in a share comes behind the microbatches; if
+//! rows would need that, no microbatch could go on before all others are done, and the step cannot
+//! be cut.
 
 use indexmap::IndexSet;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
@@ -44,7 +46,8 @@ pub(super) struct Stages {
     pub(super) inside: IndexSet<RepeatId>,
     /// Blocks that stand behind the microbatches as they are.
     behind: IndexSet<RepeatId>,
-    /// For operations that read no elements of what they read: what has the same dimensions early enough.
+    /// For operations that read no elements of what they read: what has the same dimensions early
+    /// enough.
     pub(super) like: Vec<Option<ValueId>>,
     mixed: IndexSet<OpId>,
 }
@@ -53,7 +56,9 @@ pub(super) struct Stages {
 const MOST_SWEEPS: usize = 16;
 
 pub(super) fn find(program: &Program, parts: &Parts, end: OpId) -> Stages {
-    let stage = program.values.iter().map(|value| if value.dims.iter().any(|dim| parts.contains_key(dim)) { Rows } else { Before });
+    let stage = program.values.iter().map(|value| {
+        if value.dims.iter().any(|dim| parts.contains_key(dim)) { Rows } else { Before }
+    });
     let mut stages = Stages {
         stage: stage.collect(),
         end,
@@ -103,7 +108,8 @@ impl Stages {
         self.stage[op.result.index()] = self.in_its_block(op, stage);
     }
 
-    /// A block is done for each microbatch if any of its statements is; one that is not stands before or behind them as a whole.
+    /// A block is done for each microbatch if any of its statements is; one that is not stands
+    /// before or behind them as a whole.
     fn in_its_block(&mut self, op: &Op, stage: Stage) -> Stage {
         let Some(block) = op.repeat else { return stage };
         if stage.is_inside() {
@@ -120,14 +126,23 @@ impl Stages {
         }
     }
 
-    /// What enters a layer is what comes from before the layers, and what the layer before hands on.
+    /// What enters a layer is what comes from before the layers, and what the layer before hands
+    /// on.
     fn entering(&mut self, program: &Program, op: &Op) -> Option<Stage> {
         let first = self.of(op.operands[0].value);
-        let next = program.outputs.iter().find(|output| output.hands_to == Some(op.result)).map_or(first, |output| self.of(output.value));
+        let next = program
+            .outputs
+            .iter()
+            .find(|output| output.hands_to == Some(op.result))
+            .map_or(first, |output| self.of(output.value));
         match (first, next) {
             (Rows, Rows) => Some(Rows),
             // Behind the microbatches layers are gone through from the last to the first.
-            (After, After) if op.repeat.is_some_and(|block| program.repeats[block].reversed.is_some() || !self.inside.contains(&block)) => {
+            (After, After)
+                if op.repeat.is_some_and(|block| {
+                    program.repeats[block].reversed.is_some() || !self.inside.contains(&block)
+                }) =>
+            {
                 Some(After)
             }
             (Before | Same, Before) => Some(first),
@@ -150,7 +165,8 @@ impl Stages {
         if self.of(like) == Before { Before } else { Same }
     }
 
-    /// A value with the dimensions of `value` that leads to it and is there in each microbatch, or better before.
+    /// A value with the dimensions of `value` that leads to it and is there in each microbatch, or
+    /// better before.
     fn alike(&self, program: &Program, op: &Op, value: ValueId) -> Option<ValueId> {
         let dims = &program.values[value].dims;
         let mut found = IndexSet::from([value]);
@@ -161,11 +177,17 @@ impl Stages {
             found.extend(operands.filter(|&operand| program.values[operand].dims == *dims));
             at += 1;
         }
-        let early = |stage: fn(Stage) -> bool| found.iter().copied().find(|&value| stage(self.of(value)) && program.sees(op.repeat, value));
+        let early = |stage: fn(Stage) -> bool| {
+            found
+                .iter()
+                .copied()
+                .find(|&value| stage(self.of(value)) && program.sees(op.repeat, value))
+        };
         early(|stage| stage == Before).or_else(|| early(Stage::is_inside))
     }
 
-    /// The stage of a result that depends on the elements of operands; `None` where rows would need what is there behind the microbatches only.
+    /// The stage of a result that depends on the elements of operands; `None` where rows would need
+    /// what is there behind the microbatches only.
     fn computed(&self, program: &Program, parts: &Parts, op: &Op) -> Option<Stage> {
         let stages: Vec<Stage> = op.operands.iter().map(|operand| self.of(operand.value)).collect();
         let any = |stage: Stage| stages.contains(&stage);
@@ -190,12 +212,22 @@ impl Stages {
     /// Statements that need the whole batch at once.
     pub(super) fn faults(&self, program: &Program) -> Vec<Fault> {
         let mut faults: Vec<Fault> = Vec::new();
-        let entries = program.ops.iter_enumerated().take(self.end.index()).filter(|(_, op)| op.is(&MapForm::Enter));
-        let unlike = |op: &Op| program.outputs.iter().any(|o| o.hands_to == Some(op.result) && self.of(o.value) != self.of(op.result));
+        let entries = program
+            .ops
+            .iter_enumerated()
+            .take(self.end.index())
+            .filter(|(_, op)| op.is(&MapForm::Enter));
+        let unlike = |op: &Op| {
+            program
+                .outputs
+                .iter()
+                .any(|o| o.hands_to == Some(op.result) && self.of(o.value) != self.of(op.result))
+        };
         let unlike = entries.filter(|(_, op)| unlike(op)).map(|(id, _)| id);
         for id in self.mixed.iter().copied().chain(unlike) {
             let cause = &program.ops[self.cause(program, id)];
-            let fault = Fault::Mixed { value: program.values[cause.result].name.clone(), span: cause.span };
+            let fault =
+                Fault::Mixed { value: program.values[cause.result].name.clone(), span: cause.span };
             if !faults.contains(&fault) {
                 faults.push(fault);
             }
@@ -204,12 +236,16 @@ impl Stages {
         faults
     }
 
-    /// The statement of the author that makes another one wait: the first on the way to it that is not linear in a share.
+    /// The statement of the author that makes another one wait: the first on the way to it that is
+    /// not linear in a share.
     fn cause(&self, program: &Program, id: OpId) -> OpId {
         let mut at = id;
         let late = |op: &Op| {
             let waits = |value: ValueId| self.of(value) == After;
-            op.operands.iter().find(|operand| waits(operand.value)).and_then(|operand| program.values[operand.value].producer)
+            op.operands
+                .iter()
+                .find(|operand| waits(operand.value))
+                .and_then(|operand| program.values[operand.value].producer)
         };
         while let Some(before) = late(&program.ops[at]).filter(|before| *before < at) {
             at = before;
@@ -237,8 +273,12 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
         OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Update { dim } => cut(dim),
         OpKind::Rearrange(how) => match how {
             Rearrange::Rename(pairs) => pairs.iter().any(|(old, new)| cut(old) || cut(new)),
-            Rearrange::Reshape(groups) => groups.iter().any(|group| group.from.iter().any(cut) != group.to.iter().any(cut)),
-            Rearrange::Slice(window) | Rearrange::Pad(window) => cut(&window.from) || cut(&window.to),
+            Rearrange::Reshape(groups) => {
+                groups.iter().any(|group| group.from.iter().any(cut) != group.to.iter().any(cut))
+            }
+            Rearrange::Slice(window) | Rearrange::Pad(window) => {
+                cut(&window.from) || cut(&window.to)
+            }
             Rearrange::Concat { from, to } => from.iter().any(cut) || cut(to),
             Rearrange::Roll(roll) => cut(&roll.dim),
             Rearrange::Part { .. } | Rearrange::Join { .. } => true,
@@ -256,7 +296,8 @@ fn sums_rows(parts: &Parts, op: &Op) -> bool {
     }
 }
 
-/// Whether an operation on operands at these stages, some of them shares, gives a share: the sum of what it gives of each is what it gives of the sum.
+/// Whether an operation on operands at these stages, some of them shares, gives a share: the sum of
+/// what it gives of each is what it gives of the sum.
 fn passes(op: &Op, stages: &[Stage]) -> bool {
     let shares: Vec<usize> = (0..stages.len()).filter(|&k| stages[k] == Share).collect();
     let all: Vec<usize> = (0..stages.len()).collect();

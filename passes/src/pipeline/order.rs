@@ -1,11 +1,13 @@
 //! Which piece of work follows which on a stage.
 //!
-//! A piece of work is one microbatch in one chunk, forward or back. With one chunk a stage does its microbatches in order. With `v` of them it does
-//! a round of `Z` microbatches in its first chunk, the same in its second, and so on, so that the first microbatch is back when the last of the
+//! A piece of work is one microbatch in one chunk, forward or back. With one chunk a stage does its
+//! microbatches in order. With `v` of them it does a round of `Z` microbatches in its first chunk,
+//! the same in its second, and so on, so that the first microbatch is back when the last of the
 //! round has left; gradients go through the chunks the other way round.
 //!
-//! "One forward, one backward": a stage goes forward until the first gradient could be there, then goes back and forward in turns. That is `Z-1-s`
-//! microbatches ahead for stage `s`; with several chunks twice as many pieces, and `v-1` rounds more.
+//! "One forward, one backward": a stage goes forward until the first gradient could be there, then
+//! goes back and forward in turns. That is `Z-1-s` microbatches ahead for stage `s`; with several
+//! chunks twice as many pieces, and `v-1` rounds more.
 
 use shardwise_ir::pipeline::Schedule;
 
@@ -32,12 +34,16 @@ pub fn order(shape: &Shape, stage: u64) -> Vec<Work> {
     let backward = (0..pieces).map(|piece| backward(shape, piece));
     let ahead = ahead(shape, stage).min(pieces);
     let first: Vec<Work> = forward.clone().take(ahead as usize).collect();
-    let in_turns = forward.skip(ahead as usize).zip(backward.clone()).flat_map(|(forward, backward)| [forward, backward]);
+    let in_turns = forward
+        .skip(ahead as usize)
+        .zip(backward.clone())
+        .flat_map(|(forward, backward)| [forward, backward]);
     let last = backward.skip((pieces - ahead) as usize);
     first.into_iter().chain(in_turns).chain(last).collect()
 }
 
-/// How many pieces of work wait at most for their gradients: what goes forward first, and the one that follows in turns.
+/// How many pieces of work wait at most for their gradients: what goes forward first, and the one
+/// that follows in turns.
 pub(super) fn most_held(shape: &Shape, stage: u64) -> u64 {
     let pieces = shape.chunks.saturating_mul(shape.microbatches);
     ahead(shape, stage).saturating_add(1).min(pieces)

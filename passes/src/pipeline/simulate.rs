@@ -1,7 +1,8 @@
 //! A pipeline carried out: every piece of work at its time.
 //!
-//! A microbatch goes through chunk 0 of all stages, then through chunk 1 of all, and back the same way. A piece of work starts when its stage has
-//! done what stands before it in the stage's order, and what the piece before it on the microbatch's way gave has arrived. Links work beside the
+//! A microbatch goes through chunk 0 of all stages, then through chunk 1 of all, and back the same
+//! way. A piece of work starts when its stage has done what stands before it in the stage's order,
+//! and what the piece before it on the microbatch's way gave has arrived. Links work beside the
 //! stages: a hop delays, but keeps nobody busy.
 
 use super::{Shape, Times, Work, order};
@@ -56,7 +57,10 @@ pub fn simulate(shape: &Shape, times: &Times) -> Run {
     };
     // Who can go on may let others go on; orders in which nobody could do not exist.
     while (0..shape.stages).any(|stage| simulation.advance(stage)) {}
-    debug_assert!(simulation.done.iter().zip(&simulation.orders).all(|(done, order)| *done == order.len()), "{shape:?}");
+    debug_assert!(
+        simulation.done.iter().zip(&simulation.orders).all(|(done, order)| *done == order.len()),
+        "{shape:?}"
+    );
     simulation.run
 }
 
@@ -68,7 +72,8 @@ impl Simulation<'_> {
         while let Some(&work) = self.orders[number].get(self.done[number]) {
             let Some(arrived_s) = self.arrived(stage, work) else { break };
             let start_s = self.free_s[number].max(arrived_s);
-            let end_s = start_s + if work.backward { self.times.backward_s } else { self.times.forward_s };
+            let end_s =
+                start_s + if work.backward { self.times.backward_s } else { self.times.forward_s };
             let place = self.place(stage, work) as usize;
             self.ended[place][work.microbatch as usize] = Some(end_s);
             self.free_s[number] = end_s;
@@ -82,7 +87,11 @@ impl Simulation<'_> {
     /// Where on its way a microbatch is.
     fn place(&self, stage: u64, work: Work) -> u64 {
         let forward = work.chunk * self.shape.stages + stage;
-        if work.backward { 2 * self.shape.stages * self.shape.chunks - 1 - forward } else { forward }
+        if work.backward {
+            2 * self.shape.stages * self.shape.chunks - 1 - forward
+        } else {
+            forward
+        }
     }
 
     /// When what a piece of work needs is there; `None`: not yet known.

@@ -1,6 +1,8 @@
-//! An example: a crate that keeps its sharding specs in `specs`, and reviews their plans and findings like code.
+//! An example: a crate that keeps its sharding specs in `specs`, and reviews their plans and
+//! findings like code.
 //!
-//! What a snapshot shows is one function, so that a test, a command and a build script of such a crate show the same.
+//! What a snapshot shows is one function, so that a test, a command and a build script of such a
+//! crate show the same.
 
 use shardwise::lint::{Config, formats, lint};
 use shardwise::{Findings, Options};

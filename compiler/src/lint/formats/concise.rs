@@ -12,7 +12,10 @@ pub fn concise(linted: &[Linted]) -> String {
             let place = lines.place(finding.span().start);
             let severity = severity_name(finding.diag.severity);
             let (path, code, message) = (&file.name, finding.diag.code, &finding.diag.message);
-            text.push_str(&format!("{path}:{}:{}: {severity}[{code}]: {message}\n", place.line, place.column));
+            text.push_str(&format!(
+                "{path}:{}:{}: {severity}[{code}]: {message}\n",
+                place.line, place.column
+            ));
         }
     }
     text

@@ -12,11 +12,16 @@ pub fn github(linted: &[Linted]) -> String {
             let (start, end) = lines.range(finding.span());
             let (code, path) = (finding.diag.code, property(&file.name));
             let title = property(&format!("{code} {}", name_of(code)));
-            let help = finding.diag.help.as_ref().map_or(String::new(), |help| format!("\nhelp: {help}"));
+            let help =
+                finding.diag.help.as_ref().map_or(String::new(), |help| format!("\nhelp: {help}"));
             let message = data(&format!("{}{help}", finding.diag.message));
             let severity = severity_name(finding.diag.severity);
             // Columns of a range over several lines mean nothing to GitHub, and are refused.
-            let columns = if start.line == end.line { format!(",col={},endColumn={}", start.column, end.column) } else { String::new() };
+            let columns = if start.line == end.line {
+                format!(",col={},endColumn={}", start.column, end.column)
+            } else {
+                String::new()
+            };
             text.push_str(&format!(
                 "::{severity} file={path},line={},endLine={}{columns},title={title}::{message}\n",
                 start.line, end.line

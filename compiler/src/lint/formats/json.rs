@@ -96,7 +96,11 @@ fn record<'a>(file: &'a Linted, lines: &Lines<'_>, finding: &'a Finding) -> Reco
         message: &diag.message,
         help: diag.help.as_deref(),
         cost: finding.price.map(|Price { seconds, bytes }| Cost { seconds, bytes }),
-        labels: diag.labels.iter().map(|label| Label { text: &label.text, at: at(lines, label.span) }).collect(),
+        labels: diag
+            .labels
+            .iter()
+            .map(|label| Label { text: &label.text, at: at(lines, label.span) })
+            .collect(),
         fix: finding.fix.as_ref().map(|fix| fix_record(lines, fix)),
     }
 }
@@ -106,11 +110,19 @@ fn fix_record<'a>(lines: &Lines<'_>, fix: &'a Fix) -> FixRecord<'a> {
         Safety::Safe => "safe",
         Safety::Suggestion => "suggestion",
     };
-    let edits = fix.edits.iter().map(|edit| EditRecord { at: at(lines, edit.span), text: &edit.text });
+    let edits =
+        fix.edits.iter().map(|edit| EditRecord { at: at(lines, edit.span), text: &edit.text });
     FixRecord { title: &fix.title, safety, edits: edits.collect() }
 }
 
 fn at(lines: &Lines<'_>, span: Span) -> At {
     let (from, to) = lines.range(span);
-    At { start: span.start, end: span.end, line: from.line, column: from.column, end_line: to.line, end_column: to.column }
+    At {
+        start: span.start,
+        end: span.end,
+        line: from.line,
+        column: from.column,
+        end_line: to.line,
+        end_column: to.column,
+    }
 }

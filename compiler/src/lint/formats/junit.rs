@@ -1,4 +1,5 @@
-//! The XML of `JUnit`, as test dashboards read it: a suite a file, a failed case a finding, a passed case for a file without any.
+//! The XML of `JUnit`, as test dashboards read it: a suite a file, a failed case a finding, a
+//! passed case for a file without any.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
@@ -26,9 +27,17 @@ fn case(lines: &Lines<'_>, file: &Linted, finding: &Finding) -> TestCase {
     let place = lines.place(finding.span().start);
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     let help = finding.diag.help.as_ref().map_or(String::new(), |help| format!("\nhelp: {help}"));
-    status.set_type(severity_name(finding.diag.severity)).set_message(finding.diag.message.as_str());
-    status.set_description(format!("{}:{}:{}: {}{help}", file.name, place.line, place.column, finding.diag.message));
-    let mut case = TestCase::new(format!("{} {} at line {}", finding.diag.code, name_of(finding.diag.code), place.line), status);
+    status
+        .set_type(severity_name(finding.diag.severity))
+        .set_message(finding.diag.message.as_str());
+    status.set_description(format!(
+        "{}:{}:{}: {}{help}",
+        file.name, place.line, place.column, finding.diag.message
+    ));
+    let mut case = TestCase::new(
+        format!("{} {} at line {}", finding.diag.code, name_of(finding.diag.code), place.line),
+        status,
+    );
     case.set_classname(file.name.as_str());
     case
 }

@@ -1,7 +1,8 @@
 //! SARIF 2.1.0, as code scanning reads it.
 //!
-//! The few objects that are needed are written out here; a crate of the whole standard would bring a build script and builders for hundreds of
-//! types, and still leave what matters (stable fingerprints, relative paths) to us. A test validates the result against the standard's schema.
+//! The few objects that are needed are written out here; a crate of the whole standard would bring
+//! a build script and builders for hundreds of types, and still leave what matters (stable
+//! fingerprints, relative paths) to us. A test validates the result against the standard's schema.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -140,7 +141,8 @@ struct Replacement {
 
 /// The SARIF text, indented.
 pub fn sarif(linted: &[Linted]) -> String {
-    let mut ids: Vec<&'static str> = linted.iter().flat_map(|file| &file.findings).map(|finding| finding.diag.code).collect();
+    let mut ids: Vec<&'static str> =
+        linted.iter().flat_map(|file| &file.findings).map(|finding| finding.diag.code).collect();
     ids.sort_unstable();
     ids.dedup();
     let driver = Driver {
@@ -151,17 +153,28 @@ pub fn sarif(linted: &[Linted]) -> String {
     };
     let results = linted.iter().flat_map(|file| results(file, &ids)).collect();
     let run = Run { tool: Tool { driver }, column_kind: "unicodeCodePoints", results };
-    let log = Log { schema: "https://json.schemastore.org/sarif-2.1.0.json", version: "2.1.0", runs: [run] };
+    let log = Log {
+        schema: "https://json.schemastore.org/sarif-2.1.0.json",
+        version: "2.1.0",
+        runs: [run],
+    };
     serde_json::to_string_pretty(&log).unwrap_or_default() + "\n"
 }
 
 fn rule(id: &'static str) -> Rule {
     let (short, full, level) = match (find(id), codes::find(id)) {
-        (Some(lint), _) => (lint.what.to_owned(), lint.why.to_owned(), if lint.level == Level::Deny { "error" } else { "warning" }),
+        (Some(lint), _) => (
+            lint.what.to_owned(),
+            lint.why.to_owned(),
+            if lint.level == Level::Deny { "error" } else { "warning" },
+        ),
         (None, Some(code)) => (code.summary().to_owned(), code.summary().to_owned(), "error"),
         (None, None) => (id.to_owned(), id.to_owned(), "error"),
     };
-    let help = find(id).map(ToString::to_string).or_else(|| codes::find(id).map(|code| code.page.to_owned())).unwrap_or_default();
+    let help = find(id)
+        .map(ToString::to_string)
+        .or_else(|| codes::find(id).map(|code| code.page.to_owned()))
+        .unwrap_or_default();
     Rule {
         id,
         name: name_of(id),
@@ -178,13 +191,20 @@ fn results(file: &Linted, ids: &[&'static str]) -> Vec<ResultRecord> {
     file.findings.iter().map(|finding| result(file, &lines, finding, ids, &mut seen)).collect()
 }
 
-fn result(file: &Linted, lines: &Lines<'_>, finding: &Finding, ids: &[&'static str], seen: &mut BTreeMap<u64, usize>) -> ResultRecord {
+fn result(
+    file: &Linted,
+    lines: &Lines<'_>,
+    finding: &Finding,
+    ids: &[&'static str],
+    seen: &mut BTreeMap<u64, usize>,
+) -> ResultRecord {
     let diag = &finding.diag;
     let mut labels = diag.labels.iter();
     let first = labels.next().map(|label| location(file, lines, label.span, None));
-    let related = labels
-        .enumerate()
-        .map(|(number, label)| Location { id: Some(number + 1), ..location(file, lines, label.span, Some(label.text.clone())) });
+    let related = labels.enumerate().map(|(number, label)| Location {
+        id: Some(number + 1),
+        ..location(file, lines, label.span, Some(label.text.clone()))
+    });
     let help = diag.help.as_ref().map_or(String::new(), |help| format!("\n{help}"));
     ResultRecord {
         rule_id: diag.code,
@@ -193,13 +213,20 @@ fn result(file: &Linted, lines: &Lines<'_>, finding: &Finding, ids: &[&'static s
         message: Text { text: format!("{}{help}", diag.message) },
         locations: first.into_iter().collect(),
         related_locations: related.collect(),
-        partial_fingerprints: BTreeMap::from([("shardwiseStatement/v1", fingerprint(lines, finding, seen))]),
+        partial_fingerprints: BTreeMap::from([(
+            "shardwiseStatement/v1",
+            fingerprint(lines, finding, seen),
+        )]),
         fixes: finding.fix.iter().map(|fix| fix_record(file, lines, fix)).collect(),
-        properties: finding.price.map(|price| BTreeMap::from([("seconds", price.seconds), ("bytes", price.bytes)])).unwrap_or_default(),
+        properties: finding
+            .price
+            .map(|price| BTreeMap::from([("seconds", price.seconds), ("bytes", price.bytes)]))
+            .unwrap_or_default(),
     }
 }
 
-/// What stays the same when lines above are added: the code, the line's text, and which of several equal ones it is.
+/// What stays the same when lines above are added: the code, the line's text, and which of several
+/// equal ones it is.
 fn fingerprint(lines: &Lines<'_>, finding: &Finding, seen: &mut BTreeMap<u64, usize>) -> String {
     let mut hasher = FxHasher::default();
     hasher.write(finding.diag.code.as_bytes());
@@ -211,33 +238,46 @@ fn fingerprint(lines: &Lines<'_>, finding: &Finding, seen: &mut BTreeMap<u64, us
 }
 
 fn location(file: &Linted, lines: &Lines<'_>, span: Span, message: Option<String>) -> Location {
-    let physical = Physical { artifact_location: artifact(&file.name), region: region(lines, span) };
+    let physical =
+        Physical { artifact_location: artifact(&file.name), region: region(lines, span) };
     Location { id: None, physical, message: message.map(|text| Text { text }) }
 }
 
 fn region(lines: &Lines<'_>, span: Span) -> Region {
     let (start, end) = lines.range(span);
-    Region { start_line: start.line, start_column: start.column, end_line: end.line, end_column: end.column }
+    Region {
+        start_line: start.line,
+        start_column: start.column,
+        end_line: end.line,
+        end_column: end.column,
+    }
 }
 
 /// A relative path counts from the checkout's root.
 fn artifact(path: &str) -> Artifact {
     let is_absolute = path.starts_with('/');
     let scheme = if is_absolute { "file://" } else { "" };
-    Artifact { uri: format!("{scheme}{}", encoded(path)), uri_base_id: (!is_absolute).then_some("%SRCROOT%") }
+    Artifact {
+        uri: format!("{scheme}{}", encoded(path)),
+        uri_base_id: (!is_absolute).then_some("%SRCROOT%"),
+    }
 }
 
 /// Percent-encodes what may not stand in the path of a URI.
 fn encoded(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@".contains(&byte);
-    path.replace('\\', "/").bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    path.replace('\\', "/")
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 fn fix_record(file: &Linted, lines: &Lines<'_>, fix: &Fix) -> FixRecord {
-    let replacements = fix
-        .edits
-        .iter()
-        .map(|edit| Replacement { deleted_region: region(lines, edit.span), inserted_content: Text { text: edit.text.clone() } });
-    let change = Change { artifact_location: artifact(&file.name), replacements: replacements.collect() };
+    let replacements = fix.edits.iter().map(|edit| Replacement {
+        deleted_region: region(lines, edit.span),
+        inserted_content: Text { text: edit.text.clone() },
+    });
+    let change =
+        Change { artifact_location: artifact(&file.name), replacements: replacements.collect() };
     FixRecord { description: Text { text: fix.title.clone() }, artifact_changes: [change] }
 }

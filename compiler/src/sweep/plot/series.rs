@@ -4,7 +4,8 @@ use indexmap::IndexMap;
 
 use crate::sweep::{Outcome, Point, Swept};
 
-/// One drawing: everything at one hardware and one choice of the dimensions that are not along its axis.
+/// One drawing: everything at one hardware and one choice of the dimensions that are not along its
+/// axis.
 pub(super) struct Panel {
     pub(super) title: String,
     /// The dimension along the axis.
@@ -42,24 +43,39 @@ pub(super) struct Stretch<T> {
 pub(super) fn panels(swept: &Swept, dim: &str) -> Vec<Panel> {
     let mut groups: IndexMap<String, Vec<&Point>> = IndexMap::new();
     for point in swept.points.iter().filter(|point| point.plan.is_some()) {
-        let others = point.sizes.iter().filter(|size| size.dim != dim).map(|size| format!(", {}={}", size.dim, size.size));
+        let others = point
+            .sizes
+            .iter()
+            .filter(|size| size.dim != dim)
+            .map(|size| format!(", {}={}", size.dim, size.size));
         groups.entry(point.hardware.clone() + &others.collect::<String>()).or_default().push(point);
     }
     groups.into_iter().map(|(place, points)| panel(swept, &place, dim, &points)).collect()
 }
 
 fn panel(swept: &Swept, place: &str, dim: &str, points: &[&Point]) -> Panel {
-    let names: indexmap::IndexSet<&str> = points.iter().map(|point| point.program.as_str()).collect();
+    let names: indexmap::IndexSet<&str> =
+        points.iter().map(|point| point.program.as_str()).collect();
     let names: Vec<&str> = names.into_iter().collect();
     let one_program = names.len() == 1;
     let title = format!("{}: {place} ({} plans)", names.join(", "), swept.strategy);
-    let mut panel = Panel { title, dim: dim.to_owned(), series: Vec::new(), compute: Vec::new(), winners: Vec::new() };
+    let mut panel = Panel {
+        title,
+        dim: dim.to_owned(),
+        series: Vec::new(),
+        compute: Vec::new(),
+        winners: Vec::new(),
+    };
     let mut numbers: IndexMap<(&str, &str), usize> = IndexMap::new();
     for point in points {
         let Some(plan) = &point.plan else { continue };
         let size = size(point, dim);
         let number = *numbers.entry((&point.program, &point.mesh)).or_insert_with(|| {
-            panel.series.push(Series { label: label(point, one_program), links: Vec::new(), rank: None });
+            panel.series.push(Series {
+                label: label(point, one_program),
+                links: Vec::new(),
+                rank: None,
+            });
             panel.series.len() - 1
         });
         if plan.cost.links_s > 0.0 {
@@ -67,7 +83,11 @@ fn panel(swept: &Swept, place: &str, dim: &str, points: &[&Point]) -> Panel {
         }
         if point.wins {
             panel.compute.push((size, plan.cost.compute_s));
-            panel.winners.push(Winner { size, series: number, by_compute: plan.bound_by == "compute" });
+            panel.winners.push(Winner {
+                size,
+                series: number,
+                by_compute: plan.bound_by == "compute",
+            });
         }
     }
     rank(&mut panel, points, &numbers, dim);
@@ -100,7 +120,12 @@ fn size(point: &Point, dim: &str) -> f64 {
 
 /// `mixed X=16 over 4x4, Y=4`, without the kinds of the axes.
 fn label(point: &Point, one_program: bool) -> String {
-    let plain = |axis: &str| axis.split(' ').filter(|word| !["ring", "line", "switch", "dcn"].contains(word)).collect::<Vec<_>>().join(" ");
+    let plain = |axis: &str| {
+        axis.split(' ')
+            .filter(|word| !["ring", "line", "switch", "dcn"].contains(word))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let mesh = point.mesh.split(", ").map(plain).collect::<Vec<_>>().join(", ");
     if one_program { mesh } else { format!("{} {mesh}", point.program) }
 }
@@ -114,8 +139,13 @@ impl Panel {
 
     /// From a little below the shortest time to a little above the longest.
     pub(super) fn y_range(&self) -> (f64, f64) {
-        let times =
-            self.series.iter().flat_map(|series| &series.links).chain(&self.compute).map(|&(_, seconds)| seconds).filter(|&s| s > 0.0);
+        let times = self
+            .series
+            .iter()
+            .flat_map(|series| &series.links)
+            .chain(&self.compute)
+            .map(|&(_, seconds)| seconds)
+            .filter(|&s| s > 0.0);
         let (low, high) = (times.clone().fold(f64::INFINITY, f64::min), times.fold(0.0, f64::max));
         if low > high { (1e-6, 1.0) } else { (low / 1.3, high * 1.3) }
     }
@@ -125,8 +155,13 @@ impl Panel {
         let mut runs: Vec<Stretch<T>> = Vec::new();
         for (number, winner) in self.winners.iter().enumerate() {
             let of = what(winner);
-            let next = self.winners.get(number + 1).map_or(winner.size, |next| (winner.size * next.size).sqrt());
-            let from = number.checked_sub(1).map_or(winner.size, |before| (winner.size * self.winners[before].size).sqrt());
+            let next = self
+                .winners
+                .get(number + 1)
+                .map_or(winner.size, |next| (winner.size * next.size).sqrt());
+            let from = number
+                .checked_sub(1)
+                .map_or(winner.size, |before| (winner.size * self.winners[before].size).sqrt());
             match runs.last_mut() {
                 Some(run) if run.of == of => run.to = next,
                 _ => runs.push(Stretch { of, from, to: next }),

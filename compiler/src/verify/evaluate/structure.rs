@@ -1,4 +1,5 @@
-//! Tables, relabellings and normalisations, element by element: written for being obviously right, not for speed.
+//! Tables, relabellings and normalisations, element by element: written for being obviously right,
+//! not for speed.
 
 use ndarray::{ArrayD, Axis, IxDyn, Slice, Zip, concatenate, indices};
 use shardwise_ir::ids::DimId;
@@ -9,27 +10,58 @@ use super::{position, spread};
 
 type Array = ArrayD<f64>;
 
-/// The rows of a table at the places that the second operand says; `start` is where the table's block begins, and what it does not hold is zero.
-/// `None` where the blocks do not belong to that of the result.
-pub(super) fn take(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, result: (&[DimId], &[usize])) -> Option<Array> {
+/// The rows of a table at the places that the second operand says; `start` is where the table's
+/// block begins, and what it does not hold is zero. `None` where the blocks do not belong to that
+/// of the result.
+pub(super) fn take(
+    dim: DimId,
+    dims: &[&[DimId]],
+    operands: &[&Array],
+    start: usize,
+    result: (&[DimId], &[usize]),
+) -> Option<Array> {
     let (table, ids) = (operands[0], operands[1]);
     let rows = position(dims[0], dim).map_or(0, |axis| table.shape()[axis]);
     let length = |other: DimId| position(result.0, other).map(|place| result.1[place]);
-    let fits = |k: usize| dims[k].iter().zip(operands[k].shape()).all(|(&other, &size)| other == dim || length(other) == Some(size));
+    let fits = |k: usize| {
+        dims[k]
+            .iter()
+            .zip(operands[k].shape())
+            .all(|(&other, &size)| other == dim || length(other) == Some(size))
+    };
     (fits(0) && fits(1)).then(|| {
         ArrayD::from_shape_fn(IxDyn(result.1), |index| {
             let at = |other: DimId| position(result.0, other).map_or(0, |place| index[place]);
-            let row = ids[IxDyn(&dims[1].iter().map(|&other| at(other)).collect::<Vec<_>>())] - start as f64;
-            let place: Vec<usize> = dims[0].iter().map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) }).collect();
-            if row >= 0.0 && row < rows as f64 { table.get(IxDyn(&place)).copied().unwrap_or(f64::NAN) } else { 0.0 }
+            let row = ids[IxDyn(&dims[1].iter().map(|&other| at(other)).collect::<Vec<_>>())]
+                - start as f64;
+            let place: Vec<usize> = dims[0]
+                .iter()
+                .map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) })
+                .collect();
+            if row >= 0.0 && row < rows as f64 {
+                table.get(IxDyn(&place)).copied().unwrap_or(f64::NAN)
+            } else {
+                0.0
+            }
         })
     })
 }
 
-/// Rows added up at the places that the second operand says; the block of the result begins at `start`.
-pub(super) fn put(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, (result, shape): (&[DimId], &[usize])) -> Array {
+/// Rows added up at the places that the second operand says; the block of the result begins at
+/// `start`.
+pub(super) fn put(
+    dim: DimId,
+    dims: &[&[DimId]],
+    operands: &[&Array],
+    start: usize,
+    (result, shape): (&[DimId], &[usize]),
+) -> Array {
     let (rows, ids) = (operands[0], operands[1]);
-    let all: Vec<DimId> = dims[0].iter().chain(dims[1].iter().filter(|other| !dims[0].contains(other))).copied().collect();
+    let all: Vec<DimId> = dims[0]
+        .iter()
+        .chain(dims[1].iter().filter(|other| !dims[0].contains(other)))
+        .copied()
+        .collect();
     let length = |other: DimId| {
         let of = |k: usize| Some(operands[k].shape()[position(dims[k], other)?]);
         of(0).or_else(|| of(1)).unwrap_or(1)
@@ -39,7 +71,10 @@ pub(super) fn put(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usi
         let at = |other: DimId| position(&all, other).map_or(0, |place| index[place]);
         let of = |k: usize| IxDyn(&dims[k].iter().map(|&other| at(other)).collect::<Vec<_>>());
         let row = ids[of(1)] - start as f64;
-        let place: Vec<usize> = result.iter().map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) }).collect();
+        let place: Vec<usize> = result
+            .iter()
+            .map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) })
+            .collect();
         if row >= 0.0
             && let Some(element) = sum.get_mut(IxDyn(&place))
         {
@@ -49,15 +84,25 @@ pub(super) fn put(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usi
     sum
 }
 
-/// The first array with rows at the places that the second operand says replaced by those of the third, one after another; `start` is where the
-/// array's block begins.
-pub(super) fn update(dim: DimId, dims: &[&[DimId]], operands: &[&Array], start: usize, result: &[DimId]) -> Array {
+/// The first array with rows at the places that the second operand says replaced by those of the
+/// third, one after another; `start` is where the array's block begins.
+pub(super) fn update(
+    dim: DimId,
+    dims: &[&[DimId]],
+    operands: &[&Array],
+    start: usize,
+    result: &[DimId],
+) -> Array {
     let (array, ids, rows) = (operands[0], operands[1], operands[2]);
     let mut updated = ordered(array, dims[0], result);
     for (index, &element) in rows.indexed_iter() {
         let at = |other: DimId| position(dims[2], other).map_or(0, |place| index[place]);
-        let row = ids[IxDyn(&dims[1].iter().map(|&other| at(other)).collect::<Vec<_>>())] - start as f64;
-        let place: Vec<usize> = result.iter().map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) }).collect();
+        let row =
+            ids[IxDyn(&dims[1].iter().map(|&other| at(other)).collect::<Vec<_>>())] - start as f64;
+        let place: Vec<usize> = result
+            .iter()
+            .map(|&other| if other == dim { row.max(0.0) as usize } else { at(other) })
+            .collect();
         if row >= 0.0
             && let Some(old) = updated.get_mut(IxDyn(&place))
         {
@@ -78,24 +123,42 @@ pub(super) fn rearranged(
     let operand = operands[0];
     let size = |dim: DimId| program.dims[dim].size as usize;
     // The axis of an operand that is cut or joined, which must be whole.
-    let whole = |k: usize, dim: DimId| position(dims[k], dim).filter(|&axis| operands[k].shape()[axis] == size(dim));
+    let whole = |k: usize, dim: DimId| {
+        position(dims[k], dim).filter(|&axis| operands[k].shape()[axis] == size(dim))
+    };
     match how {
         Rearrange::Rename(pairs) => {
-            let renamed = |dim: DimId| pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new);
-            Some(ordered(operand, &dims[0].iter().map(|&dim| renamed(dim)).collect::<Vec<_>>(), result))
+            let renamed =
+                |dim: DimId| pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new);
+            Some(ordered(
+                operand,
+                &dims[0].iter().map(|&dim| renamed(dim)).collect::<Vec<_>>(),
+                result,
+            ))
         }
         Rearrange::Reshape(groups) => {
             // Each group's dimensions side by side, then as one run of elements, then apart again.
-            let kept: Vec<DimId> = dims[0].iter().copied().filter(|dim| groups.iter().all(|group| !group.from.contains(dim))).collect();
-            let before: Vec<DimId> = kept.iter().chain(groups.iter().flat_map(|group| &group.from)).copied().collect();
-            let after: Vec<DimId> = kept.iter().chain(groups.iter().flat_map(|group| &group.to)).copied().collect();
-            let lengths: Vec<usize> = after.iter().map(|&dim| position(result, dim).map_or(1, |place| shape[place])).collect();
+            let kept: Vec<DimId> = dims[0]
+                .iter()
+                .copied()
+                .filter(|dim| groups.iter().all(|group| !group.from.contains(dim)))
+                .collect();
+            let before: Vec<DimId> =
+                kept.iter().chain(groups.iter().flat_map(|group| &group.from)).copied().collect();
+            let after: Vec<DimId> =
+                kept.iter().chain(groups.iter().flat_map(|group| &group.to)).copied().collect();
+            let lengths: Vec<usize> = after
+                .iter()
+                .map(|&dim| position(result, dim).map_or(1, |place| shape[place]))
+                .collect();
             let flat = ordered(operand, dims[0], &before).into_iter().collect::<Vec<_>>();
             Some(ordered(&ArrayD::from_shape_vec(IxDyn(&lengths), flat).ok()?, &after, result))
         }
         Rearrange::Slice(Window { from, to, start }) => {
             let axis = Axis(whole(0, *from)?);
-            let part = operand.slice_axis(axis, Slice::from(*start as usize..*start as usize + size(*to))).to_owned();
+            let part = operand
+                .slice_axis(axis, Slice::from(*start as usize..*start as usize + size(*to)))
+                .to_owned();
             Some(ordered(&part, &replaced(dims[0], *from, *to), result))
         }
         Rearrange::Pad(Window { from, to, start }) => {
@@ -103,15 +166,24 @@ pub(super) fn rearranged(
             let mut lengths = operand.shape().to_vec();
             lengths[axis.index()] = size(*to);
             let mut padded = ArrayD::zeros(IxDyn(&lengths));
-            padded.slice_axis_mut(axis, Slice::from(*start as usize..*start as usize + size(*from))).assign(operand);
+            padded
+                .slice_axis_mut(axis, Slice::from(*start as usize..*start as usize + size(*from)))
+                .assign(operand);
             Some(ordered(&padded, &replaced(dims[0], *from, *to), result))
         }
         Rearrange::Part { from, to, first } => {
-            // A block of the batch holds the rows of every microbatch, each as many apart as there are microbatches.
+            // A block of the batch holds the rows of every microbatch, each as many apart as there
+            // are microbatches.
             let axis = Axis(position(dims[0], *from)?);
-            let apart = size(*from).checked_div(size(*to)).filter(|&apart| operand.len_of(axis).is_multiple_of(apart))?;
+            let apart = size(*from)
+                .checked_div(size(*to))
+                .filter(|&apart| operand.len_of(axis).is_multiple_of(apart))?;
             let rows = every(*first as usize, apart)?;
-            Some(ordered(&operand.slice_axis(axis, rows).to_owned(), &replaced(dims[0], *from, *to), result))
+            Some(ordered(
+                &operand.slice_axis(axis, rows).to_owned(),
+                &replaced(dims[0], *from, *to),
+                result,
+            ))
         }
         Rearrange::Join { from, to } => {
             let axis = Axis(position(result, *to)?);
@@ -137,7 +209,10 @@ pub(super) fn rearranged(
             let parts: Option<Vec<Array>> = from
                 .iter()
                 .enumerate()
-                .map(|(k, &dim)| whole(k, dim).map(|_| ordered(operands[k], &replaced(dims[k], dim, *to), result)))
+                .map(|(k, &dim)| {
+                    whole(k, dim)
+                        .map(|_| ordered(operands[k], &replaced(dims[k], dim, *to), result))
+                })
                 .collect();
             let parts = parts?;
             let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
@@ -148,11 +223,21 @@ pub(super) fn rearranged(
 
 /// Rows that are so many apart, from one on.
 pub(in super::super) fn every(first: usize, apart: usize) -> Option<Slice> {
-    Some(Slice { start: isize::try_from(first).ok()?, end: None, step: isize::try_from(apart).ok()? })
+    Some(Slice {
+        start: isize::try_from(first).ok()?,
+        end: None,
+        step: isize::try_from(apart).ok()?,
+    })
 }
 
-/// One where a token has a slot of an expert: it is sent to those with its largest scores, and queues up behind the tokens before it.
-pub(super) fn route(route: &Route, dims: &[DimId], scores: &Array, (result, shape): (&[DimId], &[usize])) -> Option<Array> {
+/// One where a token has a slot of an expert: it is sent to those with its largest scores, and
+/// queues up behind the tokens before it.
+pub(super) fn route(
+    route: &Route,
+    dims: &[DimId],
+    scores: &Array,
+    (result, shape): (&[DimId], &[usize]),
+) -> Option<Array> {
     let mut groups = dims.to_vec();
     groups.retain(|dim| ![route.tokens, route.experts].contains(dim));
     let length = |dim: DimId| position(dims, dim).map_or(1, |axis| scores.shape()[axis]);
@@ -167,10 +252,13 @@ pub(super) fn route(route: &Route, dims: &[DimId], scores: &Array, (result, shap
                 dim if dim == route.capacity => slot,
                 dim => position(&groups, dim).map_or(0, |axis| group[axis]),
             };
-            let place =
-                |dims: &[DimId], expert: usize, slot: usize| IxDyn(&dims.iter().map(|&dim| at(dim, expert, slot)).collect::<Vec<_>>());
+            let place = |dims: &[DimId], expert: usize, slot: usize| {
+                IxDyn(&dims.iter().map(|&dim| at(dim, expert, slot)).collect::<Vec<_>>())
+            };
             let mut ranked: Vec<usize> = (0..taken.len()).collect();
-            ranked.sort_by(|&a, &b| scores[place(dims, b, 0)].total_cmp(&scores[place(dims, a, 0)]).then(a.cmp(&b)));
+            ranked.sort_by(|&a, &b| {
+                scores[place(dims, b, 0)].total_cmp(&scores[place(dims, a, 0)]).then(a.cmp(&b))
+            });
             for expert in ranked.into_iter().take(route.choices as usize) {
                 if taken[expert] < slots {
                     *chosen.get_mut(place(result, expert, taken[expert]))? = 1.0;
@@ -188,16 +276,27 @@ fn replaced(dims: &[DimId], old: DimId, new: DimId) -> Vec<DimId> {
 
 /// An array with its dimensions in another order.
 fn ordered(array: &Array, dims: &[DimId], order: &[DimId]) -> Array {
-    let shape: Vec<usize> = order.iter().map(|&dim| position(dims, dim).map_or(1, |place| array.shape()[place])).collect();
+    let shape: Vec<usize> = order
+        .iter()
+        .map(|&dim| position(dims, dim).map_or(1, |place| array.shape()[place]))
+        .collect();
     spread(array, dims, order, &shape)
 }
 
-/// A composite over the last `along` dimensions, which are `whole` long in all; with the number of dimensions that the result has.
-pub(super) fn composite(function: Composite, array: Array, along: usize, whole: f64) -> (Array, usize) {
+/// A composite over the last `along` dimensions, which are `whole` long in all; with the number of
+/// dimensions that the result has.
+pub(super) fn composite(
+    function: Composite,
+    array: Array,
+    along: usize,
+    whole: f64,
+) -> (Array, usize) {
     let rank = array.ndim();
     let kept = rank - along;
     let reduced = |of: &Array, start: f64, f: &dyn Fn(f64, f64) -> f64| {
-        (kept..rank).fold(of.clone(), |so_far, _| so_far.fold_axis(Axis(so_far.ndim() - 1), start, |&a, &b| f(a, b)))
+        (kept..rank).fold(of.clone(), |so_far, _| {
+            so_far.fold_axis(Axis(so_far.ndim() - 1), start, |&a, &b| f(a, b))
+        })
     };
     let with = |of: &Array, statistic: &Array, f: &dyn Fn(f64, f64) -> f64| {
         let mut wide = statistic.view();
@@ -209,7 +308,8 @@ pub(super) fn composite(function: Composite, array: Array, along: usize, whole: 
         out
     };
     let sum = |of: &Array| reduced(of, 0.0, &|a, b| a + b);
-    let inverse = |of: &Array| sum(&of.mapv(|x| x * x)).mapv(|total| 1.0 / (total / whole + 1e-6).sqrt());
+    let inverse =
+        |of: &Array| sum(&of.mapv(|x| x * x)).mapv(|total| 1.0 / (total / whole + 1e-6).sqrt());
     match function {
         Composite::Softmax | Composite::LogSumExp => {
             let largest = reduced(&array, f64::NEG_INFINITY, &f64::max);

@@ -1,5 +1,6 @@
-//! What optimizers do to every element, by the papers' formulas: Kingma and Ba 2014 (moments without the correction of their first steps, which
-//! belongs to the step size), Loshchilov and Hutter 2017 (decay).
+//! What optimizers do to every element, by the papers' formulas: Kingma and Ba 2014 (moments
+//! without the correction of their first steps, which belongs to the step size), Loshchilov and
+//! Hutter 2017 (decay).
 
 use ndarray::ArrayD;
 
@@ -7,7 +8,9 @@ use ndarray::ArrayD;
 pub(super) fn update(name: &str, arrays: &[ArrayD<f64>], numbers: &[f64]) -> Option<ArrayD<f64>> {
     let element: fn(&[f64], &[f64]) -> Option<f64> = match name {
         "ema" => |x, n| Some(n.first()? * x.first()? + (1.0 - n.first()?) * x.get(1)?),
-        "ema_square" => |x, n| Some(n.first()? * x.first()? + (1.0 - n.first()?) * x.get(1)?.powi(2)),
+        "ema_square" => {
+            |x, n| Some(n.first()? * x.first()? + (1.0 - n.first()?) * x.get(1)?.powi(2))
+        }
         "momentum" => |x, n| Some(n.first()? * x.first()? + x.get(1)?),
         "sgd_step" => |x, n| Some(x.first()? - n.first()? * x.get(1)?),
         "adam_step" => |x, n| {

@@ -1,8 +1,10 @@
 //! Smaller meshes on which the same plan can be run.
 //!
-//! A mesh stays as it is up to [`MOST_DEVICES`]. Of larger ones, sizes that are powers of two shrink together where their logarithms have a common
-//! divisor (16x16x16 becomes 4x4x4), else one by one (16x8 becomes 8x2): either way every product of axes that equals another still does, as
-//! relabelling needs. Shrinking one by one alone would do, but leaves axes less alike than they are.
+//! A mesh stays as it is up to [`MOST_DEVICES`]. Of larger ones, sizes that are powers of two
+//! shrink together where their logarithms have a common divisor (16x16x16 becomes 4x4x4), else one
+//! by one (16x8 becomes 8x2): either way every product of axes that equals another still does, as
+//! relabelling needs. Shrinking one by one alone would do, but leaves axes less alike than they
+//! are.
 
 use shardwise_ir::mesh::Mesh;
 
@@ -20,7 +22,8 @@ pub(super) fn sizes(mesh: &Mesh) -> Vec<u64> {
         return sizes;
     }
     let logs: Vec<u64> = sizes.iter().map(|size| u64::from(size.trailing_zeros())).collect();
-    let shrunk = together(&logs).or_else(|| BITS.into_iter().find_map(|most| one_by_one(&logs, most)));
+    let shrunk =
+        together(&logs).or_else(|| BITS.into_iter().find_map(|most| one_by_one(&logs, most)));
     shrunk.map_or(sizes, |logs| logs.into_iter().map(|log| 1 << log).collect())
 }
 
@@ -28,19 +31,27 @@ pub(super) fn sizes(mesh: &Mesh) -> Vec<u64> {
 fn together(logs: &[u64]) -> Option<Vec<u64>> {
     let common = logs.iter().fold(0, |a, &b| gcd(a, b));
     let bits: u64 = logs.iter().sum();
-    let fits = |&shrink: &u64| common % shrink == 0 && bits / shrink <= u64::from(MOST_DEVICES.ilog2());
+    let fits =
+        |&shrink: &u64| common % shrink == 0 && bits / shrink <= u64::from(MOST_DEVICES.ilog2());
     (2..=common).find(fits).map(|shrink| logs.iter().map(|log| log / shrink).collect())
 }
 
-/// The largest that are at most `most` together and keep what is equal; of these the one whose first axes are largest.
+/// The largest that are at most `most` together and keep what is equal; of these the one whose
+/// first axes are largest.
 fn one_by_one(logs: &[u64], most: u64) -> Option<Vec<u64>> {
     let mut found = vec![Vec::new()];
     for (place, &log) in logs.iter().enumerate() {
         let longer = |head: &Vec<u64>| {
             let left = most.saturating_sub(head.iter().sum());
-            (log.min(1)..=log.min(left)).map(|next| [head.as_slice(), &[next]].concat()).collect::<Vec<_>>()
+            (log.min(1)..=log.min(left))
+                .map(|next| [head.as_slice(), &[next]].concat())
+                .collect::<Vec<_>>()
         };
-        found = found.iter().flat_map(longer).filter(|head| keeps_equal(&logs[..=place], head)).collect();
+        found = found
+            .iter()
+            .flat_map(longer)
+            .filter(|head| keeps_equal(&logs[..=place], head))
+            .collect();
     }
     found.into_iter().max_by_key(|logs| (logs.iter().sum::<u64>(), logs.clone()))
 }

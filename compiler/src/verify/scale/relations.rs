@@ -1,4 +1,5 @@
-//! Sizes of dimensions that depend on each other: products on their factors, renamed ones on each other.
+//! Sizes of dimensions that depend on each other: products on their factors, renamed ones on each
+//! other.
 
 use std::cmp::Ordering;
 
@@ -14,12 +15,16 @@ use super::{Batch, lcm, smallest, splits};
 
 type Lengths = IndexVec<DimId, u64>;
 
-/// A size for every dimension of the plan, whose mesh has the size that it is run at; `mesh` is its own.
+/// A size for every dimension of the plan, whose mesh has the size that it is run at; `mesh` is its
+/// own.
 pub(super) fn sizes(program: &Program, plan: &Plan, mesh: &Mesh, batches: &[Batch]) -> Lengths {
     let own: Lengths = plan.program.dims.iter().map(|dim| dim.size).collect();
     let mut relations = Relations::new(program, plan, mesh);
     let find = |name: &str| plan.program.dims.position(|dim| dim.name == name);
-    relations.batches = batches.iter().filter_map(|batch| Some((find(&batch.whole)?, find(&batch.part)?, batch.count))).collect();
+    relations.batches = batches
+        .iter()
+        .filter_map(|batch| Some((find(&batch.whole)?, find(&batch.part)?, batch.count)))
+        .collect();
     let found = relations.solve(plan, &own, true);
     if relations.hold(plan, &own, &found) { found } else { relations.solve(plan, &own, false) }
 }
@@ -37,7 +42,8 @@ struct Relations<'m> {
     class: IndexVec<DimId, DimId>,
     /// Dimensions that are products, or factors of one.
     factored: Vec<DimId>,
-    /// Dimensions that are cut or joined, and what they are made of: a whole and a part of it, or a whole and all its parts.
+    /// Dimensions that are cut or joined, and what they are made of: a whole and a part of it, or a
+    /// whole and all its parts.
     joints: Vec<Joint>,
     /// Batches, their parts, and how many of these there are.
     batches: Vec<(DimId, DimId, u64)>,
@@ -58,23 +64,42 @@ fn count(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
 
 impl<'m> Relations<'m> {
     fn new(program: &Program, plan: &Plan, mesh: &'m Mesh) -> Self {
-        let mut relations =
-            Self { mesh, class: plan.program.dims.indices().collect(), factored: Vec::new(), joints: Vec::new(), batches: Vec::new() };
-        for dim in plan.program.dims.indices().filter(|&dim| !plan.program.dims[dim].factors.is_empty()) {
+        let mut relations = Self {
+            mesh,
+            class: plan.program.dims.indices().collect(),
+            factored: Vec::new(),
+            joints: Vec::new(),
+            batches: Vec::new(),
+        };
+        for dim in
+            plan.program.dims.indices().filter(|&dim| !plan.program.dims[dim].factors.is_empty())
+        {
             relations.factored.push(dim);
             relations.factored.extend(atoms(&plan.program.dims, dim));
         }
-        // Statements of the program may be other ones than the plan's; dimensions are found by their names.
+        // Statements of the program may be other ones than the plan's; dimensions are found by
+        // their names.
         for here in [program, &plan.program] {
-            let find = |dim: DimId| plan.program.dims.position(|other| other.name == here.dims[dim].name);
-            for how in here.ops.iter().filter_map(|op| if let OpKind::Rearrange(how) = &op.kind { Some(how) } else { None }) {
+            let find =
+                |dim: DimId| plan.program.dims.position(|other| other.name == here.dims[dim].name);
+            for how in here.ops.iter().filter_map(|op| {
+                if let OpKind::Rearrange(how) = &op.kind { Some(how) } else { None }
+            }) {
                 match how {
-                    Rearrange::Rename(pairs) => pairs.iter().for_each(|&(a, b)| relations.join(find(a), find(b))),
-                    Rearrange::Reshape(_) | Rearrange::Roll(_) | Rearrange::Part { .. } | Rearrange::Join { .. } => {}
-                    Rearrange::Slice(Window { from: whole, to: part, .. }) | Rearrange::Pad(Window { from: part, to: whole, .. }) => {
+                    Rearrange::Rename(pairs) => {
+                        pairs.iter().for_each(|&(a, b)| relations.join(find(a), find(b)))
+                    }
+                    Rearrange::Reshape(_)
+                    | Rearrange::Roll(_)
+                    | Rearrange::Part { .. }
+                    | Rearrange::Join { .. } => {}
+                    Rearrange::Slice(Window { from: whole, to: part, .. })
+                    | Rearrange::Pad(Window { from: part, to: whole, .. }) => {
                         relations.cut(find(*whole), vec![find(*part)], false);
                     }
-                    Rearrange::Concat { from, to } => relations.cut(find(*to), from.iter().map(|&dim| find(dim)).collect(), true),
+                    Rearrange::Concat { from, to } => {
+                        relations.cut(find(*to), from.iter().map(|&dim| find(dim)).collect(), true)
+                    }
                 }
             }
         }
@@ -104,7 +129,8 @@ impl<'m> Relations<'m> {
         self.joints.iter().filter(move |joint| self.class[joint.whole] == self.class[dim])
     }
 
-    /// How many cuts it takes to come from a dimension to one that is not made of others; parts as long as the whole may go in circles.
+    /// How many cuts it takes to come from a dimension to one that is not made of others; parts as
+    /// long as the whole may go in circles.
     fn depth(&self, dim: DimId, left: usize) -> usize {
         let parts = self.joints_of(dim).flat_map(|joint| &joint.parts).filter(|_| left > 0);
         parts.map(|&part| 1 + self.depth(part, left - 1)).max().unwrap_or(0)
@@ -118,12 +144,14 @@ impl<'m> Relations<'m> {
         self.members(dim).iter().any(|member| among.contains(member))
     }
 
-    /// Sizes in order of the dimensions: those with factors once these have theirs. `shrink` makes factored ones small, too.
+    /// Sizes in order of the dimensions: those with factors once these have theirs. `shrink` makes
+    /// factored ones small, too.
     fn solve(&self, plan: &Plan, own: &Lengths, shrink: bool) -> Lengths {
         let program = &plan.program;
         let mut found = own.clone();
         let mut taken = Vec::new();
-        let mut order: Vec<DimId> = program.dims.indices().filter(|&dim| self.class[dim] == dim).collect();
+        let mut order: Vec<DimId> =
+            program.dims.indices().filter(|&dim| self.class[dim] == dim).collect();
         order.sort_by_key(|&dim| self.depth(dim, self.joints.len().min(4)));
         for dim in order {
             let members = self.members(dim);
@@ -131,7 +159,9 @@ impl<'m> Relations<'m> {
             if is_batch || members.iter().any(|&member| !program.dims[member].factors.is_empty()) {
                 continue;
             }
-            let jointed = self.joints.iter().any(|joint| [joint.whole].iter().chain(&joint.parts).any(|&other| self.class[other] == dim));
+            let jointed = self.joints.iter().any(|joint| {
+                [joint.whole].iter().chain(&joint.parts).any(|&other| self.class[other] == dim)
+            });
             let keeps = !shrink && (jointed || self.is_any(dim, &self.factored));
             let all = self.joints_of(dim).find(|joint| joint.complete);
             let size = match all {
@@ -158,17 +188,27 @@ impl<'m> Relations<'m> {
         found
     }
 
-    /// The least that a dimension must be so that its parts lie in it as they do, with something before and behind them where there is.
+    /// The least that a dimension must be so that its parts lie in it as they do, with something
+    /// before and behind them where there is.
     fn room(&self, dim: DimId, own: &Lengths, found: &Lengths) -> u64 {
         let parts = self.joints_of(dim).flat_map(|joint| &joint.parts);
-        parts.map(|&part| if own[part] == own[dim] { found[part] } else { found[part] + 2 }).max().unwrap_or(0)
+        parts
+            .map(|&part| if own[part] == own[dim] { found[part] } else { found[part] + 2 })
+            .max()
+            .unwrap_or(0)
     }
 
-    /// A small size for dimensions that are one, `least` at least. A factor that some axes split completely is as large as they are.
+    /// A small size for dimensions that are one, `least` at least. A factor that some axes split
+    /// completely is as large as they are.
     fn shrunk(&self, plan: &Plan, members: &[DimId], taken: &[u64], least: u64) -> u64 {
         let size = plan.program.dims[members[0]].size;
-        let wholes = self.batches.iter().filter(|(_, part, _)| members.contains(part)).flat_map(|(whole, ..)| self.members(*whole));
-        let mut lists: Vec<AxisList> = members.iter().copied().chain(wholes).flat_map(|dim| splits(plan, dim)).collect();
+        let wholes = self
+            .batches
+            .iter()
+            .filter(|(_, part, _)| members.contains(part))
+            .flat_map(|(whole, ..)| self.members(*whole));
+        let mut lists: Vec<AxisList> =
+            members.iter().copied().chain(wholes).flat_map(|dim| splits(plan, dim)).collect();
         if !members.iter().any(|dim| self.factored.contains(dim)) {
             let unit = lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm);
             return smallest(size, unit, taken, least);
@@ -181,7 +221,8 @@ impl<'m> Relations<'m> {
         }
     }
 
-    /// The axes of products that split this factor of theirs, at the sizes written. Axes that fall between factors count for the last.
+    /// The axes of products that split this factor of theirs, at the sizes written. Axes that fall
+    /// between factors count for the last.
     fn through_products(&self, plan: &Plan, factor: DimId) -> Vec<AxisList> {
         let dims = &plan.program.dims;
         let mut lists = Vec::new();
@@ -190,11 +231,14 @@ impl<'m> Relations<'m> {
             for axes in splits(plan, product) {
                 let mut rest = axes.as_slice();
                 for &atom in &atoms {
-                    let fitting =
-                        (0..=rest.len()).rev().find(|&n| dims[atom].size.is_multiple_of(count(self.mesh, &rest[..n]))).unwrap_or(0);
+                    let fitting = (0..=rest.len())
+                        .rev()
+                        .find(|&n| dims[atom].size.is_multiple_of(count(self.mesh, &rest[..n])))
+                        .unwrap_or(0);
                     let (here, behind) = rest.split_at(fitting);
                     let complete = count(self.mesh, here) == dims[atom].size;
-                    let straddles = !behind.is_empty() && (!complete || Some(&atom) == atoms.last());
+                    let straddles =
+                        !behind.is_empty() && (!complete || Some(&atom) == atoms.last());
                     if atom == factor {
                         lists.push(here.iter().copied().collect());
                     }
@@ -213,41 +257,65 @@ impl<'m> Relations<'m> {
     fn hold(&self, plan: &Plan, own: &Lengths, found: &Lengths) -> bool {
         let lie = |joint: &Joint| {
             let total: u64 = joint.parts.iter().map(|&part| found[part]).sum();
-            let equal = joint.parts.iter().all(|&part| (own[part] == own[joint.whole]) == (found[part] == found[joint.whole]));
-            equal && if joint.complete { total == found[joint.whole] } else { total <= found[joint.whole] }
+            let equal = joint.parts.iter().all(|&part| {
+                (own[part] == own[joint.whole]) == (found[part] == found[joint.whole])
+            });
+            equal
+                && if joint.complete {
+                    total == found[joint.whole]
+                } else {
+                    total <= found[joint.whole]
+                }
         };
         let wholes = self.joints.iter().map(|joint| &joint.whole);
         self.joints.iter().all(lie)
             && self.factored.iter().chain(wholes).all(|&dim| {
                 let alike = |size: u64, mesh: &Mesh| {
                     let counts = splits(plan, dim).into_iter().map(|axes| count(mesh, &axes));
-                    counts.map(|count| (size.is_multiple_of(count), size == count)).collect::<Vec<_>>()
+                    counts
+                        .map(|count| (size.is_multiple_of(count), size == count))
+                        .collect::<Vec<_>>()
                 };
                 alike(own[dim], self.mesh) == alike(found[dim], &plan.program.mesh)
             })
             && self.reshapes_hold(plan, own, found)
     }
 
-    /// Whether axes of a product meet the same borders between its factors at the sizes found as at its own.
+    /// Whether axes of a product meet the same borders between its factors at the sizes found as at
+    /// its own.
     fn reshapes_hold(&self, plan: &Plan, own: &Lengths, found: &Lengths) -> bool {
-        let products = self.factored.iter().copied().filter(|&dim| !plan.program.dims[dim].factors.is_empty());
+        let products =
+            self.factored.iter().copied().filter(|&dim| !plan.program.dims[dim].factors.is_empty());
         products.into_iter().all(|dim| {
             let atoms = atoms(&plan.program.dims, dim);
-            splits(plan, dim).iter().all(|axes| sides(&atoms, axes, own, self.mesh) == sides(&atoms, axes, found, &plan.program.mesh))
+            splits(plan, dim).iter().all(|axes| {
+                sides(&atoms, axes, own, self.mesh)
+                    == sides(&atoms, axes, found, &plan.program.mesh)
+            })
         })
     }
 }
 
 /// On which side of each border between factors the parts behind each axis end.
 fn sides(atoms: &[DimId], axes: &[AxisRef], sizes: &Lengths, mesh: &Mesh) -> Vec<Vec<Ordering>> {
-    let borders: Vec<u64> = (1..=atoms.len()).map(|n| atoms[..n].iter().map(|&atom| sizes[atom]).fold(1, u64::saturating_mul)).collect();
-    (1..=axes.len()).map(|n| borders.iter().map(|border| count(mesh, &axes[..n]).cmp(border)).collect()).collect()
+    let borders: Vec<u64> = (1..=atoms.len())
+        .map(|n| atoms[..n].iter().map(|&atom| sizes[atom]).fold(1, u64::saturating_mul))
+        .collect();
+    (1..=axes.len())
+        .map(|n| borders.iter().map(|border| count(mesh, &axes[..n]).cmp(border)).collect())
+        .collect()
 }
 
-/// Puts parts of dimensions, whose sizes were `before`, to places that fit the sizes that they have now.
+/// Puts parts of dimensions, whose sizes were `before`, to places that fit the sizes that they have
+/// now.
 pub(super) fn move_windows(program: &mut Program, before: &IndexVec<DimId, Dim>) {
     let Program { dims, ops, .. } = program;
-    let was = |dim: DimId| before.iter().find(|other| other.name == dims[dim].name).map_or(dims[dim].size, |other| other.size);
+    let was = |dim: DimId| {
+        before
+            .iter()
+            .find(|other| other.name == dims[dim].name)
+            .map_or(dims[dim].size, |other| other.size)
+    };
     for op in ops.iter_mut() {
         let OpKind::Rearrange(how) = &mut op.kind else { continue };
         if let Rearrange::Roll(Roll { dim, by }) = how {

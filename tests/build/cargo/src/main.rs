@@ -1,4 +1,5 @@
-//! What a program does with its plans: sizes as constants, a budget held by the compiler, the plan as a table.
+//! What a program does with its plans: sizes as constants, a budget held by the compiler, the plan
+//! as a table.
 
 /// The plans of `programs/`.
 mod plans {
@@ -12,11 +13,13 @@ const _: () = assert!(mlp::PEAK_BYTES < 72_000_000_000);
 
 fn main() {
     let local_batch = mlp::dims::B / mlp::axes::X;
-    println!("mlp: {} devices, {local_batch} of {} rows each, {:.2} ms", mlp::DEVICES, mlp::dims::B, mlp::SERIAL_S * 1e3);
+    println!("mlp: {} devices, {local_batch} of {} rows each, {:.2} \
+        ms", mlp::DEVICES, mlp::dims::B, mlp::SERIAL_S * 1e3);
     for step in mlp::STEPS.iter().filter(|step| !step.axes.is_empty()) {
         println!("  {} over {} ({} bytes)", step.kind, step.axes.join(","), step.bytes);
     }
     let split =
         decode::TENSORS.iter().filter(|tensor| tensor.role == plans::Role::Param && tensor.dims.iter().any(|dim| !dim.axes.is_empty()));
-    println!("decode: {:.1} us on {}, {} weights split", decode::SERIAL_S * 1e6, decode::HARDWARE, split.count());
+    println!("decode: {:.1} us on {}, {} weights \
+        split", decode::SERIAL_S * 1e6, decode::HARDWARE, split.count());
 }
