@@ -16,7 +16,7 @@ mod programs;
 mod site;
 
 use serde::Serialize;
-use shardwise_passes::problem::Objective;
+use shardwise_passes::search::problem::Objective;
 
 pub(crate) use site::{Site, sites};
 

@@ -5,8 +5,8 @@ use shardwise_grammar::span::Span;
 use shardwise_ir::plan::{Plan, StepKind};
 use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};
 use shardwise_ir::{Diag, print};
-use shardwise_passes::memory;
-use shardwise_passes::report::Report;
+use shardwise_passes::cost::liveness;
+use shardwise_passes::cost::report::Report;
 
 use crate::{text, units};
 
@@ -135,10 +135,10 @@ const CULPRITS: usize = 3;
 /// The error that nothing fits: `whose` plan is the smallest there is, and what it holds at its
 /// peak.
 pub(crate) fn no_room(plan: &Plan, whose: &str, capacity: Option<f64>) -> Option<Diag> {
-    let memory = memory::memory(plan);
+    let memory = liveness::memory(plan);
     let capacity = capacity.filter(|&capacity| memory.peak_bytes > capacity)?;
     let step = memory.peak_step.unwrap_or(0);
-    let held = memory::live_at(plan, step);
+    let held = liveness::live_at(plan, step);
     let list = held.iter().take(CULPRITS).map(|(of, bytes)| {
         format!("`{}` {}", print::materialization(&plan.program, of), units::bytes(*bytes))
     });

@@ -13,11 +13,11 @@ use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Sharding};
-use shardwise_passes::cost::Refinement;
-use shardwise_passes::local::{self, Work};
-use shardwise_passes::report::StepCost;
-use shardwise_passes::staged;
-use shardwise_passes::threshold::{self, Bound};
+use shardwise_passes::cost::collective::Refinement;
+use shardwise_passes::cost::crossover::{self, Bound};
+use shardwise_passes::cost::local::{self, Work};
+use shardwise_passes::cost::pipeline_stages;
+use shardwise_passes::cost::report::StepCost;
 
 use crate::attention::{self, Attention};
 use crate::inference::{self, Inference, Sizing};
@@ -184,7 +184,7 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         device_flops: report.steps.iter().map(|cost| cost.times * cost.flops).sum(),
         verdict: verdict(planned),
         axes: busy(planned),
-        thresholds: threshold::batch_like(program)
+        thresholds: crossover::batch_like(program)
             .into_iter()
             .map(|dim| threshold(planned, dim, refinement))
             .collect(),
@@ -215,7 +215,7 @@ fn held(program: &Program, role: Role) -> Held {
         program.values.iter_enumerated().filter(|(_, value)| value.role == Some(role))
     {
         let whole = Sharding::replicated(value.dims.len());
-        let copies = staged::all_of(program, id);
+        let copies = pipeline_stages::all_of(program, id);
         let everywhere = copies * program.stages(value.repeat) as f64;
         held.elements += everywhere * local::local_elements(program, id, &whole);
         held.bytes += everywhere * local::local_bytes(program, id, &whole);
@@ -246,7 +246,7 @@ fn in_all(program: &Program, op: &Op) -> f64 {
 fn verdict(planned: &Planned) -> Verdict {
     let report = &planned.report;
     let (compute_s, links_s) = (report.compute_s, report.links_s());
-    let (bound, factor) = threshold::bound(compute_s, links_s);
+    let (bound, factor) = crossover::bound(compute_s, links_s);
     let busiest = report.axis_s.iter().position(|&busy| busy >= links_s).filter(|_| links_s > 0.0);
     let axis = busiest
         .and_then(|number| planned.plan.program.mesh.axes.iter().nth(number))
@@ -271,8 +271,8 @@ fn name(bound: Bound) -> &'static str {
 pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -> Threshold {
     let program = &planned.plan.program;
     let devices = program.mesh.devices() as f64;
-    let flips = threshold::flips(&planned.plan, dim, refinement);
-    let flip = |flip: threshold::Flip| Flip {
+    let flips = crossover::flips(&planned.plan, dim, refinement);
+    let flip = |flip: crossover::Flip| Flip {
         size: flip.size,
         per_device: flip.size / devices,
         above: name(flip.above),

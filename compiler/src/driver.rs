@@ -8,11 +8,11 @@ use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, Span, print, verify};
-use shardwise_passes::composite::written_out;
-use shardwise_passes::report::{Report, report};
-use shardwise_passes::search::{Found, Optimality, Refusal, Request, search};
-use shardwise_passes::tables::Tables;
-use shardwise_passes::textbook::{self, Infeasible};
+use shardwise_passes::cost::report::{Report, report};
+use shardwise_passes::propagate::composite::written_out;
+use shardwise_passes::propagate::textbook::{self, Infeasible};
+use shardwise_passes::reshard::tables::Tables;
+use shardwise_passes::search::plan::{Found, Optimality, Refusal, Request, search};
 
 use crate::cost::{self, Cost, Threshold};
 use crate::failure::Findings;

@@ -5,8 +5,8 @@ use shardwise_ir::Diag;
 use shardwise_ir::divisor::nearest_divisor;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, OpKind, Program};
-use shardwise_passes::gradient::{Fault, expand, expand_whole};
-use shardwise_passes::microbatches::Fault as Uncut;
+use shardwise_passes::training::gradient::{Fault, expand, expand_whole};
+use shardwise_passes::training::microbatches::Fault as Uncut;
 
 /// The program with its gradients, or why there are none.
 pub(crate) fn derive(program: Program) -> Result<Program, Vec<Diag>> {

@@ -18,11 +18,11 @@ use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::Sharding;
-use shardwise_passes::local;
-use shardwise_passes::memory;
-use shardwise_passes::report::report;
-use shardwise_passes::serving::{self, Load, NotServing, Serving};
-use shardwise_passes::threshold;
+use shardwise_passes::cost::crossover;
+use shardwise_passes::cost::liveness;
+use shardwise_passes::cost::local;
+use shardwise_passes::cost::report::report;
+use shardwise_passes::cost::serving::{self, Load, NotServing, Serving};
 
 use crate::Planned;
 
@@ -283,10 +283,10 @@ fn granule(program: &Program, serving: &Serving) -> u64 {
         });
         split
             .map(|axes| local::parts(&program.mesh, axes))
-            .fold(1, threshold::least_common_multiple)
+            .fold(1, crossover::least_common_multiple)
     };
     let units = parts(serving.grows).saturating_mul(serving.unit(program));
-    threshold::least_common_multiple(units, parts(serving.batch))
+    crossover::least_common_multiple(units, parts(serving.batch))
 }
 
 /// No batch is larger.
@@ -295,7 +295,7 @@ const LARGEST: u64 = 1 << 40;
 impl Sizer<'_> {
     fn resize(&mut self, batch: u64) {
         let unit = self.serving.unit(&self.plan.program);
-        threshold::resize(&mut self.plan.program, self.serving.grows, batch.div_ceil(unit));
+        crossover::resize(&mut self.plan.program, self.serving.grows, batch.div_ceil(unit));
     }
 
     fn load(&mut self, batch: u64) -> Load {
@@ -397,7 +397,7 @@ impl Sizer<'_> {
         let granule = granule(&self.plan.program, &self.serving);
         let mut fits = |multiple: u64| {
             self.resize(multiple * granule);
-            memory::memory(&self.plan).peak_bytes <= capacity
+            liveness::memory(&self.plan).peak_bytes <= capacity
         };
         let mut high = 1;
         while fits(high) {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::plan::StepKind;
-use shardwise_passes::cost::{Part, collective_parts};
+use shardwise_passes::cost::collective::{Part, collective_parts};
 
 use crate::{Planned, units};
 

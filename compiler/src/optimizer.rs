@@ -3,7 +3,7 @@
 use shardwise_grammar::codes::optimizer as codes;
 use shardwise_ir::Diag;
 use shardwise_ir::program::Program;
-use shardwise_passes::optimizer::{Fault, expand};
+use shardwise_passes::training::optimizer::{Fault, expand};
 
 /// The program with its updates, or why there are none.
 pub(crate) fn write_out(program: Program) -> Result<Program, Vec<Diag>> {

@@ -7,8 +7,8 @@ use shardwise_ir::hardware::Hardware;
 use crate::files::Files;
 
 pub use shardwise_ir::resolve::{AxisSize, DimSize};
-pub use shardwise_passes::cost::Refinement;
-pub use shardwise_passes::problem::Objective;
+pub use shardwise_passes::cost::collective::Refinement;
+pub use shardwise_passes::search::problem::Objective;
 
 /// How a plan is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

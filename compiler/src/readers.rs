@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_passes::report::StepCost;
+use shardwise_passes::cost::report::StepCost;
 
 /// Something that needs a value in a certain sharding. The order is that in which they are told: a
 /// home first, outputs last.

@@ -15,7 +15,7 @@ mod run;
 mod table;
 
 use serde::Serialize;
-use shardwise_passes::report::Report;
+use shardwise_passes::cost::report::Report;
 
 pub use grid::{DimSizes, Grid, Mesh, Sizes};
 pub use run::{Refused, sweep};

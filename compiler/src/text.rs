@@ -11,9 +11,9 @@ use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::unroll::is_border;
-use shardwise_passes::problem::Objective;
-use shardwise_passes::report::{Report, StepCost};
-use shardwise_passes::staged::Staged;
+use shardwise_passes::cost::pipeline_stages::Staged;
+use shardwise_passes::cost::report::{Report, StepCost};
+use shardwise_passes::search::problem::Objective;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{Planned, networks, units};

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use shardwise_ir::program::Blocks;
-use shardwise_passes::pipeline::{Shape, Work, simulate};
+use shardwise_passes::cost::pipeline_schedule::{Shape, Work, simulate};
 
 use crate::{Planned, text};
 

@@ -2,15 +2,15 @@
 //! hold these against other ways to solve the problem.
 
 use shardwise_ir::program::Program;
-use shardwise_passes::cost::Refinement;
-use shardwise_passes::decode::Decoder;
-use shardwise_passes::dual::Dual;
-use shardwise_passes::factor::source_price;
-use shardwise_passes::marginals::Metric;
-use shardwise_passes::problem::Problem;
-use shardwise_passes::reshard::Trees;
-use shardwise_passes::tables::Tables;
-use shardwise_passes::weight::Weight;
+use shardwise_passes::cost::collective::Refinement;
+use shardwise_passes::reshard::paths::Trees;
+use shardwise_passes::reshard::tables::Tables;
+use shardwise_passes::search::problem::Problem;
+use shardwise_passes::solver::decode::Decoder;
+use shardwise_passes::solver::dual::Dual;
+use shardwise_passes::solver::factor::source_price;
+use shardwise_passes::solver::steiner::Metric;
+use shardwise_passes::solver::weight::Weight;
 
 /// Times that an assignment is decoded, and sweeps before each.
 const ROUNDS: usize = 3;

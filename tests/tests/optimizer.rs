@@ -9,8 +9,8 @@ use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::StepKind;
 use shardwise_ir::print::same;
 use shardwise_ir::sharding::{Pin, Sharding};
-use shardwise_passes::local;
-use shardwise_passes::memory::live_at;
+use shardwise_passes::cost::liveness::live_at;
+use shardwise_passes::cost::local;
 use shardwise_tests::{facts, files, read, statements};
 
 const FACTS: &str = "tests/facts/training.json";

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use shardwise_ir::pipeline::Schedule;
-use shardwise_passes::pipeline::{Shape, Times, order, simulate};
+use shardwise_passes::cost::pipeline_schedule::{Shape, Times, order, simulate};
 
 const SCHEDULES: [Schedule; 2] = Schedule::ALL;
 
@@ -86,8 +86,8 @@ proptest! {
             }
             for placed in &run.placed {
                 // The same microbatch in the same chunk on the stage before.
-                let before = |other: &&shardwise_passes::pipeline::Placed| other.work == placed.work && other.stage + 1 == placed.stage;
-                let behind = |other: &&shardwise_passes::pipeline::Placed| other.work == placed.work && other.stage == placed.stage + 1;
+                let before = |other: &&shardwise_passes::cost::pipeline_schedule::Placed| other.work == placed.work && other.stage + 1 == placed.stage;
+                let behind = |other: &&shardwise_passes::cost::pipeline_schedule::Placed| other.work == placed.work && other.stage == placed.stage + 1;
                 let giver = if placed.work.backward { run.placed.iter().find(behind) } else { run.placed.iter().find(before) };
                 prop_assert!(giver.is_none_or(|giver| giver.end_s + f64::from(hop) <= placed.start_s + 1e-9));
             }

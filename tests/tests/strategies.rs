@@ -5,7 +5,7 @@
 use serde_json::Value;
 use shardwise::{Hardware, Options, Pass, Planned};
 use shardwise_ir::ids::ValueId;
-use shardwise_passes::memory::live_at;
+use shardwise_passes::cost::liveness::live_at;
 use shardwise_tests::ask::{collectives, decode, listed, moves, refused, searched, textbook};
 use shardwise_tests::{facts, read};
 

@@ -1,7 +1,7 @@
 //! What a change may cost: a limit on the second plan alone, and one on how much slower it is than
 //! the first.
 
-use shardwise_passes::report::Report;
+use shardwise_passes::cost::report::Report;
 
 use super::{Diff, Total};
 use crate::units;

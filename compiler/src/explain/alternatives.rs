@@ -21,7 +21,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::print::Printer;
 use shardwise_ir::program::Phase;
 use shardwise_ir::sharding::{Reduction, Sharding};
-use shardwise_passes::layout;
+use shardwise_passes::propagate::op_layouts;
 
 use super::Progress;
 use super::conflict::chosen;
@@ -270,7 +270,7 @@ impl<'a> Ideas<'a> {
                 .iter()
                 .map(|other| pending.filter(|_| other.value == from.value))
                 .collect();
-            let layouts = layout::enumerate(program, op, &partial);
+            let layouts = op_layouts::enumerate(program, op, &partial);
             let now = &read.operands[position].sharding;
             let needs =
                 layouts.into_iter().filter_map(|layout| layout.needs.get(position).cloned());
@@ -309,7 +309,7 @@ impl<'a> Ideas<'a> {
             return Vec::new();
         };
         let partial = vec![None; op.operands.len()];
-        let reduced = layout::enumerate(program, op, &partial)
+        let reduced = op_layouts::enumerate(program, op, &partial)
             .into_iter()
             .map(|layout| layout.gives)
             .filter(|gives| gives.unreduced.is_empty());

@@ -15,8 +15,8 @@ use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, Mode, Op, Program};
 use shardwise_ir::sharding::AxisRef;
 use shardwise_ir::{Diag, Span};
-use shardwise_passes::report::{Report, StepCost, folded};
-use shardwise_passes::tables::Tables;
+use shardwise_passes::cost::report::{Report, StepCost, folded};
+use shardwise_passes::reshard::tables::Tables;
 
 use super::{Lint, Settings};
 use crate::budget;

@@ -8,8 +8,8 @@ use shardwise_ir::plan::Step;
 use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::{AxisRef, Sharding};
-use shardwise_passes::cost::collective_seconds;
-use shardwise_passes::states::describe;
+use shardwise_passes::cost::collective::collective_seconds;
+use shardwise_passes::reshard::sharding_space::describe;
 
 use super::gather_then_slice::only_slice;
 use super::pinned_whole::finding;

@@ -5,7 +5,7 @@
 use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::OpKind;
-use shardwise_passes::threshold::{Bound, batch_like, flips};
+use shardwise_passes::cost::crossover::{Bound, batch_like, flips};
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Parameter, Priced, Subject};

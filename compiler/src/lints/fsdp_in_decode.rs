@@ -9,7 +9,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
-use shardwise_passes::local;
+use shardwise_passes::cost::local;
 
 use super::walk;
 use crate::lint::{Edit, Finding, Fix, Group, Level, Lint, Saving, Subject};

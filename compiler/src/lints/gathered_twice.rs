@@ -1,7 +1,7 @@
 //! `gathered-twice`: the same collective on the same value, paid for again.
 
 use shardwise_ir::plan::Step;
-use shardwise_passes::local;
+use shardwise_passes::cost::local;
 
 use crate::lint::{Finding, Fix, Group, Level, Lint, Priced, Subject};
 use crate::units;

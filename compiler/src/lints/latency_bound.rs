@@ -2,8 +2,8 @@
 
 use shardwise_ir::plan::{Materialization, Plan, Step};
 use shardwise_ir::program::CollectiveKind;
-use shardwise_passes::cost::collective_seconds;
-use shardwise_passes::report::StepCost;
+use shardwise_passes::cost::collective::collective_seconds;
+use shardwise_passes::cost::report::StepCost;
 
 use crate::lint::{Finding, Group, Level, Lint, Parameter, Priced, Subject};
 use crate::units;

@@ -1,7 +1,7 @@
 //! `memory-near-limit`: a plan that fits today, or does not.
 
 use shardwise_ir::print;
-use shardwise_passes::memory::live_at;
+use shardwise_passes::cost::liveness::live_at;
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Parameter, Subject};

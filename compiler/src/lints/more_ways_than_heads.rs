@@ -7,8 +7,8 @@
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
-use shardwise_passes::local;
-use shardwise_passes::threshold::batch_like;
+use shardwise_passes::cost::crossover::batch_like;
+use shardwise_passes::cost::local;
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Subject};

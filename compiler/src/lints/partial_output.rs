@@ -1,8 +1,8 @@
 //! `partial-output`: a sum that the caller has to finish.
 
 use shardwise_ir::program::CollectiveKind;
-use shardwise_passes::cost::collective_seconds;
-use shardwise_passes::local;
+use shardwise_passes::cost::collective::collective_seconds;
+use shardwise_passes::cost::local;
 
 use crate::lint::{Finding, Group, Level, Lint, Subject};
 use crate::units;

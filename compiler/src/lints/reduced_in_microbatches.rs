@@ -15,8 +15,8 @@ use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, Program};
 use shardwise_ir::sharding::Pin;
-use shardwise_passes::local;
-use shardwise_passes::report::StepCost;
+use shardwise_passes::cost::local;
+use shardwise_passes::cost::report::StepCost;
 
 use super::walk;
 use crate::lint::{Edit, Finding, Fix, Group, Level, Lint, Subject};

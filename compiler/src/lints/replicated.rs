@@ -4,7 +4,7 @@ use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, ValueId};
 use shardwise_ir::mesh::Axis;
 use shardwise_ir::sharding::{AxisRef, Pin};
-use shardwise_passes::local;
+use shardwise_passes::cost::local;
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Parameter, Subject};

@@ -4,7 +4,7 @@ use shardwise_ir::plan::Step;
 use shardwise_ir::print;
 use shardwise_ir::program::{Op, OpKind};
 use shardwise_ir::rearrange::{Rearrange, Regroup};
-use shardwise_passes::layout;
+use shardwise_passes::propagate::op_layouts;
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Subject};
@@ -57,7 +57,7 @@ fn finding(subject: &Subject<'_>, step: &Step, op: &Op) -> Option<Finding> {
     let (_, moved, cost, kind) =
         best.moves().find(|(_, moved, ..)| moved.result == step.operands[0])?;
     let from = &moved.operands[0];
-    if layout::gives(program, op, std::slice::from_ref(&from.sharding)).is_some()
+    if op_layouts::gives(program, op, std::slice::from_ref(&from.sharding)).is_some()
         || !walk::is_worth(cost.seconds, best.report.serial_s)
     {
         return None;

@@ -6,9 +6,9 @@
 use shardwise_ir::ids::{DimId, OpId};
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};
-use shardwise_passes::layout::indices;
-use shardwise_passes::local;
-use shardwise_passes::report::StepCost;
+use shardwise_passes::cost::local;
+use shardwise_passes::cost::report::StepCost;
+use shardwise_passes::propagate::op_layouts::indices;
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Parameter, Subject};

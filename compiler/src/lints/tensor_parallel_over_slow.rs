@@ -6,9 +6,9 @@ use shardwise_ir::mesh::{Axis, AxisKind};
 use shardwise_ir::plan::Step;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
-use shardwise_passes::cost::collective_parts;
-use shardwise_passes::report::StepCost;
-use shardwise_passes::threshold::batch_like;
+use shardwise_passes::cost::collective::collective_parts;
+use shardwise_passes::cost::crossover::batch_like;
+use shardwise_passes::cost::report::StepCost;
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Subject};

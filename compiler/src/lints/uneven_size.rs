@@ -7,7 +7,7 @@ use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::program::Program;
-use shardwise_passes::local;
+use shardwise_passes::cost::local;
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Parameter, Subject};

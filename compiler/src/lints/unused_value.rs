@@ -9,7 +9,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_ir::program::Budget;
 use shardwise_ir::sharding::Pin;
-use shardwise_passes::local;
+use shardwise_passes::cost::local;
 
 use crate::lint::{Finding, Fix, Group, Level, Lint, Subject};
 use crate::units;

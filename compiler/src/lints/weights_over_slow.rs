@@ -2,7 +2,7 @@
 //! every step.
 
 use shardwise_ir::ids::AxisId;
-use shardwise_passes::report::StepCost;
+use shardwise_passes::cost::report::StepCost;
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Subject};

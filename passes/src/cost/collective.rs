@@ -1,0 +1,270 @@
+//! Seconds: what a collective and a local operation take on the hardware at hand.
+//!
+//! The formulas are those of *How To Scale Your Model*, Part 3: `V` is the value's bytes on a
+//! device after a gather (before a scatter, for a reduction), `w` a link's one-way bandwidth,
+//! `W = 2w` that of an axis whose ring is used both ways, `t` a hop. A collective takes the larger
+//! of its bandwidth and its latency term.
+//!
+//! Two choices where several readings are possible:
+//! * Where axes of different networks take part, the collective is done network by network (a
+//!   gather: the outermost first, on what the inner axes still split). The stages follow each
+//!   other, so their *times* are added; adding the bandwidth terms and the latency terms apart and
+//!   taking the larger sum would let one stage's latency hide behind another stage's bytes.
+//! * An axis of one device takes no part: no byte moves along it and no hop is made.
+
+use shardwise_ir::ids::AxisId;
+use shardwise_ir::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
+use shardwise_ir::pipeline::Turns;
+use shardwise_ir::program::CollectiveKind;
+
+/// How closely rings are priced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refinement {
+    /// As the book does: a ring's `(n-1)/n` is left out.
+    #[default]
+    Book,
+    /// `(n-1)/n` is kept everywhere, and in an AllToAll of an odd number of devices `1 - 1/n²`.
+    Exact,
+}
+
+/// On which terms reshards are priced for a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
+    /// How closely.
+    pub refinement: Refinement,
+    /// Steps that leave a device with a larger block are not made.
+    pub most_bytes: f64,
+    /// What a second on each mesh axis counts, a collective on all that take part; `None`: a second
+    /// counts once, on however many axes.
+    pub links: Option<Vec<f64>>,
+}
+
+impl Terms {
+    /// Time, and no limit.
+    pub fn time(refinement: Refinement) -> Self {
+        Self { refinement, most_bytes: f64::INFINITY, links: None }
+    }
+
+    /// What `seconds` of a collective over `axes` count.
+    pub fn counted(&self, seconds: f64, axes: &[AxisId]) -> f64 {
+        self.links.as_ref().map_or(seconds, |links| {
+            axes.iter().map(|axis| links[axis.index()]).sum::<f64>() * seconds
+        })
+    }
+
+    /// How often something counts, where a second of compute counts `compute`: in the sum of all
+    /// times also while stages wait for it, else as often as it is done.
+    pub fn turns(&self, turns: Turns, compute: f64) -> u64 {
+        if self.links.is_none() && compute > 0.0 { turns.waited } else { turns.done }
+    }
+}
+
+/// Axes that share a network, from the inside of a slice outwards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Network {
+    Torus,
+    Switch,
+    Dcn,
+}
+
+/// The physical axes of one network that take part in a collective.
+struct Stage {
+    network: Network,
+    axes: Vec<PhysicalAxis>,
+}
+
+impl Stage {
+    fn devices(&self) -> f64 {
+        self.axes.iter().map(|axis| axis.size as f64).product()
+    }
+
+    fn slowest_link(&self) -> f64 {
+        self.axes.iter().map(|axis| axis.bandwidth).fold(f64::INFINITY, f64::min)
+    }
+
+    /// `Σ B_a`.
+    fn aggregate_bandwidth(&self) -> f64 {
+        self.axes
+            .iter()
+            .map(
+                |axis| {
+                    if axis.kind == AxisKind::Ring { 2.0 * axis.bandwidth } else { axis.bandwidth }
+                },
+            )
+            .sum()
+    }
+
+    fn latency(&self) -> f64 {
+        let hops = |axis: &PhysicalAxis| match axis.kind {
+            AxisKind::Ring => axis.hop_s * axis.size as f64 / 2.0,
+            AxisKind::Line => axis.hop_s * (axis.size as f64 - 1.0),
+            AxisKind::Switch | AxisKind::Dcn => axis.hop_s,
+        };
+        self.axes.iter().map(hops).sum()
+    }
+
+    /// `(N-1)/N`, or 1 where a ring takes part and the book's rounding is asked for.
+    fn share_moved(&self, refinement: Refinement) -> f64 {
+        let ring = self.axes.iter().any(|axis| axis.kind == AxisKind::Ring);
+        if ring && refinement == Refinement::Book {
+            1.0
+        } else {
+            (self.devices() - 1.0) / self.devices()
+        }
+    }
+
+    /// An AllGather to `bytes` a device over the axes of this stage alone.
+    fn gather(&self, bytes: f64, refinement: Refinement) -> f64 {
+        (bytes * self.share_moved(refinement) / self.aggregate_bandwidth()).max(self.latency())
+    }
+
+    /// `max m_a`: how far blocks travel, counted so that a ring of `n` gives `n`.
+    fn reach(&self) -> f64 {
+        self.axes.iter().map(length).fold(0.0, f64::max)
+    }
+
+    /// The same for an AllToAll: of an odd number of devices no two are opposite, and blocks travel
+    /// `1 - 1/n²` as far.
+    fn average_reach(&self, refinement: Refinement) -> f64 {
+        let odd = |size: u64| refinement == Refinement::Exact && size % 2 == 1;
+        let share = |size: u64| if odd(size) { 1.0 - 1.0 / (size as f64).powi(2) } else { 1.0 };
+        self.axes.iter().map(|axis| share(axis.size) * length(axis)).fold(0.0, f64::max)
+    }
+
+    fn all_to_all(&self, bytes: f64, refinement: Refinement) -> f64 {
+        let bandwidth_term = match self.network {
+            Network::Torus => bytes * self.average_reach(refinement) / (8.0 * self.slowest_link()),
+            Network::Switch | Network::Dcn => {
+                bytes * (self.devices() - 1.0) / self.devices() / self.slowest_link()
+            }
+        };
+        bandwidth_term.max(self.latency())
+    }
+
+    fn permute(&self, bytes: f64) -> f64 {
+        let bandwidth_term = match self.network {
+            Network::Torus => 2.0 * bytes * self.reach() / (8.0 * self.slowest_link()),
+            Network::Switch | Network::Dcn => bytes / self.slowest_link(),
+        };
+        bandwidth_term.max(self.latency())
+    }
+}
+
+/// `m_a`: a line is twice as long as the ring of its size.
+fn length(axis: &PhysicalAxis) -> f64 {
+    if axis.kind == AxisKind::Ring { axis.size as f64 } else { 2.0 * axis.size as f64 }
+}
+
+/// Splits the axes that take part into networks, innermost first. An axis that outgrows a node of
+/// GPUs takes part in two.
+fn stages(mesh: &Mesh, axes: &[AxisId]) -> Vec<Stage> {
+    let mut sorted: Vec<AxisId> = axes.to_vec();
+    sorted.sort_unstable();
+    let mut stages: Vec<Stage> = Vec::new();
+    for axis in
+        sorted.iter().flat_map(|&axis| &mesh.axes[axis].physical).filter(|axis| axis.size > 1)
+    {
+        let network = network(axis.kind);
+        match stages.iter_mut().find(|stage| stage.network == network) {
+            Some(stage) => stage.axes.push(*axis),
+            None => stages.push(Stage { network, axes: vec![*axis] }),
+        }
+    }
+    stages.sort_by_key(|stage| stage.network);
+    stages
+}
+
+/// Seconds in which each device sends `bytes` to its neighbour along `axes`, all of them at once,
+/// as a pipeline does (`V_local / w`). Where an axis does not wrap, what goes from its end to its
+/// beginning takes every hop between, against the traffic of the others.
+pub fn shift_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64) -> f64 {
+    let back = |axis: &Axis| {
+        if axis.kind() == AxisKind::Line { axis.hop_s() * (axis.size as f64 - 1.0) } else { 0.0 }
+    };
+    axes.iter()
+        .map(|&axis| hop_seconds(mesh, axis, bytes).max(back(&mesh.axes[axis])))
+        .fold(0.0, f64::max)
+}
+
+fn network(kind: AxisKind) -> Network {
+    match kind {
+        AxisKind::Ring | AxisKind::Line => Network::Torus,
+        AxisKind::Switch => Network::Switch,
+        AxisKind::Dcn => Network::Dcn,
+    }
+}
+
+/// What a collective takes on one network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Devices along the axes of that network.
+    pub devices: u64,
+    /// How they are joined, that of the first of its axes.
+    pub kind: AxisKind,
+    /// How long it takes there.
+    pub seconds: f64,
+}
+
+/// The networks of a collective over `axes`, innermost first, with what it takes on each: a gather
+/// (equally a scatter) finds outside the bytes that the inner axes leave it; an AllToAll, and a
+/// Permute, sends everything through each, which is the most that its blocks have to travel.
+pub fn collective_parts(
+    mesh: &Mesh,
+    kind: &CollectiveKind,
+    axes: &[AxisId],
+    bytes: f64,
+    refinement: Refinement,
+) -> Vec<Part> {
+    let stages = stages(mesh, axes);
+    let seconds = stage_seconds(&stages, kind, bytes, refinement);
+    let part = |(stage, seconds): (&Stage, f64)| Part {
+        devices: stage.devices() as u64,
+        kind: stage.axes[0].kind,
+        seconds,
+    };
+    stages.iter().zip(seconds).map(part).collect()
+}
+
+fn stage_seconds(
+    stages: &[Stage],
+    kind: &CollectiveKind,
+    bytes: f64,
+    refinement: Refinement,
+) -> impl Iterator<Item = f64> {
+    let mut left = bytes;
+    stages.iter().map(move |stage| {
+        let here = left;
+        left /= stage.devices();
+        match kind {
+            CollectiveKind::AllGather | CollectiveKind::ReduceScatter => {
+                stage.gather(here, refinement)
+            }
+            CollectiveKind::AllReduce => 2.0 * stage.gather(here, refinement),
+            CollectiveKind::AllToAll => stage.all_to_all(bytes, refinement),
+            CollectiveKind::Permute => stage.permute(bytes),
+            CollectiveKind::Slice => 0.0,
+        }
+    })
+}
+
+/// Seconds of a collective of `kind` over `axes`.
+///
+/// `bytes` are a device's: after the gather for `AllGather`, before the scatter for
+/// `ReduceScatter`, of the value for `AllReduce`, what it holds for `AllToAll` and `Permute`. For
+/// `Permute`, `axes` are those of every dimension whose subscripts change.
+pub fn collective_seconds(
+    mesh: &Mesh,
+    kind: &CollectiveKind,
+    axes: &[AxisId],
+    bytes: f64,
+    refinement: Refinement,
+) -> f64 {
+    stage_seconds(&stages(mesh, axes), kind, bytes, refinement).sum()
+}
+
+/// Seconds in which every device hands `bytes` to its neighbour along an axis, all at once: some
+/// neighbour is in another node if the axis leaves one.
+pub fn hop_seconds(mesh: &Mesh, axis: AxisId, bytes: f64) -> f64 {
+    let axis = &mesh.axes[axis];
+    if axis.size == 1 { 0.0 } else { (bytes / axis.bandwidth()).max(axis.hop_s()) }
+}

@@ -1,0 +1,186 @@
+//! At which size of a dimension a plan turns from communication-bound to compute-bound.
+//!
+//! The plan is kept, statement by statement, and priced at other sizes: its sizes double from the
+//! smallest that its splits divide, and where the verdict changes between two of them, bisection
+//! finds the two neighbouring sizes between which it does. Between neighbours every price is taken
+//! as straight, so that a threshold between two whole sizes is told exactly (`2550 · 4096` tokens,
+//! not the next multiple of the mesh).
+
+use shardwise_ir::Role;
+use shardwise_ir::ids::DimId;
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
+
+use crate::cost::collective::Refinement;
+use crate::cost::local;
+use crate::cost::report::price_steps;
+
+/// What takes longest if everything overlaps that can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Local operations.
+    Compute,
+    /// The links of some axis.
+    Communication,
+}
+
+/// Where the verdict changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flip {
+    /// The size; not always a whole number.
+    pub size: f64,
+    /// What bounds the plan above it.
+    pub above: Bound,
+}
+
+/// No batch is larger.
+const LARGEST: u64 = 1 << 40;
+/// Sums in different orders differ by less, relatively.
+const ROUNDING: f64 = 1e-12;
+
+/// Dimensions that are free to grow: those of a value, but of no parameter (itself or as a factor).
+pub fn batch_like(program: &Program) -> Vec<DimId> {
+    let of_params: Vec<DimId> = program
+        .values
+        .iter()
+        .filter(|value| value.role == Some(Role::Param))
+        .flat_map(|value| value.dims.iter().copied())
+        .collect();
+    if of_params.is_empty() {
+        return Vec::new();
+    }
+    let used = |dim: DimId| program.values.iter().any(|value| value.dims.contains(&dim));
+    let fixed = |dim: DimId| {
+        of_params.iter().any(|&param| param == dim || program.dims[param].factors.contains(&dim))
+    };
+    let free = |dim: DimId| used(dim) && !fixed(dim) && program.dims[dim].factors.is_empty();
+    (0..program.dims.len()).map(DimId::new).filter(|&dim| free(dim)).collect()
+}
+
+/// What bounds the plan, and by how much: the busier of compute and links over the other.
+pub fn bound(compute_s: f64, links_s: f64) -> (Bound, f64) {
+    if compute_s >= links_s * (1.0 - ROUNDING) {
+        (Bound::Compute, compute_s / links_s)
+    } else {
+        (Bound::Communication, links_s / compute_s)
+    }
+}
+
+/// The sizes of `dim` at which the verdict on `plan` changes, smallest first; empty where it never
+/// does.
+pub fn flips(plan: &Plan, dim: DimId, refinement: Refinement) -> Vec<Flip> {
+    let granule = granule(plan, dim);
+    let mut trial = Trial { plan: plan.clone(), dim, granule, refinement };
+    let mut flips = Vec::new();
+    let mut low = 1_u64;
+    let mut below = trial.verdict(low);
+    while low.saturating_mul(granule) <= LARGEST / 2 {
+        let high = low * 2;
+        let above = trial.verdict(high);
+        if above.0 != below.0 {
+            flips.push(trial.between(low, high));
+        }
+        (low, below) = (high, above);
+    }
+    flips
+}
+
+/// What the plan splits `dim` by, and cuts it into microbatches: sizes are multiples of it.
+fn granule(plan: &Plan, dim: DimId) -> u64 {
+    let program = &plan.program;
+    let shown = plan.steps.iter().flat_map(|step| step.operands.iter().chain([&step.result]));
+    let parts = shown.filter_map(|held| {
+        let position = program.values[held.value].dims.iter().position(|&other| other == dim)?;
+        Some(local::parts(&program.mesh, &held.sharding.dims[position]))
+    });
+    let pipelines = program
+        .repeats
+        .iter()
+        .filter_map(|repeat| repeat.pipeline.as_ref())
+        .filter(|pipeline| pipeline.batch == dim);
+    let microbatches =
+        pipelines.map(|pipeline| pipeline.microbatches).fold(1, least_common_multiple);
+    parts.fold(1, least_common_multiple).saturating_mul(microbatches)
+}
+
+/// Saturating.
+pub fn least_common_multiple(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y > 0 {
+        (x, y) = (y, x % y);
+    }
+    (a / x.max(1)).saturating_mul(b)
+}
+
+/// A plan whose dimension is resized again and again.
+struct Trial {
+    plan: Plan,
+    dim: DimId,
+    granule: u64,
+    refinement: Refinement,
+}
+
+impl Trial {
+    /// The verdict at `multiple` granules, and by how many seconds compute exceeds the links.
+    fn verdict(&mut self, multiple: u64) -> (Bound, f64) {
+        resize(&mut self.plan.program, self.dim, multiple.saturating_mul(self.granule));
+        let costs = price_steps(&self.plan, self.refinement);
+        let mut compute_s = 0.0;
+        let mut axis_s = vec![0.0; self.plan.program.mesh.axes.len()];
+        for (step, cost) in self.plan.steps.iter().zip(&costs) {
+            if cost.is_move(step) {
+                cost.axes.iter().for_each(|axis| axis_s[axis.index()] += cost.total_s());
+            } else {
+                compute_s += cost.total_s();
+            }
+        }
+        let links_s = axis_s.into_iter().fold(0.0, f64::max);
+        (bound(compute_s, links_s).0, compute_s - links_s)
+    }
+
+    /// The flip between two multiples with different verdicts.
+    fn between(&mut self, mut low: u64, mut high: u64) -> Flip {
+        let (mut below, mut above) = (self.verdict(low), self.verdict(high));
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let there = self.verdict(middle);
+            if there.0 == below.0 {
+                (low, below) = (middle, there);
+            } else {
+                (high, above) = (middle, there);
+            }
+        }
+        let share = below.1 / (below.1 - above.1);
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 1.0 };
+        Flip {
+            size: (low as f64 + share * (high - low) as f64) * self.granule as f64,
+            above: above.0,
+        }
+    }
+}
+
+/// Gives `dim` a size, dimensions that it is renamed to the same, and every declared product of it
+/// the size that follows.
+pub fn resize(program: &mut Program, dim: DimId, size: u64) {
+    let mut alike = vec![dim];
+    for op in &program.ops {
+        if let OpKind::Rearrange(Rearrange::Rename(pairs)) = &op.kind {
+            let renamed = pairs
+                .iter()
+                .filter(|(a, b)| alike.contains(a) != alike.contains(b))
+                .flat_map(|&(a, b)| [a, b]);
+            alike.extend(renamed.collect::<Vec<_>>());
+        }
+    }
+    for dim in alike {
+        program.dims[dim].size = size;
+    }
+    for product in (0..program.dims.len()).map(DimId::new) {
+        let factors = program.dims[product].factors.clone();
+        if !factors.is_empty() {
+            program.dims[product].size =
+                factors.iter().fold(1, |n, &factor| n.saturating_mul(program.dims[factor].size));
+        }
+    }
+}

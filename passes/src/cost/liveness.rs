@@ -1,0 +1,347 @@
+//! Bytes that a device holds: what is resident, and the peak of what is live beside it, in program
+//! order.
+//!
+//! Parameters and state stay for the whole program in the sharding they are declared with. Every
+//! other materialisation (a gathered parameter included) lives from the step that gives it to the
+//! last step that reads it; inputs from the start, outputs to the end. What is given twice
+//! (gathered again behind the forward part) lives twice, and is not held between.
+//!
+//! Of a block, one layer's values live at a time, but for those that its reverse reads or that
+//! leave the program: of these there is one for each layer. Parameters and state of a block are
+//! resident for all its layers; what updates them takes their place. What a block reads from before
+//! it lives until its last layer.
+//!
+//! Of microbatches one lives at a time, whatever their number; its rows of a whole batch are no
+//! bytes of their own. What is added up or joined of all is there from the first microbatch on, for
+//! every layer; so is what they hold of layers' parameters.
+//!
+//! In a pipeline a device has its stage's layers only, and of each what is kept for the gradients
+//! of the microbatches on their way. What the batch has no part in is kept from microbatch to
+//! microbatch: weights that are held, and gradients while they are added up, of all layers of the
+//! stage; where stages go forward and back in turns (`1f1b`), what the way forward keeps is there
+//! until the last gradient.
+
+use std::ops::RangeInclusive;
+
+use indexmap::{IndexMap, IndexSet};
+use rustc_hash::FxBuildHasher;
+use shardwise_ir::Role;
+use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::pipeline::Schedule;
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::sharding::Pin;
+use shardwise_ir::unroll::takes_out;
+
+use crate::cost::local;
+use crate::cost::pipeline_stages;
+use crate::propagate::composite;
+
+/// Bytes of one device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// Parameters and state.
+    pub resident_bytes: f64,
+    /// Resident and live together, at the worst step.
+    pub peak_bytes: f64,
+    /// The step at which the peak is reached, if the plan has steps.
+    pub peak_step: Option<usize>,
+    /// What the chip has, where that is known.
+    pub capacity_bytes: Option<f64>,
+}
+
+/// From which to which step something is live, both included.
+struct Life {
+    bytes: f64,
+    from: usize,
+    to: usize,
+}
+
+type Lives = Vec<(Materialization, Life)>;
+
+/// Something alive.
+struct Alive {
+    life: Life,
+    /// The block in which it began.
+    began: Option<RepeatId>,
+    /// Whether its bytes are those of all layers of that.
+    of_all_layers: bool,
+}
+
+/// What lives so far, the latest life of each.
+struct Living<'p> {
+    plan: &'p Plan,
+    ended: Lives,
+    lives: IndexMap<Materialization, Alive, FxBuildHasher>,
+    /// For each block, its first and its last step.
+    steps_of: IndexMap<RepeatId, (usize, usize)>,
+}
+
+impl<'p> Living<'p> {
+    fn new(plan: &'p Plan) -> Self {
+        let mut steps_of: IndexMap<RepeatId, (usize, usize)> = IndexMap::new();
+        for (number, step) in plan.steps.iter().enumerate() {
+            for block in plan.program.repeats.path(step.repeat) {
+                steps_of.entry(block).or_insert((number, number)).1 = number;
+            }
+        }
+        Self { plan, ended: Lives::new(), lives: IndexMap::default(), steps_of }
+    }
+
+    fn begin(
+        &mut self,
+        of: Materialization,
+        bytes: f64,
+        when: RangeInclusive<usize>,
+        began: Option<RepeatId>,
+    ) {
+        let life = Life { bytes, from: *when.start(), to: *when.end() };
+        let before = self.lives.insert(of.clone(), Alive { life, began, of_all_layers: false });
+        self.ended.extend(before.map(|alive| (of, alive.life)));
+    }
+
+    /// The first and the last step of a block.
+    fn of_block(&self, block: Option<RepeatId>) -> Option<(usize, usize)> {
+        self.steps_of.get(&block?).copied()
+    }
+
+    /// The first and the last step of a block during which something is kept: of stages that go
+    /// forward and back in turns, those of both directions.
+    fn of_stay(&self, block: RepeatId) -> Option<(usize, usize)> {
+        let program = &self.plan.program;
+        let (from, to) = self.of_block(Some(block))?;
+        let in_turns = program
+            .pipeline(Some(block))
+            .is_some_and(|pipeline| pipeline.schedule == Schedule::OneForwardOneBackward);
+        let back = pipeline_stages::reverse(program, block).filter(|_| in_turns);
+        Some((from, self.of_block(back).map_or(to, |steps| steps.1)))
+    }
+
+    fn is_resident(&self, of: &Materialization) -> bool {
+        self.lives.get(of).is_some_and(|alive| alive.life.bytes <= 0.0)
+    }
+
+    /// Keeps what is read until `at`. What comes from before the reader's block is read each time
+    /// that is done; what another block gave, there is of each layer, unless only the last one's is
+    /// taken out of its block.
+    fn read(&mut self, of: &Materialization, at: usize, place: Option<RepeatId>) {
+        let repeats = &self.plan.program.repeats;
+        let Some(alive) = self.lives.get_mut(of) else { return };
+        let again =
+            repeats.outermost(place, alive.began).and_then(|block| self.steps_of.get(&block));
+        alive.life.to = alive.life.to.max(again.map_or(at, |steps| steps.1));
+        let (here, there) = (repeats.layer_block(place), repeats.layer_block(alive.began));
+        if here.is_some() && there.is_some() && here != there {
+            alive.times(pipeline_stages::kept(&self.plan.program, of.value));
+        }
+    }
+
+    fn leave(&mut self, value: ValueId, pin: &Pin) {
+        let last = self.plan.steps.len().saturating_sub(1);
+        for (_, alive) in
+            self.lives.iter_mut().filter(|(of, _)| of.value == value && pin.accepts(&of.sharding))
+        {
+            alive.life.to = last;
+            alive.times(pipeline_stages::all_of(&self.plan.program, value));
+        }
+    }
+
+    /// What updates a parameter or state is written over it, if nothing reads that any more: the
+    /// same bytes.
+    fn take_place(&mut self, value: ValueId, of: Option<ValueId>) {
+        let Some((of, home)) = of.and_then(|of| {
+            Some((of, self.plan.program.values[of].home.as_ref().and_then(Pin::exact)?))
+        }) else {
+            return;
+        };
+        let there = Materialization { value: of, sharding: home.clone() };
+        let last_read =
+            self.plan.steps.iter().rposition(|step| step.operands.contains(&there)).unwrap_or(0);
+        if let Some(alive) = self.lives.get_mut(&Materialization { value, sharding: home })
+            && last_read <= alive.life.from
+        {
+            alive.life.bytes = 0.0;
+        }
+    }
+
+    /// What `microbatches` add up or put side by side is there from their first step on, of all
+    /// layers.
+    fn accumulate(&mut self, step: &Step, bytes: f64, number: usize, microbatches: RepeatId) {
+        let from = self.steps_of.get(&microbatches).map_or(number, |steps| steps.0);
+        let to =
+            step.repeat.and_then(|block| self.steps_of.get(&block)).map_or(number, |steps| steps.1);
+        self.begin(step.result.clone(), bytes, from..=to, step.repeat);
+        if let Some(alive) = self.lives.get_mut(&step.result) {
+            alive.times(pipeline_stages::all_of(&self.plan.program, step.result.value));
+        }
+    }
+
+    fn all(mut self) -> Lives {
+        self.ended.extend(self.lives.into_iter().map(|(of, alive)| (of, alive.life)));
+        self.ended
+    }
+}
+
+impl Alive {
+    /// So many are held, where that is not counted yet; of what began outside blocks there is one.
+    fn times(&mut self, count: f64) {
+        if !self.of_all_layers && self.began.is_some() {
+            self.life.bytes *= count;
+            self.of_all_layers = true;
+        }
+    }
+}
+
+/// The memory of a plan; where composites are still to be written out in it, of the plan that comes
+/// of that.
+pub fn memory(plan: &Plan) -> Memory {
+    let plan = &*composite::written_out(plan);
+    let (resident_bytes, lives) = lives(plan);
+    let (peak_step, live) = peak(lives.iter().map(|(_, life)| life), plan.steps.len());
+    Memory {
+        resident_bytes,
+        peak_bytes: resident_bytes + live,
+        peak_step,
+        capacity_bytes: plan.program.hardware.hbm_bytes,
+    }
+}
+
+/// What is live beside the resident while a step runs, largest first.
+pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
+    let live = |life: &Life| life.from <= step && step <= life.to && life.bytes > 0.0;
+    let mut held: Vec<(Materialization, f64)> = lives(plan)
+        .1
+        .into_iter()
+        .filter(|(_, life)| live(life))
+        .map(|(of, life)| (of, life.bytes))
+        .collect();
+    held.sort_by(|a, b| b.1.total_cmp(&a.1));
+    held
+}
+
+/// The bytes that are resident, and from where to where everything else is live.
+fn lives(plan: &Plan) -> (f64, Lives) {
+    let program = &plan.program;
+    let mut resident_bytes = 0.0;
+    let mut living = Living::new(plan);
+    let mut late: IndexSet<ValueId> = IndexSet::new();
+    for (value, declared) in
+        program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+    {
+        let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
+            continue;
+        };
+        let bytes =
+            pipeline_stages::all_of(program, value) * local::local_bytes(program, value, &sharding);
+        let stays = matches!(declared.role, Some(Role::Param | Role::State));
+        resident_bytes += if stays { bytes } else { 0.0 };
+        living.begin(
+            Materialization { value, sharding },
+            if stays { 0.0 } else { bytes },
+            0..=0,
+            None,
+        );
+    }
+    for (number, step) in plan.steps.iter().enumerate() {
+        let op = if let StepKind::Local(op) = step.kind { Some(&program.ops[op]) } else { None };
+        let resident = living.is_resident(&step.result) || op.is_some_and(is_part);
+        let bytes = if resident {
+            0.0
+        } else {
+            local::local_bytes(program, step.result.value, &step.result.sharding)
+        };
+        let out_of = op
+            .filter(|op| takes_out(op))
+            .and_then(|op| program.left(op.repeat, op.operands[0].value));
+        if let Some(block) = out_of.filter(|&block| program.repeats[block].cut.is_some()) {
+            living.accumulate(step, bytes, number, block);
+            continue;
+        }
+        let renames = op.is_some_and(|op| op.is(&MapForm::Enter) || op.is(&MapForm::Last));
+        for operand in
+            step.operands.iter().take(op.map_or(usize::MAX, |op| op.laid_out().len().max(1)))
+        {
+            // Another name for the same bytes: they are not held under both.
+            let until = if renames { number.saturating_sub(1) } else { number };
+            living.read(
+                operand,
+                until,
+                if renames { program.repeats.microbatches(step.repeat) } else { step.repeat },
+            );
+        }
+        // A sum over layers grows while they are gone through.
+        let grows = out_of.filter(|_| op.is_some_and(|op| op.is(&MapForm::Total)));
+        let from =
+            grows.and_then(|block| living.steps_of.get(&block)).map_or(number, |steps| steps.0);
+        if let Some(block) = stays_during(plan, step, &late) {
+            let (from, to) = living.of_stay(block).unwrap_or((number, number));
+            living.begin(
+                step.result.clone(),
+                bytes * pipeline_stages::kept(program, step.result.value),
+                from..=to,
+                None,
+            );
+        } else {
+            living.begin(step.result.clone(), bytes, from..=number, step.repeat);
+        }
+        if is_late(program, step, &late) {
+            late.insert(step.result.value);
+        }
+    }
+    for output in program.outputs.iter().filter(|output| program.enters(output).is_none()) {
+        living.leave(output.value, &output.pin);
+        living.take_place(output.value, program.updates(output));
+    }
+    (resident_bytes, living.all())
+}
+
+/// Whether an operation only looks at rows of what it reads.
+fn is_part(op: &Op) -> bool {
+    matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }))
+}
+
+/// Whether a step in a pipeline gives what is complete only when all microbatches have come by: a
+/// sum over the batch, or what follows from one.
+fn is_late(program: &Program, step: &Step, late: &IndexSet<ValueId>) -> bool {
+    let without_batch = pipeline_stages::is_staged(program, step)
+        && !program.has_batch(step.repeat, step.result.value);
+    let follows = || step.operands.iter().any(|operand| late.contains(&operand.value));
+    without_batch
+        && !program.is_shared(step.result.value)
+        && (pipeline_stages::by_microbatch(program, step) || follows())
+}
+
+/// The block during which what a step gives is kept for all its layers and microbatches: what
+/// microbatches hold, and in a stage what has no part in the batch. What follows from complete sums
+/// a stage makes layer by layer, at the end.
+fn stays_during(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> Option<RepeatId> {
+    let program = &plan.program;
+    if program.is_shared(step.result.value) {
+        let held = program.is_held(step.repeat, &step.result);
+        return program.repeats.microbatches(step.repeat).or(step.repeat).filter(|_| held);
+    }
+    let without_batch = pipeline_stages::is_staged(program, step)
+        && !program.has_batch(step.repeat, step.result.value);
+    let stays = without_batch
+        && (pipeline_stages::by_microbatch(program, step) || !is_late(program, step, late));
+    step.repeat.filter(|_| stays)
+}
+
+/// The worst step and what is live there: a sweep over where lives begin and end.
+fn peak<'l>(lives: impl Iterator<Item = &'l Life>, steps: usize) -> (Option<usize>, f64) {
+    let mut change = vec![0.0; steps + 2];
+    for life in lives {
+        change[life.from] += life.bytes;
+        change[life.to + 1] -= life.bytes;
+    }
+    let mut live = 0.0;
+    let mut best = (None, 0.0);
+    for (step, delta) in change.iter().enumerate().take(steps.max(1)) {
+        live += delta;
+        if live > best.1 {
+            best = ((step < steps).then_some(step), live);
+        }
+    }
+    best
+}

@@ -1,0 +1,163 @@
+//! One device's view: local sizes, bytes and FLOPs of values and operations under given shardings.
+
+use shardwise_ir::ids::{DimId, RepeatId, ValueId};
+use shardwise_ir::mesh::Mesh;
+use shardwise_ir::program::{MapForm, Op, OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::sharding::{AxisRef, Sharding};
+use shardwise_ir::unroll::is_border;
+
+use crate::propagate::composite;
+
+/// Into how many parts `axes` split a dimension.
+pub fn parts(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
+    axes.iter().fold(1, |n, axis| n.saturating_mul(axis.size(mesh)))
+}
+
+/// A dimension's size on one device, for the statements of `block`; a padded dimension rounds up.
+pub fn local_size(program: &Program, block: Option<RepeatId>, dim: DimId, axes: &[AxisRef]) -> u64 {
+    program.size_in(block, dim).div_ceil(parts(&program.mesh, axes))
+}
+
+/// Whether `axes` may split `dim` for the statements of `block`: they divide it, or it may be
+/// padded.
+pub fn divides(program: &Program, block: Option<RepeatId>, dim: DimId, axes: &[AxisRef]) -> bool {
+    program.dims[dim].pad || program.size_in(block, dim).is_multiple_of(parts(&program.mesh, axes))
+}
+
+/// Elements of `value` that a device holds; of one that belongs to a pipeline, those of a
+/// microbatch.
+pub fn local_elements(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
+    elements_in(program, program.values[value].repeat, value, sharding)
+}
+
+/// Bytes of `value` that a device holds; of one that belongs to a pipeline, those of a microbatch.
+pub fn local_bytes(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
+    bytes_in(program, program.values[value].repeat, value, sharding)
+}
+
+/// Elements of `value` that the statements of `block` see on a device.
+fn elements_in(
+    program: &Program,
+    block: Option<RepeatId>,
+    value: ValueId,
+    sharding: &Sharding,
+) -> f64 {
+    let dims = &program.values[value].dims;
+    dims.iter()
+        .zip(&sharding.dims)
+        .map(|(&dim, axes)| local_size(program, block, dim, axes) as f64)
+        .product()
+}
+
+fn bytes_in(
+    program: &Program,
+    block: Option<RepeatId>,
+    value: ValueId,
+    sharding: &Sharding,
+) -> f64 {
+    elements_in(program, block, value, sharding) * f64::from(program.values[value].dtype.bits())
+        / 8.0
+}
+
+/// What a local operation costs a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Floating-point (or integer) operations.
+    pub flops: f64,
+    /// Bytes read and written: every operand and the result once.
+    pub bytes: f64,
+    /// Seconds of arithmetic at peak rate.
+    pub flops_s: f64,
+    /// Seconds of traffic at HBM bandwidth; 0 where that is not known.
+    pub hbm_s: f64,
+    /// Seconds: the larger of the two.
+    pub seconds: f64,
+}
+
+/// The work of `op` with its operands and result so sharded; what carries a value from layer to
+/// layer only names it.
+pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> Work {
+    if is_border(op) {
+        return Work::default();
+    }
+    // What is added up over layers or microbatches is read once in each; of a pipeline's layers a
+    // device has those of its stage.
+    let left = Some(())
+        .filter(|()| op.is(&MapForm::Total))
+        .and_then(|()| program.left(op.repeat, op.operands[0].value));
+    let times = left.map_or(1.0, |block| program.on_device(Some(block)) as f64);
+    let flops = times * flops(program, op, operands, result);
+    let bytes = times * traffic(program, op, operands, result);
+    let dtype = op
+        .operands
+        .iter()
+        .map(|o| program.values[o.value].dtype)
+        .reduce(shardwise_ir::dtype::DType::promote);
+    let peak = program.hardware.peak_flops(dtype.unwrap_or(program.values[op.result].dtype));
+    let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
+    let (flops_s, hbm_s) = (flops / peak, bytes / bandwidth);
+    Work { flops, bytes, flops_s, hbm_s, seconds: flops_s.max(hbm_s) }
+}
+
+/// Bytes of the operands that are looked at, each once, and of the result.
+fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
+    let all = || {
+        op.operands
+            .iter()
+            .zip(operands)
+            .map(|(operand, s)| bytes_in(program, op.repeat, operand.value, s))
+    };
+    let written = bytes_in(program, op.repeat, op.result, result);
+    match &op.kind {
+        // The same bytes under other names.
+        OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => 0.0,
+        OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => 2.0 * written,
+        // As many rows of the table as come out of it.
+        OpKind::Take { .. } => 2.0 * written + all().skip(1).sum::<f64>(),
+        OpKind::Put { .. } => written + all().take(2).sum::<f64>(),
+        // In place, rows are read and written; every device is as busy as the one that has all the
+        // places.
+        OpKind::Update { .. } => {
+            let copied =
+                if program.is_in_place(op) { 0.0 } else { written + all().take(1).sum::<f64>() };
+            copied + all().skip(1).sum::<f64>() + all().skip(2).sum::<f64>()
+        }
+        _ => written + all().sum::<f64>(),
+    }
+}
+
+/// Two a multiply-add over every index of a contraction, one an element otherwise (of the operand,
+/// for a reduction).
+fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
+    let elements =
+        |value: ValueId, sharding: &Sharding| elements_in(program, op.repeat, value, sharding);
+    match &op.kind {
+        OpKind::Einsum { contracted } => {
+            let summed: f64 =
+                contracted.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
+            let per_point = if contracted.is_empty() { 1.0 } else { 2.0 };
+            op.share * per_point * summed * elements(op.result, result)
+        }
+        OpKind::Map(_) => elements(op.result, result),
+        OpKind::Reduce { .. } | OpKind::Put { .. } => elements(op.operands[0].value, operands[0]),
+        OpKind::Composite { function, dims } => {
+            let whole = elements(op.operands[0].value, operands[0]);
+            let along: f64 =
+                dims.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
+            composite::flops(*function, dims, whole, whole / along.max(1.0))
+        }
+        OpKind::Route(route) => route.choices as f64 * elements(op.operands[0].value, operands[0]),
+        OpKind::Rearrange(_)
+        | OpKind::Take { .. }
+        | OpKind::Update { .. }
+        | OpKind::Collective(_) => 0.0,
+    }
+}
+
+/// How long the first operand is along a dimension.
+fn along(program: &Program, op: &Op, sharding: &Sharding, dim: DimId) -> Option<f64> {
+    let position =
+        program.values[op.operands[0].value].dims.iter().position(|&other| other == dim)?;
+    Some(local_size(program, op.repeat, dim, &sharding.dims[position]) as f64)
+}

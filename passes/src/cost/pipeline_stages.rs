@@ -1,0 +1,142 @@
+//! Blocks whose layers live on stages, in time and in memory: what [`crate::cost::pipeline_schedule`] knows of
+//! stages, for the blocks of a plan.
+//!
+//! A stage's time for a microbatch is what its layers add to the schedule of one device, layer upon
+//! layer, so that collectives hide behind compute inside a stage as they do elsewhere. All devices
+//! are charged as the busiest: every stage has the same layers, and the first of them holds the
+//! most for gradients.
+
+use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::program::{Blocks, Program};
+
+use crate::cost::pipeline_schedule::{Shape, Times};
+use crate::cost::report::StepCost;
+
+/// The block that goes back through the layers of `block`.
+pub fn reverse(program: &Program, block: RepeatId) -> Option<RepeatId> {
+    program
+        .repeats
+        .iter_enumerated()
+        .find(|(_, repeat)| repeat.reversed == Some(block))
+        .map(|(back, _)| back)
+}
+
+/// The stages of a block, if it has any; those of the block that it goes back through.
+pub fn shape(program: &Program, block: RepeatId) -> Option<Shape> {
+    let forward = program.repeats.layers(block);
+    let pipeline = program.pipeline(Some(forward))?;
+    Some(Shape {
+        stages: program.stages(Some(forward)),
+        microbatches: pipeline.microbatches,
+        chunks: pipeline.chunks,
+        schedule: pipeline.schedule,
+        trains: reverse(program, forward).is_some(),
+    })
+}
+
+/// How many of a block's value a device holds where each layer's is kept for gradients: on the
+/// first stage, which waits longest for them.
+pub fn kept(program: &Program, value: ValueId) -> f64 {
+    let block = program.values[value].repeat;
+    let waiting =
+        block.filter(|_| program.has_batch(block, value)).and_then(|block| shape(program, block));
+    program.on_device(block) as f64 * waiting.map_or(1.0, |shape| shape.in_flight(0))
+}
+
+/// How many of a block's value a device holds where all of them stay: declared ones, and what
+/// leaves the program.
+pub fn all_of(program: &Program, value: ValueId) -> f64 {
+    let block = program.values[value].repeat;
+    let parts = program
+        .pipeline(block)
+        .filter(|_| program.has_batch(block, value))
+        .map_or(1, |pipeline| pipeline.microbatches);
+    program.on_device(block) as f64 * parts as f64
+}
+
+/// Whether a step is done for each microbatch of its block.
+pub fn by_microbatch(program: &Program, step: &Step) -> bool {
+    match &step.kind {
+        StepKind::Local(op) => program.by_microbatch(&program.ops[*op]),
+        StepKind::Collective(..) => {
+            let made_again =
+                program.is_shared(step.result.value) && !program.is_held(step.repeat, &step.result);
+            made_again || program.has_batch(step.repeat, step.result.value)
+        }
+    }
+}
+
+/// Whether a step stands in a pipeline.
+pub fn is_staged(program: &Program, step: &Step) -> bool {
+    program.pipeline(step.repeat).is_some()
+}
+
+/// A pipeline of a plan, in time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Staged {
+    /// The block that goes forward through its layers.
+    pub block: RepeatId,
+    /// Its stages.
+    pub shape: Shape,
+    /// Seconds of a microbatch in a chunk.
+    pub times: Times,
+    /// From the first piece of work to the last, seconds.
+    pub makespan_s: f64,
+}
+
+/// The pipelines of a plan whose steps cost `costs`. `layer_s` says how much longer a schedule
+/// becomes by a further layer of a block, for costs.
+pub fn pipelines(
+    plan: &Plan,
+    costs: &[StepCost],
+    layer_s: impl Fn(RepeatId, &[StepCost]) -> f64,
+) -> Vec<Staged> {
+    let program = &plan.program;
+    let staged = |block: RepeatId| {
+        let shape = shape(program, block).filter(|_| program.repeats[block].reversed.is_none())?;
+        let own = |step: &Step| {
+            step.repeat.is_some_and(|at| program.repeats.layers(at) == block)
+                && by_microbatch(program, step)
+        };
+        let alone = only(plan, costs, |step| own(step) && !hops(program, step));
+        let chunk = (program.on_device(Some(block)) / shape.chunks) as f64;
+        let both_s = chunk * layer_s(block, &alone);
+        let of = |at: Option<RepeatId>, hop: bool| {
+            let steps = plan
+                .steps
+                .iter()
+                .zip(costs)
+                .filter(|(step, _)| at.is_some() && step.repeat == at && own(step));
+            steps
+                .filter(|(step, _)| hops(program, step) == hop)
+                .map(|(_, cost)| cost.seconds)
+                .sum::<f64>()
+        };
+        let (back, here) = (reverse(program, block), Some(block));
+        let share = of(here, false) / (of(here, false) + of(back, false)).max(f64::MIN_POSITIVE);
+        let times = Times {
+            forward_s: share * both_s,
+            backward_s: (1.0 - share) * both_s,
+            hop_s: of(here, true),
+            hop_back_s: of(back, true),
+        };
+        Some(Staged { block, shape, times, makespan_s: shape.makespan_s(&times) })
+    };
+    program.repeats.indices().filter_map(staged).collect()
+}
+
+/// The costs of the steps that `counts`; the others take no time.
+pub fn only(plan: &Plan, costs: &[StepCost], counts: impl Fn(&Step) -> bool) -> Vec<StepCost> {
+    let quiet = |cost: &StepCost| StepCost { seconds: 0.0, ..cost.clone() };
+    plan.steps
+        .iter()
+        .zip(costs)
+        .map(|(step, cost)| if counts(step) { cost.clone() } else { quiet(cost) })
+        .collect()
+}
+
+/// Whether a step hands on from stage to stage.
+pub fn hops(program: &Program, step: &Step) -> bool {
+    matches!(step.kind, StepKind::Local(op) if program.hands_on(&program.ops[op]))
+}

@@ -1,0 +1,437 @@
+//! The plan's own schedule: compute in program order, a collective as soon as its operand exists
+//! and the links of its axes are free.
+//!
+//! Collectives on disjoint axes run side by side; of several that wait for the same links the one
+//! that stands first in the program goes first, and none waits for another that cannot start yet.
+//! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
+//! running. A step is *critical* if it has no slack: making it longer makes the whole longer. A
+//! collective *may run early* if its operand stays on the devices (it can hide behind what comes
+//! before the program, as the gather of a weight behind the layer before), or if it has slack and
+//! its operand exists before the compute that stands above it is done.
+//!
+//! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer
+//! to the third: what a layer adds once its collectives run beside its neighbours' compute. So of
+//! microbatches, of which each goes on as its layers do, after the first, which makes what they
+//! hold. Laying all of them out would make planning depend on their number.
+//!
+//! A pipeline is scheduled by itself ([`crate::cost::pipeline_stages`]), and takes its time between what stands
+//! around it; what its stages do once a step, before or behind all microbatches, is added to that.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use std::ops::RangeInclusive;
+
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use shardwise_ir::Role;
+use shardwise_ir::ids::{AxisId, RepeatId};
+use shardwise_ir::plan::{Materialization, Plan};
+use shardwise_ir::program::Blocks;
+use shardwise_ir::unroll::{self, Copy};
+
+use crate::cost::pipeline_stages::{self, Staged};
+use crate::cost::report::StepCost;
+
+/// When each step runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Schedule {
+    /// When all is done, seconds.
+    pub makespan_s: f64,
+    /// What runs when: of each block the first layers.
+    pub runs: Vec<Timed>,
+    /// Whether each step is critical.
+    pub critical: Vec<bool>,
+    /// Whether each step is a collective that may run early, see above.
+    pub early: Vec<bool>,
+    /// Pipelines.
+    pub pipelines: Vec<Staged>,
+}
+
+/// One step at one time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// The step of the plan.
+    pub step: usize,
+    /// The layer and microbatch, of a step in blocks.
+    pub copy: Copy,
+    /// When it starts, seconds.
+    pub start_s: f64,
+}
+
+/// Layers of a block that are laid out.
+const LAYERS: u64 = 3;
+
+/// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, which it could only
+/// leave by rounding.
+pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) -> Schedule {
+    if plan.program.repeats.is_empty() {
+        let (schedule, _) =
+            flat(plan, costs, (0..plan.steps.len()).map(|step| (step, Copy::default())));
+        return schedule;
+    }
+    let program = &plan.program;
+    let pipelines =
+        pipeline_stages::pipelines(plan, costs, |block, costs| layer_s(plan, costs, block));
+    // Stages hand on beside the layers of one device, which are what is laid out.
+    let without_hops =
+        pipeline_stages::only(plan, costs, |step| !pipeline_stages::hops(program, step));
+    let (mut schedule, copies) = laid_out(plan, &without_hops, &[]);
+    if pipelines.is_empty() {
+        schedule.makespan_s = layered_s(plan, &without_hops);
+    } else {
+        let around =
+            pipeline_stages::only(plan, costs, |step| !pipeline_stages::is_staged(program, step));
+        let once = plan.steps.iter().zip(costs).filter(|(step, _)| {
+            pipeline_stages::is_staged(program, step)
+                && !pipeline_stages::by_microbatch(program, step)
+        });
+        let once_s: f64 = once.map(|(_, cost)| cost.total_s()).sum();
+        let staged_s: f64 = pipelines.iter().map(|staged| staged.makespan_s).sum();
+        schedule.makespan_s = layered_s(plan, &around) + once_s + staged_s;
+    }
+    schedule.pipelines = pipelines;
+    schedule.makespan_s = schedule.makespan_s.max(*bounds.start()).min(*bounds.end());
+    let any = |marks: &[bool]| {
+        let mut marked = vec![false; plan.steps.len()];
+        copies.iter().zip(marks).for_each(|(&step, &mark)| marked[step] |= mark);
+        marked
+    };
+    (schedule.critical, schedule.early) = (any(&schedule.critical), any(&schedule.early));
+    schedule
+}
+
+/// Lays out so many of each block, one less of those that are `fewer`.
+fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (Schedule, Vec<usize>) {
+    let counts = |block: RepeatId| {
+        plan.program.repeats[block].count.min(if fewer.contains(&block) {
+            LAYERS - 1
+        } else {
+            LAYERS
+        })
+    };
+    let unrolled = unroll::plan(plan, &counts);
+    let mut copies: IndexMap<(usize, Copy), f64, FxBuildHasher> = IndexMap::default();
+    unrolled.from.iter().for_each(|&from| *copies.entry(from).or_default() += 1.0);
+    // Several steps may stand for one: the additions of a sum.
+    let first_only: Vec<bool> =
+        plan.steps.iter().map(|step| plan.program.is_held(step.repeat, &step.result)).collect();
+    let seconds = |from: &(usize, Copy)| {
+        if first_only[from.0] && from.1.microbatch > 0 {
+            0.0
+        } else {
+            costs[from.0].seconds / copies[from]
+        }
+    };
+    let cost = |from: &(usize, Copy)| StepCost { seconds: seconds(from), ..costs[from.0].clone() };
+    let costs: Vec<StepCost> = unrolled.from.iter().map(cost).collect();
+    flat(&unrolled.plan, &costs, unrolled.from.into_iter())
+}
+
+/// The makespan with all of `blocks`, where those in `fewer` have one less of what is laid out.
+/// Microbatches go on as their layers do.
+fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<RepeatId>) -> f64 {
+    let repeats = &plan.program.repeats;
+    let more = |block: RepeatId| repeats[block].count.saturating_sub(LAYERS) as f64;
+    let within =
+        |block: RepeatId| repeats.microbatches(Some(block)).filter(|&around| around != block);
+    let around =
+        blocks.iter().copied().find(|&block| repeats[block].cut.is_some() && more(block) > 0.0);
+    if let Some(around) = around {
+        let others: Vec<RepeatId> =
+            blocks.iter().copied().filter(|&block| block != around).collect();
+        let inside: Vec<RepeatId> =
+            others.iter().copied().filter(|&block| within(block) == Some(around)).collect();
+        let of = |fewer: &mut Vec<RepeatId>, blocks: &[RepeatId]| grown(plan, costs, blocks, fewer);
+        let whole_s = of(fewer, &others);
+        let here_s = of(fewer, &inside);
+        fewer.push(around);
+        let less_s = of(fewer, &inside);
+        fewer.pop();
+        return whole_s + more(around) * (here_s - less_s).max(0.0);
+    }
+    let laid_out_s = laid_out(plan, costs, fewer).0.makespan_s;
+    let mut makespan_s = laid_out_s;
+    for &block in blocks.iter().filter(|&&block| more(block) > 0.0) {
+        fewer.push(block);
+        makespan_s +=
+            more(block) * (laid_out_s - laid_out(plan, costs, fewer).0.makespan_s).max(0.0);
+        fewer.pop();
+    }
+    makespan_s
+}
+
+/// The makespan with all layers and microbatches of blocks that are in no pipeline.
+fn layered_s(plan: &Plan, costs: &[StepCost]) -> f64 {
+    let repeats = &plan.program.repeats;
+    let blocks = repeats
+        .indices()
+        .filter(|&block| repeats[block].reversed.is_none() && repeats[block].pipeline.is_none());
+    grown(plan, costs, &blocks.collect::<Vec<_>>(), &mut Vec::new())
+}
+
+/// How much longer the schedule becomes by a further layer of a block; of one with fewer layers
+/// than are laid out, their mean.
+fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
+    let few_s = laid_out(plan, costs, &[]).0.makespan_s;
+    match plan.program.times(Some(block)) {
+        count if count >= LAYERS => (few_s - laid_out(plan, costs, &[block]).0.makespan_s).max(0.0),
+        count => few_s / count as f64,
+    }
+}
+
+/// Schedules a plan without blocks, whose steps are copies of steps of another; and these steps.
+fn flat(
+    plan: &Plan,
+    costs: &[StepCost],
+    from: impl Iterator<Item = (usize, Copy)>,
+) -> (Schedule, Vec<usize>) {
+    let readers = Readers::new(plan);
+    let mut run = Run::new(plan, costs, &readers);
+    run.all();
+    let Run { start_s, end_s, waits, .. } = run;
+    let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
+    let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
+    let early = early(plan, costs, &readers, &end_s, &critical);
+    let runs: Vec<Timed> =
+        from.zip(start_s).map(|((step, copy), start_s)| Timed { step, copy, start_s }).collect();
+    let copies = runs.iter().map(|run| run.step).collect();
+    (Schedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
+}
+
+/// Which steps give what each step reads.
+struct Readers {
+    /// For each step, the steps that give its operands.
+    givers: Vec<Vec<usize>>,
+    /// For each step, the steps that read its result.
+    readers: Vec<Vec<usize>>,
+}
+
+impl Readers {
+    fn new(plan: &Plan) -> Self {
+        let mut given: IndexMap<&Materialization, usize, FxBuildHasher> = IndexMap::default();
+        let mut this = Self {
+            givers: Vec::with_capacity(plan.steps.len()),
+            readers: vec![Vec::new(); plan.steps.len()],
+        };
+        for (number, step) in plan.steps.iter().enumerate() {
+            let mut givers: Vec<usize> =
+                step.operands.iter().filter_map(|operand| given.get(operand).copied()).collect();
+            givers.sort_unstable();
+            givers.dedup();
+            for &giver in &givers {
+                this.readers[giver].push(number);
+            }
+            this.givers.push(givers);
+            given.insert(&step.result, number);
+        }
+        this
+    }
+}
+
+/// A time in the order of times; all are finite.
+#[derive(Clone, Copy, PartialEq)]
+struct Time(f64);
+
+impl Eq for Time {}
+
+impl Ord for Time {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Time {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The simulation, from event to event.
+struct Run<'a> {
+    costs: &'a [StepCost],
+    readers: &'a Readers,
+    /// Operands that each step still waits for.
+    missing: Vec<usize>,
+    /// Local steps in program order, and how many of them have started.
+    local: Vec<usize>,
+    started: usize,
+    computing: bool,
+    is_local: Vec<bool>,
+    /// Collectives that could start, by the axes they use.
+    ready: BTreeMap<Vec<AxisId>, BTreeSet<usize>>,
+    /// For each axis, whether its links are in use, and who used them last.
+    busy: Vec<bool>,
+    last_on: Vec<Option<usize>>,
+    last_local: Option<usize>,
+    running: BinaryHeap<Reverse<(Time, usize)>>,
+    start_s: Vec<f64>,
+    end_s: Vec<f64>,
+    /// For each step, the steps whose end it waited for.
+    waits: Vec<Vec<usize>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &Plan, costs: &'a [StepCost], readers: &'a Readers) -> Self {
+        let is_local: Vec<bool> =
+            plan.steps.iter().zip(costs).map(|(step, cost)| !cost.is_move(step)).collect();
+        let steps = costs.len();
+        let axes = plan.program.mesh.axes.len();
+        let mut run = Self {
+            costs,
+            readers,
+            missing: readers.givers.iter().map(Vec::len).collect(),
+            local: (0..steps).filter(|&step| is_local[step]).collect(),
+            started: 0,
+            computing: false,
+            is_local,
+            ready: BTreeMap::new(),
+            busy: vec![false; axes],
+            last_on: vec![None; axes],
+            last_local: None,
+            running: BinaryHeap::new(),
+            start_s: vec![0.0; steps],
+            end_s: vec![0.0; steps],
+            waits: vec![Vec::new(); steps],
+        };
+        for step in 0..steps {
+            if run.missing[step] == 0 {
+                run.offer(step);
+            }
+        }
+        run
+    }
+
+    fn all(&mut self) {
+        self.start_what_can(0.0);
+        while let Some(Reverse((Time(now), step))) = self.running.pop() {
+            self.finish(step);
+            // What ends together makes room together.
+            while let Some(&Reverse((Time(then), other))) = self.running.peek() {
+                if then > now {
+                    break;
+                }
+                self.running.pop();
+                self.finish(other);
+            }
+            self.start_what_can(now);
+        }
+    }
+
+    /// A step whose operands exist.
+    fn offer(&mut self, step: usize) {
+        if !self.is_local[step] {
+            self.ready.entry(self.costs[step].axes.clone()).or_default().insert(step);
+        }
+    }
+
+    fn finish(&mut self, step: usize) {
+        if self.is_local[step] {
+            self.computing = false;
+        }
+        for axis in &self.costs[step].axes {
+            self.busy[axis.index()] = false;
+        }
+        let readers = self.readers;
+        for &reader in &readers.readers[step] {
+            self.missing[reader] -= 1;
+            if self.missing[reader] == 0 {
+                self.offer(reader);
+            }
+        }
+    }
+
+    fn start_what_can(&mut self, now: f64) {
+        if let Some(&next) =
+            self.local.get(self.started).filter(|&&next| !self.computing && self.missing[next] == 0)
+        {
+            self.started += 1;
+            self.computing = true;
+            let before = self.last_local.replace(next);
+            self.start(next, now, before.into_iter().collect());
+        }
+        while let Some(next) = self.next_collective() {
+            let axes = &self.costs[next].axes;
+            self.ready.get_mut(axes).expect("it was found there").remove(&next);
+            let mut before = Vec::new();
+            for axis in axes {
+                self.busy[axis.index()] = true;
+                before.extend(self.last_on[axis.index()].replace(next));
+            }
+            self.start(next, now, before);
+        }
+    }
+
+    /// The first collective in the program that could start.
+    fn next_collective(&self) -> Option<usize> {
+        let free =
+            self.ready.iter().filter(|(axes, _)| axes.iter().all(|axis| !self.busy[axis.index()]));
+        free.filter_map(|(_, steps)| steps.first().copied()).min()
+    }
+
+    fn start(&mut self, step: usize, now: f64, mut before: Vec<usize>) {
+        before.extend(&self.readers.givers[step]);
+        self.waits[step] = before;
+        self.start_s[step] = now;
+        self.end_s[step] = now + self.costs[step].seconds;
+        self.running.push(Reverse((Time(self.end_s[step]), step)));
+    }
+}
+
+/// Steps without slack, found backwards from the end.
+fn critical(
+    waits: &[Vec<usize>],
+    costs: &[StepCost],
+    start_s: &[f64],
+    end_s: &[f64],
+    makespan_s: f64,
+) -> Vec<bool> {
+    let mut latest_end = vec![makespan_s; costs.len()];
+    let mut order: Vec<usize> = (0..costs.len()).collect();
+    // A step that takes no time ends when it starts: the program's order then says who waits for
+    // whom.
+    order.sort_by(|&a, &b| {
+        start_s[b].total_cmp(&start_s[a]).then(end_s[b].total_cmp(&end_s[a])).then(b.cmp(&a))
+    });
+    for step in order {
+        let latest_start = latest_end[step] - costs[step].seconds;
+        for &before in &waits[step] {
+            latest_end[before] = latest_end[before].min(latest_start);
+        }
+    }
+    let rounding = makespan_s * 1e-12;
+    let slackless =
+        |step: usize| latest_end[step] - end_s[step] <= rounding && end_s[step] > start_s[step];
+    (0..costs.len()).map(slackless).collect()
+}
+
+/// Collectives of what stays on the devices, and those with slack whose operands exist before the
+/// compute above them is done.
+fn early(
+    plan: &Plan,
+    costs: &[StepCost],
+    readers: &Readers,
+    end_s: &[f64],
+    critical: &[bool],
+) -> Vec<bool> {
+    let mut compute_s: f64 = 0.0;
+    let mut early = Vec::with_capacity(costs.len());
+    for (step, cost) in costs.iter().enumerate() {
+        let exists_s = readers.givers[step].iter().map(|&giver| end_s[giver]).fold(0.0, f64::max);
+        let stays = |operand: &Materialization| {
+            matches!(plan.program.values[operand.value].role, Some(Role::Param | Role::State))
+        };
+        let is_resident =
+            readers.givers[step].is_empty() && plan.steps[step].operands.iter().all(stays);
+        let is_local = !cost.is_move(&plan.steps[step]);
+        early.push(
+            !is_local
+                && cost.seconds > 0.0
+                && (is_resident || (!critical[step] && exists_s < compute_s)),
+        );
+        if is_local {
+            compute_s = end_s[step];
+        }
+    }
+    early
+}

@@ -1,0 +1,81 @@
+//! Operations that send data themselves: `roll` along a split dimension, and what stages of a
+//! pipeline hand on to their neighbours.
+//!
+//! What either gives is another value than what it reads (the next block's, the layer before's), so
+//! it cannot be a collective, which moves a value between its shardings; and a roll's split form
+//! cannot be written with collectives but by gathering all, which is what passing blocks around
+//! (ring attention, neighbours of a convolution) avoids. So they are operations whose price is a
+//! shift's: each device sends to its neighbour what leaves its block, or the whole of it. A roll's
+//! layouts may split its dimension as long as nothing goes further than to the next block.
+//!
+//! What is sent is decided here for both; the search, the report and the schedule ask nobody else.
+
+use shardwise_ir::ids::AxisId;
+use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::rearrange::{Rearrange, Roll};
+use shardwise_ir::sharding::{AxisRef, Sharding};
+
+use crate::cost::collective;
+use crate::cost::local;
+
+/// What an operation sends, and over which axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    /// Bytes a device sends to its neighbour, each time.
+    pub bytes: f64,
+    /// The axes whose links it takes.
+    pub axes: Vec<AxisId>,
+    /// How long that takes each time, seconds.
+    pub seconds: f64,
+}
+
+/// Which share of a block leaves it for the next one, where `axes` split the dimension; `None`
+/// where some would have to go further.
+pub(crate) fn share(program: &Program, roll: &Roll, axes: &[AxisRef]) -> Option<f64> {
+    let size = program.dims[roll.dim].size;
+    let block = size / local::parts(&program.mesh, axes);
+    let leaves = roll.by.min(size - roll.by.min(size));
+    let blocks_are_equal = size == block * local::parts(&program.mesh, axes);
+    (blocks_are_equal && leaves <= block).then(|| leaves as f64 / block as f64)
+}
+
+/// What `op` sends where its result is so sharded, and with it what it reads; `None` for what is
+/// done locally.
+pub fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
+    match &op.kind {
+        OpKind::Rearrange(Rearrange::Roll(roll)) => rolled(program, op, roll, sharding),
+        _ if program.hands_on(op) => handed_on(program, op, sharding),
+        _ => None,
+    }
+}
+
+fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Option<Sent> {
+    let position = program.values[op.result].dims.iter().position(|&dim| dim == roll.dim)?;
+    let split = sharding.dims.get(position).filter(|axes| local::parts(&program.mesh, axes) > 1)?;
+    let axes: Vec<AxisId> = split
+        .iter()
+        .map(|axis| axis.axis())
+        .filter(|&axis| program.mesh.axes[axis].size > 1)
+        .collect();
+    let bytes = share(program, roll, split)? * local::local_bytes(program, op.result, sharding);
+    Some(Sent { seconds: collective::shift_seconds(&program.mesh, &axes, bytes), bytes, axes })
+}
+
+/// A microbatch goes to the next stage, whole. From the last stage it goes to the first only where
+/// that has another chunk of the layers.
+fn handed_on(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
+    let pipeline = program.pipeline(op.repeat)?;
+    let bytes = local::local_bytes(program, op.result, sharding);
+    let seconds = match pipeline.chunks {
+        1 => collective::hop_seconds(&program.mesh, pipeline.axis, bytes),
+        _ => collective::shift_seconds(&program.mesh, &[pipeline.axis], bytes),
+    };
+    Some(Sent { bytes, axes: vec![pipeline.axis], seconds })
+}
+
+/// What a step of a plan sends, if it is such an operation.
+pub(crate) fn sent_by(plan: &Plan, step: &Step) -> Option<Sent> {
+    let StepKind::Local(op) = step.kind else { return None };
+    sent(&plan.program, &plan.program.ops[op], &step.result.sharding)
+}

@@ -1,0 +1,354 @@
+//! What a step of serving a model reads and computes: parameters, caches, and the products with
+//! either, as a plan has them on a device.
+//!
+//! The formula is that of *How To Scale Your Model*, Part 7: caches are read, then parameters are
+//! read or multiplied with, whichever takes longer; what is element-wise is taken as fused, and
+//! what is moved is left to the plan's own price. Everything follows from the statements: a weight
+//! is a parameter, or what is made of parameters alone; a cache is `state`, or state with other
+//! elements, names or places. So no names are looked for, and a plan that reads a weight whole on
+//! every device, or computes twice, is priced as doing so. The alternative, total bytes over total
+//! bandwidth, would price any sharding as the best one.
+
+use index_vec::IndexVec;
+use shardwise_ir::Role;
+use shardwise_ir::ids::{DimId, OpId, ValueId};
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::program::{Op, OpKind, Phase, Program};
+use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::sharding::Sharding;
+
+use crate::cost::crossover;
+use crate::cost::local;
+
+/// What a product of a serving step multiplies with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Parameters, or anything but other tokens.
+    Weights,
+    /// Tokens with tokens: those of a cache, or of the same pass.
+    Attention,
+}
+
+/// What a value is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Weight,
+    Cache,
+    /// A mask that routes tokens, with other elements or without.
+    Route,
+    Activation,
+}
+
+/// A program as a step of serving.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// The dimension of independent sequences (or requests, rows): in no parameter, and in the
+    /// caches, where there are any.
+    pub batch: DimId,
+    /// What is resized for another batch: it, or the major one of the factors that it is a product
+    /// of.
+    pub grows: DimId,
+    /// The dimensions of what parameters are multiplied with that are in no parameter: their sizes'
+    /// product is the tokens of a step.
+    pub rows: Vec<DimId>,
+    /// Whether caches are read.
+    pub reads_cache: bool,
+    /// Whether tokens are multiplied with tokens.
+    pub attends: bool,
+    parts: IndexVec<OpId, Part>,
+    /// Values that are made of scores, element by element: they stay on the chip until they are
+    /// multiplied with.
+    scores: IndexVec<ValueId, bool>,
+}
+
+/// Why a program is no step of serving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotServing {
+    /// It has gradients.
+    Trains,
+    /// No parameter is multiplied with a dimension that no parameter has.
+    WithoutBatch,
+    /// Caches are read that have no dimension of the tokens'.
+    CachesApart,
+}
+
+/// What a device does in a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Bytes of caches that are read.
+    pub cache_bytes: f64,
+    /// Bytes of parameters that are read.
+    pub weight_bytes: f64,
+    /// FLOPs of tokens with tokens.
+    pub attention_flops: f64,
+    /// Bytes that these read and write where scores never leave the chip, and caches are read like
+    /// any keys.
+    pub attention_bytes: f64,
+    /// Seconds of arithmetic of tokens with tokens.
+    pub attention_s: f64,
+    /// Seconds of arithmetic with parameters.
+    pub flops_s: f64,
+}
+
+impl Serving {
+    /// The program as a step of serving, or why it is none.
+    pub fn of(program: &Program) -> Result<Self, NotServing> {
+        if program.ops.iter().any(|op| op.phase == Phase::Backward) {
+            return Err(NotServing::Trains);
+        }
+        let origins = origins(program);
+        let free = crossover::batch_like(program);
+        let rows = rows(program, &origins, &free);
+        let caches = read_caches(program);
+        let mut candidates =
+            rows.iter().flat_map(|&row| atoms(program, row)).filter(|dim| free.contains(dim));
+        let of_caches = |atom: DimId| {
+            let mut dims =
+                caches.iter().flat_map(|&cache| program.values[cache].dims.iter().copied());
+            dims.find(|&dim| atoms(program, dim).first() == Some(&atom)).map(|dim| (dim, atom))
+        };
+        let first = candidates.next().ok_or(NotServing::WithoutBatch)?;
+        let (batch, grows) = match caches[..] {
+            [] => (first, first),
+            _ => std::iter::once(first)
+                .chain(candidates)
+                .find_map(of_caches)
+                .ok_or(NotServing::CachesApart)?,
+        };
+        let parts: IndexVec<OpId, Part> =
+            program.ops.iter().map(|op| part(program, op, &origins, &free)).collect();
+        let attends = parts.contains(&Part::Attention);
+        let scores = scores(program, &parts);
+        Ok(Self { batch, grows, rows, reads_cache: !caches.is_empty(), attends, parts, scores })
+    }
+
+    /// Tokens of a step.
+    pub fn tokens(&self, program: &Program) -> f64 {
+        self.rows.iter().map(|&dim| program.dims[dim].size as f64).product()
+    }
+
+    /// By how many sequences a batch grows at once: more than one where it is a product.
+    pub fn unit(&self, program: &Program) -> u64 {
+        let size = |dim: DimId| program.dims[dim].size;
+        (size(self.batch) / size(self.grows)).max(1)
+    }
+
+    /// Along what `cache` is long: dimensions that are neither the batch's nor a parameter's.
+    pub fn context(&self, program: &Program, cache: ValueId) -> Vec<DimId> {
+        let free = crossover::batch_like(program);
+        let dims = program.values[cache].dims.iter().copied();
+        dims.filter(|dim| *dim != self.batch && free.contains(dim)).collect()
+    }
+
+    /// What a device does in a step of `plan`, whose program this was made of (at whatever sizes).
+    pub fn load(&self, plan: &Plan) -> Load {
+        let program = &plan.program;
+        let mut load = Load::default();
+        let mut read: IndexVec<ValueId, f64> = program.values.iter().map(|_| 0.0).collect();
+        for step in &plan.steps {
+            let StepKind::Local(number) = step.kind else { continue };
+            let op = &program.ops[number];
+            for (position, operand) in step.operands.iter().enumerate() {
+                let stored = stored(program, operand.value);
+                read[stored] = read[stored].max(read_bytes(program, op, position, operand, step));
+            }
+            if matches!(op.kind, OpKind::Einsum { .. }) {
+                let operands: Vec<&Sharding> =
+                    step.operands.iter().map(|operand| &operand.sharding).collect();
+                let work = local::work(program, op, &operands, &step.result.sharding);
+                let times = program.turns(step.repeat, program.by_microbatch(op)).done as f64;
+                match self.parts[number] {
+                    Part::Attention => {
+                        load.attention_s += times * work.flops_s;
+                        load.attention_flops += times * work.flops;
+                        load.attention_bytes += times * self.outside(program, step);
+                    }
+                    Part::Weights => load.flops_s += times * work.flops_s,
+                }
+            }
+        }
+        for (value, bytes) in program.values.iter().zip(read) {
+            let bytes = program.turns(value.repeat, true).done as f64 * bytes;
+            match value.role {
+                Some(Role::Param) => load.weight_bytes += bytes,
+                Some(Role::State) => load.cache_bytes += bytes,
+                _ => {}
+            }
+        }
+        load
+    }
+}
+
+impl Serving {
+    /// Bytes of a product of tokens with tokens that come from HBM or go there: queries and keys,
+    /// or values and the result.
+    fn outside(&self, program: &Program, step: &Step) -> f64 {
+        let bytes = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
+        let read: f64 = step.operands.iter().filter(|of| !self.scores[of.value]).map(bytes).sum();
+        let is_last = step.operands.iter().any(|of| self.scores[of.value]);
+        read + if is_last { bytes(&step.result) } else { 0.0 }
+    }
+}
+
+/// What leaves the layers of a pass without caches, with every token of a sequence: the caches that
+/// later steps read.
+pub fn given_caches(program: &Program, serving: &Serving) -> Vec<ValueId> {
+    let leaves = program
+        .outputs
+        .iter()
+        .filter(|output| output.hands_to.is_none())
+        .map(|output| output.value);
+    let of_layers = leaves.filter(|&value| {
+        program.values[value].repeat.is_some()
+            && program.values[value].dims.contains(&serving.batch)
+    });
+    of_layers.filter(|&value| !serving.context(program, value).is_empty()).collect()
+}
+
+/// State that any operation reads.
+pub fn read_caches(program: &Program) -> Vec<ValueId> {
+    let is_read = |value: ValueId| {
+        program.ops.iter().any(|op| op.operands.iter().any(|operand| operand.value == value))
+    };
+    let state =
+        program.values.iter_enumerated().filter(|(_, value)| value.role == Some(Role::State));
+    state.map(|(id, _)| id).filter(|&id| is_read(id)).collect()
+}
+
+fn scores(program: &Program, parts: &IndexVec<OpId, Part>) -> IndexVec<ValueId, bool> {
+    let mut scores: IndexVec<ValueId, bool> = program.values.iter().map(|_| false).collect();
+    for (number, op) in program.ops.iter_enumerated() {
+        let of_scores = op.operands.iter().any(|operand| scores[operand.value]);
+        let is_score = match op.kind {
+            OpKind::Einsum { .. } => parts[number] == Part::Attention && !of_scores,
+            _ => of_scores,
+        };
+        scores[op.result] = scores[op.result] || is_score;
+    }
+    scores
+}
+
+/// Plain sizes: a product's factors.
+fn atoms(program: &Program, dim: DimId) -> Vec<DimId> {
+    let factors = &program.dims[dim].factors;
+    if factors.is_empty() {
+        vec![dim]
+    } else {
+        factors.iter().flat_map(|&factor| atoms(program, factor)).collect()
+    }
+}
+
+/// What a value is kept as: a cache with rows written into it is that cache.
+fn stored(program: &Program, mut value: ValueId) -> ValueId {
+    while let Some(op) = program.values[value]
+        .producer
+        .map(|op| &program.ops[op])
+        .filter(|op| program.is_in_place(op))
+    {
+        value = op.operands[0].value;
+    }
+    value
+}
+
+/// Bytes of an operand that an operation looks at, each time.
+fn read_bytes(
+    program: &Program,
+    op: &Op,
+    position: usize,
+    operand: &Materialization,
+    step: &Step,
+) -> f64 {
+    let whole = local::local_bytes(program, operand.value, &operand.sharding);
+    match &op.kind {
+        OpKind::Take { .. } if position == 0 => {
+            whole.min(local::local_bytes(program, step.result.value, &step.result.sharding))
+        }
+        OpKind::Update { .. } if position == 0 && program.is_in_place(op) => 0.0,
+        OpKind::Rearrange(Rearrange::Slice(_)) => {
+            local::local_bytes(program, step.result.value, &step.result.sharding)
+        }
+        _ => whole,
+    }
+}
+
+fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
+    let declared = |role: Option<Role>| match role {
+        Some(Role::Param) => Origin::Weight,
+        Some(Role::State) => Origin::Cache,
+        _ => Origin::Activation,
+    };
+    let mut origins: IndexVec<ValueId, Origin> =
+        program.values.iter().map(|value| declared(value.role)).collect();
+    for op in &program.ops {
+        let has =
+            |origin: Origin| op.operands.iter().any(|operand| origins[operand.value] == origin);
+        let all_weights = !op.operands.is_empty()
+            && op.operands.iter().all(|operand| origins[operand.value] == Origin::Weight);
+        let keeps_elements = match op.kind {
+            OpKind::Map(_)
+            | OpKind::Rearrange(_)
+            | OpKind::Collective(_)
+            | OpKind::Take { .. }
+            | OpKind::Update { .. } => true,
+            OpKind::Einsum { .. }
+            | OpKind::Reduce { .. }
+            | OpKind::Put { .. }
+            | OpKind::Route(_)
+            | OpKind::Composite { .. } => false,
+        };
+        let origin = match &op.kind {
+            OpKind::Route(_) => Origin::Route,
+            _ if all_weights => Origin::Weight,
+            _ if keeps_elements && has(Origin::Cache) => Origin::Cache,
+            _ if keeps_elements && has(Origin::Route) => Origin::Route,
+            _ => Origin::Activation,
+        };
+        origins[op.result] =
+            if program.values[op.result].role.is_some() { origins[op.result] } else { origin };
+    }
+    origins
+}
+
+/// The free dimensions of the widest operand that a weight is multiplied with, in its order.
+fn rows(program: &Program, origins: &IndexVec<ValueId, Origin>, free: &[DimId]) -> Vec<DimId> {
+    let is_free = |dim: DimId| atoms(program, dim).iter().all(|atom| free.contains(atom));
+    let products = program
+        .ops
+        .iter()
+        .filter(|op| matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()));
+    let others = products
+        .filter(|op| op.operands.iter().any(|operand| origins[operand.value] == Origin::Weight));
+    let others = others
+        .flat_map(|op| &op.operands)
+        .filter(|operand| origins[operand.value] != Origin::Weight);
+    let rows = others.map(|operand| {
+        program.values[operand.value]
+            .dims
+            .iter()
+            .copied()
+            .filter(|&dim| is_free(dim))
+            .collect::<Vec<_>>()
+    });
+    let tokens = |dims: &[DimId]| {
+        dims.iter().fold(1, |n: u64, &dim| n.saturating_mul(program.dims[dim].size))
+    };
+    rows.reduce(|widest, other| if tokens(&other) > tokens(&widest) { other } else { widest })
+        .unwrap_or_default()
+}
+
+fn part(program: &Program, op: &Op, origins: &IndexVec<ValueId, Origin>, free: &[DimId]) -> Part {
+    let OpKind::Einsum { contracted } = &op.kind else { return Part::Weights };
+    let has = |origin: Origin| op.operands.iter().any(|operand| origins[operand.value] == origin);
+    if contracted.is_empty() || has(Origin::Weight) || has(Origin::Route) {
+        return Part::Weights;
+    }
+    let dims = |position: usize| {
+        op.operands.get(position).map_or(&[][..], |operand| &program.values[operand.value].dims)
+    };
+    let alone = |mine: &[DimId], other: &[DimId]| {
+        mine.iter().any(|dim| free.contains(dim) && !other.contains(dim))
+    };
+    let of_tokens = contracted.iter().any(|dim| free.contains(dim))
+        || (alone(dims(0), dims(1)) && alone(dims(1), dims(0)));
+    if has(Origin::Cache) || of_tokens { Part::Attention } else { Part::Weights }
+}

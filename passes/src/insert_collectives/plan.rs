@@ -1,0 +1,301 @@
+//! From choices to a plan: the trees of all sources, woven into program order.
+//!
+//! A step stands where it is first needed: before the operation that uses it, or, on the way to a
+//! home or an output, right behind the operation that gives the value. That order is deterministic
+//! and keeps values live as shortly as program order allows.
+
+use indexmap::{IndexMap, IndexSet};
+use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
+
+use crate::insert_collectives::placement::{self, Steps};
+use crate::propagate::textbook::{closed, collective_step};
+use crate::reshard::paths::{Hop, Trees, Use};
+use crate::reshard::sharding_space::{State, describe};
+use crate::search::problem::{Decision, Demand, Problem, Root, Source};
+use crate::solver::factor::realised;
+
+/// The plan that an assignment stands for.
+pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
+    let mut weave = Weave { problem, assignment, routes: Vec::new(), steps: Steps::default() };
+    for source in &problem.sources {
+        weave.routes.push(route(problem, source, assignment, &mut trees[source.table]));
+    }
+    weave.run();
+    let chosen = problem.variables.iter().zip(assignment).filter_map(|(variable, &choice)| {
+        match variable.decides {
+            Decision::Declaration(value) => Some((value, variable.choices[choice].gives)),
+            Decision::Operation(_) => None,
+        }
+    });
+    let declared: IndexMap<ValueId, State> = chosen.collect();
+    let mut plan = Plan { program: closed(problem.tables, &declared), steps: weave.steps.all };
+    let held: IndexSet<ValueId> =
+        problem.sources.iter().filter(|source| source.held).map(|source| source.value).collect();
+    placement::note_held(&mut plan, |value| held.contains(&value));
+    plan
+}
+
+/// How a source reaches its uses.
+struct Route {
+    /// The steps to its home, in order.
+    homewards: Vec<Hop>,
+    /// The steps from there to its uses, those not yet taken.
+    onwards: Vec<Hop>,
+    /// The state in which each demand is served.
+    served: Vec<State>,
+}
+
+/// The steps of a source's tree, by way of its home.
+fn route(
+    problem: &Problem<'_>,
+    source: &Source,
+    assignment: &[usize],
+    trees: &mut Trees<'_>,
+) -> Route {
+    let (root, uses) = realised(problem, source, assignment);
+    let mut homewards = Vec::new();
+    let mut start = root;
+    if let Some(home) = &source.home {
+        let cost = |state: State, trees: &mut Trees<'_>| {
+            trees.to_group(root, &vec![state]) + trees.cost(state, &uses)
+        };
+        let best = home.iter().copied().min_by_key(|&state| (cost(state, trees), state));
+        start = best.unwrap_or(root);
+        homewards = trees.steps(root, &[vec![start]]);
+    }
+    let mut onwards = trees.steps(start, &uses);
+    let reached: Vec<State> = [start].into_iter().chain(onwards.iter().map(|hop| hop.to)).collect();
+    let serve =
+        |group: &Use| reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start);
+    let served: Vec<State> = uses.iter().map(serve).collect();
+    let passed: Vec<State> = homewards.iter().map(|hop: &Hop| hop.from).collect();
+    leave_out_passed(problem, source, &mut onwards, &passed, &served);
+    Route { homewards, onwards, served }
+}
+
+/// Leaves out what only leads, by free steps, to what the way home has passed.
+fn leave_out_passed(
+    problem: &Problem<'_>,
+    source: &Source,
+    onwards: &mut Vec<Hop>,
+    passed: &[State],
+    served: &[State],
+) {
+    let free = |hop: &Hop| {
+        is_free(
+            problem.program,
+            &collective_step(problem.tables, source.value, hop.from, hop.to, &hop.kind),
+        )
+    };
+    let paid: Vec<State> = onwards.iter().filter(|hop| !free(hop)).map(|hop| hop.to).collect();
+    let all = onwards.clone();
+    let before = |state: &State| all.iter().find(|hop| hop.to == *state).map(|hop| hop.from);
+    let is_free_way =
+        |to: State| !std::iter::successors(Some(to), before).any(|state| paid.contains(&state));
+    onwards.retain(|hop| !(passed.contains(&hop.to) && is_free_way(hop.to)));
+    let serves = |hop: &Hop, hops: &[Hop]| {
+        served.contains(&hop.to) || hops.iter().any(|next| next.from == hop.to)
+    };
+    while let Some(idle) =
+        onwards.iter().position(|hop| is_free_way(hop.to) && !serves(hop, onwards))
+    {
+        onwards.remove(idle);
+    }
+}
+
+struct Weave<'p, 'a> {
+    problem: &'p Problem<'a>,
+    assignment: &'p [usize],
+    routes: Vec<Route>,
+    steps: Steps,
+}
+
+impl Weave<'_, '_> {
+    fn run(&mut self) {
+        let program = self.problem.program;
+        let mut variable_of = vec![None; program.ops.len()];
+        for (number, variable) in self.problem.variables.iter().enumerate() {
+            if let Some(op) = variable.decides.operation() {
+                variable_of[op.index()] = Some(number);
+            }
+        }
+        for (op_id, op) in program.ops.iter_enumerated() {
+            if op.repeat != self.steps.block {
+                self.hand_on();
+                self.steps.enter(program, op.repeat);
+            }
+            match (&op.kind, variable_of[op_id.index()]) {
+                (OpKind::Collective(_), _) => self.written(op_id),
+                (_, Some(variable)) => self.operation(op_id, variable),
+                (_, None) => {}
+            }
+        }
+        self.hand_on();
+        self.steps.enter(program, None);
+        for source in 0..self.problem.sources.len() {
+            self.finish(source);
+        }
+    }
+
+    /// Before a block is left, what it hands on is brought to where it enters.
+    fn hand_on(&mut self) {
+        let (problem, block) = (self.problem, self.steps.block);
+        for (variable, &choice) in problem.variables.iter().zip(self.assignment) {
+            // Behind what it reads itself: what is handed on to it.
+            let (own, handed_on) =
+                match variable.decides.operation().map(|op| &problem.program.ops[op]) {
+                    Some(op) => (1, op.repeat == block && op.is(&MapForm::Enter)),
+                    None => (0, true),
+                };
+            for (&given, &need) in variable
+                .operands
+                .iter()
+                .zip(&variable.choices[choice].needs)
+                .skip(own)
+                .filter(|_| handed_on)
+            {
+                if problem.program.values[problem.sources[given].value].repeat == block {
+                    self.reach(given, need);
+                }
+            }
+        }
+    }
+
+    fn operation(&mut self, op_id: OpId, number: usize) {
+        let variable = &self.problem.variables[number];
+        let choice = &variable.choices[self.assignment[number]];
+        let op = &self.problem.program.ops[op_id];
+        for (k, &source) in variable.operands.iter().take(op.operands.len()).enumerate() {
+            self.reach(source, choice.needs[k]);
+        }
+        let material = |value, state| Materialization {
+            value,
+            sharding: self.problem.table(value).space.sharding(state).clone(),
+        };
+        let looked_at = op
+            .laid_out()
+            .iter()
+            .zip(&choice.needs)
+            .map(|(operand, &state)| material(operand.value, state));
+        let others = op
+            .operands
+            .iter()
+            .skip(op.laid_out().len())
+            .map(|operand| material(operand.value, self.first(operand.value)));
+        let operands = looked_at.chain(others).collect();
+        self.steps.push(Step {
+            kind: StepKind::Local(op_id),
+            operands,
+            result: material(op.result, choice.gives),
+            repeat: op.repeat,
+        });
+        self.settle(variable.gives);
+    }
+
+    /// Where a value is first of all.
+    fn first(&self, value: ValueId) -> State {
+        let source = self.problem.sources.iter().find(|source| source.value == value);
+        match source.map(|source| &source.root) {
+            Some(Root::Fixed(state)) => *state,
+            Some(Root::Produced(variable)) => {
+                self.problem.variables[*variable].choices[self.assignment[*variable]].gives
+            }
+            None => 0,
+        }
+    }
+
+    fn written(&mut self, op_id: OpId) {
+        let Some(given) =
+            self.problem.sources.iter().position(|source| source.written == Some(op_id))
+        else {
+            return;
+        };
+        let op = &self.problem.program.ops[op_id];
+        let (Some(from), Some(to)) = (
+            op.operands[0].pin.as_ref().and_then(shardwise_ir::sharding::Pin::exact),
+            op.result_pin.as_ref().and_then(shardwise_ir::sharding::Pin::exact),
+        ) else {
+            return;
+        };
+        if let Some(state) = self.problem.table(op.operands[0].value).space.find(&from) {
+            for source in
+                (0..given).filter(|&s| self.problem.sources[s].value == op.operands[0].value)
+            {
+                if self.routes[source].served.contains(&state) {
+                    self.reach(source, state);
+                }
+            }
+        }
+        let OpKind::Collective(kind) = &op.kind else {
+            return;
+        };
+        self.steps.push(Step {
+            kind: StepKind::Collective(describe(kind, &from, &to), Some(op_id)),
+            operands: vec![Materialization { value: op.operands[0].value, sharding: from }],
+            result: Materialization { value: op.result, sharding: to },
+            repeat: op.repeat,
+        });
+        self.settle(given);
+    }
+
+    /// Takes the hops of a source that lead to `state`.
+    fn reach(&mut self, source: usize, state: State) {
+        let mut needed = Vec::new();
+        let mut at = state;
+        while let Some(i) = self.routes[source].onwards.iter().position(|hop| hop.to == at) {
+            let hop = self.routes[source].onwards.remove(i);
+            at = hop.from;
+            needed.push(hop);
+        }
+        for hop in needed.into_iter().rev() {
+            self.hop(source, &hop);
+        }
+    }
+
+    /// One step of a source's tree.
+    fn hop(&mut self, source: usize, hop: &Hop) {
+        let value = self.problem.sources[source].value;
+        self.place(
+            source,
+            collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind),
+        );
+    }
+
+    fn place(&mut self, source: usize, step: Step) {
+        if self.problem.sources[source].again {
+            self.steps.place_here(step);
+        } else {
+            self.steps.place(self.problem.program, step);
+        }
+    }
+
+    /// What stands right behind the operation that gives the value: the way home and to outputs.
+    fn settle(&mut self, source: usize) {
+        for hop in std::mem::take(&mut self.routes[source].homewards) {
+            self.hop(source, &hop);
+        }
+        let demands = self.problem.sources[source].demands.iter().zip(&self.routes[source].served);
+        let leaving: Vec<State> = demands
+            .filter(|(demand, _)| matches!(demand, Demand::Fixed(_)))
+            .map(|(_, &state)| state)
+            .collect();
+        for state in leaving {
+            self.reach(source, state);
+        }
+    }
+
+    fn finish(&mut self, source: usize) {
+        while let Some(hop) = self.routes[source].onwards.last().cloned() {
+            self.reach(source, hop.to);
+        }
+    }
+}
+
+/// Whether a collective moves nothing: a slice, or one over axes of size 1.
+fn is_free(program: &Program, step: &Step) -> bool {
+    let StepKind::Collective(collective, _) = &step.kind else { return false };
+    collective.kind == CollectiveKind::Slice
+        || collective.axes.iter().all(|axis| axis.size(&program.mesh) == 1)
+}

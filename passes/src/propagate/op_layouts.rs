@@ -1,0 +1,385 @@
+//! Every way to lay out one operation on the mesh.
+//!
+//! A layout sends each mesh axis to one of the operation's indices (the iteration space is split
+//! there), to a pass-through of partial results (the operation is linear in what carries sums, or
+//! keeps the order of what carries maxima), or to nothing (the devices along it repeat the work).
+//! From it follow what each operand must look like and what the operation gives: an axis on a
+//! summed index leaves the result unreduced over it. Dimensions of operands are the indices; a
+//! renamed dimension of the result is the index that it was, a reshaped one follows from those of
+//! its group.
+
+use shardwise_ir::ids::DimId;
+use shardwise_ir::program::{Linearity, Op, OpKind, Program};
+use shardwise_ir::rearrange::{Rearrange, Regroup, Window};
+use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
+
+use crate::cost::local;
+use crate::cost::send_recv;
+use crate::propagate::reshape;
+
+/// What each operand must be, and what comes out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    /// One sharding for each operand that is [laid out](Op::laid_out).
+    pub needs: Vec<Sharding>,
+    /// What the operation gives.
+    pub gives: Sharding,
+}
+
+/// The index names of an operation: the dimensions of its operands, in order of appearance.
+pub fn indices(program: &Program, op: &Op) -> Vec<DimId> {
+    let mut indices = Vec::new();
+    for dim in op.operands.iter().flat_map(|operand| &program.values[operand.value].dims) {
+        if !indices.contains(dim) {
+            indices.push(*dim);
+        }
+    }
+    indices
+}
+
+/// Whether `axes` may split an index of an operation; not, where elements from all along it are
+/// needed at once. A composite is no such operation: where it is split, it is written out.
+pub(crate) fn may_split(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
+    axes.is_empty() || !is_whole(program, op, index, axes)
+}
+
+fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
+    match &op.kind {
+        OpKind::Rearrange(Rearrange::Roll(roll)) if roll.dim == index => {
+            send_recv::share(program, roll, axes).is_none()
+        }
+        OpKind::Rearrange(
+            Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. }),
+        ) => *from == index,
+        OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
+        OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
+        // Rows follow one another: the last of those with one place counts.
+        OpKind::Update { .. } => !program.values[op.result].dims.contains(&index),
+        _ => false,
+    }
+}
+
+/// Operands that may carry partial results over the same axes into an operation, of which kind, and
+/// of which kind the result then is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// Which.
+    pub operands: Vec<usize>,
+    /// What they carry.
+    pub takes: Reduction,
+    /// What comes out.
+    pub gives: Reduction,
+}
+
+/// Every channel of `op` for operands that carry what `partial` says.
+pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
+    let all: Vec<usize> = (0..op.operands.len()).collect();
+    let sum =
+        |operands: Vec<usize>| Channel { operands, takes: Reduction::Sum, gives: Reduction::Sum };
+    let alike = |operands: &[usize], kind: Reduction| Channel {
+        operands: operands.to_vec(),
+        takes: kind,
+        gives: kind,
+    };
+    let same = |kind: Reduction| alike(&all, kind);
+    let extrema = [Reduction::Max, Reduction::Min];
+    let possible = match &op.kind {
+        OpKind::Einsum { .. } => all.iter().map(|&operand| sum(vec![operand])).collect(),
+        OpKind::Map(function) => {
+            let sums = match function.linearity {
+                // What is not looked at may as well be partial; nothing passes.
+                Linearity::None => Some(all.clone()).filter(|_| !op.reads_elements()),
+                Linearity::Joint => Some(all.clone()),
+                Linearity::First => Some(vec![0]),
+                Linearity::Last => Some(vec![all.len() - 1]),
+                Linearity::Rest => Some(all[1..].to_vec()),
+            };
+            let ordered = all.iter().flat_map(|&operand| {
+                let direction = function.direction(operand).into_iter();
+                let through = move |takes| {
+                    direction.clone().map(move |way| Channel {
+                        operands: vec![operand],
+                        takes,
+                        gives: way.through(takes),
+                    })
+                };
+                extrema.into_iter().flat_map(through)
+            });
+            sums.filter(|operands| !operands.is_empty())
+                .map(sum)
+                .into_iter()
+                .chain(ordered)
+                .collect()
+        }
+        OpKind::Reduce { function, .. } => vec![same(function.reduction())],
+        OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
+        OpKind::Rearrange(_) => [Reduction::Sum].into_iter().chain(extrema).map(same).collect(),
+        OpKind::Update { .. } => {
+            [Reduction::Sum].into_iter().chain(extrema).map(|kind| alike(&[0, 2], kind)).collect()
+        }
+        OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => Vec::new(),
+    };
+    let carried = |channel: &Channel| {
+        channel.operands.iter().all(|&operand| partial[operand] == Some(channel.takes))
+    };
+    possible.into_iter().filter(carried).collect()
+}
+
+/// How results of `op` are partial when an index that it sums (or takes the maximum of) is split.
+pub fn reduction(op: &Op) -> Reduction {
+    if let OpKind::Reduce { function, .. } = &op.kind {
+        function.reduction()
+    } else {
+        Reduction::Sum
+    }
+}
+
+/// An assignment of axes, before it is projected on operands and result.
+#[derive(Clone, PartialEq, Eq)]
+struct Assignment {
+    split: Vec<AxisList>,
+    partial: Vec<AxisList>,
+}
+
+impl Assignment {
+    fn uses(&self, axis: AxisRef) -> bool {
+        self.split.iter().chain(&self.partial).any(|axes| axes.contains(&axis))
+    }
+}
+
+/// All layouts of `op` whose sizes divide, the least split first. `partial` says of which kind
+/// partial results of each operand are, if there are any.
+pub fn enumerate(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec<Layout> {
+    let indices = indices(program, op);
+    let channels = channels(op, partial);
+    let mut found = vec![Assignment {
+        split: vec![AxisList::new(); indices.len()],
+        partial: vec![AxisList::new(); channels.len()],
+    }];
+    // Devices along the stages of a pipeline have different layers: nothing is split over them, in
+    // it or on the way out.
+    let staged = program
+        .pipeline(op.repeat)
+        .map(|pipeline| AxisRef::whole(pipeline.axis))
+        .or_else(|| program.taken_over(op));
+    for axis in program.mesh.ids().map(AxisRef::whole).filter(|&axis| Some(axis) != staged) {
+        // Inserting the axis at every place of every list, into all assignments of the axes before
+        // it, gives each order once.
+        let mut extended = Vec::new();
+        for assignment in &found {
+            debug_assert!(!assignment.uses(axis), "axes are taken one after another");
+            extended.push(assignment.clone());
+            for (index, &dim) in indices.iter().enumerate() {
+                // Last place first: of equally good orders that of the mesh is preferred.
+                for place in (0..=assignment.split[index].len()).rev() {
+                    let mut next = assignment.clone();
+                    next.split[index].insert(place, axis);
+                    if local::divides(program, op.repeat, dim, &next.split[index])
+                        && may_split(program, op, dim, &next.split[index])
+                    {
+                        extended.push(next);
+                    }
+                }
+            }
+            for channel in 0..channels.len() {
+                let mut next = assignment.clone();
+                next.partial[channel].push(axis);
+                extended.push(next);
+            }
+        }
+        found = extended;
+    }
+    found
+        .iter()
+        .filter_map(|assignment| project(program, op, &indices, &channels, assignment))
+        .collect()
+}
+
+/// What an assignment makes of operands and result; `None` where partial results of several kinds
+/// would meet, or a reshape would break blocks.
+fn project(
+    program: &Program,
+    op: &Op,
+    indices: &[DimId],
+    channels: &[Channel],
+    assignment: &Assignment,
+) -> Option<Layout> {
+    let split = |dim: &DimId| {
+        let index = indices.iter().position(|i| i == dim);
+        index.map(|index| assignment.split[index].clone()).unwrap_or_default()
+    };
+    let carried = |operand: usize| {
+        let here = channels
+            .iter()
+            .zip(&assignment.partial)
+            .filter(|(channel, axes)| !axes.is_empty() && channel.operands.contains(&operand));
+        let kind = here.clone().map(|(channel, _)| channel.takes).next().unwrap_or_default();
+        Unreduced::new(kind, here.flat_map(|(_, axes)| axes.iter().copied()))
+    };
+    let needs = op.laid_out().iter().enumerate().map(|(k, operand)| Sharding {
+        dims: program.values[operand.value].dims.iter().map(split).collect(),
+        unreduced: carried(k),
+    });
+    let needs = needs.collect();
+    let summed: AxisList = summed(program, op, indices).flat_map(|dim| split(&dim)).collect();
+    let passed = channels
+        .iter()
+        .zip(&assignment.partial)
+        .filter(|(_, axes)| op.reads_elements() && !axes.is_empty());
+    let taken = program.taken_over(op);
+    let own = (!summed.is_empty())
+        .then(|| reduction(op))
+        .into_iter()
+        .chain(taken.map(|_| Reduction::Sum));
+    let mut kinds = passed.clone().map(|(channel, _)| channel.gives).chain(own);
+    let kind = kinds.next().unwrap_or_default();
+    if kinds.any(|other| other != kind) {
+        return None;
+    }
+    let pending =
+        summed.into_iter().chain(passed.flat_map(|(_, axes)| axes.iter().copied())).chain(taken);
+    let gives = Sharding {
+        dims: result_dims(program, op, &split)?,
+        unreduced: Unreduced::new(kind, pending),
+    };
+    Some(Layout { needs, gives })
+}
+
+/// How the textbook splits the result of a `put` along its places: as the array like it, as far as
+/// these axes are free.
+fn of_like(axes: &AxisList, used: &[AxisRef]) -> AxisList {
+    axes.iter().copied().take_while(|axis| !used.contains(axis)).collect()
+}
+
+/// Indices whose elements are put together in the result.
+fn summed<'a>(
+    program: &'a Program,
+    op: &'a Op,
+    indices: &'a [DimId],
+) -> impl Iterator<Item = DimId> + 'a {
+    let kept = &program.values[op.result].dims;
+    let sums = !matches!(op.kind, OpKind::Rearrange(_) | OpKind::Composite { .. });
+    indices.iter().copied().filter(move |index| sums && !kept.contains(index))
+}
+
+/// The axes of the result's dimensions, where `split` says those of the indices; `None` where a
+/// reshape would break blocks.
+fn result_dims(
+    program: &Program,
+    op: &Op,
+    split: &dyn Fn(&DimId) -> AxisList,
+) -> Option<smallvec::SmallVec<[AxisList; 4]>> {
+    let kept = &program.values[op.result].dims;
+    match &op.kind {
+        OpKind::Rearrange(
+            how @ (Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. }),
+        ) => {
+            let pairs = how.relabelled().unwrap_or_default();
+            let old = |dim: &DimId| {
+                pairs.iter().find(|(_, new)| new == dim).map_or(*dim, |(old, _)| *old)
+            };
+            Some(kept.iter().map(|dim| split(&old(dim))).collect())
+        }
+        OpKind::Rearrange(Rearrange::Reshape(groups)) => {
+            let mut lists: Vec<(DimId, AxisList)> = Vec::new();
+            for group in groups {
+                let given = reshape::regrouped(
+                    program,
+                    group,
+                    &group.from.iter().map(split).collect::<Vec<_>>(),
+                )?;
+                lists.extend(group.to.iter().copied().zip(given));
+            }
+            let new = |dim: &DimId| {
+                lists.iter().find(|(other, _)| other == dim).map(|(_, axes)| axes.clone())
+            };
+            Some(kept.iter().map(|dim| new(dim).unwrap_or_else(|| split(dim))).collect())
+        }
+        _ => Some(kept.iter().map(split).collect()),
+    }
+}
+
+/// What `op` gives when its operands are so sharded (which must fit together; see
+/// `shardwise_ir::verify` for whether they do); `None` where a reshape would break blocks.
+pub fn gives(program: &Program, op: &Op, needs: &[Sharding]) -> Option<Sharding> {
+    let (all, needs) = (needs, needs.get(..op.laid_out().len()).unwrap_or(needs));
+    let split = |dim: &DimId| {
+        if matches!(op.kind, OpKind::Put { dim: places } if places == *dim) {
+            let used: Vec<AxisRef> = needs.iter().flat_map(Sharding::axes).collect();
+            let place =
+                program.values[op.operands[2].value].dims.iter().position(|other| other == dim);
+            return place.map(|place| of_like(&all[2].dims[place], &used)).unwrap_or_default();
+        }
+        let operands = op.operands.iter().zip(needs);
+        let lists = operands.filter_map(|(operand, need)| {
+            let position = program.values[operand.value].dims.iter().position(|d| d == dim)?;
+            Some(&need.dims[position])
+        });
+        lists.max_by_key(|axes| axes.len()).cloned().unwrap_or_default()
+    };
+    let indices = indices(program, op);
+    let partial: Vec<Option<Reduction>> = needs
+        .iter()
+        .map(|need| Some(need.unreduced.kind()).filter(|_| !need.unreduced.is_empty()))
+        .collect();
+    let carrier = partial.iter().position(Option::is_some);
+    let passed = carrier.and_then(|carrier| {
+        channels(op, &partial).into_iter().find(|channel| channel.operands.contains(&carrier))
+    });
+    let kind = passed.map_or_else(|| reduction(op), |channel| channel.gives);
+    let summed = summed(program, op, &indices).flat_map(|dim| split(&dim));
+    let needs = if op.reads_elements() { needs } else { &[] };
+    let carried = needs.iter().flat_map(|need| need.unreduced.axes().iter().copied());
+    let mut pending: Vec<AxisRef> = summed.chain(carried).chain(program.taken_over(op)).collect();
+    pending.sort_unstable();
+    pending.dedup();
+    Some(Sharding {
+        dims: result_dims(program, op, &split)?,
+        unreduced: Unreduced::new(kind, pending),
+    })
+}
+
+/// How the operand of a relabelling (a rename or reshape) must be split to come out split as
+/// `wanted`; `None` for other operations, and where nothing comes out so.
+pub(crate) fn operand_of_relabelling(
+    program: &Program,
+    op: &Op,
+    wanted: &Sharding,
+) -> Option<Sharding> {
+    let OpKind::Rearrange(how) = &op.kind else { return None };
+    let (old, new) = (&program.values[op.operands[0].value].dims, &program.values[op.result].dims);
+    let split = |dim: DimId| {
+        new.iter()
+            .position(|&other| other == dim)
+            .map(|place| wanted.dims[place].clone())
+            .unwrap_or_default()
+    };
+    let dims = match how {
+        Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. } => {
+            let pairs = how.relabelled().unwrap_or_default();
+            let name =
+                |dim: DimId| pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new);
+            old.iter().map(|&dim| split(name(dim))).collect()
+        }
+        Rearrange::Reshape(groups) => {
+            let mut lists: Vec<(DimId, AxisList)> = Vec::new();
+            for group @ Regroup { from, to } in groups {
+                let given = reshape::before(
+                    program,
+                    group,
+                    &to.iter().map(|&dim| split(dim)).collect::<Vec<_>>(),
+                )?;
+                lists.extend(from.iter().copied().zip(given));
+            }
+            let before = |dim: DimId| {
+                lists.iter().find(|(other, _)| *other == dim).map(|(_, axes)| axes.clone())
+            };
+            old.iter().map(|&dim| before(dim).unwrap_or_else(|| split(dim))).collect()
+        }
+        Rearrange::Slice(_) | Rearrange::Pad(_) | Rearrange::Concat { .. } | Rearrange::Roll(_) => {
+            return None;
+        }
+    };
+    let operand = Sharding { dims, unreduced: wanted.unreduced.clone() };
+    (gives(program, op, std::slice::from_ref(&operand)).as_ref() == Some(wanted)).then_some(operand)
+}

@@ -1,0 +1,90 @@
+//! How the axes of a value come out of a reshape: every dimension is taken apart into its factors,
+//! these are put together again.
+//!
+//! Axes fill the factors of a dimension from the major one on: the next factor is split only when
+//! the one before is split completely, for otherwise a device would hold several runs of the
+//! dimension and not one block. Whoever has lists that this leads nowhere plans a move first.
+
+use shardwise_ir::ids::DimId;
+use shardwise_ir::program::Program;
+use shardwise_ir::rearrange::{Regroup, atoms};
+use shardwise_ir::sharding::AxisList;
+
+use crate::cost::local::parts;
+
+/// A factor and the axes that split it.
+type Factor = (DimId, AxisList);
+
+/// How each dimension of `group.to` is split if those of `group.from` are split as `lists` says;
+/// `None` where blocks would break.
+pub(crate) fn regrouped(
+    program: &Program,
+    group: &Regroup,
+    lists: &[AxisList],
+) -> Option<Vec<AxisList>> {
+    carried(program, &group.from, &group.to, lists)
+}
+
+/// The same backwards: how what is reshaped must be split to come out as `lists` says.
+pub(crate) fn before(
+    program: &Program,
+    group: &Regroup,
+    lists: &[AxisList],
+) -> Option<Vec<AxisList>> {
+    carried(program, &group.to, &group.from, lists)
+}
+
+fn carried(
+    program: &Program,
+    from: &[DimId],
+    to: &[DimId],
+    lists: &[AxisList],
+) -> Option<Vec<AxisList>> {
+    let padded = from.iter().chain(to).any(|&dim| program.dims[dim].pad);
+    if padded && lists.iter().any(|axes| !axes.is_empty()) {
+        return None;
+    }
+    let mut factors: Vec<Factor> = Vec::new();
+    for (&dim, axes) in from.iter().zip(lists) {
+        factors.extend(taken_apart(program, dim, axes)?);
+    }
+    let mut factors = factors.into_iter();
+    to.iter()
+        .map(|&dim| {
+            put_together(
+                program,
+                &factors.by_ref().take(atoms(&program.dims, dim).len()).collect::<Vec<_>>(),
+            )
+        })
+        .collect()
+}
+
+fn taken_apart(program: &Program, dim: DimId, axes: &AxisList) -> Option<Vec<Factor>> {
+    let mut factors: Vec<Factor> =
+        atoms(&program.dims, dim).into_iter().map(|atom| (atom, AxisList::new())).collect();
+    let mut at = 0;
+    let left = |(atom, axes): &Factor| program.dims[*atom].size / parts(&program.mesh, axes);
+    for &axis in axes {
+        while left(&factors[at]) == 1 && axis.size(&program.mesh) > 1 {
+            at = Some(at + 1).filter(|&next| next < factors.len())?;
+        }
+        if !left(&factors[at]).is_multiple_of(axis.size(&program.mesh)) {
+            return None;
+        }
+        factors[at].1.push(axis);
+    }
+    Some(factors)
+}
+
+fn put_together(program: &Program, factors: &[Factor]) -> Option<AxisList> {
+    let mut whole = AxisList::new();
+    let mut complete = true;
+    for (atom, axes) in factors {
+        if !complete && !axes.is_empty() {
+            return None;
+        }
+        whole.extend(axes.iter().copied());
+        complete &= parts(&program.mesh, axes) == program.dims[*atom].size;
+    }
+    Some(whole)
+}

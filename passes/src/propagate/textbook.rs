@@ -1,0 +1,568 @@
+//! The book's rules alone, one statement after another.
+//!
+//! * Case 1: shardings flow forward.
+//! * Case 2, a summed index split in one operand only: the split operand is gathered. Where one of
+//!   the two is an intermediate (whose layout is the compiler's, not the author's), the whole one
+//!   is sliced instead, which costs nothing; that is how the sources write the layer behind a
+//!   settled activation. Two operands split differently keep what they share and gather the rest;
+//!   where a weight is split further, and the axis is in use elsewhere in an intermediate, it is
+//!   moved there.
+//! * Case 3, split alike: the result is unreduced and settled at once, by ReduceScatter where the
+//!   wanted result carries the axis, else AllReduce.
+//! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep
+//!   is gathered, else the cheaper one.
+//! * An index kept from both operands: the whole operand is sliced, or its axis moved there.
+//! * A rename or reshape is done where the product behind it wants the result.
+//! * A product that is only added to something is split from the start as the sum is wanted, where
+//!   slicing its operands does that for nothing.
+//!
+//! A part of an expression that is only added to something is wanted as the sum is. What is added
+//! up over layers is settled after that.
+//!
+//! From one sharding to another it goes in as few steps as there are. The *wanted* result is what
+//! brackets on the left side say, else the value's output declaration. What was gathered once is
+//! not gathered again, except that copies of declared values are dropped where the forward part
+//! ends: a weight gathered for it is gathered once more for its gradient. Where the rules do not
+//! fit the brackets at the operands, the cheapest layout that does is taken.
+
+use indexmap::IndexMap;
+use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::program::{
+    Blocks, CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Phase, Program, Value,
+};
+use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
+
+use crate::cost::local;
+use crate::insert_collectives::placement::{self, Steps};
+use crate::propagate::matmul_cases;
+use crate::propagate::op_layouts;
+use crate::reshard::sharding_space::{State, describe};
+use crate::reshard::tables::Tables;
+use crate::solver::weight::Weight;
+
+/// No sharding of an operation fits what its brackets ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Infeasible {
+    /// Which operation.
+    pub op: OpId,
+}
+
+/// The textbook plan.
+pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
+    let mut walk = Walk::new(tables);
+    let mut phase = Phase::Forward;
+    for (op_id, op) in tables.program.ops.iter_enumerated() {
+        if op.repeat != walk.steps.block {
+            walk.hand_on().ok_or(Infeasible { op: op_id })?;
+            let around = |place| tables.program.repeats.microbatches(place);
+            if around(walk.steps.block)
+                .is_some_and(|microbatches| around(op.repeat) != Some(microbatches))
+            {
+                walk.drop_copies(|_| true);
+            }
+            walk.steps.enter(tables.program, op.repeat);
+        }
+        if phase == Phase::Forward && op.phase == Phase::Backward {
+            // Before microbatches what they read is moved once.
+            let among = tables.program.repeats.microbatches(op.repeat).is_some();
+            walk.drop_copies(|value| !among || value.repeat.is_some());
+            phase = Phase::Backward;
+        }
+        walk.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
+        walk.outputs(op.result, op_id)?;
+    }
+    walk.hand_on().ok_or(Infeasible { op: OpId::new(0) })?;
+    walk.steps.enter(tables.program, None);
+    for id in tables.program.values.indices() {
+        if tables.program.values[id].producer.is_none() {
+            walk.outputs(id, OpId::new(0))?;
+        }
+    }
+    let mut plan = Plan { program: closed(tables, &IndexMap::new()), steps: walk.steps.all };
+    // Stages have their weights whole while microbatches come by; microbatches alone drop them
+    // layer by layer, as steps do.
+    placement::note_held(&mut plan, |value| {
+        tables.program.pipeline(tables.program.values[value].repeat).is_some()
+    });
+    Ok(plan)
+}
+
+/// The program with every declaration in one state: as chosen, else as written and whole where left
+/// open.
+pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> Program {
+    let mut program = tables.program.clone();
+    for (id, value) in
+        program.values.iter_mut_enumerated().filter(|(_, value)| value.producer.is_none())
+    {
+        let state = chosen.get(&id).copied().unwrap_or_else(|| tables.declared(id));
+        value.home = Some(tables.of(id).space.sharding(state).clone().into());
+    }
+    program
+}
+
+struct Walk<'a> {
+    tables: &'a Tables<'a>,
+    steps: Steps,
+    /// Where uses of each value start from: its home.
+    home: Vec<State>,
+    /// Every state in which each value is held.
+    held: Vec<Vec<State>>,
+    /// Those of them that the program itself says: what is declared, and what a written collective
+    /// gives.
+    said: Vec<Vec<State>>,
+    /// How each value leaves.
+    outputs: Vec<Vec<Pin>>,
+    /// Who reads each value, as which operand.
+    uses: Vec<Vec<(OpId, usize)>>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(tables: &'a Tables<'a>) -> Self {
+        let home: Vec<State> = tables
+            .program
+            .values
+            .iter_enumerated()
+            .map(|(id, value)| {
+                let written = || {
+                    value
+                        .home
+                        .as_ref()
+                        .and_then(Pin::exact)
+                        .and_then(|s| tables.of(id).space.find(&s))
+                        .unwrap_or(0)
+                };
+                if value.producer.is_none() { tables.declared(id) } else { written() }
+            })
+            .collect();
+        let said: Vec<Vec<State>> = home
+            .iter()
+            .zip(&tables.program.values)
+            .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
+            .collect();
+        let mut outputs = vec![Vec::new(); home.len()];
+        let declared =
+            |of: ValueId| Pin::from(tables.of(of).space.sharding(tables.declared(of)).clone());
+        for output in
+            tables.program.outputs.iter().filter(|output| tables.program.enters(output).is_none())
+        {
+            outputs[output.value.index()]
+                .push(tables.program.updates(output).map_or_else(|| output.pin.clone(), declared));
+        }
+        let mut uses = vec![Vec::new(); home.len()];
+        for (id, op) in tables.program.ops.iter_enumerated() {
+            op.operands
+                .iter()
+                .enumerate()
+                .for_each(|(k, operand)| uses[operand.value.index()].push((id, k)));
+        }
+        Self { tables, steps: Steps::default(), home, held: said.clone(), said, outputs, uses }
+    }
+
+    /// Drops what was made of declared values on the way; intermediate results are kept for their
+    /// gradients.
+    fn drop_copies(&mut self, of: impl Fn(&Value) -> bool) {
+        let values = self.program().values.iter();
+        for ((held, said), _) in self
+            .held
+            .iter_mut()
+            .zip(&self.said)
+            .zip(values)
+            .filter(|(_, value)| value.producer.is_none() && of(value))
+        {
+            held.clone_from(said);
+        }
+    }
+
+    fn program(&self) -> &'a Program {
+        self.tables.program
+    }
+
+    fn sharding(&self, value: ValueId, state: State) -> &'a Sharding {
+        self.tables.of(value).space.sharding(state)
+    }
+
+    fn operation(&mut self, op_id: OpId, op: &Op) -> Option<()> {
+        if let OpKind::Collective(kind) = &op.kind {
+            return self.written(op_id, op, kind);
+        }
+        let needs = self.needs(op)?;
+        for (operand, &need) in op.operands.iter().zip(&needs) {
+            let start = self.start(operand.value, operand.pin.as_ref());
+            self.bring(operand.value, start, need)?;
+        }
+        let operands: Vec<Sharding> = op
+            .operands
+            .iter()
+            .zip(&needs)
+            .map(|(o, &need)| self.sharding(o.value, need).clone())
+            .collect();
+        let gives = op_layouts::gives(self.program(), op, &operands)?;
+        let state = self.tables.of(op.result).space.find(&gives)?;
+        let read = op
+            .operands
+            .iter()
+            .zip(operands)
+            .map(|(o, sharding)| Materialization { value: o.value, sharding });
+        let result = Materialization { value: op.result, sharding: gives };
+        self.steps.push(Step {
+            kind: StepKind::Local(op_id),
+            operands: read.collect(),
+            result,
+            repeat: op.repeat,
+        });
+        self.held[op.result.index()].push(state);
+        let home = self.settle(op, state)?;
+        self.home[op.result.index()] = home;
+        if op.is(&MapForm::Enter) {
+            self.entered(op.result, home);
+        }
+        if op.result_pin.is_some() {
+            // Every use starts from the home that the author gave: what lies on the way there is
+            // not held for others.
+            self.held[op.result.index()] = vec![home];
+        }
+        Some(())
+    }
+
+    /// What enters a block is what the body hands on: from here on it is wanted in the same
+    /// sharding.
+    fn entered(&mut self, enters: ValueId, state: State) {
+        let handed_on =
+            self.program().outputs.iter().find(|output| output.hands_to == Some(enters));
+        if let Some(output) = handed_on {
+            let pin = self.sharding(enters, state).clone().into();
+            self.outputs[output.value.index()].push(pin);
+        }
+    }
+
+    /// Before a block is left, what it hands on is brought to where it enters.
+    fn hand_on(&mut self) -> Option<()> {
+        let (program, block) = (self.program(), self.steps.block);
+        for output in program
+            .outputs
+            .iter()
+            .filter(|output| block.is_some() && program.values[output.value].repeat == block)
+        {
+            if let Some(enters) = program.enters(output) {
+                let entered = self.sharding(enters, self.home[enters.index()]);
+                let wanted = self.tables.of(output.value).space.find(entered)?;
+                self.bring(output.value, self.home[output.value.index()], wanted)?;
+            }
+        }
+        Some(())
+    }
+
+    fn written(&mut self, op_id: OpId, op: &Op, kind: &CollectiveKind) -> Option<()> {
+        let (operand, pin) = (&op.operands[0], op.operands[0].pin.as_ref()?);
+        let from = self.tables.of(operand.value).space.find(&pin.exact()?)?;
+        let to_sharding = op.result_pin.as_ref()?.exact()?;
+        let to = self.tables.of(op.result).space.find(&to_sharding)?;
+        let start = self.start(operand.value, Some(pin));
+        self.bring(operand.value, start, from)?;
+        let from_sharding = self.sharding(operand.value, from).clone();
+        let collective = describe(kind, &from_sharding, &to_sharding);
+        self.steps.push(Step {
+            kind: StepKind::Collective(collective, Some(op_id)),
+            operands: vec![Materialization { value: operand.value, sharding: from_sharding }],
+            result: Materialization { value: op.result, sharding: to_sharding },
+            repeat: op.repeat,
+        });
+        self.home[op.result.index()] = to;
+        self.held[op.result.index()].push(to);
+        self.said[op.result.index()].push(to);
+        Some(())
+    }
+
+    /// Where a use starts from: the materialisation that its brackets name, else the value's home.
+    fn start(&self, value: ValueId, pin: Option<&Pin>) -> State {
+        let named =
+            pin.and_then(Pin::exact).and_then(|exact| self.tables.of(value).space.find(&exact));
+        named
+            .filter(|state| self.held[value.index()].contains(state))
+            .unwrap_or(self.home[value.index()])
+    }
+
+    /// What each operand must be.
+    fn needs(&self, op: &Op) -> Option<Vec<State>> {
+        let starts: Vec<Sharding> = op
+            .operands
+            .iter()
+            .map(|operand| {
+                let pinned = operand.pin.as_ref().and_then(Pin::exact);
+                pinned.unwrap_or_else(|| {
+                    self.sharding(operand.value, self.home[operand.value.index()]).clone()
+                })
+            })
+            .collect();
+        if let Some(pin) = op.result_pin.as_ref().filter(|_| op.is(&MapForm::Enter)) {
+            let table = self.tables.of(op.result);
+            let accepted = self.tables.states(op.result, pin);
+            // What a pipeline cuts may come with more parts than a microbatch has rows.
+            let entry = match table.space.find(&starts[0]) {
+                Some(start) => table.nearest(start, &accepted)?,
+                None => *accepted.first()?,
+            };
+            // The same place of another value: in a pipeline that has a microbatch's rows, and
+            // states of its own.
+            let there =
+                self.tables.of(op.operands[0].value).space.find(table.space.sharding(entry))?;
+            return Some(vec![there]);
+        }
+        if !op.reads_elements() || op.is(&MapForm::Total) {
+            return op
+                .operands
+                .iter()
+                .zip(&starts)
+                .map(|(operand, start)| self.tables.of(operand.value).space.find(start))
+                .collect();
+        }
+        let mut targets = self
+            .before_use(op, &starts)
+            .unwrap_or_else(|| matmul_cases::targets(self.tables, op, &starts, self.wanted(op)));
+        if let Some(pin) = self.wanted_of_sum(op).cloned() {
+            matmul_cases::slice_for(self.program(), op, &mut targets, &pin);
+        }
+        let fits =
+            op.operands.iter().zip(&targets).all(|(operand, target)| {
+                operand.pin.as_ref().is_none_or(|pin| pin.accepts(target))
+            });
+        let found: Option<Vec<State>> = op
+            .operands
+            .iter()
+            .zip(&targets)
+            .map(|(o, t)| self.tables.of(o.value).space.find(t))
+            .collect();
+        let enters = || {
+            op_layouts::gives(self.program(), op, &targets)
+                .is_some_and(|gives| self.tables.of(op.result).space.find(&gives).is_some())
+        };
+        let valid = found.is_some()
+            && matmul_cases::fit_together(self.program(), op, &targets)
+            && (!op.is(&MapForm::Enter) || enters());
+        if fits && valid { found } else { self.cheapest_needs(op) }
+    }
+
+    /// The operation that reads a value, if there is only one and the value leaves no other way.
+    fn only_reader(&self, value: ValueId) -> Option<&'a Op> {
+        match self.uses[value.index()][..] {
+            [(reader, _)] if self.outputs[value.index()].is_empty() => {
+                Some(&self.program().ops[reader])
+            }
+            _ => None,
+        }
+    }
+
+    /// The one use of what `op` gives: the operation, and which operand of it.
+    fn only_use(&self, op: &Op) -> Option<(&'a Op, usize)> {
+        match self.uses[op.result.index()][..] {
+            [(user, k)] => Some((&self.program().ops[user], k)),
+            _ => None,
+        }
+    }
+
+    /// How the sum is wanted that the result of a product is only a part of.
+    fn wanted_of_sum(&self, op: &Op) -> Option<&Pin> {
+        let (user, _) = self
+            .only_use(op)
+            .filter(|_| matches!(op.kind, OpKind::Einsum { .. }) && op.result_pin.is_none())?;
+        let OpKind::Map(MapFn { form: MapForm::Infix('+'), .. }) = &user.kind else { return None };
+        let pin = self.wanted(user)?;
+        (self.program().values[user.result].dims == self.program().values[op.result].dims)
+            .then_some(pin)
+    }
+
+    /// A relabelling is done where its one use wants the result: moves come before it, as the
+    /// sources write them.
+    fn before_use(&self, op: &Op, starts: &[Sharding]) -> Option<Vec<Sharding>> {
+        let (user, k) = self.only_use(op)?;
+        let given = op_layouts::gives(self.program(), op, starts)?;
+        let others_are_there = |(other, operand): (usize, &Operand)| {
+            other == k || !self.held[operand.value.index()].is_empty()
+        };
+        if !matches!(user.kind, OpKind::Einsum { .. })
+            || !user.operands.iter().enumerate().all(others_are_there)
+        {
+            return None;
+        }
+        let start = |operand: &Operand| {
+            self.sharding(operand.value, self.home[operand.value.index()]).clone()
+        };
+        let operands: Vec<Sharding> = user
+            .operands
+            .iter()
+            .enumerate()
+            .map(|(other, operand)| if other == k { given.clone() } else { start(operand) })
+            .collect();
+        let wanted =
+            matmul_cases::targets(self.tables, user, &operands, self.wanted(user)).swap_remove(k);
+        let accepted = op.result_pin.as_ref().is_none_or(|pin| pin.accepts(&wanted));
+        accepted
+            .then(|| op_layouts::operand_of_relabelling(self.program(), op, &wanted))
+            .flatten()
+            .map(|operand| vec![operand])
+    }
+
+    /// What the operation's result should look like, as far as the author said.
+    fn wanted(&self, op: &Op) -> Option<&Pin> {
+        let declared = || self.outputs[op.result.index()].first();
+        let own = self.program().values[op.result].home.as_ref().or_else(declared);
+        own.or_else(|| self.wanted(self.sum_around(op)?)).or_else(|| self.wanted_by_updates(op))
+    }
+
+    /// Where the parameters or state are that an optimizer updates by a gradient, if that is all
+    /// that is done with it.
+    fn wanted_by_updates(&self, op: &Op) -> Option<&Pin> {
+        let (program, uses) = (self.program(), &self.uses[op.result.index()]);
+        let updated = |reader: &Op| {
+            let of = &program.values[reader.operands[0].value];
+            let alike = of.role.is_some() && of.dims == program.values[op.result].dims;
+            alike.then_some(reader.operands[0].value).filter(|_| program.is_update(reader.result))
+        };
+        let of = updated(&program.ops[uses.first()?.0])?;
+        let home =
+            |of: ValueId| program.values[of].home.as_ref().filter(|home| home.exact().is_some());
+        let same = uses.iter().all(|(reader, _)| {
+            updated(&program.ops[*reader]).is_some_and(|other| home(other) == home(of))
+        });
+        home(of).filter(|_| same)
+    }
+
+    /// The sum that the expression around an operation is, if its result is only added there.
+    fn sum_around(&self, op: &Op) -> Option<&'a Op> {
+        let program = self.program();
+        let reader = self.only_reader(op.result)?;
+        let inside = reader.span.start <= op.span.start && op.span.end <= reader.span.end;
+        let alike = program.values[reader.result].dims == program.values[op.result].dims;
+        (inside && alike && reader.is(&MapForm::Infix('+'))).then_some(reader)
+    }
+
+    /// The layout that fits the brackets and is cheapest from here, the operation's own time
+    /// included.
+    fn cheapest_needs(&self, op: &Op) -> Option<Vec<State>> {
+        let partial: Vec<Option<Reduction>> =
+            op.operands.iter().map(|o| self.tables.partial(o.value)).collect();
+        let layouts = op_layouts::enumerate(self.program(), op, &partial);
+        let priced = layouts
+            .iter()
+            .filter_map(|layout| self.price(op, layout))
+            .filter(|(weight, _)| weight.is_finite());
+        let cheapest = priced.min_by_key(|(weight, _)| *weight).map(|(_, needs)| needs)?;
+        let others =
+            op.operands.iter().skip(cheapest.len()).map(|operand| self.home[operand.value.index()]);
+        Some(cheapest.iter().copied().chain(others).collect())
+    }
+
+    fn price(&self, op: &Op, layout: &op_layouts::Layout) -> Option<(Weight, Vec<State>)> {
+        let mut needs = Vec::new();
+        let read: Vec<&Sharding> = layout.needs.iter().collect();
+        let mut weight =
+            Weight::seconds(local::work(self.program(), op, &read, &layout.gives).seconds);
+        for (operand, need) in op.operands.iter().zip(&layout.needs) {
+            if operand.pin.as_ref().is_some_and(|pin| !pin.accepts(need)) {
+                return None;
+            }
+            let table = self.tables.of(operand.value);
+            let state = table.space.find(need)?;
+            weight = weight + table.distance(self.home[operand.value.index()], state);
+            needs.push(state);
+        }
+        let table = self.tables.of(op.result);
+        let gives = table.space.find(&layout.gives)?;
+        if let Some(pin) = &op.result_pin {
+            let accepted = self.tables.states(op.result, pin);
+            weight = weight + table.to_group(gives, &accepted);
+        }
+        Some((weight, needs))
+    }
+
+    /// Settles what is pending and goes to the home; returns it.
+    fn settle(&mut self, op: &Op, state: State) -> Option<State> {
+        let value = op.result;
+        let mut at = state;
+        let wanted = self.wanted(op);
+        let mut readers = self.uses[value.index()]
+            .iter()
+            .map(|(reader, _)| &self.program().ops[*reader])
+            .filter(|reader| reader.reads_elements());
+        let later = self.outputs[value.index()].is_empty()
+            && readers.next().is_some_and(|reader| reader.is(&MapForm::Total))
+            && readers.next().is_none();
+        if later && op.result_pin.is_none() {
+            return Some(state);
+        }
+        for (kind, target) in matmul_cases::settling(self.sharding(value, at), wanted) {
+            let Some(to) = self.tables.of(value).space.find(&target) else {
+                continue;
+            };
+            let exists = self.tables.of(value).space.edges(at).iter().any(|edge| edge.to == to);
+            if exists {
+                self.hop(value, at, to, &kind);
+                at = to;
+            }
+        }
+        let Some(pin) = &op.result_pin else {
+            return Some(at);
+        };
+        let home = self.tables.of(value).nearest(at, &self.tables.states(value, pin))?;
+        self.bring(value, at, home)?;
+        Some(home)
+    }
+
+    /// Steps from one state to another, leaving out what is held already.
+    fn bring(&mut self, value: ValueId, from: State, to: State) -> Option<()> {
+        if self.held[value.index()].contains(&to) {
+            return Some(());
+        }
+        for hop in self.tables.of(value).shortest_path(from, to)? {
+            if !self.held[value.index()].contains(&hop.to) {
+                self.hop(value, hop.from, hop.to, &hop.kind);
+            }
+        }
+        Some(())
+    }
+
+    fn hop(&mut self, value: ValueId, from: State, to: State, kind: &CollectiveKind) {
+        self.steps.place(self.program(), collective_step(self.tables, value, from, to, kind));
+        self.held[value.index()].push(to);
+    }
+
+    fn outputs(&mut self, value: ValueId, op: OpId) -> Result<(), Infeasible> {
+        for pin in self.outputs[value.index()].clone() {
+            let accepted = self.tables.states(value, &pin);
+            if accepted.iter().any(|state| self.held[value.index()].contains(state)) {
+                continue;
+            }
+            let home = self.home[value.index()];
+            let target = self.tables.of(value).nearest(home, &accepted);
+            target.and_then(|target| self.bring(value, home, target)).ok_or(Infeasible { op })?;
+        }
+        Ok(())
+    }
+}
+
+/// The plan's line for one step of a value's reshard table.
+pub fn collective_step(
+    tables: &Tables<'_>,
+    value: ValueId,
+    from: State,
+    to: State,
+    kind: &CollectiveKind,
+) -> Step {
+    let space = &tables.of(value).space;
+    let (before, after) = (space.sharding(from), space.sharding(to));
+    Step {
+        kind: StepKind::Collective(describe(kind, before, after), None),
+        operands: vec![Materialization { value, sharding: before.clone() }],
+        result: Materialization { value, sharding: after.clone() },
+        repeat: tables.program.values[value].repeat,
+    }
+}
+
+/// What is left of `axes` when `gone` are settled.
+pub(crate) fn without(unreduced: &Unreduced, gone: &AxisList) -> Unreduced {
+    Unreduced::new(
+        unreduced.kind(),
+        unreduced.axes().iter().copied().filter(|axis| !gone.contains(axis)),
+    )
+}

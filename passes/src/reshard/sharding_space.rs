@@ -1,0 +1,359 @@
+//! Every sharding that a value of one shape can have, and every single reshard step between them.
+//!
+//! A value's *shape* is all that prices its reshards: the sizes of its dimensions, its element
+//! type, and how its partial results combine. Values of equal shape share one space. The steps are
+//! those of the language's section 4, nothing more:
+//!
+//! * AllGather: trailing axes of one or several dimensions go;
+//! * Slice: one axis that the value does not use is appended to a dimension;
+//! * AllToAll: a run of trailing axes moves, in order, to the end of another dimension;
+//! * ReduceScatter: unreduced axes are appended to dimensions, in any order;
+//! * AllReduce: unreduced axes go;
+//! * Permute: any relabelling that keeps every dimension's local size, unreduced axes staying.
+
+use std::rc::Rc;
+
+use indexmap::{IndexMap, IndexSet};
+use rustc_hash::FxBuildHasher;
+use shardwise_ir::ids::AxisId;
+use shardwise_ir::plan::Collective;
+use shardwise_ir::program::{CollectiveKind, Program};
+use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
+
+use crate::cost::collective::{Terms, collective_seconds};
+use crate::cost::local;
+use crate::solver::weight::Weight;
+
+/// A sharding's number in its space.
+pub type State = usize;
+
+/// What prices a value's reshards.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Size and whether padded, for each dimension.
+    pub sizes: Vec<(u64, bool)>,
+    /// Bits an element.
+    pub bits: u32,
+    /// How partial results of it combine; `None` if it is never partial.
+    pub partial: Option<Reduction>,
+    /// The axis of the stages that it is on, along which every device has another layer's.
+    pub staged_over: Option<AxisId>,
+}
+
+/// One reshard step out of a state.
+#[derive(Clone, Debug)]
+pub struct Edge {
+    /// Where it leads.
+    pub to: State,
+    /// Which collective.
+    pub kind: CollectiveKind,
+    /// Time, and one step.
+    pub weight: Weight,
+}
+
+/// The shardings of a shape, numbered; the first is whole and reduced.
+#[derive(Debug)]
+pub struct StateSpace {
+    states: IndexSet<Sharding, FxBuildHasher>,
+    edges: Vec<Vec<Edge>>,
+}
+
+impl StateSpace {
+    /// All states of the values of a shape and the steps between them.
+    pub fn new(program: &Program, shape: &Shape, terms: &Terms) -> Self {
+        let states = enumerate(program, shape);
+        let mut space = Self { edges: Vec::new(), states };
+        let pricing = Pricing { program, shape, terms };
+        let alike = space.alike(program);
+        space.edges = (0..space.len())
+            .map(|state| space.edges_from(&pricing, state, &alike[state]))
+            .collect();
+        space
+    }
+
+    /// For each state, those with as many parts of every dimension and the same sums pending,
+    /// itself among them.
+    fn alike(&self, program: &Program) -> Vec<Rc<[State]>> {
+        let mut groups: IndexMap<(Vec<u64>, &Unreduced), Vec<State>, FxBuildHasher> =
+            IndexMap::default();
+        let mut group_of = Vec::with_capacity(self.len());
+        for (state, sharding) in self.states.iter().enumerate() {
+            let parts =
+                sharding.dims.iter().map(|axes| local::parts(&program.mesh, axes)).collect();
+            let entry = groups.entry((parts, &sharding.unreduced));
+            group_of.push(entry.index());
+            entry.or_default().push(state);
+        }
+        let groups: Vec<Rc<[State]>> = groups.into_values().map(Into::into).collect();
+        group_of.into_iter().map(|group| Rc::clone(&groups[group])).collect()
+    }
+
+    /// How many states.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Never: the whole and reduced state is always there.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// The sharding numbered `state`.
+    pub fn sharding(&self, state: State) -> &Sharding {
+        &self.states[state]
+    }
+
+    /// The number of `sharding`; `None` if its sizes do not divide, or it is partial where the
+    /// shape never is.
+    pub fn find(&self, sharding: &Sharding) -> Option<State> {
+        self.states.get_index_of(sharding)
+    }
+
+    /// The steps out of `state`.
+    pub fn edges(&self, state: State) -> &[Edge] {
+        &self.edges[state]
+    }
+
+    /// All shardings in order.
+    pub fn shardings(&self) -> impl Iterator<Item = &Sharding> {
+        self.states.iter()
+    }
+
+    fn edges_from(&self, pricing: &Pricing<'_>, state: State, alike: &[State]) -> Vec<Edge> {
+        let from = self.sharding(state);
+        let mut targets = Vec::new();
+        slices(pricing, from, &mut targets);
+        gathers(from, &mut targets);
+        reduces(from, &mut targets);
+        scatters(from, &mut targets);
+        moves(from, &mut targets);
+        let mut best: IndexMap<State, Edge, FxBuildHasher> = IndexMap::default();
+        let mut offer = |to: State, kind: CollectiveKind| {
+            if pricing.bytes(self.sharding(to)) > pricing.terms.most_bytes {
+                return;
+            }
+            let weight = Weight::collective(&kind, pricing.seconds(&kind, from, self.sharding(to)));
+            if best.get(&to).is_none_or(|edge| weight < edge.weight) {
+                best.insert(to, Edge { to, kind, weight });
+            }
+        };
+        for (kind, target) in targets {
+            if let Some(to) = self.find(&target) {
+                offer(to, kind);
+            }
+        }
+        for &to in alike.iter().filter(|&&to| to != state) {
+            offer(to, CollectiveKind::Permute);
+        }
+        best.sort_unstable_keys();
+        best.into_values().collect()
+    }
+}
+
+/// What it takes to price a step.
+struct Pricing<'a> {
+    program: &'a Program,
+    shape: &'a Shape,
+    terms: &'a Terms,
+}
+
+impl Pricing<'_> {
+    fn bytes(&self, sharding: &Sharding) -> f64 {
+        let parts = |axes: &AxisList| local::parts(&self.program.mesh, axes);
+        let elements: f64 = self
+            .shape
+            .sizes
+            .iter()
+            .zip(&sharding.dims)
+            .map(|(&(size, _), axes)| size.div_ceil(parts(axes)) as f64)
+            .product();
+        elements * f64::from(self.shape.bits) / 8.0
+    }
+
+    fn seconds(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> f64 {
+        let axes = axes_taking_part(kind, from, to);
+        let seconds = collective_seconds(
+            &self.program.mesh,
+            kind,
+            &axes,
+            self.bytes(priced(kind, from, to)),
+            self.terms.refinement,
+        );
+        self.terms.counted(seconds, &axes)
+    }
+}
+
+/// The sharding whose local bytes price a step: the larger side for gathers, else what the device
+/// starts from.
+pub fn priced<'a>(kind: &CollectiveKind, from: &'a Sharding, to: &'a Sharding) -> &'a Sharding {
+    if *kind == CollectiveKind::AllGather { to } else { from }
+}
+
+/// The axes that take part in a step (see the cost model): what goes, what is settled, what moves;
+/// for a Permute, all axes of the dimensions whose subscripts change.
+pub fn axes_taking_part(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Vec<AxisId> {
+    let mut axes: Vec<AxisId> = match kind {
+        CollectiveKind::AllGather | CollectiveKind::AllToAll => from
+            .dims
+            .iter()
+            .zip(&to.dims)
+            .flat_map(|(before, after)| before.iter().filter(|&axis| !after.contains(axis)))
+            .map(|axis| axis.axis())
+            .collect(),
+        CollectiveKind::AllReduce | CollectiveKind::ReduceScatter => {
+            let settled =
+                from.unreduced.axes().iter().filter(|&axis| !to.unreduced.axes().contains(axis));
+            settled.map(|axis| axis.axis()).collect()
+        }
+        CollectiveKind::Permute => from
+            .dims
+            .iter()
+            .zip(&to.dims)
+            .filter(|(before, after)| before != after)
+            .flat_map(|(before, after)| before.iter().chain(after))
+            .map(|axis| axis.axis())
+            .collect(),
+        CollectiveKind::Slice => Vec::new(),
+    };
+    axes.sort_unstable();
+    axes.dedup();
+    axes
+}
+
+/// The collective that leads from one sharding to the other, with the axes and receiving dimensions
+/// that its text names.
+pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collective {
+    let gained = |position: usize| {
+        to.dims[position].iter().filter(move |&axis| !from.dims[position].contains(axis))
+    };
+    let (mut axes, mut into) = (Vec::new(), Vec::new());
+    match kind {
+        CollectiveKind::AllGather => {
+            for (before, after) in from.dims.iter().zip(&to.dims) {
+                axes.extend(before.iter().skip(after.len()).copied());
+            }
+        }
+        CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice => {
+            for position in 0..to.dims.len() {
+                for &axis in gained(position) {
+                    axes.push(axis);
+                    into.push(position);
+                }
+            }
+        }
+        CollectiveKind::AllReduce | CollectiveKind::Permute => {
+            axes = axes_taking_part(kind, from, to).into_iter().map(AxisRef::whole).collect();
+        }
+    }
+    Collective { kind: kind.clone(), axes, into }
+}
+
+fn enumerate(program: &Program, shape: &Shape) -> IndexSet<Sharding, FxBuildHasher> {
+    let mut found: IndexSet<Sharding, FxBuildHasher> = IndexSet::default();
+    let usable = |axis: &AxisRef| Some(axis.axis()) != shape.staged_over;
+    found.insert(Sharding::replicated(shape.sizes.len()));
+    let mut next = 0;
+    while next < found.len() {
+        let current = found[next].clone();
+        next += 1;
+        for axis in program
+            .mesh
+            .ids()
+            .map(AxisRef::whole)
+            .filter(usable)
+            .filter(|&axis| !current.uses(axis))
+        {
+            for (position, &(size, pad)) in shape.sizes.iter().enumerate() {
+                let mut axes = current.dims[position].clone();
+                axes.push(axis);
+                if pad || size.is_multiple_of(local::parts(&program.mesh, &axes)) {
+                    let mut sharding = current.clone();
+                    sharding.dims[position] = axes;
+                    found.insert(sharding);
+                }
+            }
+            if let Some(kind) = shape.partial {
+                let pending = current.unreduced.axes().iter().copied().chain([axis]);
+                let mut sharding = current.clone();
+                sharding.unreduced = Unreduced::new(kind, pending);
+                found.insert(sharding);
+            }
+        }
+    }
+    found
+}
+
+type Targets = Vec<(CollectiveKind, Sharding)>;
+
+fn slices(pricing: &Pricing<'_>, from: &Sharding, targets: &mut Targets) {
+    for axis in pricing.program.mesh.ids().map(AxisRef::whole).filter(|&axis| !from.uses(axis)) {
+        for position in 0..from.dims.len() {
+            let mut to = from.clone();
+            to.dims[position].push(axis);
+            targets.push((CollectiveKind::Slice, to));
+        }
+    }
+}
+
+fn gathers(from: &Sharding, targets: &mut Targets) {
+    let mut partial = vec![from.clone()];
+    for position in 0..from.dims.len() {
+        for i in 0..partial.len() {
+            for keep in 0..from.dims[position].len() {
+                let mut to = partial[i].clone();
+                to.dims[position].truncate(keep);
+                partial.push(to);
+            }
+        }
+    }
+    targets.extend(partial.into_iter().skip(1).map(|to| (CollectiveKind::AllGather, to)));
+}
+
+fn reduces(from: &Sharding, targets: &mut Targets) {
+    let pending = from.unreduced.axes();
+    for settled in 1..1_u32 << pending.len() {
+        let left = pending
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| settled >> i & 1 == 0)
+            .map(|(_, &axis)| axis);
+        let to = Sharding {
+            dims: from.dims.clone(),
+            unreduced: Unreduced::new(from.unreduced.kind(), left),
+        };
+        targets.push((CollectiveKind::AllReduce, to));
+    }
+}
+
+fn scatters(from: &Sharding, targets: &mut Targets) {
+    let mut seen: IndexSet<Sharding, FxBuildHasher> = IndexSet::default();
+    seen.insert(from.clone());
+    let mut next = 0;
+    while next < seen.len() {
+        let current = seen[next].clone();
+        next += 1;
+        for &axis in current.unreduced.axes() {
+            let left = current.unreduced.axes().iter().copied().filter(|&a| a != axis);
+            let unreduced = Unreduced::new(current.unreduced.kind(), left);
+            for position in 0..from.dims.len() {
+                let mut to = Sharding { dims: current.dims.clone(), unreduced: unreduced.clone() };
+                to.dims[position].push(axis);
+                seen.insert(to);
+            }
+        }
+    }
+    targets.extend(seen.into_iter().skip(1).map(|to| (CollectiveKind::ReduceScatter, to)));
+}
+
+fn moves(from: &Sharding, targets: &mut Targets) {
+    for (source, axes) in from.dims.iter().enumerate() {
+        for keep in 0..axes.len() {
+            for receiver in (0..from.dims.len()).filter(|&receiver| receiver != source) {
+                let mut to = from.clone();
+                let run: AxisList = to.dims[source].drain(keep..).collect();
+                to.dims[receiver].extend(run);
+                targets.push((CollectiveKind::AllToAll, to));
+            }
+        }
+    }
+}

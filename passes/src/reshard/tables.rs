@@ -1,0 +1,158 @@
+//! The reshard tables of a program: one for each distinct shape of a value.
+
+use indexmap::IndexSet;
+use rayon::prelude::*;
+use rustc_hash::FxBuildHasher;
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::sharding::{Pin, Reduction};
+
+use crate::cost::collective::{Refinement, Terms};
+use crate::propagate::op_layouts;
+use crate::reshard::paths::{Reshards, Use};
+use crate::reshard::sharding_space::{Shape, State, StateSpace};
+
+/// All tables, and which value has which.
+pub struct Tables<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// How collectives are priced.
+    pub terms: Terms,
+    /// Distinct tables.
+    pub all: Vec<Reshards>,
+    table_of: Vec<usize>,
+    partial: Vec<Option<Reduction>>,
+}
+
+impl<'a> Tables<'a> {
+    /// The first value whose shardings are more than can be tabulated, if there is one: their
+    /// number grows with the factorial of the axes.
+    pub fn too_large(program: &Program) -> Option<ValueId> {
+        let axes = program.mesh.axes.len();
+        program
+            .values
+            .iter_enumerated()
+            .find(|(_, value)| states_at_most(axes, value.dims.len()) > MOST_STATES)
+            .map(|(id, _)| id)
+    }
+
+    /// Tabulates every shape that occurs.
+    pub fn new(program: &'a Program, refinement: Refinement) -> Self {
+        Self::on(program, Terms::time(refinement))
+    }
+
+    /// The same on other terms than time.
+    pub fn on(program: &'a Program, terms: Terms) -> Self {
+        debug_assert!(
+            program.backward.is_none(),
+            "gradients are derived before anything is planned"
+        );
+        let partial = partial_kinds(program);
+        let mut shapes: IndexSet<Shape, FxBuildHasher> = IndexSet::default();
+        let mut table_of = Vec::with_capacity(program.values.len());
+        for (id, value) in program.values.iter_enumerated() {
+            let sizes = value
+                .dims
+                .iter()
+                .map(|&dim| (program.size_in(value.repeat, dim), program.dims[dim].pad))
+                .collect();
+            let staged_over = program.pipeline(value.repeat).map(|pipeline| pipeline.axis);
+            let shape = Shape {
+                sizes,
+                bits: value.dtype.bits(),
+                partial: partial[id.index()],
+                staged_over,
+            };
+            table_of.push(shapes.insert_full(shape).0);
+        }
+        let shapes: Vec<Shape> = shapes.into_iter().collect();
+        let all = shapes
+            .par_iter()
+            .map(|shape| Reshards::new(StateSpace::new(program, shape, &terms)))
+            .collect();
+        Self { program, terms, all, table_of, partial }
+    }
+
+    /// The number of a value's table among [`Tables::all`].
+    pub fn number(&self, value: ValueId) -> usize {
+        self.table_of[value.index()]
+    }
+
+    /// The table of a value.
+    pub fn of(&self, value: ValueId) -> &Reshards {
+        &self.all[self.table_of[value.index()]]
+    }
+
+    /// How partial results of a value combine, if it can have any.
+    pub fn partial(&self, value: ValueId) -> Option<Reduction> {
+        self.partial[value.index()]
+    }
+
+    /// Where a declared value is; whole where its author left it open.
+    pub fn declared(&self, value: ValueId) -> State {
+        let pin = self.program.values[value].home.as_ref();
+        let states = pin.map(|pin| self.states(value, pin)).unwrap_or_default();
+        let axes = |state: &State| self.of(value).space.sharding(*state).axes().count();
+        states.into_iter().min_by_key(|state| (axes(state), *state)).unwrap_or(0)
+    }
+
+    /// The states of a value that a pin accepts.
+    pub fn states(&self, value: ValueId, pin: &Pin) -> Use {
+        let space = &self.of(value).space;
+        match pin.exact() {
+            Some(exact) => space.find(&exact).into_iter().collect(),
+            None => (0..space.len()).filter(|&state| pin.accepts(space.sharding(state))).collect(),
+        }
+    }
+}
+
+/// Shardings of one value: a table of all distances then takes under half a gigabyte.
+const MOST_STATES: u64 = 4500;
+
+/// How many shardings `rank` dimensions have on `axes` axes, divisibility apart: those in use are
+/// ordered in lists, each other one is pending or not.
+fn states_at_most(axes: usize, rank: usize) -> u64 {
+    let (axes, rank) = (axes as u64, rank as u64);
+    let mut total = 0_u64;
+    let mut arranged = 1_u64;
+    for used in 0..=axes {
+        total = total.saturating_add(arranged.saturating_mul(1 << (axes - used)));
+        arranged = arranged.saturating_mul(axes - used).saturating_mul(rank + used) / (used + 1);
+    }
+    total
+}
+
+/// For each value, whether it can be partial, and of which kind: written so, given by a reduction,
+/// or passed through. Where more than one kind could pass, that of the first is kept.
+fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
+    let pending = |pin: &Option<Pin>| {
+        pin.as_ref().filter(|pin| !pin.unreduced.is_empty()).map(|pin| pin.unreduced.kind())
+    };
+    let mut kinds: Vec<Option<Reduction>> =
+        program.values.iter().map(|value| pending(&value.home)).collect();
+    for op in &program.ops {
+        let taken = program.taken_over(op).map(|_| Reduction::Sum);
+        let given = given_partial(&kinds, op).or(taken).or(pending(&op.result_pin));
+        let kind = &mut kinds[op.result.index()];
+        *kind = kind.or(given);
+    }
+    kinds
+}
+
+fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
+    let operands: Vec<Option<Reduction>> =
+        op.operands.iter().map(|operand| kinds[operand.value.index()]).collect();
+    let own = match &op.kind {
+        OpKind::Einsum { contracted } => (!contracted.is_empty()).then_some(Reduction::Sum),
+        OpKind::Reduce { .. } | OpKind::Take { .. } | OpKind::Put { .. } => {
+            Some(op_layouts::reduction(op))
+        }
+        OpKind::Collective(_) => operands[0],
+        OpKind::Map(_)
+        | OpKind::Update { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Route(_)
+        | OpKind::Composite { .. } => None,
+    };
+    own.or_else(|| op_layouts::channels(op, &operands).first().map(|channel| channel.gives))
+}

@@ -1,0 +1,270 @@
+//! The plan whose busiest resource is the least busy: compute, or the links of one mesh axis.
+//!
+//! That time, `max_r T_r`, is what no schedule of the plan can be faster than; it does not add up
+//! over steps. For any shares `s` of the resources (`Σ s = 1`) `max_r T_r ≥ Σ s_r·T_r`, and the
+//! right side adds up: counting a second of compute `s_c` times, and one of a collective once for
+//! every axis that takes part, the usual search minimises it exactly. So every choice of shares
+//! gives a plan and a lower bound for all plans. The shares that give the best bound are found by
+//! cutting planes (Kelley 1960): they maximise the least weighted time of the plans known so far, a
+//! linear programme in as many variables as resources; the search under them gives another plan,
+//! until none is new.
+//!
+//! The bound and the best plan meet when one resource is the bottleneck whatever is done. Where two
+//! must be balanced, branch and bound over the choices goes on from there, with the best few sets
+//! of shares as bounds; what it cannot close is the stated gap. Alternatives: carrying a time for
+//! each resource through elimination (exact; tables of Pareto sets grow with the program), local
+//! search (no bound).
+
+use std::time::{Duration, Instant};
+
+use microlp::{ComparisonOp, OptimizationDirection, Problem as Lp};
+use shardwise_ir::plan::Plan;
+
+use crate::cost::collective::Terms;
+use crate::cost::report::report;
+use crate::insert_collectives::plan;
+use crate::propagate::textbook::Infeasible;
+use crate::reshard::paths::Trees;
+use crate::reshard::tables::Tables;
+use crate::search::plan::{Found, Optimality, solve};
+use crate::search::problem::{Objective, Problem};
+use crate::search::tie_break::prefer;
+use crate::solver::branch_and_bound::{Node, Outcome, explore, is_beaten};
+use crate::solver::eliminate::Limits;
+use crate::solver::tabulate::Prices;
+
+/// Shares tried at most.
+const ROUNDS: usize = 24;
+
+/// Relative differences below this are rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// Sets of shares that parts of the space are bounded under: those with the best bounds for the
+/// whole, beside each resource alone, which is what bounds a part in which all is chosen.
+const KEPT: usize = 3;
+
+/// Solutions in branch and bound, the variables times solutions, and the combinations that
+/// solutions look at, at most: seconds.
+const MOST_SOLUTIONS: usize = 6000;
+const MOST_WORK: usize = 30_000;
+const MOST_LOOKS: usize = 1 << 28;
+
+/// Tables for many solutions.
+const LIMITS: Limits = Limits { table: 1 << 19, work: 1 << 24 };
+
+/// Searches; never worse than `textbook`.
+pub(crate) fn search(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    timeout: Option<Duration>,
+) -> Result<Found, Infeasible> {
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let mut known = Known { resources: 1 + tables.program.mesh.axes.len(), plans: Vec::new() };
+    known.add(tables, textbook.clone());
+    known.add(
+        tables,
+        solve(Problem::new(tables, Objective::Serial.compute()), textbook, timeout)?.plan,
+    );
+    let mut bounds: Vec<(f64, Vec<f64>)> = Vec::new();
+    for _ in 0..ROUNDS {
+        let shares = known.best_shares();
+        let solved = solve(Problem::new(&counted(tables, &shares), shares[0]), textbook, timeout)?;
+        bounds.push((solved.bound.as_seconds(), shares));
+        let is_new = known.add(tables, solved.plan);
+        if !is_new || late() {
+            break;
+        }
+    }
+    bounds.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut lower_bound_s = bounds.first().map_or(0.0, |bound| bound.0);
+    if !is_beaten(lower_bound_s, known.best_s()) && !late() {
+        let alone = |resource: usize| {
+            (0..known.resources)
+                .map(|other| f64::from(u8::from(other == resource)))
+                .collect::<Vec<f64>>()
+        };
+        let kept: Vec<Vec<f64>> = bounds
+            .into_iter()
+            .take(KEPT)
+            .map(|(_, shares)| shares)
+            .chain((0..known.resources).map(alone))
+            .collect();
+        lower_bound_s = lower_bound_s.max(branch(tables, textbook, &kept, &mut known, deadline));
+    }
+    let closed = is_beaten(lower_bound_s, known.best_s());
+    let optimality =
+        if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
+    Ok(Found { plan: known.best(), optimality, alternatives: Vec::new(), layouts: (0, 0) })
+}
+
+/// Tables that count a second of each axis as often as its share says.
+fn counted<'a>(tables: &Tables<'a>, shares: &[f64]) -> Tables<'a> {
+    Tables::on(tables.program, Terms { links: Some(shares[1..].to_vec()), ..tables.terms.clone() })
+}
+
+/// Splits the space of choices while parts of it may hold something better than what is known; the
+/// bound that is left.
+///
+/// Dominated layouts stay: what one set of shares makes pointless may be what balances the
+/// resources.
+fn branch(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    shares: &[Vec<f64>],
+    known: &mut Known,
+    deadline: Option<Instant>,
+) -> f64 {
+    let tabulated: Vec<Tables<'_>> = shares.iter().map(|shares| counted(tables, shares)).collect();
+    let views: Vec<View<'_>> = tabulated
+        .iter()
+        .zip(shares)
+        .map(|(counted, shares)| View::new(counted, textbook, shares[0]))
+        .collect();
+    let solutions = MOST_SOLUTIONS.min(MOST_WORK / views[0].problem.variables.len().max(1));
+    let mut search = Search { tables, views, known, solutions, looks: MOST_LOOKS, deadline };
+    explore(&mut search, |search| search.known.best_s(), Search::is_over, Search::look)
+}
+
+/// The problem under one set of shares.
+struct View<'t> {
+    problem: Problem<'t>,
+    prices: Prices,
+    trees: Vec<Trees<'t>>,
+}
+
+impl<'t> View<'t> {
+    fn new(tables: &'t Tables<'t>, textbook: &Plan, compute: f64) -> Self {
+        let mut problem = Problem::new(tables, compute);
+        prefer(&mut problem, textbook);
+        let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
+        let prices = Prices::new(&problem, &mut trees, LIMITS);
+        Self { problem, prices, trees }
+    }
+}
+
+struct Search<'s, 't> {
+    tables: &'s Tables<'t>,
+    views: Vec<View<'s>>,
+    known: &'s mut Known,
+    /// How many times views may still be solved.
+    solutions: usize,
+    /// How many combinations they may still look at.
+    looks: usize,
+    deadline: Option<Instant>,
+}
+
+impl Search<'_, '_> {
+    fn is_over(&self) -> bool {
+        self.solutions == 0
+            || self.looks == 0
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Bounds a part under every set of shares, and splits it where the solutions differ, else at
+    /// what can still be chosen most freely.
+    fn look(&mut self, node: &Node) -> Outcome {
+        self.solutions = self.solutions.saturating_sub(self.views.len());
+        let mut bound_s = node.bound_s;
+        let mut assignments: Vec<Vec<usize>> = Vec::new();
+        for view in &mut self.views {
+            let solved = view.prices.minimise(&node.part.allowed(&view.problem));
+            self.looks = self.looks.saturating_sub(solved.looks);
+            if !solved.bound.is_finite() {
+                return Outcome::Empty;
+            }
+            bound_s = bound_s.max(solved.bound.as_seconds());
+            self.known
+                .add(self.tables, plan::plan(&view.problem, &solved.assignment, &mut view.trees));
+            assignments.push(solved.assignment);
+        }
+        if is_beaten(bound_s, self.known.best_s()) {
+            return Outcome::Closed(bound_s);
+        }
+        let variables = &self.views[0].problem.variables;
+        let others = |v: usize| {
+            node.part.of(v, variables[v].choices.len(), |choice| choice != assignments[0][v])
+        };
+        let freedom = |v: &usize| others(*v).iter().filter(|left| **left).count();
+        let differ = |v: &usize| assignments.iter().any(|other| other[*v] != assignments[0][*v]);
+        let free = (0..variables.len()).filter(|v| freedom(v) > 0);
+        match free.max_by_key(|v| (differ(v), freedom(v), std::cmp::Reverse(*v))) {
+            None => Outcome::Closed(bound_s),
+            Some(v) => {
+                let taken = node
+                    .part
+                    .of(v, variables[v].choices.len(), |choice| choice == assignments[0][v]);
+                Outcome::Split(bound_s, node.part.split(v, taken))
+            }
+        }
+    }
+}
+
+/// A plan, and how busy it keeps the resources.
+struct Candidate {
+    plan: Plan,
+    /// Compute, then every axis, seconds.
+    busy: Vec<f64>,
+    serial_s: f64,
+}
+
+impl Candidate {
+    fn overlap_s(&self) -> f64 {
+        self.busy.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// The plans found so far.
+struct Known {
+    resources: usize,
+    plans: Vec<Candidate>,
+}
+
+impl Known {
+    /// Whether no known plan keeps all resources equally busy.
+    fn add(&mut self, tables: &Tables<'_>, plan: Plan) -> bool {
+        let report = report(&plan, tables.terms.refinement);
+        let busy: Vec<f64> = [report.compute_s].into_iter().chain(report.axis_s).collect();
+        let is_same = |other: &Candidate| {
+            other.busy.iter().zip(&busy).all(|(a, b)| (a - b).abs() <= ROUNDING * a.max(*b))
+        };
+        let is_new = !self.plans.iter().any(is_same);
+        if is_new {
+            self.plans.push(Candidate { plan, busy, serial_s: report.serial_s });
+        }
+        is_new
+    }
+
+    /// The first of the plans whose busiest resource is the least busy; of equals the one with the
+    /// least time in all.
+    fn best(&self) -> Plan {
+        let by_time = |a: &&Candidate, b: &&Candidate| {
+            a.overlap_s().total_cmp(&b.overlap_s()).then(a.serial_s.total_cmp(&b.serial_s))
+        };
+        self.plans.iter().min_by(by_time).expect("the textbook's plan is known").plan.clone()
+    }
+
+    fn best_s(&self) -> f64 {
+        self.plans.iter().map(Candidate::overlap_s).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The shares under which the known plan with the least weighted time has the most. Times are
+    /// in units of the largest, for the solver's sake.
+    fn best_shares(&self) -> Vec<f64> {
+        let unit = self.plans.iter().map(Candidate::overlap_s).fold(f64::MIN_POSITIVE, f64::max);
+        let mut lp = Lp::new(OptimizationDirection::Maximize);
+        let least = lp.add_var(1.0, (0.0, f64::INFINITY));
+        let shares: Vec<_> = (0..self.resources).map(|_| lp.add_var(0.0, (0.0, 1.0))).collect();
+        lp.add_constraint(shares.iter().map(|&share| (share, 1.0)), ComparisonOp::Eq, 1.0);
+        for candidate in &self.plans {
+            let weighted =
+                shares.iter().zip(&candidate.busy).map(|(&share, seconds)| (share, seconds / unit));
+            lp.add_constraint(weighted.chain([(least, -1.0)]), ComparisonOp::Ge, 0.0);
+        }
+        let even = || vec![1.0 / self.resources as f64; self.resources];
+        lp.solve().map_or_else(
+            |_| even(),
+            |solution| shares.iter().map(|&share| solution[share].max(0.0)).collect(),
+        )
+    }
+}

@@ -1,0 +1,294 @@
+//! How much memory a choice needs at least: what makes a limit on memory a matter of single
+//! choices.
+//!
+//! While an operation runs, a device holds what is resident, the operation's operands and result,
+//! and of every other value that is still to be used at least the smallest block that any sharding
+//! leaves of it. The first three follow from the choices of the operation, of the open
+//! declarations, and of the sums that microbatches add to; the last is a constant; so
+//!
+//! ```text
+//! peak ≥ needed[op] = base[op] + Σ held[another's choice] + own[op's choice]
+//! ```
+//!
+//! which is linear in the choices taken one by one. The real peak (see [`crate::cost::liveness`]) may be
+//! higher: a value may be held in more than one sharding, or in a larger one than its smallest, and
+//! a collective holds its operand and its result.
+
+use index_vec::IndexVec;
+use indexmap::IndexMap;
+use shardwise_ir::Role;
+use shardwise_ir::ids::{OpId, RepeatId, ValueId};
+use shardwise_ir::plan::Materialization;
+use shardwise_ir::program::{Blocks, Op, OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::sharding::Pin;
+use shardwise_ir::unroll::takes_out;
+
+use crate::cost::local;
+use crate::cost::pipeline_stages;
+use crate::reshard::tables::Tables;
+use crate::search::problem::{Choice, Decision, Problem, Variable};
+
+/// The bytes that choices need.
+pub struct Room {
+    /// For each operation's variable, what is held whatever is chosen; nothing for declarations.
+    pub base: Vec<f64>,
+    /// For each variable, what each of its choices adds: while it runs, for an operation; always,
+    /// for a resident declaration.
+    pub own: Vec<Vec<f64>>,
+    /// What is held while others run.
+    pub held: Vec<Held>,
+    /// For each variable, the microbatches that its operation is among.
+    among: Vec<Option<RepeatId>>,
+}
+
+/// What a variable's choice holds while others run: a declaration that stays on the devices, or a
+/// sum that microbatches add to.
+pub struct Held {
+    /// Whose choice.
+    pub variable: usize,
+    /// The bytes of each.
+    pub bytes: Vec<f64>,
+    /// While what runs; `None`: everything.
+    during: Option<RepeatId>,
+}
+
+impl Held {
+    /// Whether it is there whatever runs.
+    pub fn stays(&self) -> bool {
+        self.during.is_none()
+    }
+}
+
+impl Room {
+    /// The needs of every choice of a problem.
+    pub fn new(problem: &Problem<'_>) -> Self {
+        let own: Vec<Vec<f64>> = problem
+            .variables
+            .iter()
+            .map(|v| v.choices.iter().map(|choice| own(problem, v, choice)).collect())
+            .collect();
+        let held = (0..problem.variables.len()).filter_map(|v| held(problem, v, &own[v])).collect();
+        let fixed = fixed_bytes(problem.program);
+        let bystanders = bystanders(problem);
+        let base = |variable: &Variable| {
+            variable.decides.operation().map_or(0.0, |op| fixed + bystanders[op.index()])
+        };
+        let repeats = &problem.program.repeats;
+        let among = |variable: &Variable| {
+            repeats.microbatches(problem.program.ops[variable.decides.operation()?].repeat)
+        };
+        let among = problem.variables.iter().map(among).collect();
+        Self { base: problem.variables.iter().map(base).collect(), own, held, among }
+    }
+
+    /// Whether something is held while a variable's operation runs.
+    fn is_held(&self, held: &Held, variable: usize) -> bool {
+        held.variable != variable && (held.during.is_none() || held.during == self.among[variable])
+    }
+
+    /// What is needed while an operation's variable runs, at least.
+    pub fn needed(&self, variable: usize, assignment: &[usize]) -> f64 {
+        let held = self.held.iter().filter(|held| self.is_held(held, variable));
+        let beside: f64 = held.map(|held| held.bytes[assignment[held.variable]]).sum();
+        self.base[variable] + beside + self.own[variable][assignment[variable]]
+    }
+
+    /// The least that is needed with one choice of a variable.
+    pub fn least(&self, variable: usize, choice: usize) -> f64 {
+        let least = |held: &Held| held.bytes.iter().copied().fold(f64::INFINITY, f64::min);
+        let beside = |of: &dyn Fn(&Held) -> bool| {
+            self.held.iter().filter(|held| of(held)).map(least).sum::<f64>()
+        };
+        let running = self.base[variable]
+            + self.own[variable][choice]
+            + beside(&|held| self.is_held(held, variable));
+        let itself =
+            self.held.iter().find(|held| held.variable == variable && held.during.is_some());
+        let adding = itself.map_or(0.0, |held| {
+            held.bytes[choice]
+                + beside(&|other| other.variable != variable && other.during == held.during)
+        });
+        running.max(adding)
+    }
+
+    /// What a byte of something held is charged, where those of running operations are charged
+    /// `charge`.
+    pub fn charged(&self, held: &Held, charge: &[f64]) -> f64 {
+        charge
+            .iter()
+            .enumerate()
+            .filter(|(variable, _)| self.is_held(held, *variable))
+            .map(|(_, charge)| charge)
+            .sum()
+    }
+}
+
+/// What a variable holds while others run.
+fn held(problem: &Problem<'_>, variable: usize, own: &[f64]) -> Option<Held> {
+    let program = problem.program;
+    match problem.variables[variable].decides {
+        Decision::Declaration(value) if is_resident(program, value) => {
+            Some(Held { variable, bytes: own.to_vec(), during: None })
+        }
+        Decision::Declaration(_) => None,
+        Decision::Operation(op) => {
+            let op = &program.ops[op];
+            let during = program.repeats.leaves_microbatches(
+                op.repeat,
+                program.values[op.operands.first()?.value].repeat,
+            )?;
+            let space = &problem.table(op.result).space;
+            let bytes = |gives| {
+                program.layers(op.repeat) as f64
+                    * local::local_bytes(program, op.result, space.sharding(gives))
+            };
+            let bytes = problem.variables[variable]
+                .choices
+                .iter()
+                .map(|choice| bytes(choice.gives))
+                .collect();
+            takes_out(op).then_some(Held { variable, bytes, during: Some(during) })
+        }
+    }
+}
+
+/// How many of a value a device has where all stay: one for each layer of its block, in a pipeline
+/// one for each microbatch.
+fn copies(program: &Program, value: ValueId) -> f64 {
+    pipeline_stages::all_of(program, value)
+}
+
+/// Whether a value is the rows that a microbatch has of another one, where they are: no bytes of
+/// its own, as long as they are not moved.
+fn are_rows(program: &Program, value: ValueId) -> bool {
+    let producer = program.values[value].producer.map(|op| &program.ops[op].kind);
+    matches!(producer, Some(OpKind::Rearrange(Rearrange::Part { .. })))
+}
+
+/// Whether a declared value stays on the devices.
+pub fn is_resident(program: &Program, value: ValueId) -> bool {
+    matches!(program.values[value].role, Some(Role::Param | Role::State))
+}
+
+/// Bytes of the params and states whose sharding is written.
+pub fn fixed_bytes(program: &Program) -> f64 {
+    let written = |value: ValueId| program.values[value].home.as_ref().and_then(Pin::exact);
+    let resident = program.values.indices().filter(|&value| is_resident(program, value));
+    let bytes = |value: ValueId| {
+        Some(copies(program, value) * local::local_bytes(program, value, &written(value)?))
+    };
+    resident.filter_map(bytes).sum()
+}
+
+/// Operands that are not where they reside, each once, and the result; or what a declaration holds.
+fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
+    let program = problem.program;
+    let sharding = |value: ValueId, state| problem.table(value).space.sharding(state).clone();
+    let gives = problem.sources[variable.gives].value;
+    let Some(op) = variable.decides.operation() else {
+        return copies(program, gives)
+            * local::local_bytes(program, gives, &sharding(gives, choice.gives));
+    };
+    let result = Materialization { value: gives, sharding: sharding(gives, choice.gives) };
+    // An update may take the place of what it updates.
+    let mut held = if program.is_update(gives) || are_rows(program, gives) {
+        Vec::new()
+    } else {
+        vec![result]
+    };
+    for (operand, &need) in program.ops[op].operands.iter().zip(&choice.needs) {
+        let read =
+            Materialization { value: operand.value, sharding: sharding(operand.value, need) };
+        let at_home = is_resident(program, operand.value)
+            && program.values[operand.value]
+                .home
+                .as_ref()
+                .is_none_or(|home| home.accepts(&read.sharding));
+        if !at_home && !are_rows(program, operand.value) && !held.contains(&read) {
+            held.push(read);
+        }
+    }
+    let bytes = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
+    held.iter().map(|of| held_layers(problem, variable, of) * bytes(of)).sum()
+}
+
+/// Of how many layers a device has what an operation reads: of all, where it is made of their
+/// parameters for all microbatches; a slice is not held.
+fn held_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization) -> f64 {
+    let program = problem.program;
+    let is_held = variable
+        .operands
+        .iter()
+        .any(|&source| problem.sources[source].value == of.value && problem.sources[source].held);
+    let home = program.values[of.value].home.as_ref().and_then(Pin::exact).filter(|_| is_held);
+    let grown = home.is_some_and(|home| {
+        local::local_bytes(program, of.value, &of.sharding)
+            > local::local_bytes(program, of.value, &home)
+    });
+    if grown { pipeline_stages::kept(program, of.value) } else { 1.0 }
+}
+
+/// For each operation, the bytes that values need which are held across it: where declared, until
+/// their first use; after that their smallest. What another block reads of a block is held for
+/// every layer, what a block reads from before it until its end.
+fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
+    let program = problem.program;
+    let mut bytes = vec![0.0; program.ops.len()];
+    let blocks_of = |(id, op): (OpId, &Op)| {
+        program.repeats.path(op.repeat).into_iter().map(move |block| (block, id.index()))
+    };
+    let last_of: IndexMap<RepeatId, usize> =
+        program.ops.iter_enumerated().flat_map(blocks_of).collect();
+    let mut uses_of: IndexVec<ValueId, Vec<usize>> =
+        program.values.iter().map(|_| Vec::new()).collect();
+    for (op_id, op) in program.ops.iter_enumerated() {
+        // What leaves microbatches is added to what they give together, and not held.
+        let stays = |value: ValueId| {
+            program.repeats.leaves_microbatches(op.repeat, program.values[value].repeat).is_none()
+        };
+        op.operands
+            .iter()
+            .filter(|operand| stays(operand.value))
+            .for_each(|operand| uses_of[operand.value].push(op_id.index()));
+    }
+    for (id, value) in program.values.iter_enumerated().filter(|(id, _)| !is_resident(program, *id))
+    {
+        let uses = &uses_of[id];
+        let leaves =
+            program.outputs.iter().any(|output| output.value == id && output.hands_to.is_none());
+        let from = value.producer.map_or(0, |op| op.index() + 1);
+        let elsewhere =
+            |&op: &usize| program.repeats.outermost(program.ops[op].repeat, value.repeat);
+        let ends = uses.iter().filter_map(elsewhere).map(|block| last_of[&block]);
+        let last = uses.last().copied().into_iter().chain(ends).max().unwrap_or(0);
+        let to = if leaves { program.ops.len() } else { last };
+        let saved =
+            value.repeat.is_some() && (leaves || uses.iter().any(|op| elsewhere(op).is_some()));
+        let copies = match (saved, leaves) {
+            (true, true) => copies(program, id),
+            (true, false) => pipeline_stages::kept(program, id),
+            (false, _) => 1.0,
+        };
+        let first = uses.first().copied().unwrap_or(to);
+        let smallest = smallest_bytes(problem.tables, id);
+        let declared =
+            value.home.as_ref().and_then(Pin::exact).filter(|_| value.producer.is_none());
+        let whole = declared.map_or(smallest, |home| local::local_bytes(program, id, &home));
+        for op in (from..to).filter(|op| uses.binary_search(op).is_err()) {
+            bytes[op] += copies * if op < first { whole } else { smallest };
+        }
+    }
+    bytes
+}
+
+/// The smallest block that any sharding of a value leaves on a device.
+fn smallest_bytes(tables: &Tables<'_>, value: ValueId) -> f64 {
+    if are_rows(tables.program, value) {
+        return 0.0;
+    }
+    let shardings = tables.of(value).space.shardings();
+    shardings
+        .map(|sharding| local::local_bytes(tables.program, value, sharding))
+        .fold(f64::INFINITY, f64::min)
+}

@@ -1,0 +1,285 @@
+//! The cheapest plan for a capacity that the cheapest of all outgrows: which searches are made, and
+//! what they hold.
+//!
+//! What was gathered can be held for its next use or dropped and gathered again. Three searches
+//! look at that, each from its own side: all is held as far as there is room ([`crate::search::memory::lagrangian`]);
+//! all is dropped at the end of each part of the program, which is the unlimited search again and
+//! mostly fits; something is held, at a price a byte ([`crate::search::memory::rematerialize`]). The first and the last
+//! bound all plans, for dropping never saves time. Each of them makes plans, and the cheapest that
+//! really fits is taken. What stages of a pipeline hold has no one moment to be charged for; there
+//! the largest values are held one after another, each time with a search of its own.
+
+use std::time::Instant;
+
+use indexmap::{IndexMap, IndexSet};
+use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::{Op, Phase, Program};
+use shardwise_ir::sharding::Sharding;
+use shardwise_ir::unroll::takes_out;
+
+use crate::cost::collective::Terms;
+use crate::cost::liveness::memory;
+use crate::cost::local;
+use crate::insert_collectives::plan;
+use crate::reshard::paths::Trees;
+use crate::reshard::tables::Tables;
+use crate::search::memory::demand::fixed_bytes;
+use crate::search::memory::lagrangian::{self, Fitting};
+use crate::search::memory::rematerialize::{Asked, Holding, holding};
+use crate::search::plan::{Request, objective_s, solve};
+use crate::search::problem::{Dropped, Problem};
+use crate::search::tie_break::prefer;
+use crate::solver::anytime::is_realisable;
+use crate::solver::branch_and_bound::is_beaten;
+
+/// Layouts of all operations, with some values held from part to part and others dropped.
+struct Laid<'s> {
+    assignment: &'s [usize],
+    dropped: IndexSet<ValueId>,
+    plan: Plan,
+    bytes: f64,
+    seconds: f64,
+}
+
+/// Halvings of the gap between what is too little and what is enough.
+const HALVINGS: usize = 8;
+
+/// What is nearly the smallest is told as that.
+const NEARLY: f64 = 1.01;
+
+/// Solutions for each of them.
+const FEW_SOLUTIONS: usize = 40;
+
+/// Values that are held again where that is tried one after another.
+const MOST_HELD_AGAIN: usize = 8;
+
+/// Solutions of [`holding`] that are filled up.
+const MOST_FILLED: usize = 3;
+
+/// A limit on memory, and what is searched under it.
+pub(crate) struct Limit<'a, 't> {
+    /// Of all ways, which price plans.
+    tables: &'t Tables<'a>,
+    /// Of the ways on which no block is larger than all that may be free.
+    within: Tables<'a>,
+    textbook: &'t Plan,
+    request: Request,
+    capacity: f64,
+}
+
+impl<'a, 't> Limit<'a, 't> {
+    /// A device may hold `capacity` bytes.
+    pub(crate) fn new(
+        tables: &'t Tables<'a>,
+        textbook: &'t Plan,
+        request: Request,
+        capacity: f64,
+    ) -> Self {
+        let most_bytes = capacity - fixed_bytes(tables.program);
+        let within = Tables::on(tables.program, Terms { most_bytes, ..tables.terms.clone() });
+        Self { tables, within, textbook, request, capacity }
+    }
+
+    /// The cheapest plan that fits, and a bound of all that do.
+    pub(crate) fn fitting(&self) -> Fitting {
+        let mut best = self.limited(&IndexSet::default(), lagrangian::MOST_SOLUTIONS);
+        self.offer(&mut best, self.textbook.clone());
+        let parts = drop_candidates(self.tables.program);
+        if !parts.is_empty() && !is_beaten(best.lower_bound_s, best.seconds()) {
+            self.dropping(&mut best, &parts);
+        }
+        best.lower_bound_s = best.lower_bound_s.min(best.seconds());
+        best
+    }
+
+    /// Drops all of `parts` after use, then holds what is worth it.
+    fn dropping(&self, best: &mut Fitting, parts: &[ValueId]) {
+        let all: IndexSet<ValueId> = parts.iter().copied().collect();
+        let problem = self.problem(&all);
+        let Ok(dropped) = solve(problem.clone(), self.textbook, self.request.timeout) else {
+            return;
+        };
+        if !self.offer(best, dropped.plan) {
+            if let Some((plan, _)) = self.limited(&all, lagrangian::MOST_SOLUTIONS).plan {
+                self.offer(best, plan);
+            }
+        }
+        let asked = Asked {
+            compute: self.request.objective.compute(),
+            capacity: self.capacity,
+            dropped_s: dropped.bound.as_seconds(),
+        };
+        let Some(Holding { lower_bound_s, assignments }) =
+            holding(&self.within, parts, &asked, self.deadline())
+        else {
+            return self.hold_again(best, parts, all);
+        };
+        best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
+        let mut laid: Vec<Laid<'_>> = assignments
+            .iter()
+            .filter_map(|assignment| self.lay_out(&problem, assignment, all.clone()))
+            .collect();
+        laid.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        for laid in laid.into_iter().filter(|laid| laid.bytes <= self.capacity).take(MOST_FILLED) {
+            self.fill(best, &problem, laid);
+        }
+    }
+
+    /// Holds the largest values, one after another, where a plan for that fits and is cheaper.
+    fn hold_again(&self, best: &mut Fitting, parts: &[ValueId], mut dropped: IndexSet<ValueId>) {
+        for &value in parts.iter().take(MOST_HELD_AGAIN) {
+            let before = best.seconds();
+            dropped.shift_remove(&value);
+            if let Ok(solved) = solve(self.problem(&dropped), self.textbook, self.request.timeout) {
+                self.offer(best, solved.plan);
+            }
+            if best.seconds() >= before {
+                dropped.insert(value);
+            }
+        }
+    }
+
+    /// Holds one value after another while there is room: those first that save most for the memory
+    /// they take.
+    fn fill(&self, best: &mut Fitting, problem: &Problem<'_>, mut laid: Laid<'_>) {
+        let rate = |&value: &ValueId| {
+            let held = self.with_held(problem, &laid, value)?;
+            let saved_s = laid.seconds - held.seconds;
+            (saved_s > 0.0).then(|| (value, saved_s / (held.bytes - laid.bytes).max(1.0)))
+        };
+        let mut worth: Vec<(ValueId, f64)> = laid.dropped.iter().filter_map(rate).collect();
+        worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        for (value, _) in worth {
+            let held = self
+                .with_held(problem, &laid, value)
+                .filter(|held| held.bytes <= self.capacity && held.seconds < laid.seconds);
+            laid = held.unwrap_or(laid);
+        }
+        self.offer(best, laid.plan);
+    }
+
+    /// The same with a value held.
+    fn with_held<'s>(
+        &self,
+        problem: &Problem<'_>,
+        laid: &Laid<'s>,
+        value: ValueId,
+    ) -> Option<Laid<'s>> {
+        self.lay_out(
+            problem,
+            laid.assignment,
+            laid.dropped.iter().copied().filter(|&other| other != value).collect(),
+        )
+    }
+
+    /// The plan of an assignment, if it can be realised.
+    fn lay_out<'s>(
+        &self,
+        problem: &Problem<'_>,
+        assignment: &'s [usize],
+        dropped: IndexSet<ValueId>,
+    ) -> Option<Laid<'s>> {
+        let problem = problem.dropping_others(Dropped { values: Some(&dropped), before: None });
+        let mut trees: Vec<Trees<'_>> = self.within.all.iter().map(Trees::new).collect();
+        let plan = is_realisable(&problem, assignment, &mut trees)
+            .then(|| plan::plan(&problem, assignment, &mut trees))?;
+        Some(Laid {
+            assignment,
+            dropped,
+            bytes: memory(&plan).peak_bytes,
+            seconds: self.seconds(&plan),
+            plan,
+        })
+    }
+
+    /// The limited search, with these values dropped.
+    fn limited(&self, dropped: &IndexSet<ValueId>, most_solutions: usize) -> Fitting {
+        let mut problem = self.problem(dropped);
+        prefer(&mut problem, self.textbook);
+        lagrangian::search(
+            &mut problem,
+            self.capacity,
+            self.deadline(),
+            &|plan| self.seconds(plan),
+            most_solutions,
+        )
+    }
+
+    fn problem(&self, dropped: &IndexSet<ValueId>) -> Problem<'_> {
+        Problem::dropping(
+            &self.within,
+            self.request.objective.compute(),
+            Dropped { values: Some(dropped), before: None },
+        )
+    }
+
+    /// When a search that begins now must end.
+    fn deadline(&self) -> Option<Instant> {
+        self.request.timeout.map(|timeout| Instant::now() + timeout)
+    }
+
+    fn seconds(&self, plan: &Plan) -> f64 {
+        objective_s(self.tables, plan, self.request.objective)
+    }
+
+    /// Takes a plan if it fits and nothing cheaper is known; whether it fits.
+    fn offer(&self, best: &mut Fitting, plan: Plan) -> bool {
+        let fits = memory(&plan).peak_bytes <= self.capacity;
+        let seconds = self.seconds(&plan);
+        if fits && seconds < best.seconds() {
+            best.plan = Some((plan, seconds));
+        }
+        fits
+    }
+
+    /// The plan with the smallest peak that can be found, where the capacity is too little and
+    /// `enough` is not limited.
+    pub(crate) fn smallest(&self, enough: &Plan) -> Plan {
+        let peak = |plan: &Plan| memory(plan).peak_bytes;
+        let mut best =
+            if peak(self.textbook) < peak(enough) { self.textbook.clone() } else { enough.clone() };
+        let mut too_little = self.capacity;
+        let dropped = drop_candidates(self.tables.program).into_iter().collect();
+        for _ in 0..HALVINGS {
+            if peak(&best) <= too_little * NEARLY {
+                break;
+            }
+            let middle = f64::midpoint(too_little, peak(&best));
+            match Limit::new(self.tables, self.textbook, self.request, middle)
+                .limited(&dropped, FEW_SOLUTIONS)
+                .plan
+            {
+                Some((plan, _)) => best = plan,
+                None => too_little = middle,
+            }
+        }
+        best
+    }
+}
+
+/// Values that more than one part of the program uses, or more than one microbatch, the largest
+/// first.
+fn drop_candidates(program: &Program) -> Vec<ValueId> {
+    let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
+    let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
+    for op in program.ops.iter().filter(|op| !takes_out(op)) {
+        for operand in op.laid_out() {
+            let value = &program.values[operand.value];
+            let given = value
+                .producer
+                .map_or((value.repeat, false), |producer| part(&program.ops[producer]));
+            parts.entry(operand.value).or_default().extend([given, part(op)]);
+        }
+    }
+    let comes_again = |value: ValueId| {
+        program.is_shared(value) && program.is_revisited(program.values[value].repeat)
+    };
+    parts.retain(|&value, parts| parts.len() > 1 || comes_again(value));
+    let mut values: Vec<ValueId> = parts.into_keys().collect();
+    let bytes = |value: ValueId| {
+        local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()))
+    };
+    values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));
+    values
+}

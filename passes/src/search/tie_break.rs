@@ -1,0 +1,85 @@
+//! Ties: which of equally good plans is preferred, and what else would be as good.
+//!
+//! The total order: time, then number of steps, then the textbook's layout, then the first in the
+//! order of enumeration (mesh axes in declaration order, indices in order of appearance). Names
+//! play no part.
+
+use shardwise_ir::plan::{Materialization, Plan, StepKind};
+use shardwise_ir::sharding::{AxisList, Sharding};
+
+use crate::search::problem::{Choice, Decision, Problem, Variable};
+use crate::solver::eliminate::Minimum;
+use crate::solver::tabulate::{Prices, unary};
+use crate::solver::weight::Weight;
+
+/// More open declarations than this, and no alternatives are looked for.
+const MOST_OPEN: usize = 8;
+
+/// For each open declaration, another sharding that some equally cheap plan starts from: the same
+/// minimum without the one chosen.
+pub(crate) fn alternatives(
+    problem: &Problem<'_>,
+    prices: &Prices,
+    minimum: &Minimum,
+) -> Vec<Materialization> {
+    let is_open = |variable: &usize| problem.variables[*variable].decides.operation().is_none();
+    let open: Vec<usize> =
+        (0..problem.variables.len()).filter(is_open).take(MOST_OPEN + 1).collect();
+    if open.len() > MOST_OPEN {
+        return Vec::new();
+    }
+    let other = |variable: usize| {
+        let Variable { gives, choices, .. } = &problem.variables[variable];
+        let value = problem.sources[*gives].value;
+        let sharding = |choice: usize| problem.table(value).space.sharding(choices[choice].gives);
+        let taken = sharding(minimum.assignment[variable]);
+        let mut without = unary(problem);
+        let same = without[variable]
+            .iter_mut()
+            .enumerate()
+            .filter(|(choice, _)| is_reordering(sharding(*choice), taken));
+        same.for_each(|(_, weight)| *weight = Weight::INFINITE);
+        let second = prices.minimise(&without);
+        let other = second.assignment[variable];
+        (second.exact && second.bound == minimum.bound)
+            .then(|| Materialization { value, sharding: sharding(other).clone() })
+    };
+    open.into_iter().filter_map(other).collect()
+}
+
+/// Whether two shardings split the same dimensions over the same axes, in whatever order.
+fn is_reordering(a: &Sharding, b: &Sharding) -> bool {
+    let same =
+        |a: &AxisList, b: &AxisList| a.len() == b.len() && a.iter().all(|axis| b.contains(axis));
+    a.dims.iter().zip(&b.dims).all(|(a, b)| same(a, b))
+}
+
+/// Puts the textbook's layout of every operation first, so that it wins ties.
+pub(crate) fn prefer(problem: &mut Problem<'_>, textbook: &Plan) {
+    let program = problem.program;
+    let tables = problem.tables;
+    let mut layouts = vec![None; program.ops.len()];
+    for step in &textbook.steps {
+        if let StepKind::Local(op) = step.kind {
+            let looked_at = step.operands.iter().take(program.ops[op].laid_out().len());
+            let needs: Option<Vec<_>> =
+                looked_at.map(|m| tables.of(m.value).space.find(&m.sharding)).collect();
+            let gives = tables.of(step.result.value).space.find(&step.result.sharding);
+            layouts[op.index()] = needs.zip(gives);
+        }
+    }
+    for variable in &mut problem.variables {
+        let preferred = match variable.decides {
+            Decision::Operation(op) => layouts[op.index()].clone(),
+            Decision::Declaration(value) => Some((Vec::new(), tables.declared(value))),
+        };
+        let is_preferred = |choice: &Choice| {
+            preferred.as_ref().is_some_and(|(needs, gives)| {
+                choice.needs.starts_with(needs) && choice.gives == *gives
+            })
+        };
+        if let Some(i) = variable.choices.iter().position(is_preferred) {
+            variable.choices[..=i].rotate_right(1);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Layouts that another layout of the same operation makes pointless.
+//!
+//! `L` is dominated by `L'` if, in any plan that uses `L`, it can be replaced by `L'` without
+//! making the plan dearer: bring the operands from where `L` needs them to where `L'` needs them,
+//! run `L'`, bring the result to where `L` leaves it,
+//!
+//! ```text
+//! t(L') + Σ reshard(need L → need L') + reshard(result L' → result L) ≤ t(L)
+//! ```
+//!
+//! The steps added are valid for any producer, consumers and sharing, since they only extend trees
+//! at nodes that the plan reaches anyway. Where two dominate each other (they are then equal in
+//! price), the earlier one stays.
+
+use crate::search::problem::{Choice, Problem, Variable};
+use crate::solver::weight::Weight;
+
+/// Drops dominated layouts from every domain.
+pub fn prune(problem: &mut Problem<'_>) {
+    let kept: Vec<Vec<Choice>> =
+        problem.variables.iter().map(|variable| undominated(problem, variable)).collect();
+    for (variable, choices) in problem.variables.iter_mut().zip(kept) {
+        variable.choices = choices;
+    }
+}
+
+fn undominated(problem: &Problem<'_>, variable: &Variable) -> Vec<Choice> {
+    // Cheap operations first: they dominate most, and one comparison with a survivor is enough,
+    // since domination is transitive.
+    let mut order: Vec<usize> = (0..variable.choices.len()).collect();
+    order.sort_by_key(|&i| (variable.choices[i].weight, i));
+    let mut kept: Vec<usize> = Vec::new();
+    for i in order {
+        let choice = &variable.choices[i];
+        if !kept.iter().any(|&k| dominates(problem, variable, &variable.choices[k], choice)) {
+            kept.push(i);
+        }
+    }
+    kept.sort_unstable();
+    kept.into_iter().map(|i| variable.choices[i].clone()).collect()
+}
+
+fn dominates(problem: &Problem<'_>, variable: &Variable, better: &Choice, choice: &Choice) -> bool {
+    let mut price = better.weight;
+    let distance = |source: usize, from, to| {
+        let source = &problem.sources[source];
+        problem.table(source.value).distance(from, to).times(source.times)
+    };
+    price = price + distance(variable.gives, better.gives, choice.gives);
+    for (k, &source) in variable.operands.iter().enumerate() {
+        if price > choice.weight {
+            return false;
+        }
+        price = price + distance(source, choice.needs[k], better.needs[k]);
+    }
+    price <= choice.weight && choice.weight < Weight::INFINITE
+}

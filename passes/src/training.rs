@@ -1,0 +1,5 @@
+//! Programs from programs: gradients, optimizer updates, microbatches.
+
+pub mod gradient;
+pub mod microbatches;
+pub mod optimizer;

@@ -1,0 +1,499 @@
+//! Reverse mode: puts the gradient statements in the place of `backward`.
+//!
+//! Before:
+//!
+//! ```text
+//! input In[B, D], dOut[B, D]
+//! param Win[D, F], Wout[F, D]
+//! Tmp = In *D Win
+//! Out = Tmp *F Wout
+//! backward from Out given dOut
+//! ```
+//!
+//! After:
+//!
+//! ```text
+//! Tmp = In *D Win
+//! Out = Tmp *F Wout
+//! dWout = Tmp *B dOut
+//! dTmp = dOut *D Wout
+//! dWin = In *B dTmp
+//! output dWin[D, F]
+//! output dWout[F, D]
+//! ```
+//!
+//! Statements are taken in reverse, their operands from the last to the first. A gradient is
+//! derived if it leads from what `backward` starts from to something *wanted*: a parameter, or a
+//! value whose gradient the program names. The gradient of a parameter that the program does
+//! nothing with leaves as the parameter is laid out. What several uses contribute is added up as it
+//! comes.
+//!
+//! Only values are derived, never their shardings: a gradient that comes out partial stays so until
+//! the planner settles it, and the transpose of a collective is the collective that brings the
+//! gradient to where its operand was (the gradient of a gathered value is scattered, that of a
+//! scattered one gathered). So a value and the same value elsewhere share one gradient, as do an
+//! operand and a result that it is only added to something for (`h + b`); it has the name of the
+//! one that is wanted.
+
+mod again;
+mod blocks;
+mod emit;
+mod rules;
+
+use indexmap::IndexMap;
+
+use emit::{Emitter, Into, gradient_name};
+use rules::{Path, Term};
+
+use crate::training::microbatches::{self, Batch};
+use shardwise_ir::Role;
+use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::program::{Backward, MapFn, MapForm, Op, OpKind, Output, Program, Value};
+use shardwise_ir::sharding::{Pin, Unreduced};
+
+/// Why gradients cannot be derived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Neither a parameter nor a named gradient is on the way.
+    Nothing,
+    /// The program names the gradient of this value, which does not lead to what is differentiated.
+    Unreached(ValueId),
+    /// The gradient would pass from the operation to this operand of it, but the function has no
+    /// derivative.
+    NoDerivative(OpId, usize),
+    /// The gradient of the first needs the name that the second has.
+    NameTaken(ValueId, ValueId),
+    /// The step cannot be cut into microbatches.
+    Microbatches(microbatches::Fault),
+}
+
+/// The program with its gradients derived, and cut into microbatches where it says so; one without
+/// `backward` as it is.
+pub fn expand(program: Program) -> Result<Program, Vec<Fault>> {
+    let (program, cut) = of_whole_batch(program)?;
+    let wrapped =
+        |faults: Vec<microbatches::Fault>| faults.into_iter().map(Fault::Microbatches).collect();
+    match cut {
+        Some((batch, end)) => microbatches::cut(program, batch, end).map_err(wrapped),
+        None => Ok(program),
+    }
+}
+
+/// The same of the whole batch at once: what microbatches must agree with.
+pub fn expand_whole(program: Program) -> Result<Program, Vec<Fault>> {
+    of_whole_batch(program).map(|(program, _)| program)
+}
+
+/// A program of the whole batch, and what of it is to be cut: the operations before one.
+type Uncut = (Program, Option<(Batch, OpId)>);
+
+/// The program with its gradients derived, and what is to be cut.
+fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<Fault>> {
+    let Some(mut directive) = program.backward.take() else { return Ok((program, None)) };
+    let batch = microbatches::asked(&program, &directive)
+        .map_err(|fault| vec![Fault::Microbatches(fault)])?;
+    if let Some(batch) = batch {
+        microbatches::without_means(&mut program, &mut directive, batch.dim);
+    }
+    let behind = program.ops.len() - directive.at.index();
+    let flow = Flow::new(&program, &directive);
+    let mut faults = flow.faults(&program, &directive);
+    let classes = Classes::new(&program, &directive, &flow);
+    faults.extend(classes.taken_names(&program, &directive, &flow));
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let derived = derive(program, &directive, &flow, &classes);
+    let end = OpId::new(derived.ops.len() - behind);
+    Ok((derived, batch.map(|batch| (batch, end))))
+}
+
+/// Which way gradients flow.
+struct Flow {
+    /// For each operation before `backward`, how the gradient of its result reaches each operand.
+    paths: Vec<Vec<Path>>,
+    /// Whether a value's gradient is wanted for itself.
+    wanted: Vec<bool>,
+    /// Whether it is to be derived.
+    live: Vec<bool>,
+}
+
+impl Flow {
+    fn new(program: &Program, directive: &Backward) -> Self {
+        let ops = &program.ops.as_raw_slice()[..directive.at.index()];
+        let paths: Vec<Vec<Path>> = ops
+            .iter()
+            .map(|op| {
+                (0..op.operands.len()).map(|position| rules::path(program, op, position)).collect()
+            })
+            .collect();
+        let mut wanted: Vec<bool> = program
+            .values
+            .iter()
+            .map(|value| value.role == Some(Role::Param) && value.dtype.is_float())
+            .collect();
+        directive.named.iter().for_each(|(of, _)| wanted[of.index()] = true);
+        let mut leads = wanted.clone();
+        until_stable(&mut leads, |leads| {
+            for (op, paths) in ops.iter().zip(&paths) {
+                let through =
+                    op.operands.iter().zip(paths).any(|(operand, path)| {
+                        *path != Path::Stopped && leads[operand.value.index()]
+                    });
+                leads[op.result.index()] |= through;
+            }
+            handed_on(program)
+                .for_each(|(given, enters)| leads[enters.index()] |= leads[given.index()]);
+        });
+        let mut live = vec![false; program.values.len()];
+        live[directive.from.index()] = true;
+        until_stable(&mut live, |live| {
+            handed_on(program)
+                .for_each(|(given, enters)| live[given.index()] |= live[enters.index()]);
+            for (op, paths) in ops.iter().zip(&paths).rev().filter(|(op, _)| !is_move(op)) {
+                if live[op.result.index()] {
+                    let passing =
+                        op.operands.iter().zip(paths).filter(|(_, path)| **path != Path::Stopped);
+                    passing.for_each(|(operand, _)| live[operand.value.index()] = true);
+                }
+            }
+        });
+        live.iter_mut().zip(leads).for_each(|(live, leads)| *live &= leads);
+        Self { paths, wanted, live }
+    }
+
+    fn is_live(&self, value: ValueId) -> bool {
+        self.live[value.index()]
+    }
+
+    fn faults(&self, program: &Program, directive: &Backward) -> Vec<Fault> {
+        let unreached = directive
+            .named
+            .iter()
+            .filter(|(of, _)| !self.is_live(*of))
+            .map(|(of, _)| Fault::Unreached(*of));
+        let mut faults: Vec<Fault> = unreached.collect();
+        if faults.is_empty()
+            && !self.live.iter().zip(&self.wanted).any(|(live, wanted)| *live && *wanted)
+        {
+            faults.push(Fault::Nothing);
+        }
+        for (id, op, position) in self.uses(program) {
+            if self.paths[id.index()][position] == Path::Unknown
+                && self.is_live(op.operands[position].value)
+            {
+                faults.push(Fault::NoDerivative(id, position));
+            }
+        }
+        faults
+    }
+
+    /// The operands through which gradients pass, the last first.
+    fn uses<'p>(
+        &'p self,
+        program: &'p Program,
+    ) -> impl Iterator<Item = (OpId, &'p Op, usize)> + 'p {
+        let ops = program
+            .ops
+            .iter_enumerated()
+            .take(self.paths.len())
+            .rev()
+            .filter(|(_, op)| !is_move(op) && self.is_live(op.result));
+        ops.flat_map(move |(id, op)| {
+            let passes = move |position: &usize| {
+                self.paths[id.index()][*position] != Path::Stopped
+                    && self.is_live(op.operands[*position].value)
+            };
+            (0..op.operands.len()).rev().filter(passes).map(move |position| (id, op, position))
+        })
+    }
+}
+
+/// What blocks hand on, each with what it is in the next layer.
+fn handed_on(program: &Program) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
+    program.outputs.iter().filter_map(|output| Some((output.value, program.enters(output)?)))
+}
+
+/// Sweeps until nothing changes: layers hand on what they find out, so one sweep may not be enough.
+fn until_stable(known: &mut Vec<bool>, sweep: impl Fn(&mut Vec<bool>)) {
+    loop {
+        let before = known.clone();
+        sweep(known);
+        if *known == before {
+            return;
+        }
+    }
+}
+
+/// Whether an operation only brings its operand elsewhere, under its own name: its gradient is the
+/// value's own.
+fn is_move(op: &Op) -> bool {
+    op.operands.iter().any(|operand| operand.value == op.result)
+}
+
+/// Values that share a gradient.
+struct Classes {
+    /// For a value whose gradient is that of another: the other, which is computed from it.
+    owner: Vec<Option<ValueId>>,
+    /// For an owner, the value that its gradient is named after.
+    face: Vec<ValueId>,
+    /// How many uses contribute to the gradient of a value.
+    uses: Vec<usize>,
+    /// For an owner, whether its gradient is wanted or given.
+    spoken_for: Vec<bool>,
+}
+
+impl Classes {
+    fn new(program: &Program, directive: &Backward, flow: &Flow) -> Self {
+        let mut uses = vec![0; program.values.len()];
+        flow.uses(program)
+            .for_each(|(_, op, position)| uses[op.operands[position].value.index()] += 1);
+        // The next layer uses what is handed on.
+        handed_on(program)
+            .for_each(|(given, _)| uses[given.index()] += usize::from(flow.is_live(given)));
+        let mut spoken_for = flow.wanted.clone();
+        spoken_for[directive.from.index()] |= directive.given.is_some();
+        let mut classes = Self {
+            owner: vec![None; uses.len()],
+            face: program.values.indices().collect(),
+            uses,
+            spoken_for,
+        };
+        for (id, op, position) in flow.uses(program) {
+            if flow.paths[id.index()][position] == Path::Through(Term::Given) {
+                classes.share(program, flow, op.operands[position].value, op.result);
+            }
+        }
+        classes
+    }
+
+    /// Lets an operand have the gradient of the result, unless each needs its own.
+    fn share(&mut self, program: &Program, flow: &Flow, operand: ValueId, result: ValueId) {
+        let (a, b) = (&program.values[operand], &program.values[result]);
+        let alike = a.dtype == b.dtype
+            && a.repeat == b.repeat
+            && a.dims.len() == b.dims.len()
+            && a.dims.iter().all(|dim| b.dims.contains(dim));
+        let owner = self.owner(result);
+        let both = flow.wanted[operand.index()] && self.spoken_for[owner.index()];
+        if !alike || both || self.uses[operand.index()] != 1 {
+            return;
+        }
+        self.owner[operand.index()] = Some(owner);
+        if flow.wanted[operand.index()] {
+            self.face[owner.index()] = operand;
+            self.spoken_for[owner.index()] = true;
+        }
+    }
+
+    fn owner(&self, value: ValueId) -> ValueId {
+        self.owner[value.index()].unwrap_or(value)
+    }
+
+    fn face(&self, value: ValueId) -> ValueId {
+        self.face[self.owner(value).index()]
+    }
+
+    /// Gradients whose names others have.
+    fn taken_names(&self, program: &Program, directive: &Backward, flow: &Flow) -> Vec<Fault> {
+        let by_name: IndexMap<&str, ValueId> =
+            program.values.iter_enumerated().map(|(id, v)| (v.name.as_str(), id)).collect();
+        let given = |of: ValueId| directive.given.is_some() && self.owner(of) == directive.from;
+        let named = |of: ValueId| directive.named.iter().any(|(named, _)| *named == of);
+        let owners = program
+            .values
+            .indices()
+            .filter(|&of| flow.is_live(of) && self.owner(of) == of && !given(of));
+        let faces = owners.map(|of| self.face(of)).filter(|&of| !named(of));
+        let taken = faces.filter_map(|of| {
+            Some(Fault::NameTaken(
+                of,
+                *by_name.get(gradient_name(&program.values[of].name).as_str())?,
+            ))
+        });
+        taken.collect()
+    }
+
+    /// Where the operand of a written collective was, for the gradient that is brought back there.
+    fn homes(&self, program: &Program, directive: &Backward, flow: &Flow) -> Vec<Option<Pin>> {
+        let mut homes: Vec<Option<Pin>> = vec![None; program.values.len()];
+        for op in program
+            .ops
+            .iter()
+            .take(directive.at.index())
+            .filter(|op| matches!(op.kind, OpKind::Collective(_)))
+        {
+            let owner = self.owner(op.result);
+            let free = flow.is_live(op.result) && !self.spoken_for[owner.index()];
+            let Some(pin) = op.operands[0].pin.as_ref().filter(|_| free) else { continue };
+            let (from, to) = (
+                &program.values[op.operands[0].value].dims,
+                &program.values[self.face(owner)].dims,
+            );
+            let dims = to.iter().map(|dim| {
+                from.iter().position(|d| d == dim).and_then(|position| pin.dims[position].clone())
+            });
+            homes[self.face(owner).index()]
+                .get_or_insert(Pin { dims: dims.collect(), unreduced: Unreduced::default() });
+        }
+        homes
+    }
+}
+
+fn derive(mut program: Program, directive: &Backward, flow: &Flow, classes: &Classes) -> Program {
+    let named = name_gradients(&mut program, directive, flow);
+    let homes = classes.homes(&program, directive, flow);
+    let mut ops: Vec<(OpId, Op, usize)> =
+        flow.uses(&program).map(|(id, op, position)| (id, op.clone(), position)).collect();
+    blocks::entries_last(&mut ops);
+    let mut emitter = Emitter::new(program, named, homes, directive.span);
+    let mut gradients = Gradients::new(flow, classes);
+    gradients.so_far[directive.from.index()] = Some(seed(&mut emitter, directive, classes));
+    let mut known: (OpId, Vec<(Term, ValueId)>) = (directive.at, Vec::new());
+    for (id, op, position) in &ops {
+        if known.0 != *id {
+            known = (*id, Vec::new());
+        }
+        gradients.go_to(&mut emitter, op);
+        let operand = op.operands[*position].value;
+        let given = gradients.so_far[classes.owner(op.result).index()];
+        match (&flow.paths[id.index()][*position], given, classes.owner[operand.index()]) {
+            (Path::Through(term), Some(given), None) => {
+                gradients.contribute(&mut emitter, operand, (term, given), &mut known.1)
+            }
+            (Path::Carried, Some(given), _) => gradients.carry(&mut emitter, op, given),
+            _ => {}
+        }
+    }
+    gradients.leave(&mut emitter);
+    emitter.finish(directive.at)
+}
+
+/// For each value the gradient that is wanted of it by name. Those of parameters that the program
+/// does nothing with become outputs.
+fn name_gradients(
+    program: &mut Program,
+    directive: &Backward,
+    flow: &Flow,
+) -> Vec<Option<ValueId>> {
+    let mut named: Vec<Option<ValueId>> = vec![None; program.values.len()];
+    directive.named.iter().for_each(|&(of, gradient)| named[of.index()] = Some(gradient));
+    let later = program
+        .ops
+        .iter()
+        .skip(directive.at.index())
+        .flat_map(|op| &op.operands)
+        .map(|operand| operand.value);
+    let used: indexmap::IndexSet<ValueId> =
+        later.chain(program.outputs.iter().map(|output| output.value)).collect();
+    let params = program
+        .values
+        .indices()
+        .filter(|&id| program.values[id].role == Some(Role::Param) && flow.wanted[id.index()]);
+    for of in params.filter(|&id| flow.is_live(id)).collect::<Vec<_>>() {
+        let (dims, dtype) = (program.values[of].dims.clone(), program.values[of].dtype);
+        let gradient = named[of.index()].unwrap_or_else(|| {
+            let (name, span) = (gradient_name(&program.values[of].name), directive.span);
+            program.values.push(Value {
+                name,
+                dims,
+                dtype,
+                dtype_written: false,
+                role: None,
+                home: None,
+                producer: None,
+                repeat: None,
+                span,
+            })
+        });
+        named[of.index()] = Some(gradient);
+        let unused = !used.contains(&gradient) && program.optimizer.is_none();
+        if let Some(home) = program.values[of].home.as_ref().filter(|_| unused) {
+            let pin = Pin { dims: home.dims.clone(), unreduced: Unreduced::default() };
+            program.outputs.push(Output {
+                value: gradient,
+                pin,
+                hands_to: None,
+                span: directive.span,
+            });
+        }
+    }
+    named
+}
+
+/// The gradient that everything starts from.
+fn seed(emitter: &mut Emitter, directive: &Backward, classes: &Classes) -> ValueId {
+    let from = directive.from;
+    let Some(given) = directive.given else {
+        let ones =
+            OpKind::Map(MapFn::new(MapForm::Call { name: "ones".to_owned(), extra: Vec::new() }));
+        return emitter.statement(ones, vec![from], Into::Gradient(classes.face(from)));
+    };
+    if emitter.named[from.index()].is_some() {
+        emitter.term(&Term::Given, given, Into::Gradient(from), &mut Vec::new());
+    }
+    given
+}
+
+/// Gradients as they are added up.
+struct Gradients<'f> {
+    flow: &'f Flow,
+    classes: &'f Classes,
+    so_far: Vec<Option<ValueId>>,
+    contributions: Vec<usize>,
+    /// Of the block at hand: values whose gradients are handed from layer to layer, and what enters
+    /// of these.
+    entered: Vec<(ValueId, ValueId)>,
+    /// What the layer at hand contributes to gradients of values from outside its block.
+    of_layers: IndexMap<ValueId, ValueId>,
+}
+
+impl<'f> Gradients<'f> {
+    fn new(flow: &'f Flow, classes: &'f Classes) -> Self {
+        Self {
+            flow,
+            classes,
+            so_far: vec![None; flow.live.len()],
+            contributions: vec![0; flow.live.len()],
+            entered: Vec::new(),
+            of_layers: IndexMap::new(),
+        }
+    }
+
+    /// Adds what one use contributes to the gradient of `operand`: a formula, and the gradient that
+    /// it is in.
+    fn contribute(
+        &mut self,
+        emitter: &mut Emitter,
+        operand: ValueId,
+        (term, given): (&Term, ValueId),
+        known: &mut Vec<(Term, ValueId)>,
+    ) {
+        let into = self.next_into(emitter, operand);
+        let face = self.classes.face(operand);
+        let rank = |value: ValueId| emitter.program.values[value].dims.len();
+        let as_it_is = *term == Term::Given
+            && self.classes.uses[operand.index()] > 1
+            && rank(given) == rank(operand);
+        let before = self.sum_so_far(emitter, operand);
+        let part = match (as_it_is, before) {
+            (true, _) => given,
+            (false, None) => emitter.term(term, given, into, known),
+            (false, Some(_)) => emitter.term(term, given, Into::Part(face), known),
+        };
+        let sum = before.map_or(part, |before| emitter.sum(before, part, into));
+        self.set_sum(emitter, operand, sum);
+    }
+
+    /// Counts a contribution to the gradient of `operand`; whether it is the last, so that what it
+    /// gives is the gradient.
+    fn next_into(&mut self, emitter: &Emitter, operand: ValueId) -> Into {
+        self.contributions[operand.index()] += 1;
+        self.becomes(emitter, operand)
+    }
+
+    fn becomes(&self, emitter: &Emitter, operand: ValueId) -> Into {
+        let face = self.classes.face(operand);
+        if self.completes(emitter, operand) { Into::Gradient(face) } else { Into::Part(face) }
+    }
+}

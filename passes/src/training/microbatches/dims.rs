@@ -1,0 +1,111 @@
+//! Dimensions of a microbatch in the place of those of the batch.
+
+use indexmap::IndexSet;
+use shardwise_ir::ids::{DimId, OpId, ValueId};
+use shardwise_ir::program::{MapForm, OpKind, Program};
+use shardwise_ir::rearrange::{Rearrange, Regroup};
+use shardwise_ir::sharding::Pin;
+
+use super::stages::{Stage, Stages};
+use super::{Fault, Parts};
+use crate::cost::local;
+
+/// A dimension as a microbatch has it.
+pub(super) fn part(parts: &Parts, dim: DimId) -> DimId {
+    parts.get(&dim).copied().unwrap_or(dim)
+}
+
+fn all(parts: &Parts, dims: &mut [DimId]) {
+    for dim in dims {
+        *dim = part(parts, *dim);
+    }
+}
+
+/// Puts the dimensions of a microbatch into what an operation says of dimensions.
+pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
+    match kind {
+        OpKind::Einsum { contracted: dims }
+        | OpKind::Reduce { dims, .. }
+        | OpKind::Composite { dims, .. } => all(parts, dims),
+        OpKind::Map(function) => {
+            if let MapForm::Broadcast(dims) = &mut function.form {
+                all(parts, dims);
+            }
+        }
+        OpKind::Rearrange(Rearrange::Reshape(groups)) => {
+            for Regroup { from, to } in groups {
+                all(parts, from);
+                all(parts, to);
+            }
+        }
+        // These have nothing to do with the batch, or cannot be cut.
+        OpKind::Take { .. }
+        | OpKind::Put { .. }
+        | OpKind::Update { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Route(_)
+        | OpKind::Collective(_) => {}
+    }
+}
+
+/// Values whose brackets split the batch more finely than the rows of a microbatch can be split.
+pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<Fault> {
+    let fits = |dims: &[DimId], pin: &Pin| {
+        let split = dims
+            .iter()
+            .zip(&pin.dims)
+            .filter_map(|(dim, axes)| Some((parts.get(dim)?, axes.as_ref()?)));
+        split.into_iter().all(|(&part, axes)| local::divides(program, None, part, axes))
+    };
+    let of_ops = program.ops.iter().take(stages.end.index()).flat_map(|op| {
+        let operands = op.operands.iter().map(|operand| (operand.value, operand.pin.as_ref()));
+        operands.chain([(op.result, op.result_pin.as_ref())])
+    });
+    let homes = program.values.iter_enumerated().map(|(id, value)| (id, value.home.as_ref()));
+    let pins = homes.chain(of_ops).filter_map(|(value, pin)| Some((value, pin?)));
+    let uneven = pins
+        .filter(|(id, pin)| stages.of(*id) == Stage::Rows && !fits(&program.values[*id].dims, pin))
+        .map(|(id, _)| id);
+    let fault = |id: ValueId| {
+        let value = &program.values[id];
+        let rows = value
+            .dims
+            .iter()
+            .find_map(|dim| parts.get(dim))
+            .map_or(0, |&part| program.dims[part].size);
+        Fault::Uneven { value: value.name.clone(), span: value.span, rows }
+    };
+    uneven.collect::<IndexSet<ValueId>>().into_iter().map(fault).collect()
+}
+
+/// Products with the batch that are declared for it, or leave: which of their rows are a
+/// microbatch's depends on the other factors.
+pub(super) fn without_batch(
+    program: &Program,
+    batch: DimId,
+    parts: &Parts,
+    end: OpId,
+) -> Option<Fault> {
+    let read = program
+        .ops
+        .iter()
+        .take(end.index())
+        .flat_map(|op| &op.operands)
+        .map(|operand| operand.value);
+    let declared = read.filter(|&value| program.is_declared(value));
+    let later = program
+        .ops
+        .iter()
+        .skip(end.index())
+        .flat_map(|op| &op.operands)
+        .map(|operand| operand.value);
+    let leaving = later.chain(
+        program
+            .outputs
+            .iter()
+            .filter(|output| program.enters(output).is_none())
+            .map(|output| output.value),
+    );
+    let mut product = declared.chain(leaving).flat_map(|value| &program.values[value].dims);
+    product.find(|&&dim| dim != batch && parts.contains_key(&dim)).map(|&dim| Fault::NotPlain(dim))
+}

@@ -1,0 +1,293 @@
+//! Updates of parameters: puts the statements in the place of `optimizer`, once gradients are
+//! derived.
+//!
+//! Before:
+//!
+//! ```text
+//! param W[D, F]
+//! dW = In *B dOut
+//! optimizer adam over X
+//! ```
+//!
+//! After:
+//!
+//! ```text
+//! param W[D, F]
+//! state mW: f32[D, F_X]
+//! state vW: f32[D, F_X]
+//! dW = In *B dOut
+//! mW.new = ema(mW, dW, 0.9)
+//! vW.new = ema_square(vW, dW, 0.999)
+//! W.new: bf16 = adam_step(W, mW.new, vW.new, 0.001, 1e-8, 0.0)
+//! next mW = mW.new
+//! next vW = vW.new
+//! next W = W.new
+//! ```
+//!
+//! Nothing is said about how gradients and updates are sharded: that follows from where the state
+//! is. State split over an axis that the parameter is whole along makes the gradient scattered
+//! instead of reduced and the new parameter gathered (ZeRO-1 and 2; an author who wants the
+//! gradient whole writes so), a parameter split itself makes both unnecessary (ZeRO-3). The
+//! statements of a block's parameters stand at the end of the block in which their gradients are
+//! derived, so that a layer's gradient is gone before the next one's comes; the others stand at the
+//! end.
+
+use index_vec::IndexVec;
+use indexmap::IndexSet;
+use shardwise_ir::Role;
+use shardwise_ir::dtype::DType;
+use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
+use shardwise_ir::optimizer::{Optimizer, Rule, StateOver};
+use shardwise_ir::program::{
+    Linearity, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, Value,
+};
+use shardwise_ir::shape;
+use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Unreduced};
+use shardwise_ir::{order, sparse};
+
+use crate::cost::local;
+
+/// Why parameters cannot be updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No parameter has a gradient.
+    Nothing,
+    /// The state of the first needs the name that the second has.
+    NameTaken(ValueId, ValueId),
+}
+
+/// The program with its updates written out; one without an optimizer as it is.
+pub fn expand(mut program: Program) -> Result<Program, Vec<Fault>> {
+    let Some(optimizer) = program.optimizer.take() else { return Ok(program) };
+    let updated: Vec<(ValueId, ValueId)> = trained(&program);
+    if updated.is_empty() {
+        return Err(vec![Fault::Nothing]);
+    }
+    let taken = program.values.iter().map(|value| value.name.clone()).collect();
+    let mut writer = Writer { program, optimizer, taken, ops: Vec::new(), faults: Vec::new() };
+    for (param, gradient) in updated {
+        writer.update(param, gradient);
+    }
+    if writer.faults.is_empty() { Ok(writer.finish()) } else { Err(writer.faults) }
+}
+
+/// Parameters with their gradients, those apart that the program updates itself.
+pub(crate) fn trained(program: &Program) -> Vec<(ValueId, ValueId)> {
+    let written = |of: ValueId| program.outputs.iter().any(|output| output.hands_to == Some(of));
+    let gradient = |of: ValueId| {
+        let (of, name) = (&program.values[of], format!("d{}", program.values[of].name));
+        let derived = |value: &Value| {
+            value.producer.is_some_and(|op| program.ops[op].phase == Phase::Backward)
+        };
+        let alike = |value: &Value| {
+            value.dims.len() == of.dims.len() && value.dims.iter().all(|dim| of.dims.contains(dim))
+        };
+        program.values.position(|value| value.name == name && derived(value) && alike(value))
+    };
+    let params = program
+        .values
+        .iter_enumerated()
+        .filter(|(_, value)| value.role == Some(Role::Param) && value.dtype.is_float());
+    params.filter(|(id, _)| !written(*id)).filter_map(|(id, _)| Some((id, gradient(id)?))).collect()
+}
+
+/// A program under way.
+struct Writer {
+    program: Program,
+    optimizer: Optimizer,
+    taken: IndexSet<String>,
+    ops: Vec<Op>,
+    faults: Vec<Fault>,
+}
+
+impl Writer {
+    /// The statements that update one parameter.
+    fn update(&mut self, param: ValueId, gradient: ValueId) {
+        let name = self.program.values[param].name.clone();
+        let moment = |letter: char| format!("{letter}{name}");
+        let moments = self.optimizer.moments;
+        let master =
+            self.optimizer.master.map(|dtype| self.state(param, format!("{name}.master"), dtype));
+        let of = master.unwrap_or(param);
+        let rule = self.optimizer.rule.clone();
+        let next = match rule {
+            Rule::Adam { betas: [beta1, beta2], step } => {
+                let (m, v) = (
+                    self.state(param, moment('m'), moments),
+                    self.state(param, moment('v'), moments),
+                );
+                let m = self.next("ema", m, &[gradient], vec![beta1]);
+                let v = self.next("ema_square", v, &[gradient], vec![beta2]);
+                self.next("adam_step", of, &[m, v], step.to_vec())
+            }
+            Rule::Sgd { rate, momentum: None } => {
+                self.next("sgd_step", of, &[gradient], vec![rate])
+            }
+            Rule::Sgd { rate, momentum: Some(momentum) } => {
+                let m = self.state(param, moment('m'), moments);
+                let m = self.next("momentum", m, &[gradient], vec![momentum]);
+                self.next("sgd_step", of, &[m], vec![rate])
+            }
+        };
+        if master.is_some() {
+            let dtype = self.program.values[param].dtype;
+            let form = MapForm::Call { name: format!("cast<{}>", dtype.name()), extra: Vec::new() };
+            let block = self.program.values[gradient].repeat;
+            self.statement(MapFn { form, linearity: Linearity::Joint }, vec![next], param, block);
+        }
+    }
+
+    /// The state called `name` that belongs to `param`: what the program declares, else a new one.
+    fn state(&mut self, param: ValueId, name: String, dtype: DType) -> ValueId {
+        let of = self.program.values[param].clone();
+        if let Some(known) = self.program.values.position(|value| value.name == name) {
+            let value = &self.program.values[known];
+            if value.role != Some(Role::State) || value.dims != of.dims || value.repeat != of.repeat
+            {
+                self.faults.push(Fault::NameTaken(param, known));
+            }
+            return known;
+        }
+        let home = Some(self.home(&of));
+        self.taken.insert(name.clone());
+        let (dtype_written, span) = (dtype != DType::default(), self.optimizer.span);
+        self.program.values.push(Value {
+            name,
+            dtype,
+            dtype_written,
+            role: Some(Role::State),
+            home,
+            span,
+            ..of
+        })
+    }
+
+    /// Where the state of `param` is.
+    fn home(&self, param: &Value) -> Pin {
+        let of = param
+            .home
+            .clone()
+            .unwrap_or(Pin { dims: vec![None; param.dims.len()], unreduced: Unreduced::default() });
+        match &self.optimizer.over {
+            StateOver::Parameter => of,
+            StateOver::Open => Pin { dims: vec![None; param.dims.len()], ..of },
+            StateOver::Axes(axes) => {
+                axes.iter().fold(of, |pin, &axis| self.split(&param.dims, pin, axis))
+            }
+        }
+    }
+
+    /// `pin` with `axis` behind the others of the dimension whose blocks are largest among those
+    /// that it divides; as it is where there is none.
+    fn split(&self, dims: &[DimId], mut pin: Pin, axis: AxisRef) -> Pin {
+        if pin.dims.iter().flatten().any(|axes| axes.contains(&axis)) {
+            return pin;
+        }
+        let mesh = &self.program.mesh;
+        let appended = |axes: &AxisList| axes.iter().copied().chain([axis]).collect::<AxisList>();
+        let block = |place: usize, axes: &AxisList| {
+            self.program.dims[dims[place]].size
+                / axes.iter().fold(1, |n: u64, axis| n.saturating_mul(axis.size(mesh)))
+        };
+        let candidates =
+            pin.dims.iter().enumerate().filter_map(|(place, axes)| Some((place, axes.as_ref()?)));
+        let fitting = candidates.filter(|(place, axes)| {
+            local::divides(&self.program, None, dims[*place], &appended(axes))
+        });
+        let largest =
+            fitting.map(|(place, axes)| (block(place, axes), std::cmp::Reverse(place))).max();
+        if let Some((_, std::cmp::Reverse(place))) = largest
+            && let Some(axes) = &mut pin.dims[place]
+        {
+            axes.push(axis);
+        }
+        pin
+    }
+
+    /// What `of` is in the next step: `function(of, others…, numbers…)`.
+    fn next(
+        &mut self,
+        function: &str,
+        of: ValueId,
+        others: &[ValueId],
+        numbers: Vec<String>,
+    ) -> ValueId {
+        let form = MapForm::Call { name: function.to_owned(), extra: numbers };
+        let operands = [of].into_iter().chain(others.iter().copied()).collect();
+        let block = others.first().and_then(|&other| self.program.values[other].repeat);
+        self.statement(MapFn::new(form), operands, of, block)
+    }
+
+    /// A statement that gives what `of` is in the next step.
+    fn statement(
+        &mut self,
+        function: MapFn,
+        operands: Vec<ValueId>,
+        of: ValueId,
+        repeat: Option<RepeatId>,
+    ) -> ValueId {
+        let kind = OpKind::Map(function);
+        let dtypes: Vec<DType> =
+            operands.iter().map(|&operand| self.program.values[operand].dtype).collect();
+        let inferred = shape::dtype(&kind, &dtypes);
+        let before = self.program.values[of].clone();
+        let span = self.optimizer.span;
+        let name = self.fresh(&before.name);
+        let dtype_written = before.dtype != inferred;
+        let result = self.program.values.push(Value {
+            name,
+            dtype_written,
+            role: None,
+            home: None,
+            repeat,
+            span,
+            ..before.clone()
+        });
+        let operands =
+            operands.into_iter().map(|value| Operand { value, pin: None, span }).collect();
+        self.ops.push(Op {
+            kind,
+            operands,
+            result,
+            result_pin: None,
+            phase: Phase::Backward,
+            share: 1.0,
+            repeat,
+            span,
+        });
+        if let Some(pin) = before.home {
+            self.program.outputs.push(Output { value: result, pin, hands_to: Some(of), span });
+        }
+        result
+    }
+
+    /// `W.new`, or with a number behind it if that is taken.
+    fn fresh(&mut self, name: &str) -> String {
+        let numbered = (2..=self.taken.len() + 2).map(|number| format!("{name}.new{number}"));
+        let fresh = [format!("{name}.new")]
+            .into_iter()
+            .chain(numbered)
+            .find(|name| !self.taken.contains(name))
+            .unwrap_or_default();
+        self.taken.insert(fresh.clone());
+        fresh
+    }
+
+    /// The program with the statements at the ends of their blocks.
+    fn finish(mut self) -> Program {
+        let ops = std::mem::take(&mut self.program.ops);
+        let mut all: IndexVec<OpId, Op> = IndexVec::with_capacity(ops.len() + self.ops.len());
+        for run in ops.as_raw_slice().chunk_by(|a, b| a.repeat == b.repeat) {
+            all.extend(run.iter().cloned());
+            if let Some(block) = run[0].repeat {
+                all.extend(self.ops.extract_if(.., |op| op.repeat == Some(block)));
+            }
+        }
+        all.extend(self.ops);
+        self.program.ops = all;
+        order::find_producers(&mut self.program);
+        order::by_appearance(&mut self.program);
+        sparse::mark(&mut self.program);
+        self.program
+    }
+}
