@@ -60,7 +60,7 @@ fn objectives_hold(name: &str, source: &str) {
 fn programs_with_pipelines_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/pipelines", ".shard") {
         let [planned, _] = holds(&name, &source, Sizes::Scaled);
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/pipelines"}, {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/pipelines"}, {
             insta::assert_snapshot!(name, planned.to_string());
         });
     }

@@ -1,8 +1,6 @@
 //! `--watch`: a program is planned or checked again when it changes, for as long as the command
 //! runs.
 
-mod common;
-
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -31,7 +29,7 @@ impl Drop for Watching {
 
 impl Watching {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut child = Command::new(common::SHARDWISE)
+        let mut child = Command::new(crate::common::SHARDWISE)
             .args(arguments)
             .current_dir(folder)
             .stdout(Stdio::piped())
@@ -70,7 +68,7 @@ impl Watching {
 
 #[test]
 fn a_plan_follows_its_program() {
-    let folder = common::empty_folder("watch-plan");
+    let folder = crate::common::empty_folder("watch-plan");
     let program = folder.join("mlp.shard");
     std::fs::write(&program, MLP).expect("a file can be written");
     let watching = Watching::start(&folder, &["plan", "mlp.shard", "--watch", "-o", "mlp.plan"]);
@@ -103,7 +101,7 @@ fn a_plan_follows_its_program() {
 
 #[test]
 fn a_check_follows_every_program_that_it_was_given() {
-    let folder = common::empty_folder("watch-check");
+    let folder = crate::common::empty_folder("watch-check");
     for name in ["a.shard", "b.shard"] {
         std::fs::write(folder.join(name), MLP).expect("a file can be written");
     }
@@ -128,7 +126,7 @@ fn a_check_follows_every_program_that_it_was_given() {
 
 #[test]
 fn hardware_that_a_program_names_is_watched_as_well() {
-    let folder = common::empty_folder("watch-hardware");
+    let folder = crate::common::empty_folder("watch-hardware");
     let (program, hardware) = (folder.join("mlp.shard"), folder.join("hw.toml"));
     std::fs::write(&program, MLP.replace("hardware tpu-v5p", "hardware \"hw.toml\""))
         .expect("a file can be written");
@@ -152,6 +150,6 @@ fn what_cannot_be_watched_is_wrong_usage() {
         &["check", "-", "--watch"],
         &["plan", "--watch", "-e", "A[I] -> A[I]"],
     ] {
-        assert_eq!(common::run(arguments, MLP).status.code(), Some(2), "{arguments:?}");
+        assert_eq!(crate::common::run(arguments, MLP).status.code(), Some(2), "{arguments:?}");
     }
 }

@@ -2,16 +2,14 @@
 //! installed, these tests fail (`.ci/run` installs them). Of bazel the command is run, as bazel
 //! would run it.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{path_with_binary, root, run_in, text};
+use crate::common::{path_with_binary, root, run_in, text};
 
 /// A folder with the example of a tool and the programs.
 fn workshop(name: &str, tool: &str) -> PathBuf {
-    let folder = common::empty_folder(name);
+    let folder = crate::common::empty_folder(name);
     std::fs::create_dir(folder.join("programs")).expect("a folder can be made");
     let examples = root().join("tests/build");
     let copies = [
@@ -118,7 +116,7 @@ fn the_command_of_the_bazel_rule_needs_its_inputs_and_nothing_else() {
         assert!(rule.contains(&format!("\"{program}\"")));
         let target = format!("{program}.plan");
         let said = command
-            .replace("$(execpath //tools:shardwise)", common::SHARDWISE)
+            .replace("$(execpath //tools:shardwise)", crate::common::SHARDWISE)
             .replace("$(SRCS)", &format!("programs/{program}.shard"))
             .replace("$@", &target);
         assert!(!said.contains('$'), "{said}");
@@ -181,7 +179,7 @@ fn the_page_shows_what_the_tools_print() {
     let folder = workshop("page", "make/Makefile");
     std::fs::copy(root().join("tests/build/ninja/build.ninja"), folder.join("build.ninja"))
         .expect("the example is there");
-    assert_eq!(common::run_page("compiler/docs/build.md", &folder), 6);
+    assert_eq!(crate::common::run_page("compiler/docs/build.md", &folder), 6);
 }
 
 #[test]
@@ -195,7 +193,7 @@ fn the_page_quotes_the_examples() {
     let rust = example("cargo/build.rs") + &example("cargo/src/main.rs");
     let makefile = example("make/Makefile");
     let mut quoted = 0;
-    for (language, text) in common::blocks(&page) {
+    for (language, text) in crate::common::blocks(&page) {
         let whole = match language.as_str() {
             "rust" if !text.contains("configure()") => &rust,
             "make" => &makefile,

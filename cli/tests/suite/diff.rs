@@ -1,15 +1,13 @@
 //! `diff` as its users meet it: plans and programs, formats, limits and exit codes.
 
-mod common;
-
-use common::{run, text};
+use crate::common::{run, text};
 
 const BEFORE: &str = "tests/programs/fsdp_tp.shard";
 
 /// The same program with its input given whole along D.
 fn after() -> String {
     let source =
-        std::fs::read_to_string(common::root().join(BEFORE)).expect("the program is there");
+        std::fs::read_to_string(crate::common::root().join(BEFORE)).expect("the program is there");
     source.replace("D_Y]\nparam", "D]\nparam")
 }
 
@@ -94,5 +92,5 @@ fn what_cannot_be_read_is_wrong_usage() {
 
 #[test]
 fn the_page_shows_what_the_command_writes() {
-    assert_eq!(common::run_page("compiler/docs/diff.md", &common::root()), 4);
+    assert_eq!(crate::common::run_page("compiler/docs/diff.md", &crate::common::root()), 4);
 }

@@ -117,7 +117,7 @@ fn the_searched_plans_are_these() {
         let planned = shardwise::plan(&name, &source, &Options::default())
             .unwrap_or_else(|e| panic!("{name}: {e}"));
         let stem = name.trim_start_matches("tests/programs/").trim_end_matches(".shard");
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/searched"}, {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/searched"}, {
             insta::assert_snapshot!(stem, planned.to_string());
         });
     }

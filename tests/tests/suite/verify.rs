@@ -98,7 +98,7 @@ fn plans_written_by_hand_are_refused_or_found_wrong() {
             source.contains(&format!("# noticed by: {by}\n")),
             "{name} is noticed by {by}: {said}"
         );
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/explicit"}, {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/explicit"}, {
             insta::assert_snapshot!(name, said);
         });
     }

@@ -1,12 +1,10 @@
 //! The pre-commit hooks, run by the real pre-commit, and the scripts of the GitHub Action, run as
 //! GitHub runs them. Where pre-commit is not installed, these tests fail (`.ci/run` installs it).
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{path_with_binary, root, text};
+use crate::common::{path_with_binary, root, text};
 
 const MLP: &str = "hardware tpu-v5p\nmesh X=4\ndim B=1024, D=4096, F=16384\n\ninput In[B, D_X]\n\
     param W[D_X, F]\n\nOut = In *D W\n\noutput Out[B, F]\n";
@@ -43,7 +41,7 @@ fn done(folder: &Path, script: &str) -> String {
 
 /// A repository with a program in its only commit.
 fn repository(name: &str) -> PathBuf {
-    let folder = common::empty_folder(name);
+    let folder = crate::common::empty_folder(name);
     std::fs::write(folder.join("mlp.shard"), MLP).expect("a file can be written");
     done(&folder, "git init -q -b main && git add -A && git commit -q -m start");
     folder
@@ -51,7 +49,7 @@ fn repository(name: &str) -> PathBuf {
 
 #[test]
 fn the_hooks_stop_a_commit_of_a_wrong_program_and_lay_programs_out() {
-    let hooks = common::empty_folder("hooks");
+    let hooks = crate::common::empty_folder("hooks");
     std::fs::copy(root().join(".pre-commit-hooks.yaml"), hooks.join(".pre-commit-hooks.yaml"))
         .expect("the hooks are there");
     done(
@@ -102,7 +100,7 @@ fn the_action_checks_programs() {
     let folder = repository("checked");
     let (installed, ok) = shell(&folder, &step("Install shardwise"), &[]);
     assert!(
-        ok && installed.trim() == common::SHARDWISE,
+        ok && installed.trim() == crate::common::SHARDWISE,
         "what is there is not built again: {installed}"
     );
     let variables = [("FILES", "*.shard"), ("CHECK_OPTIONS", "--color never")];
@@ -187,5 +185,5 @@ fn the_page_shows_what_the_commands_write() {
     let folder = repository("page");
     std::fs::copy(root().join(".pre-commit-hooks.yaml"), folder.join(".pre-commit-hooks.yaml"))
         .expect("the hooks are there");
-    assert_eq!(common::run_page("compiler/docs/ci.md", &folder), 2);
+    assert_eq!(crate::common::run_page("compiler/docs/ci.md", &folder), 2);
 }

@@ -32,7 +32,7 @@ fn fixture(name: &str) -> String {
 fn programs_with_microbatches_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/microbatches", ".shard") {
         let [planned, _] = holds(&name, &source, Sizes::Scaled);
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/microbatches"}, {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/microbatches"}, {
             insta::assert_snapshot!(name, planned.to_string());
         });
     }

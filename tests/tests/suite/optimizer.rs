@@ -63,7 +63,7 @@ fn programs_with_optimizers_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/optimizer", ".shard") {
         holds(&name, &source);
         let planned = plan(&name, &source, Strategy::Search);
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/optimizer"}, {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/optimizer"}, {
             insta::assert_snapshot!(name, planned.to_string());
         });
     }

@@ -19,7 +19,7 @@ use shardwise_tests::{files, read};
 fn programs_with_blocks_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/layers", ".shard") {
         let [planned, _] = holds(&name, &source, Sizes::Scaled);
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/layers"}, {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/layers"}, {
             insta::assert_snapshot!(name, planned.to_string());
         });
     }

@@ -47,7 +47,7 @@ fn every_kind_of_cluster_has_a_file_and_a_program_with_its_plan() {
             .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
             .collect();
         described.retain(|described| !read.contains(described));
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/hardware"}, {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/hardware"}, {
             insta::assert_snapshot!(name, planned.to_string());
         });
     }

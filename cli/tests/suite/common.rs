@@ -1,5 +1,4 @@
 //! What the tests of the command share: how it is run, and how the commands of a page are.
-#![expect(dead_code, reason = "each test file uses its part")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ fn plan(path: &str, memory: Option<f64>) -> Planned {
 }
 
 fn keep(name: &str, planned: &Planned) {
-    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/open"}, {
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/open"}, {
         insta::assert_snapshot!(name, planned.to_string());
     });
 }

@@ -54,7 +54,7 @@ fn every_cure_is_clean() {
 fn findings_look_like_this() {
     for lint in lint::all() {
         let text = drawn(&run(lint, lint.trigger).reports());
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/lints"}, {
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/lints"}, {
             insta::assert_snapshot!(format!("{}-{}", lint.code.to_lowercase(), lint.name), text);
         });
     }

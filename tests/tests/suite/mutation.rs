@@ -74,7 +74,7 @@ impl Score {
 
 /// The score is kept beside the code, so that a change of it is seen.
 fn keep(name: &str, score: &str) {
-    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../scores"}, {
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../scores"}, {
         insta::assert_snapshot!(format!("mutation-{name}"), score);
     });
 }

@@ -1,8 +1,6 @@
 //! `explain FILE` as its users meet it.
 
-mod common;
-
-use common::{run, text};
+use crate::common::{run, text};
 
 const MLP: &str = "tests/programs/fsdp_tp.shard";
 
@@ -56,7 +54,8 @@ fn everything_is_told_without_alternatives() {
 
 #[test]
 fn a_plan_that_breaks_a_budget_can_be_explained() {
-    let source = std::fs::read_to_string(common::root().join(MLP)).expect("the program is there")
+    let source = std::fs::read_to_string(crate::common::root().join(MLP))
+        .expect("the program is there")
         + "assert comm <= 1us\n";
     assert_eq!(run(&["plan", "-"], &source).status.code(), Some(1));
     assert!(explained(&["-", "Win"], &source).contains("one edit removes it"));
@@ -130,5 +129,5 @@ fn json_says_the_same() {
 
 #[test]
 fn the_page_shows_what_the_command_writes() {
-    assert_eq!(common::run_page("compiler/docs/explain.md", &common::root()), 4);
+    assert_eq!(crate::common::run_page("compiler/docs/explain.md", &crate::common::root()), 4);
 }

@@ -54,7 +54,8 @@ fn ids(text: &str) -> Vec<String> {
 #[test]
 fn every_fact_has_a_test_or_a_reason() {
     let page = read("tests/facts/README.md");
-    let tests: String = files("tests/tests", ".rs").into_iter().map(|(_, text)| text).collect();
+    let tests: String =
+        files("tests/tests/suite", ".rs").into_iter().map(|(_, text)| text).collect();
     let mut seen = Ids::new();
     for (name, text) in files("tests/facts", ".json") {
         let facts: Vec<String> = ids(&text).into_iter().filter(|id| is_id(id)).collect();

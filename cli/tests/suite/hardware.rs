@@ -1,10 +1,8 @@
 //! Hardware files on the command line: what is printed can be given back.
 
-mod common;
-
 use std::path::Path;
 
-use common::{run, run_in, text};
+use crate::common::{run, run_in, text};
 
 const PROGRAM: &str = "hardware mine\nmesh X=16, Y=8\ndim B=64, D=64\ninput A[B_X, D_Y]\nB2 = \
     gelu(A)\noutput B2[B_X, D]\n";
@@ -51,7 +49,7 @@ fn put(path: &Path, text: &str) {
 
 /// A folder with a program that names its hardware's file, and the file.
 fn workshop(name: &str) -> std::path::PathBuf {
-    let folder = common::empty_folder(name);
+    let folder = crate::common::empty_folder(name);
     put(
         &folder.join("models/p.shard"),
         &PROGRAM.replace("hardware mine", "hardware \"hw/nodes.toml\""),
@@ -150,7 +148,7 @@ fn files_that_are_no_hardware_are_refused() {
             &["plan", "models/p.shard", "-o", "p.plan"],
         ] {
             let output = run_in(&folder, arguments, "");
-            let told = common::text(&output.stderr);
+            let told = crate::common::text(&output.stderr);
             assert!(
                 output.status.code() == Some(1)
                     && told.contains(expected)

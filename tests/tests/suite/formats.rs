@@ -32,7 +32,7 @@ fn linted() -> Vec<Linted> {
 }
 
 fn snapshot(name: &str, text: &str) {
-    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/formats"}, {
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/formats"}, {
         insta::assert_snapshot!(name, text);
     });
 }

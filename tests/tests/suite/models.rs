@@ -55,7 +55,7 @@ fn holds(name: &str, published: f64) {
     let (source, planned) = plan(name);
     let elements = planned.cost().parameters.elements;
     assert!((elements / published - 1.0).abs() < 0.01, "{name}: {elements} and {published}");
-    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../programs/models"}, {
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../programs/models"}, {
         insta::assert_snapshot!(name, planned.to_string());
     });
     let (page, row) = (read("compiler/docs/models.md"), row(name, &source, &planned));
