@@ -80,7 +80,7 @@ fn blocks(path: &str) -> Vec<String> {
 
 #[test]
 fn the_pass_does_what_its_comment_says() {
-    let [before, after] = &blocks("passes/src/gradient.rs")[..] else {
+    let [before, after] = &blocks("passes/src/training/gradient.rs")[..] else {
         panic!("a program before and one after")
     };
     let head = "hardware tpu-v5p\nmesh X=1\ndim B=8, D=8, F=8\n";
