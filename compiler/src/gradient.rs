@@ -2,9 +2,9 @@
 
 use shardwise_grammar::codes::gradient as codes;
 use shardwise_ir::Diag;
-use shardwise_ir::divisor::nearest_divisor;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, OpKind, Program};
+use shardwise_ir::suggest::nearest_divisor;
 use shardwise_passes::training::gradient::{Fault, expand, expand_whole};
 use shardwise_passes::training::microbatches::Fault as Uncut;
 

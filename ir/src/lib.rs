@@ -1,31 +1,34 @@
 //! The program as tables: mesh, hardware, dimensions, values, operations, shardings, collectives
 //! and plans.
-pub mod blocks;
-pub mod dataflow;
-pub mod divisor;
-pub mod domain;
-pub mod dtype;
+//!
+//! | folder | what is in it |
+//! | --- | --- |
+//! | `tables` | the program and the plan as data: [`program`], [`plan`], [`sharding`], [`mesh`], [`hardware`] |
+//! | [`functions`], [`monotone`] | the element-wise functions, and which of them commute with maxima |
+//! | `loops` | [`blocks`], [`pipeline`] stages, gathered weights that are kept, [`unroll`] |
+//! | `analysis` | [`shape`] inference, masked products ([`sparse`]), [`nvlink_domain`] placement, the [`dataflow`] graph |
+//! | [`resolve`] | the syntax tree becomes a [`program::Program`]: names become ids, once |
+//! | [`verify`] | the one judge of shardings, collectives, local operations and plans |
+//! | [`print`](mod@print) | programs and plans as text that parses back to them |
+//!
+//! Modules of `tables`, `loops` and `analysis` are re-exported here, so that a path names what an
+//! item is and not where its file stands: `shardwise_ir::program::Program`.
+
+mod analysis;
 pub mod functions;
-pub mod hardware;
-pub mod held;
-pub mod ids;
-pub mod mesh;
+mod loops;
 pub mod monotone;
-pub mod optimizer;
-pub mod order;
-pub mod pipeline;
-pub mod plan;
 pub mod print;
-pub mod program;
-pub mod rearrange;
 pub mod resolve;
-pub mod shape;
-pub mod sharding;
-pub mod sparse;
 pub mod suggest;
-pub mod unroll;
+mod tables;
 pub mod verify;
 
+pub use analysis::{dataflow, nvlink_domain, shape, sparse};
+pub use loops::{blocks, pipeline, unroll};
 pub use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::diag::{Diag, Severity};
 pub use shardwise_grammar::span::Span;
+pub use tables::{
+    dtype, hardware, ids, mesh, optimizer, plan, program, rearrange, renumber, sharding,
+};

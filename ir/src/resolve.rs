@@ -35,7 +35,7 @@ use crate::program::{
     Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value,
 };
 use crate::sharding::Sharding;
-use crate::{Diag, Severity, order, sparse, suggest, verify};
+use crate::{Diag, Severity, renumber, sparse, suggest, verify};
 
 pub use overrides::{AxisSize, DimSize, HardwareFile, Overrides};
 
@@ -530,7 +530,7 @@ impl<'a> Resolver<'a> {
             asserts: self.asserts,
         });
         if let Some(program) = &mut program {
-            order::by_appearance(program);
+            renumber::by_appearance(program);
             sparse::mark(program);
         }
         // A plan without errors is judged as a whole by `verify::explicit`, once.

@@ -1,4 +1,4 @@
-//! The nearest thing that would be right.
+//! Corrections that messages propose: the nearest known name, and the nearest number that divides.
 
 use std::cmp::Reverse;
 
@@ -48,9 +48,23 @@ impl Letters {
     }
 }
 
+/// How far away from the given number a divisor is sought. Sizes go up to 2^63, and a message must
+/// not wait for their factors; a divisor further away would help nobody.
+const FARTHEST_DIVISOR: u64 = 1 << 16;
+
+/// The divisor of `size` nearest to `wanted`, the smaller of two; if none is near, the largest
+/// power of two up to `wanted` that divides.
+pub fn nearest_divisor(size: u64, wanted: u64) -> u64 {
+    let wanted = wanted.clamp(1, size.max(1));
+    let around = (0..wanted.min(FARTHEST_DIVISOR))
+        .flat_map(|distance| [wanted - distance, wanted.saturating_add(distance)]);
+    let found = around.into_iter().find(|&number| size.is_multiple_of(number));
+    found.unwrap_or_else(|| 1 << size.trailing_zeros().min(wanted.ilog2()))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{nearest, nearest_divisor};
 
     #[test]
     fn the_nearest_name_is_the_one_with_the_fewest_edits() {
@@ -61,5 +75,20 @@ mod tests {
         assert_eq!(nearest("tpu-v5", ["tpu-v3", "tpu-v5p"]), Some("tpu-v5p"));
         assert_eq!(nearest("X", ["Y", "Z"]), None);
         assert_eq!(nearest("Table", ["Act", "Tmp", "Out"]), None);
+    }
+
+    #[test]
+    fn the_nearest_divisor_is_found_on_both_sides() {
+        assert_eq!(nearest_divisor(8192, 7), 8);
+        assert_eq!(nearest_divisor(8192, 5), 4);
+        assert_eq!(nearest_divisor(12, 5), 4);
+        assert_eq!(nearest_divisor(7, 100), 7);
+        assert_eq!(nearest_divisor(7, 3), 1);
+    }
+
+    #[test]
+    fn far_divisors_are_not_sought() {
+        assert_eq!(nearest_divisor(1 << 62, (1 << 61) + (1 << 60)), 1 << 61);
+        assert_eq!(nearest_divisor((1 << 61) - 1, 1 << 40), 1);
     }
 }

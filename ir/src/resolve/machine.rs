@@ -6,9 +6,9 @@ use shardwise_grammar::span::Name;
 
 use super::overrides::of_option;
 use super::{AxisSize, Overrides, Resolver};
-use crate::domain::{self, Unplaced};
 use crate::hardware::{Hardware, Wraparound};
 use crate::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
+use crate::nvlink_domain::{self, Unplaced};
 use crate::program::Dim;
 use crate::{Diag, suggest};
 
@@ -89,7 +89,7 @@ impl Resolver<'_> {
             .collect();
         let unplaced: Vec<Unplaced<'_>> =
             declared.iter().map(|(_, extent)| extent.unplaced()).collect();
-        let placed = domain::parts(hardware.domain(), &unplaced);
+        let placed = nvlink_domain::parts(hardware.domain(), &unplaced);
         for ((decl, extent), parts) in declared.iter().zip(placed) {
             let own = |size| extent.kind.unwrap_or_else(|| hardware.axis_kind(size, &slice));
             let physical = if hardware.wraparound == Wraparound::Switched {

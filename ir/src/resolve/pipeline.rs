@@ -10,10 +10,10 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use crate::Diag;
-use crate::divisor::nearest_divisor;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
 use crate::program::MapForm;
+use crate::suggest::nearest_divisor;
 
 /// A pipeline that is open.
 pub(super) struct Frame {

@@ -39,7 +39,7 @@ use shardwise_ir::program::{
 };
 use shardwise_ir::rearrange::{Composite, EPSILON};
 use shardwise_ir::sharding::{AxisList, Reduction, Sharding, Unreduced};
-use shardwise_ir::{order, shape};
+use shardwise_ir::{renumber, shape};
 
 /// What a statement of the expansion reads.
 #[derive(Clone, Copy)]
@@ -194,7 +194,7 @@ pub fn write_out_all(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
             place.push(Some(program.ops.push(op.clone())));
         }
     }
-    order::find_producers(&mut program);
+    renumber::find_producers(&mut program);
     let mut steps = Vec::new();
     let mut from = Vec::new();
     for (number, step) in plan.steps.iter().enumerate() {

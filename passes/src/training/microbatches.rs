@@ -43,7 +43,7 @@ use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
     Backward, Dim, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value,
 };
-use shardwise_ir::{Role, Span, order};
+use shardwise_ir::{Role, Span, renumber};
 
 /// Why a step cannot be cut into microbatches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, bat
         }
     }
     program.ops = ops;
-    order::find_producers(program);
+    renumber::find_producers(program);
 }
 
 /// `In.part`: the first name of this kind that nothing has.
@@ -189,8 +189,8 @@ pub(crate) fn cut(mut program: Program, batch: Batch, end: OpId) -> Result<Progr
         return Err(faults);
     }
     let mut program = rewrite::rewrite(program, batch, &parts, &stages);
-    order::find_producers(&mut program);
-    order::by_appearance(&mut program);
+    renumber::find_producers(&mut program);
+    renumber::by_appearance(&mut program);
     shardwise_ir::sparse::mark(&mut program);
     Ok(program)
 }

@@ -43,7 +43,7 @@ use shardwise_ir::program::{
 };
 use shardwise_ir::shape;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Unreduced};
-use shardwise_ir::{order, sparse};
+use shardwise_ir::{renumber, sparse};
 
 use crate::cost::local;
 
@@ -285,8 +285,8 @@ impl Writer {
         }
         all.extend(self.ops);
         self.program.ops = all;
-        order::find_producers(&mut self.program);
-        order::by_appearance(&mut self.program);
+        renumber::find_producers(&mut self.program);
+        renumber::by_appearance(&mut self.program);
         sparse::mark(&mut self.program);
         self.program
     }

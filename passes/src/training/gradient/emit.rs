@@ -15,7 +15,7 @@ use shardwise_ir::program::{
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::{dtype, natural};
 use shardwise_ir::sharding::{Pin, Unreduced};
-use shardwise_ir::{Span, order, sparse};
+use shardwise_ir::{Span, renumber, sparse};
 
 use super::again;
 use super::rules::Term;
@@ -382,8 +382,8 @@ impl Emitter {
         self.program.ops.extend(derived);
         self.program.ops.extend(later);
         self.program.backward = None;
-        order::find_producers(&mut self.program);
-        order::by_appearance(&mut self.program);
+        renumber::find_producers(&mut self.program);
+        renumber::by_appearance(&mut self.program);
         sparse::mark(&mut self.program);
         self.program
     }

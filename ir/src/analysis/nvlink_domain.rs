@@ -41,9 +41,9 @@ const LARGEST_CUT: u64 = 1 << 16;
 /// are.
 ///
 /// ```
-/// use shardwise_ir::domain::{Unplaced, parts};
+/// use shardwise_ir::nvlink_domain::{Unplaced, parts};
 /// let axis = |factors| Unplaced { factors, is_folded: false, kind: None };
-/// let sizes = |placed: &[Vec<shardwise_ir::domain::Part>]| placed.iter().map(|parts| parts.iter().map(|part| part.size).collect()).collect::<Vec<Vec<u64>>>();
+/// let sizes = |placed: &[Vec<shardwise_ir::nvlink_domain::Part>]| placed.iter().map(|parts| parts.iter().map(|part| part.size).collect()).collect::<Vec<Vec<u64>>>();
 /// assert_eq!(sizes(&parts(Some(8), &[axis(&[4]), axis(&[16])])), [vec![4], vec![2, 8]]);
 /// ```
 pub fn parts(chips: Option<u64>, axes: &[Unplaced<'_>]) -> Vec<Vec<Part>> {

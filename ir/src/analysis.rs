@@ -1,0 +1,7 @@
+//! What follows from the tables: shapes and dtypes of results, the share of a product's terms that
+//! are not masked, mesh axes inside and between switched domains, and the dataflow graph.
+
+pub mod dataflow;
+pub mod nvlink_domain;
+pub mod shape;
+pub mod sparse;

@@ -1,0 +1,8 @@
+//! Blocks of statements that are executed once a layer or once a microbatch: where names are in
+//! scope, how often each statement runs, how layers are spread over pipeline stages, and what a
+//! block means when it is unrolled.
+
+pub mod blocks;
+mod keep_gathered;
+pub mod pipeline;
+pub mod unroll;

@@ -1,0 +1,17 @@
+//! The tables: what a program and a plan are, and nothing of what is computed from them.
+//!
+//! Every table has one id type ([`ids`]); what refers to another table holds its id, so that a
+//! program can be cloned, compared and rewritten without pointers. What can be derived from tables
+//! (who uses a value, which dtype a result has, how often a statement is executed) is in
+//! [`crate::loops`] and in `analysis`.
+
+pub mod dtype;
+pub mod hardware;
+pub mod ids;
+pub mod mesh;
+pub mod optimizer;
+pub mod plan;
+pub mod program;
+pub mod rearrange;
+pub mod renumber;
+pub mod sharding;
