@@ -1,13 +1,13 @@
 //! What the tests share: where the fixtures are, and how to read them.
 
-pub mod ask;
-pub mod brute;
+pub mod brute_force;
 pub mod facts;
 pub mod model;
-pub mod mutate;
-pub mod sketch;
-pub mod small;
-pub mod whole;
+pub mod mutants;
+pub mod planning;
+pub mod properties;
+pub mod random_program;
+pub mod small_sizes;
 
 use std::path::{Path, PathBuf};
 
@@ -40,6 +40,27 @@ pub fn files(folder: &str, ending: &str) -> Vec<(String, String)> {
         .collect();
     found.sort();
     assert!(!found.is_empty(), "no fixtures in {folder}");
+    found
+}
+
+/// The files below a folder below the root whose names end in `ending`, build products apart:
+/// paths from the root, sorted.
+pub fn paths_below(folder: &str, ending: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() && name != "target" && name != ".git" {
+                folders.push(path);
+            } else if path.is_file() && name.ends_with(ending) {
+                let path = path.strip_prefix(root()).unwrap_or(&path);
+                found.push(path.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
     found
 }
 

@@ -1,49 +1,11 @@
-//! Everything that is tested across crates, in one binary: a module a subject.
+//! Everything that is tested across crates, in one binary: a folder a kind of question, a module a
+//! subject. `compiler/docs/testing.md` says what is where.
 
-mod applied;
-mod attention;
-mod blog;
 mod book;
-mod build_script;
-mod collectives;
-mod covered;
-mod derived;
-mod diff;
-mod errors;
-mod explain;
-mod facts;
-mod formats;
-mod gradients;
-mod hardware;
-mod hardware_files;
-mod holds;
-mod inference;
-mod layers;
-mod linted;
+mod commands;
+mod language;
 mod lints;
-mod memory;
-mod microbatches;
 mod models;
-mod mutation;
-mod open;
-mod operations;
-mod optimal;
-mod optimizer;
-mod pipeline_model;
-mod pipelines;
-mod plans;
-mod published;
-mod questions;
-mod random;
-mod rings;
-mod serving;
-mod sizing;
-mod sparse;
-mod strategies;
-mod sweep;
-mod tables;
+mod oracles;
+mod properties;
 mod tidy;
-mod training;
-mod transformers;
-mod verify;
-mod wide;

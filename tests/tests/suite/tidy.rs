@@ -1,9 +1,6 @@
 //! The house rules, held by an ordinary test.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use shardwise_tests::root;
+use shardwise_tests::{paths_below, read};
 
 /// Which crates each crate may name: `grammar ← ir ← passes ← compiler ← cli`.
 const ARROWS: [(&str, &[&str]); 5] = [
@@ -36,31 +33,10 @@ const READ_WHOLE: &[&str] = &[
     "tests/facts",
 ];
 
-fn walk(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if path.is_dir() && path.file_name().is_none_or(|name| name != "target" && name != ".git") {
-            walk(&path, ending, found);
-        } else if path.to_string_lossy().ends_with(ending) {
-            found.push(path);
-        }
-    }
-    found.sort();
-}
-
 fn sources() -> Vec<(String, String)> {
-    let mut paths = Vec::new();
-    for room in ["grammar", "ir", "passes", "compiler", "cli", "tests"] {
-        walk(&root().join(room), ".rs", &mut paths);
-    }
-    paths
-        .iter()
-        .map(|path| (relative(path), fs::read_to_string(path).expect("a source can be read")))
-        .collect()
-}
-
-fn relative(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).to_string_lossy().into_owned()
+    let crates = ["grammar", "ir", "passes", "compiler", "cli", "tests"];
+    let paths = crates.iter().flat_map(|folder| paths_below(folder, ".rs"));
+    paths.map(|path| (path.clone(), read(&path))).collect()
 }
 
 fn none(offenders: &[String], rule: &str) {
@@ -112,15 +88,10 @@ fn every_fixture_is_read() {
         .filter(|(path, _)| path.starts_with("tests/"))
         .map(|(_, text)| text)
         .collect();
-    let mut fixtures = Vec::new();
-    walk(&root().join("tests/programs"), "", &mut fixtures);
-    walk(&root().join("tests/facts"), "", &mut fixtures);
-    let unread = fixtures.iter().map(|path| relative(path)).filter(|path| {
-        let folder = Path::new(path)
-            .parent()
-            .map(|folder| folder.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        !READ_WHOLE.contains(&folder.as_str()) && !tests.contains(path.as_str())
+    let fixtures = ["tests/programs", "tests/facts"].map(|folder| paths_below(folder, "")).concat();
+    let unread = fixtures.into_iter().filter(|path| {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        !READ_WHOLE.contains(&folder) && !tests.contains(path.as_str())
     });
     none(&unread.collect::<Vec<_>>(), "no test reads these fixtures");
 }

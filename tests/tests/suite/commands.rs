@@ -1,0 +1,7 @@
+//! What the commands beside `plan` and `check` answer.
+
+mod build_script;
+mod diff;
+mod explain;
+mod inference_sizing;
+mod sweep;

@@ -1,0 +1,152 @@
+//! A difference accounts for all that differs: what was added, removed and changed adds up to the
+//! difference of the totals.
+
+use shardwise::diff::{Diff, Limits, Line, Quantity};
+use shardwise::{Options, Planned, Strategy, diff};
+use shardwise_tests::files;
+
+fn planned(name: &str, source: &str, strategy: Strategy) -> Planned {
+    shardwise::plan(name, source, &Options { strategy, ..Options::default() })
+        .unwrap_or_else(|findings| panic!("{name}: {findings}"))
+}
+
+fn seconds<'l>(lines: impl IntoIterator<Item = &'l Line>) -> f64 {
+    lines.into_iter().map(|line| line.time_s).sum()
+}
+
+/// What the lines of a difference say that a total changed by.
+fn told(diff: &Diff) -> (f64, f64) {
+    let changed = seconds(diff.changed.iter().map(|change| &change.after))
+        - seconds(diff.changed.iter().map(|change| &change.before));
+    let comm = seconds(&diff.added) - seconds(&diff.removed) + changed;
+    let after = seconds(diff.statements.iter().filter_map(|statement| statement.after.as_ref()));
+    (
+        comm,
+        after - seconds(diff.statements.iter().filter_map(|statement| statement.before.as_ref())),
+    )
+}
+
+fn change(diff: &Diff, name: &str) -> f64 {
+    diff.total(name).map(|total| total.after - total.before).expect("the total is there")
+}
+
+#[test]
+fn lines_add_up_to_the_totals() {
+    let programs = files("tests/programs/book", ".shard");
+    for ((name, source), (other, other_source)) in
+        programs.iter().zip(programs.iter().cycle().skip(1))
+    {
+        let (textbook, searched) =
+            (planned(name, source, Strategy::Textbook), planned(name, source, Strategy::Search));
+        for after in [searched, planned(other, other_source, Strategy::Search)] {
+            let diff = diff(&textbook, &after);
+            let (comm, compute) = told(&diff);
+            let rounding = 1e-9 * (textbook.report.serial_s + after.report.serial_s);
+            assert!(
+                (comm - change(&diff, "comm")).abs() <= rounding,
+                "{name} to {}:\n{diff}",
+                after.name
+            );
+            assert!(
+                (compute - change(&diff, "compute")).abs() <= rounding,
+                "{name} to {}:\n{diff}",
+                after.name
+            );
+        }
+    }
+}
+
+#[test]
+fn lines_add_up_for_random_programs() {
+    let mut compared = 0;
+    for case in 0..200_u32 {
+        let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+        let numbers: Vec<u32> = std::iter::successors(Some(case), next)
+            .skip(3)
+            .take(120)
+            .map(|state| state >> 8)
+            .collect();
+        let source = shardwise_tests::random_program::program(&numbers, 2, 5);
+        let plan = |strategy| {
+            shardwise::plan(
+                "random",
+                &source,
+                &Options { strategy, memory: Some(f64::INFINITY), ..Options::default() },
+            )
+        };
+        let (Ok(before), Ok(after)) = (plan(Strategy::Textbook), plan(Strategy::Search)) else {
+            continue;
+        };
+        let diff = diff(&before, &after);
+        let (comm, compute) = told(&diff);
+        let rounding = 1e-9 * (before.report.serial_s + after.report.serial_s);
+        assert!((comm - change(&diff, "comm")).abs() <= rounding, "{source}\n{diff}");
+        assert!((compute - change(&diff, "compute")).abs() <= rounding, "{source}\n{diff}");
+        compared += 1;
+    }
+    assert!(compared > 100, "{compared}");
+}
+
+#[test]
+fn the_way_back_removes_what_the_way_there_adds() {
+    for (name, source) in files("tests/programs/book", ".shard") {
+        let (textbook, searched) = (
+            planned(&name, &source, Strategy::Textbook),
+            planned(&name, &source, Strategy::Search),
+        );
+        let (there, back) = (diff(&textbook, &searched), diff(&searched, &textbook));
+        assert_eq!(
+            (&there.added, &there.removed, there.changed.len()),
+            (&back.removed, &back.added, back.changed.len()),
+            "{name}"
+        );
+        assert!(diff(&searched, &searched).is_empty(), "{name}");
+        assert!(there.is_empty() == (textbook.plan == searched.plan), "{name}:\n{there}");
+    }
+}
+
+#[test]
+fn a_step_that_only_moved_is_the_same_step() {
+    let source = shardwise_tests::read("tests/programs/fsdp_tp.shard");
+    let before = planned("before", &source, Strategy::Search);
+    let unused = source.replace("Tmp = In *D Win", "Tmp = In *D Win\nFirst = gelu(In)");
+    let diff = diff(&before, &planned("after", &unused, Strategy::Search));
+    assert_eq!(
+        (diff.added.len(), diff.removed.len(), diff.unchanged + diff.changed.len()),
+        (0, 0, 4),
+        "{diff}"
+    );
+    assert_eq!(diff.statements.len(), 1, "{diff}");
+}
+
+#[test]
+fn a_limit_is_exact() {
+    let source = shardwise_tests::read("tests/programs/fsdp_tp.shard");
+    let (before, after) =
+        (planned("a", &source, Strategy::Search), planned("b", &source, Strategy::Textbook));
+    let diff = diff(&before, &after);
+    let limits = Limits {
+        budget_s: Some(after.report.serial_s),
+        max_regression: Some(0.0),
+        ..Limits::default()
+    };
+    assert_eq!(diff.broken(&limits), Vec::<String>::new());
+    let limits = Limits { budget_s: Some(after.report.serial_s * 0.999), ..limits };
+    assert_eq!(diff.broken(&limits).len(), 1);
+}
+
+#[test]
+fn growth_from_nothing_is_more_than_any_part() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K]\nC = \
+        A *J B\noutput C[I_X, K]\n";
+    let (before, after) = (
+        planned("a", source, Strategy::Search),
+        planned("b", &source.replace("output C[I_X", "output C[I"), Strategy::Search),
+    );
+    let limits = Limits { by: Quantity::Comm, max_regression: Some(1e6), ..Limits::default() };
+    assert_eq!(
+        diff(&before, &after).broken(&limits),
+        ["comm grew from nothing to 2 us, more than 100000000%"]
+    );
+    assert_eq!(diff(&before, &before).broken(&limits), Vec::<String>::new());
+}

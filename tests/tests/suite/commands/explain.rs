@@ -1,0 +1,259 @@
+//! Explanations are complete and true: every collective has a cause, and every alternative, typed
+//! where it says, costs what it says.
+
+use shardwise::explain::{Alternative, Causes, Explanation, Remedy, Target, explain};
+use shardwise::{Options, Strategy};
+use shardwise_tests::files;
+
+fn causes(name: &str, source: &str, options: &Options, target: &Target) -> Causes {
+    match explain(name, source, options, target, &|_, _| ()) {
+        Ok(Explanation::Plan(causes)) => causes,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[test]
+fn every_collective_has_a_cause() {
+    let folders = ["tests/programs/book", "tests/programs/training", "tests/programs/open"];
+    let mut told = 0;
+    for (name, source) in folders.iter().flat_map(|folder| files(folder, ".shard")) {
+        for strategy in [Strategy::Search, Strategy::Textbook] {
+            let options = Options { strategy, memory: Some(f64::INFINITY), ..Options::default() };
+            for collective in causes(&name, &source, &options, &Target::Everything).collectives {
+                assert!(!collective.from.who.is_empty(), "{name}: {collective:?}");
+                let needs = &collective.needs;
+                assert!(
+                    needs.iter().any(|need| !need.because.is_empty()),
+                    "{name} ({strategy:?}): {collective:#?}"
+                );
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 100, "{told}");
+}
+
+/// The program with an edit of its brackets typed on a line.
+fn typed(source: &str, line: usize, edit: &str, is_use: bool) -> String {
+    let (words, brackets) = edit.split_at(edit.find('[').expect("an edit has brackets"));
+    let name = words
+        .split_whitespace()
+        .filter(|word| !["input", "param", "state", "output"].contains(word))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let bare = name.split(':').next().unwrap_or_default();
+    let mut lines: Vec<String> = source.lines().map(str::to_owned).collect();
+    let text = &mut lines[line - 1];
+    let from = if is_use { text.find('=').map_or(0, |at| at + 1) } else { 0 };
+    let begins = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    let ends = |at: usize| {
+        !text[at + bare.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '\'')
+    };
+    let found = text[from..]
+        .match_indices(bare)
+        .map(|(at, _)| at + from)
+        .find(|&at| begins(at) && ends(at));
+    let start = found.unwrap_or_else(|| panic!("no `{bare}` in `{text}`"));
+    let rest = &text[start..];
+    let separator = rest
+        .find(['=', '*', ',', '(', ')'])
+        .filter(|end| rest.find('[').is_none_or(|open| *end < open));
+    let end = match (rest.find('['), separator) {
+        (Some(open), None) => open + rest[open..].find(']').expect("brackets close") + 1,
+        _ => bare.len(),
+    };
+    let start_of_tail = start + end;
+    let edited = format!("{}{name}{brackets}{}", &text[..start], &text[start_of_tail..]);
+    *text = edited;
+    lines.join("\n") + "\n"
+}
+
+fn serial_s(name: &str, source: &str) -> f64 {
+    let planned = shardwise::plan(name, source, &Options::default())
+        .unwrap_or_else(|findings| panic!("{name}: {findings}\n{source}"));
+    planned.report.serial_s
+}
+
+#[test]
+fn alternatives_cost_what_they_say() {
+    let mut tried = 0;
+    for name in
+        ["fsdp_tp", "mlp-2d", "book/p7-bad-fsdp", "book/p3-c2", "book/p3-a2a", "training/p5-mixed"]
+    {
+        let source = shardwise_tests::read(&format!("tests/programs/{name}.shard"));
+        let planned =
+            shardwise::plan(name, &source, &Options::default()).expect("a program of the book");
+        for value in planned.plan.program.values.iter().map(|value| value.name.clone()) {
+            for collective in
+                causes(name, &source, &Options::default(), &Target::Value(value.clone()))
+                    .collectives
+            {
+                for Alternative { line, edit, change_s, what, .. } in &collective.alternatives {
+                    let edited = typed(&source, *line, edit, what == "read");
+                    let change = serial_s(name, &edited) - planned.report.serial_s;
+                    assert!(
+                        (change - change_s).abs() <= 1e-6 * planned.report.serial_s,
+                        "{name}: {edit} is {change}, said {change_s}\n{edited}"
+                    );
+                    tried += 1;
+                }
+                if let Some(cure) = collective.cure.map(|cure| &collective.alternatives[cure]) {
+                    let edited = typed(&source, cure.line, &cure.edit, cure.what == "read");
+                    let after = shardwise::plan(name, &edited, &Options::default())
+                        .expect("an edit that was offered");
+                    assert!(
+                        !after.to_string().contains(&collective.text),
+                        "{name}: {} is still there after {}",
+                        collective.text,
+                        cure.edit
+                    );
+                }
+            }
+        }
+    }
+    assert!(tried > 50, "{tried}");
+}
+
+fn remedies(source: &str) -> Vec<Vec<Remedy>> {
+    match explain("conflict", source, &Options::default(), &Target::Everything, &|_, _| ()) {
+        Ok(Explanation::Conflict(conflict)) => conflict.sets,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_conflict_is_as_small_as_it_can_be_and_each_way_out_is_one() {
+    let source = "hardware tpu-v5p\nmesh X=4, Y=2\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, \
+        K_X]\nE = gelu(B)\n\
+                  C[I_Y, K] = A[I_X, J] *J E[J, K_X]\nD[I, K_X] = gelu(C[I_Y, K])\noutput D[I, \
+                  K]\n";
+    let sets = remedies(source);
+    assert_eq!(sets.len(), 1, "{sets:?}");
+    let written: Vec<&str> = sets[0].iter().map(|remedy| remedy.written.as_str()).collect();
+    assert_eq!(written, ["A[I_X, J]", "E[J, K_X]"]);
+    for remedy in &sets[0] {
+        assert!(remedy.serial_s.is_some(), "{remedy:?}");
+        assert!(
+            shardwise::plan(
+                "edited",
+                &typed(source, remedy.line, &remedy.edit, true),
+                &Options::default()
+            )
+            .is_ok(),
+            "{remedy:?}"
+        );
+    }
+}
+
+#[test]
+fn two_conflicts_are_two_sets() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K_X]\nC \
+        = A[I_X, J] *J B[J, K_X]\n\
+                  D[I_X, K_X] = gelu(C)\noutput D[I, K]\n";
+    assert_eq!(remedies(source).iter().map(Vec::len).sum::<usize>(), 3);
+}
+
+#[test]
+fn what_brackets_are_not_to_blame_for_stays_the_error_that_it_is() {
+    let unknown = "hardware tpu-v5p\nmesh X=4\ndim I=64\ninput A[I_X]\nB = gelu(Q)\noutput B[I]\n";
+    let findings =
+        explain("unknown", unknown, &Options::default(), &Target::Everything, &|_, _| ())
+            .expect_err("`Q` is not there");
+    assert_eq!(findings.reports[0].diag.code, "SW101");
+}
+
+/// Numbers to make a random program from.
+fn numbers(case: u32) -> Vec<u32> {
+    let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+    std::iter::successors(Some(case), next).skip(3).take(120).map(|state| state >> 8).collect()
+}
+
+#[test]
+fn random_programs_are_explained_too() {
+    let (mut collectives, mut alternatives) = (0, 0);
+    for case in 0..40 {
+        let source = shardwise_tests::random_program::program(&numbers(case), 2, 3);
+        let options = Options { memory: Some(f64::INFINITY), ..Options::default() };
+        let explanation =
+            match explain("random", &source, &options, &Target::Everything, &|_, _| ()) {
+                Err(_) => continue,
+                Ok(Explanation::Plan(causes)) => causes,
+                Ok(Explanation::Conflict(conflict)) => {
+                    assert!(
+                        conflict.sets.iter().flatten().all(|remedy| remedy.serial_s.is_some()),
+                        "{conflict:?}\n{source}"
+                    );
+                    continue;
+                }
+                Ok(other) => panic!("there is memory without end: {other:?}\n{source}"),
+            };
+        for collective in &explanation.collectives {
+            let free = collective.time_s == 0.0;
+            assert!(
+                free || collective.needs.iter().any(|need| !need.because.is_empty()),
+                "{collective:#?}\n{source}"
+            );
+            collectives += 1;
+        }
+        let first = explanation.collectives.iter().find(|collective| collective.time_s > 0.0);
+        let Some(value) = first.and_then(|collective| collective.text.split('[').next()) else {
+            continue;
+        };
+        for collective in
+            causes("random", &source, &options, &Target::Value(value.to_owned())).collectives
+        {
+            assert!(
+                collective
+                    .alternatives
+                    .windows(2)
+                    .take(5)
+                    .all(|pair| pair[0].change_s <= pair[1].change_s),
+                "{collective:#?}"
+            );
+            alternatives += collective.alternatives.len();
+        }
+    }
+    assert!(
+        collectives > 20 && alternatives > 20,
+        "{collectives} collectives, {alternatives} alternatives"
+    );
+}
+
+#[test]
+fn brackets_at_a_use_are_a_cause_and_other_brackets_a_cure() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I, J_X], B[J_X, \
+        K]\nC = A[I, J] *J B\noutput C[I, K_X]\n";
+    let told = causes("pinned", source, &Options::default(), &Target::Value("A".to_owned()));
+    assert_eq!(told.collectives[0].needs[0].because, ["its brackets say `A[I, J]`"]);
+    let as_it_is = told.collectives[0]
+        .alternatives
+        .iter()
+        .find(|alternative| alternative.edit == "A[I, J_X]")
+        .expect("it is offered");
+    assert!(
+        (as_it_is.line, as_it_is.removes_it) == (5, true) && as_it_is.change_s < 0.0,
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn a_gradient_is_changed_where_its_value_is_computed() {
+    let source = "hardware tpu-v5p\nmesh X=8, Y=4\ndim B=8192, D=8192, F=32768\ninput In[B_X, D], \
+        dOut[B_X, D]\n\
+                  param Win[D, F_Y], Wout[F_Y, D]\nTmp[B_X, F] = In *D Win\nAct = gelu(Tmp)\nOut = \
+                  Act *F Wout\n\
+                  backward from Out given dOut\noutput dWin[D, F_Y]\n";
+    let collectives =
+        causes("gradient", source, &Options::default(), &Target::parse("dOut")).collectives;
+    let before = serial_s("gradient", source);
+    let forward: Vec<&Alternative> = collectives
+        .iter()
+        .flat_map(|collective| &collective.alternatives)
+        .filter(|other| other.what == "keep" && other.line == 7)
+        .collect();
+    assert!(!forward.is_empty(), "{collectives:#?}");
+    for other in forward {
+        let after = serial_s("gradient", &typed(source, other.line, &other.edit, false));
+        assert!((after - before - other.change_s).abs() < 1e-9, "{other:?}");
+    }
+}

@@ -1,0 +1,139 @@
+//! What can be sized as a step of serving, what cannot, and what is said of caches that are not
+//! like one another.
+
+use shardwise::Planned;
+use shardwise::inference::{Inference, Phase, Sizing, Wanted};
+use shardwise_tests::planning::textbook;
+use shardwise_tests::read;
+
+const HEAD: &str = "hardware tpu-v5e\nmesh Y=8\ndim B=8, S=8192, W=4096, D=4096, H=1024\ninput \
+    x[B, D]\nparam w[D, H_Y]\nq = x *D w\n";
+
+/// A decode step that looks at caches.
+fn looks_at(caches: &str, products: &str) -> Planned {
+    textbook(&format!("{HEAD}state {caches}\n{products}\n"))
+}
+
+fn sized(planned: &Planned) -> Inference {
+    planned.inference(&Sizing::default()).unwrap_or_else(|e| panic!("{e}\n{planned}"))
+}
+
+fn lines(planned: &Planned) -> String {
+    planned
+        .cost_table()
+        .lines()
+        .skip_while(|line| !line.starts_with("decode:"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn caches_of_two_lengths_have_no_bytes_a_token() {
+    let one = looks_at("near[B, W, H_Y]", "p = q *H near\noutput p[B, W]");
+    let two = looks_at(
+        "near[B, W, H_Y], far[B, S, H_Y]",
+        "p = q *H near\no = q *H far\noutput p[B, W], o[B, S]",
+    );
+    let [near, both] = [&one, &two].map(|planned| sized(planned).cache);
+    assert_eq!((near.token_bytes, near.context), (2048.0, 4096));
+    assert_eq!(
+        (both.token_bytes, both.context, both.sequence_bytes),
+        (0.0, 8192, 2048.0 * (8192.0 + 4096.0))
+    );
+    assert!(
+        lines(&one).contains("KV cache: 2.05 kB a token, 8.39 MB a sequence of 4096 tokens"),
+        "{}",
+        lines(&one)
+    );
+    assert!(
+        lines(&two).contains("KV cache: 25.2 MB a sequence of up to 8192 tokens"),
+        "{}",
+        lines(&two)
+    );
+}
+
+#[test]
+fn a_cache_of_all_sequences_is_shared() {
+    let planned = looks_at(
+        "own[B, S, H_Y], prompt[W, H_Y]",
+        "p = q *H own\no = q *H prompt\noutput p[B, S], o[B, W]",
+    );
+    let cache = sized(&planned).cache;
+    assert_eq!((cache.sequence_bytes, cache.shared_bytes), (2048.0 * 8192.0, 2048.0 * 4096.0));
+    assert!(
+        lines(&planned).contains("a sequence of 8192 tokens, 8.39 MB shared"),
+        "{}",
+        lines(&planned)
+    );
+}
+
+/// What leaves the layers of a prefill is what a decode step reads of the same model.
+#[test]
+fn a_prefill_gives_the_cache_that_decoding_reads() {
+    let of =
+        |name: &str| sized(&textbook(&read(&format!("tests/programs/models/{name}.shard")))).cache;
+    for model in ["mixtral-8x7b", "llama3-405b", "deepseek-v3"] {
+        let [given, read] = ["prefill", "decode"].map(|phase| of(&format!("{model}-{phase}")));
+        let wide = if model == "llama3-405b" { 2.0 } else { 1.0 };
+        assert_eq!(
+            (given.token_bytes, given.is_read),
+            (wide * read.token_bytes, false),
+            "{model}: the 405B keeps fp8 and gives bf16"
+        );
+        assert!(read.is_read);
+    }
+    let shown = textbook(&read("tests/programs/models/mixtral-8x7b-prefill.shard")).cost_table();
+    assert!(
+        shown.contains("KV cache: gives 131 kB a token, 1.07 GB a sequence of 8192 tokens"),
+        "{shown}"
+    );
+    assert!(shown.contains("= attention "), "{shown}");
+}
+
+/// Writing a row into a cache reads none of it; looking at the result reads all.
+#[test]
+fn a_cache_that_is_updated_is_read_once() {
+    let at = "at: int32[B]";
+    let with = |statements: &str| {
+        format!("{}{statements}\n", HEAD.replace("input x[B, D]", &format!("input x[B, D], {at}")))
+    };
+    let updated = textbook(&with(
+        "state c[B, S, H_Y]\nn = update_S(c, at, q)\np = q *H n\nnext c = n\noutput p[B, S]",
+    ));
+    let read = textbook(&with("state c[B, S, H_Y]\np = q *H c\noutput p[B, S]"));
+    let [updated, read] = [updated, read].map(|planned| sized(&planned));
+    assert_eq!(
+        (updated.cache, updated.step.attention_s.to_bits()),
+        (read.cache, read.step.attention_s.to_bits())
+    );
+    assert_eq!(updated.largest_batch, read.largest_batch);
+}
+
+#[test]
+fn what_is_no_step_of_serving_says_why() {
+    let why = |source: &str, wanted: Wanted| {
+        let planned = textbook(source);
+        planned
+            .inference(&Sizing { wanted, ..Sizing::default() })
+            .map(|sizing| sizing.phase)
+            .expect_err(source)
+            .to_string()
+    };
+    let training = read("tests/programs/models/llama3-8b-train.shard");
+    for wanted in [Wanted::Auto, Wanted::As(Phase::Decode)] {
+        assert!(why(&training, wanted).contains("it has gradients"));
+    }
+    let layer = read("tests/programs/fsdp_tp.shard");
+    assert!(why(&layer, Wanted::Auto).contains("give --phase decode or --phase prefill"));
+    assert!(why(&layer, Wanted::No).contains("leave --phase none out"));
+    let plain = "hardware tpu-v5e\nmesh Y=2\ndim D=64, F=64\nparam a[D], w[D, F]\ny = a *D w\n\
+        output y[F]\n";
+    assert!(why(plain, Wanted::As(Phase::Decode)).contains("there is no such product"));
+    let apart = format!(
+        "{HEAD}input old[W, H_Y]\nstate c[S, H_Y]\np = old *H c\noutput p[W, S], q[B, H_Y]\n"
+    );
+    assert!(
+        why(&apart, Wanted::Auto)
+            .contains("no cache (`state`) that it reads has a dimension that the batch has")
+    );
+}

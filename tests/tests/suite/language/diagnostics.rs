@@ -1,0 +1,64 @@
+//! What must be refused is refused, with the code and the words that its first line asks for.
+
+use shardwise::Options;
+use shardwise::files::Files;
+use shardwise_tests::{files, root};
+
+#[test]
+fn refused_programs_are_refused_for_the_stated_reason() {
+    for (name, source) in files("tests/programs/errors", ".shard") {
+        let findings = shardwise::plan(&name, &source, &Options::default())
+            .map(|planned| planned.to_string())
+            .expect_err(&name);
+        let wanted = source
+            .lines()
+            .find_map(|line| line.strip_prefix("# code: "))
+            .unwrap_or_else(|| panic!("{name}: no `# code:` line"));
+        let codes: Vec<&str> = findings.reports.iter().map(|report| report.diag.code).collect();
+        assert_eq!(codes.join(" "), wanted.trim(), "{name}: {findings}");
+    }
+}
+
+/// How a program's findings look in a terminal without colours, 100 columns wide.
+fn drawn(name: &str, source: &str) -> String {
+    let files =
+        Files::read_by(|path| std::fs::read(root().join("tests/programs/codes").join(path)));
+    let findings = match shardwise::plan(name, source, &Options { files, ..Options::default() }) {
+        Ok(planned) => planned.warnings,
+        Err(findings) => findings,
+    };
+    shardwise_tests::drawn(&findings)
+}
+
+#[test]
+fn every_code_has_a_fixture_that_shows_it() {
+    for (name, source) in files("tests/programs/codes", ".shard") {
+        let text = drawn(&format!("{name}.shard"), &source);
+        let code = name.split('-').next().unwrap_or_default().to_uppercase();
+        assert!(text.contains(&code), "{name} does not show {code}:\n{text}");
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/codes"}, {
+            insta::assert_snapshot!(name, text);
+        });
+    }
+}
+
+#[test]
+fn every_code_has_a_page_and_a_fixture() {
+    let shown: Vec<String> =
+        files("tests/programs/codes", ".shard").into_iter().map(|(name, _)| name).collect();
+    let elsewhere = ["SW005", "SW503", "SW504", "SW506", "SW902"];
+    for code in shardwise::codes::all() {
+        assert!(!code.page.is_empty(), "{} has no page", code.code);
+        let fixture = format!("{}-{}", code.code.to_lowercase(), code.name);
+        assert!(shown.contains(&fixture) || elsewhere.contains(&code.code), "no fixture {fixture}");
+    }
+}
+
+#[test]
+fn more_than_the_memory_there_is_is_a_warning_where_the_author_wrote_the_plan() {
+    let source = shardwise_tests::read("tests/programs/explicit/right.shard");
+    let planned =
+        shardwise::plan("right", &source, &Options { memory: Some(1e6), ..Options::default() })
+            .expect("a warning is no error");
+    assert_eq!(planned.warnings.reports[0].diag.code, "SW503");
+}

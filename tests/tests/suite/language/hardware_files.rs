@@ -1,0 +1,218 @@
+//! Hardware that programs take from files: an example of each kind of cluster with its plan, and
+//! every way in which a file can be wrong.
+
+use std::path::Path;
+
+use shardwise::build::from_disk;
+use shardwise::explain::{Target, explain};
+use shardwise::files::{Files, named};
+use shardwise::lint::{Settings, lint};
+use shardwise::sweep::{Grid, Source, sweep};
+use shardwise::verify::{Setup, Sizes, verify};
+use shardwise::{Options, hardware};
+use shardwise_tests::{drawn, files, root};
+
+const FOLDER: &str = "tests/programs/hardware";
+
+/// The examples' own files.
+fn options() -> Options {
+    Options { files: Files::read_by(|path| std::fs::read(root().join(path))), ..Options::default() }
+}
+
+#[test]
+fn every_kind_of_cluster_has_a_file_and_a_program_with_its_plan() {
+    let mut described: Vec<String> =
+        files(FOLDER, ".toml").into_iter().map(|(name, _)| name).collect();
+    for (name, text) in files(FOLDER, ".toml") {
+        hardware::parse(&name, &text).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+    for (name, source) in files(FOLDER, ".shard") {
+        let path = format!("{FOLDER}/{name}.shard");
+        let planned =
+            shardwise::plan(&path, &source, &options()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let again = shardwise::plan(&path, &planned.to_string(), &options())
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(again.to_string(), planned.to_string(), "{name}");
+        let linted = lint(&path, &source, &options(), &Settings::default());
+        assert!(!linted.has_errors(), "{name}");
+        let verdict = verify(
+            &path,
+            &source,
+            &options(),
+            &Setup { sizes: Sizes::Scaled, seed: 1, progress: &|_, _| () },
+        );
+        assert_eq!(verdict.map(|verdict| verdict.mismatch.is_none()).ok(), Some(true), "{name}");
+        let read: Vec<String> = named(&path, &source)
+            .iter()
+            .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
+            .collect();
+        described.retain(|described| !read.contains(described));
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/hardware"}, {
+            insta::assert_snapshot!(name, planned.to_string());
+        });
+    }
+    assert_eq!(described, [""; 0], "files that no program names");
+}
+
+#[test]
+fn a_file_is_read_by_every_command() {
+    let path = format!("{FOLDER}/gpu-nodes.shard");
+    let source = shardwise_tests::read(&path);
+    let explanation =
+        explain(&path, &source, &options(), &Target::Value("Out".to_owned()), &|_, _| ())
+            .unwrap_or_else(|e| panic!("{e}"));
+    insta::assert_snapshot!(explanation.to_string());
+    let planned = shardwise::plan(&path, &source, &options()).unwrap_or_else(|e| panic!("{e}"));
+    let json = planned.json();
+    let nodes = json.mesh[0].nodes.clone().expect("X leaves the node");
+    assert_eq!(
+        (nodes.inside, nodes.nodes, planned.cost().axes[0].nodes.clone()),
+        (8, 2, Some(nodes.clone()))
+    );
+    assert!(nodes.network_s > 0.0 && nodes.network_s < planned.report.comm_s);
+    let sources = [Source { path, name: "gpu-nodes".to_owned(), text: source }];
+    let grid = Grid::parse(&["X=8|16|32".to_owned()], &[], &["measured-h100,h100".to_owned()])
+        .unwrap_or_else(|e| panic!("{e}"));
+    let swept = sweep(&sources, &grid, &options(), &|_, _| ()).unwrap_or_else(|e| panic!("{e:?}"));
+    assert_eq!((swept.points.len(), swept.planned), (6, 6));
+    assert!(swept.points.iter().all(|point| point.plan.is_some()));
+}
+
+/// Programs that name the file whose text is given, and what is said of them.
+const WRONG: &[(&str, &[u8])] = &[
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\nlink_bandwith = 370e9\n"),
+    ("hardware \"hw.toml\"", b"[chip]\r\nbase = \"h100\"\r\nmemory = \"80GB\"\r\n"),
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\nmemory = 80\nlink_hop = 5\n"),
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\nmemory = -80e9\npod = [0]\n"),
+    ("hardware \"hw.toml\"", b"[chip\nbf16 = 1e15\n"),
+    ("hardware \"hw.toml\"", b"bf16 = 1e15\n"),
+    ("hardware \"hw.toml\"", b"[chip]\nmemory = 80e9\n"),
+    ("hardware \"hw.toml\"", b""),
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"\xff\"\n"),
+    ("hardware \"hw.toml\"", b"[a]\nbase = \"b\"\n[b]\nbase = \"a\"\n"),
+    ("hardware \"hw.toml\"", b"[chip]\nbase = \"chip\"\n"),
+    ("hardware \"hw.toml\"", b"[h100]\nbase = \"b200\"\n"),
+    ("hardware \"hw.toml\"", b"[a]\nbase = \"b200\"\n[b]\nbase = \"h100\"\n"),
+    ("hardware chop from \"hw.toml\"", b"[chip]\nbase = \"b200\"\n"),
+    ("hardware h100 from \"hw.toml\"", b"[chip]\nbase = \"b200\"\n"),
+    ("hardware \"gone.toml\"", b""),
+    ("hardware \"..\"", b""),
+    ("hardware chip from", b""),
+    ("hardware \"\"", b""),
+    ("hardware \"hw.toml", b""),
+    ("hardware \"hw.toml\"\nhardware h100", b"[chip]\nbase = \"b200\"\n"),
+    (
+        "hardware \"hw.toml\"\nmesh X=2 dcn",
+        b"[chip]\nbf16 = 1e15\nlinks = \"switch\"\npod = [8]\nlink_bandwidth = 1e11\n",
+    ),
+];
+
+fn told(hardware: &str, options: &Options) -> String {
+    let mesh = if hardware.contains("mesh") { "" } else { "mesh X=2\n" };
+    let source = format!("{hardware}\n{mesh}dim I=8\ninput A[I_X]\nB = gelu(A)\noutput B[I_X]\n");
+    shardwise::plan("folder/program.shard", &source, options)
+        .map_or_else(|findings| drawn(&findings), |planned| planned.to_string())
+}
+
+#[test]
+fn every_mistake_is_told_in_the_program_and_in_the_file() {
+    let mut all = String::new();
+    for &(hardware, text) in WRONG {
+        let read = move |path: &Path| match path.to_str() {
+            Some("folder/hw.toml") => Ok(text.to_vec()),
+            Some("folder/..") => Err(std::io::ErrorKind::IsADirectory.into()),
+            _ => Err(std::io::ErrorKind::NotFound.into()),
+        };
+        let text = told(hardware, &Options { files: Files::read_by(read), ..Options::default() });
+        assert!(text.contains("SW"), "{hardware}: {text}");
+        all.push_str(&text);
+        all.push('\n');
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn what_is_not_read_or_too_large_is_refused() {
+    let nobody = told("hardware \"hw.toml\"", &Options::default());
+    assert!(nobody.contains("SW408") && nobody.contains("nothing reads files here"), "{nobody}");
+    let large = Files::read_by(|_| Ok(vec![b'#'; 1 << 21]));
+    let text = told("hardware \"hw.toml\"", &Options { files: large, ..Options::default() });
+    assert!(text.contains("SW408") && text.contains("larger than 1 MiB"), "{text}");
+    let endless =
+        told("hardware \"/dev/zero\"", &Options { files: from_disk(), ..Options::default() });
+    assert!(
+        !cfg!(unix) || endless.contains("SW408") && endless.contains("no regular file"),
+        "{endless}"
+    );
+    let folder = told(
+        &format!("hardware \"{}\"", root().display()),
+        &Options { files: from_disk(), ..Options::default() },
+    );
+    assert!(folder.contains("SW408") && folder.contains("it is a folder"), "{folder}");
+}
+
+#[test]
+fn marks_and_line_ends_of_other_systems_are_read() {
+    for text in [
+        "\u{FEFF}[chip]\nbase = \"h100\"\n",
+        "[chip]\r\nbase = \"h100\"\r\n",
+        "[chip]\nbase = 'h100'",
+    ] {
+        let files = Files::read_by(move |_| Ok(text.as_bytes().to_vec()));
+        assert!(
+            told("hardware chip from \"hw.toml\"", &Options { files, ..Options::default() })
+                .starts_with("plan\n"),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn a_name_that_is_given_otherwise_must_be_decided() {
+    let known = hardware::parse("other.toml", "[chip]\nbase = \"b200\"\n")
+        .unwrap_or_else(|e| panic!("{e}"));
+    let files = Files::read_by(|_| Ok(b"[chip]\nbase = \"h100\"\n".to_vec()));
+    let options = Options { files, known, ..Options::default() };
+    let text = told("hardware \"hw.toml\"", &options);
+    assert!(text.contains("SW409") && text.contains("--hardware chip"), "{text}");
+    let decided = told(
+        "hardware \"hw.toml\"",
+        &Options { hardware: Some("chip".to_owned()), ..options.clone() },
+    );
+    assert!(decided.starts_with("plan\nhardware chip\n"), "{decided}");
+    let preset = told(
+        "hardware \"hw.toml\"",
+        &Options {
+            hardware: Some("h200".to_owned()),
+            files: Files::default(),
+            known: Vec::new(),
+            ..options
+        },
+    );
+    assert!(
+        preset.starts_with("plan\nhardware h200\n"),
+        "a file that is not needed is not read: {preset}"
+    );
+}
+
+#[test]
+fn programs_of_two_folders_can_name_two_files_alike() {
+    let files = Files::read_by(|path| {
+        let base = if path.starts_with("fast") { "b200" } else { "h100" };
+        Ok(format!("[chip]\nbase = \"{base}\"\n").into_bytes())
+    });
+    let text = "hardware \"hw.toml\"\nmesh X=8\ndim I=4096, J=4096, K=4096\ninput A[I, J_X], \
+        B[J_X, K]\nC = A *J B\noutput C[I, K]\n";
+    let source = |folder: &str| Source {
+        path: format!("{folder}/p.shard"),
+        name: folder.to_owned(),
+        text: text.to_owned(),
+    };
+    let grid = Grid::parse(&["X=8".to_owned()], &[], &[]).unwrap_or_else(|e| panic!("{e}"));
+    let options = Options { files, ..Options::default() };
+    let swept = sweep(&[source("fast"), source("slow")], &grid, &options, &|_, _| ())
+        .unwrap_or_else(|e| panic!("{e:?}"));
+    let comm: Vec<f64> =
+        swept.points.iter().filter_map(|point| Some(point.plan.as_ref()?.cost.comm_s)).collect();
+    assert!(comm.len() == 2 && comm[0] < comm[1], "{comm:?}");
+}

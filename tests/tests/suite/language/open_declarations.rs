@@ -1,0 +1,55 @@
+//! Declarations left open: the search finds where things should live, under a limit on memory too.
+
+use shardwise::{Options, Planned};
+use shardwise_tests::read;
+
+fn plan(path: &str, memory: Option<f64>) -> Planned {
+    shardwise::plan(
+        path,
+        &read(&format!("tests/programs/{path}.shard")),
+        &Options { memory, ..Options::default() },
+    )
+    .unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn keep(name: &str, planned: &Planned) {
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/open"}, {
+        insta::assert_snapshot!(name, planned.to_string());
+    });
+}
+
+#[test]
+fn question_5_without_its_answers() {
+    let open = plan("open/p3-q5", None);
+    for option in 1..=4 {
+        let written = plan(&format!("book/p3-q5-{option}"), None);
+        assert!(
+            open.report.serial_s <= written.report.serial_s * (1.0 + 1e-12),
+            "option {option}\n{written}\n{open}"
+        );
+    }
+    assert_eq!(open.status_name(), "optimal");
+    assert!(!open.alternatives().is_empty(), "what is as cheap is named\n{open}");
+    keep("p3-q5", &open);
+}
+
+#[test]
+fn question_7_without_its_answers() {
+    let (open, written) = (plan("open/p3-q7", Some(300e6)), plan("book/p3-q7", Some(300e6)));
+    assert!(open.report.memory.peak_bytes <= 300e6, "{open}");
+    assert!(open.report.serial_s <= written.report.serial_s, "{written}\n{open}");
+    keep("p3-q7", &open);
+}
+
+/// With room, data parallelism; with less, weights are split as well.
+#[test]
+fn a_layer_to_train_with_less_and_less_memory() {
+    let mut last = 0.0;
+    for (name, memory) in [("unlimited", f64::INFINITY), ("2GB", 2e9), ("600MB", 6e8)] {
+        let planned = plan("open/mlp-train", Some(memory));
+        assert!(planned.report.memory.peak_bytes <= memory, "{planned}");
+        assert!(planned.report.serial_s >= last, "{name}: less memory is never cheaper\n{planned}");
+        last = planned.report.serial_s;
+        keep(&format!("mlp-train-{name}"), &planned);
+    }
+}

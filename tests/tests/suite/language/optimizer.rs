@@ -1,0 +1,242 @@
+//! Optimizers: what they hold, send and compute, each against the unsharded program, the papers'
+//! formulas and the book's bytes.
+
+use std::collections::BTreeMap;
+
+use shardwise::verify::{Setup, evaluate, verify};
+use shardwise::{Options, Pass, Planned, Strategy, print_after};
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::plan::StepKind;
+use shardwise_ir::print::same;
+use shardwise_ir::sharding::{Pin, Sharding};
+use shardwise_passes::cost::liveness::live_at;
+use shardwise_passes::cost::local;
+use shardwise_tests::{facts, files, read, statements};
+
+const FACTS: &str = "tests/facts/training.json";
+
+fn plan(name: &str, source: &str, strategy: Strategy) -> Planned {
+    let options = Options { strategy, ..Options::default() };
+    shardwise::plan(name, source, &options).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"))
+}
+
+fn searched(source: &str) -> Planned {
+    plan("optimizer", source, Strategy::Search)
+}
+
+/// What must hold of every program with an optimizer.
+fn holds(name: &str, source: &str) {
+    let options = Options::default();
+    for pass in [Pass::Resolve, Pass::Optimizer] {
+        let printed =
+            print_after(name, source, &options, pass).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let (before, after) =
+            (shardwise::check(name, source, &options), shardwise::check(name, &printed, &options));
+        let (before, after) = (
+            before.program.expect(name),
+            after.program.unwrap_or_else(|| panic!("{name}: {printed}")),
+        );
+        assert!(same(&before, &after), "{name}: {before}\n{after}");
+    }
+    let mut serial_s = Vec::new();
+    for strategy in [Strategy::Search, Strategy::Textbook] {
+        let options = Options { strategy, ..Options::default() };
+        let verdict = verify(name, source, &options, &Setup::default())
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(
+            verdict.mismatch.is_none() && verdict.undefined == 0,
+            "{name}: {verdict}\n{source}"
+        );
+        let planned = plan(name, source, strategy);
+        assert_eq!(
+            planned.to_string(),
+            plan(name, &planned.to_string(), Strategy::Search).to_string(),
+            "{name}"
+        );
+        serial_s.push(planned.report.serial_s);
+    }
+    assert!(serial_s[0] <= serial_s[1] * (1.0 + 1e-12), "{name}: {serial_s:?}");
+}
+
+#[test]
+fn programs_with_optimizers_are_right_and_their_plans_kept() {
+    for (name, source) in files("tests/programs/optimizer", ".shard") {
+        holds(&name, &source);
+        let planned = plan(&name, &source, Strategy::Search);
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/optimizer"}, {
+            insta::assert_snapshot!(name, planned.to_string());
+        });
+    }
+}
+
+#[test]
+fn the_programs_on_the_page_are_right() {
+    let page = read("compiler/docs/optimizer.md");
+    let blocks: Vec<&str> =
+        page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 2, "the page has programs");
+    for source in blocks {
+        holds("optimizer.md", source);
+    }
+}
+
+/// An update alone: the gradient of `W` is `A`, a sum over `X`.
+fn one(param: &str, optimizer: &str, more: &str) -> String {
+    format!(
+        "hardware tpu-v5p\nmesh X=8\ndim B=8, P=8192\ninput In[B_X], G[B_X, P]\nparam W[{param}]\n\
+            Out = In * W\nbackward from Out given G\n\
+         optimizer {optimizer}\n{more}"
+    )
+}
+
+/// Bytes a parameter and device: what stays, and the gradient as the update reads it.
+fn bytes_per_parameter(param: &str, optimizer: &str, more: &str) -> f64 {
+    let planned = searched(&one(param, optimizer, more));
+    let program = &planned.plan.program;
+    let update = planned
+        .plan
+        .steps
+        .iter()
+        .find(|step| matches!(step.kind, StepKind::Local(op) if program.values[program.ops[op].result].name == "mW.new"));
+    let gradient = &update.expect("the first moment is updated").operands[1];
+    // A gradient that its author keeps whole is held whole beside the part that is read.
+    let kept = if more.is_empty() { gradient.sharding.clone() } else { Sharding::replicated(1) };
+    let gradient = local::local_bytes(program, gradient.value, &kept);
+    let cost = planned.cost();
+    (cost.parameters.device_bytes + cost.state.device_bytes + gradient) / cost.parameters.elements
+}
+
+#[test]
+fn the_stages_of_zero_hold_what_the_book_counts() {
+    let whole = "output dW[P]\n";
+    let stages = [
+        ("P", "adam", whole),
+        ("P", "adam over X", whole),
+        ("P", "adam over X", ""),
+        ("P_X", "adam", ""),
+    ];
+    facts::holds(
+        FACTS,
+        "P5-ZERO-MEM",
+        &stages.map(|(param, optimizer, more)| bytes_per_parameter(param, optimizer, more)),
+    );
+}
+
+#[test]
+fn adam_holds_ten_bytes_a_parameter() {
+    let held = |param: &str| {
+        let cost = searched(&one(param, "adam", "")).cost();
+        [cost.parameters.device_bytes + cost.state.device_bytes, cost.parameters.elements]
+    };
+    let [bytes, elements] = held("P");
+    facts::holds(FACTS, "P5-DP-ADAM", &[bytes / elements]);
+    facts::holds(FACTS, "P5-Q2-STATE", &[bytes / elements * 13e9]);
+    let [bytes, elements] = held("P_X");
+    facts::holds(FACTS, "P5-MIX-MEM", &[8.0 * bytes / elements]);
+}
+
+#[test]
+fn updates_take_the_place_of_what_they_update() {
+    for (name, source) in files("tests/programs/optimizer", ".shard") {
+        let plan = plan(&name, &source, Strategy::Search).plan;
+        let home = |value: ValueId| plan.program.values[value].home.as_ref().and_then(Pin::exact);
+        let updates = plan
+            .program
+            .outputs
+            .iter()
+            .filter_map(|output| Some((output.value, home(plan.program.updates(output)?)?)));
+        let updates: Vec<_> = updates.collect();
+        assert!(updates.len() >= 4, "{name}");
+        let live = live_at(&plan, plan.steps.len() - 1);
+        let beside = updates.iter().filter(|(value, home)| {
+            live.iter().any(|(of, _)| of.value == *value && of.sharding == *home)
+        });
+        assert_eq!(beside.count(), 0, "{name}: {live:?}");
+    }
+}
+
+#[test]
+fn what_is_still_read_is_not_written_over() {
+    let source = |last: &str| {
+        format!(
+            "hardware tpu-v5p\nmesh X=1\ndim P=1Mi\nparam W: f32[P]\ninput G: f32[P]\nW2 = \
+                sgd_step(W, G, 0.1)\nnext W = W2\n{last}"
+        )
+    };
+    let peak = |last: &str| searched(&source(last)).report.memory.peak_bytes;
+    assert!(
+        (peak("S = sum_P(G)\noutput S[]\n") - 8.0 * 1_048_576.0).abs() < 8.0,
+        "one array and what it is updated by"
+    );
+    assert!(
+        peak("S = sum_P(W)\noutput S[]\n") > 11.9 * 1_048_576.0,
+        "the old one is read behind the update"
+    );
+}
+
+#[test]
+fn state_over_an_axis_turns_a_reduction_into_a_scatter_and_a_gather() {
+    let kinds_by = |name: &str, strategy: Strategy| {
+        let planned =
+            plan(name, &read(&format!("tests/programs/optimizer/{name}.shard")), strategy);
+        let kinds = statements(&planned.plan.to_string()).into_iter().filter_map(|line| {
+            let call = line.split(" = ").nth(1)?.split(['_', '(']).next()?.to_owned();
+            ["AllGather", "AllReduce", "ReduceScatter"].contains(&call.as_str()).then_some(call)
+        });
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        kinds.for_each(|kind| *counts.entry(kind).or_default() += 1);
+        counts.into_iter().collect::<Vec<_>>()
+    };
+    let kinds = |name: &str| kinds_by(name, Strategy::Search);
+    let count = |kind: &str, n: usize| (kind.to_owned(), n);
+    assert_eq!(kinds("zero2"), [count("AllGather", 2), count("ReduceScatter", 2)]);
+    assert_eq!(kinds("zero3"), [count("AllGather", 2), count("ReduceScatter", 2)]);
+    assert_eq!(
+        kinds_by("zero1", Strategy::Textbook),
+        [count("AllGather", 2), count("AllReduce", 2)]
+    );
+    assert_eq!(kinds_by("zero2", Strategy::Textbook), kinds("zero2"));
+    assert_eq!(
+        kinds_by("zero3", Strategy::Textbook),
+        [count("AllGather", 3), count("ReduceScatter", 2)],
+        "one is gathered once more"
+    );
+    assert_eq!(kinds("open"), kinds("zero2"), "the search finds the same by itself");
+}
+
+/// One step on one parameter, computed by the program.
+fn step(optimizer: &str, given: &[(&str, f64)]) -> BTreeMap<String, f64> {
+    let source = format!(
+        "hardware tpu-v5p\nmesh X=1\ndim P=1\nparam W: f32[P]\ninput G: f32[P]\nOut = 1.0 * W\n\
+            backward from Out given G\noptimizer {optimizer}\n"
+    );
+    let program = shardwise::check("step", &source, &Options::default()).program.expect(&source);
+    let given = given.iter().map(|(name, value)| ((*name).to_owned(), vec![*value])).collect();
+    evaluate(&program, &given)
+        .expect("all is declared")
+        .into_iter()
+        .map(|(name, values)| (name, values[0]))
+        .collect()
+}
+
+#[test]
+fn updates_are_those_of_the_papers() {
+    let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+    let (w, g, m, v) = (2.0_f64, 0.5, 0.3, 0.04);
+    let after = step(
+        "adamw, rate=0.01, beta1=0.8, beta2=0.9, eps=1e-3, decay=0.1",
+        &[("W", w), ("G", g), ("mW", m), ("vW", v)],
+    );
+    let (m1, v1) = (0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g * g);
+    near(after["mW.new"], m1);
+    near(after["vW.new"], v1);
+    near(after["W.new"], w - 0.01 * (m1 / (v1.sqrt() + 1e-3) + 0.1 * w));
+    let after = step("sgd, momentum=0.9, rate=0.1", &[("W", w), ("G", g), ("mW", m)]);
+    near(after["mW.new"], 0.9 * m + g);
+    near(after["W.new"], w - 0.1 * (0.9 * m + g));
+    near(step("sgd, rate=0.1", &[("W", w), ("G", g)])["W.new"], w - 0.1 * g);
+    let after =
+        step("adam, master=f32", &[("W", w), ("W.master", 3.0), ("G", g), ("mW", m), ("vW", v)]);
+    near(after["W.new"], after["W.master.new"]);
+    assert!(after["W.new"] > 2.9, "the copy is what is updated");
+}

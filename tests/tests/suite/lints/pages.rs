@@ -1,0 +1,353 @@
+//! Lints do what their pages say: the trigger fires exactly that lint, the cure fires none, and
+//! safe edits change nothing that is computed.
+
+use shardwise::lint::{self, Config, Fix, Level, Levels, Lint, Linted, Safety, Selector, Settings};
+use shardwise::verify::{self, Setup};
+use shardwise::{Options, codes};
+use shardwise_tests::{drawn, read, small_sizes};
+
+/// The settings under which a lint's page is right: the default ones, and the lint itself on.
+fn settings(lint: &Lint) -> Settings {
+    let mut settings = Settings::default();
+    let selector: Selector = lint.code.parse().expect("a code is a selector");
+    if lint.level == Level::Allow {
+        settings.layer(Levels { warn: vec![selector], ..Levels::default() });
+    }
+    settings
+}
+
+fn run(lint: &Lint, program: &str) -> Linted {
+    let name = format!("{}.shard", lint.name);
+    lint::lint(&name, program, &Options::default(), &settings(lint))
+}
+
+fn codes_of(linted: &Linted) -> Vec<&'static str> {
+    linted.findings.iter().map(|finding| finding.diag.code).collect()
+}
+
+#[test]
+fn every_trigger_fires_its_lint_and_no_other() {
+    let others = lint::all().iter().filter_map(|lint| {
+        let found = codes_of(&run(lint, lint.trigger));
+        let exact = !found.is_empty() && found.iter().all(|code| *code == lint.code);
+        (!exact).then(|| format!("{} {}: {found:?}", lint.code, lint.name))
+    });
+    let others: Vec<String> = others.collect();
+    assert!(others.is_empty(), "{}", others.join("\n"));
+}
+
+#[test]
+fn every_cure_is_clean() {
+    for lint in lint::all() {
+        let linted = run(lint, lint.cure);
+        assert!(
+            linted.findings.is_empty(),
+            "{} {}:\n{}",
+            lint.code,
+            lint.name,
+            drawn(&linted.reports())
+        );
+    }
+}
+
+#[test]
+fn findings_look_like_this() {
+    for lint in lint::all() {
+        let text = drawn(&run(lint, lint.trigger).reports());
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/lints"}, {
+            insta::assert_snapshot!(format!("{}-{}", lint.code.to_lowercase(), lint.name), text);
+        });
+    }
+}
+
+#[test]
+fn codes_and_names_are_unique_and_in_order() {
+    let lints: Vec<&str> = lint::all().iter().map(|lint| lint.code).collect();
+    let mut sorted = lints.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(lints, sorted);
+    let mut names: Vec<&str> = lint::all()
+        .iter()
+        .map(|lint| lint.name)
+        .chain(codes::all().map(|code| code.name))
+        .collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+    assert!(codes::all().all(|code| !lints.contains(&code.code)));
+}
+
+/// The edited program gives the same outputs, and its plan, run on simulated devices, gives what it
+/// says.
+fn computes_the_same(name: &str, original: &str, fixed: &str) {
+    let outputs = |source: &str| {
+        small_sizes::outputs(
+            &small_sizes::program(name, source).unwrap_or_else(|| panic!("{name}: {source}")),
+        )
+    };
+    assert_eq!(outputs(original), outputs(fixed), "{name}: {fixed}");
+    let verdict = verify::verify(name, fixed, &Options::default(), &Setup::default())
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(verdict.mismatch.is_none(), "{name}: {verdict}\n{fixed}");
+}
+
+#[test]
+fn safe_edits_leave_what_is_computed_and_nothing_to_edit() {
+    let mut safe = 0;
+    for lint in lint::all() {
+        let before = run(lint, lint.trigger);
+        let is_safe = |fix: &Fix| fix.safety == Safety::Safe;
+        if !before.findings.iter().filter_map(|finding| finding.fix.as_ref()).any(is_safe) {
+            continue;
+        }
+        let (after, count) = lint::fixed(before, &Options::default(), &settings(lint));
+        assert!(
+            count > 0 && codes_of(&after).iter().all(|code| *code != lint.code),
+            "{}: {}",
+            lint.code,
+            after.source
+        );
+        computes_the_same(lint.code, lint.trigger, &after.source);
+        let (again, more) = lint::fixed(after.clone(), &Options::default(), &settings(lint));
+        assert_eq!((again.source, more), (after.source, 0), "{}", lint.code);
+        safe += 1;
+    }
+    assert!(safe > 3);
+}
+
+#[test]
+fn a_sum_that_is_written_whole_and_sliced_becomes_a_scatter() {
+    let program = "plan\nhardware tpu-v5p\nmesh X=4\ndim B=64, D=64, F=64\ninput In[B, F_X]\nparam \
+        W[F_X, D]\n\
+        Sum[B, D] {U_X} = In[B, F_X] *F W[F_X, D]\nSum[B, D] = AllReduce_X(Sum[B, D] {U_X})\n\
+        Sum[B, D_X] = Slice_X(Sum[B, D])  # a part\noutput Sum[B, D_X]\n";
+    let before = lint::lint("sum.shard", program, &Options::default(), &Settings::default());
+    assert_eq!(codes_of(&before), ["SW302"]);
+    let (after, _) = lint::fixed(before, &Options::default(), &Settings::default());
+    assert!(
+        after.source.contains("\nSum[B, D_X] = ReduceScatter_{X,D}(Sum[B, D] {U_X})\n  # a part\n"),
+        "{}",
+        after.source
+    );
+    assert!(after.findings.is_empty(), "{}", drawn(&after.reports()));
+    computes_the_same("sum.shard", program, &after.source);
+}
+
+#[test]
+fn a_sum_that_can_wait_for_all_microbatches_is_told_once_and_only_where_it_fits() {
+    let lint = lint::find("SW317").expect("a lint");
+    let head = lint.trigger.split_once("microbatches").expect("a block").0;
+    let written = format!(
+        "plan\n{head}microbatches B=B'*8 {{\nRows[B'_X, D] = part(In[B_X, D])\ndRows[B'_X, F] = \
+            part(dOut[B_X, F])\n\
+        dPart[D, F] {{U_X}} = Rows[B'_X, D] *B' dRows[B'_X, F]\ndPart[D_X, F] = \
+        ReduceScatter_{{X,D}}(dPart[D, F] {{U_X}})\n}}\n\
+        dW[D_X, F] = total(dPart[D_X, F])\noutput dW[D_X, F]\n"
+    );
+    let summed = lint.trigger.replace("D_X, F]", "D, F]");
+    let at_the_use = lint
+        .trigger
+        .replace("dPart[D_X, F] =", "dPart =")
+        .replace("total(dPart)", "total(dPart[D_X, F])");
+    for source in [&written, &summed, &at_the_use] {
+        let linted = run(lint, source);
+        assert_eq!(codes_of(&linted), ["SW317"], "{source}{}", drawn(&linted.reports()));
+        // The unreduced sum takes 33.6 MB; without room for it each microbatch reduces.
+        let planned =
+            shardwise::plan("late", source, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        let reduction = planned
+            .plan
+            .steps
+            .iter()
+            .zip(&planned.report.steps)
+            .find(|(step, _)| step.operands[0].value == step.result.value);
+        let price = linted.findings[0].price.expect("it costs something");
+        let each = reduction.expect("a reduction").1.seconds;
+        assert!((price.seconds - 7.0 * each).abs() < 1e-9 * price.seconds, "{price:?} {each}");
+        let tight = Options { memory: Some(1e8), ..Options::default() };
+        assert!(
+            !codes_of(&lint::lint("late", source, &tight, &settings(lint))).contains(&"SW317"),
+            "{source}"
+        );
+        let (fixed, count) = lint::fixed(linted, &Options::default(), &settings(lint));
+        assert_eq!(count, usize::from(source != &written));
+        computes_the_same("late", source, &fixed.source);
+    }
+    // Something else reads the reduced value in each microbatch.
+    let read = lint.trigger.replace("}\n", "  Norm = sum_{D,F}(dPart * dPart)\n}\n")
+        + "Norms = total(Norm)\noutput Norms[]\n";
+    assert!(!codes_of(&run(lint, &read)).contains(&"SW317"));
+}
+
+#[test]
+fn allow_silences_its_statement_its_file_or_nothing() {
+    let body = "hardware tpu-v5p\nmesh X=4\ndim B=64\ninput In[B_X]\nOne = tanh(In)\nTwo = \
+        tanh(In)\noutput In[B_X]\n";
+    let found = |source: &str| {
+        let linted = lint::lint("a.shard", source, &Options::default(), &Settings::default());
+        linted
+            .findings
+            .iter()
+            .map(|finding| {
+                format!("{}@{}", finding.diag.code, source[..finding.span().start].lines().count())
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found(body), ["SW353@4", "SW353@5"]);
+    assert_eq!(found(&body.replace("One =", "allow SW353 One =")), ["SW353@5"]);
+    assert_eq!(found(&body.replace("One =", "allow SW353\nOne =")), ["SW353@6"]);
+    assert!(found(&format!("# top\nallow SW353\n{body}")).is_empty());
+    assert!(
+        found(&format!(
+            "plan\nallow SW353\n{}",
+            body.replace("One = tanh(In)", "One[B_X] = tanh(In[B_X])")
+                .replace("Two = tanh(In)\n", "")
+        ))
+        .is_empty()
+    );
+    assert_eq!(found(&format!("allow SW353, SW301, SW900\n{body}")), Vec::<String>::new());
+    assert_eq!(found(&format!("allow SW353, SW301\n{body}")), ["SW900@1"]);
+    assert_eq!(
+        found(&body.replace("input", "allow SW101, SW35\ninput")),
+        ["SW901@4", "SW901@4", "SW353@5", "SW353@6"]
+    );
+}
+
+#[test]
+fn a_program_with_errors_is_not_linted_and_its_errors_cannot_be_allowed() {
+    let linted = lint::lint(
+        "a.shard",
+        "allow SW204\nhardware tpu-v5p\nmesh X=4\ndim B=64, C=1\ninput In[B_Q]\n",
+        &Options::default(),
+        &Settings::default(),
+    );
+    assert_eq!(codes_of(&linted), ["SW204"]);
+}
+
+#[test]
+fn the_reference_is_current() {
+    let page = read("compiler/docs/codes.md");
+    assert!(
+        page == lint::reference(),
+        "compiler/docs/codes.md is out of date: shardwise docs > compiler/docs/codes.md"
+    );
+}
+
+/// The text between the first fence of a language and its end.
+fn fenced(page: &str, language: &str) -> String {
+    let start = format!("```{language}\n");
+    let after = page.split_once(&start).unwrap_or_else(|| panic!("no {start}")).1;
+    after.split_once("```").expect("the fence ends").0.to_owned()
+}
+
+#[test]
+fn the_page_on_checking_is_right() {
+    let page = read("compiler/docs/lints.md");
+    let config = Config::parse("shardwise.toml", &fenced(&page, "toml"))
+        .unwrap_or_else(|findings| panic!("{findings}"));
+    let (here, decode) =
+        (config.settings("a.shard".as_ref()), config.settings("decode/a.shard".as_ref()));
+    let level = |settings: &Settings, code: &str| settings.level(lint::find(code).expect("a lint"));
+    assert_eq!(
+        (level(&here, "SW313"), level(&here, "SW301"), level(&here, "SW351")),
+        (Level::Warn, Level::Deny, Level::Allow)
+    );
+    assert_eq!((level(&here, "SW332"), level(&decode, "SW332")), (Level::Warn, Level::Allow));
+    assert!(config.excludes("vendor/x/a.shard".as_ref()) && !config.excludes("a.shard".as_ref()));
+    let program = fenced(&page, "text");
+    let found = |source: &str| {
+        codes_of(&lint::lint("a.shard", source, &Options::default(), &Settings::default()))
+    };
+    assert!(found(&program).is_empty());
+    assert_eq!(found(&program.replace("allow SW301", "")), ["SW301"]);
+    for group in lint::Group::ALL {
+        assert!(page.contains(&format!("`{}`", group.name())), "{}", group.name());
+    }
+}
+
+#[test]
+fn the_page_on_testing_shows_the_example() {
+    let page = read("compiler/docs/testing.md");
+    let (library, test) =
+        (read("tests/snapshot-example/src/lib.rs"), read("tests/snapshot-example/tests/specs.rs"));
+    let body = |text: &str| {
+        text.split_once("Options::default();")
+            .map(|(_, rest)| rest.split_once("}\n").expect("a body").0.to_owned())
+    };
+    assert_eq!(body(&fenced(&page, "rust")), body(&library));
+    assert!(
+        test.contains(
+            page.split_once("#[test]")
+                .and_then(|(_, rest)| rest.split_once("```"))
+                .expect("the test")
+                .0
+        )
+    );
+}
+
+#[test]
+fn padding_that_is_much_of_a_dimension_is_told() {
+    let program = |heads: u64| {
+        format!(
+            "hardware tpu-v5p\nmesh X=4, Y=16\ndim B=8192, D=8192, H={heads} pad, K=128\ninput \
+                In[B_X, D]\nparam Wq[D, H_Y, K]\nQ = In *D Wq\noutput Q[B_X, H_Y, K]\n"
+        )
+    };
+    let found = |heads: u64| {
+        lint::lint("pad.shard", &program(heads), &Options::default(), &Settings::default())
+    };
+    assert_eq!(
+        found(40).findings[0].diag.message,
+        "17% of `H` is padding in 16 parts: 4.68 us are lost"
+    );
+    assert!(found(48).findings.is_empty() && found(47).findings.is_empty());
+}
+
+#[test]
+fn a_gather_that_nothing_reads_goes() {
+    let program = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=64\ninput In[B_X, D]\nIn[B, D] = \
+        AllGather_X(In[B_X, D])\n\
+        Out = gelu(In[B_X, D])\noutput Out[B_X, D]\n";
+    let before = lint::lint("idle.shard", program, &Options::default(), &Settings::default());
+    assert_eq!(codes_of(&before), ["SW353"]);
+    let (after, _) = lint::fixed(before, &Options::default(), &Settings::default());
+    assert!(!after.source.contains("AllGather") && after.findings.is_empty(), "{}", after.source);
+    computes_the_same("idle.shard", program, &after.source);
+}
+
+#[test]
+fn brackets_at_a_use_are_found_and_opened_too() {
+    let lint = lint::find("SW301").expect("a lint");
+    let at_the_use =
+        lint.trigger.replace("Tmp[B_X, F] = ", "Tmp = ").replace("= Tmp *F", "= Tmp[B_X, F] *F");
+    let linted = run(lint, &at_the_use);
+    assert_eq!(codes_of(&linted), ["SW301"]);
+    let (fixed, _) = lint::fixed(linted, &Options::default(), &Settings::default());
+    assert!(
+        fixed.source.contains("Out = Tmp[B_X, F_?] *F Wout") && fixed.findings.is_empty(),
+        "{}",
+        fixed.source
+    );
+}
+
+#[test]
+fn of_very_large_programs_it_is_said_what_was_not_tried() {
+    let head = "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=49152, D=8192, F=32768\ninput V0[B_X, D]\n\
+        param Win[D, F_Y], Wout[F_Y, D]\n";
+    let layer = |n: usize| format!("T{n}[B_X, F] = V{n} *D Win\nV{} = T{n} *F Wout\n", n + 1);
+    let layers = 3000;
+    let source =
+        format!("{head}{}output V{layers}[B_X, D]\n", (0..layers).map(layer).collect::<String>());
+    let linted = lint::lint("deep.shard", &source, &Options::default(), &Settings::default());
+    assert!(
+        linted.findings.len() > 10 && linted.findings.len() + linted.untried >= layers,
+        "{} {}",
+        linted.findings.len(),
+        linted.untried
+    );
+    assert!(
+        lint::formats::Summary::of(&[linted])
+            .to_string()
+            .contains("edits of large programs not tried")
+    );
+}

@@ -1,0 +1,9 @@
+//! Plans against judges that share no code with the planner: brute force, simulated devices, finite
+//! differences, closed formulas.
+
+mod brute_force;
+mod dual_bounds;
+mod mutants;
+mod numerical_gradients;
+mod pipeline_formulas;
+mod simulated_devices;

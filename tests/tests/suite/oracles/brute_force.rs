@@ -1,0 +1,329 @@
+//! The search against brute force: on random small programs both give the same price, the dual
+//! alone gives none that is higher, and what is decoded from it none that is lower.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use shardwise::{Objective, Options};
+use shardwise_tests::brute_force::{Goal, optimum};
+use shardwise_tests::model::{bounded_program, rounding_s};
+
+/// A random program as text: declarations, one to three operations, outputs.
+#[derive(Clone, Debug)]
+struct Sketch {
+    text: String,
+}
+
+/// The last two only come to be: `P` is cut out of others, `M` is what `I` is renamed to.
+const DIMS: [&str; 6] = ["I", "J", "K", "L", "P", "M"];
+
+/// Deterministic choices from a list of random numbers.
+struct Dice<'a> {
+    numbers: &'a [u32],
+    next: usize,
+}
+
+impl Dice<'_> {
+    fn roll(&mut self, sides: usize) -> usize {
+        let number = self.numbers[self.next % self.numbers.len()];
+        self.next += 1;
+        number as usize % sides
+    }
+}
+
+fn sketch(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
+    let mut dice = Dice { numbers, next: 0 };
+    let mut text = format!("hardware {}\nmesh ", ["tpu-v5p", "tpu-v5e", "tpu-v4p"][dice.roll(3)]);
+    let names = ["X", "Y", "Z"];
+    for (i, name) in names.iter().take(axes).enumerate() {
+        let size = [2, 4, 3][dice.roll(3)];
+        let kind = ["", " ring", " line"][dice.roll(3)];
+        text += &format!("{}{name}={size}{kind}", if i > 0 { ", " } else { "" });
+    }
+    let sizes = [24, 48, 96, 480, 4800, 49152, 3];
+    let plain: Vec<usize> = (0..4).map(|_| sizes[dice.roll(sizes.len())]).collect();
+    let dims = plain
+        .iter()
+        .copied()
+        .chain([3, plain[0]])
+        .zip(DIMS)
+        .map(|(size, dim)| format!("{dim}={size}"));
+    text += &format!("\ndim {}\ninput Q: int32[P]\n", dims.collect::<Vec<_>>().join(", "));
+    let mut values: Vec<(String, Vec<usize>)> = Vec::new();
+    for i in 0..2 {
+        let first = dice.roll(4);
+        let dims = if dice.roll(5) == 0 {
+            vec![first]
+        } else {
+            vec![first, (first + 1 + dice.roll(3)) % 4]
+        };
+        let name = format!("A{i}");
+        let closed = dice.roll(4) > 0;
+        text += &format!("input {name}{}\n", brackets(&dims, &mut dice, axes, closed));
+        values.push((name, dims));
+    }
+    let mut body = String::new();
+    for i in 0..operations {
+        let (name, dims) = operation(&mut body, i, &mut values, &mut dice, axes);
+        values.push((name, dims));
+    }
+    text += &body;
+    for (name, dims) in values.iter().skip(2) {
+        let last = name.ends_with(&format!("{}", operations - 1));
+        if last || dice.roll(3) == 0 {
+            text += &format!("output {name}{}\n", brackets(dims, &mut dice, axes, true));
+        }
+    }
+    Sketch { text }
+}
+
+fn operation(
+    body: &mut String,
+    i: usize,
+    values: &mut [(String, Vec<usize>)],
+    dice: &mut Dice<'_>,
+    axes: usize,
+) -> (String, Vec<usize>) {
+    let name = format!("T{i}");
+    let (a, a_dims) = values[values.len() - 1 - dice.roll(2)].clone();
+    let (b, b_dims) = values[dice.roll(values.len())].clone();
+    let union: Vec<usize> = a_dims
+        .iter()
+        .copied()
+        .chain(b_dims.iter().copied().filter(|d| !a_dims.contains(d)))
+        .collect();
+    let shared: Vec<usize> = a_dims.iter().copied().filter(|d| b_dims.contains(d)).collect();
+    let (dims, right) = match dice.roll(16) {
+        0 => (a_dims.clone(), format!("gelu({a})")),
+        1 => (union, format!("{a} + {b}")),
+        2 => (a_dims.clone(), format!("2.0 * {a}")),
+        9 => (union, format!("dgelu({a}, {b})")),
+        10 if a_dims.len() == 1 => {
+            let added = (a_dims[0].min(3) + 1) % 4;
+            (vec![a_dims[0], added], format!("broadcast_{}({a})", DIMS[added]))
+        }
+        7 => (union, format!("{a} / {b}")),
+        11 => (
+            a_dims.clone(),
+            [format!("exp({a})"), format!("-{a}"), format!("{a} + 1.0")][dice.roll(3)].clone(),
+        ),
+        12 if !a_dims.is_empty() && !a_dims.contains(&4) => {
+            let from = a_dims[0];
+            ([&[4], &a_dims[1..]].concat(), format!("slice_{{{}->P}}({a})", DIMS[from]))
+        }
+        13 if !a_dims.is_empty() && !a_dims.contains(&4) => {
+            ([&[4], &a_dims[1..]].concat(), format!("take_{}({a}, Q)", DIMS[a_dims[0]]))
+        }
+        6 if !a_dims.is_empty() && a_dims[0] != 4 => {
+            let along = DIMS[a_dims[0]];
+            (a_dims.clone(), format!("update_{along}({a}, Q, take_{along}({a}, Q))"))
+        }
+        5 if !b_dims.is_empty()
+            && b_dims[0] != 4
+            && !a_dims.contains(&b_dims[0])
+            && b_dims[1..].iter().all(|&d| d == 4 || a_dims.contains(&d)) =>
+        {
+            (b_dims.clone(), format!("put_{}({a}, Q, {b})", DIMS[b_dims[0]]))
+        }
+        14 if !shared.is_empty() => (union, format!("select({b}, {a}, 0.0)")),
+        15 if a_dims.contains(&0) && !a_dims.contains(&5) => {
+            let dims: Vec<usize> =
+                a_dims.iter().map(|&dim| if dim == 0 { 5 } else { dim }).collect();
+            let left = brackets(&dims, dice, axes, false);
+            *body += &format!("{name}{left} = rename({a})\n");
+            return (name, dims);
+        }
+        8 if a_dims.len() > 1 => (a_dims[..1].to_vec(), format!("max_{}({a})", DIMS[a_dims[1]])),
+        3 if a_dims.len() > 1 => (a_dims[..1].to_vec(), format!("sum_{}({a})", DIMS[a_dims[1]])),
+        _ if !shared.is_empty() => {
+            let summed = shared[dice.roll(shared.len())];
+            let kept: Vec<usize> = union.into_iter().filter(|&d| d != summed).collect();
+            (kept, format!("{a} *{} {b}", DIMS[summed]))
+        }
+        _ => (union, format!("{a} * {b}")),
+    };
+    let left = if dice.roll(4) == 0 { brackets(&dims, dice, axes, false) } else { String::new() };
+    let written = if left.is_empty() { format!("{name}: bf16") } else { format!("{name}{left}") };
+    let written = written.replace(": bf16", "");
+    *body += &format!("{written} = {right}\n");
+    (name, dims)
+}
+
+fn brackets(dims: &[usize], dice: &mut Dice<'_>, axes: usize, closed: bool) -> String {
+    let mut free: Vec<&str> = ["X", "Y", "Z"][..axes].to_vec();
+    let parts: Vec<String> = dims
+        .iter()
+        .map(|&dim| match dice.roll(3) {
+            0 if !free.is_empty() => {
+                format!("{}_{}", DIMS[dim], free.remove(dice.roll(free.len())))
+            }
+            1 if free.len() > 1 && dice.roll(3) == 0 => {
+                format!("{}_{}", DIMS[dim], free.drain(..2).collect::<String>())
+            }
+            2 if !closed && dice.roll(3) == 0 => format!("{}_?", DIMS[dim]),
+            _ => DIMS[dim].to_owned(),
+        })
+        .collect();
+    format!("[{}]", parts.join(", "))
+}
+
+/// A block of layers: what is carried goes through one or two operations, with parameters of each
+/// layer or of all.
+fn layers(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
+    let mut dice = Dice { numbers, next: 0 };
+    let names: Vec<String> = ["X", "Y"][..axes]
+        .iter()
+        .map(|name| format!("{name}={}", [2, 4, 3][dice.roll(3)]))
+        .collect();
+    let sizes: Vec<usize> = (0..3).map(|_| [24, 96, 480, 4800, 49152][dice.roll(5)]).collect();
+    let mut text =
+        format!("hardware {}\nmesh {}\n", ["tpu-v5p", "tpu-v5e"][dice.roll(2)], names.join(", "));
+    text += &format!(
+        "dim I={}, J={}, K={}\ninput a{}\n",
+        sizes[0],
+        sizes[1],
+        sizes[2],
+        brackets(&[0, 1], &mut dice, axes, true)
+    );
+    let carried =
+        if dice.roll(2) == 0 { brackets(&[0, 1], &mut dice, axes, false) } else { String::new() };
+    let mut params = [String::new(), String::new()];
+    let mut body = String::new();
+    for i in 0..operations {
+        let mut param = |name: &str, dims: &[usize], dice: &mut Dice<'_>| {
+            let declared = format!("param {name}{i}{}\n", brackets(dims, dice, axes, true));
+            params[dice.roll(2)] += &declared;
+        };
+        body += &match dice.roll(if i + 1 < operations { 4 } else { 5 }) {
+            0 => "  a = gelu(a)\n".to_owned(),
+            1 => {
+                param("V", &[1], &mut dice);
+                format!("  a = a * V{i}\n")
+            }
+            2 => {
+                param("A", &[0, 1], &mut dice);
+                format!("  a = a + A{i}\n")
+            }
+            3 => {
+                param("S", &[0], &mut dice);
+                format!("  a = S{i} * a\n")
+            }
+            _ => {
+                param("W", &[1, 2], &mut dice);
+                param("U", &[2, 1], &mut dice);
+                format!("  a = (a *J W{i}) *K U{i}\n")
+            }
+        };
+    }
+    let [of_all, of_each] = params;
+    text += &format!(
+        "{of_all}repeat L={} {{\n  carry a{carried}\n{of_each}{body}}}\n",
+        2 + dice.roll(3)
+    );
+    text += &format!("output a{}\n", brackets(&[0, 1], &mut dice, axes, true));
+    Sketch { text }
+}
+
+fn agree(sketch: &Sketch) -> Result<(), TestCaseError> {
+    let checked = shardwise::check("random", &sketch.text, &Options::default());
+    let Some(program) = checked.program else {
+        return Err(TestCaseError::reject("sizes do not divide"));
+    };
+    for (objective, goal) in [(Objective::Serial, Goal::Serial), (Objective::Comm, Goal::Comm)] {
+        let wanted = optimum(&program, goal);
+        if let Some(bounded) = bounded_program(&program, objective.compute()) {
+            let close = rounding_s(wanted);
+            prop_assert!(
+                bounded.bound_s <= wanted + close,
+                "{} bounds {wanted}\n{}",
+                bounded.bound_s,
+                sketch.text
+            );
+            prop_assert!(
+                bounded.found_s >= wanted - close,
+                "{} is below {wanted}\n{}",
+                bounded.found_s,
+                sketch.text
+            );
+        }
+        match shardwise::plan(
+            "random",
+            &sketch.text,
+            &Options { objective, memory: Some(f64::INFINITY), ..Options::default() },
+        ) {
+            Err(findings) => prop_assert!(wanted.is_infinite(), "{findings}\n{}", sketch.text),
+            Ok(planned) => {
+                let given = if goal == Goal::Serial {
+                    planned.report.serial_s
+                } else {
+                    planned.report.comm_s
+                };
+                prop_assert_eq!(planned.status_name(), "optimal");
+                prop_assert!(
+                    (given - wanted).abs() <= 1e-9 * wanted.max(1e-9),
+                    "{given} against {wanted}\n{}\n{planned}",
+                    sketch.text
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run(cases: u32, axes: usize, operations: usize) {
+    run_of(sketch, cases, axes, operations);
+}
+
+fn run_of(sketch: fn(&[u32], usize, usize) -> Sketch, cases: u32, axes: usize, operations: usize) {
+    let config = Config {
+        cases,
+        max_global_rejects: 100_000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let numbers = proptest::collection::vec(any::<u32>(), 64);
+    let mut runner = TestRunner::new_with_rng(
+        config,
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
+    );
+    runner
+        .run(&numbers.prop_map(|numbers| sketch(&numbers, axes, operations)), |sketch| {
+            agree(&sketch)
+        })
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn one_axis_one_to_three_operations() {
+    run(300, 1, 1);
+    run(300, 1, 2);
+    run(150, 1, 3);
+}
+
+#[test]
+fn two_axes_one_and_two_operations() {
+    run(300, 2, 1);
+    run(60, 2, 2);
+}
+
+#[test]
+fn three_axes_one_operation() {
+    run(40, 3, 1);
+}
+
+#[test]
+fn three_axes_two_operations() {
+    run(2, 3, 2);
+}
+
+#[test]
+fn layers_on_one_axis() {
+    run_of(layers, 150, 1, 1);
+    run_of(layers, 40, 1, 2);
+}
+
+#[test]
+fn layers_on_two_axes() {
+    run_of(layers, 6, 2, 1);
+}

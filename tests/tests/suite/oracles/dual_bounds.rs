@@ -1,0 +1,129 @@
+//! The search for wide programs against elimination: where both can do a program, the bounds of the
+//! one are below the minimum of the other, and what the one calls proven is that minimum.
+
+use proptest::prelude::any;
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::TestRunner;
+use shardwise_ir::program::Program;
+use shardwise_passes::cost::collective::Refinement;
+use shardwise_passes::reshard::paths::Trees;
+use shardwise_passes::reshard::tables::Tables;
+use shardwise_passes::search::problem::Problem;
+use shardwise_passes::solver::anytime::close;
+use shardwise_passes::solver::dominance;
+use shardwise_passes::solver::eliminate::Limits;
+use shardwise_passes::solver::tabulate::{Prices, unary};
+use shardwise_passes::solver::weight::Weight;
+use shardwise_tests::model::{bounded, price, rounding_s};
+use shardwise_tests::{random_program, read};
+
+fn program(name: &str, source: &str) -> Option<Program> {
+    shardwise::check(name, source, &shardwise::Options::default()).program
+}
+
+const AMPLE: Limits = Limits { table: 1 << 24, work: 1 << 28 };
+
+fn agrees(path: &str) {
+    let source = read(path);
+    let program = program(path, &source).expect("a program");
+    let tables = Tables::new(&program, Refinement::default());
+    let mut problem = Problem::new(&tables, 1.0);
+    dominance::prune(&mut problem);
+    let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
+    let exact = Prices::whole(&problem, &mut trees, AMPLE)
+        .and_then(|prices| prices.minimise_exactly(&unary(&problem)));
+    let exact = exact.unwrap_or_else(|| panic!("{path} can be eliminated"));
+    let closed = close(&problem, &mut trees, Weight::INFINITE, None, &mut |assignment, trees| {
+        price(&problem, assignment, trees)
+    });
+    assert!(
+        closed.bound <= exact.bound,
+        "{path}: {:?} is no bound of {:?}",
+        closed.bound,
+        exact.bound
+    );
+    let assignment = closed.assignment.as_ref().expect("some assignment");
+    let found = price(&problem, assignment, &mut trees);
+    assert!(found >= exact.bound, "{path}: nothing is below the minimum");
+    if closed.is_proven() {
+        assert_eq!(found, exact.bound, "{path}: what is proven is the minimum");
+    }
+    assert!(
+        closed.bound.as_seconds() >= 0.9 * exact.bound.as_seconds(),
+        "{path}: a bound of some use"
+    );
+}
+
+#[test]
+fn the_dual_bounds_what_elimination_finds() {
+    for path in [
+        "fsdp_tp",
+        "mlp-2d",
+        "mlp-3d",
+        "models/llama3-70b-decode",
+        "models/mixtral-8x7b-decode",
+        "layers/train",
+        "layers/checkpoint",
+    ] {
+        agrees(&format!("tests/programs/{path}.shard"));
+    }
+}
+
+/// The least price and how near the dual comes to it from both sides, if elimination can do the
+/// program.
+fn nearness(source: &str, limits: Limits) -> Option<(f64, f64)> {
+    let program = program("random", source)?;
+    let tables = Tables::new(&program, Refinement::default());
+    let problem = Problem::new(&tables, 1.0);
+    let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
+    let exact = Prices::whole(&problem, &mut trees, limits)?.minimise_exactly(&unary(&problem))?;
+    if !exact.bound.is_finite() {
+        return None;
+    }
+    let (least_s, bounded) = (exact.bound.as_seconds(), bounded(&problem));
+    let close = rounding_s(least_s);
+    assert!(bounded.bound_s <= least_s + close, "{} bounds {least_s}\n{source}", bounded.bound_s);
+    assert!(bounded.found_s >= least_s - close, "{} is below {least_s}\n{source}", bounded.found_s);
+    let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
+    Some((share(bounded.bound_s, least_s), share(least_s, bounded.found_s)))
+}
+
+const FEW: Limits = Limits { table: 1 << 16, work: 1 << 20 };
+
+/// On random programs of many operations: never on the wrong side, and mostly within a few percent.
+#[test]
+fn what_the_dual_says_alone_lies_around_the_least_price() {
+    let mut runner = TestRunner::deterministic();
+    let numbers = proptest::collection::vec(any::<u32>(), 120);
+    for (axes, operations, cases) in [(1, 8, 60), (2, 6, 40), (3, 3, 12)] {
+        let mut near = Vec::new();
+        for _ in 0..cases {
+            let numbers = numbers.new_tree(&mut runner).expect("numbers").current();
+            near.extend(nearness(&random_program::program(&numbers, axes, operations), FEW));
+        }
+        assert!(
+            near.len() > cases / 3,
+            "most programs can be eliminated, and not only {} of {cases}",
+            near.len()
+        );
+        let mean =
+            |side: fn(&(f64, f64)) -> f64| near.iter().map(side).sum::<f64>() / near.len() as f64;
+        let (bounds, plans) = (mean(|near| near.0), mean(|near| near.1));
+        assert!(
+            bounds > 0.9 && plans > 0.95,
+            "{axes} axes: bounds at {bounds} of the least, which is at {plans} of what is found"
+        );
+    }
+}
+
+/// A value with more uses than trees are taken for together.
+#[test]
+fn trees_at_their_share_of_the_price_are_bounds() {
+    let mut source =
+        "hardware tpu-v5p\nmesh X=4\ndim I=4096, J=4096\ninput A[I_X, J]\nB = gelu(A)\n".to_owned();
+    for (i, brackets) in ["I_X, J", "I, J_X", "I, J"].iter().cycle().take(9).enumerate() {
+        source += &format!("T{i} = relu(B)\noutput T{i}[{brackets}]\n");
+    }
+    let (bound, found) = nearness(&source, AMPLE).expect("it can be eliminated");
+    assert!(bound > 0.5 && found > 0.9, "{bound} and {found}");
+}

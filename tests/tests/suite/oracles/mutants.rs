@@ -1,0 +1,116 @@
+//! Plans with one thing wrong are noticed: by `check`, which reads the text, or by running them,
+//! which does not believe it.
+
+use proptest::prelude::any;
+use proptest::strategy::{Strategy as _, ValueTree};
+use proptest::test_runner::TestRunner;
+use shardwise::verify::{Setup, execute};
+use shardwise::{Options, Strategy};
+use shardwise_tests::mutants::{Mutant, mutants};
+use shardwise_tests::{files, random_program, read};
+
+/// How many mutants were seen, and who noticed.
+#[derive(Default)]
+struct Score {
+    mutants: usize,
+    refused: usize,
+    wrong: usize,
+    /// Noticed by nobody.
+    survivors: Vec<String>,
+    /// Noticed by nobody, for the value that is read instead has the same numbers.
+    equivalent: usize,
+}
+
+impl Score {
+    fn add_all(&mut self, name: &str, source: &str, options: &Options) {
+        let program = shardwise::check(name, source, options)
+            .program
+            .unwrap_or_else(|| panic!("{name}: {source}"));
+        let Ok(planned) = shardwise::plan(name, source, options) else { return };
+        for mutant in mutants(&planned.plan) {
+            let explicit = Options { explicit: true, ..Options::default() };
+            let refused =
+                shardwise::check(name, &mutant.plan.to_string(), &explicit).findings.has_errors();
+            let seeds: &[u64] = if mutant.other_value { &[1, 2, 3] } else { &[1] };
+            let run =
+                |&seed: &u64| execute(&program, &mutant.plan, &Setup { seed, ..Setup::default() });
+            // Those too large to be run are not counted; the kept score shows how many are left.
+            let Ok(verdicts) = seeds.iter().map(run).collect::<Result<Vec<_>, _>>() else {
+                continue;
+            };
+            let wrong = verdicts.iter().any(|verdict| verdict.mismatch.is_some());
+            self.add(name, &mutant, refused, wrong);
+        }
+    }
+
+    fn add(&mut self, name: &str, mutant: &Mutant, refused: bool, wrong: bool) {
+        self.mutants += 1;
+        self.refused += usize::from(refused);
+        self.wrong += usize::from(wrong);
+        match (refused || wrong, mutant.other_value) {
+            (true, _) => {}
+            (false, true) => self.equivalent += 1,
+            (false, false) => self.survivors.push(format!("{name}: {}", mutant.what)),
+        }
+    }
+
+    /// Every mutant must be noticed, but for the few that read a value with the same numbers
+    /// (`relu` of a square, `maximum(A, A)`).
+    fn assert_all_noticed(&self) -> String {
+        let Self { mutants, refused, wrong, equivalent, .. } = self;
+        let score = format!(
+            "{mutants} mutants: {refused} refused by check, {wrong} wrong when run, {equivalent} \
+                read equal numbers"
+        );
+        assert!(
+            self.survivors.is_empty(),
+            "{score}; these by nobody:\n{}",
+            self.survivors.join("\n")
+        );
+        assert!(equivalent * 300 <= *mutants, "{score}");
+        score
+    }
+}
+
+/// The score is kept beside the code, so that a change of it is seen.
+fn keep(name: &str, score: &str) {
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../scores"}, {
+        insta::assert_snapshot!(format!("mutation-{name}"), score);
+    });
+}
+
+#[test]
+fn mutants_of_the_plans_of_the_book_are_noticed() {
+    let mut sources = files("tests/programs/book", ".shard");
+    sources.push(("mlp-2d".to_owned(), read("tests/programs/mlp-2d.shard")));
+    let mut score = Score::default();
+    for (name, source) in sources {
+        for strategy in [Strategy::Search, Strategy::Textbook] {
+            score.add_all(&name, &source, &Options { strategy, ..Options::default() });
+        }
+    }
+    // A softmax of what is not shifted first has the same numbers; it only overflows sooner.
+    assert_eq!(
+        score.wrong + score.equivalent,
+        score.mutants,
+        "running alone notices every one of them"
+    );
+    keep("book", &score.assert_all_noticed());
+}
+
+#[test]
+fn mutants_of_random_plans_are_noticed() {
+    let mut runner = TestRunner::deterministic();
+    let numbers = proptest::collection::vec(any::<u32>(), 120);
+    let mut score = Score::default();
+    for i in 0..120 {
+        let numbers = numbers.new_tree(&mut runner).expect("numbers can be drawn").current();
+        let source = random_program::program(&numbers, 1 + i % 3, 1 + i % 5);
+        score.add_all(
+            &format!("random {i}"),
+            &source,
+            &Options { memory: Some(f64::INFINITY), ..Options::default() },
+        );
+    }
+    keep("random", &score.assert_all_noticed());
+}

@@ -1,0 +1,187 @@
+//! Every plan computes what the unsharded program computes: the compiler's own, the book's word for
+//! word, and those that people write by hand.
+
+use shardwise::verify::{Setup, Sizes, against, verify};
+use shardwise::{Options, Strategy};
+use shardwise_tests::{files, read, statements};
+
+fn is_right(name: &str, source: &str) {
+    for strategy in [Strategy::Search, Strategy::Textbook] {
+        let options = Options { strategy, ..Options::default() };
+        let verdict = verify(name, source, &options, &Setup::default())
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(verdict.mismatch.is_none(), "{name}: {verdict}");
+    }
+}
+
+#[test]
+fn plans_of_the_programs_of_the_book_are_right() {
+    for folder in ["tests/programs/book", "tests/programs/book/alternatives"] {
+        for (name, source) in files(folder, ".shard") {
+            is_right(&name, &source);
+        }
+    }
+}
+
+#[test]
+fn plans_of_the_larger_programs_are_right() {
+    let programs = [
+        "tests/programs/fsdp_tp.shard",
+        "tests/programs/mlp-2d.shard",
+        "tests/programs/mlp-3d.shard",
+        "tests/programs/renamed-padded.shard",
+    ];
+    for path in programs {
+        is_right(path, &read(path));
+    }
+}
+
+/// The declarations of a program around the statements of a plan.
+fn with_statements(program: &str, plan: &str) -> String {
+    let declares = |line: &&str| {
+        ["hardware", "mesh", "dim", "input", "param", "state"]
+            .iter()
+            .any(|word| line.starts_with(word))
+    };
+    let outputs = program.lines().filter(|line| line.starts_with("output"));
+    let lines = ["plan"].into_iter().chain(program.lines().filter(declares));
+    let statements = statements(plan);
+    lines.chain(statements.iter().map(String::as_str)).chain(outputs).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn plans_as_the_book_prints_them_are_right() {
+    for (name, source) in files("tests/programs/book", ".shard") {
+        let plan = with_statements(&source, &read(&format!("tests/programs/book/{name}.plan")));
+        let verdict =
+            against((&name, &plan), (&name, &source), &Options::default(), &Setup::default());
+        let verdict = verdict.unwrap_or_else(|e| panic!("{name}: {e}\n{plan}"));
+        assert!(verdict.mismatch.is_none(), "{name}: {verdict}");
+    }
+}
+
+#[test]
+fn searched_plans_that_are_kept_as_snapshots_are_right() {
+    for (name, snapshot) in files("tests/programs/searched", ".snap") {
+        let plan = snapshot.rsplit("---\n").next().unwrap_or_default();
+        let source =
+            [&format!("tests/programs/book/{name}.shard"), &format!("tests/programs/{name}.shard")]
+                .into_iter()
+                .find(|path| shardwise_tests::root().join(path).exists())
+                .map_or_else(|| panic!("{name}: no program"), |path| read(path));
+        let verdict =
+            against((&name, plan), (&name, &source), &Options::default(), &Setup::default());
+        let verdict = verdict.unwrap_or_else(|e| panic!("{name}: {e}\n{plan}"));
+        assert!(verdict.mismatch.is_none(), "{name}: {verdict}");
+    }
+}
+
+#[test]
+fn plans_written_by_hand_are_refused_or_found_wrong() {
+    let sketch = read("tests/programs/explicit/mlp.sketch");
+    for (name, source) in files("tests/programs/explicit", ".shard") {
+        let file = format!("{name}.shard");
+        let checked = shardwise::check(&file, &source, &Options::default());
+        let (by, said) = if checked.findings.has_errors() {
+            ("check", shardwise_tests::drawn(&checked.findings))
+        } else {
+            let verdict = against(
+                (&file, &source),
+                ("mlp.sketch", &sketch),
+                &Options::default(),
+                &Setup::default(),
+            );
+            let verdict = verdict.unwrap_or_else(|e| panic!("{name}: {e}"));
+            (if verdict.mismatch.is_some() { "verify" } else { "nobody" }, format!("{verdict}\n"))
+        };
+        assert!(
+            source.contains(&format!("# noticed by: {by}\n")),
+            "{name} is noticed by {by}: {said}"
+        );
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/explicit"}, {
+            insta::assert_snapshot!(name, said);
+        });
+    }
+}
+
+#[test]
+fn a_plan_of_another_program_is_not_run() {
+    let (plan, sketch) =
+        (read("tests/programs/explicit/right.shard"), read("tests/programs/explicit/mlp.sketch"));
+    let other = plan.replace("D=1024", "D=2048").replace("In", "Input");
+    let findings =
+        against(("plan", &other), ("sketch", &sketch), &Options::default(), &Setup::default())
+            .expect_err("sizes and names differ");
+    let codes: Vec<&str> = findings.reports.iter().map(|report| report.diag.code).collect();
+    assert_eq!(codes, ["SW504", "SW504"], "{findings}");
+}
+
+#[test]
+fn the_same_numbers_at_full_size_and_from_another_seed() {
+    let source = read("tests/programs/book/p3-c1e.shard").replace("8192", "64");
+    for (sizes, seed) in [(Sizes::Full, 1), (Sizes::Full, 77), (Sizes::Scaled, 77)] {
+        let verdict = verify(
+            "small",
+            &source,
+            &Options::default(),
+            &Setup { sizes, seed, ..Setup::default() },
+        )
+        .expect("it can be planned");
+        assert!(verdict.mismatch.is_none() && verdict.tolerance == 0.0, "{verdict}");
+        assert_eq!(verdict.scaled, sizes == Sizes::Scaled, "{verdict}");
+    }
+}
+
+#[test]
+fn progress_is_told_after_every_statement() {
+    let told = std::cell::RefCell::new(Vec::new());
+    let progress = |done: usize, all: usize| told.borrow_mut().push((done, all));
+    let verdict = verify(
+        "mlp",
+        &read("tests/programs/mlp-2d.shard"),
+        &Options::default(),
+        &Setup { progress: &progress, ..Setup::default() },
+    );
+    let statements = verdict.expect("it can be planned").statements;
+    assert_eq!(*told.borrow(), (1..=statements).map(|done| (done, statements)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_roll_may_turn_its_dimensions_around() {
+    let source = "hardware tpu-v5p\nmesh X=2\ndim K=48, L=48, U=8\ninput A[U, K_X, L]\nB[K_X, L, \
+        U] = roll_K(A)\noutput B[K, L, U]\n";
+    is_right("roll", source);
+}
+
+/// Ten sizes that tell ten dimensions apart are far more elements than ten times two.
+#[test]
+fn many_small_dimensions_are_run_as_they_are() {
+    let dims = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
+    let sizes = dims.map(|dim| format!("{dim}=2")).join(", ");
+    let rest = dims[2..].join(", ");
+    let source = format!(
+        "hardware tpu-v5p\nmesh X=2, Y=2\ndim {sizes}\ninput t[A_X, B_Y, {rest}]\ns = \
+            softmax_A(t)\noutput s[A, B_X, {rest}]\n"
+    );
+    is_right("many", &source);
+}
+
+#[test]
+fn what_would_fill_the_memory_is_refused() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I, J_X], B[J_X, \
+        K]\nC = A *J B\noutput C[I, K_X]\n";
+    let full = Setup { sizes: Sizes::Full, ..Setup::default() };
+    let refused = verify("large", source, &Options::default(), &full)
+        .expect_err("half a terabyte of products");
+    assert_eq!(
+        refused.reports.iter().map(|report| report.diag.code).collect::<Vec<_>>(),
+        ["SW506"]
+    );
+    let smaller = source.replace("8192", "64");
+    assert!(
+        verify("small", &smaller, &Options::default(), &full)
+            .expect("small enough")
+            .mismatch
+            .is_none()
+    );
+}

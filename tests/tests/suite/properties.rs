@@ -1,0 +1,5 @@
+//! Properties of every plan, on the programs of the book and on random ones.
+
+mod memory_limits;
+mod plans;
+mod random_programs;

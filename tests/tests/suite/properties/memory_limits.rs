@@ -1,0 +1,132 @@
+//! Plans within a limit on memory: they fit, they are not dearer than they must be, and what is
+//! said of them is true.
+
+use proptest::prelude::any;
+use proptest::strategy::{Strategy as _, ValueTree};
+use proptest::test_runner::TestRunner;
+use shardwise::{Options, Planned, Strategy};
+use shardwise_tests::{drawn, random_program, read, statements};
+
+fn plan(source: &str, memory: f64) -> Result<Planned, shardwise::Findings> {
+    shardwise::plan("program", source, &Options { memory: Some(memory), ..Options::default() })
+}
+
+#[test]
+fn two_matrices_under_300_megabytes() {
+    let tensor_parallel = read("tests/programs/book/p3-q7.shard");
+    let planned = plan(&tensor_parallel, 300e6).expect("the second option fits");
+    assert_eq!(
+        statements(&planned.to_string()),
+        statements(&read("tests/programs/book/p3-q7.plan"))
+    );
+    assert_eq!(planned.status_name(), "optimal");
+
+    let gathered = read("tests/programs/book/p3-q7-fsdp.shard");
+    let textbook =
+        Options { strategy: Strategy::Textbook, memory: Some(300e6), ..Options::default() };
+    let findings =
+        shardwise::plan("q7", &gathered, &textbook).expect_err("a whole matrix does not fit");
+    assert!(drawn(&findings).contains("`Win[D, F]` 537 MB"), "{}", drawn(&findings));
+    let planned = plan(&gathered, 300e6).expect("the activations can be moved instead");
+    assert!(planned.report.memory.peak_bytes <= 300e6, "{planned}");
+    assert!(!planned.to_string().contains("Win[D, F]"), "{planned}");
+}
+
+#[test]
+fn what_cannot_fit_is_told_with_what_is_in_the_way() {
+    let findings = plan(&read("tests/programs/book/p3-q7.shard"), 200e6)
+        .expect_err("the matrices alone are 268 MB");
+    let text = drawn(&findings);
+    assert_eq!(findings.reports[0].diag.code, "SW505", "{text}");
+    assert!(
+        text.contains("the smallest plan found needs") && text.contains("params and state 268 MB"),
+        "{text}"
+    );
+}
+
+/// Plans within ever smaller parts of the memory that the cheapest takes, beside that and the
+/// textbook's.
+fn within_less_and_less(source: &str) -> Vec<Planned> {
+    let textbook = shardwise::plan(
+        "program",
+        source,
+        &Options { strategy: Strategy::Textbook, ..Options::default() },
+    );
+    let (Ok(free), Ok(textbook)) = (plan(source, f64::INFINITY), textbook) else {
+        return Vec::new();
+    };
+    let all = free.report.memory.peak_bytes;
+    let limited = [0.9, 0.7, 0.5, 0.3].map(|part| part * all);
+    let plans: Vec<Planned> =
+        limited.into_iter().filter_map(|limit| plan(source, limit).ok()).collect();
+    [free, textbook].into_iter().chain(plans).collect()
+}
+
+/// A plan that fits a limit must not be cheaper than what is claimed of all that do. How many plans
+/// have a limit, and how many of these are proven.
+fn agree(source: &str, plans: &[Planned]) -> (usize, usize) {
+    let of_limits: Vec<&Planned> = plans.iter().skip(2).collect();
+    for planned in &of_limits {
+        assert!(
+            planned.report.memory.peak_bytes <= planned.capacity_bytes.unwrap_or(f64::INFINITY),
+            "{planned}"
+        );
+    }
+    for claim in plans {
+        let limit = claim.capacity_bytes.unwrap_or(f64::INFINITY);
+        for other in plans.iter().filter(|other| other.report.memory.peak_bytes <= limit) {
+            assert!(
+                claim.lower_bound_s() <= other.report.serial_s * (1.0 + 1e-9),
+                "{source}\n{claim}\n{other}"
+            );
+        }
+    }
+    (of_limits.len(), of_limits.iter().filter(|claim| claim.status_name() == "optimal").count())
+}
+
+/// Sums over random programs.
+fn agreeing(programs: usize, source: impl Fn(usize, &[u32]) -> String) -> (usize, usize) {
+    let mut runner = TestRunner::deterministic();
+    let numbers = proptest::collection::vec(any::<u32>(), 120);
+    let mut all = (0, 0);
+    for i in 0..programs {
+        let numbers = numbers.new_tree(&mut runner).expect("numbers can be drawn").current();
+        let source = source(i, &numbers);
+        let (limited, proven) = agree(&source, &within_less_and_less(&source));
+        all = (all.0 + limited, all.1 + proven);
+    }
+    all
+}
+
+#[test]
+fn limits_agree_with_each_other() {
+    let (limited, proven) =
+        agreeing(90, |i, numbers| random_program::program(numbers, 1 + i % 2, 2 + i % 5));
+    assert!(limited >= 30 && proven * 5 >= limited * 2, "{proven} proven of {limited}");
+}
+
+/// What is gathered going forward is held until it is needed going back, or gathered again: where
+/// all that differs is that.
+#[test]
+fn limits_agree_where_layers_are_trained() {
+    let (limited, _) = agreeing(12, |_, numbers| layers(&mut random_program::Dice::new(numbers)));
+    assert!(limited >= 10, "{limited}");
+}
+
+/// Layers of a few matrices, split at random, and their gradients.
+fn layers(dice: &mut random_program::Dice<'_>) -> String {
+    let sizes = [64, 256, 1024];
+    let (b, d, f) = (sizes[dice.roll(3)] * 8, sizes[dice.roll(3)], sizes[dice.roll(3)] * 4);
+    let splits = [("", ""), ("_X", ""), ("", "_X"), ("_X", "_Y"), ("_Y", "_X"), ("_XY", "")];
+    let [(w, w2), (v, v2)] = [splits[dice.roll(6)], splits[dice.roll(6)]];
+    let rows = ["_X", "_XY", "_Y", ""][dice.roll(4)];
+    let kept = ["", "  checkpoint\n"][dice.roll(2)];
+    let parts = ["", "", "", ", microbatches=4"][dice.roll(4)];
+    let layers = [1, 2, 6][dice.roll(3)];
+    format!(
+        "hardware tpu-v5p\nmesh X=4, Y=2\ndim B={b}, D={d}, F={f}\ninput x[B{rows}, D]\nrepeat \
+            L={layers} {{\n  carry x\n  \
+         param w[D{w}, F{w2}], v[F{v}, D{v2}]\n  x = relu(x *D w) *F v\n{kept}}}\nLoss = \
+         sum_{{B,D}}(x * x)\nbackward from Loss{parts}\n"
+    )
+}
