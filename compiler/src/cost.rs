@@ -15,7 +15,7 @@ use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Sharding};
 use shardwise_passes::cost::collective::Refinement;
 use shardwise_passes::cost::crossover::{self, Bound};
-use shardwise_passes::cost::local::{self, Work};
+use shardwise_passes::cost::local::{self, LocalWork};
 use shardwise_passes::cost::pipeline_stages;
 use shardwise_passes::cost::report::StepCost;
 
@@ -118,12 +118,13 @@ pub struct Threshold {
     /// Its size over the number of devices.
     pub per_device: f64,
     /// Where the verdict changes, smallest first; empty where no size changes it.
-    pub flips: Vec<Flip>,
+    #[serde(rename = "flips")]
+    pub crossovers: Vec<Crossover>,
 }
 
 /// A size at which the verdict changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Flip {
+pub struct Crossover {
     /// The size; not always a whole number.
     pub size: f64,
     /// The size over the number of devices.
@@ -215,7 +216,7 @@ fn held(program: &Program, role: Role) -> Held {
         program.values.iter_enumerated().filter(|(_, value)| value.role == Some(role))
     {
         let whole = Sharding::replicated(value.dims.len());
-        let copies = pipeline_stages::all_of(program, id);
+        let copies = pipeline_stages::all_copies(program, id);
         let everywhere = copies * program.stages(value.repeat) as f64;
         held.elements += everywhere * local::local_elements(program, id, &whole);
         held.bytes += everywhere * local::local_bytes(program, id, &whole);
@@ -271,18 +272,18 @@ fn name(bound: Bound) -> &'static str {
 pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -> Threshold {
     let program = &planned.plan.program;
     let devices = program.mesh.devices() as f64;
-    let flips = crossover::flips(&planned.plan, dim, refinement);
-    let flip = |flip: crossover::Flip| Flip {
-        size: flip.size,
-        per_device: flip.size / devices,
-        above: name(flip.above),
+    let crossovers = crossover::crossovers(&planned.plan, dim, refinement);
+    let crossover = |at: crossover::Crossover| Crossover {
+        size: at.size,
+        per_device: at.size / devices,
+        above: name(at.above),
     };
     let dim = &program.dims[dim];
     Threshold {
         dim: dim.name.clone(),
         size: dim.size,
         per_device: dim.size as f64 / devices,
-        flips: flips.into_iter().map(flip).collect(),
+        crossovers: crossovers.into_iter().map(crossover).collect(),
     }
 }
 
@@ -316,7 +317,7 @@ fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
 }
 
 /// Which of arithmetic and HBM traffic takes longer, and by which factor.
-fn roofline(work: &Work) -> (&'static str, Option<f64>) {
+fn roofline(work: &LocalWork) -> (&'static str, Option<f64>) {
     let (bound, factor) = if work.flops_s >= work.hbm_s {
         ("flops", work.flops_s / work.hbm_s)
     } else {

@@ -5,8 +5,8 @@ use shardwise_ir::Diag;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, OpKind, Program};
 use shardwise_ir::suggest::nearest_divisor;
-use shardwise_passes::training::gradient::{Fault, expand, expand_whole};
-use shardwise_passes::training::microbatches::Fault as Uncut;
+use shardwise_passes::training::gradient::{GradientFault, expand, expand_whole};
+use shardwise_passes::training::microbatches::MicrobatchFault;
 
 /// The program with its gradients, or why there are none.
 pub(crate) fn derive(program: Program) -> Result<Program, Vec<Diag>> {
@@ -26,13 +26,13 @@ pub(crate) fn derive_whole(program: Program) -> Result<Program, Vec<Diag>> {
         .map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
 }
 
-fn describe(program: &Program, fault: &Fault) -> Diag {
+fn describe(program: &Program, fault: &GradientFault) -> Diag {
     match fault {
-        Fault::Nothing => nothing(program),
-        Fault::Unreached(of) => unreached(program, *of),
-        Fault::NoDerivative(op, operand) => no_derivative(program, *op, *operand),
-        Fault::NameTaken(of, by) => name_taken(program, *of, *by),
-        Fault::Microbatches(fault) => microbatches(program, fault),
+        GradientFault::Nothing => nothing(program),
+        GradientFault::Unreached(of) => unreached(program, *of),
+        GradientFault::NoDerivative(op, operand) => no_derivative(program, *op, *operand),
+        GradientFault::NameTaken(of, by) => name_taken(program, *of, *by),
+        GradientFault::Microbatches(fault) => microbatches(program, fault),
     }
 }
 
@@ -77,12 +77,12 @@ fn no_derivative(program: &Program, op: OpId, operand: usize) -> Diag {
 }
 
 /// Why a step cannot be cut into microbatches.
-fn microbatches(program: &Program, fault: &Uncut) -> Diag {
+fn microbatches(program: &Program, fault: &MicrobatchFault) -> Diag {
     let (span, _) = start(program);
     let dim =
         |dim: &shardwise_ir::ids::DimId| program.dims.get(*dim).map_or("", |dim| dim.name.as_str());
     match fault {
-        Uncut::Unclear(candidates) => {
+        MicrobatchFault::Unclear(candidates) => {
             let names: Vec<&str> = candidates.iter().map(dim).collect();
             let message = match names[..] {
                 [] => "no dimension that no `param` has is shared by all inputs".to_owned(),
@@ -92,7 +92,7 @@ fn microbatches(program: &Program, fault: &Uncut) -> Diag {
             let diag = Diag::error(codes::BATCH, message, span, "which dimension is the batch?");
             diag.help(format!("say which is cut: `microbatches=8 of {example}`"))
         }
-        Uncut::OfParameter(param) => {
+        MicrobatchFault::OfParameter(param) => {
             let param = &program.values[*param];
             let message =
                 format!("`{}` is a parameter and has the dimension that is cut", param.name);
@@ -100,7 +100,7 @@ fn microbatches(program: &Program, fault: &Uncut) -> Diag {
                 .and(param.span, "all microbatches share this");
             diag.help("cut a dimension that no parameter has: `microbatches=8 of B`")
         }
-        Uncut::NotPlain(of) => {
+        MicrobatchFault::NotPlain(of) => {
             let of = program.dims.get(*of);
             let message = format!(
                 "`{}` is padded, or a product, and cannot be cut",
@@ -113,14 +113,14 @@ fn microbatches(program: &Program, fault: &Uncut) -> Diag {
                 leaves; leave `pad` out",
             )
         }
-        Uncut::Staged(block) => {
+        MicrobatchFault::Staged(block) => {
             let message =
                 "the layers of a pipeline go through the batch in microbatches of their own";
             let diag = Diag::error(codes::CUT_BEFORE, message, span, "cut once more")
                 .and(program.repeats[*block].span, "in a pipeline");
             diag.help(instead_of_cutting_twice(program, *block))
         }
-        Uncut::Indivisible(of, count) => {
+        MicrobatchFault::Indivisible(of, count) => {
             let of = &program.dims[*of];
             let message = format!("{count} microbatches do not divide `{}` = {}", of.name, of.size);
             let near = nearest_divisor(of.size, *count);
@@ -128,14 +128,14 @@ fn microbatches(program: &Program, fault: &Uncut) -> Diag {
                 Diag::error(codes::INDIVISIBLE, message, span, "so many").and(of.span, "of this");
             diag.help(format!("write `microbatches={near}`"))
         }
-        Uncut::Uneven { value, span: at, rows } => {
+        MicrobatchFault::Uneven { value, span: at, rows } => {
             let message =
                 format!("`{value}` is split into more parts than the {rows} rows of a microbatch");
             let diag = Diag::error(codes::INDIVISIBLE, message, *at, "split too finely")
                 .and(span, "cut here");
             diag.help("take fewer microbatches, or split the batch over fewer devices")
         }
-        Uncut::Mixed { value, span: at } => {
+        MicrobatchFault::Mixed { value, span: at } => {
             let message = format!("`{value}` needs the whole batch at once");
             let diag =
                 Diag::error(codes::MIXED, message, *at, "not a sum over rows, nor row by row")

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::plan::StepKind;
-use shardwise_passes::cost::collective::{Part, collective_parts};
+use shardwise_passes::cost::collective::{NetworkTime, time_by_network};
 
 use crate::{Planned, units};
 
@@ -52,7 +52,7 @@ pub(crate) fn networks(planned: &Planned, number: usize) -> Vec<Network> {
     let parts = parts(planned, number).filter(|parts| parts.len() > 1).unwrap_or_default();
     parts
         .into_iter()
-        .map(|Part { devices, kind, seconds }| Network {
+        .map(|NetworkTime { devices, kind, seconds }| Network {
             kind: kind.name(),
             devices,
             time_s: seconds,
@@ -100,10 +100,10 @@ pub(crate) fn lines(planned: &Planned) -> Vec<String> {
     mesh.ids().filter_map(line).collect()
 }
 
-fn parts(planned: &Planned, number: usize) -> Option<Vec<Part>> {
+fn parts(planned: &Planned, number: usize) -> Option<Vec<NetworkTime>> {
     let StepKind::Collective(collective, _) = &planned.plan.steps[number].kind else { return None };
     let cost = &planned.report.steps[number];
-    Some(collective_parts(
+    Some(time_by_network(
         &planned.plan.program.mesh,
         &collective.kind,
         &cost.axes,

@@ -3,7 +3,7 @@
 use shardwise_grammar::codes::optimizer as codes;
 use shardwise_ir::Diag;
 use shardwise_ir::program::Program;
-use shardwise_passes::training::optimizer::{Fault, expand};
+use shardwise_passes::training::optimizer::{OptimizerFault, expand};
 
 /// The program with its updates, or why there are none.
 pub(crate) fn write_out(program: Program) -> Result<Program, Vec<Diag>> {
@@ -14,10 +14,10 @@ pub(crate) fn write_out(program: Program) -> Result<Program, Vec<Diag>> {
         .map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
 }
 
-fn describe(program: &Program, fault: &Fault) -> Diag {
+fn describe(program: &Program, fault: &OptimizerFault) -> Diag {
     let span = program.optimizer.as_ref().map_or_else(Default::default, |optimizer| optimizer.span);
     match *fault {
-        Fault::Nothing => {
+        OptimizerFault::Nothing => {
             let diag = Diag::error(
                 codes::MISPLACED,
                 "no parameter has a gradient, so there is nothing to update",
@@ -26,7 +26,7 @@ fn describe(program: &Program, fault: &Fault) -> Diag {
             );
             diag.help("differentiate what depends on a `param`, or leave the optimizer out")
         }
-        Fault::NameTaken(of, by) => {
+        OptimizerFault::NameTaken(of, by) => {
             let (of, by) = (&program.values[of], &program.values[by]);
             let message = format!(
                 "the optimizer's state of `{}` is called `{}`, which is taken",

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use shardwise_ir::program::Blocks;
-use shardwise_passes::cost::pipeline_schedule::{Shape, Work, simulate};
+use shardwise_passes::cost::pipeline_schedule::{PipelineShape, StageWork, simulate};
 
 use crate::{Planned, text};
 
@@ -75,9 +75,9 @@ fn stages(planned: &Planned) -> Vec<Value> {
         events.extend((0..staged.shape.stages).map(|stage| {
             named("thread_name", process, stage as usize, &format!("stage {axis}={stage}"))
         }));
-        let few = Shape { microbatches: drawn(&staged.shape), ..staged.shape };
+        let few = PipelineShape { microbatches: drawn(&staged.shape), ..staged.shape };
         events.extend(simulate(&few, &staged.times).placed.iter().map(|placed| {
-            let Work { microbatch, chunk, backward } = placed.work;
+            let StageWork { microbatch, chunk, backward } = placed.work;
             json!({
                 "name": format!("{}{microbatch}", if backward { "backward " } else { "forward " }), "ph": "X", "pid": process, "tid": placed.stage,
                 "ts": placed.start_s * 1e6, "dur": (placed.end_s - placed.start_s) * 1e6,
@@ -89,7 +89,7 @@ fn stages(planned: &Planned) -> Vec<Value> {
 }
 
 /// How many microbatches are drawn: whole rounds of the stages, unless that is all of them.
-fn drawn(shape: &Shape) -> u64 {
+fn drawn(shape: &PipelineShape) -> u64 {
     let within = MOST_PIECES / shape.stages.saturating_mul(shape.chunks).max(1) / shape.stages
         * shape.stages;
     shape.microbatches.min(MOST_DRAWN.next_multiple_of(shape.stages)).min(within)

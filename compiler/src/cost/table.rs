@@ -100,14 +100,15 @@ fn verdict(cost: &Cost) -> String {
 }
 
 fn threshold_line(cost: &Cost, threshold: &Threshold) -> String {
-    let Threshold { dim, size, per_device, flips } = threshold;
-    if flips.is_empty() {
+    let Threshold { dim, size, per_device, crossovers } = threshold;
+    if crossovers.is_empty() {
         return format!("{}-bound at every size of {dim} with this plan", cost.verdict.bound);
     }
-    let flip = |flip: &super::Flip| {
-        let (size, per_device) = (units::number(flip.size), units::number(flip.per_device));
-        format!("{}-bound above {dim} = {size} ({per_device} a device)", flip.above)
+    let crossover = |crossover: &super::Crossover| {
+        let (size, per_device) =
+            (units::number(crossover.size), units::number(crossover.per_device));
+        format!("{}-bound above {dim} = {size} ({per_device} a device)", crossover.above)
     };
-    let flips: Vec<String> = flips.iter().map(flip).collect();
-    format!("{}; now {size} ({} a device)", flips.join(", "), units::number(*per_device))
+    let crossovers: Vec<String> = crossovers.iter().map(crossover).collect();
+    format!("{}; now {size} ({} a device)", crossovers.join(", "), units::number(*per_device))
 }

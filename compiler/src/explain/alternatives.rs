@@ -270,10 +270,10 @@ impl<'a> Ideas<'a> {
                 .iter()
                 .map(|other| pending.filter(|_| other.value == from.value))
                 .collect();
-            let layouts = op_layouts::enumerate(program, op, &partial);
+            let layouts = op_layouts::layouts(program, op, &partial);
             let now = &read.operands[position].sharding;
             let needs =
-                layouts.into_iter().filter_map(|layout| layout.needs.get(position).cloned());
+                layouts.into_iter().filter_map(|layout| layout.operands.get(position).cloned());
             ideas.extend(
                 self.neighbours(needs, &[now, &from.sharding], now, from.value)
                     .into_iter()
@@ -309,9 +309,9 @@ impl<'a> Ideas<'a> {
             return Vec::new();
         };
         let partial = vec![None; op.operands.len()];
-        let reduced = op_layouts::enumerate(program, op, &partial)
+        let reduced = op_layouts::layouts(program, op, &partial)
             .into_iter()
-            .map(|layout| layout.gives)
+            .map(|layout| layout.result)
             .filter(|gives| gives.unreduced.is_empty());
         let whole = Sharding::replicated(now.dims.len());
         let mut texts = self.neighbours(reduced, &[now], now, value);

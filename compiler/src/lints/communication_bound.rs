@@ -5,7 +5,7 @@
 use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::OpKind;
-use shardwise_passes::cost::crossover::{Bound, batch_like, flips};
+use shardwise_passes::cost::crossover::{Bound, batch_like, crossovers};
 
 use super::walk;
 use crate::lint::{Finding, Group, Level, Lint, Parameter, Priced, Subject};
@@ -92,7 +92,7 @@ fn finding(
     steps.push(step.clone());
     let alone = Plan { program: best.plan.program.clone(), steps };
     let turns = batch_like(program).into_iter().find_map(|dim| {
-        let last = flips(&alone, dim, subject.refinement())
+        let last = crossovers(&alone, dim, subject.refinement())
             .into_iter()
             .last()
             .filter(|flip| flip.above == Bound::Compute)?;

@@ -57,7 +57,7 @@ fn finding(subject: &Subject<'_>, step: &Step, op: &Op) -> Option<Finding> {
     let (_, moved, cost, kind) =
         best.moves().find(|(_, moved, ..)| moved.result == step.operands[0])?;
     let from = &moved.operands[0];
-    if op_layouts::gives(program, op, std::slice::from_ref(&from.sharding)).is_some()
+    if op_layouts::result_sharding(program, op, std::slice::from_ref(&from.sharding)).is_some()
         || !walk::is_worth(cost.seconds, best.report.serial_s)
     {
         return None;

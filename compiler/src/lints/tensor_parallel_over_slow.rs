@@ -6,7 +6,7 @@ use shardwise_ir::mesh::{Axis, AxisKind};
 use shardwise_ir::plan::Step;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
-use shardwise_passes::cost::collective::collective_parts;
+use shardwise_passes::cost::collective::time_by_network;
 use shardwise_passes::cost::crossover::batch_like;
 use shardwise_passes::cost::report::StepCost;
 
@@ -93,7 +93,7 @@ fn between_nodes(
         return String::new();
     }
     let parts = |cost: &StepCost, kind| {
-        collective_parts(&subject.program.mesh, kind, &cost.axes, cost.bytes, subject.refinement())
+        time_by_network(&subject.program.mesh, kind, &cost.axes, cost.bytes, subject.refinement())
     };
     let networks = crossing.iter().flat_map(|(_, _, cost, kind)| parts(cost, kind));
     let seconds: f64 =

@@ -27,9 +27,9 @@ pub enum Refinement {
     Exact,
 }
 
-/// On which terms reshards are priced for a search.
+/// How collectives are priced for a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Terms {
+pub struct CostModel {
     /// How closely.
     pub refinement: Refinement,
     /// Steps that leave a device with a larger block are not made.
@@ -39,14 +39,14 @@ pub struct Terms {
     pub links: Option<Vec<f64>>,
 }
 
-impl Terms {
+impl CostModel {
     /// Time, and no limit.
     pub fn time(refinement: Refinement) -> Self {
         Self { refinement, most_bytes: f64::INFINITY, links: None }
     }
 
     /// What `seconds` of a collective over `axes` count.
-    pub fn counted(&self, seconds: f64, axes: &[AxisId]) -> f64 {
+    pub fn weighted(&self, seconds: f64, axes: &[AxisId]) -> f64 {
         self.links.as_ref().map_or(seconds, |links| {
             axes.iter().map(|axis| links[axis.index()]).sum::<f64>() * seconds
         })
@@ -196,7 +196,7 @@ fn network(kind: AxisKind) -> Network {
 
 /// What a collective takes on one network.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct NetworkTime {
     /// Devices along the axes of that network.
     pub devices: u64,
     /// How they are joined, that of the first of its axes.
@@ -208,16 +208,16 @@ pub struct Part {
 /// The networks of a collective over `axes`, innermost first, with what it takes on each: a gather
 /// (equally a scatter) finds outside the bytes that the inner axes leave it; an AllToAll, and a
 /// Permute, sends everything through each, which is the most that its blocks have to travel.
-pub fn collective_parts(
+pub fn time_by_network(
     mesh: &Mesh,
     kind: &CollectiveKind,
     axes: &[AxisId],
     bytes: f64,
     refinement: Refinement,
-) -> Vec<Part> {
+) -> Vec<NetworkTime> {
     let stages = stages(mesh, axes);
     let seconds = stage_seconds(&stages, kind, bytes, refinement);
-    let part = |(stage, seconds): (&Stage, f64)| Part {
+    let part = |(stage, seconds): (&Stage, f64)| NetworkTime {
         devices: stage.devices() as u64,
         kind: stage.axes[0].kind,
         seconds,

@@ -27,7 +27,7 @@ pub enum Bound {
 
 /// Where the verdict changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Flip {
+pub struct Crossover {
     /// The size; not always a whole number.
     pub size: f64,
     /// What bounds the plan above it.
@@ -69,21 +69,21 @@ pub fn bound(compute_s: f64, links_s: f64) -> (Bound, f64) {
 
 /// The sizes of `dim` at which the verdict on `plan` changes, smallest first; empty where it never
 /// does.
-pub fn flips(plan: &Plan, dim: DimId, refinement: Refinement) -> Vec<Flip> {
+pub fn crossovers(plan: &Plan, dim: DimId, refinement: Refinement) -> Vec<Crossover> {
     let granule = granule(plan, dim);
     let mut trial = Trial { plan: plan.clone(), dim, granule, refinement };
-    let mut flips = Vec::new();
+    let mut crossovers = Vec::new();
     let mut low = 1_u64;
     let mut below = trial.verdict(low);
     while low.saturating_mul(granule) <= LARGEST / 2 {
         let high = low * 2;
         let above = trial.verdict(high);
         if above.0 != below.0 {
-            flips.push(trial.between(low, high));
+            crossovers.push(trial.between(low, high));
         }
         (low, below) = (high, above);
     }
-    flips
+    crossovers
 }
 
 /// What the plan splits `dim` by, and cuts it into microbatches: sizes are multiples of it.
@@ -139,8 +139,8 @@ impl Trial {
         (bound(compute_s, links_s).0, compute_s - links_s)
     }
 
-    /// The flip between two multiples with different verdicts.
-    fn between(&mut self, mut low: u64, mut high: u64) -> Flip {
+    /// The crossover between two multiples with different verdicts.
+    fn between(&mut self, mut low: u64, mut high: u64) -> Crossover {
         let (mut below, mut above) = (self.verdict(low), self.verdict(high));
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -153,7 +153,7 @@ impl Trial {
         }
         let share = below.1 / (below.1 - above.1);
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 1.0 };
-        Flip {
+        Crossover {
             size: (low as f64 + share * (high - low) as f64) * self.granule as f64,
             above: above.0,
         }

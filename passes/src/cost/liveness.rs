@@ -52,17 +52,17 @@ pub struct Memory {
 }
 
 /// From which to which step something is live, both included.
-struct Life {
+struct LiveRange {
     bytes: f64,
     from: usize,
     to: usize,
 }
 
-type Lives = Vec<(Materialization, Life)>;
+type NamedRanges = Vec<(Materialization, LiveRange)>;
 
 /// Something alive.
-struct Alive {
-    life: Life,
+struct OpenRange {
+    life: LiveRange,
     /// The block in which it began.
     began: Option<RepeatId>,
     /// Whether its bytes are those of all layers of that.
@@ -70,15 +70,15 @@ struct Alive {
 }
 
 /// What lives so far, the latest life of each.
-struct Living<'p> {
+struct LiveRanges<'p> {
     plan: &'p Plan,
-    ended: Lives,
-    lives: IndexMap<Materialization, Alive, FxBuildHasher>,
+    ended: NamedRanges,
+    lives: IndexMap<Materialization, OpenRange, FxBuildHasher>,
     /// For each block, its first and its last step.
     steps_of: IndexMap<RepeatId, (usize, usize)>,
 }
 
-impl<'p> Living<'p> {
+impl<'p> LiveRanges<'p> {
     fn new(plan: &'p Plan) -> Self {
         let mut steps_of: IndexMap<RepeatId, (usize, usize)> = IndexMap::new();
         for (number, step) in plan.steps.iter().enumerate() {
@@ -86,7 +86,7 @@ impl<'p> Living<'p> {
                 steps_of.entry(block).or_insert((number, number)).1 = number;
             }
         }
-        Self { plan, ended: Lives::new(), lives: IndexMap::default(), steps_of }
+        Self { plan, ended: NamedRanges::new(), lives: IndexMap::default(), steps_of }
     }
 
     fn begin(
@@ -96,8 +96,8 @@ impl<'p> Living<'p> {
         when: RangeInclusive<usize>,
         began: Option<RepeatId>,
     ) {
-        let life = Life { bytes, from: *when.start(), to: *when.end() };
-        let before = self.lives.insert(of.clone(), Alive { life, began, of_all_layers: false });
+        let life = LiveRange { bytes, from: *when.start(), to: *when.end() };
+        let before = self.lives.insert(of.clone(), OpenRange { life, began, of_all_layers: false });
         self.ended.extend(before.map(|alive| (of, alive.life)));
     }
 
@@ -133,7 +133,7 @@ impl<'p> Living<'p> {
         alive.life.to = alive.life.to.max(again.map_or(at, |steps| steps.1));
         let (here, there) = (repeats.layer_block(place), repeats.layer_block(alive.began));
         if here.is_some() && there.is_some() && here != there {
-            alive.times(pipeline_stages::kept(&self.plan.program, of.value));
+            alive.times(pipeline_stages::in_flight_copies(&self.plan.program, of.value));
         }
     }
 
@@ -143,13 +143,13 @@ impl<'p> Living<'p> {
             self.lives.iter_mut().filter(|(of, _)| of.value == value && pin.accepts(&of.sharding))
         {
             alive.life.to = last;
-            alive.times(pipeline_stages::all_of(&self.plan.program, value));
+            alive.times(pipeline_stages::all_copies(&self.plan.program, value));
         }
     }
 
     /// What updates a parameter or state is written over it, if nothing reads that any more: the
     /// same bytes.
-    fn take_place(&mut self, value: ValueId, of: Option<ValueId>) {
+    fn alias_in_place(&mut self, value: ValueId, of: Option<ValueId>) {
         let Some((of, home)) = of.and_then(|of| {
             Some((of, self.plan.program.values[of].home.as_ref().and_then(Pin::exact)?))
         }) else {
@@ -173,17 +173,17 @@ impl<'p> Living<'p> {
             step.repeat.and_then(|block| self.steps_of.get(&block)).map_or(number, |steps| steps.1);
         self.begin(step.result.clone(), bytes, from..=to, step.repeat);
         if let Some(alive) = self.lives.get_mut(&step.result) {
-            alive.times(pipeline_stages::all_of(&self.plan.program, step.result.value));
+            alive.times(pipeline_stages::all_copies(&self.plan.program, step.result.value));
         }
     }
 
-    fn all(mut self) -> Lives {
+    fn all(mut self) -> NamedRanges {
         self.ended.extend(self.lives.into_iter().map(|(of, alive)| (of, alive.life)));
         self.ended
     }
 }
 
-impl Alive {
+impl OpenRange {
     /// So many are held, where that is not counted yet; of what began outside blocks there is one.
     fn times(&mut self, count: f64) {
         if !self.of_all_layers && self.began.is_some() {
@@ -209,7 +209,7 @@ pub fn memory(plan: &Plan) -> Memory {
 
 /// What is live beside the resident while a step runs, largest first.
 pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
-    let live = |life: &Life| life.from <= step && step <= life.to && life.bytes > 0.0;
+    let live = |life: &LiveRange| life.from <= step && step <= life.to && life.bytes > 0.0;
     let mut held: Vec<(Materialization, f64)> = lives(plan)
         .1
         .into_iter()
@@ -221,10 +221,10 @@ pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
 }
 
 /// The bytes that are resident, and from where to where everything else is live.
-fn lives(plan: &Plan) -> (f64, Lives) {
+fn lives(plan: &Plan) -> (f64, NamedRanges) {
     let program = &plan.program;
     let mut resident_bytes = 0.0;
-    let mut living = Living::new(plan);
+    let mut living = LiveRanges::new(plan);
     let mut late: IndexSet<ValueId> = IndexSet::new();
     for (value, declared) in
         program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
@@ -232,8 +232,8 @@ fn lives(plan: &Plan) -> (f64, Lives) {
         let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
             continue;
         };
-        let bytes =
-            pipeline_stages::all_of(program, value) * local::local_bytes(program, value, &sharding);
+        let bytes = pipeline_stages::all_copies(program, value)
+            * local::local_bytes(program, value, &sharding);
         let stays = matches!(declared.role, Some(Role::Param | Role::State));
         resident_bytes += if stays { bytes } else { 0.0 };
         living.begin(
@@ -278,7 +278,7 @@ fn lives(plan: &Plan) -> (f64, Lives) {
             let (from, to) = living.of_stay(block).unwrap_or((number, number));
             living.begin(
                 step.result.clone(),
-                bytes * pipeline_stages::kept(program, step.result.value),
+                bytes * pipeline_stages::in_flight_copies(program, step.result.value),
                 from..=to,
                 None,
             );
@@ -291,7 +291,7 @@ fn lives(plan: &Plan) -> (f64, Lives) {
     }
     for output in program.outputs.iter().filter(|output| program.enters(output).is_none()) {
         living.leave(output.value, &output.pin);
-        living.take_place(output.value, program.updates(output));
+        living.alias_in_place(output.value, program.updates(output));
     }
     (resident_bytes, living.all())
 }
@@ -329,7 +329,7 @@ fn stays_during(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> Option<Re
 }
 
 /// The worst step and what is live there: a sweep over where lives begin and end.
-fn peak<'l>(lives: impl Iterator<Item = &'l Life>, steps: usize) -> (Option<usize>, f64) {
+fn peak<'l>(lives: impl Iterator<Item = &'l LiveRange>, steps: usize) -> (Option<usize>, f64) {
     let mut change = vec![0.0; steps + 2];
     for life in lives {
         change[life.from] += life.bytes;

@@ -62,7 +62,7 @@ fn bytes_in(
 
 /// What a local operation costs a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work {
+pub struct LocalWork {
     /// Floating-point (or integer) operations.
     pub flops: f64,
     /// Bytes read and written: every operand and the result once.
@@ -77,9 +77,9 @@ pub struct Work {
 
 /// The work of `op` with its operands and result so sharded; what carries a value from layer to
 /// layer only names it.
-pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> Work {
+pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> LocalWork {
     if is_border(op) {
-        return Work::default();
+        return LocalWork::default();
     }
     // What is added up over layers or microbatches is read once in each; of a pipeline's layers a
     // device has those of its stage.
@@ -97,7 +97,7 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     let peak = program.hardware.peak_flops(dtype.unwrap_or(program.values[op.result].dtype));
     let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
     let (flops_s, hbm_s) = (flops / peak, bytes / bandwidth);
-    Work { flops, bytes, flops_s, hbm_s, seconds: flops_s.max(hbm_s) }
+    LocalWork { flops, bytes, flops_s, hbm_s, seconds: flops_s.max(hbm_s) }
 }
 
 /// Bytes of the operands that are looked at, each once, and of the result.

@@ -16,12 +16,12 @@ mod simulate;
 
 use shardwise_ir::pipeline::Schedule;
 
-pub use order::{Work, order};
-pub use simulate::{Placed, Run, simulate};
+pub use order::{StageWork, order};
+pub use simulate::{PipelineRun, Placed, simulate};
 
 /// A pipeline without its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct PipelineShape {
     /// `Z`.
     pub stages: u64,
     /// `M`.
@@ -36,7 +36,7 @@ pub struct Shape {
 
 /// Seconds of one microbatch in one chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Times {
+pub struct StageTimes {
     /// Going forward.
     pub forward_s: f64,
     /// Going back.
@@ -47,7 +47,7 @@ pub struct Times {
     pub hop_back_s: f64,
 }
 
-impl Shape {
+impl PipelineShape {
     /// The share of a stage's time in which it has nothing to do while the pipeline fills and
     /// drains: `(Z-1)/(vM+Z-1)`.
     pub fn bubble(&self) -> f64 {
@@ -66,7 +66,7 @@ impl Shape {
     /// A full pipeline repeats itself, so that of very many microbatches only the first rounds are
     /// carried out; the rest take as long as those. Of more stages than can be carried out, it is
     /// what fills, works and drains in turn.
-    pub fn makespan_s(&self, times: &Times) -> f64 {
+    pub fn makespan_s(&self, times: &StageTimes) -> f64 {
         let round = self.stages.max(1);
         let rounds = (MOST_CARRIED_OUT / round).max(FEWEST_ROUNDS);
         let carried = self.microbatches.min((rounds + 1).saturating_mul(round));
@@ -85,7 +85,7 @@ impl Shape {
 
     /// `(vM + Z-1)` turns of a chunk, the first and the last microbatch on their way through all
     /// stages.
-    fn in_turn_s(&self, times: &Times) -> f64 {
+    fn in_turn_s(&self, times: &StageTimes) -> f64 {
         let idle = self.stages as f64 - 1.0;
         let turns = self.chunks as f64 * self.microbatches as f64 + idle;
         turns * (times.forward_s + times.backward_s) + idle * (times.hop_s + times.hop_back_s)

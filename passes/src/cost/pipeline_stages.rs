@@ -10,7 +10,7 @@ use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, Program};
 
-use crate::cost::pipeline_schedule::{Shape, Times};
+use crate::cost::pipeline_schedule::{PipelineShape, StageTimes};
 use crate::cost::report::StepCost;
 
 /// The block that goes back through the layers of `block`.
@@ -23,10 +23,10 @@ pub fn reverse(program: &Program, block: RepeatId) -> Option<RepeatId> {
 }
 
 /// The stages of a block, if it has any; those of the block that it goes back through.
-pub fn shape(program: &Program, block: RepeatId) -> Option<Shape> {
+pub fn shape(program: &Program, block: RepeatId) -> Option<PipelineShape> {
     let forward = program.repeats.layers(block);
     let pipeline = program.pipeline(Some(forward))?;
-    Some(Shape {
+    Some(PipelineShape {
         stages: program.stages(Some(forward)),
         microbatches: pipeline.microbatches,
         chunks: pipeline.chunks,
@@ -37,7 +37,7 @@ pub fn shape(program: &Program, block: RepeatId) -> Option<Shape> {
 
 /// How many of a block's value a device holds where each layer's is kept for gradients: on the
 /// first stage, which waits longest for them.
-pub fn kept(program: &Program, value: ValueId) -> f64 {
+pub fn in_flight_copies(program: &Program, value: ValueId) -> f64 {
     let block = program.values[value].repeat;
     let waiting =
         block.filter(|_| program.has_batch(block, value)).and_then(|block| shape(program, block));
@@ -46,7 +46,7 @@ pub fn kept(program: &Program, value: ValueId) -> f64 {
 
 /// How many of a block's value a device holds where all of them stay: declared ones, and what
 /// leaves the program.
-pub fn all_of(program: &Program, value: ValueId) -> f64 {
+pub fn all_copies(program: &Program, value: ValueId) -> f64 {
     let block = program.values[value].repeat;
     let parts = program
         .pipeline(block)
@@ -78,9 +78,9 @@ pub struct Staged {
     /// The block that goes forward through its layers.
     pub block: RepeatId,
     /// Its stages.
-    pub shape: Shape,
+    pub shape: PipelineShape,
     /// Seconds of a microbatch in a chunk.
-    pub times: Times,
+    pub times: StageTimes,
     /// From the first piece of work to the last, seconds.
     pub makespan_s: f64,
 }
@@ -115,7 +115,7 @@ pub fn pipelines(
         };
         let (back, here) = (reverse(program, block), Some(block));
         let share = of(here, false) / (of(here, false) + of(back, false)).max(f64::MIN_POSITIVE);
-        let times = Times {
+        let times = StageTimes {
             forward_s: share * both_s,
             backward_s: (1.0 - share) * both_s,
             hop_s: of(here, true),

@@ -5,13 +5,13 @@ use shardwise_ir::pipeline::Turns;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::Program;
 
-use crate::cost::collective::{Refinement, Terms, collective_seconds};
+use crate::cost::collective::{CostModel, Refinement, collective_seconds};
 use crate::cost::liveness::{self, Memory};
 use crate::cost::local;
-use crate::cost::schedule::{self, Schedule};
+use crate::cost::schedule::{self, PlanSchedule};
 use crate::cost::send_recv::{self, Sent};
 use crate::propagate::composite;
-use crate::reshard::sharding_space::{axes_taking_part, priced};
+use crate::reshard::sharding_space::{participating_axes, volume_side};
 use crate::solver::weight::Weight;
 
 /// One step's price.
@@ -70,7 +70,7 @@ pub struct Report {
     /// Busy seconds of each mesh axis.
     pub axis_s: Vec<f64>,
     /// When everything is done, and which steps are critical.
-    pub schedule: Schedule,
+    pub schedule: PlanSchedule,
     /// Bytes held.
     pub memory: Memory,
 }
@@ -97,18 +97,18 @@ pub fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
 }
 
 /// What the steps of a plan count together on `terms`, a second of compute `compute`.
-pub fn weight(plan: &Plan, compute: f64, terms: &Terms) -> Weight {
+pub fn weight(plan: &Plan, compute: f64, cost_model: &CostModel) -> Weight {
     let plan = composite::written_out(plan);
-    let steps = price_steps(&plan, terms.refinement);
+    let steps = price_steps(&plan, cost_model.refinement);
     let price = |(step, cost): (&Step, &StepCost)| {
-        let times = terms.turns(turns(&plan.program, step), compute);
+        let times = cost_model.turns(turns(&plan.program, step), compute);
         match &step.kind {
             StepKind::Local(_) if cost.is_move(step) => {
-                moved(cost.seconds, &cost.axes, terms).times(times)
+                moved(cost.seconds, &cost.axes, cost_model).times(times)
             }
             StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(times),
             StepKind::Collective(collective, _) => {
-                Weight::collective(&collective.kind, terms.counted(cost.seconds, &cost.axes))
+                Weight::collective(&collective.kind, cost_model.weighted(cost.seconds, &cost.axes))
                     .times(times)
             }
         }
@@ -117,8 +117,8 @@ pub fn weight(plan: &Plan, compute: f64, terms: &Terms) -> Weight {
 }
 
 /// What an operation counts that sends data itself.
-pub(crate) fn moved(seconds: f64, axes: &[AxisId], terms: &Terms) -> Weight {
-    Weight::step(terms.counted(seconds, axes))
+pub(crate) fn moved(seconds: f64, axes: &[AxisId], cost_model: &CostModel) -> Weight {
+    Weight::step(cost_model.weighted(seconds, axes))
 }
 
 /// Prices a plan step by step as it stands: a composite's step costs what it is written out as.
@@ -137,7 +137,7 @@ pub fn folded(plan: &Plan, refinement: Refinement) -> Report {
     }
     report.steps = steps;
     report.memory.peak_step = report.memory.peak_step.map(|step| from[step]);
-    let Schedule { runs, critical, early, .. } = &mut report.schedule;
+    let PlanSchedule { runs, critical, early, .. } = &mut report.schedule;
     for run in runs.iter_mut() {
         run.step = from[run.step];
     }
@@ -200,9 +200,12 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
         }
         StepKind::Collective(collective, _) => {
             let (from, to) = (&step.operands[0].sharding, &step.result.sharding);
-            let axes = axes_taking_part(&collective.kind, from, to);
-            let bytes =
-                local::local_bytes(program, step.result.value, priced(&collective.kind, from, to));
+            let axes = participating_axes(&collective.kind, from, to);
+            let bytes = local::local_bytes(
+                program,
+                step.result.value,
+                volume_side(&collective.kind, from, to),
+            );
             let seconds =
                 collective_seconds(&program.mesh, &collective.kind, &axes, bytes, refinement);
             StepCost { seconds, times, waited, flops: 0.0, bytes, axes }

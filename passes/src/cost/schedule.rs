@@ -35,7 +35,7 @@ use crate::cost::report::StepCost;
 
 /// When each step runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Schedule {
+pub struct PlanSchedule {
     /// When all is done, seconds.
     pub makespan_s: f64,
     /// What runs when: of each block the first layers.
@@ -64,7 +64,7 @@ const LAYERS: u64 = 3;
 
 /// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, which it could only
 /// leave by rounding.
-pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) -> Schedule {
+pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) -> PlanSchedule {
     if plan.program.repeats.is_empty() {
         let (schedule, _) =
             flat(plan, costs, (0..plan.steps.len()).map(|step| (step, Copy::default())));
@@ -102,7 +102,7 @@ pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) ->
 }
 
 /// Lays out so many of each block, one less of those that are `fewer`.
-fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (Schedule, Vec<usize>) {
+fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (PlanSchedule, Vec<usize>) {
     let counts = |block: RepeatId| {
         plan.program.repeats[block].count.min(if fewer.contains(&block) {
             LAYERS - 1
@@ -185,29 +185,29 @@ fn flat(
     plan: &Plan,
     costs: &[StepCost],
     from: impl Iterator<Item = (usize, Copy)>,
-) -> (Schedule, Vec<usize>) {
-    let readers = Readers::new(plan);
-    let mut run = Run::new(plan, costs, &readers);
+) -> (PlanSchedule, Vec<usize>) {
+    let readers = Dependences::new(plan);
+    let mut run = Simulation::new(plan, costs, &readers);
     run.all();
-    let Run { start_s, end_s, waits, .. } = run;
+    let Simulation { start_s, end_s, waits, .. } = run;
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
     let early = early(plan, costs, &readers, &end_s, &critical);
     let runs: Vec<Timed> =
         from.zip(start_s).map(|((step, copy), start_s)| Timed { step, copy, start_s }).collect();
     let copies = runs.iter().map(|run| run.step).collect();
-    (Schedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
+    (PlanSchedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
 }
 
 /// Which steps give what each step reads.
-struct Readers {
+struct Dependences {
     /// For each step, the steps that give its operands.
     givers: Vec<Vec<usize>>,
     /// For each step, the steps that read its result.
     readers: Vec<Vec<usize>>,
 }
 
-impl Readers {
+impl Dependences {
     fn new(plan: &Plan) -> Self {
         let mut given: IndexMap<&Materialization, usize, FxBuildHasher> = IndexMap::default();
         let mut this = Self {
@@ -248,9 +248,9 @@ impl PartialOrd for Time {
 }
 
 /// The simulation, from event to event.
-struct Run<'a> {
+struct Simulation<'a> {
     costs: &'a [StepCost],
-    readers: &'a Readers,
+    readers: &'a Dependences,
     /// Operands that each step still waits for.
     missing: Vec<usize>,
     /// Local steps in program order, and how many of them have started.
@@ -271,8 +271,8 @@ struct Run<'a> {
     waits: Vec<Vec<usize>>,
 }
 
-impl<'a> Run<'a> {
-    fn new(plan: &Plan, costs: &'a [StepCost], readers: &'a Readers) -> Self {
+impl<'a> Simulation<'a> {
+    fn new(plan: &Plan, costs: &'a [StepCost], readers: &'a Dependences) -> Self {
         let is_local: Vec<bool> =
             plan.steps.iter().zip(costs).map(|(step, cost)| !cost.is_move(step)).collect();
         let steps = costs.len();
@@ -410,7 +410,7 @@ fn critical(
 fn early(
     plan: &Plan,
     costs: &[StepCost],
-    readers: &Readers,
+    readers: &Dependences,
     end_s: &[f64],
     critical: &[bool],
 ) -> Vec<bool> {

@@ -22,7 +22,7 @@ use crate::cost::local;
 
 /// What a product of a serving step multiplies with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum MultipliesWith {
     /// Parameters, or anything but other tokens.
     Weights,
     /// Tokens with tokens: those of a cache, or of the same pass.
@@ -55,7 +55,7 @@ pub struct Serving {
     pub reads_cache: bool,
     /// Whether tokens are multiplied with tokens.
     pub attends: bool,
-    parts: IndexVec<OpId, Part>,
+    parts: IndexVec<OpId, MultipliesWith>,
     /// Values that are made of scores, element by element: they stay on the chip until they are
     /// multiplied with.
     scores: IndexVec<ValueId, bool>,
@@ -115,9 +115,9 @@ impl Serving {
                 .find_map(of_caches)
                 .ok_or(NotServing::CachesApart)?,
         };
-        let parts: IndexVec<OpId, Part> =
+        let parts: IndexVec<OpId, MultipliesWith> =
             program.ops.iter().map(|op| part(program, op, &origins, &free)).collect();
-        let attends = parts.contains(&Part::Attention);
+        let attends = parts.contains(&MultipliesWith::Attention);
         let scores = scores(program, &parts);
         Ok(Self { batch, grows, rows, reads_cache: !caches.is_empty(), attends, parts, scores })
     }
@@ -158,12 +158,12 @@ impl Serving {
                 let work = local::work(program, op, &operands, &step.result.sharding);
                 let times = program.turns(step.repeat, program.by_microbatch(op)).done as f64;
                 match self.parts[number] {
-                    Part::Attention => {
+                    MultipliesWith::Attention => {
                         load.attention_s += times * work.flops_s;
                         load.attention_flops += times * work.flops;
                         load.attention_bytes += times * self.outside(program, step);
                     }
-                    Part::Weights => load.flops_s += times * work.flops_s,
+                    MultipliesWith::Weights => load.flops_s += times * work.flops_s,
                 }
             }
         }
@@ -215,12 +215,12 @@ pub fn read_caches(program: &Program) -> Vec<ValueId> {
     state.map(|(id, _)| id).filter(|&id| is_read(id)).collect()
 }
 
-fn scores(program: &Program, parts: &IndexVec<OpId, Part>) -> IndexVec<ValueId, bool> {
+fn scores(program: &Program, parts: &IndexVec<OpId, MultipliesWith>) -> IndexVec<ValueId, bool> {
     let mut scores: IndexVec<ValueId, bool> = program.values.iter().map(|_| false).collect();
     for (number, op) in program.ops.iter_enumerated() {
         let of_scores = op.operands.iter().any(|operand| scores[operand.value]);
         let is_score = match op.kind {
-            OpKind::Einsum { .. } => parts[number] == Part::Attention && !of_scores,
+            OpKind::Einsum { .. } => parts[number] == MultipliesWith::Attention && !of_scores,
             _ => of_scores,
         };
         scores[op.result] = scores[op.result] || is_score;
@@ -336,11 +336,16 @@ fn rows(program: &Program, origins: &IndexVec<ValueId, Origin>, free: &[DimId]) 
         .unwrap_or_default()
 }
 
-fn part(program: &Program, op: &Op, origins: &IndexVec<ValueId, Origin>, free: &[DimId]) -> Part {
-    let OpKind::Einsum { contracted } = &op.kind else { return Part::Weights };
+fn part(
+    program: &Program,
+    op: &Op,
+    origins: &IndexVec<ValueId, Origin>,
+    free: &[DimId],
+) -> MultipliesWith {
+    let OpKind::Einsum { contracted } = &op.kind else { return MultipliesWith::Weights };
     let has = |origin: Origin| op.operands.iter().any(|operand| origins[operand.value] == origin);
     if contracted.is_empty() || has(Origin::Weight) || has(Origin::Route) {
-        return Part::Weights;
+        return MultipliesWith::Weights;
     }
     let dims = |position: usize| {
         op.operands.get(position).map_or(&[][..], |operand| &program.values[operand.value].dims)
@@ -350,5 +355,9 @@ fn part(program: &Program, op: &Op, origins: &IndexVec<ValueId, Origin>, free: &
     };
     let of_tokens = contracted.iter().any(|dim| free.contains(dim))
         || (alone(dims(0), dims(1)) && alone(dims(1), dims(0)));
-    if has(Origin::Cache) || of_tokens { Part::Attention } else { Part::Weights }
+    if has(Origin::Cache) || of_tokens {
+        MultipliesWith::Attention
+    } else {
+        MultipliesWith::Weights
+    }
 }

@@ -11,9 +11,9 @@ use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, CollectiveKind, Program};
 
-/// Steps so far.
+/// StepPlacer so far.
 #[derive(Default)]
-pub struct Steps {
+pub struct StepPlacer {
     /// In order.
     pub all: Vec<Step>,
     /// The block that is being written.
@@ -22,7 +22,7 @@ pub struct Steps {
     starts: (usize, usize),
 }
 
-impl Steps {
+impl StepPlacer {
     /// Goes on in another block, or outside all.
     pub fn enter(&mut self, program: &Program, block: Option<RepeatId>) {
         let around = |block: Option<RepeatId>| program.repeats.microbatches(block);
@@ -70,7 +70,7 @@ impl Steps {
 
 /// Notes in a plan's blocks what they hold for their microbatches: what collectives make of those
 /// layers' parameters and state that `holds`. A slice is free to be made again.
-pub(crate) fn note_held(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
+pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
     for step in &plan.steps {
         let (Some(block), StepKind::Collective(collective, _)) = (step.repeat, &step.kind) else {
             continue;

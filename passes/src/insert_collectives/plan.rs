@@ -9,7 +9,7 @@ use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
 
-use crate::insert_collectives::placement::{self, Steps};
+use crate::insert_collectives::placement::{self, StepPlacer};
 use crate::propagate::textbook::{closed, collective_step};
 use crate::reshard::paths::{Hop, Trees, Use};
 use crate::reshard::sharding_space::{State, describe};
@@ -18,11 +18,12 @@ use crate::solver::factor::realised;
 
 /// The plan that an assignment stands for.
 pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
-    let mut weave = Weave { problem, assignment, routes: Vec::new(), steps: Steps::default() };
+    let mut builder =
+        PlanBuilder { problem, assignment, trees: Vec::new(), steps: StepPlacer::default() };
     for source in &problem.sources {
-        weave.routes.push(route(problem, source, assignment, &mut trees[source.table]));
+        builder.trees.push(reshard_tree(problem, source, assignment, &mut trees[source.table]));
     }
-    weave.run();
+    builder.run();
     let chosen = problem.variables.iter().zip(assignment).filter_map(|(variable, &choice)| {
         match variable.decides {
             Decision::Declaration(value) => Some((value, variable.choices[choice].gives)),
@@ -30,32 +31,32 @@ pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]
         }
     });
     let declared: IndexMap<ValueId, State> = chosen.collect();
-    let mut plan = Plan { program: closed(problem.tables, &declared), steps: weave.steps.all };
+    let mut plan = Plan { program: closed(problem.tables, &declared), steps: builder.steps.all };
     let held: IndexSet<ValueId> =
         problem.sources.iter().filter(|source| source.held).map(|source| source.value).collect();
-    placement::note_held(&mut plan, |value| held.contains(&value));
+    placement::mark_retained(&mut plan, |value| held.contains(&value));
     plan
 }
 
 /// How a source reaches its uses.
-struct Route {
+struct ReshardTree {
     /// The steps to its home, in order.
-    homewards: Vec<Hop>,
+    to_declared: Vec<Hop>,
     /// The steps from there to its uses, those not yet taken.
-    onwards: Vec<Hop>,
+    to_uses: Vec<Hop>,
     /// The state in which each demand is served.
     served: Vec<State>,
 }
 
 /// The steps of a source's tree, by way of its home.
-fn route(
+fn reshard_tree(
     problem: &Problem<'_>,
     source: &Source,
     assignment: &[usize],
     trees: &mut Trees<'_>,
-) -> Route {
+) -> ReshardTree {
     let (root, uses) = realised(problem, source, assignment);
-    let mut homewards = Vec::new();
+    let mut to_declared = Vec::new();
     let mut start = root;
     if let Some(home) = &source.home {
         let cost = |state: State, trees: &mut Trees<'_>| {
@@ -63,23 +64,23 @@ fn route(
         };
         let best = home.iter().copied().min_by_key(|&state| (cost(state, trees), state));
         start = best.unwrap_or(root);
-        homewards = trees.steps(root, &[vec![start]]);
+        to_declared = trees.steps(root, &[vec![start]]);
     }
-    let mut onwards = trees.steps(start, &uses);
-    let reached: Vec<State> = [start].into_iter().chain(onwards.iter().map(|hop| hop.to)).collect();
+    let mut to_uses = trees.steps(start, &uses);
+    let reached: Vec<State> = [start].into_iter().chain(to_uses.iter().map(|hop| hop.to)).collect();
     let serve =
         |group: &Use| reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start);
     let served: Vec<State> = uses.iter().map(serve).collect();
-    let passed: Vec<State> = homewards.iter().map(|hop: &Hop| hop.from).collect();
-    leave_out_passed(problem, source, &mut onwards, &passed, &served);
-    Route { homewards, onwards, served }
+    let passed: Vec<State> = to_declared.iter().map(|hop: &Hop| hop.from).collect();
+    leave_out_passed(problem, source, &mut to_uses, &passed, &served);
+    ReshardTree { to_declared, to_uses, served }
 }
 
 /// Leaves out what only leads, by free steps, to what the way home has passed.
 fn leave_out_passed(
     problem: &Problem<'_>,
     source: &Source,
-    onwards: &mut Vec<Hop>,
+    to_uses: &mut Vec<Hop>,
     passed: &[State],
     served: &[State],
 ) {
@@ -89,30 +90,30 @@ fn leave_out_passed(
             &collective_step(problem.tables, source.value, hop.from, hop.to, &hop.kind),
         )
     };
-    let paid: Vec<State> = onwards.iter().filter(|hop| !free(hop)).map(|hop| hop.to).collect();
-    let all = onwards.clone();
+    let paid: Vec<State> = to_uses.iter().filter(|hop| !free(hop)).map(|hop| hop.to).collect();
+    let all = to_uses.clone();
     let before = |state: &State| all.iter().find(|hop| hop.to == *state).map(|hop| hop.from);
     let is_free_way =
         |to: State| !std::iter::successors(Some(to), before).any(|state| paid.contains(&state));
-    onwards.retain(|hop| !(passed.contains(&hop.to) && is_free_way(hop.to)));
+    to_uses.retain(|hop| !(passed.contains(&hop.to) && is_free_way(hop.to)));
     let serves = |hop: &Hop, hops: &[Hop]| {
         served.contains(&hop.to) || hops.iter().any(|next| next.from == hop.to)
     };
     while let Some(idle) =
-        onwards.iter().position(|hop| is_free_way(hop.to) && !serves(hop, onwards))
+        to_uses.iter().position(|hop| is_free_way(hop.to) && !serves(hop, to_uses))
     {
-        onwards.remove(idle);
+        to_uses.remove(idle);
     }
 }
 
-struct Weave<'p, 'a> {
+struct PlanBuilder<'p, 'a> {
     problem: &'p Problem<'a>,
     assignment: &'p [usize],
-    routes: Vec<Route>,
-    steps: Steps,
+    trees: Vec<ReshardTree>,
+    steps: StepPlacer,
 }
 
-impl Weave<'_, '_> {
+impl PlanBuilder<'_, '_> {
     fn run(&mut self) {
         let program = self.problem.program;
         let mut variable_of = vec![None; program.ops.len()];
@@ -123,7 +124,7 @@ impl Weave<'_, '_> {
         }
         for (op_id, op) in program.ops.iter_enumerated() {
             if op.repeat != self.steps.block {
-                self.hand_on();
+                self.reshard_carried();
                 self.steps.enter(program, op.repeat);
             }
             match (&op.kind, variable_of[op_id.index()]) {
@@ -132,7 +133,7 @@ impl Weave<'_, '_> {
                 (_, None) => {}
             }
         }
-        self.hand_on();
+        self.reshard_carried();
         self.steps.enter(program, None);
         for source in 0..self.problem.sources.len() {
             self.finish(source);
@@ -140,7 +141,7 @@ impl Weave<'_, '_> {
     }
 
     /// Before a block is left, what it hands on is brought to where it enters.
-    fn hand_on(&mut self) {
+    fn reshard_carried(&mut self) {
         let (problem, block) = (self.problem, self.steps.block);
         for (variable, &choice) in problem.variables.iter().zip(self.assignment) {
             // Behind what it reads itself: what is handed on to it.
@@ -223,7 +224,7 @@ impl Weave<'_, '_> {
             for source in
                 (0..given).filter(|&s| self.problem.sources[s].value == op.operands[0].value)
             {
-                if self.routes[source].served.contains(&state) {
+                if self.trees[source].served.contains(&state) {
                     self.reach(source, state);
                 }
             }
@@ -244,8 +245,8 @@ impl Weave<'_, '_> {
     fn reach(&mut self, source: usize, state: State) {
         let mut needed = Vec::new();
         let mut at = state;
-        while let Some(i) = self.routes[source].onwards.iter().position(|hop| hop.to == at) {
-            let hop = self.routes[source].onwards.remove(i);
+        while let Some(i) = self.trees[source].to_uses.iter().position(|hop| hop.to == at) {
+            let hop = self.trees[source].to_uses.remove(i);
             at = hop.from;
             needed.push(hop);
         }
@@ -273,10 +274,10 @@ impl Weave<'_, '_> {
 
     /// What stands right behind the operation that gives the value: the way home and to outputs.
     fn settle(&mut self, source: usize) {
-        for hop in std::mem::take(&mut self.routes[source].homewards) {
+        for hop in std::mem::take(&mut self.trees[source].to_declared) {
             self.hop(source, &hop);
         }
-        let demands = self.problem.sources[source].demands.iter().zip(&self.routes[source].served);
+        let demands = self.problem.sources[source].demands.iter().zip(&self.trees[source].served);
         let leaving: Vec<State> = demands
             .filter(|(demand, _)| matches!(demand, Demand::Fixed(_)))
             .map(|(_, &state)| state)
@@ -287,7 +288,7 @@ impl Weave<'_, '_> {
     }
 
     fn finish(&mut self, source: usize) {
-        while let Some(hop) = self.routes[source].onwards.last().cloned() {
+        while let Some(hop) = self.trees[source].to_uses.last().cloned() {
             self.reach(source, hop.to);
         }
     }

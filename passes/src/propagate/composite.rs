@@ -43,30 +43,31 @@ use shardwise_ir::{renumber, shape};
 
 /// What a statement of the expansion reads.
 #[derive(Clone, Copy)]
-enum Part {
+enum Input {
     /// The operand of the whole.
     Operand,
     /// What the statement of this number gives.
     Piece(usize),
 }
 
-use Part::{Operand as Whole, Piece};
+use Input::{Operand as Whole, Piece};
 
 /// One statement of an expansion.
-type Statement = (OpKind, Vec<Part>);
+type Statement = (OpKind, Vec<Input>);
 
 /// The statements of a composite; the last gives its result.
 fn statements(function: Composite, dims: &[DimId]) -> Vec<Statement> {
-    let reduce =
-        |function: ReduceFn, of: Part| (OpKind::Reduce { function, dims: dims.to_vec() }, vec![of]);
-    let call = |name: &str, of: Part| {
+    let reduce = |function: ReduceFn, of: Input| {
+        (OpKind::Reduce { function, dims: dims.to_vec() }, vec![of])
+    };
+    let call = |name: &str, of: Input| {
         (map(MapForm::Call { name: name.to_owned(), extra: Vec::new() }), vec![of])
     };
     let infix =
-        |symbol: char, left: Part, right: Part| (map(MapForm::Infix(symbol)), vec![left, right]);
+        |symbol: char, left: Input, right: Input| (map(MapForm::Infix(symbol)), vec![left, right]);
     let times =
-        |left: Part, right: Part| (OpKind::Einsum { contracted: Vec::new() }, vec![left, right]);
-    let guarded = |of: Part| (map(MapForm::InfixScalar('+', EPSILON.to_owned())), vec![of]);
+        |left: Input, right: Input| (OpKind::Einsum { contracted: Vec::new() }, vec![left, right]);
+    let guarded = |of: Input| (map(MapForm::InfixScalar('+', EPSILON.to_owned())), vec![of]);
     let exponents = || {
         vec![
             reduce(ReduceFn::Max, Whole),
@@ -260,7 +261,7 @@ struct Expansion<'p> {
 
 impl Expansion<'_> {
     /// A statement that gives a value called `name`, or the result of the whole.
-    fn statement(&mut self, kind: OpKind, parts: &[Part], name: Option<String>) {
+    fn statement(&mut self, kind: OpKind, parts: &[Input], name: Option<String>) {
         let read: Vec<ValueId> = parts.iter().map(|part| self.value(*part)).collect();
         let result = match name {
             Some(name) => self.new_value(&kind, &read, name),
@@ -314,7 +315,7 @@ impl Expansion<'_> {
         self.given.push(result);
     }
 
-    fn value(&self, part: Part) -> ValueId {
+    fn value(&self, part: Input) -> ValueId {
         match part {
             Whole => self.op.operands[0].value,
             Piece(number) => self.given[number],

@@ -37,7 +37,7 @@ pub(crate) fn targets(
 /// Whether the operands fit together locally: every index split alike wherever it stands, no axis
 /// on two indices.
 pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bool {
-    let Some(gives) = op_layouts::gives(program, op, needs) else { return false };
+    let Some(gives) = op_layouts::result_sharding(program, op, needs) else { return false };
     let staged = program
         .pipeline(op.repeat)
         .map(|pipeline| AxisRef::whole(pipeline.axis))
@@ -175,13 +175,13 @@ impl Product<'_> {
             && self.is_intermediate(0)
             && !self.is_intermediate(1)
         {
-            take_over(&mut targets[0], left, &b);
+            steal_axes(&mut targets[0], left, &b);
         } else if shared > 0
             && b.len() == shared
             && self.is_intermediate(1)
             && !self.is_intermediate(0)
         {
-            take_over(&mut targets[1], right, &a);
+            steal_axes(&mut targets[1], right, &a);
         } else {
             targets[0].dims[left].truncate(shared);
             targets[1].dims[right].truncate(shared);
@@ -197,9 +197,9 @@ impl Product<'_> {
         let (a, b) = (targets[0].dims[left].clone(), targets[1].dims[right].clone());
         let shared = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
         if a.len() == shared {
-            take_over(&mut targets[0], left, &b);
+            steal_axes(&mut targets[0], left, &b);
         } else if b.len() == shared {
-            take_over(&mut targets[1], right, &a);
+            steal_axes(&mut targets[1], right, &a);
         } else {
             targets[0].dims[left].truncate(shared);
             targets[1].dims[right].truncate(shared);
@@ -207,14 +207,14 @@ impl Product<'_> {
     }
 
     /// Case 4: an axis on one index in the first operand and on another in the second.
-    fn conflict(&self, targets: &[Sharding]) -> Option<Conflict> {
+    fn conflict(&self, targets: &[Sharding]) -> Option<AxisConflict> {
         let dims =
             |operand: usize| &self.tables.program.values[self.op.operands[operand].value].dims;
         for (first, axes) in targets[0].dims.iter().enumerate() {
             for &axis in axes {
                 for (second, others) in targets[1].dims.iter().enumerate() {
                     if others.contains(&axis) && dims(0)[first] != dims(1)[second] {
-                        return Some(Conflict {
+                        return Some(AxisConflict {
                             axis,
                             place: [first, second],
                             index: [dims(0)[first], dims(1)[second]],
@@ -227,7 +227,7 @@ impl Product<'_> {
     }
 
     /// Gathers the operand whose axis the wanted result does not keep, else the cheaper one.
-    fn resolve(&self, targets: &mut [Sharding], conflict: &Conflict) {
+    fn resolve(&self, targets: &mut [Sharding], conflict: &AxisConflict) {
         let gathered: Vec<Sharding> = (0..2)
             .map(|operand| {
                 let mut target = targets[operand].clone();
@@ -248,7 +248,7 @@ impl Product<'_> {
         targets[loser] = gathered[loser].clone();
     }
 
-    fn keeps(&self, conflict: &Conflict, operand: usize) -> bool {
+    fn keeps(&self, conflict: &AxisConflict, operand: usize) -> bool {
         let result = &self.tables.program.values[self.op.result].dims;
         let position = result.iter().position(|&dim| dim == conflict.index[operand]);
         let wanted = position.and_then(|position| self.wanted?.dims.get(position)?.as_ref());
@@ -270,14 +270,14 @@ impl Product<'_> {
 }
 
 /// One axis on two indices.
-struct Conflict {
+struct AxisConflict {
     axis: AxisRef,
     place: [usize; 2],
     index: [DimId; 2],
 }
 
 /// Gives `axes` to one dimension; whatever stands on them elsewhere is cut off there.
-fn take_over(target: &mut Sharding, position: usize, axes: &AxisList) {
+fn steal_axes(target: &mut Sharding, position: usize, axes: &AxisList) {
     for (other, list) in target.dims.iter_mut().enumerate() {
         if other != position
             && let Some(keep) = list.iter().position(|axis| axes.contains(axis))
@@ -290,7 +290,10 @@ fn take_over(target: &mut Sharding, position: usize, axes: &AxisList) {
 
 /// How a pending result is settled, as single steps: scattered onto the axes that the wanted result
 /// has next, the rest reduced.
-pub(crate) fn settling(from: &Sharding, wanted: Option<&Pin>) -> Vec<(CollectiveKind, Sharding)> {
+pub(crate) fn reduce_pending(
+    from: &Sharding,
+    wanted: Option<&Pin>,
+) -> Vec<(CollectiveKind, Sharding)> {
     let stays = |axis: &AxisRef| wanted.is_some_and(|pin| pin.unreduced.axes().contains(axis));
     let mut steps = Vec::new();
     let mut at = from.clone();

@@ -17,13 +17,13 @@ use crate::cost::local;
 use crate::cost::send_recv;
 use crate::propagate::reshape;
 
-/// What each operand must be, and what comes out.
+/// The shardings of one operation: how its operands are split, and how its result then is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// One sharding for each operand that is [laid out](Op::laid_out).
-    pub needs: Vec<Sharding>,
-    /// What the operation gives.
-    pub gives: Sharding,
+    pub operands: Vec<Sharding>,
+    /// The result's.
+    pub result: Sharding,
 }
 
 /// The index names of an operation: the dimensions of its operands, in order of appearance.
@@ -62,24 +62,27 @@ fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool 
 /// Operands that may carry partial results over the same axes into an operation, of which kind, and
 /// of which kind the result then is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Channel {
-    /// Which.
+pub struct LinearityRule {
+    /// The operands, by position.
     pub operands: Vec<usize>,
-    /// What they carry.
-    pub takes: Reduction,
-    /// What comes out.
-    pub gives: Reduction,
+    /// The kind of their partial results.
+    pub partial: Reduction,
+    /// The kind of the result's.
+    pub result: Reduction,
 }
 
-/// Every channel of `op` for operands that carry what `partial` says.
-pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
+/// The linearity rules of `op` for operands whose partial results are of the kinds `partial` names.
+pub fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<LinearityRule> {
     let all: Vec<usize> = (0..op.operands.len()).collect();
-    let sum =
-        |operands: Vec<usize>| Channel { operands, takes: Reduction::Sum, gives: Reduction::Sum };
-    let alike = |operands: &[usize], kind: Reduction| Channel {
+    let sum = |operands: Vec<usize>| LinearityRule {
+        operands,
+        partial: Reduction::Sum,
+        result: Reduction::Sum,
+    };
+    let alike = |operands: &[usize], kind: Reduction| LinearityRule {
         operands: operands.to_vec(),
-        takes: kind,
-        gives: kind,
+        partial: kind,
+        result: kind,
     };
     let same = |kind: Reduction| alike(&all, kind);
     let extrema = [Reduction::Max, Reduction::Min];
@@ -96,11 +99,11 @@ pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
             };
             let ordered = all.iter().flat_map(|&operand| {
                 let direction = function.direction(operand).into_iter();
-                let through = move |takes| {
-                    direction.clone().map(move |way| Channel {
+                let through = move |partial| {
+                    direction.clone().map(move |way| LinearityRule {
                         operands: vec![operand],
-                        takes,
-                        gives: way.through(takes),
+                        partial,
+                        result: way.through(partial),
                     })
                 };
                 extrema.into_iter().flat_map(through)
@@ -119,8 +122,8 @@ pub fn channels(op: &Op, partial: &[Option<Reduction>]) -> Vec<Channel> {
         }
         OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => Vec::new(),
     };
-    let carried = |channel: &Channel| {
-        channel.operands.iter().all(|&operand| partial[operand] == Some(channel.takes))
+    let carried = |rule: &LinearityRule| {
+        rule.operands.iter().all(|&operand| partial[operand] == Some(rule.partial))
     };
     possible.into_iter().filter(carried).collect()
 }
@@ -149,12 +152,12 @@ impl Assignment {
 
 /// All layouts of `op` whose sizes divide, the least split first. `partial` says of which kind
 /// partial results of each operand are, if there are any.
-pub fn enumerate(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec<Layout> {
+pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec<Layout> {
     let indices = indices(program, op);
-    let channels = channels(op, partial);
+    let rules = linearity_rules(op, partial);
     let mut found = vec![Assignment {
         split: vec![AxisList::new(); indices.len()],
-        partial: vec![AxisList::new(); channels.len()],
+        partial: vec![AxisList::new(); rules.len()],
     }];
     // Devices along the stages of a pipeline have different layers: nothing is split over them, in
     // it or on the way out.
@@ -181,9 +184,9 @@ pub fn enumerate(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> V
                     }
                 }
             }
-            for channel in 0..channels.len() {
+            for rule in 0..rules.len() {
                 let mut next = assignment.clone();
-                next.partial[channel].push(axis);
+                next.partial[rule].push(axis);
                 extended.push(next);
             }
         }
@@ -191,7 +194,7 @@ pub fn enumerate(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> V
     }
     found
         .iter()
-        .filter_map(|assignment| project(program, op, &indices, &channels, assignment))
+        .filter_map(|assignment| project(program, op, &indices, &rules, assignment))
         .collect()
 }
 
@@ -201,7 +204,7 @@ fn project(
     program: &Program,
     op: &Op,
     indices: &[DimId],
-    channels: &[Channel],
+    rules: &[LinearityRule],
     assignment: &Assignment,
 ) -> Option<Layout> {
     let split = |dim: &DimId| {
@@ -209,20 +212,20 @@ fn project(
         index.map(|index| assignment.split[index].clone()).unwrap_or_default()
     };
     let carried = |operand: usize| {
-        let here = channels
+        let here = rules
             .iter()
             .zip(&assignment.partial)
-            .filter(|(channel, axes)| !axes.is_empty() && channel.operands.contains(&operand));
-        let kind = here.clone().map(|(channel, _)| channel.takes).next().unwrap_or_default();
+            .filter(|(rule, axes)| !axes.is_empty() && rule.operands.contains(&operand));
+        let kind = here.clone().map(|(rule, _)| rule.partial).next().unwrap_or_default();
         Unreduced::new(kind, here.flat_map(|(_, axes)| axes.iter().copied()))
     };
-    let needs = op.laid_out().iter().enumerate().map(|(k, operand)| Sharding {
+    let operands = op.laid_out().iter().enumerate().map(|(k, operand)| Sharding {
         dims: program.values[operand.value].dims.iter().map(split).collect(),
         unreduced: carried(k),
     });
-    let needs = needs.collect();
+    let operands = operands.collect();
     let summed: AxisList = summed(program, op, indices).flat_map(|dim| split(&dim)).collect();
-    let passed = channels
+    let passed = rules
         .iter()
         .zip(&assignment.partial)
         .filter(|(_, axes)| op.reads_elements() && !axes.is_empty());
@@ -231,18 +234,18 @@ fn project(
         .then(|| reduction(op))
         .into_iter()
         .chain(taken.map(|_| Reduction::Sum));
-    let mut kinds = passed.clone().map(|(channel, _)| channel.gives).chain(own);
+    let mut kinds = passed.clone().map(|(rule, _)| rule.result).chain(own);
     let kind = kinds.next().unwrap_or_default();
     if kinds.any(|other| other != kind) {
         return None;
     }
     let pending =
         summed.into_iter().chain(passed.flat_map(|(_, axes)| axes.iter().copied())).chain(taken);
-    let gives = Sharding {
+    let result = Sharding {
         dims: result_dims(program, op, &split)?,
         unreduced: Unreduced::new(kind, pending),
     };
-    Some(Layout { needs, gives })
+    Some(Layout { operands, result })
 }
 
 /// How the textbook splits the result of a `put` along its places: as the array like it, as far as
@@ -301,35 +304,35 @@ fn result_dims(
 
 /// What `op` gives when its operands are so sharded (which must fit together; see
 /// `shardwise_ir::verify` for whether they do); `None` where a reshape would break blocks.
-pub fn gives(program: &Program, op: &Op, needs: &[Sharding]) -> Option<Sharding> {
-    let (all, needs) = (needs, needs.get(..op.laid_out().len()).unwrap_or(needs));
+pub fn result_sharding(program: &Program, op: &Op, operands: &[Sharding]) -> Option<Sharding> {
+    let (all, operands) = (operands, operands.get(..op.laid_out().len()).unwrap_or(operands));
     let split = |dim: &DimId| {
         if matches!(op.kind, OpKind::Put { dim: places } if places == *dim) {
-            let used: Vec<AxisRef> = needs.iter().flat_map(Sharding::axes).collect();
+            let used: Vec<AxisRef> = operands.iter().flat_map(Sharding::axes).collect();
             let place =
                 program.values[op.operands[2].value].dims.iter().position(|other| other == dim);
             return place.map(|place| of_like(&all[2].dims[place], &used)).unwrap_or_default();
         }
-        let operands = op.operands.iter().zip(needs);
-        let lists = operands.filter_map(|(operand, need)| {
+        let operands = op.operands.iter().zip(operands);
+        let lists = operands.filter_map(|(operand, sharding)| {
             let position = program.values[operand.value].dims.iter().position(|d| d == dim)?;
-            Some(&need.dims[position])
+            Some(&sharding.dims[position])
         });
         lists.max_by_key(|axes| axes.len()).cloned().unwrap_or_default()
     };
     let indices = indices(program, op);
-    let partial: Vec<Option<Reduction>> = needs
+    let partial: Vec<Option<Reduction>> = operands
         .iter()
-        .map(|need| Some(need.unreduced.kind()).filter(|_| !need.unreduced.is_empty()))
+        .map(|sharding| Some(sharding.unreduced.kind()).filter(|_| !sharding.unreduced.is_empty()))
         .collect();
     let carrier = partial.iter().position(Option::is_some);
     let passed = carrier.and_then(|carrier| {
-        channels(op, &partial).into_iter().find(|channel| channel.operands.contains(&carrier))
+        linearity_rules(op, &partial).into_iter().find(|rule| rule.operands.contains(&carrier))
     });
-    let kind = passed.map_or_else(|| reduction(op), |channel| channel.gives);
+    let kind = passed.map_or_else(|| reduction(op), |rule| rule.result);
     let summed = summed(program, op, &indices).flat_map(|dim| split(&dim));
-    let needs = if op.reads_elements() { needs } else { &[] };
-    let carried = needs.iter().flat_map(|need| need.unreduced.axes().iter().copied());
+    let operands = if op.reads_elements() { operands } else { &[] };
+    let carried = operands.iter().flat_map(|sharding| sharding.unreduced.axes().iter().copied());
     let mut pending: Vec<AxisRef> = summed.chain(carried).chain(program.taken_over(op)).collect();
     pending.sort_unstable();
     pending.dedup();
@@ -381,5 +384,6 @@ pub(crate) fn operand_of_relabelling(
         }
     };
     let operand = Sharding { dims, unreduced: wanted.unreduced.clone() };
-    (gives(program, op, std::slice::from_ref(&operand)).as_ref() == Some(wanted)).then_some(operand)
+    (result_sharding(program, op, std::slice::from_ref(&operand)).as_ref() == Some(wanted))
+        .then_some(operand)
 }

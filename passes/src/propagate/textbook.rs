@@ -34,7 +34,7 @@ use shardwise_ir::program::{
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
 
 use crate::cost::local;
-use crate::insert_collectives::placement::{self, Steps};
+use crate::insert_collectives::placement::{self, StepPlacer};
 use crate::propagate::matmul_cases;
 use crate::propagate::op_layouts;
 use crate::reshard::sharding_space::{State, describe};
@@ -50,39 +50,39 @@ pub struct Infeasible {
 
 /// The textbook plan.
 pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
-    let mut walk = Walk::new(tables);
+    let mut planner = TextbookPlanner::new(tables);
     let mut phase = Phase::Forward;
     for (op_id, op) in tables.program.ops.iter_enumerated() {
-        if op.repeat != walk.steps.block {
-            walk.hand_on().ok_or(Infeasible { op: op_id })?;
+        if op.repeat != planner.steps.block {
+            planner.reshard_carried().ok_or(Infeasible { op: op_id })?;
             let around = |place| tables.program.repeats.microbatches(place);
-            if around(walk.steps.block)
+            if around(planner.steps.block)
                 .is_some_and(|microbatches| around(op.repeat) != Some(microbatches))
             {
-                walk.drop_copies(|_| true);
+                planner.drop_copies(|_| true);
             }
-            walk.steps.enter(tables.program, op.repeat);
+            planner.steps.enter(tables.program, op.repeat);
         }
         if phase == Phase::Forward && op.phase == Phase::Backward {
             // Before microbatches what they read is moved once.
             let among = tables.program.repeats.microbatches(op.repeat).is_some();
-            walk.drop_copies(|value| !among || value.repeat.is_some());
+            planner.drop_copies(|value| !among || value.repeat.is_some());
             phase = Phase::Backward;
         }
-        walk.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
-        walk.outputs(op.result, op_id)?;
+        planner.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
+        planner.outputs(op.result, op_id)?;
     }
-    walk.hand_on().ok_or(Infeasible { op: OpId::new(0) })?;
-    walk.steps.enter(tables.program, None);
+    planner.reshard_carried().ok_or(Infeasible { op: OpId::new(0) })?;
+    planner.steps.enter(tables.program, None);
     for id in tables.program.values.indices() {
         if tables.program.values[id].producer.is_none() {
-            walk.outputs(id, OpId::new(0))?;
+            planner.outputs(id, OpId::new(0))?;
         }
     }
-    let mut plan = Plan { program: closed(tables, &IndexMap::new()), steps: walk.steps.all };
+    let mut plan = Plan { program: closed(tables, &IndexMap::new()), steps: planner.steps.all };
     // Stages have their weights whole while microbatches come by; microbatches alone drop them
     // layer by layer, as steps do.
-    placement::note_held(&mut plan, |value| {
+    placement::mark_retained(&mut plan, |value| {
         tables.program.pipeline(tables.program.values[value].repeat).is_some()
     });
     Ok(plan)
@@ -101,9 +101,9 @@ pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> 
     program
 }
 
-struct Walk<'a> {
+struct TextbookPlanner<'a> {
     tables: &'a Tables<'a>,
-    steps: Steps,
+    steps: StepPlacer,
     /// Where uses of each value start from: its home.
     home: Vec<State>,
     /// Every state in which each value is held.
@@ -117,7 +117,7 @@ struct Walk<'a> {
     uses: Vec<Vec<(OpId, usize)>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> TextbookPlanner<'a> {
     fn new(tables: &'a Tables<'a>) -> Self {
         let home: Vec<State> = tables
             .program
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
                 .enumerate()
                 .for_each(|(k, operand)| uses[operand.value.index()].push((id, k)));
         }
-        Self { tables, steps: Steps::default(), home, held: said.clone(), said, outputs, uses }
+        Self { tables, steps: StepPlacer::default(), home, held: said.clone(), said, outputs, uses }
     }
 
     /// Drops what was made of declared values on the way; intermediate results are kept for their
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
         let needs = self.needs(op)?;
         for (operand, &need) in op.operands.iter().zip(&needs) {
             let start = self.start(operand.value, operand.pin.as_ref());
-            self.bring(operand.value, start, need)?;
+            self.reshard(operand.value, start, need)?;
         }
         let operands: Vec<Sharding> = op
             .operands
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
             .zip(&needs)
             .map(|(o, &need)| self.sharding(o.value, need).clone())
             .collect();
-        let gives = op_layouts::gives(self.program(), op, &operands)?;
+        let gives = op_layouts::result_sharding(self.program(), op, &operands)?;
         let state = self.tables.of(op.result).space.find(&gives)?;
         let read = op
             .operands
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
             repeat: op.repeat,
         });
         self.held[op.result.index()].push(state);
-        let home = self.settle(op, state)?;
+        let home = self.reduce_result(op, state)?;
         self.home[op.result.index()] = home;
         if op.is(&MapForm::Enter) {
             self.entered(op.result, home);
@@ -237,7 +237,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Before a block is left, what it hands on is brought to where it enters.
-    fn hand_on(&mut self) -> Option<()> {
+    fn reshard_carried(&mut self) -> Option<()> {
         let (program, block) = (self.program(), self.steps.block);
         for output in program
             .outputs
@@ -247,7 +247,7 @@ impl<'a> Walk<'a> {
             if let Some(enters) = program.enters(output) {
                 let entered = self.sharding(enters, self.home[enters.index()]);
                 let wanted = self.tables.of(output.value).space.find(entered)?;
-                self.bring(output.value, self.home[output.value.index()], wanted)?;
+                self.reshard(output.value, self.home[output.value.index()], wanted)?;
             }
         }
         Some(())
@@ -259,7 +259,7 @@ impl<'a> Walk<'a> {
         let to_sharding = op.result_pin.as_ref()?.exact()?;
         let to = self.tables.of(op.result).space.find(&to_sharding)?;
         let start = self.start(operand.value, Some(pin));
-        self.bring(operand.value, start, from)?;
+        self.reshard(operand.value, start, from)?;
         let from_sharding = self.sharding(operand.value, from).clone();
         let collective = describe(kind, &from_sharding, &to_sharding);
         self.steps.push(Step {
@@ -334,7 +334,7 @@ impl<'a> Walk<'a> {
             .map(|(o, t)| self.tables.of(o.value).space.find(t))
             .collect();
         let enters = || {
-            op_layouts::gives(self.program(), op, &targets)
+            op_layouts::result_sharding(self.program(), op, &targets)
                 .is_some_and(|gives| self.tables.of(op.result).space.find(&gives).is_some())
         };
         let valid = found.is_some()
@@ -376,7 +376,7 @@ impl<'a> Walk<'a> {
     /// sources write them.
     fn before_use(&self, op: &Op, starts: &[Sharding]) -> Option<Vec<Sharding>> {
         let (user, k) = self.only_use(op)?;
-        let given = op_layouts::gives(self.program(), op, starts)?;
+        let given = op_layouts::result_sharding(self.program(), op, starts)?;
         let others_are_there = |(other, operand): (usize, &Operand)| {
             other == k || !self.held[operand.value.index()].is_empty()
         };
@@ -442,7 +442,7 @@ impl<'a> Walk<'a> {
     fn cheapest_needs(&self, op: &Op) -> Option<Vec<State>> {
         let partial: Vec<Option<Reduction>> =
             op.operands.iter().map(|o| self.tables.partial(o.value)).collect();
-        let layouts = op_layouts::enumerate(self.program(), op, &partial);
+        let layouts = op_layouts::layouts(self.program(), op, &partial);
         let priced = layouts
             .iter()
             .filter_map(|layout| self.price(op, layout))
@@ -455,10 +455,10 @@ impl<'a> Walk<'a> {
 
     fn price(&self, op: &Op, layout: &op_layouts::Layout) -> Option<(Weight, Vec<State>)> {
         let mut needs = Vec::new();
-        let read: Vec<&Sharding> = layout.needs.iter().collect();
+        let read: Vec<&Sharding> = layout.operands.iter().collect();
         let mut weight =
-            Weight::seconds(local::work(self.program(), op, &read, &layout.gives).seconds);
-        for (operand, need) in op.operands.iter().zip(&layout.needs) {
+            Weight::seconds(local::work(self.program(), op, &read, &layout.result).seconds);
+        for (operand, need) in op.operands.iter().zip(&layout.operands) {
             if operand.pin.as_ref().is_some_and(|pin| !pin.accepts(need)) {
                 return None;
             }
@@ -468,7 +468,7 @@ impl<'a> Walk<'a> {
             needs.push(state);
         }
         let table = self.tables.of(op.result);
-        let gives = table.space.find(&layout.gives)?;
+        let gives = table.space.find(&layout.result)?;
         if let Some(pin) = &op.result_pin {
             let accepted = self.tables.states(op.result, pin);
             weight = weight + table.to_group(gives, &accepted);
@@ -477,7 +477,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Settles what is pending and goes to the home; returns it.
-    fn settle(&mut self, op: &Op, state: State) -> Option<State> {
+    fn reduce_result(&mut self, op: &Op, state: State) -> Option<State> {
         let value = op.result;
         let mut at = state;
         let wanted = self.wanted(op);
@@ -491,7 +491,7 @@ impl<'a> Walk<'a> {
         if later && op.result_pin.is_none() {
             return Some(state);
         }
-        for (kind, target) in matmul_cases::settling(self.sharding(value, at), wanted) {
+        for (kind, target) in matmul_cases::reduce_pending(self.sharding(value, at), wanted) {
             let Some(to) = self.tables.of(value).space.find(&target) else {
                 continue;
             };
@@ -505,12 +505,12 @@ impl<'a> Walk<'a> {
             return Some(at);
         };
         let home = self.tables.of(value).nearest(at, &self.tables.states(value, pin))?;
-        self.bring(value, at, home)?;
+        self.reshard(value, at, home)?;
         Some(home)
     }
 
-    /// Steps from one state to another, leaving out what is held already.
-    fn bring(&mut self, value: ValueId, from: State, to: State) -> Option<()> {
+    /// StepPlacer from one state to another, leaving out what is held already.
+    fn reshard(&mut self, value: ValueId, from: State, to: State) -> Option<()> {
         if self.held[value.index()].contains(&to) {
             return Some(());
         }
@@ -535,7 +535,7 @@ impl<'a> Walk<'a> {
             }
             let home = self.home[value.index()];
             let target = self.tables.of(value).nearest(home, &accepted);
-            target.and_then(|target| self.bring(value, home, target)).ok_or(Infeasible { op })?;
+            target.and_then(|target| self.reshard(value, home, target)).ok_or(Infeasible { op })?;
         }
         Ok(())
     }

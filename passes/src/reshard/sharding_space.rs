@@ -20,7 +20,7 @@ use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
-use crate::cost::collective::{Terms, collective_seconds};
+use crate::cost::collective::{CostModel, collective_seconds};
 use crate::cost::local;
 use crate::solver::weight::Weight;
 
@@ -29,7 +29,7 @@ pub type State = usize;
 
 /// What prices a value's reshards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub struct ValueShape {
     /// Size and whether padded, for each dimension.
     pub sizes: Vec<(u64, bool)>,
     /// Bits an element.
@@ -60,10 +60,10 @@ pub struct StateSpace {
 
 impl StateSpace {
     /// All states of the values of a shape and the steps between them.
-    pub fn new(program: &Program, shape: &Shape, terms: &Terms) -> Self {
+    pub fn new(program: &Program, shape: &ValueShape, cost_model: &CostModel) -> Self {
         let states = enumerate(program, shape);
         let mut space = Self { edges: Vec::new(), states };
-        let pricing = Pricing { program, shape, terms };
+        let pricing = Pricing { program, shape, cost_model };
         let alike = space.alike(program);
         space.edges = (0..space.len())
             .map(|state| space.edges_from(&pricing, state, &alike[state]))
@@ -129,7 +129,7 @@ impl StateSpace {
         moves(from, &mut targets);
         let mut best: IndexMap<State, Edge, FxBuildHasher> = IndexMap::default();
         let mut offer = |to: State, kind: CollectiveKind| {
-            if pricing.bytes(self.sharding(to)) > pricing.terms.most_bytes {
+            if pricing.bytes(self.sharding(to)) > pricing.cost_model.most_bytes {
                 return;
             }
             let weight = Weight::collective(&kind, pricing.seconds(&kind, from, self.sharding(to)));
@@ -153,8 +153,8 @@ impl StateSpace {
 /// What it takes to price a step.
 struct Pricing<'a> {
     program: &'a Program,
-    shape: &'a Shape,
-    terms: &'a Terms,
+    shape: &'a ValueShape,
+    cost_model: &'a CostModel,
 }
 
 impl Pricing<'_> {
@@ -171,27 +171,31 @@ impl Pricing<'_> {
     }
 
     fn seconds(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> f64 {
-        let axes = axes_taking_part(kind, from, to);
+        let axes = participating_axes(kind, from, to);
         let seconds = collective_seconds(
             &self.program.mesh,
             kind,
             &axes,
-            self.bytes(priced(kind, from, to)),
-            self.terms.refinement,
+            self.bytes(volume_side(kind, from, to)),
+            self.cost_model.refinement,
         );
-        self.terms.counted(seconds, &axes)
+        self.cost_model.weighted(seconds, &axes)
     }
 }
 
 /// The sharding whose local bytes price a step: the larger side for gathers, else what the device
 /// starts from.
-pub fn priced<'a>(kind: &CollectiveKind, from: &'a Sharding, to: &'a Sharding) -> &'a Sharding {
+pub fn volume_side<'a>(
+    kind: &CollectiveKind,
+    from: &'a Sharding,
+    to: &'a Sharding,
+) -> &'a Sharding {
     if *kind == CollectiveKind::AllGather { to } else { from }
 }
 
 /// The axes that take part in a step (see the cost model): what goes, what is settled, what moves;
 /// for a Permute, all axes of the dimensions whose subscripts change.
-pub fn axes_taking_part(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Vec<AxisId> {
+pub fn participating_axes(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Vec<AxisId> {
     let mut axes: Vec<AxisId> = match kind {
         CollectiveKind::AllGather | CollectiveKind::AllToAll => from
             .dims
@@ -242,13 +246,13 @@ pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collec
             }
         }
         CollectiveKind::AllReduce | CollectiveKind::Permute => {
-            axes = axes_taking_part(kind, from, to).into_iter().map(AxisRef::whole).collect();
+            axes = participating_axes(kind, from, to).into_iter().map(AxisRef::whole).collect();
         }
     }
     Collective { kind: kind.clone(), axes, into }
 }
 
-fn enumerate(program: &Program, shape: &Shape) -> IndexSet<Sharding, FxBuildHasher> {
+fn enumerate(program: &Program, shape: &ValueShape) -> IndexSet<Sharding, FxBuildHasher> {
     let mut found: IndexSet<Sharding, FxBuildHasher> = IndexSet::default();
     let usable = |axis: &AxisRef| Some(axis.axis()) != shape.staged_over;
     found.insert(Sharding::replicated(shape.sizes.len()));

@@ -7,17 +7,17 @@ use shardwise_ir::ids::ValueId;
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Reduction};
 
-use crate::cost::collective::{Refinement, Terms};
+use crate::cost::collective::{CostModel, Refinement};
 use crate::propagate::op_layouts;
 use crate::reshard::paths::{Reshards, Use};
-use crate::reshard::sharding_space::{Shape, State, StateSpace};
+use crate::reshard::sharding_space::{State, StateSpace, ValueShape};
 
 /// All tables, and which value has which.
 pub struct Tables<'a> {
     /// The program.
     pub program: &'a Program,
     /// How collectives are priced.
-    pub terms: Terms,
+    pub cost_model: CostModel,
     /// Distinct tables.
     pub all: Vec<Reshards>,
     table_of: Vec<usize>,
@@ -38,17 +38,17 @@ impl<'a> Tables<'a> {
 
     /// Tabulates every shape that occurs.
     pub fn new(program: &'a Program, refinement: Refinement) -> Self {
-        Self::on(program, Terms::time(refinement))
+        Self::on(program, CostModel::time(refinement))
     }
 
     /// The same on other terms than time.
-    pub fn on(program: &'a Program, terms: Terms) -> Self {
+    pub fn on(program: &'a Program, cost_model: CostModel) -> Self {
         debug_assert!(
             program.backward.is_none(),
             "gradients are derived before anything is planned"
         );
         let partial = partial_kinds(program);
-        let mut shapes: IndexSet<Shape, FxBuildHasher> = IndexSet::default();
+        let mut shapes: IndexSet<ValueShape, FxBuildHasher> = IndexSet::default();
         let mut table_of = Vec::with_capacity(program.values.len());
         for (id, value) in program.values.iter_enumerated() {
             let sizes = value
@@ -57,7 +57,7 @@ impl<'a> Tables<'a> {
                 .map(|&dim| (program.size_in(value.repeat, dim), program.dims[dim].pad))
                 .collect();
             let staged_over = program.pipeline(value.repeat).map(|pipeline| pipeline.axis);
-            let shape = Shape {
+            let shape = ValueShape {
                 sizes,
                 bits: value.dtype.bits(),
                 partial: partial[id.index()],
@@ -65,12 +65,12 @@ impl<'a> Tables<'a> {
             };
             table_of.push(shapes.insert_full(shape).0);
         }
-        let shapes: Vec<Shape> = shapes.into_iter().collect();
+        let shapes: Vec<ValueShape> = shapes.into_iter().collect();
         let all = shapes
             .par_iter()
-            .map(|shape| Reshards::new(StateSpace::new(program, shape, &terms)))
+            .map(|shape| Reshards::new(StateSpace::new(program, shape, &cost_model)))
             .collect();
-        Self { program, terms, all, table_of, partial }
+        Self { program, cost_model, all, table_of, partial }
     }
 
     /// The number of a value's table among [`Tables::all`].
@@ -154,5 +154,5 @@ fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
         | OpKind::Route(_)
         | OpKind::Composite { .. } => None,
     };
-    own.or_else(|| op_layouts::channels(op, &operands).first().map(|channel| channel.gives))
+    own.or_else(|| op_layouts::linearity_rules(op, &operands).first().map(|rule| rule.result))
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use microlp::{ComparisonOp, OptimizationDirection, Problem as Lp};
 use shardwise_ir::plan::Plan;
 
-use crate::cost::collective::Terms;
+use crate::cost::collective::CostModel;
 use crate::cost::report::report;
 use crate::insert_collectives::plan;
 use crate::propagate::textbook::Infeasible;
@@ -69,7 +69,7 @@ pub(crate) fn search(
     let mut bounds: Vec<(f64, Vec<f64>)> = Vec::new();
     for _ in 0..ROUNDS {
         let shares = known.best_shares();
-        let solved = solve(Problem::new(&counted(tables, &shares), shares[0]), textbook, timeout)?;
+        let solved = solve(Problem::new(&weighted(tables, &shares), shares[0]), textbook, timeout)?;
         bounds.push((solved.bound.as_seconds(), shares));
         let is_new = known.add(tables, solved.plan);
         if !is_new || late() {
@@ -99,8 +99,11 @@ pub(crate) fn search(
 }
 
 /// Tables that count a second of each axis as often as its share says.
-fn counted<'a>(tables: &Tables<'a>, shares: &[f64]) -> Tables<'a> {
-    Tables::on(tables.program, Terms { links: Some(shares[1..].to_vec()), ..tables.terms.clone() })
+fn weighted<'a>(tables: &Tables<'a>, shares: &[f64]) -> Tables<'a> {
+    Tables::on(
+        tables.program,
+        CostModel { links: Some(shares[1..].to_vec()), ..tables.cost_model.clone() },
+    )
 }
 
 /// Splits the space of choices while parts of it may hold something better than what is known; the
@@ -115,7 +118,7 @@ fn branch(
     known: &mut Known,
     deadline: Option<Instant>,
 ) -> f64 {
-    let tabulated: Vec<Tables<'_>> = shares.iter().map(|shares| counted(tables, shares)).collect();
+    let tabulated: Vec<Tables<'_>> = shares.iter().map(|shares| weighted(tables, shares)).collect();
     let views: Vec<View<'_>> = tabulated
         .iter()
         .zip(shares)
@@ -223,7 +226,7 @@ struct Known {
 impl Known {
     /// Whether no known plan keeps all resources equally busy.
     fn add(&mut self, tables: &Tables<'_>, plan: Plan) -> bool {
-        let report = report(&plan, tables.terms.refinement);
+        let report = report(&plan, tables.cost_model.refinement);
         let busy: Vec<f64> = [report.compute_s].into_iter().chain(report.axis_s).collect();
         let is_same = |other: &Candidate| {
             other.busy.iter().zip(&busy).all(|(a, b)| (a - b).abs() <= ROUNDING * a.max(*b))

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use shardwise_ir::plan::{Materialization, Plan};
 
-use crate::cost::collective::Terms;
+use crate::cost::collective::CostModel;
 use crate::cost::liveness::memory;
 use crate::cost::report;
 use crate::insert_collectives::plan;
@@ -173,7 +173,7 @@ pub(crate) fn solve(
         });
     }
     drop(prices);
-    let weight = |plan: &Plan| report::weight(plan, compute, &tables.terms);
+    let weight = |plan: &Plan| report::weight(plan, compute, &tables.cost_model);
     let mut price = |assignment: &[usize], trees: &mut [Trees<'_>]| {
         weight(&plan::plan(&problem, assignment, trees))
     };
@@ -229,12 +229,12 @@ fn within(
 /// What a plan costs by the objective, in seconds.
 pub(crate) fn objective_s(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> f64 {
     match objective {
-        Objective::Overlap => report::report(plan, tables.terms.refinement).overlap_s,
+        Objective::Overlap => report::report(plan, tables.cost_model.refinement).overlap_s,
         Objective::Serial | Objective::Comm => plan_price(tables, plan, objective).as_seconds(),
     }
 }
 
 /// What the steps of a plan cost together.
 fn plan_price(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> Weight {
-    report::weight(plan, objective.compute(), &Terms::time(tables.terms.refinement))
+    report::weight(plan, objective.compute(), &CostModel::time(tables.cost_model.refinement))
 }

@@ -255,8 +255,8 @@ impl<'a> Problem<'a> {
 
     /// How often a move of a value counts in a block, where what it gives is held for microbatches
     /// or not.
-    fn counted(&self, block: Option<RepeatId>, value: ValueId, held: bool) -> u64 {
-        self.tables.terms.turns(self.program.turns_of_move(block, value, held), self.compute)
+    fn weighted(&self, block: Option<RepeatId>, value: ValueId, held: bool) -> u64 {
+        self.tables.cost_model.turns(self.program.turns_of_move(block, value, held), self.compute)
     }
 
     /// The same with only these choices, each variable's in this order.
@@ -359,7 +359,7 @@ impl Builder<'_> {
         let dropped = self.dropped.values.is_some_and(|values| values.contains(&value));
         let held =
             problem.program.is_shared(value) && problem.program.is_revisited(block) && !dropped;
-        let times = problem.counted(block, value, held);
+        let times = problem.weighted(block, value, held);
         let table = problem.tables.number(value);
         problem.sources.push(Source {
             value,
@@ -436,23 +436,23 @@ impl Builder<'_> {
         let bytes = local::local_bytes(
             problem.program,
             operand,
-            crate::reshard::sharding_space::priced(kind, &from, &to),
+            crate::reshard::sharding_space::volume_side(kind, &from, &to),
         );
-        let axes = crate::reshard::sharding_space::axes_taking_part(kind, &from, &to);
-        let terms = &problem.tables.terms;
+        let axes = crate::reshard::sharding_space::participating_axes(kind, &from, &to);
+        let cost_model = &problem.tables.cost_model;
         let seconds = crate::cost::collective::collective_seconds(
             &problem.program.mesh,
             kind,
             &axes,
             bytes,
-            terms.refinement,
+            cost_model.refinement,
         );
         let held = problem
             .program
             .is_held(op.repeat, &Materialization { value: op.result, sharding: to.clone() });
-        let times = problem.counted(op.repeat, operand, held);
-        problem.fixed =
-            problem.fixed + Weight::collective(kind, terms.counted(seconds, &axes)).times(times);
+        let times = problem.weighted(op.repeat, operand, held);
+        problem.fixed = problem.fixed
+            + Weight::collective(kind, cost_model.weighted(seconds, &axes)).times(times);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
     }
@@ -490,7 +490,7 @@ impl Builder<'_> {
         if there || !(dropped || behind) || written.is_some() || home.is_some() {
             return source;
         }
-        let times = problem.counted(op.repeat, value, once);
+        let times = problem.weighted(op.repeat, value, once);
         *self.parts.entry((value, part)).or_insert_with(|| {
             let again = Source {
                 demands: Vec::new(),
@@ -541,28 +541,28 @@ fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
     let partial: Vec<Option<Reduction>> =
         op.operands.iter().map(|operand| problem.tables.partial(operand.value)).collect();
     let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
-    for layout in op_layouts::enumerate(program, op, &partial) {
+    for layout in op_layouts::layouts(program, op, &partial) {
         let allowed = op
             .operands
             .iter()
-            .zip(&layout.needs)
+            .zip(&layout.operands)
             .all(|(operand, need)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(need)));
         let needs: Option<Vec<State>> = op
             .operands
             .iter()
-            .zip(&layout.needs)
+            .zip(&layout.operands)
             .map(|(operand, need)| problem.table(operand.value).space.find(need))
             .collect();
-        let gives = problem.table(op.result).space.find(&layout.gives);
+        let gives = problem.table(op.result).space.find(&layout.result);
         let enters = !op.is(&MapForm::Enter)
-            || op.result_pin.as_ref().is_none_or(|pin| pin.accepts(&layout.gives));
+            || op.result_pin.as_ref().is_none_or(|pin| pin.accepts(&layout.result));
         let (true, Some(needs), Some(gives)) = (allowed && enters, needs, gives) else {
             continue;
         };
         let own = own_price(problem, op, &layout);
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
         *weight = (*weight)
-            .min(own.times(problem.tables.terms.turns(program.turns_of(op), problem.compute)));
+            .min(own.times(problem.tables.cost_model.turns(program.turns_of(op), problem.compute)));
     }
     best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
 }
@@ -570,15 +570,15 @@ fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
 /// What an operation laid out so costs by itself: that of the statements and reductions that it is
 /// written out in, if it is.
 fn own_price(problem: &Problem<'_>, op: &Op, layout: &op_layouts::Layout) -> Weight {
-    if composite::is_split(problem.program, op, &layout.needs[0]) {
-        let plan = composite::alone(problem.program, op, &layout.needs[0]);
-        return report::weight(&plan, problem.compute, &problem.tables.terms);
+    if composite::is_split(problem.program, op, &layout.operands[0]) {
+        let plan = composite::alone(problem.program, op, &layout.operands[0]);
+        return report::weight(&plan, problem.compute, &problem.tables.cost_model);
     }
-    if let Some(Sent { seconds, axes, .. }) = send_recv::sent(problem.program, op, &layout.gives) {
-        return report::moved(seconds, &axes, &problem.tables.terms);
+    if let Some(Sent { seconds, axes, .. }) = send_recv::sent(problem.program, op, &layout.result) {
+        return report::moved(seconds, &axes, &problem.tables.cost_model);
     }
-    let sharded: Vec<&Sharding> = layout.needs.iter().collect();
+    let sharded: Vec<&Sharding> = layout.operands.iter().collect();
     Weight::seconds(
-        problem.compute * local::work(problem.program, op, &sharded, &layout.gives).seconds,
+        problem.compute * local::work(problem.program, op, &sharded, &layout.result).seconds,
     )
 }

@@ -45,7 +45,7 @@ use indexmap::IndexMap;
 use emit::{Emitter, Into, gradient_name};
 use rules::{Path, Term};
 
-use crate::training::microbatches::{self, Batch};
+use crate::training::microbatches::{self, Batch, MicrobatchFault};
 use shardwise_ir::Role;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Backward, MapFn, MapForm, Op, OpKind, Output, Program, Value};
@@ -53,7 +53,7 @@ use shardwise_ir::sharding::{Pin, Unreduced};
 
 /// Why gradients cannot be derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum GradientFault {
     /// Neither a parameter nor a named gradient is on the way.
     Nothing,
     /// The program names the gradient of this value, which does not lead to what is differentiated.
@@ -64,15 +64,16 @@ pub enum Fault {
     /// The gradient of the first needs the name that the second has.
     NameTaken(ValueId, ValueId),
     /// The step cannot be cut into microbatches.
-    Microbatches(microbatches::Fault),
+    Microbatches(MicrobatchFault),
 }
 
 /// The program with its gradients derived, and cut into microbatches where it says so; one without
 /// `backward` as it is.
-pub fn expand(program: Program) -> Result<Program, Vec<Fault>> {
+pub fn expand(program: Program) -> Result<Program, Vec<GradientFault>> {
     let (program, cut) = of_whole_batch(program)?;
-    let wrapped =
-        |faults: Vec<microbatches::Fault>| faults.into_iter().map(Fault::Microbatches).collect();
+    let wrapped = |faults: Vec<MicrobatchFault>| {
+        faults.into_iter().map(GradientFault::Microbatches).collect()
+    };
     match cut {
         Some((batch, end)) => microbatches::cut(program, batch, end).map_err(wrapped),
         None => Ok(program),
@@ -80,7 +81,7 @@ pub fn expand(program: Program) -> Result<Program, Vec<Fault>> {
 }
 
 /// The same of the whole batch at once: what microbatches must agree with.
-pub fn expand_whole(program: Program) -> Result<Program, Vec<Fault>> {
+pub fn expand_whole(program: Program) -> Result<Program, Vec<GradientFault>> {
     of_whole_batch(program).map(|(program, _)| program)
 }
 
@@ -88,10 +89,10 @@ pub fn expand_whole(program: Program) -> Result<Program, Vec<Fault>> {
 type Uncut = (Program, Option<(Batch, OpId)>);
 
 /// The program with its gradients derived, and what is to be cut.
-fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<Fault>> {
+fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<GradientFault>> {
     let Some(mut directive) = program.backward.take() else { return Ok((program, None)) };
     let batch = microbatches::asked(&program, &directive)
-        .map_err(|fault| vec![Fault::Microbatches(fault)])?;
+        .map_err(|fault| vec![GradientFault::Microbatches(fault)])?;
     if let Some(batch) = batch {
         microbatches::without_means(&mut program, &mut directive, batch.dim);
     }
@@ -166,23 +167,23 @@ impl Flow {
         self.live[value.index()]
     }
 
-    fn faults(&self, program: &Program, directive: &Backward) -> Vec<Fault> {
+    fn faults(&self, program: &Program, directive: &Backward) -> Vec<GradientFault> {
         let unreached = directive
             .named
             .iter()
             .filter(|(of, _)| !self.is_live(*of))
-            .map(|(of, _)| Fault::Unreached(*of));
-        let mut faults: Vec<Fault> = unreached.collect();
+            .map(|(of, _)| GradientFault::Unreached(*of));
+        let mut faults: Vec<GradientFault> = unreached.collect();
         if faults.is_empty()
             && !self.live.iter().zip(&self.wanted).any(|(live, wanted)| *live && *wanted)
         {
-            faults.push(Fault::Nothing);
+            faults.push(GradientFault::Nothing);
         }
         for (id, op, position) in self.uses(program) {
             if self.paths[id.index()][position] == Path::Unknown
                 && self.is_live(op.operands[position].value)
             {
-                faults.push(Fault::NoDerivative(id, position));
+                faults.push(GradientFault::NoDerivative(id, position));
             }
         }
         faults
@@ -295,7 +296,12 @@ impl Classes {
     }
 
     /// Gradients whose names others have.
-    fn taken_names(&self, program: &Program, directive: &Backward, flow: &Flow) -> Vec<Fault> {
+    fn taken_names(
+        &self,
+        program: &Program,
+        directive: &Backward,
+        flow: &Flow,
+    ) -> Vec<GradientFault> {
         let by_name: IndexMap<&str, ValueId> =
             program.values.iter_enumerated().map(|(id, v)| (v.name.as_str(), id)).collect();
         let given = |of: ValueId| directive.given.is_some() && self.owner(of) == directive.from;
@@ -306,7 +312,7 @@ impl Classes {
             .filter(|&of| flow.is_live(of) && self.owner(of) == of && !given(of));
         let faces = owners.map(|of| self.face(of)).filter(|&of| !named(of));
         let taken = faces.filter_map(|of| {
-            Some(Fault::NameTaken(
+            Some(GradientFault::NameTaken(
                 of,
                 *by_name.get(gradient_name(&program.values[of].name).as_str())?,
             ))

@@ -25,7 +25,7 @@
 //!
 //! A pipeline has microbatches of its own, and is not put into these: filled and drained in each of
 //! them, it would idle as often, while more microbatches of its own cost nothing, for with "one
-//! forward, one backward" a stage holds no more of them than there are stages. [`Fault::Staged`]
+//! forward, one backward" a stage holds no more of them than there are stages. [`MicrobatchFault::Staged`]
 //! says so, with the line to write. Only what stands outside the stages (a head's logits) would be
 //! smaller; it is split over the stages' axis instead.
 //!
@@ -47,7 +47,7 @@ use shardwise_ir::{Role, Span, renumber};
 
 /// Why a step cannot be cut into microbatches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum MicrobatchFault {
     /// All inputs share none, or several dimensions that no parameter has: these.
     Unclear(Vec<DimId>),
     /// A parameter has the batch.
@@ -86,7 +86,10 @@ pub(crate) struct Batch {
 
 /// What `backward` asks to be cut; `None` where it asks for nothing, or for one microbatch, which
 /// is the step as it is.
-pub(crate) fn asked(program: &Program, directive: &Backward) -> Result<Option<Batch>, Fault> {
+pub(crate) fn asked(
+    program: &Program,
+    directive: &Backward,
+) -> Result<Option<Batch>, MicrobatchFault> {
     let Some((count, of)) = directive.microbatches.filter(|(count, _)| *count > 1) else {
         return Ok(None);
     };
@@ -95,23 +98,23 @@ pub(crate) fn asked(program: &Program, directive: &Backward) -> Result<Option<Ba
         None => inferred(program, directive)?,
     };
     if let Some(block) = program.repeats.position(|repeat| repeat.pipeline.is_some()) {
-        return Err(Fault::Staged(block));
+        return Err(MicrobatchFault::Staged(block));
     }
     let has = |value: &Value| value.role == Some(Role::Param) && value.dims.contains(&dim);
     let batch = &program.dims[dim];
     if let Some(param) = program.values.position(has) {
-        Err(Fault::OfParameter(param))
+        Err(MicrobatchFault::OfParameter(param))
     } else if batch.pad || !batch.factors.is_empty() {
-        Err(Fault::NotPlain(dim))
+        Err(MicrobatchFault::NotPlain(dim))
     } else if !batch.size.is_multiple_of(count) {
-        Err(Fault::Indivisible(dim, count))
+        Err(MicrobatchFault::Indivisible(dim, count))
     } else {
         Ok(Some(Batch { dim, count, span: directive.span }))
     }
 }
 
 /// The dimension that all inputs share and no parameter has.
-fn inferred(program: &Program, directive: &Backward) -> Result<DimId, Fault> {
+fn inferred(program: &Program, directive: &Backward) -> Result<DimId, MicrobatchFault> {
     let read = |id: ValueId| {
         let before = program.ops.iter().take(directive.at.index());
         directive.given == Some(id)
@@ -127,7 +130,7 @@ fn inferred(program: &Program, directive: &Backward) -> Result<DimId, Fault> {
     let of_weights = |dim: &DimId| of(Role::Param).any(|(_, value)| value.dims.contains(dim));
     let candidates: Vec<DimId> =
         program.dims.indices().filter(|dim| shared(dim) && !of_weights(dim)).collect();
-    if let [only] = candidates[..] { Ok(only) } else { Err(Fault::Unclear(candidates)) }
+    if let [only] = candidates[..] { Ok(only) } else { Err(MicrobatchFault::Unclear(candidates)) }
 }
 
 /// Writes means over the batch as sums divided by its size, for a microbatch has its share of the
@@ -179,7 +182,11 @@ fn fresh(program: &Program, name: &str, what: &str) -> String {
 
 /// The program with the operations before `end` done once a microbatch, as far as they depend on
 /// the batch.
-pub(crate) fn cut(mut program: Program, batch: Batch, end: OpId) -> Result<Program, Vec<Fault>> {
+pub(crate) fn cut(
+    mut program: Program,
+    batch: Batch,
+    end: OpId,
+) -> Result<Program, Vec<MicrobatchFault>> {
     let parts = add_parts(&mut program, batch);
     let stages = stages::find(&program, &parts, end);
     let mut faults = stages.faults(&program);

@@ -49,7 +49,7 @@ use crate::cost::local;
 
 /// Why parameters cannot be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum OptimizerFault {
     /// No parameter has a gradient.
     Nothing,
     /// The state of the first needs the name that the second has.
@@ -57,11 +57,11 @@ pub enum Fault {
 }
 
 /// The program with its updates written out; one without an optimizer as it is.
-pub fn expand(mut program: Program) -> Result<Program, Vec<Fault>> {
+pub fn expand(mut program: Program) -> Result<Program, Vec<OptimizerFault>> {
     let Some(optimizer) = program.optimizer.take() else { return Ok(program) };
     let updated: Vec<(ValueId, ValueId)> = trained(&program);
     if updated.is_empty() {
-        return Err(vec![Fault::Nothing]);
+        return Err(vec![OptimizerFault::Nothing]);
     }
     let taken = program.values.iter().map(|value| value.name.clone()).collect();
     let mut writer = Writer { program, optimizer, taken, ops: Vec::new(), faults: Vec::new() };
@@ -97,7 +97,7 @@ struct Writer {
     optimizer: Optimizer,
     taken: IndexSet<String>,
     ops: Vec<Op>,
-    faults: Vec<Fault>,
+    faults: Vec<OptimizerFault>,
 }
 
 impl Writer {
@@ -144,7 +144,7 @@ impl Writer {
             let value = &self.program.values[known];
             if value.role != Some(Role::State) || value.dims != of.dims || value.repeat != of.repeat
             {
-                self.faults.push(Fault::NameTaken(param, known));
+                self.faults.push(OptimizerFault::NameTaken(param, known));
             }
             return known;
         }

@@ -11,11 +11,11 @@
 
 use shardwise_ir::pipeline::Schedule;
 
-use super::Shape;
+use super::PipelineShape;
 
 /// One microbatch in one chunk of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Work {
+pub struct StageWork {
     /// Which part of the batch.
     pub microbatch: u64,
     /// Which of the stage's runs of layers, from the front.
@@ -25,7 +25,7 @@ pub struct Work {
 }
 
 /// What a stage does, in order.
-pub fn order(shape: &Shape, stage: u64) -> Vec<Work> {
+pub fn order(shape: &PipelineShape, stage: u64) -> Vec<StageWork> {
     let pieces = shape.chunks.saturating_mul(shape.microbatches);
     let forward = (0..pieces).map(|piece| forward(shape, piece));
     if !shape.trains {
@@ -33,7 +33,7 @@ pub fn order(shape: &Shape, stage: u64) -> Vec<Work> {
     }
     let backward = (0..pieces).map(|piece| backward(shape, piece));
     let ahead = ahead(shape, stage).min(pieces);
-    let first: Vec<Work> = forward.clone().take(ahead as usize).collect();
+    let first: Vec<StageWork> = forward.clone().take(ahead as usize).collect();
     let in_turns = forward
         .skip(ahead as usize)
         .zip(backward.clone())
@@ -44,13 +44,13 @@ pub fn order(shape: &Shape, stage: u64) -> Vec<Work> {
 
 /// How many pieces of work wait at most for their gradients: what goes forward first, and the one
 /// that follows in turns.
-pub(super) fn most_held(shape: &Shape, stage: u64) -> u64 {
+pub(super) fn most_held(shape: &PipelineShape, stage: u64) -> u64 {
     let pieces = shape.chunks.saturating_mul(shape.microbatches);
     ahead(shape, stage).saturating_add(1).min(pieces)
 }
 
 /// How many pieces of work a stage goes forward before it goes back for the first time in turns.
-fn ahead(shape: &Shape, stage: u64) -> u64 {
+fn ahead(shape: &PipelineShape, stage: u64) -> u64 {
     let behind = shape.stages - 1 - stage.min(shape.stages - 1);
     match shape.schedule {
         Schedule::GPipe => u64::MAX,
@@ -60,16 +60,20 @@ fn ahead(shape: &Shape, stage: u64) -> u64 {
 }
 
 /// The `piece`th forward: rounds of `Z` microbatches, each through all chunks.
-fn forward(shape: &Shape, piece: u64) -> Work {
+fn forward(shape: &PipelineShape, piece: u64) -> StageWork {
     if shape.chunks == 1 {
-        return Work { microbatch: piece, chunk: 0, backward: false };
+        return StageWork { microbatch: piece, chunk: 0, backward: false };
     }
     let round = shape.stages * shape.chunks;
     let chunk = piece % round / shape.stages;
-    Work { microbatch: piece / round * shape.stages + piece % shape.stages, chunk, backward: false }
+    StageWork {
+        microbatch: piece / round * shape.stages + piece % shape.stages,
+        chunk,
+        backward: false,
+    }
 }
 
-fn backward(shape: &Shape, piece: u64) -> Work {
+fn backward(shape: &PipelineShape, piece: u64) -> StageWork {
     let mirrored = forward(shape, piece);
-    Work { chunk: shape.chunks - 1 - mirrored.chunk, backward: true, ..mirrored }
+    StageWork { chunk: shape.chunks - 1 - mirrored.chunk, backward: true, ..mirrored }
 }

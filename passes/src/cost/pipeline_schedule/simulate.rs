@@ -5,7 +5,7 @@
 //! and what the piece before it on the microbatch's way gave has arrived. Links work beside the
 //! stages: a hop delays, but keeps nobody busy.
 
-use super::{Shape, Times, Work, order};
+use super::{PipelineShape, StageTimes, StageWork, order};
 
 /// A piece of work and when it is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Placed {
     /// By which stage.
     pub stage: u64,
     /// What.
-    pub work: Work,
+    pub work: StageWork,
     /// From when, seconds.
     pub start_s: f64,
     /// Until when, seconds.
@@ -22,7 +22,7 @@ pub struct Placed {
 
 /// A pipeline from beginning to end.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Run {
+pub struct PipelineRun {
     /// Everything that is done, each stage's work in order.
     pub placed: Vec<Placed>,
     /// When all is done, seconds.
@@ -30,21 +30,21 @@ pub struct Run {
 }
 
 struct Simulation<'s> {
-    shape: &'s Shape,
-    times: &'s Times,
-    orders: Vec<Vec<Work>>,
+    shape: &'s PipelineShape,
+    times: &'s StageTimes,
+    orders: Vec<Vec<StageWork>>,
     /// How much of its order each stage has done.
     done: Vec<usize>,
     /// When each stage is free.
     free_s: Vec<f64>,
     /// When each piece of work ended: by place on the microbatch's way, then by microbatch.
     ended: Vec<Vec<Option<f64>>>,
-    run: Run,
+    run: PipelineRun,
 }
 
 /// Carries a pipeline out.
-pub fn simulate(shape: &Shape, times: &Times) -> Run {
-    let orders: Vec<Vec<Work>> = (0..shape.stages).map(|stage| order(shape, stage)).collect();
+pub fn simulate(shape: &PipelineShape, times: &StageTimes) -> PipelineRun {
+    let orders: Vec<Vec<StageWork>> = (0..shape.stages).map(|stage| order(shape, stage)).collect();
     let places = 2 * shape.stages * shape.chunks;
     let mut simulation = Simulation {
         shape,
@@ -52,7 +52,7 @@ pub fn simulate(shape: &Shape, times: &Times) -> Run {
         done: vec![0; orders.len()],
         free_s: vec![0.0; orders.len()],
         ended: vec![vec![None; shape.microbatches as usize]; places as usize],
-        run: Run::default(),
+        run: PipelineRun::default(),
         orders,
     };
     // Who can go on may let others go on; orders in which nobody could do not exist.
@@ -85,7 +85,7 @@ impl Simulation<'_> {
     }
 
     /// Where on its way a microbatch is.
-    fn place(&self, stage: u64, work: Work) -> u64 {
+    fn place(&self, stage: u64, work: StageWork) -> u64 {
         let forward = work.chunk * self.shape.stages + stage;
         if work.backward {
             2 * self.shape.stages * self.shape.chunks - 1 - forward
@@ -95,7 +95,7 @@ impl Simulation<'_> {
     }
 
     /// When what a piece of work needs is there; `None`: not yet known.
-    fn arrived(&self, stage: u64, work: Work) -> Option<f64> {
+    fn arrived(&self, stage: u64, work: StageWork) -> Option<f64> {
         let Some(before) = self.place(stage, work).checked_sub(1) else { return Some(0.0) };
         let ended_s = self.ended[before as usize][work.microbatch as usize]?;
         let turning = before + 1 == self.shape.stages * self.shape.chunks;

@@ -156,7 +156,7 @@ fn held(problem: &Problem<'_>, variable: usize, own: &[f64]) -> Option<Held> {
 /// How many of a value a device has where all stay: one for each layer of its block, in a pipeline
 /// one for each microbatch.
 fn copies(program: &Program, value: ValueId) -> f64 {
-    pipeline_stages::all_of(program, value)
+    pipeline_stages::all_copies(program, value)
 }
 
 /// Whether a value is the rows that a microbatch has of another one, where they are: no bytes of
@@ -226,7 +226,7 @@ fn held_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization)
         local::local_bytes(program, of.value, &of.sharding)
             > local::local_bytes(program, of.value, &home)
     });
-    if grown { pipeline_stages::kept(program, of.value) } else { 1.0 }
+    if grown { pipeline_stages::in_flight_copies(program, of.value) } else { 1.0 }
 }
 
 /// For each operation, the bytes that values need which are held across it: where declared, until
@@ -267,7 +267,7 @@ fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
             value.repeat.is_some() && (leaves || uses.iter().any(|op| elsewhere(op).is_some()));
         let copies = match (saved, leaves) {
             (true, true) => copies(program, id),
-            (true, false) => pipeline_stages::kept(program, id),
+            (true, false) => pipeline_stages::in_flight_copies(program, id),
             (false, _) => 1.0,
         };
         let first = uses.first().copied().unwrap_or(to);

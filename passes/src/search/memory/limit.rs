@@ -18,7 +18,7 @@ use shardwise_ir::program::{Op, Phase, Program};
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::takes_out;
 
-use crate::cost::collective::Terms;
+use crate::cost::collective::CostModel;
 use crate::cost::liveness::memory;
 use crate::cost::local;
 use crate::insert_collectives::plan;
@@ -77,7 +77,8 @@ impl<'a, 't> Limit<'a, 't> {
         capacity: f64,
     ) -> Self {
         let most_bytes = capacity - fixed_bytes(tables.program);
-        let within = Tables::on(tables.program, Terms { most_bytes, ..tables.terms.clone() });
+        let within =
+            Tables::on(tables.program, CostModel { most_bytes, ..tables.cost_model.clone() });
         Self { tables, within, textbook, request, capacity }
     }
 

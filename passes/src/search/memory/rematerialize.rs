@@ -212,7 +212,8 @@ fn charges(problem: &Problem<'_>, source: usize, part: f64) -> Vec<f64> {
     } else {
         shardings().map(bytes).fold(f64::INFINITY, f64::min)
     };
-    let times = part * pipeline_stages::kept(program, value) / source.times.max(1) as f64;
+    let times =
+        part * pipeline_stages::in_flight_copies(program, value) / source.times.max(1) as f64;
     shardings().map(|sharding| times * (bytes(sharding) - there)).collect()
 }
 

@@ -7,7 +7,7 @@ use shardwise_ir::rearrange::{Rearrange, Regroup};
 use shardwise_ir::sharding::Pin;
 
 use super::stages::{Stage, Stages};
-use super::{Fault, Parts};
+use super::{MicrobatchFault, Parts};
 use crate::cost::local;
 
 /// A dimension as a microbatch has it.
@@ -49,7 +49,7 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
 }
 
 /// Values whose brackets split the batch more finely than the rows of a microbatch can be split.
-pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<Fault> {
+pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<MicrobatchFault> {
     let fits = |dims: &[DimId], pin: &Pin| {
         let split = dims
             .iter()
@@ -73,7 +73,7 @@ pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<F
             .iter()
             .find_map(|dim| parts.get(dim))
             .map_or(0, |&part| program.dims[part].size);
-        Fault::Uneven { value: value.name.clone(), span: value.span, rows }
+        MicrobatchFault::Uneven { value: value.name.clone(), span: value.span, rows }
     };
     uneven.collect::<IndexSet<ValueId>>().into_iter().map(fault).collect()
 }
@@ -85,7 +85,7 @@ pub(super) fn without_batch(
     batch: DimId,
     parts: &Parts,
     end: OpId,
-) -> Option<Fault> {
+) -> Option<MicrobatchFault> {
     let read = program
         .ops
         .iter()
@@ -107,5 +107,7 @@ pub(super) fn without_batch(
             .map(|output| output.value),
     );
     let mut product = declared.chain(leaving).flat_map(|value| &program.values[value].dims);
-    product.find(|&&dim| dim != batch && parts.contains_key(&dim)).map(|&dim| Fault::NotPlain(dim))
+    product
+        .find(|&&dim| dim != batch && parts.contains_key(&dim))
+        .map(|&dim| MicrobatchFault::NotPlain(dim))
 }

@@ -11,7 +11,7 @@ use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{Linearity, MapForm, Op, OpKind, Phase, Program, ReduceFn};
 use shardwise_ir::rearrange::Rearrange;
 
-use super::{Fault, Parts};
+use super::{MicrobatchFault, Parts};
 
 /// What a microbatch has of a value, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,8 +210,8 @@ impl Stages {
     }
 
     /// Statements that need the whole batch at once.
-    pub(super) fn faults(&self, program: &Program) -> Vec<Fault> {
-        let mut faults: Vec<Fault> = Vec::new();
+    pub(super) fn faults(&self, program: &Program) -> Vec<MicrobatchFault> {
+        let mut faults: Vec<MicrobatchFault> = Vec::new();
         let entries = program
             .ops
             .iter_enumerated()
@@ -226,8 +226,10 @@ impl Stages {
         let unlike = entries.filter(|(_, op)| unlike(op)).map(|(id, _)| id);
         for id in self.mixed.iter().copied().chain(unlike) {
             let cause = &program.ops[self.cause(program, id)];
-            let fault =
-                Fault::Mixed { value: program.values[cause.result].name.clone(), span: cause.span };
+            let fault = MicrobatchFault::Mixed {
+                value: program.values[cause.result].name.clone(),
+                span: cause.span,
+            };
             if !faults.contains(&fault) {
                 faults.push(fault);
             }

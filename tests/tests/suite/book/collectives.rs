@@ -258,7 +258,7 @@ facts! {
     s3_q4_alpha, "S3-Q4-ALPHA" => |id| holds(id, &[TOKENS * strategies().gather / strategies().whole]);
     s3_q4_s1cb, "S3-Q4-S1CB" => |id| {
         let threshold = book("p3-q4").threshold("B").expect("a dimension");
-        holds(id, &[threshold.flips[0].size]);
+        holds(id, &[threshold.crossovers[0].size]);
     };
     s3_q4_s2cb, "S3-Q4-S2CB" => |id| holds(id, &[WAYS * strategies().sliced / strategies().reduce]);
     s3_q4_small, "S3-Q4-SMALL" => |id| holds(id, &[(DEPTH / TOKENS) * strategies().reduce / strategies().gather]);

@@ -117,7 +117,7 @@ fn a6_fsdp() {
         cost.thresholds.iter().find(|threshold| threshold.dim == "B").expect("B is no parameter's");
     facts::holds(TRAINING, "A6-FSDP", &[threshold.per_device]);
     assert_eq!(cost.verdict.bound, "communication");
-    let needed = threshold.flips[0].per_device;
+    let needed = threshold.crossovers[0].per_device;
     assert!((needed / 850.0 - 1.0).abs() < 0.01, "{needed} tokens a chip");
 }
 

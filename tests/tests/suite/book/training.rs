@@ -115,7 +115,7 @@ fn busy(cost: &Cost, axis: &str) -> f64 {
 fn flip(cost: &Cost) -> (f64, f64) {
     let threshold =
         cost.thresholds.iter().find(|threshold| threshold.dim == "B").expect("no parameter has B");
-    let [flip] = threshold.flips[..] else { panic!("{:?}", threshold.flips) };
+    let [flip] = threshold.crossovers[..] else { panic!("{:?}", threshold.crossovers) };
     assert_eq!(flip.above, "compute");
     (flip.size, flip.per_device)
 }
@@ -269,7 +269,7 @@ facts! {
     p5_tp_time, "P5-TP-TIME" => |id| holds(id, &[busy(&TP.cost(Part::Forward), "Y") / (B * D / W)]);
     p5_tp_cb, "P5-TP-CB" => |_| {
         let cost = TP.cost(Part::Forward);
-        assert!(cost.thresholds[0].flips.is_empty(), "the limit is independent of the batch");
+        assert!(cost.thresholds[0].crossovers.is_empty(), "the limit is independent of the batch");
         assert_eq!(cost.verdict.bound, "compute");
         assert_eq!(TP.on("Y=16").cost(Part::Forward).verdict.bound, "communication");
     };
@@ -278,7 +278,7 @@ facts! {
         let planned = textbook(&["Win", "Wout", "In"].iter().fold(source, |text, name| text.replace(&format!("{name}["), &format!("{name}: int8["))));
         let cost = planned.cost();
         holds(id, &[(cost.device_flops / cost.verdict.compute_s) / (moved(&cost, "Y") / cost.verdict.links_s)]);
-        let limit = |planned: &Planned| planned.threshold("F").map(|threshold| threshold.flips[0].size);
+        let limit = |planned: &Planned| planned.threshold("F").map(|threshold| threshold.crossovers[0].size);
         assert_eq!(limit(&planned), limit(&TP.plan(Part::Forward)), "the limit does not depend on \
             precision");
     };
@@ -286,7 +286,7 @@ facts! {
     p5_dcn_l3_tp, "P5-DCN-L3-TP" => |id| holds(id, &[widest("B=65536, D=8192, F=30000")]);
     p5_tp_gemma, "P5-TP-GEMMA" => |id| holds(id, &[widest("B=65536, D=8192, F=50000")]);
     p5_tp_l3_f, "P5-TP-L3-F" => |id| {
-        let flips = TP.plan(Part::Forward).threshold("F").map(|threshold| threshold.flips).unwrap_or_default();
+        let flips = TP.plan(Part::Forward).threshold("F").map(|threshold| threshold.crossovers).unwrap_or_default();
         holds(id, &[flips[0].size]);
     };
 

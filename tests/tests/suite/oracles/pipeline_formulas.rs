@@ -2,16 +2,16 @@
 
 use proptest::prelude::*;
 use shardwise_ir::pipeline::Schedule;
-use shardwise_passes::cost::pipeline_schedule::{Shape, Times, order, simulate};
+use shardwise_passes::cost::pipeline_schedule::{PipelineShape, StageTimes, order, simulate};
 
 const SCHEDULES: [Schedule; 2] = Schedule::ALL;
 
-fn shape(stages: u64, microbatches: u64, schedule: Schedule) -> Shape {
-    Shape { stages, microbatches, chunks: 1, schedule, trains: true }
+fn shape(stages: u64, microbatches: u64, schedule: Schedule) -> PipelineShape {
+    PipelineShape { stages, microbatches, chunks: 1, schedule, trains: true }
 }
 
-fn times(forward_s: f64, backward_s: f64) -> Times {
-    Times { forward_s, backward_s, ..Times::default() }
+fn times(forward_s: f64, backward_s: f64) -> StageTimes {
+    StageTimes { forward_s, backward_s, ..StageTimes::default() }
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -19,7 +19,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 /// The share of all stages' time in which they do nothing.
-fn idle(shape: &Shape, times: &Times) -> f64 {
+fn idle(shape: &PipelineShape, times: &StageTimes) -> f64 {
     let run = simulate(shape, times);
     let busy: f64 = run.placed.iter().map(|placed| placed.end_s - placed.start_s).sum();
     1.0 - busy / (shape.stages as f64 * run.makespan_s)
@@ -45,7 +45,7 @@ proptest! {
     #[test]
     fn chunks_divide_the_bubble(stages in 2_u64..7, rounds in 1_u64..6, chunks in 1_u64..5, backward in 1_u32..5) {
         for schedule in SCHEDULES {
-            let shape = Shape { chunks, ..shape(stages, stages * rounds, schedule) };
+            let shape = PipelineShape { chunks, ..shape(stages, stages * rounds, schedule) };
             let times = times(1.0, f64::from(backward));
             let expected = (chunks * stages * rounds + stages - 1) as f64 * (times.forward_s + times.backward_s);
             prop_assert!(close(simulate(&shape, &times).makespan_s, expected), "{shape:?} {}", simulate(&shape, &times).makespan_s);
@@ -55,7 +55,7 @@ proptest! {
 
     #[test]
     fn forward_alone_idles_likewise(stages in 1_u64..7, rounds in 1_u64..6, chunks in 1_u64..5) {
-        let shape = Shape { chunks, trains: false, ..shape(stages, stages * rounds, Schedule::GPipe) };
+        let shape = PipelineShape { chunks, trains: false, ..shape(stages, stages * rounds, Schedule::GPipe) };
         let expected = (chunks * stages * rounds + stages - 1) as f64;
         prop_assert!(close(simulate(&shape, &times(1.0, 0.0)).makespan_s, expected));
         prop_assert!(close(shape.in_flight(0), 1.0));
@@ -76,8 +76,8 @@ proptest! {
         stages in 1_u64..6, rounds in 1_u64..5, chunks in 1_u64..4, hop in 0_u32..4, backward in 1_u32..4
     ) {
         for schedule in SCHEDULES {
-            let shape = Shape { chunks, ..shape(stages, stages * rounds, schedule) };
-            let times = Times { hop_s: f64::from(hop), hop_back_s: f64::from(hop), ..times(1.0, f64::from(backward)) };
+            let shape = PipelineShape { chunks, ..shape(stages, stages * rounds, schedule) };
+            let times = StageTimes { hop_s: f64::from(hop), hop_back_s: f64::from(hop), ..times(1.0, f64::from(backward)) };
             let run = simulate(&shape, &times);
             prop_assert_eq!(run.placed.len() as u64, 2 * chunks * stages * stages * rounds);
             for stage in 0..stages {
@@ -96,7 +96,7 @@ proptest! {
 }
 
 /// What is held, counted through the order of work.
-fn counted(shape: &Shape, stage: u64) -> f64 {
+fn counted(shape: &PipelineShape, stage: u64) -> f64 {
     let mut held = 0_u64;
     let mut most = 0;
     for work in order(shape, stage) {
@@ -112,7 +112,7 @@ fn what_is_in_flight_is_what_the_order_of_work_holds() {
         [(1, 1, 1), (4, 2, 1), (4, 9, 1), (2, 6, 3), (4, 4, 2), (4, 16, 4), (8, 8, 1), (3, 12, 2)]
     {
         for schedule in SCHEDULES {
-            let shape = Shape { chunks, ..shape(stages, microbatches, schedule) };
+            let shape = PipelineShape { chunks, ..shape(stages, microbatches, schedule) };
             for stage in 0..stages {
                 assert!(close(shape.in_flight(stage), counted(&shape, stage)), "{shape:?} {stage}");
             }
@@ -139,8 +139,8 @@ fn very_many_microbatches_go_on_as_the_first() {
             (1, 4096, 1, 0.0),
             (512, 4000, 1, 0.25),
         ] {
-            let shape = Shape { chunks, ..shape(stages, microbatches, schedule) };
-            let times = Times { hop_s, hop_back_s: hop_s, ..times(1.0, 2.0) };
+            let shape = PipelineShape { chunks, ..shape(stages, microbatches, schedule) };
+            let times = StageTimes { hop_s, hop_back_s: hop_s, ..times(1.0, 2.0) };
             let (whole, extended) = (simulate(&shape, &times).makespan_s, shape.makespan_s(&times));
             assert!((whole - extended).abs() <= 1e-9 * whole, "{shape:?}: {extended} {whole}");
         }
@@ -149,7 +149,7 @@ fn very_many_microbatches_go_on_as_the_first() {
 
 #[test]
 fn slow_links_delay_the_first_and_the_last() {
-    let times = Times { hop_s: 0.25, hop_back_s: 0.25, ..times(1.0, 2.0) };
+    let times = StageTimes { hop_s: 0.25, hop_back_s: 0.25, ..times(1.0, 2.0) };
     let run = simulate(&shape(4, 8, Schedule::GPipe), &times);
     // Down the stages and up again, three hops each way.
     assert!(close(run.makespan_s, 11.0 * 3.0 + 6.0 * 0.25), "{}", run.makespan_s);
@@ -157,7 +157,7 @@ fn slow_links_delay_the_first_and_the_last() {
 
 #[test]
 fn chunks_of_1f1b_hold_as_much_as_megatron_says() {
-    let shape = Shape {
+    let shape = PipelineShape {
         stages: 4,
         microbatches: 16,
         chunks: 2,
