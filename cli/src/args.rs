@@ -1,9 +1,16 @@
 //! What the command line says, as written: the second stage ([`crate::commands`]) says what it
 //! means.
 
+use std::time::Duration;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use shardwise::diff::Quantity;
+use shardwise::inference::RequestedPhase;
 use shardwise::lint::Selector;
+use shardwise::{Objective, Refinement, Strategy, setting};
+use strum::{EnumMessage, VariantArray};
 
 use crate::choices::ChoiceArgs;
 
@@ -214,20 +221,20 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) hardware_file: Vec<String>,
     /// How the plans are made.
-    #[arg(long, value_enum, default_value_t = Strategy::Search)]
+    #[arg(long, value_parser = one_of::<Strategy>(), default_value = Strategy::default().name())]
     pub(crate) strategy: Strategy,
     /// What the search makes small.
-    #[arg(long, value_enum, default_value_t = Objective::Serial)]
+    #[arg(long, value_parser = one_of::<Objective>(), default_value = Objective::default().name())]
     pub(crate) objective: Objective,
     /// Bytes a device may hold: 300MB, 16GiB.
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = setting::bytes)]
     pub(crate) memory: Option<f64>,
     /// `book` leaves a ring's (n-1)/n out, `exact` keeps it.
-    #[arg(long, value_enum, default_value_t = Cost::Book)]
-    pub(crate) cost: Cost,
+    #[arg(long, value_parser = one_of::<Refinement>(), default_value = Refinement::default().name())]
+    pub(crate) cost: Refinement,
     /// Seconds that the search of one point may take.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) timeout: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
+    pub(crate) timeout: Option<Duration>,
     /// What is written.
     #[arg(long, value_enum, default_value_t = SweepFormat::Text)]
     pub(crate) format: SweepFormat,
@@ -262,20 +269,20 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) hardware: Option<String>,
     /// How the plan is made.
-    #[arg(long, value_enum, default_value_t = Strategy::Search)]
+    #[arg(long, value_parser = one_of::<Strategy>(), default_value = Strategy::default().name())]
     pub(crate) strategy: Strategy,
     /// What the search makes small.
-    #[arg(long, value_enum, default_value_t = Objective::Serial)]
+    #[arg(long, value_parser = one_of::<Objective>(), default_value = Objective::default().name())]
     pub(crate) objective: Objective,
     /// Bytes a device may hold: 300MB, 16GiB.
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = setting::bytes)]
     pub(crate) memory: Option<f64>,
     /// `book` leaves a ring's (n-1)/n out, `exact` keeps it.
-    #[arg(long, value_enum, default_value_t = Cost::Book)]
-    pub(crate) cost: Cost,
+    #[arg(long, value_parser = one_of::<Refinement>(), default_value = Refinement::default().name())]
+    pub(crate) cost: Refinement,
     /// Seconds after which the search gives the best so far, with its gap.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) timeout: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
+    pub(crate) timeout: Option<Duration>,
     /// What is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -306,20 +313,11 @@ pub(crate) struct CostArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     /// Size the program as a step of serving: by what it does, as this, or not.
-    #[arg(long, value_enum, default_value_t = Phase::Auto)]
-    pub(crate) phase: Phase,
+    #[arg(long, value_parser = one_of::<RequestedPhase>(), default_value = RequestedPhase::default().name())]
+    pub(crate) phase: RequestedPhase,
     /// Batches to size besides the program's own: 1,8,16,32.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub(crate) batches: Vec<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Phase {
-    /// Decode where caches are read, prefill where tokens look at each other.
-    Auto,
-    Prefill,
-    Decode,
-    None,
 }
 
 /// Where `plan` writes, for build tools.
@@ -351,13 +349,13 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     pub(crate) format: DiffFormat,
     /// Time that the second plan may take: 2ms, 300us. Exit 1 where it takes more.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = setting::time)]
     pub(crate) budget: Option<f64>,
     /// By how much the second plan may be slower: 5%. Exit 1 where it is slower.
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = setting::percent)]
     pub(crate) max_regression: Option<f64>,
     /// Which time `--budget` and `--max-regression` are about.
-    #[arg(long, value_enum, default_value_t = Quantity::Serial)]
+    #[arg(long, value_parser = one_of::<Quantity>(), default_value = Quantity::default().name())]
     pub(crate) by: Quantity,
 }
 
@@ -392,42 +390,6 @@ pub(crate) enum DiffFormat {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Quantity {
-    /// The sum of all steps.
-    Serial,
-    /// The plan's own schedule.
-    Scheduled,
-    /// The busiest resource.
-    Overlap,
-    /// The sum of all local operations.
-    Compute,
-    /// The sum of all collectives.
-    Comm,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Strategy {
-    Search,
-    Textbook,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Objective {
-    /// The sum of all steps.
-    Serial,
-    /// The sum of all collectives.
-    Comm,
-    /// The busiest of compute and each axis's links.
-    Overlap,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Cost {
-    Book,
-    Exact,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     Text,
     Json,
@@ -446,55 +408,22 @@ pub(crate) enum Pass {
     Search,
 }
 
-/// `300MB`, `16GiB`, `1e9`.
-pub(crate) fn bytes(text: &str) -> Result<f64, String> {
-    let units = [
-        ("KiB", 1024.0),
-        ("MiB", 1_048_576.0),
-        ("GiB", 1_073_741_824.0),
-        ("TiB", 1_099_511_627_776.0),
-        ("kB", 1e3),
-        ("KB", 1e3),
-        ("MB", 1e6),
-        ("GB", 1e9),
-        ("TB", 1e12),
-        ("B", 1.0),
-        ("", 1.0),
-    ];
-    let (number, factor) = units
-        .iter()
-        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))
-        .unwrap_or((text, &1.0));
-    let number: Option<f64> = number.trim().parse().ok();
-    number
-        .map(|n| n * factor)
-        .filter(|n| n.is_finite() && *n >= 0.0)
-        .ok_or_else(|| "give bytes, such as 300MB, 16GB or 16GiB".to_owned())
-}
-
-/// `2ms`, `300us`, `1.5 s`.
-fn time(text: &str) -> Result<f64, String> {
-    let units = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
-    let split = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
-    let seconds =
-        split.and_then(|(number, factor)| Some(number.trim().parse::<f64>().ok()? * factor));
-    seconds
-        .filter(|s| s.is_finite() && *s >= 0.0)
-        .ok_or_else(|| "give a time with its unit, such as 2ms or 300us".to_owned())
-}
-
-/// `5%` as a part.
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    number
-        .filter(|n| n.is_finite() && *n >= 0.0)
-        .map(|n| n / 100.0)
-        .ok_or_else(|| "give a percentage, such as 5%".to_owned())
-}
-
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.trim_end_matches('s').parse().ok();
-    number
-        .filter(|n| (0.0..1e9).contains(n))
-        .ok_or_else(|| "give seconds, such as 10 or 0.5".to_owned())
+/// Parses the name of a variant of one of the library's enums; help lists the names, with the
+/// documentation of the variants.
+pub(crate) fn one_of<T>() -> impl TypedValueParser<Value = T>
+where
+    T: VariantArray + EnumMessage + Copy + Send + Sync + 'static,
+    &'static str: From<T>,
+{
+    let values = T::VARIANTS.iter().map(|&variant| {
+        let value = PossibleValue::new(<&str>::from(variant));
+        match variant.get_documentation() {
+            Some(text) => value.help(text.replace('\n', " ")),
+            None => value,
+        }
+    });
+    PossibleValuesParser::new(values).map(|name| {
+        let named = T::VARIANTS.iter().find(|&&variant| <&str>::from(variant) == name);
+        *named.expect("clap accepts only the names of variants")
+    })
 }

@@ -5,9 +5,9 @@ use std::io;
 use std::time::Duration;
 
 use clap::Args;
-use shardwise::Options;
+use shardwise::{Objective, Options, Refinement, Strategy, setting};
 
-use crate::args::{self, Cost, Objective, SizeArgs, Strategy};
+use crate::args::{SizeArgs, one_of};
 use crate::commands::resized;
 use crate::output::Output;
 
@@ -19,31 +19,31 @@ pub(crate) struct ChoiceArgs {
     #[arg(long)]
     hardware: Option<String>,
     /// How the plan is made.
-    #[arg(long, value_enum, default_value_t = Strategy::Search)]
+    #[arg(long, value_parser = one_of::<Strategy>(), default_value = Strategy::default().name())]
     strategy: Strategy,
     /// What the search makes small.
-    #[arg(long, value_enum, default_value_t = Objective::Serial)]
+    #[arg(long, value_parser = one_of::<Objective>(), default_value = Objective::default().name())]
     objective: Objective,
     /// Bytes a device may hold: 300MB, 16GiB.
-    #[arg(long, value_name = "BYTES", value_parser = args::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = setting::bytes)]
     memory: Option<f64>,
     /// `book` leaves a ring's (n-1)/n out, `exact` keeps it.
-    #[arg(long, value_enum, default_value_t = Cost::Book)]
-    cost: Cost,
+    #[arg(long, value_parser = one_of::<Refinement>(), default_value = Refinement::default().name())]
+    cost: Refinement,
     /// Seconds after which the search gives the best so far, with its gap.
-    #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
-    timeout: Option<f64>,
+    #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
+    timeout: Option<Duration>,
 }
 
 impl ChoiceArgs {
     /// What they mean; nothing, after a complaint, where they mean nothing.
     pub(crate) fn options(&self, output: &mut Output) -> io::Result<Option<Options>> {
         let options = Options {
-            strategy: self.strategy.into(),
-            objective: self.objective.into(),
-            refinement: self.cost.into(),
+            strategy: self.strategy,
+            objective: self.objective,
+            refinement: self.cost,
             memory: self.memory,
-            timeout: self.timeout.map(Duration::from_secs_f64),
+            timeout: self.timeout,
             hardware: self.hardware.clone(),
             ..Options::default()
         };

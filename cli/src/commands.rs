@@ -2,17 +2,16 @@
 
 use std::io::{self, Read};
 use std::path::Path;
-use std::time::Duration;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 use shardwise::build::from_disk;
-use shardwise::inference::{Phase, Sizing, Wanted};
+use shardwise::inference::{RequestedPhase, Sizing};
 use shardwise::lint;
 use shardwise::oneliner::{self, Setting};
-use shardwise::{Objective, Options, Planned, Refinement, Strategy, codes, setting};
+use shardwise::{Options, Planned, Strategy, codes, setting};
 
-use crate::args::{self, Cli, CostArgs, Format, Pass, PlanArgs, SizeArgs};
+use crate::args::{Cli, CostArgs, Format, Pass, PlanArgs, SizeArgs};
 use crate::hardware;
 use crate::output::{Ending, Output};
 
@@ -80,34 +79,6 @@ fn sources(args: &PlanArgs, output: &mut Output) -> io::Result<Vec<Source>> {
     Ok(sources)
 }
 
-impl From<args::Strategy> for Strategy {
-    fn from(strategy: args::Strategy) -> Self {
-        match strategy {
-            args::Strategy::Search => Self::Search,
-            args::Strategy::Textbook => Self::Textbook,
-        }
-    }
-}
-
-impl From<args::Objective> for Objective {
-    fn from(objective: args::Objective) -> Self {
-        match objective {
-            args::Objective::Serial => Self::Serial,
-            args::Objective::Comm => Self::Comm,
-            args::Objective::Overlap => Self::Overlap,
-        }
-    }
-}
-
-impl From<args::Cost> for Refinement {
-    fn from(cost: args::Cost) -> Self {
-        match cost {
-            args::Cost::Book => Self::Book,
-            args::Cost::Exact => Self::Exact,
-        }
-    }
-}
-
 /// What the arguments mean; nothing, after a complaint, where they mean nothing.
 fn options(args: &PlanArgs, output: &mut Output) -> io::Result<Option<Options>> {
     // The sizes of an expression are in its text.
@@ -118,11 +89,11 @@ fn options(args: &PlanArgs, output: &mut Output) -> io::Result<Option<Options>> 
         args.sizes.clone()
     };
     let options = Options {
-        strategy: args.strategy.into(),
-        objective: args.objective.into(),
-        refinement: args.cost.into(),
+        strategy: args.strategy,
+        objective: args.objective,
+        refinement: args.cost,
         memory: args.memory,
-        timeout: args.timeout.map(Duration::from_secs_f64),
+        timeout: args.timeout,
         hardware: args.hardware.clone(),
         explicit: args.explicit,
         ..Options::default()
@@ -219,19 +190,8 @@ fn print_textbook(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     Ok(())
 }
 
-impl From<args::Phase> for Wanted {
-    fn from(phase: args::Phase) -> Self {
-        match phase {
-            args::Phase::Auto => Self::Auto,
-            args::Phase::Prefill => Self::As(Phase::Prefill),
-            args::Phase::Decode => Self::As(Phase::Decode),
-            args::Phase::None => Self::No,
-        }
-    }
-}
-
 pub(crate) fn cost(args: &CostArgs, output: &mut Output) -> io::Result<()> {
-    let sizing = Sizing { wanted: args.phase.into(), batches: args.batches.clone() };
+    let sizing = Sizing { phase: args.phase, batches: args.batches.clone() };
     planned(&args.plan, output, |planned, output| {
         let cost = planned.cost_sized(&sizing);
         if asks_for_sizing(args)
@@ -255,7 +215,8 @@ pub(crate) fn cost(args: &CostArgs, output: &mut Output) -> io::Result<()> {
 }
 
 fn asks_for_sizing(args: &CostArgs) -> bool {
-    !args.batches.is_empty() || matches!(args.phase, args::Phase::Prefill | args::Phase::Decode)
+    !args.batches.is_empty()
+        || matches!(args.phase, RequestedPhase::Prefill | RequestedPhase::Decode)
 }
 
 pub(crate) fn format(files: &[String], check: bool, output: &mut Output) -> io::Result<()> {

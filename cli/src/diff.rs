@@ -3,10 +3,10 @@
 
 use std::io;
 
-use shardwise::diff::{Limits, Quantity};
+use shardwise::diff::Limits;
 use shardwise::{Options, Planned};
 
-use crate::args::{self, DiffArgs, DiffFormat};
+use crate::args::{DiffArgs, DiffFormat};
 use crate::commands::read;
 use crate::output::{Ending, Output};
 
@@ -21,8 +21,7 @@ pub(crate) fn diff(args: &DiffArgs, output: &mut Output) -> io::Result<()> {
         DiffFormat::Markdown => diff.markdown(),
         DiffFormat::Json => diff.json(),
     })?;
-    let limits =
-        Limits { by: args.by.into(), budget_s: args.budget, max_regression: args.max_regression };
+    let limits = Limits { by: args.by, budget_s: args.budget, max_regression: args.max_regression };
     for sentence in diff.broken(&limits) {
         output.complain(&sentence, Ending::WrongInput)?;
     }
@@ -41,17 +40,5 @@ fn planned(path: &str, options: &Options, output: &mut Output) -> io::Result<Opt
             Ok(Some(planned))
         }
         Err(findings) => output.findings(&findings).map(|()| None),
-    }
-}
-
-impl From<args::Quantity> for Quantity {
-    fn from(quantity: args::Quantity) -> Self {
-        match quantity {
-            args::Quantity::Serial => Self::Serial,
-            args::Quantity::Scheduled => Self::Scheduled,
-            args::Quantity::Overlap => Self::Overlap,
-            args::Quantity::Compute => Self::Compute,
-            args::Quantity::Comm => Self::Comm,
-        }
     }
 }

@@ -1,7 +1,6 @@
 //! `sweep`: the points planned with a bar on a terminal, the rows written where they are asked for.
 
 use std::io;
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use shardwise::Options;
@@ -34,11 +33,11 @@ pub(crate) fn sweep(args: &SweepArgs, output: &mut Output) -> io::Result<()> {
 
 fn options(args: &SweepArgs) -> Options {
     Options {
-        strategy: args.strategy.into(),
-        objective: args.objective.into(),
-        refinement: args.cost.into(),
+        strategy: args.strategy,
+        objective: args.objective,
+        refinement: args.cost,
         memory: args.memory,
-        timeout: args.timeout.map(Duration::from_secs_f64),
+        timeout: args.timeout,
         ..Options::default()
     }
 }

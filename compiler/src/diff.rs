@@ -15,6 +15,7 @@ use serde::Serialize;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_passes::cost::report::StepCost;
+use strum::VariantArray;
 
 use crate::hardware;
 use crate::readers::{Reader, Readers, moves_data};
@@ -250,7 +251,7 @@ fn totals(before: &Planned, after: &Planned) -> Vec<Total> {
         ("moved", "bytes", moved(before), moved(after)),
         ("memory", "bytes", before.report.memory.peak_bytes, after.report.memory.peak_bytes),
     ];
-    let rows = Quantity::ALL.map(time).into_iter().chain(bytes);
+    let rows = Quantity::VARIANTS.iter().copied().map(time).chain(bytes);
     rows.map(|(name, unit, before, after)| Total {
         name: name.to_owned(),
         unit: unit.to_owned(),

@@ -471,7 +471,7 @@ impl Planned {
         } else {
             format!("; as cheap from {}", alternatives.join(" or "))
         };
-        format!("{proof} ({}); {saving}{equal}", text::objective(self.objective))
+        format!("{proof} ({}); {saving}{equal}", self.objective.name())
     }
 }
 

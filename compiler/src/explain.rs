@@ -143,7 +143,7 @@ pub fn explain(
             collectives[at].alternatives = alternatives;
         }
     }
-    let objective = crate::text::objective(planned.objective).to_owned();
+    let objective = planned.objective.name().to_owned();
     Ok(Explanation::Plan(Causes {
         about: target.words(),
         objective,

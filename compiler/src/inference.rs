@@ -23,6 +23,7 @@ use shardwise_passes::cost::liveness;
 use shardwise_passes::cost::local;
 use shardwise_passes::cost::report::report;
 use shardwise_passes::cost::serving::{self, Load, NotServing, Serving};
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::Planned;
 
@@ -48,23 +49,33 @@ impl Phase {
     }
 }
 
-/// Whether a program is sized, and as what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
-    /// If the program reads caches (decode) or its tokens look at each other (prefill).
+/// Whether a program is sized as a step of serving, and as which.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum RequestedPhase {
+    /// Decode if the program reads caches, prefill if its tokens attend to each other.
     #[default]
     Auto,
-    /// As this, whatever it does.
-    As(Phase),
-    /// Not at all.
-    No,
+    /// A whole pass over prompts, whatever the program does.
+    Prefill,
+    /// A step that reads caches, whatever the program does.
+    Decode,
+    /// Not as a step of serving.
+    None,
+}
+
+impl RequestedPhase {
+    /// As `--phase` writes it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// What is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizing {
     /// Whether, and as what.
-    pub wanted: Wanted,
+    pub phase: RequestedPhase,
     /// Sizes of the batch, a row each.
     pub batches: Vec<u64>,
 }
@@ -152,7 +163,7 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsized {
     /// It is asked not to be.
-    NotWanted,
+    NotRequested,
     /// Its program is no step of serving.
     NotServing(NotServing),
     /// It reads no caches, its tokens do not look at each other, and nobody says what it is.
@@ -164,7 +175,7 @@ pub enum Unsized {
 impl fmt::Display for Unsized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotWanted => "--batches sizes a step of serving; leave --phase none out",
+            Self::NotRequested => "--batches sizes a step of serving; leave --phase none out",
             Self::NotServing(NotServing::Trains) => {
                 "it has gradients, and a step of serving has \
                 none; leave `backward` out"
@@ -194,8 +205,8 @@ impl std::error::Error for Unsized {}
 /// The sizing of a plan, or why there is none.
 pub(crate) fn inference(planned: &Planned, sizing: &Sizing) -> Result<Inference, Unsized> {
     let program = &planned.plan.program;
-    if sizing.wanted == Wanted::No {
-        return Err(Unsized::NotWanted);
+    if sizing.phase == RequestedPhase::None {
+        return Err(Unsized::NotRequested);
     }
     let serving = Serving::of(program).map_err(Unsized::NotServing)?;
     program.hardware.hbm_bandwidth.ok_or(Unsized::UnknownMemory)?;
@@ -204,9 +215,10 @@ pub(crate) fn inference(planned: &Planned, sizing: &Sizing) -> Result<Inference,
         (false, true) => Some(Phase::Prefill),
         (false, false) => None,
     };
-    let phase = match sizing.wanted {
-        Wanted::As(phase) => phase,
-        Wanted::Auto | Wanted::No => seen.ok_or(Unsized::Unclear)?,
+    let phase = match sizing.phase {
+        RequestedPhase::Prefill => Phase::Prefill,
+        RequestedPhase::Decode => Phase::Decode,
+        RequestedPhase::Auto | RequestedPhase::None => seen.ok_or(Unsized::Unclear)?,
     };
     let mut sizer = Sizer { planned, plan: planned.plan.clone(), serving };
     let batch = program.dims[sizer.serving.batch].size;

@@ -229,7 +229,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
         schema: "shardwise.plan/1".to_owned(),
         program: planned.name.clone(),
         strategy: planned.strategy_name().to_owned(),
-        objective: text::objective(planned.objective).to_owned(),
+        objective: planned.objective.name().to_owned(),
         hardware: program.hardware.name.clone(),
         mesh: mesh(planned),
         optimality: OptimalityJson {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use shardwise_ir::hardware::Hardware;
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::files::Files;
 
@@ -11,13 +12,21 @@ pub use shardwise_passes::cost::collective::Refinement;
 pub use shardwise_passes::search::problem::Objective;
 
 /// How a plan is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Strategy {
     /// The cheapest plan there is.
     #[default]
     Search,
     /// The book's rules alone.
     Textbook,
+}
+
+impl Strategy {
+    /// As options write it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// Everything a caller may set; `Options::default()` is what the command does without options.

@@ -1,5 +1,7 @@
-//! What options say of sizes, as text: `X=8,Y=8`, `X=16 over 4x4`, `B=1024,D=4k`. Errors are
-//! sentences that say what to type.
+//! Values of options, from text: sizes (`X=8,Y=8`, `X=16 over 4x4`, `B=1024,D=4k`), bytes, times
+//! and percentages. Errors are sentences that say what to type.
+
+use std::time::Duration;
 
 use shardwise_grammar::number;
 
@@ -36,6 +38,61 @@ pub fn dims(text: &str) -> Result<Vec<DimSize>, String> {
         Ok(DimSize { name: name.to_owned(), size: size(item, value)? })
     });
     distinct(dims.collect::<Result<_, String>>()?, |dim: &DimSize| &dim.name)
+}
+
+/// The bytes of `--memory`, with or without a unit.
+///
+/// ```
+/// assert_eq!(shardwise::setting::bytes("300MB"), Ok(3e8));
+/// assert_eq!(shardwise::setting::bytes("1e9"), Ok(1e9));
+/// ```
+pub fn bytes(text: &str) -> Result<f64, String> {
+    number::bytes(text)
+        .or_else(|| plain(text))
+        .ok_or_else(|| "give bytes, such as 300MB, 16GB or 16GiB".to_owned())
+}
+
+/// The seconds of a time with its unit.
+///
+/// ```
+/// assert_eq!(shardwise::setting::time("2ms"), Ok(0.002));
+/// assert!(shardwise::setting::time("2").is_err());
+/// ```
+pub fn time(text: &str) -> Result<f64, String> {
+    number::seconds(text)
+        .ok_or_else(|| "give a time with its unit, such as 2ms or 300us".to_owned())
+}
+
+/// The duration of `--timeout`, in seconds where no unit is given.
+///
+/// ```
+/// assert_eq!(shardwise::setting::timeout("0.5")?.as_millis(), 500);
+/// # Ok::<(), String>(())
+/// ```
+pub fn timeout(text: &str) -> Result<Duration, String> {
+    number::seconds(text)
+        .or_else(|| plain(text))
+        .filter(|&seconds| seconds < 1e9)
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "give seconds, such as 10 or 0.5".to_owned())
+}
+
+/// The fraction of a percentage.
+///
+/// ```
+/// assert_eq!(shardwise::setting::percent("5%"), Ok(0.05));
+/// ```
+pub fn percent(text: &str) -> Result<f64, String> {
+    text.strip_suffix('%')
+        .and_then(plain)
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| "give a percentage, such as 5%".to_owned())
+}
+
+/// A number without a unit, finite and not negative.
+fn plain(text: &str) -> Option<f64> {
+    let number = text.trim().parse::<f64>().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number)
 }
 
 /// The parts between commas.

@@ -13,22 +13,12 @@ use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::unroll::is_border;
 use shardwise_passes::cost::pipeline_stages::Staged;
 use shardwise_passes::cost::report::{Report, StepCost};
-use shardwise_passes::search::problem::Objective;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{Planned, networks, units};
 
 /// Statements longer than this do not push the comments of all others to the right.
 const COMMENT_COLUMN: usize = 48;
-
-/// What an objective is called.
-pub(crate) fn objective(objective: Objective) -> &'static str {
-    match objective {
-        Objective::Serial => "serial",
-        Objective::Comm => "comm",
-        Objective::Overlap => "overlap",
-    }
-}
 
 /// One step as the plan prints it, without padding and comment.
 pub(crate) fn step(plan: &Plan, step: &Step) -> String {

@@ -1,7 +1,8 @@
-//! Sizes as people write them: `48k`, `16Ki`, `1.5M`, `1e6`, `49_152`. Exact, without floating
-//! point.
+//! Numbers with units, as programs and options write them: sizes (`48k`, `16Ki`, `1.5M`, `1e6`,
+//! `49_152`), which are exact and computed without floating point, bytes (`16GiB`) and times
+//! (`300us`).
 
-/// What may stand behind a number, and what it stands for; longer ones first.
+/// The units of sizes and their factors; a unit that ends in another one comes first.
 const UNITS: [(&str, u64); 9] = [
     ("Ki", 1 << 10),
     ("Mi", 1 << 20),
@@ -36,6 +37,40 @@ pub fn size(text: &str) -> Option<u64> {
     u64::try_from(value).ok()
 }
 
+/// The units of bytes and their factors; a unit that ends in another one comes first.
+const BYTE_UNITS: [(&str, f64); 10] = [
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+    ("kB", 1e3),
+    ("KB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("B", 1.0),
+];
+
+/// The units of times and their factors; a unit that ends in another one comes first.
+const TIME_UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
+
+/// Bytes with their unit: `300MB`, `16 GiB`. `None` unless finite and not negative.
+pub fn bytes(text: &str) -> Option<f64> {
+    quantity(text, &BYTE_UNITS)
+}
+
+/// Seconds, from a time with its unit: `2ms`, `1.5 s`. `None` unless finite and not negative.
+pub fn seconds(text: &str) -> Option<f64> {
+    quantity(text, &TIME_UNITS)
+}
+
+fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (number, factor) =
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    let value = number.trim_end().parse::<f64>().ok()? * factor;
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
 fn split_unit(text: &str) -> (&str, u64) {
     let unit = UNITS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
     unit.unwrap_or((text, 1))
@@ -43,7 +78,7 @@ fn split_unit(text: &str) -> (&str, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use super::{bytes, seconds, size};
 
     #[test]
     fn sizes_are_exact() {
@@ -67,6 +102,21 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(size(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_and_times_need_a_unit() {
+        assert_eq!(bytes("300MB"), Some(3e8));
+        assert_eq!(bytes("16 GiB"), Some(f64::from(1 << 30) * 16.0));
+        assert_eq!(bytes("64B"), Some(64.0));
+        assert_eq!(seconds("2ms"), Some(0.002));
+        assert_eq!(seconds("1.5 s"), Some(1.5));
+        for wrong in ["", "1e9", "-1B", "infB", "NaNB", "1 XB", "GB"] {
+            assert_eq!(bytes(wrong), None, "{wrong}");
+        }
+        for wrong in ["2", "2 m", "2mms", "-1s"] {
+            assert_eq!(seconds(wrong), None, "{wrong}");
         }
     }
 }

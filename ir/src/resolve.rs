@@ -24,6 +24,7 @@ use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_grammar::ast::{self, Assertion, Role, Statement};
 use shardwise_grammar::codes::{budget, names, syntax};
+use shardwise_grammar::number;
 use shardwise_grammar::span::{Name, Span};
 
 use crate::dtype::DType;
@@ -460,30 +461,11 @@ impl<'a> Resolver<'a> {
     }
 
     fn limit(&mut self, quantity: &Name, number: &Name, unit: &Name) -> Option<Budget> {
-        let amount = number.node.parse::<f64>().ok();
-        let seconds = [("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)];
-        let bytes = [
-            ("B", 1.0),
-            ("kB", 1e3),
-            ("KB", 1e3),
-            ("MB", 1e6),
-            ("GB", 1e9),
-            ("TB", 1e12),
-            ("KiB", 1024.0),
-            ("MiB", 1_048_576.0),
-            ("GiB", 1_073_741_824.0),
-            ("TiB", 1_099_511_627_776.0),
-        ];
-        let find = |units: &[(&str, f64)]| {
-            units.iter().find(|(name, _)| *name == unit.node).map(|(_, factor)| *factor)
-        };
+        let amount = format!("{}{}", number.node, unit.node);
         let limit = match quantity.node.as_str() {
-            "comm" | "serial" | "overlap" | "scheduled" | "compute" => amount
-                .zip(find(&seconds))
-                .map(|(n, factor)| Budget::TimeAtMost(quantity.node.clone(), n * factor)),
-            "memory" => {
-                amount.zip(find(&bytes)).map(|(n, factor)| Budget::MemoryAtMost(n * factor))
-            }
+            "comm" | "serial" | "overlap" | "scheduled" | "compute" => number::seconds(&amount)
+                .map(|seconds| Budget::TimeAtMost(quantity.node.clone(), seconds)),
+            "memory" => number::bytes(&amount).map(Budget::MemoryAtMost),
             other => {
                 let message = format!("`{other}` cannot be limited");
                 let diag =
@@ -493,8 +475,7 @@ impl<'a> Resolver<'a> {
             }
         };
         if limit.is_none() {
-            let message =
-                format!("`{}{}` is no limit for `{}`", number.node, unit.node, quantity.node);
+            let message = format!("`{amount}` is no limit for `{}`", quantity.node);
             let help = if quantity.node == "memory" {
                 "give bytes: B, kB, MB, GB, KiB, MiB, GiB"
             } else {

@@ -2,7 +2,7 @@
 //! reshards, collectives of a plan, sizes of a step.
 
 use serde_json::Value;
-use shardwise::inference::{Inference, Phase, Sizing, Wanted};
+use shardwise::inference::{Inference, RequestedPhase, Sizing};
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::lint::{self, Levels, Settings};
 use shardwise::{Hardware, Options, Planned, Refinement, Strategy};
@@ -102,7 +102,7 @@ pub fn seconds(head: &str, from: &str, to: &str) -> f64 {
 /// # Panics
 /// If it is none.
 pub fn decode(planned: &Planned, batches: &[u64]) -> Inference {
-    let sizing = Sizing { wanted: Wanted::As(Phase::Decode), batches: batches.to_vec() };
+    let sizing = Sizing { phase: RequestedPhase::Decode, batches: batches.to_vec() };
     planned.inference(&sizing).unwrap_or_else(|e| panic!("{e}\n{planned}"))
 }
 

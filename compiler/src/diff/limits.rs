@@ -2,12 +2,14 @@
 //! the first.
 
 use shardwise_passes::cost::report::Report;
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use super::{Diff, Total};
 use crate::units;
 
 /// A time of a whole plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Quantity {
     /// The sum of all steps.
     #[default]
@@ -23,19 +25,9 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 5] =
-        [Self::Serial, Self::Scheduled, Self::Overlap, Self::Compute, Self::Comm];
-
     /// As an `assert` names it.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Serial => "serial",
-            Self::Scheduled => "scheduled",
-            Self::Overlap => "overlap",
-            Self::Compute => "compute",
-            Self::Comm => "comm",
-        }
+        self.into()
     }
 
     /// Seconds.

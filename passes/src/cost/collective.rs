@@ -16,15 +16,24 @@ use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
 use shardwise_ir::pipeline::Turns;
 use shardwise_ir::program::CollectiveKind;
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 /// How closely rings are priced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Refinement {
     /// As the book does: a ring's `(n-1)/n` is left out.
     #[default]
     Book,
     /// `(n-1)/n` is kept everywhere, and in an AllToAll of an odd number of devices `1 - 1/n²`.
     Exact,
+}
+
+impl Refinement {
+    /// As options write it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// How collectives are priced for a search.

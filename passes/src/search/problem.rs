@@ -26,6 +26,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
 use shardwise_ir::unroll::takes_out;
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::cost::local;
 use crate::cost::report;
@@ -38,7 +39,8 @@ use crate::reshard::tables::Tables;
 use crate::solver::weight::Weight;
 
 /// What a plan is cheapest by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Objective {
     /// The sum of all steps.
     #[default]
@@ -50,6 +52,11 @@ pub enum Objective {
 }
 
 impl Objective {
+    /// As options and reports write it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// What a second of compute counts where steps are added up.
     pub fn compute(self) -> f64 {
         match self {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use shardwise::inference::{Phase, Row, Sizing, Wanted};
+use shardwise::inference::{RequestedPhase, Row, Sizing};
 use shardwise::verify::{Setup, verify};
 use shardwise::{Hardware, Options, Planned};
 use shardwise_tests::planning::{decode, seconds, textbook};
@@ -38,7 +38,7 @@ impl Heads {
              param wq[D, K, G, H]\nq = x *D wq\np = softmax_S(q *H k)\no = p *S v\noutput o[B, T, \
              K, G, H]\n"
         );
-        let sizing = Sizing { wanted: Wanted::As(Phase::Prefill), batches: Vec::new() };
+        let sizing = Sizing { phase: RequestedPhase::Prefill, batches: Vec::new() };
         textbook(&source).inference(&sizing).expect("tokens look at each other").step
     }
 

@@ -2,7 +2,7 @@
 //! like one another.
 
 use shardwise::Planned;
-use shardwise::inference::{Inference, Phase, Sizing, Wanted};
+use shardwise::inference::{Inference, RequestedPhase, Sizing};
 use shardwise_tests::planning::textbook;
 use shardwise_tests::read;
 
@@ -111,29 +111,29 @@ fn a_cache_that_is_updated_is_read_once() {
 
 #[test]
 fn what_is_no_step_of_serving_says_why() {
-    let why = |source: &str, wanted: Wanted| {
+    let why = |source: &str, wanted: RequestedPhase| {
         let planned = textbook(source);
         planned
-            .inference(&Sizing { wanted, ..Sizing::default() })
+            .inference(&Sizing { phase: wanted, ..Sizing::default() })
             .map(|sizing| sizing.phase)
             .expect_err(source)
             .to_string()
     };
     let training = read("tests/programs/models/llama3-8b-train.shard");
-    for wanted in [Wanted::Auto, Wanted::As(Phase::Decode)] {
+    for wanted in [RequestedPhase::Auto, RequestedPhase::Decode] {
         assert!(why(&training, wanted).contains("it has gradients"));
     }
     let layer = read("tests/programs/fsdp_tp.shard");
-    assert!(why(&layer, Wanted::Auto).contains("give --phase decode or --phase prefill"));
-    assert!(why(&layer, Wanted::No).contains("leave --phase none out"));
+    assert!(why(&layer, RequestedPhase::Auto).contains("give --phase decode or --phase prefill"));
+    assert!(why(&layer, RequestedPhase::None).contains("leave --phase none out"));
     let plain = "hardware tpu-v5e\nmesh Y=2\ndim D=64, F=64\nparam a[D], w[D, F]\ny = a *D w\n\
         output y[F]\n";
-    assert!(why(plain, Wanted::As(Phase::Decode)).contains("there is no such product"));
+    assert!(why(plain, RequestedPhase::Decode).contains("there is no such product"));
     let apart = format!(
         "{HEAD}input old[W, H_Y]\nstate c[S, H_Y]\np = old *H c\noutput p[W, S], q[B, H_Y]\n"
     );
     assert!(
-        why(&apart, Wanted::Auto)
+        why(&apart, RequestedPhase::Auto)
             .contains("no cache (`state`) that it reads has a dimension that the batch has")
     );
 }
