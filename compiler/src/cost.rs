@@ -220,7 +220,7 @@ fn held(program: &Program, role: Role) -> Held {
         let everywhere = copies * program.stages(value.repeat) as f64;
         held.elements += everywhere * local::local_elements(program, id, &whole);
         held.bytes += everywhere * local::local_bytes(program, id, &whole);
-        let home = value.home.as_ref().and_then(Pin::exact).unwrap_or(whole);
+        let home = value.declared_sharding.as_ref().and_then(Pin::exact).unwrap_or(whole);
         held.device_bytes += copies * local::local_bytes(program, id, &home);
     }
     held
@@ -240,8 +240,8 @@ fn unsharded_flops(program: &Program) -> f64 {
 
 /// How often an operation is done on all stages together.
 fn in_all(program: &Program, op: &Op) -> f64 {
-    let turns = program.turns(op.repeat, program.by_microbatch(op));
-    turns.done as f64 * program.stages(op.repeat) as f64
+    let turns = program.trip_count(op.repeat, program.is_per_microbatch(op));
+    turns.per_device as f64 * program.stages(op.repeat) as f64
 }
 
 fn verdict(planned: &Planned) -> Verdict {

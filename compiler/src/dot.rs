@@ -43,7 +43,7 @@ fn attributes(planned: &Planned, node: Node) -> String {
         Node::Step(number) => {
             let time = units::seconds(planned.report.steps[number].seconds);
             match &planned.plan.steps[number].kind {
-                StepKind::Local(op) if program.hands_on(&program.ops[*op]) => {
+                StepKind::Local(op) if program.is_stage_send(&program.ops[*op]) => {
                     let axis = program
                         .pipeline(program.ops[*op].repeat)
                         .map_or("", |of| program.mesh.axes[of.axis].name.as_str());

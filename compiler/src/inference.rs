@@ -234,7 +234,7 @@ pub(crate) fn inference(planned: &Planned, sizing: &Sizing) -> Result<Inference,
 }
 
 fn whole_bytes(program: &Program, value: ValueId) -> f64 {
-    let copies = program.times(program.values[value].repeat) as f64;
+    let copies = program.iterations(program.values[value].repeat) as f64;
     copies
         * local::local_bytes(
             program,
@@ -289,7 +289,7 @@ fn granule(program: &Program, serving: &Serving) -> u64 {
             .values
             .iter()
             .filter(|value| value.producer.is_none())
-            .filter_map(|value| Some((value, value.home.as_ref()?)));
+            .filter_map(|value| Some((value, value.declared_sharding.as_ref()?)));
         let split = homes.filter_map(|(value, home)| {
             home.dims[value.dims.iter().position(|&other| other == dim)?].as_ref()
         });

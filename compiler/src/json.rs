@@ -129,7 +129,7 @@ fn pipelines(planned: &Planned) -> Vec<PipelineJson> {
             layers: program.repeats[staged.block].name.clone(),
             axis: program.mesh.axes[pipeline.axis].name.clone(),
             stages: shape.stages,
-            layers_per_stage: program.on_device(block),
+            layers_per_stage: program.layers_per_device(block),
             chunks: shape.chunks,
             batch: program.dims[pipeline.batch].name.clone(),
             microbatches: shape.microbatches,
@@ -320,8 +320,8 @@ pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
     match kind {
         OpKind::Einsum { .. } => "einsum",
         OpKind::Composite { function, .. } if function.reduces() => "reduce",
-        OpKind::Reduce { .. } | OpKind::Put { .. } => "reduce",
-        OpKind::Take { .. } => "take",
+        OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => "reduce",
+        OpKind::Gather { .. } => "take",
         OpKind::Rearrange(
             Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. },
         ) => "rename",

@@ -73,7 +73,7 @@ pub(crate) fn shares(networks: &[Network]) -> String {
 /// `Z=4 runs between nodes of 8 chips`.
 pub(crate) fn lines(planned: &Planned) -> Vec<String> {
     let mesh = &planned.plan.program.mesh;
-    let domain = planned.plan.program.hardware.domain();
+    let domain = planned.plan.program.hardware.nvlink_domain();
     let line = |id: AxisId| {
         let axis = &mesh.axes[id];
         let Some(Nodes { inside, nodes, network_s }) = nodes(planned, id) else {

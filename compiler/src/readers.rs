@@ -85,7 +85,7 @@ impl<'p> Readers<'p> {
         };
         let value = &self.plan.program.values[result.value];
         let arrives = value.producer.is_some()
-            && value.home.as_ref().is_some_and(|home| home.accepts(&result.sharding));
+            && value.declared_sharding.as_ref().is_some_and(|home| home.accepts(&result.sharding));
         arrives.then_some(Reader::Home(result.value))
     }
 }

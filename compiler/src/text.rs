@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, Program};
-use shardwise_ir::unroll::is_border;
+use shardwise_ir::unroll::is_region_boundary;
 use shardwise_passes::cost::pipeline_stages::Staged;
 use shardwise_passes::cost::report::{Report, StepCost};
 use unicode_width::UnicodeWidthStr;
@@ -62,7 +62,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     let time = units::seconds(cost.seconds);
     let critical = report.schedule.critical[number];
     match &plan.steps[number].kind {
-        StepKind::Local(op) if plan.program.hands_on(&plan.program.ops[*op]) => {
+        StepKind::Local(op) if plan.program.is_stage_send(&plan.program.ops[*op]) => {
             let axes: Vec<&str> =
                 cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
             format!(
@@ -71,7 +71,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
                 axes.join(" ")
             )
         }
-        StepKind::Local(op) if is_border(&plan.program.ops[*op]) => {
+        StepKind::Local(op) if is_region_boundary(&plan.program.ops[*op]) => {
             format!("{:>7} {:>7}  free", "", "")
         }
         _ if !cost.is_move(&plan.steps[number]) => format!("{:>7} {time:>7}  compute", ""),
@@ -146,7 +146,7 @@ fn pipeline_line(program: &Program, staged: &Staged) -> String {
     format!(
         "pipeline {axis}: {} stages of {} layers{chunks}, {} microbatches{held}, {}, bubble {:.1}%",
         shape.stages,
-        program.on_device(block),
+        program.layers_per_device(block),
         shape.microbatches,
         shape.schedule.name(),
         100.0 * shape.bubble()

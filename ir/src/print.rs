@@ -144,10 +144,12 @@ impl<'a> Printer<'a> {
             OpKind::Composite { function, dims } => {
                 format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", "))
             }
-            OpKind::Take { dim } => {
+            OpKind::Gather { dim } => {
                 format!("take_{}({})", self.dim_name(*dim), operands.join(", "))
             }
-            OpKind::Put { dim } => format!("put_{}({})", self.dim_name(*dim), operands.join(", ")),
+            OpKind::ScatterAdd { dim } => {
+                format!("put_{}({})", self.dim_name(*dim), operands.join(", "))
+            }
             OpKind::Update { dim } => {
                 format!("update_{}({})", self.dim_name(*dim), operands.join(", "))
             }
@@ -199,7 +201,7 @@ impl<'a> Printer<'a> {
             MapForm::ScaleBy(scalar) => format!("{scalar} * {}", operand(0)),
             MapForm::InfixScalar(operator, scalar) => format!("{} {operator} {scalar}", operand(0)),
             MapForm::ScalarInfix(scalar, operator) => format!("{scalar} {operator} {}", operand(0)),
-            MapForm::Enter => operand(0).to_owned(),
+            MapForm::LoopCarried => operand(0).to_owned(),
             MapForm::Last => format!("last({})", operand(0)),
             MapForm::Total => format!("total({})", operand(0)),
             MapForm::Negate => format!("-{}", operand(0)),
@@ -312,7 +314,10 @@ impl<'a> Printer<'a> {
             Role::State => "state",
             Role::Output => return None,
         };
-        let brackets = value.home.as_ref().map_or(String::new(), |pin| self.pin(&value.dims, pin));
+        let brackets = value
+            .declared_sharding
+            .as_ref()
+            .map_or(String::new(), |pin| self.pin(&value.dims, pin));
         Some(format!("{keyword} {}{}{brackets}", value.name, self.dtype(id, true)))
     }
 
@@ -322,7 +327,7 @@ impl<'a> Printer<'a> {
     }
 
     fn footer_with(self, pin: impl Fn(&Output) -> Pin) -> String {
-        let outputs = self.program.outputs.iter().filter_map(|output| match output.hands_to {
+        let outputs = self.program.outputs.iter().filter_map(|output| match output.yields_to {
             None => {
                 let value = &self.program.values[output.value];
                 Some(format!("output {}{}\n", value.name, self.pin(&value.dims, &pin(output))))
@@ -348,7 +353,7 @@ impl<'a> Printer<'a> {
 /// What stands before a statement.
 fn keyword(kind: &OpKind) -> &'static str {
     match kind {
-        OpKind::Map(function) if function.form == MapForm::Enter => "carry ",
+        OpKind::Map(function) if function.form == MapForm::LoopCarried => "carry ",
         _ => "",
     }
 }
@@ -455,9 +460,9 @@ pub fn plan_footer(plan: &Plan) -> String {
 pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
     let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
     let entered = |output: &Output| {
-        let then = &plan.program.values[output.hands_to?];
-        let entry = || plan.steps.iter().find(|step| Some(step.result.value) == output.hands_to);
-        let declared = then.home.clone().filter(|_| then.role.is_some());
+        let then = &plan.program.values[output.yields_to?];
+        let entry = || plan.steps.iter().find(|step| Some(step.result.value) == output.yields_to);
+        let declared = then.declared_sharding.clone().filter(|_| then.role.is_some());
         declared.or_else(|| Some(Pin::from(entry()?.result.sharding.clone())))
     };
     Printer::new(&plan.program).blocks(
@@ -472,7 +477,7 @@ pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
 pub fn outputs(plan: &Plan) -> Vec<Materialization> {
     let outputs = plan.program.outputs.iter();
     outputs
-        .filter(|output| plan.program.enters(output).is_none())
+        .filter(|output| plan.program.carried_into(output).is_none())
         .filter_map(|output| {
             Some(Materialization {
                 value: output.value,
@@ -492,8 +497,10 @@ fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
         .iter()
         .rev()
         .find(|step| step.result.value == value && pin.accepts(&step.result.sharding));
-    let declared =
-        || exact(plan.program.values[value].home.as_ref()).filter(|home| pin.accepts(home));
+    let declared = || {
+        exact(plan.program.values[value].declared_sharding.as_ref())
+            .filter(|home| pin.accepts(home))
+    };
     given.map(|step| step.result.sharding.clone()).or_else(declared)
 }
 

@@ -252,7 +252,7 @@ impl<'a> Resolver<'a> {
             dtype: dtype.unwrap_or(DType::Bf16),
             dtype_written: dtype.is_some(),
             role: Some(role),
-            home: Some(pin),
+            declared_sharding: Some(pin),
             producer: None,
             repeat: self.block_of_layers(),
             span: tensor.span,
@@ -389,7 +389,7 @@ impl<'a> Resolver<'a> {
         if self.same_dims(value, &dims, written.span)
             && self.same_dtype(value, tensor.dtype.as_ref())
         {
-            self.outputs.push(Output { value, pin, hands_to: None, span: tensor.span });
+            self.outputs.push(Output { value, pin, yields_to: None, span: tensor.span });
         }
     }
 

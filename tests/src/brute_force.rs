@@ -294,7 +294,7 @@ impl Brute<'_> {
         let kind = |k: usize| self.kind(op.operands[k].value);
         match &op.kind {
             OpKind::Einsum { .. } => vec![sum(vec![0]), sum(vec![1])],
-            OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
+            OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => vec![sum(vec![0])],
             OpKind::Update { .. } => vec![(vec![0, 2], kind(0), kind(0))],
             OpKind::Map(function) => {
                 let sums = match function.linearity {
@@ -340,7 +340,7 @@ impl Brute<'_> {
             return None;
         }
         let mut needs = Vec::new();
-        for (k, operand) in op.laid_out().iter().enumerate() {
+        for (k, operand) in op.sharded_operands().iter().enumerate() {
             let mut pending: Vec<usize> = used()
                 .filter(|((who, ..), _)| who.contains(&k))
                 .flat_map(|(_, axes)| axes.clone())
@@ -369,7 +369,7 @@ impl Brute<'_> {
         let mut pending: Vec<usize> = partial.iter().flatten().copied().chain(summed).collect();
         pending.sort_unstable();
         let gives = (kept.iter().map(|dim| of(&before(op, *dim))).collect(), pending);
-        let entry_pin = op.result_pin.as_ref().filter(|_| op.is(&MapForm::Enter));
+        let entry_pin = op.result_pin.as_ref().filter(|_| op.is(&MapForm::LoopCarried));
         if entry_pin.is_some_and(|pin| !pin.accepts(&sharding(&gives))) {
             return None;
         }
@@ -453,7 +453,7 @@ impl Brute<'_> {
 
     /// How often what belongs to a block is done.
     fn times(&self, block: Option<RepeatId>) -> f64 {
-        block.map_or(1.0, |block| self.program.layers(Some(block)) as f64)
+        block.map_or(1.0, |block| self.program.layer_count(Some(block)) as f64)
     }
 
     fn work(
@@ -467,10 +467,10 @@ impl Brute<'_> {
         let written = self.bytes(op.result, gives);
         let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
         let copied = match &op.kind {
-            OpKind::Map(MapFn { form: MapForm::Enter | MapForm::Last, .. })
+            OpKind::Map(MapFn { form: MapForm::LoopCarried | MapForm::Last, .. })
             | OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
             OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
-            OpKind::Take { .. } => Some(2.0 * written + of(1)),
+            OpKind::Gather { .. } => Some(2.0 * written + of(1)),
             OpKind::Update { .. } => Some(written + of(0) + of(1) + 2.0 * of(2)),
             _ => None,
         };
@@ -478,7 +478,7 @@ impl Brute<'_> {
         if let Some(bytes) = copied {
             return bytes / hbm;
         }
-        if matches!(op.kind, OpKind::Put { .. }) {
+        if matches!(op.kind, OpKind::ScatterAdd { .. }) {
             let dtypes: Vec<_> = op
                 .operands
                 .iter()
@@ -543,7 +543,7 @@ impl Brute<'_> {
             uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(
                 |output| {
                     let entered =
-                        output.hands_to.and_then(|enters| self.program.values[enters].producer);
+                        output.yields_to.and_then(|enters| self.program.values[enters].producer);
                     entered.map_or_else(
                         || accepted(space, &output.pin),
                         |entry| vec![space.number[&chosen[entry.index()].gives]],
@@ -551,8 +551,13 @@ impl Brute<'_> {
                 },
             ));
             // What enters a block is as its brackets say from the start, and not brought there.
-            let enters = value.producer.is_some_and(|op| self.program.ops[op].is(&MapForm::Enter));
-            let home = value.home.as_ref().filter(|_| !enters).map(|pin| accepted(space, pin));
+            let enters =
+                value.producer.is_some_and(|op| self.program.ops[op].is(&MapForm::LoopCarried));
+            let home = value
+                .declared_sharding
+                .as_ref()
+                .filter(|_| !enters)
+                .map(|pin| accepted(space, pin));
             total += self.times(value.repeat)
                 * match (value.producer, home) {
                     (None, Some(home)) => home

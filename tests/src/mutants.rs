@@ -77,7 +77,7 @@ fn dropped(plan: &Plan, number: usize) -> Vec<Mutant> {
 
 /// Rows put into an array that nobody reads: split however, it is right.
 fn may_be_anywhere(plan: &Plan, step: &Step) -> bool {
-    let puts = matches!(step.kind, StepKind::Local(op) if matches!(plan.program.ops[op].kind, OpKind::Put { .. }));
+    let puts = matches!(step.kind, StepKind::Local(op) if matches!(plan.program.ops[op].kind, OpKind::ScatterAdd { .. }));
     puts && !plan.steps.iter().any(|other| other.operands.contains(&step.result))
 }
 
@@ -102,7 +102,7 @@ fn changed(plan: &Plan, step: &Step) -> Vec<Step> {
     }
     // Of what comes behind, only the dimensions count.
     let looked_at = if let StepKind::Local(op) = step.kind {
-        plan.program.ops[op].laid_out().len()
+        plan.program.ops[op].sharded_operands().len()
     } else {
         step.operands.len()
     };

@@ -22,8 +22,11 @@ pub fn program(name: &str, source: &str) -> Option<Program> {
 
 /// Sixteen, or two rows a microbatch.
 fn size(program: &Program, dim: DimId) -> u64 {
-    let cuts = program.repeats.iter().filter_map(|block| block.cut.map(|cut| (cut, block.count)));
-    let mut sizes = cuts.flat_map(|(cut, count)| [(cut.part, 2), (cut.whole, 2 * count)]);
+    let cuts = program
+        .repeats
+        .iter()
+        .filter_map(|block| block.microbatches_of.map(|cut| (cut, block.count)));
+    let mut sizes = cuts.flat_map(|(cut, count)| [(cut.microbatch, 2), (cut.batch, 2 * count)]);
     sizes.find(|&(of, _)| of == dim).map_or(16, |(_, size)| size)
 }
 

@@ -61,7 +61,7 @@ fn scores_of(program: &Program, value: ValueId) -> Option<&Op> {
     match (&op.kind, &op.operands[..]) {
         (OpKind::Einsum { contracted }, _) if !contracted.is_empty() => Some(op),
         (OpKind::Map(function), [operand])
-            if !matches!(function.form, MapForm::Enter | MapForm::Last | MapForm::Total) =>
+            if !matches!(function.form, MapForm::LoopCarried | MapForm::Last | MapForm::Total) =>
         {
             scores_of(program, operand.value)
         }

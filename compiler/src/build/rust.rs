@@ -213,7 +213,7 @@ fn list(items: Vec<String>) -> String {
 fn tensors(planned: &Planned) -> Vec<String> {
     let program = &planned.plan.program;
     let declared = program.values.iter_enumerated().filter_map(|(id, value)| {
-        let sharding = value.home.as_ref().and_then(Pin::exact)?;
+        let sharding = value.declared_sharding.as_ref().and_then(Pin::exact)?;
         Some(tensor(program, value.role?, &Materialization { value: id, sharding }))
     });
     let leaving = print::outputs(&planned.plan)

@@ -214,7 +214,7 @@ impl<'a> Ideas<'a> {
             .iter()
             .find(|site| matches!(site.place, Place::Declaration(_)) && site.value == of.name)?;
         let axes = &self.planned.report.steps[self.step].axes;
-        let mut sharding = of.home.as_ref()?.exact()?;
+        let mut sharding = of.declared_sharding.as_ref()?.exact()?;
         sharding
             .dims
             .iter_mut()

@@ -153,7 +153,9 @@ impl<'a> Told<'a> {
 
     fn declared_open(&self, value: ValueId) -> bool {
         let before = self.written.as_ref().and_then(|program| program.values.get(value));
-        before.is_some_and(|value| value.home.as_ref().is_some_and(|pin| pin.exact().is_none()))
+        before.is_some_and(|value| {
+            value.declared_sharding.as_ref().is_some_and(|pin| pin.exact().is_none())
+        })
     }
 
     /// Where a collective's operand comes from, and why it is partial if it is.
@@ -215,7 +217,7 @@ impl<'a> Told<'a> {
         match *reader {
             Reader::Home(value) => {
                 let of = &self.program().values[value];
-                let pin = of.home.as_ref().map_or_else(String::new, |pin| {
+                let pin = of.declared_sharding.as_ref().map_or_else(String::new, |pin| {
                     print::Printer::new(self.program()).pin(&of.dims, pin)
                 });
                 let who = format!(
@@ -407,7 +409,7 @@ impl<'a> Told<'a> {
         let result = &self.step(number).result;
         let value = &self.program().values[result.value];
         let of = self.name(result.value);
-        if value.home.is_some() {
+        if value.declared_sharding.is_some() {
             return format!(
                 "the brackets of `{of}` at line {} keep `{dim}` whole over `{axis}`",
                 self.lines.of(value.span)
@@ -489,7 +491,7 @@ impl<'a> Told<'a> {
             let value = &self.program().values[of.value];
             let step = self.step(giver);
             if let Some(pin) = value
-                .home
+                .declared_sharding
                 .as_ref()
                 .filter(|pin| pin.accepts(&step.result.sharding) && value.producer.is_some())
             {

@@ -150,7 +150,7 @@ impl<'a> Subject<'a> {
             self.program
                 .repeats
                 .indices()
-                .any(|block| self.program.lies_along(Some(block), axis.axis()))
+                .any(|block| self.program.is_staged_along(Some(block), axis.axis()))
         };
         self.named.contains(&axis) || staged()
     }

@@ -72,8 +72,10 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
         return None;
     }
     let placed = weights.iter().filter_map(|&value| {
-        let sharding =
-            saving.after.plan.program.values[value].home.as_ref().and_then(Pin::exact)?;
+        let sharding = saving.after.plan.program.values[value]
+            .declared_sharding
+            .as_ref()
+            .and_then(Pin::exact)?;
         Some(format!("`{}`", print::materialization(program, &Materialization { value, sharding })))
     });
     let placed: Vec<String> = placed.collect();
@@ -100,8 +102,8 @@ fn finding(subject: &Subject<'_>, axis: AxisId) -> Option<Finding> {
 fn leave_open(program: &mut Program, read: &[(OpId, ValueId)]) {
     for &(op, weight) in read {
         let result = program.ops[op].result;
-        open(&mut program.values[weight].home);
-        open(&mut program.values[result].home);
+        open(&mut program.values[weight].declared_sharding);
+        open(&mut program.values[result].declared_sharding);
         open(&mut program.ops[op].result_pin);
         program.ops[op].operands.iter_mut().for_each(|operand| open(&mut operand.pin));
     }

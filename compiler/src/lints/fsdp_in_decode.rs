@@ -90,8 +90,9 @@ fn finding(subject: &Subject<'_>, param: ValueId, at: &Sharding, gather_s: f64) 
 /// The place from which the cheapest plan starts that fits into memory, if it is worth a sentence.
 fn best_place(subject: &Subject<'_>, param: ValueId, at: &Sharding) -> Option<(Sharding, Saving)> {
     let tried = places(subject, param, at).into_iter().filter_map(|place| {
-        let saving = subject
-            .saving(|program| program.values[param].home = Some(Pin::from(place.clone())))?;
+        let saving = subject.saving(|program| {
+            program.values[param].declared_sharding = Some(Pin::from(place.clone()))
+        })?;
         let fits = subject
             .capacity()
             .is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);

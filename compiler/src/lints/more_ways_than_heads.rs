@@ -100,7 +100,10 @@ fn ways(program: &Program) -> Vec<AxisId> {
                 value.role.is_some() && (!weights || walk::is_param(program, *id))
             })
             .any(|(_, value)| {
-                let dims = value.dims.iter().zip(value.home.iter().flat_map(|home| &home.dims));
+                let dims = value
+                    .dims
+                    .iter()
+                    .zip(value.declared_sharding.iter().flat_map(|home| &home.dims));
                 dims.filter(|(dim, _)| weights || batch.contains(dim))
                     .any(|(_, axes)| uses(axes.iter().flatten(), axis))
             })
@@ -143,7 +146,7 @@ fn finding(subject: &Subject<'_>, op: &Op, heads: DimId, axis: AxisId) -> Option
             )
         }
         Fault::Repeats => {
-            let home = program.values[of].home.as_ref().and_then(Pin::exact)?;
+            let home = program.values[of].declared_sharding.as_ref().and_then(Pin::exact)?;
             let held = local::local_bytes(program, of, &home);
             let bytes = held - held / along.size as f64;
             let seconds = program.hardware.hbm_bandwidth.map_or(0.0, |bandwidth| bytes / bandwidth);
@@ -182,7 +185,7 @@ enum Fault {
 fn fault(program: &Program, op: &Op, of: ValueId, heads: DimId, axis: AxisId) -> Option<Fault> {
     let OpKind::Einsum { contracted } = &op.kind else { return None };
     let value = &program.values[of];
-    let home = value.home.as_ref().and_then(Pin::exact)?;
+    let home = value.declared_sharding.as_ref().and_then(Pin::exact)?;
     let split = |dim: DimId| {
         value.dims.iter().position(|&other| other == dim).map(|place| &home.dims[place])
     };

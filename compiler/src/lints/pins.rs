@@ -70,8 +70,8 @@ impl Site {
             }
             Self::Left(op) => {
                 let value = program.ops[op].result;
-                if program.values[value].home == program.ops[op].result_pin {
-                    program.values[value].home.iter_mut().for_each(open);
+                if program.values[value].declared_sharding == program.ops[op].result_pin {
+                    program.values[value].declared_sharding.iter_mut().for_each(open);
                 }
                 program.ops[op].result_pin.iter_mut().for_each(open);
             }

@@ -87,7 +87,7 @@ enum Cause {
 
 fn late<'s>(subject: &'s Subject<'_>) -> Vec<Late<'s>> {
     let program = subject.program;
-    if program.repeats.iter().all(|block| block.cut.is_none()) {
+    if program.repeats.iter().all(|block| block.microbatches_of.is_none()) {
         return Vec::new();
     }
     let plan = subject.best();
@@ -133,7 +133,7 @@ fn has_room(subject: &Subject<'_>, step: &Step) -> bool {
     let program = subject.program;
     let held = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
     let more = (held(&step.operands[0]) - held(&step.result))
-        * program.layers(program.values[step.result.value].repeat) as f64;
+        * program.layer_count(program.values[step.result.value].repeat) as f64;
     subject
         .capacity()
         .is_none_or(|capacity| subject.best().report.memory.peak_bytes + more <= capacity)
@@ -174,7 +174,7 @@ fn refusing(subject: &Subject<'_>, partial: &Materialization) -> Vec<Edit> {
 /// Makes all brackets of a value say what `partial` is.
 fn ask_for(program: &mut Program, partial: &Materialization) {
     let pin = Pin::from(partial.sharding.clone());
-    program.values[partial.value].home.iter_mut().for_each(|home| *home = pin.clone());
+    program.values[partial.value].declared_sharding.iter_mut().for_each(|home| *home = pin.clone());
     for op in &mut program.ops {
         let left = op.result_pin.iter_mut().filter(|_| op.result == partial.value);
         let right = op

@@ -92,7 +92,7 @@ fn repeated(subject: &Subject<'_>, plan: &Priced) -> Vec<Repeated> {
 fn is_idle(subject: &Subject<'_>, step: &Step, axis: AxisId) -> bool {
     let whole = AxisRef::whole(axis);
     let mut all = step.operands.iter().chain([&step.result]);
-    if subject.program.lies_along(step.repeat, axis) {
+    if subject.program.is_staged_along(step.repeat, axis) {
         return false;
     }
     subject.program.mesh.axes[axis].size > 1
@@ -133,7 +133,7 @@ fn declared(program: &Program, op: OpId) -> Vec<ValueId> {
 }
 
 fn leave_open(program: &mut Program, value: ValueId) {
-    if let Some(home) = &mut program.values[value].home {
+    if let Some(home) = &mut program.values[value].declared_sharding {
         home.dims.iter_mut().for_each(|axes| *axes = None);
     }
 }
@@ -143,9 +143,11 @@ fn help(subject: &Subject<'_>, open: &[ValueId], saving: Option<Saving>, axes: &
         return format!("split one of its dimensions over {axes}, where its operands come from");
     };
     let placed = open.iter().filter_map(|&value| {
-        let sharding =
-            saving.after.plan.program.values[value].home.as_ref().and_then(Pin::exact)?;
-        let was = subject.program.values[value].home.as_ref().and_then(Pin::exact);
+        let sharding = saving.after.plan.program.values[value]
+            .declared_sharding
+            .as_ref()
+            .and_then(Pin::exact)?;
+        let was = subject.program.values[value].declared_sharding.as_ref().and_then(Pin::exact);
         let of = Materialization { value, sharding };
         (was.as_ref() != Some(&of.sharding))
             .then(|| format!("`{}`", print::materialization(subject.program, &of)))

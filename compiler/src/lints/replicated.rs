@@ -61,10 +61,12 @@ fn finding(subject: &Subject<'_>, value: ValueId) -> Option<Finding> {
     let program = subject.program;
     let capacity = subject.capacity()?;
     let declared = &program.values[value];
-    let home = declared.home.as_ref().and_then(Pin::exact)?;
+    let home = declared.declared_sharding.as_ref().and_then(Pin::exact)?;
     let is_idle = |number: usize| {
         let axis = AxisRef::whole(AxisId::new(number));
-        !home.uses(axis) && subject.names(axis) && !program.lies_along(declared.repeat, axis.axis())
+        !home.uses(axis)
+            && subject.names(axis)
+            && !program.is_staged_along(declared.repeat, axis.axis())
     };
     let idle: Vec<&Axis> = program
         .mesh

@@ -81,6 +81,6 @@ fn finding(subject: &Subject<'_>, plan: &Priced, number: usize) -> Option<Findin
 fn is_there(subject: &Subject<'_>, before: &[Step], step: &Step) -> bool {
     let value = &subject.program.values[step.result.value];
     let declared = value.producer.is_none()
-        && value.home.as_ref().is_some_and(|home| home.accepts(&step.result.sharding));
+        && value.declared_sharding.as_ref().is_some_and(|home| home.accepts(&step.result.sharding));
     declared || before.iter().any(|other| other.result == step.result)
 }

@@ -132,5 +132,8 @@ fn split_over(program: &Program, axis: AxisId) -> Option<ValueId> {
         |home: &Pin| home.dims.iter().flatten().any(|axes| axes.contains(&AxisRef::whole(axis)));
     let params =
         program.values.iter_enumerated().filter(|(_, value)| value.role == Some(Role::Param));
-    params.into_iter().find(|(_, value)| value.home.as_ref().is_some_and(uses)).map(|(id, _)| id)
+    params
+        .into_iter()
+        .find(|(_, value)| value.declared_sharding.as_ref().is_some_and(uses))
+        .map(|(id, _)| id)
 }

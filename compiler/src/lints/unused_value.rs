@@ -113,7 +113,7 @@ fn differentiated<'a>(subject: &Subject<'a>) -> BTreeSet<&'a str> {
 
 fn declared(subject: &Subject<'_>, value: ValueId) -> Option<Finding> {
     let (role, tensor) = subject.declaration(value)?;
-    let sharding = subject.program.values[value].home.as_ref().and_then(Pin::exact)?;
+    let sharding = subject.program.values[value].declared_sharding.as_ref().and_then(Pin::exact)?;
     let bytes = local::local_bytes(subject.program, value, &sharding);
     let keyword = shardwise_grammar::print::role_name(role);
     let held = if role == Role::Input { "are brought to" } else { "stay on" };

@@ -29,7 +29,7 @@ pub(super) fn is_reduced_over(program: &Program, value: ValueId, dim: DimId) -> 
 
 /// The axes that brackets of the program name.
 pub(crate) fn named(program: &Program) -> BTreeSet<AxisRef> {
-    let pins = program.values.iter().filter_map(|value| value.home.as_ref());
+    let pins = program.values.iter().filter_map(|value| value.declared_sharding.as_ref());
     let statements = program.ops.iter().flat_map(|op| {
         op.operands.iter().filter_map(|o| o.pin.as_ref()).chain(op.result_pin.as_ref())
     });

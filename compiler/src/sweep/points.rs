@@ -133,8 +133,10 @@ fn trial(source: &Source, mesh: &Mesh, grid: &Grid, options: &Options) -> Option
 
 /// The largest split that some bracket of `program` asks of `dim`, common to all of them.
 fn asked(program: &Program, dim: DimId) -> u64 {
-    let homes =
-        program.values.iter_enumerated().filter_map(|(id, value)| Some((id, value.home.as_ref()?)));
+    let homes = program
+        .values
+        .iter_enumerated()
+        .filter_map(|(id, value)| Some((id, value.declared_sharding.as_ref()?)));
     let uses = program.ops.iter().flat_map(|op| {
         op.operands.iter().filter_map(|operand| Some((operand.value, operand.pin.as_ref()?)))
     });

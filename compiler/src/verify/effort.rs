@@ -93,7 +93,7 @@ fn sharded(plan: &Plan) -> Effort {
     for (value, declared) in
         program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
     {
-        if let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) {
+        if let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) {
             let block = block(program, &extents, value, &sharding);
             effort.add(devices, block, block);
         }

@@ -63,7 +63,7 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
         OpKind::Map(function) => match &function.form {
             MapForm::Infix('+' | '-')
             | MapForm::Negate
-            | MapForm::Enter
+            | MapForm::LoopCarried
             | MapForm::Last
             | MapForm::Broadcast(_)
             | MapForm::Position(_) => true,
@@ -72,8 +72,8 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
         },
         OpKind::Reduce { function, .. } => *function != ReduceFn::Mean,
         OpKind::Einsum { .. }
-        | OpKind::Take { .. }
-        | OpKind::Put { .. }
+        | OpKind::Gather { .. }
+        | OpKind::ScatterAdd { .. }
         | OpKind::Update { .. }
         | OpKind::Rearrange(_)
         | OpKind::Route(_)
@@ -100,7 +100,7 @@ pub(super) fn operation(
     let dims: Vec<&[DimId]> =
         op.operands.iter().map(|operand| program.values[operand.value].dims.as_slice()).collect();
     let result = &program.values[op.result].dims;
-    let laid_out = op.laid_out().len();
+    let laid_out = op.sharded_operands().len();
     if !fit(&dims[..laid_out], &operands[..laid_out]) {
         return None;
     }
@@ -143,14 +143,14 @@ pub(super) fn operation(
             let whole: f64 = over.iter().map(|&dim| program.dims[dim].size as f64).product();
             if *function == ReduceFn::Mean { reduced / whole } else { reduced }
         }
-        OpKind::Take { dim } => structure::take(
+        OpKind::Gather { dim } => structure::take(
             *dim,
             &dims,
             operands,
             place.starts[0][position(dims[0], *dim)?],
             (result, &place.shape),
         )?,
-        OpKind::Put { dim } => structure::put(
+        OpKind::ScatterAdd { dim } => structure::put(
             *dim,
             &dims,
             operands,
@@ -304,7 +304,7 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
         MapForm::Infix('-') => both(&|a, b| a - b),
         MapForm::Infix(_) => both(&|a, b| a / b),
         MapForm::Negate => operands[0].mapv(|x| -x),
-        MapForm::Enter
+        MapForm::LoopCarried
         | MapForm::Last
         | MapForm::Total
         | MapForm::Broadcast(_)

@@ -58,7 +58,7 @@ impl<'a> Run<'a> {
         for (value, declared) in
             program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
         {
-            let sharding = declared.home.as_ref().and_then(Pin::exact);
+            let sharding = declared.declared_sharding.as_ref().and_then(Pin::exact);
             if let (Some(sharding), Some(whole)) = (sharding, &run.truth[value]) {
                 let mut blocks =
                     run.mesh.distribute(whole, &run.extents_of(value), &sharding, seed);
@@ -235,7 +235,7 @@ impl<'a> Run<'a> {
         let own = Cow::Borrowed(&held[device]);
         match (self.stages[value], self.stages[result]) {
             (Some(from), Some(to)) if from != to && self.mesh.is_on(to, device) => {
-                let handed_on = op.is(&MapForm::Enter) && self.mesh.are_neighbours(from, to);
+                let handed_on = op.is(&MapForm::LoopCarried) && self.mesh.are_neighbours(from, to);
                 handed_on.then(|| Cow::Borrowed(&held[self.mesh.counterpart(from, device)]))
             }
             (Some(from), None) if !self.mesh.is_on(from, device) => {
@@ -300,7 +300,7 @@ impl<'a> Run<'a> {
         let planned =
             |value: &Value| self.plan.program.values.iter().any(|other| other.name == value.name);
         let pinned = program.values.iter_enumerated().filter(|(_, value)| planned(value));
-        let homes = pinned.filter_map(|(id, value)| Some((id, value.home.as_ref()?)));
+        let homes = pinned.filter_map(|(id, value)| Some((id, value.declared_sharding.as_ref()?)));
         let (value, pin) =
             outputs.chain(homes).find(|(value, pin)| !self.holds(program, *value, pin))?;
         let asked = &program.values[value];

@@ -15,7 +15,7 @@ use index_vec::IndexVec;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::{Cut, Program, Repeat};
+use shardwise_ir::program::{BatchSplit, Program, Repeat};
 use shardwise_ir::sharding::{AxisList, Pin};
 use shardwise_ir::unroll::{self, Stage};
 
@@ -52,8 +52,8 @@ pub(super) struct Batch {
 fn batches(plan: &Plan, most: u64) -> Vec<Batch> {
     let name = |dim: DimId| plan.program.dims[dim].name.clone();
     let batch = |repeat: &Repeat| {
-        let Cut { whole, part } = repeat.cut?;
-        Some(Batch { whole: name(whole), part: name(part), count: repeat.count.min(most) })
+        let BatchSplit { batch, microbatch } = repeat.microbatches_of?;
+        Some(Batch { whole: name(batch), part: name(microbatch), count: repeat.count.min(most) })
     };
     plan.program.repeats.iter().filter_map(batch).collect()
 }
@@ -80,10 +80,12 @@ fn told(program: &Program, layers: &[u64]) -> Vec<String> {
         .iter()
         .zip(layers)
         .filter(|(repeat, run)| repeat.reversed.is_none() && repeat.count > **run);
-    let told = |(Repeat { name, count, cut, .. }, run): (&Repeat, &u64)| match cut {
-        Some(_) => format!("{run} of {count} microbatches"),
-        None => format!("{name}={run} of {count}"),
-    };
+    let told =
+        |(Repeat { name, count, microbatches_of, .. }, run): (&Repeat, &u64)| match microbatches_of
+        {
+            Some(_) => format!("{run} of {count} microbatches"),
+            None => format!("{name}={run} of {count}"),
+        };
     blocks.map(told).collect()
 }
 
@@ -198,11 +200,9 @@ fn unit(plan: &Plan, dim: DimId) -> u64 {
 
 /// Every axis list that stands on a dimension somewhere in the plan.
 fn splits(plan: &Plan, dim: DimId) -> Vec<AxisList> {
-    let declared = plan
-        .program
-        .values
-        .iter_enumerated()
-        .filter_map(|(id, value)| Some((id, value.home.as_ref().and_then(Pin::exact)?)));
+    let declared = plan.program.values.iter_enumerated().filter_map(|(id, value)| {
+        Some((id, value.declared_sharding.as_ref().and_then(Pin::exact)?))
+    });
     let steps = plan
         .steps
         .iter()

@@ -111,7 +111,10 @@ pub fn evaluate(
     given: &BTreeMap<String, Vec<f64>>,
 ) -> Option<BTreeMap<String, Vec<f64>>> {
     if !program.repeats.is_empty() {
-        return evaluate(&unroll::program(program, &|block| program.times(Some(block))), given);
+        return evaluate(
+            &unroll::program(program, &|block| program.iterations(Some(block))),
+            given,
+        );
     }
     let mut arrays = Arrays::new();
     for (id, value) in declared(program) {
@@ -157,7 +160,7 @@ fn compute(program: &Program, arrays: &mut Arrays) {
 /// How many places there are along the dimension that a declared value says places of, if it does.
 fn places(program: &Program, value: ValueId) -> Option<u64> {
     let along = |op: &Op| match op.kind {
-        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Update { dim }
+        OpKind::Gather { dim } | OpKind::ScatterAdd { dim } | OpKind::Update { dim }
             if op.operands[1].value == value =>
         {
             Some(program.dims[dim].size)
@@ -174,7 +177,7 @@ fn declared_bound(program: &Program, id: ValueId) -> f64 {
         return places as f64;
     }
     let pending = value
-        .home
+        .declared_sharding
         .iter()
         .flat_map(|pin| pin.unreduced.axes())
         .map(|axis| axis.size(&program.mesh) as f64);
@@ -190,9 +193,9 @@ fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
     match &op.kind {
         OpKind::Einsum { contracted } => operands().product::<f64>() * sizes(contracted),
         OpKind::Reduce { function: ReduceFn::Sum, dims } => operands().sum::<f64>() * sizes(dims),
-        OpKind::Take { .. } => bounds[op.operands[0].value],
+        OpKind::Gather { .. } => bounds[op.operands[0].value],
         OpKind::Update { .. } => bounds[op.operands[0].value].max(bounds[op.operands[2].value]),
-        OpKind::Put { .. } => {
+        OpKind::ScatterAdd { .. } => {
             let rows = |k: usize| sizes(&program.values[op.operands[k].value].dims);
             bounds[op.operands[0].value] * rows(0) * rows(1)
         }

@@ -57,7 +57,7 @@ fn declared(
     for (value, declared) in
         program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
     {
-        if let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) {
+        if let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) {
             given
                 .insert(Materialization { value, sharding }, graph.add_node(Node::Declared(value)));
         }

@@ -11,7 +11,7 @@ use crate::program::{MapForm, OpKind, ReduceFn};
 use crate::rearrange::{Rearrange, Regroup, Window};
 
 /// The dimensions of what `kind` gives on operands that have `operands`.
-pub fn natural(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
+pub fn infer_shape(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
     let first = || operands.first().map_or_else(Vec::new, |first| first.to_vec());
     let all = || operands.iter().skip(1).fold(first(), |dims, next| merge(&dims, next));
     match kind {
@@ -25,12 +25,12 @@ pub fn natural(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
             MapForm::Broadcast(added) => merge(&all(), added),
             _ => all(),
         },
-        OpKind::Take { dim } => {
+        OpKind::Gather { dim } => {
             let ids = operands.get(1).copied().unwrap_or_default();
             let kept = first().into_iter().filter(|other| other != dim && !ids.contains(other));
             ids.iter().copied().chain(kept).collect()
         }
-        OpKind::Put { .. } => operands.last().map_or_else(Vec::new, |like| like.to_vec()),
+        OpKind::ScatterAdd { .. } => operands.last().map_or_else(Vec::new, |like| like.to_vec()),
         OpKind::Update { .. } => first(),
         OpKind::Rearrange(how) => rearranged(how, &first()),
         OpKind::Route(route) => merge(&first(), &[route.capacity]),
@@ -78,10 +78,10 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
         {
             DType::F32
         }
-        OpKind::Take { .. } | OpKind::Update { .. } => {
+        OpKind::Gather { .. } | OpKind::Update { .. } => {
             operands.first().copied().unwrap_or_default()
         }
-        OpKind::Put { .. } => operands.last().copied().unwrap_or_default(),
+        OpKind::ScatterAdd { .. } => operands.last().copied().unwrap_or_default(),
         OpKind::Einsum { .. }
         | OpKind::Reduce { .. }
         | OpKind::Rearrange(_)

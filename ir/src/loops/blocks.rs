@@ -30,13 +30,13 @@ pub struct Repeat {
     /// them gave.
     pub reversed: Option<RepeatId>,
     /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
-    pub kept: Option<Vec<ValueId>>,
+    pub saved: Option<Vec<ValueId>>,
     /// What is made once a step of its layers' parameters and state, and held for all microbatches.
-    pub held: Vec<Materialization>,
+    pub kept_gathered: Vec<Materialization>,
     /// The microbatches that it is done for, if it stands among their statements.
     pub within: Option<RepeatId>,
     /// What its microbatches are parts of; `None`: it goes through layers.
-    pub cut: Option<Cut>,
+    pub microbatches_of: Option<BatchSplit>,
     /// How its layers are spread over stages; what goes back through them is spread likewise.
     pub pipeline: Option<Pipeline>,
     /// Where it is opened.
@@ -45,11 +45,11 @@ pub struct Repeat {
 
 /// A dimension that is cut into microbatches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct BatchSplit {
     /// The batch.
-    pub whole: DimId,
+    pub batch: DimId,
     /// What a microbatch has in its place.
-    pub part: DimId,
+    pub microbatch: DimId,
 }
 
 /// Where statements stand and what they see there. A place is the innermost block around a
@@ -57,7 +57,7 @@ pub struct Cut {
 pub trait Blocks {
     /// The first block that goes through the layers of `of`: itself, or the one that it goes back
     /// through.
-    fn layers(&self, of: RepeatId) -> RepeatId;
+    fn forward_block(&self, of: RepeatId) -> RepeatId;
 
     /// The microbatches among whose statements a place is.
     fn microbatches(&self, at: Option<RepeatId>) -> Option<RepeatId>;
@@ -72,12 +72,12 @@ pub trait Blocks {
 
     /// The layers that a place goes through.
     fn layers_at(&self, at: Option<RepeatId>) -> Option<RepeatId> {
-        self.layer_block(at).map(|block| self.layers(block))
+        self.layer_block(at).map(|block| self.forward_block(block))
     }
 
     /// Whether a statement in `at` can name what one in `of` gives: there is one of it, or one of
     /// the same layer and microbatch.
-    fn sees(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
+    fn in_scope(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
         let same =
             |here: Option<RepeatId>, there: Option<RepeatId>| there.is_none() || here == there;
         same(self.microbatches(at), self.microbatches(of))
@@ -92,13 +92,13 @@ pub trait Blocks {
     }
 
     /// The microbatches that a value given in `of` leaves for a place.
-    fn leaves_microbatches(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
-        self.left(at, of).filter(|&block| self.microbatches(Some(block)) == Some(block))
+    fn exited_microbatches(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
+        self.exited_block(at, of).filter(|&block| self.microbatches(Some(block)) == Some(block))
     }
 
     /// The one block that what is given in `of` leaves where a statement in `at` takes it out;
     /// `None` where that is none, or several.
-    fn left(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
+    fn exited_block(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
         let of_microbatches = self.microbatches(of).filter(|_| self.microbatches(at).is_none());
         let of_layers = self.layer_block(of).filter(|_| self.layer_block(at).is_none());
         match (of_microbatches, of_layers) {
@@ -110,24 +110,24 @@ pub trait Blocks {
 }
 
 impl Blocks for IndexVec<RepeatId, Repeat> {
-    fn layers(&self, of: RepeatId) -> RepeatId {
+    fn forward_block(&self, of: RepeatId) -> RepeatId {
         self[of].reversed.unwrap_or(of)
     }
 
     fn microbatches(&self, at: Option<RepeatId>) -> Option<RepeatId> {
-        at.and_then(
-            |block| if self[block].cut.is_some() { Some(block) } else { self[block].within },
-        )
+        at.and_then(|block| {
+            if self[block].microbatches_of.is_some() { Some(block) } else { self[block].within }
+        })
     }
 
     fn layer_block(&self, at: Option<RepeatId>) -> Option<RepeatId> {
-        at.filter(|&block| self[block].cut.is_none())
+        at.filter(|&block| self[block].microbatches_of.is_none())
     }
 }
 
 impl Program {
     /// How often what stands in a block is done.
-    pub fn times(&self, at: Option<RepeatId>) -> u64 {
+    pub fn iterations(&self, at: Option<RepeatId>) -> u64 {
         self.repeats
             .path(at)
             .into_iter()
@@ -136,7 +136,7 @@ impl Program {
     }
 
     /// How many layers a place goes through; 1 outside blocks.
-    pub fn layers(&self, at: Option<RepeatId>) -> u64 {
+    pub fn layer_count(&self, at: Option<RepeatId>) -> u64 {
         self.repeats.layer_block(at).map_or(1, |block| self.repeats[block].count)
     }
 
@@ -147,17 +147,17 @@ impl Program {
 
     /// Whether a statement in `at` can name a value: one of the same layer and microbatch, or of
     /// none.
-    pub fn sees(&self, at: Option<RepeatId>, value: ValueId) -> bool {
+    pub fn in_scope(&self, at: Option<RepeatId>, value: ValueId) -> bool {
         let of = self.values[value].repeat;
         if self.is_declared(value) {
             let of = self.repeats.layers_at(of);
             return of.is_none() || of == self.repeats.layers_at(at);
         }
-        self.repeats.sees(at, of)
+        self.repeats.in_scope(at, of)
     }
 
     /// The block that a value leaves where a statement in `at` takes it out.
-    pub fn left(&self, at: Option<RepeatId>, value: ValueId) -> Option<RepeatId> {
-        self.repeats.left(at, self.values[value].repeat)
+    pub fn exited_block(&self, at: Option<RepeatId>, value: ValueId) -> Option<RepeatId> {
+        self.repeats.exited_block(at, self.values[value].repeat)
     }
 }

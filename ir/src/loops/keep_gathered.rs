@@ -14,19 +14,19 @@
 
 use crate::Role;
 use crate::ids::{RepeatId, ValueId};
-use crate::pipeline::Turns;
+use crate::pipeline::TripCount;
 use crate::plan::Materialization;
 use crate::program::{Blocks, Program, Value};
 
 impl Program {
     /// Whether microbatches come by a place in layers again and again.
-    pub fn is_revisited(&self, at: Option<RepeatId>) -> bool {
+    pub fn is_microbatched(&self, at: Option<RepeatId>) -> bool {
         self.repeats.layer_block(at).is_some()
             && (self.pipeline(at).is_some() || self.repeats.microbatches(at).is_some())
     }
 
     /// Whether there is one of a value for each layer of a block: it is declared there.
-    pub fn is_a_layers(&self, value: ValueId) -> bool {
+    pub fn is_per_layer(&self, value: ValueId) -> bool {
         self.is_declared(value) && self.values[value].repeat.is_some()
     }
 
@@ -35,22 +35,28 @@ impl Program {
     pub fn is_shared(&self, value: ValueId) -> bool {
         let Value { role, repeat, .. } = &self.values[value];
         matches!(role, Some(Role::Param | Role::State))
-            && self.is_a_layers(value)
+            && self.is_per_layer(value)
             && !self.has_batch(*repeat, value)
     }
 
     /// Whether a block's microbatches hold something that collectives make of a layer's parameter.
-    pub fn is_held(&self, at: Option<RepeatId>, of: &Materialization) -> bool {
-        self.is_revisited(at) && at.is_some_and(|block| self.repeats[block].held.contains(of))
+    pub fn is_kept_gathered(&self, at: Option<RepeatId>, of: &Materialization) -> bool {
+        self.is_microbatched(at)
+            && at.is_some_and(|block| self.repeats[block].kept_gathered.contains(of))
     }
 
     /// How often a value is moved in a block, where what is made of it is `held` or dropped.
-    pub fn turns_of_move(&self, at: Option<RepeatId>, value: ValueId, held: bool) -> Turns {
+    pub fn reshard_trip_count(
+        &self,
+        at: Option<RepeatId>,
+        value: ValueId,
+        held: bool,
+    ) -> TripCount {
         let shared = self.is_shared(value);
-        if shared && held && self.is_revisited(at) {
-            let layers = self.on_device(at);
-            return Turns { done: layers, waited: layers };
+        if shared && held && self.is_microbatched(at) {
+            let layers = self.layers_per_device(at);
+            return TripCount { per_device: layers, including_bubble: layers };
         }
-        self.turns(at, shared || self.has_batch(at, value))
+        self.trip_count(at, shared || self.has_batch(at, value))
     }
 }

@@ -22,7 +22,7 @@ use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::program::{Blocks, MapFn, MapForm, Op, OpKind, Program};
 use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisRef, Pin};
-use crate::unroll::takes_out;
+use crate::unroll::is_loop_exit;
 
 /// In which order a stage does its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,12 +66,12 @@ pub struct Pipeline {
 
 /// How often something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
+pub struct TripCount {
     /// By a device.
-    pub done: u64,
+    pub per_device: u64,
     /// How often the whole waits for its time: what stages idle while the pipeline fills and drains
     /// counts like work.
-    pub waited: u64,
+    pub including_bubble: u64,
 }
 
 impl Program {
@@ -86,20 +86,20 @@ impl Program {
     }
 
     /// Whether the stages of a block lie along an axis, so that its devices do different layers.
-    pub fn lies_along(&self, block: Option<RepeatId>, axis: AxisId) -> bool {
+    pub fn is_staged_along(&self, block: Option<RepeatId>, axis: AxisId) -> bool {
         self.pipeline(block).is_some_and(|pipeline| pipeline.axis == axis)
     }
 
     /// How many layers of a block a device has.
-    pub fn on_device(&self, block: Option<RepeatId>) -> u64 {
-        self.layers(block) / self.stages(block)
+    pub fn layers_per_device(&self, block: Option<RepeatId>) -> u64 {
+        self.layer_count(block) / self.stages(block)
     }
 
     /// On which stage a layer of a block is.
     pub fn stage_of(&self, block: Option<RepeatId>, layer: u64) -> u64 {
         let chunks = self.pipeline(block).map_or(1, |pipeline| pipeline.chunks);
         let stages = self.stages(block);
-        let layers = (self.layers(block) / (stages * chunks)).max(1);
+        let layers = (self.layer_count(block) / (stages * chunks)).max(1);
         layer / layers % stages
     }
 
@@ -128,59 +128,62 @@ impl Program {
     }
 
     /// Whether an operation is done for each microbatch: it reads or gives rows of the batch.
-    pub fn by_microbatch(&self, op: &Op) -> bool {
+    pub fn is_per_microbatch(&self, op: &Op) -> bool {
         let values = op.operands.iter().map(|operand| operand.value).chain([op.result]);
         values.into_iter().any(|value| self.has_batch(op.repeat, value))
     }
 
     /// How often what stands in a block is done, `by_microbatch` or once a step.
-    pub fn turns(&self, block: Option<RepeatId>, by_microbatch: bool) -> Turns {
-        let layers = self.on_device(block);
+    pub fn trip_count(&self, block: Option<RepeatId>, by_microbatch: bool) -> TripCount {
+        let layers = self.layers_per_device(block);
         match self.pipeline(block) {
             Some(pipeline) if by_microbatch => {
                 let chunk = layers / pipeline.chunks;
-                let sent = self.sends(block);
-                Turns {
-                    done: chunk.saturating_mul(sent.done),
-                    waited: chunk.saturating_mul(sent.waited),
+                let sent = self.stage_sends(block);
+                TripCount {
+                    per_device: chunk.saturating_mul(sent.per_device),
+                    including_bubble: chunk.saturating_mul(sent.including_bubble),
                 }
             }
             _ => {
-                let done = layers.saturating_mul(self.times(block) / self.layers(block));
-                Turns { done, waited: done }
+                let done = layers.saturating_mul(self.iterations(block) / self.layer_count(block));
+                TripCount { per_device: done, including_bubble: done }
             }
         }
     }
 
     /// How often an operation is done.
-    pub fn turns_of(&self, op: &Op) -> Turns {
-        if self.hands_on(op) {
-            self.sends(op.repeat)
+    pub fn trip_count_of(&self, op: &Op) -> TripCount {
+        if self.is_stage_send(op) {
+            self.stage_sends(op.repeat)
         } else {
-            self.turns(op.repeat, self.by_microbatch(op))
+            self.trip_count(op.repeat, self.is_per_microbatch(op))
         }
     }
 
     /// Whether an operation lets a value enter the layers of a pipeline: what stages hand on to
     /// their neighbours.
-    pub fn hands_on(&self, op: &Op) -> bool {
-        op.is(&MapForm::Enter) && self.pipeline(op.repeat).is_some()
+    pub fn is_stage_send(&self, op: &Op) -> bool {
+        op.is(&MapForm::LoopCarried) && self.pipeline(op.repeat).is_some()
     }
 
     /// How often a stage of a block's pipeline hands something on.
-    pub fn sends(&self, block: Option<RepeatId>) -> Turns {
+    pub fn stage_sends(&self, block: Option<RepeatId>) -> TripCount {
         let (chunks, microbatches) = self
             .pipeline(block)
             .map_or((1, 1), |pipeline| (pipeline.chunks, pipeline.microbatches));
         let done = chunks.saturating_mul(microbatches);
-        Turns { done, waited: done.saturating_add(self.stages(block) - 1) }
+        TripCount {
+            per_device: done,
+            including_bubble: done.saturating_add(self.stages(block) - 1),
+        }
     }
 
     /// The mesh axis over which what an operation takes out of a pipeline is pending: one stage has
     /// it, or each stage a part.
-    pub fn taken_over(&self, op: &Op) -> Option<AxisRef> {
+    pub fn stage_axis(&self, op: &Op) -> Option<AxisRef> {
         let block = self.values[op.operands.first()?.value].repeat;
-        let pipeline = self.pipeline(block).filter(|_| takes_out(op))?;
+        let pipeline = self.pipeline(block).filter(|_| is_loop_exit(op))?;
         Some(AxisRef::whole(pipeline.axis))
     }
 }
@@ -192,7 +195,7 @@ pub fn faults(program: &Program) -> Vec<Diag> {
     for block in blocks {
         // What is wrong with layers is not said again of the way back through them, which follows
         // from them.
-        let layers = program.repeats.layers(block);
+        let layers = program.repeats.forward_block(block);
         if !faults.iter().any(|(other, _)| *other == layers) {
             faults.extend(Check { program, block }.all().into_iter().map(|diag| (layers, diag)));
         }
@@ -232,7 +235,7 @@ impl Check<'_> {
         let declared = program
             .values
             .iter()
-            .filter(|value| value.repeat == Some(block) && uses(&value.home))
+            .filter(|value| value.repeat == Some(block) && uses(&value.declared_sharding))
             .map(|value| value.span);
         let written = program.ops.iter().filter(|op| op.repeat == Some(block)).flat_map(|op| {
             let operands =
@@ -301,7 +304,7 @@ impl Check<'_> {
         for op in program.ops.iter().filter(|op| op.repeat == Some(block)) {
             let gives_rows = program.has_batch(op.repeat, op.result);
             let late = op.operands.iter().any(|operand| complete_late[operand.value.index()]);
-            let carried = op.is(&MapForm::Enter);
+            let carried = op.is(&MapForm::LoopCarried);
             if (late && gives_rows)
                 || mixes(program, op, pipeline.batch)
                 || (carried && !gives_rows)
@@ -346,14 +349,14 @@ impl Check<'_> {
         let mut behind = vec![false; program.values.len()];
         for op in &program.ops {
             let from_stages =
-                takes_out(op) && program.values[op.operands[0].value].repeat == Some(block);
+                is_loop_exit(op) && program.values[op.operands[0].value].repeat == Some(block);
             let read = op.operands.iter().any(|operand| behind[operand.value.index()])
                 && !reads_shape_only(op);
             behind[op.result.index()] |= from_stages || read;
         }
         let mut before = vec![false; program.values.len()];
         for op in program.ops.iter().rev() {
-            let enters = op.repeat == Some(back) && op.is(&MapForm::Enter);
+            let enters = op.repeat == Some(back) && op.is(&MapForm::LoopCarried);
             if enters || (before[op.result.index()] && !reads_shape_only(op)) {
                 op.operands.iter().for_each(|operand| before[operand.value.index()] = true);
             }
@@ -396,8 +399,8 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
         OpKind::Rearrange(Rearrange::Roll(roll)) => along(&roll.dim),
         OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }) => true,
         OpKind::Route(route) => along(&route.tokens) || along(&route.experts),
-        OpKind::Take { dim }
-        | OpKind::Put { dim }
+        OpKind::Gather { dim }
+        | OpKind::ScatterAdd { dim }
         | OpKind::Update { dim }
         | OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
         OpKind::Map(MapFn { form: MapForm::Causal { query, key, .. }, .. }) => {

@@ -106,7 +106,7 @@ impl<'p> Writer<'p> {
     /// How many layers a block goes through, both directions through as many; or how many
     /// microbatches there are.
     fn count(&self, block: RepeatId) -> u64 {
-        (self.counts)(self.old.repeats.layers(block)).max(1)
+        (self.counts)(self.old.repeats.forward_block(block)).max(1)
     }
 
     /// The blocks that a value has copies for: those of layers, those of microbatches.
@@ -207,10 +207,10 @@ impl<'p> Writer<'p> {
     /// What all the times give that `op` takes out of a block, in order.
     fn all_copies(&self, op: &Op, copy: Copy) -> Vec<ValueId> {
         let value = op.operands[0].value;
-        let Some(block) = self.old.left(op.repeat, value) else {
+        let Some(block) = self.old.exited_block(op.repeat, value) else {
             return vec![self.value(value, copy)];
         };
-        let of_layers = self.old.repeats[block].cut.is_none();
+        let of_layers = self.old.repeats[block].microbatches_of.is_none();
         let one = |number: u64| {
             if of_layers {
                 Copy { layer: number, ..copy }
@@ -298,7 +298,7 @@ impl<'p> Writer<'p> {
         let value = &self.program.values[of];
         self.program.values.push(Value {
             name: format!("{}@{number}", value.name),
-            home: None,
+            declared_sharding: None,
             ..value.clone()
         })
     }
@@ -306,10 +306,10 @@ impl<'p> Writer<'p> {
     /// What `op` reads as `value` in one of its copies: what the layer before handed on, where it
     /// lets that enter; what the last time gave, where it takes that out.
     fn operand(&self, op: &Op, value: ValueId, copy: Copy) -> ValueId {
-        if let (true, Some(block)) = (op.is(&MapForm::Enter), op.repeat)
+        if let (true, Some(block)) = (op.is(&MapForm::LoopCarried), op.repeat)
             && let Some(before) = self.before(block, copy.layer)
             && let Some(handed_on) =
-                self.old.outputs.iter().find(|output| output.hands_to == Some(op.result))
+                self.old.outputs.iter().find(|output| output.yields_to == Some(op.result))
         {
             return self.value(handed_on.value, Copy { layer: before, ..copy });
         }
@@ -324,13 +324,15 @@ impl<'p> Writer<'p> {
     }
 
     fn outputs(&mut self) {
-        for output in self.old.outputs.iter().filter(|output| self.old.enters(output).is_none()) {
+        for output in
+            self.old.outputs.iter().filter(|output| self.old.carried_into(output).is_none())
+        {
             let layers = self.blocks_of(output.value).0.map_or(1, |block| self.count(block));
             let copy =
                 |value: ValueId, layer: u64| self.value(value, Copy { layer, ..Copy::default() });
             let one = |layer: u64| Output {
                 value: copy(output.value, layer),
-                hands_to: output.hands_to.map(|of| copy(of, layer)),
+                yields_to: output.yields_to.map(|of| copy(of, layer)),
                 ..output.clone()
             };
             let copies: Vec<Output> = (0..layers).map(one).collect();
@@ -406,15 +408,15 @@ impl<'p> Writer<'p> {
 }
 
 /// Whether an operation takes a value out of its block.
-pub fn takes_out(op: &Op) -> bool {
+pub fn is_loop_exit(op: &Op) -> bool {
     op.is(&MapForm::Last)
         || op.is(&MapForm::Total)
         || matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. }))
 }
 
 /// Whether an operation only lets a value into a block or out of it.
-pub fn is_border(op: &Op) -> bool {
+pub fn is_region_boundary(op: &Op) -> bool {
     let cuts =
         matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }));
-    cuts || op.is(&MapForm::Enter) || op.is(&MapForm::Last)
+    cuts || op.is(&MapForm::LoopCarried) || op.is(&MapForm::Last)
 }

@@ -7,7 +7,7 @@
 use super::Printer;
 use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
-use crate::program::{Blocks, Cut, Output};
+use crate::program::{BatchSplit, Blocks, Output};
 use crate::sharding::Pin;
 
 const INDENT: &str = "  ";
@@ -16,11 +16,11 @@ impl<'a> Printer<'a> {
     /// The line that opens a block, and what is declared in it.
     fn opening(self, id: RepeatId) -> Vec<String> {
         let repeat = &self.program.repeats[id];
-        if let Some(Cut { whole, part }) = repeat.cut {
+        if let Some(BatchSplit { batch, microbatch }) = repeat.microbatches_of {
             return vec![format!(
                 "microbatches {}={}*{} {{",
-                self.dim_name(whole),
-                self.dim_name(part),
+                self.dim_name(batch),
+                self.dim_name(microbatch),
                 repeat.count
             )];
         }
@@ -32,8 +32,10 @@ impl<'a> Printer<'a> {
         let (outer, inner) = (self.frame_indent(id), self.body_indent(id));
         let frame = self.frame(id).map(|pipeline| self.pipeline(pipeline));
         let declared = self.declarations(Some(id)).into_iter().map(|line| format!("{inner}{line}"));
-        let held =
-            repeat.held.iter().map(|held| format!("{inner}hold {}", self.materialization(held)));
+        let held = repeat
+            .kept_gathered
+            .iter()
+            .map(|held| format!("{inner}hold {}", self.materialization(held)));
         frame
             .into_iter()
             .chain([format!("{outer}repeat {}{count} {{", repeat.name)])
@@ -80,10 +82,10 @@ impl<'a> Printer<'a> {
             let in_block = self.program.values[output.value].repeat == Some(id);
             Some(format!(
                 "{inner}{}",
-                self.next(output, output.hands_to.filter(|_| in_block)?, pin(output).as_ref())
+                self.next(output, output.yields_to.filter(|_| in_block)?, pin(output).as_ref())
             ))
         });
-        let kept = self.program.repeats[id].kept.as_ref().map(|kept| {
+        let kept = self.program.repeats[id].saved.as_ref().map(|kept| {
             let names: Vec<&str> =
                 kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
             format!("{inner}checkpoint {}", names.join(", ")).trim_end().to_owned()

@@ -278,7 +278,7 @@ impl Resolver<'_> {
                 dtype,
                 dtype_written: false,
                 role: None,
-                home: Some(to.clone().into()),
+                declared_sharding: Some(to.clone().into()),
                 producer: Some(OpId::new(self.ops.len())),
                 repeat: self.inside(),
                 span: name.span,

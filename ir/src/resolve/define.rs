@@ -154,7 +154,7 @@ impl Resolver<'_> {
             dtype: target.dtype.unwrap_or(inferred),
             dtype_written: target.dtype.is_some_and(|dtype| dtype != inferred),
             role: None,
-            home: pin.clone(),
+            declared_sharding: pin.clone(),
             producer: Some(producer),
             repeat: self.inside(),
             span: target.name.span,

@@ -11,7 +11,7 @@ use crate::Diag;
 use crate::functions::{FUNCTIONS, Function};
 use crate::ids::{DimId, ValueId};
 use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
-use crate::shape::{merge, natural};
+use crate::shape::{infer_shape, merge};
 
 pub(super) const REDUCTIONS: [(&str, ReduceFn); 4] = [
     ("sum", ReduceFn::Sum),
@@ -156,7 +156,7 @@ impl Resolver<'_> {
     pub(super) fn plain(&self, kind: OpKind, operands: Vec<Operand>) -> Operation {
         let dims: Vec<&[DimId]> =
             operands.iter().map(|operand| self.values[operand.value].dims.as_slice()).collect();
-        let dims = natural(&kind, &dims);
+        let dims = infer_shape(&kind, &dims);
         Operation { kind, operands, dims }
     }
 

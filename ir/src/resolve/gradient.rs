@@ -44,7 +44,7 @@ impl Resolver<'_> {
             Some(name) => Some(self.given(name, from)?),
             None => None,
         };
-        if let Some(cut) = self.repeats.iter().find(|repeat| repeat.cut.is_some()) {
+        if let Some(cut) = self.repeats.iter().find(|repeat| repeat.microbatches_of.is_some()) {
             let diag = Diag::error(
                 gradient::CUT_BEFORE,
                 "gradients are asked for behind microbatches",
@@ -133,7 +133,7 @@ impl Resolver<'_> {
             dtype,
             dtype_written: false,
             role: None,
-            home: None,
+            declared_sharding: None,
             producer: None,
             repeat: self.inside(),
             span,

@@ -41,7 +41,7 @@ impl Resolver<'_> {
                 ));
                 continue;
             };
-            self.repeats[id].held.push(Materialization { value, sharding });
+            self.repeats[id].kept_gathered.push(Materialization { value, sharding });
             if let Some(block) = &mut self.block {
                 block.holds.push(tensor.span);
             }
@@ -50,7 +50,7 @@ impl Resolver<'_> {
 
     /// The block is closed: what it holds, one of its collectives gives.
     pub(super) fn held_in_vain(&mut self, id: RepeatId, spans: Vec<Span>) {
-        for (held, span) in self.repeats[id].held.clone().into_iter().zip(spans) {
+        for (held, span) in self.repeats[id].kept_gathered.clone().into_iter().zip(spans) {
             let gives = |op: &Op| {
                 let pinned = || op.result_pin.as_ref().and_then(Pin::exact);
                 op.repeat == Some(id)

@@ -89,7 +89,7 @@ impl Resolver<'_> {
             .collect();
         let unplaced: Vec<Unplaced<'_>> =
             declared.iter().map(|(_, extent)| extent.unplaced()).collect();
-        let placed = nvlink_domain::parts(hardware.domain(), &unplaced);
+        let placed = nvlink_domain::parts(hardware.nvlink_domain(), &unplaced);
         for ((decl, extent), parts) in declared.iter().zip(placed) {
             let own = |size| extent.kind.unwrap_or_else(|| hardware.axis_kind(size, &slice));
             let physical = if hardware.wraparound == Wraparound::Switched {
@@ -123,7 +123,9 @@ impl Resolver<'_> {
         let message = format!("`{}` has no figure for {} links", hardware.name, kind.name());
         let diag = Diag::error(codes::NO_LINK, message, decl.name.span, "this axis needs it");
         let why = match (
-            hardware.domain().filter(|_| axis.written_kind.is_none() && kind == AxisKind::Dcn),
+            hardware
+                .nvlink_domain()
+                .filter(|_| axis.written_kind.is_none() && kind == AxisKind::Dcn),
             axis.across_nodes(),
         ) {
             (None, _) => String::new(),

@@ -12,7 +12,7 @@ use super::Resolver;
 use super::define::{Operation, Target};
 use crate::Diag;
 use crate::ids::ValueId;
-use crate::program::{Blocks, Cut, OpKind, Repeat};
+use crate::program::{BatchSplit, Blocks, OpKind, Repeat};
 use crate::rearrange::Rearrange;
 
 impl Resolver<'_> {
@@ -38,10 +38,10 @@ impl Resolver<'_> {
             name,
             count,
             reversed: None,
-            kept: None,
-            held: Vec::new(),
+            saved: None,
+            kept_gathered: Vec::new(),
             within: None,
-            cut,
+            microbatches_of: cut,
             pipeline: None,
             span,
         });
@@ -49,7 +49,7 @@ impl Resolver<'_> {
     }
 
     /// How many microbatches there are, and of what.
-    fn cut(&mut self, of: &ast::Microbatches) -> Option<(u64, Cut)> {
+    fn cut(&mut self, of: &ast::Microbatches) -> Option<(u64, BatchSplit)> {
         let (whole, part) = (self.dim(&of.whole), self.dim(&of.part));
         let count = self.size(&of.count);
         let (whole, part, count) = (whole?, part?, count?);
@@ -67,7 +67,9 @@ impl Resolver<'_> {
         } else {
             None
         };
-        let Some(message) = fault else { return Some((count, Cut { whole, part })) };
+        let Some(message) = fault else {
+            return Some((count, BatchSplit { batch: whole, microbatch: part }));
+        };
         let size = batch.size / count.max(1);
         let diag = Diag::error(names::BAD_SIZE, message, of.count.span, "so many")
             .and(batch.span, "of this");
@@ -110,8 +112,8 @@ impl Resolver<'_> {
         span: Span,
         target: Option<&Target>,
     ) -> Option<Operation> {
-        let cut = self.microbatches.and_then(|id| self.repeats[id].cut);
-        let (Some(Cut { whole, part }), [argument], None) =
+        let cut = self.microbatches.and_then(|id| self.repeats[id].microbatches_of);
+        let (Some(BatchSplit { batch, microbatch }), [argument], None) =
             (cut, &call.arguments[..], &call.subscript)
         else {
             return self
@@ -119,18 +121,18 @@ impl Resolver<'_> {
         };
         let operand = self.operand(argument, target)?;
         if self.is_of_microbatches(operand.value)
-            || !self.values[operand.value].dims.contains(&whole)
+            || !self.values[operand.value].dims.contains(&batch)
         {
             return self.bad_call(
                 &format!(
                     "`part` takes a value with `{}` from before the microbatches",
-                    self.dims[whole].name
+                    self.dims[batch].name
                 ),
                 span,
             );
         }
         Some(self.plain(
-            OpKind::Rearrange(Rearrange::Part { from: whole, to: part, first: 0 }),
+            OpKind::Rearrange(Rearrange::Part { from: batch, to: microbatch, first: 0 }),
             vec![operand],
         ))
     }
@@ -144,25 +146,28 @@ impl Resolver<'_> {
             return self.bad_call("`join` takes a value by its name", span);
         };
         let value = self.anywhere(name)?;
-        let left = self.repeats.left(self.inside(), self.values[value].repeat);
-        let Some(Cut { whole, part }) = left.and_then(|block| self.repeats[block].cut) else {
+        let left = self.repeats.exited_block(self.inside(), self.values[value].repeat);
+        let Some(BatchSplit { batch, microbatch }) =
+            left.and_then(|block| self.repeats[block].microbatches_of)
+        else {
             return self.bad_call(
                 &format!("`join({})` is for values of microbatches, behind them", name.node),
                 span,
             );
         };
-        if !self.values[value].dims.contains(&part) {
+        if !self.values[value].dims.contains(&microbatch) {
             return self.bad_call(
                 &format!(
                     "`{}` has no `{}` to join; `total` adds up",
-                    name.node, self.dims[part].name
+                    name.node, self.dims[microbatch].name
                 ),
                 span,
             );
         }
         let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
-        Some(
-            self.plain(OpKind::Rearrange(Rearrange::Join { from: part, to: whole }), vec![operand]),
-        )
+        Some(self.plain(
+            OpKind::Rearrange(Rearrange::Join { from: microbatch, to: batch }),
+            vec![operand],
+        ))
     }
 }

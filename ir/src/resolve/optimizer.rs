@@ -57,15 +57,13 @@ impl Resolver<'_> {
             || self.microbatches.is_some()
         {
             Some(format!("`{}` and `{}` are not of the same layers", before.name, after.name))
-        } else if self.outputs.iter().any(|output| output.hands_to == Some(of)) {
+        } else if self.outputs.iter().any(|output| output.yields_to == Some(of)) {
             Some(format!("`{}` is updated twice", before.name))
         } else if before.dims != after.dims || before.dtype != after.dtype {
             Some(format!("`{}` and `{}` differ in dimensions or dtype", before.name, after.name))
-        } else if pin
-            .as_ref()
-            .and_then(Pin::exact)
-            .is_some_and(|there| before.home.as_ref().is_some_and(|home| !home.accepts(&there)))
-        {
+        } else if pin.as_ref().and_then(Pin::exact).is_some_and(|there| {
+            before.declared_sharding.as_ref().is_some_and(|home| !home.accepts(&there))
+        }) {
             Some(format!("`{}` is not where `{}` is declared to be", after.name, before.name))
         } else {
             None
@@ -80,8 +78,8 @@ impl Resolver<'_> {
             ));
             return;
         }
-        let Some(pin) = pin.or_else(|| before.home.clone()) else { return };
-        self.outputs.push(Output { value: given, pin, hands_to: Some(of), span });
+        let Some(pin) = pin.or_else(|| before.declared_sharding.clone()) else { return };
+        self.outputs.push(Output { value: given, pin, yields_to: Some(of), span });
     }
 
     pub(super) fn optimize(&mut self, written: &ast::Optimizer, span: Span) {

@@ -221,7 +221,7 @@ impl Resolver<'_> {
         let carried: Vec<ValueId> = self
             .ops
             .iter()
-            .filter(|op| op.repeat == Some(id) && op.is(&MapForm::Enter))
+            .filter(|op| op.repeat == Some(id) && op.is(&MapForm::LoopCarried))
             .map(|op| op.result)
             .collect();
         let params: Vec<DimId> = self

@@ -93,10 +93,10 @@ impl Resolver<'_> {
             name: of.name.node.clone(),
             count,
             reversed,
-            kept: None,
-            held: Vec::new(),
+            saved: None,
+            kept_gathered: Vec::new(),
             within: self.microbatches,
-            cut: None,
+            microbatches_of: None,
             pipeline: None,
             span,
         });
@@ -167,7 +167,7 @@ impl Resolver<'_> {
             pin: pin.clone().filter(|_| self.mode == Mode::Explicit),
             span: name.span,
         };
-        let operation = self.map(MapForm::Enter, vec![operand]);
+        let operation = self.map(MapForm::LoopCarried, vec![operand]);
         let fresh = self.fresh([format!("{}.in", name.node)].into_iter(), &name.node);
         let written = pin.map(|pin| (self.values[init].dims.clone(), pin, name.span));
         let dtype = Some(self.values[init].dtype);
@@ -248,7 +248,7 @@ impl Resolver<'_> {
             .flatten();
         let given = entered.and_then(|operand| {
             let target = self.target(definition)?;
-            let operation = self.map(MapForm::Enter, vec![operand]);
+            let operation = self.map(MapForm::LoopCarried, vec![operand]);
             self.finish_operation(operation, target, span)
         });
         if given.is_none() {
@@ -290,9 +290,9 @@ impl Resolver<'_> {
     fn hand_on(&mut self, enters: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
         self.note_handed_on(enters);
         let (before, after) = (&self.values[enters], &self.values[given]);
-        let is_entry = before.producer.is_some_and(|op| self.ops[op].is(&MapForm::Enter))
+        let is_entry = before.producer.is_some_and(|op| self.ops[op].is(&MapForm::LoopCarried))
             && before.repeat == self.inside();
-        let twice = self.outputs.iter().any(|output| output.hands_to == Some(enters));
+        let twice = self.outputs.iter().any(|output| output.yields_to == Some(enters));
         let fault = if !is_entry || after.repeat != self.inside() {
             Some(format!(
                 "`{}` is not carried into this block, or `{}` not given by it",
@@ -317,7 +317,7 @@ impl Resolver<'_> {
             self.outputs.push(Output {
                 value: given,
                 pin: pin.unwrap_or(open),
-                hands_to: Some(enters),
+                yields_to: Some(enters),
                 span,
             });
         }
@@ -347,7 +347,7 @@ impl Resolver<'_> {
     pub(super) fn checkpoint(&mut self, names: &[Name], span: Span) {
         let Some(id) = self.in_block(span, "checkpoint").map(|block| block.id) else { return };
         let kept: Vec<ValueId> = names.iter().filter_map(|name| self.value(name)).collect();
-        self.repeats[id].kept.get_or_insert_default().extend(kept);
+        self.repeats[id].saved.get_or_insert_default().extend(kept);
     }
 
     pub(super) fn close(&mut self) {
@@ -365,7 +365,7 @@ impl Resolver<'_> {
                 );
                 self.note_handed_on(carried.enters);
             } else {
-                let pin = self.values[carried.enters].home.clone();
+                let pin = self.values[carried.enters].declared_sharding.clone();
                 self.hand_on(carried.enters, carried.latest, pin, carried.span);
                 self.ends.insert(name, End::Pending(carried.latest));
             }
@@ -407,7 +407,7 @@ impl Resolver<'_> {
         let entries = self
             .ops
             .iter()
-            .filter(|op| op.repeat == self.inside() && op.is(&MapForm::Enter))
+            .filter(|op| op.repeat == self.inside() && op.is(&MapForm::LoopCarried))
             .map(|op| op.result);
         for enters in entries.filter(|enters| !handed_on.contains(enters)).collect::<Vec<_>>() {
             let value = &self.values[enters];
@@ -467,7 +467,7 @@ impl Resolver<'_> {
             return self.bad_call(&format!("`{function}` takes a value by its name"), span);
         };
         let value = self.anywhere(name)?;
-        if self.repeats.left(self.inside(), self.values[value].repeat).is_none() {
+        if self.repeats.exited_block(self.inside(), self.values[value].repeat).is_none() {
             return self.bad_call(
                 &format!("`{function}({})` is for values of a block, behind it", name.node),
                 span,

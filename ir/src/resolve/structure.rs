@@ -231,7 +231,7 @@ impl Resolver<'_> {
         let ids = self.ids(ids, dim, target);
         let (table, ids) = (table?, ids?);
         self.has(&table, dim, &written)?;
-        Some(self.plain(OpKind::Take { dim }, vec![table, ids]))
+        Some(self.plain(OpKind::Gather { dim }, vec![table, ids]))
     }
 
     fn put(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
@@ -285,7 +285,7 @@ impl Resolver<'_> {
             );
             return None;
         }
-        Some(self.plain(OpKind::Put { dim }, vec![rows, ids, like]))
+        Some(self.plain(OpKind::ScatterAdd { dim }, vec![rows, ids, like]))
     }
 
     /// `update_S(Cache, At, Rows)`.

@@ -101,7 +101,7 @@ impl Hardware {
 
     /// The chips of a switched domain; `None` where chips are not switched, or there is no end to
     /// the domain.
-    pub fn domain(&self) -> Option<u64> {
+    pub fn nvlink_domain(&self) -> Option<u64> {
         let is_known = self.wraparound == Wraparound::Switched && !self.pod.is_empty();
         is_known
             .then(|| self.pod.iter().fold(1_u64, |chips, &edge| chips.saturating_mul(edge)).max(1))

@@ -9,7 +9,7 @@ use index_vec::IndexVec;
 use shardwise_grammar::ast::Role;
 use shardwise_grammar::span::Span;
 
-pub use crate::blocks::{Blocks, Cut, Repeat};
+pub use crate::blocks::{BatchSplit, Blocks, Repeat};
 use crate::dtype::DType;
 use crate::functions;
 use crate::hardware::Hardware;
@@ -51,7 +51,7 @@ pub struct Value {
     pub role: Option<Role>,
     /// Where it comes to be: the declared sharding of an input, the written brackets of a left
     /// side. `None`: the compiler's choice.
-    pub home: Option<Pin>,
+    pub declared_sharding: Option<Pin>,
     /// The operation that gives it; `None` for declared values.
     pub producer: Option<OpId>,
     /// The block that it belongs to: there is one of it for each layer and microbatch, but of what
@@ -112,7 +112,7 @@ impl MapFn {
             }
             MapForm::Infix('/') => Linearity::First,
             MapForm::InfixScalar('+' | '-', _)
-            | MapForm::Enter
+            | MapForm::LoopCarried
             | MapForm::ScalarInfix(..)
             | MapForm::Position(_)
             | MapForm::Causal { fill: Fill::Infinite, .. } => Linearity::None,
@@ -151,7 +151,7 @@ pub enum MapForm {
     /// `-x`.
     Negate,
     /// `carry x.in = x`: the first time round the operand, then what [`Output::hands_to`] says.
-    Enter,
+    LoopCarried,
     /// `last(y)`: what the last time round gave.
     Last,
     /// `total(y)`: what all times gave, added up.
@@ -291,7 +291,7 @@ pub enum OpKind {
     },
     /// `take_V(Table, Ids)`: the rows of a table along `dim` at the places that the second operand
     /// says; no row, and zeros, for any other number.
-    Take {
+    Gather {
         /// The dimension of the table that is looked up.
         dim: DimId,
     },
@@ -299,7 +299,7 @@ pub enum OpKind {
     /// array like the third, whose elements are not read: it may be anywhere, and what comes out
     /// may be split along `dim` over any axes that rows and places leave free. The transpose of
     /// `take`.
-    Put {
+    ScatterAdd {
         /// The dimension of the places.
         dim: DimId,
     },
@@ -367,8 +367,8 @@ impl Op {
     }
 
     /// Its operands without the array that a `put` only takes the dimensions of.
-    pub fn laid_out(&self) -> &[Operand] {
-        if matches!(self.kind, OpKind::Put { .. }) {
+    pub fn sharded_operands(&self) -> &[Operand] {
+        if matches!(self.kind, OpKind::ScatterAdd { .. }) {
             &self.operands[..self.operands.len().min(2)]
         } else {
             &self.operands
@@ -408,7 +408,7 @@ pub struct Output {
     /// Of a value that is handed on, what it is there, in whose sharding it must be: in the next
     /// layer an [`MapForm::Enter`]'s result, in the next step the parameter or state that it
     /// updates.
-    pub hands_to: Option<ValueId>,
+    pub yields_to: Option<ValueId>,
     /// Where it was declared.
     pub span: Span,
 }
@@ -484,13 +484,13 @@ pub struct Program {
 
 impl Program {
     /// What an output is in the next layer, if a block hands it on.
-    pub fn enters(&self, output: &Output) -> Option<ValueId> {
-        output.hands_to.filter(|&of| self.values[of].role.is_none())
+    pub fn carried_into(&self, output: &Output) -> Option<ValueId> {
+        output.yields_to.filter(|&of| self.values[of].role.is_none())
     }
 
     /// The parameter or state that an output is in the next step, if it updates one.
     pub fn updates(&self, output: &Output) -> Option<ValueId> {
-        output.hands_to.filter(|&of| self.values[of].role.is_some())
+        output.yields_to.filter(|&of| self.values[of].role.is_some())
     }
 
     /// Whether an update writes into the very array that it reads: what it gives takes the place of

@@ -31,7 +31,7 @@ pub fn by_appearance(program: &mut Program) {
     // What a block hands on is said where it ends, before what leaves; what is handed on outside
     // all of them is said last.
     let Program { outputs, values, .. } = program;
-    outputs.sort_by_key(|output| match (output.hands_to, values[output.value].repeat) {
+    outputs.sort_by_key(|output| match (output.yields_to, values[output.value].repeat) {
         (Some(_), Some(block)) => (0, Some(block)),
         (None, _) => (1, None),
         (Some(_), None) => (2, None),
@@ -69,7 +69,7 @@ fn rename(program: &mut Program, rename: &dyn Fn(&mut ValueId)) {
     }
     for output in &mut program.outputs {
         rename(&mut output.value);
-        output.hands_to.iter_mut().for_each(&rename);
+        output.yields_to.iter_mut().for_each(&rename);
     }
     for assert in &mut program.asserts {
         if let Budget::StaysSharded(value) = &mut assert.budget {
@@ -79,13 +79,13 @@ fn rename(program: &mut Program, rename: &dyn Fn(&mut ValueId)) {
     program
         .repeats
         .iter_mut()
-        .filter_map(|repeat| repeat.kept.as_mut())
+        .filter_map(|repeat| repeat.saved.as_mut())
         .flatten()
         .for_each(&rename);
     program
         .repeats
         .iter_mut()
-        .flat_map(|repeat| &mut repeat.held)
+        .flat_map(|repeat| &mut repeat.kept_gathered)
         .for_each(|held| rename(&mut held.value));
     if let Some(backward) = &mut program.backward {
         rename(&mut backward.from);

@@ -91,7 +91,7 @@ pub fn local_result(
         }
     }
     let (mut kind, mut pending) = passed(op, operands, &split)?;
-    if let Some(stages) = program.taken_over(op) {
+    if let Some(stages) = program.stage_axis(op) {
         // Other stages add nothing: a partial maximum would take their zeros for elements.
         if pending.is_empty() {
             kind = Reduction::Sum;
@@ -124,7 +124,7 @@ pub fn local_result(
             };
             kept.iter().map(|dim| axes_of(&old(dim))).collect()
         }
-        OpKind::Put { dim: places } => {
+        OpKind::ScatterAdd { dim: places } => {
             pending.extend(
                 indices
                     .iter()
@@ -183,7 +183,7 @@ fn indices<'s>(
     operands: &[&'s Sharding],
 ) -> Result<Vec<Index<'s>>, LocalFault> {
     let mut indices: Vec<Index<'s>> = Vec::new();
-    for (operand, (used, sharding)) in op.laid_out().iter().zip(operands).enumerate() {
+    for (operand, (used, sharding)) in op.sharded_operands().iter().zip(operands).enumerate() {
         for (&dim, axes) in program.values[used.value].dims.iter().zip(&sharding.dims) {
             match indices.iter().find(|index| index.dim == dim) {
                 Some(index) if index.axes != axes => {
@@ -213,7 +213,7 @@ fn passed(
         Reduction::Sum
     };
     let carriers: Vec<usize> =
-        (0..op.laid_out().len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
+        (0..op.sharded_operands().len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
     // What is not looked at may as well be partial.
     let Some(&first) = carriers.first().filter(|_| op.reads_elements()) else {
         return Ok((own, Vec::new()));
@@ -285,7 +285,7 @@ fn sums(op: &Op) -> Result<Carried, PartialFault> {
     let all: Vec<usize> = (0..op.operands.len()).collect();
     let together = match &op.kind {
         OpKind::Einsum { .. } => Together::Each,
-        OpKind::Take { .. } | OpKind::Put { .. } => Together::Only(0),
+        OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => Together::Only(0),
         OpKind::Update { .. } => Together::All(vec![0, 2]),
         OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } | OpKind::Rearrange(_) => {
             Together::All(all)

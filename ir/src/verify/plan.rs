@@ -11,7 +11,7 @@ use crate::ids::ValueId;
 use crate::plan::{Materialization, Plan, Step, StepKind};
 use crate::program::{Mode, Op, OpKind, Operand, Output, Program};
 use crate::sharding::{Pin, Sharding};
-use crate::unroll::takes_out;
+use crate::unroll::is_loop_exit;
 
 /// More errors than anyone reads.
 const MOST_ERRORS: usize = 100;
@@ -116,7 +116,7 @@ impl<'p> Check<'p> {
         for (value, declared) in
             program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
         {
-            if let Some(sharding) = exact(declared.home.as_ref()) {
+            if let Some(sharding) = exact(declared.declared_sharding.as_ref()) {
                 check.add(Materialization { value, sharding });
             }
         }
@@ -221,11 +221,11 @@ impl<'p> Check<'p> {
     /// where it takes that out of its block.
     fn sees(&self, step: &Step, value: ValueId) -> bool {
         let takes_out =
-            matches!(step.kind, StepKind::Local(op) if takes_out(&self.program.ops[op]));
+            matches!(step.kind, StepKind::Local(op) if is_loop_exit(&self.program.ops[op]));
         if takes_out {
-            self.program.left(step.repeat, value).is_some()
+            self.program.exited_block(step.repeat, value).is_some()
         } else {
-            self.program.sees(step.repeat, value)
+            self.program.in_scope(step.repeat, value)
         }
     }
 
@@ -239,7 +239,7 @@ impl<'p> Check<'p> {
     /// Values that a step gives come to their homes.
     fn homes(&mut self) {
         for (id, value) in self.program.values.iter_enumerated() {
-            if let Some(home) = &value.home
+            if let Some(home) = &value.declared_sharding
                 && !self.forms[id].is_empty()
                 && !self.tainted.contains(&id)
                 && !self.has(id, home)
@@ -254,7 +254,7 @@ impl<'p> Check<'p> {
         for output in &self.program.outputs {
             let told = self.tainted.contains(&output.value) || self.diags.len() >= MOST_ERRORS;
             // What enters a layer is there as its first form says.
-            let entered = output.hands_to.and_then(|enters| self.forms[enters].first());
+            let entered = output.yields_to.and_then(|enters| self.forms[enters].first());
             let wanted = Output {
                 pin: entered.map_or_else(|| output.pin.clone(), |form| form.clone().into()),
                 ..output.clone()

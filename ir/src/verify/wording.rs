@@ -155,7 +155,7 @@ impl<'p> Words<'p> {
                 format!("`{name}` is not handed on as `{wanted}`, which is how `{of}` is declared"),
                 "to take its place like this",
             )
-        } else if output.hands_to.is_some() {
+        } else if output.yields_to.is_some() {
             (
                 format!("`{name}` is not handed on as `{wanted}`, which is how it enters a layer"),
                 "to enter the next layer like this",
@@ -175,7 +175,7 @@ impl<'p> Words<'p> {
     pub(super) fn not_home(self, value: ValueId, forms: &[Sharding]) -> Diag {
         let of = &self.program.values[value];
         let home = of
-            .home
+            .declared_sharding
             .as_ref()
             .map_or(String::new(), |home| print::Printer::new(self.program).pin(&of.dims, home));
         let there: Vec<String> = forms
@@ -571,12 +571,12 @@ fn function_name(op: &Op) -> String {
             MapForm::Broadcast(_) => "broadcast".to_owned(),
             MapForm::Last => "last".to_owned(),
             MapForm::Total => "total".to_owned(),
-            MapForm::Enter => "carry".to_owned(),
+            MapForm::LoopCarried => "carry".to_owned(),
         },
         OpKind::Reduce { function, .. } => function.name().to_owned(),
         OpKind::Composite { function, .. } => function.name().to_owned(),
-        OpKind::Take { .. } => "take".to_owned(),
-        OpKind::Put { .. } => "put".to_owned(),
+        OpKind::Gather { .. } => "take".to_owned(),
+        OpKind::ScatterAdd { .. } => "put".to_owned(),
         OpKind::Update { .. } => "update".to_owned(),
         OpKind::Route(_) => "route".to_owned(),
         OpKind::Rearrange(how) => match how {

@@ -14,7 +14,7 @@
 
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
-use shardwise_ir::pipeline::Turns;
+use shardwise_ir::pipeline::TripCount;
 use shardwise_ir::program::CollectiveKind;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
@@ -63,8 +63,12 @@ impl CostModel {
 
     /// How often something counts, where a second of compute counts `compute`: in the sum of all
     /// times also while stages wait for it, else as often as it is done.
-    pub fn turns(&self, turns: Turns, compute: f64) -> u64 {
-        if self.links.is_none() && compute > 0.0 { turns.waited } else { turns.done }
+    pub fn turns(&self, turns: TripCount, compute: f64) -> u64 {
+        if self.links.is_none() && compute > 0.0 {
+            turns.including_bubble
+        } else {
+            turns.per_device
+        }
     }
 }
 

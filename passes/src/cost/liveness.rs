@@ -32,7 +32,7 @@ use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
-use shardwise_ir::unroll::takes_out;
+use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::local;
 use crate::cost::pipeline_stages;
@@ -151,7 +151,10 @@ impl<'p> LiveRanges<'p> {
     /// same bytes.
     fn alias_in_place(&mut self, value: ValueId, of: Option<ValueId>) {
         let Some((of, home)) = of.and_then(|of| {
-            Some((of, self.plan.program.values[of].home.as_ref().and_then(Pin::exact)?))
+            Some((
+                of,
+                self.plan.program.values[of].declared_sharding.as_ref().and_then(Pin::exact)?,
+            ))
         }) else {
             return;
         };
@@ -229,7 +232,7 @@ fn lives(plan: &Plan) -> (f64, NamedRanges) {
     for (value, declared) in
         program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
     {
-        let Some(sharding) = declared.home.as_ref().and_then(Pin::exact) else {
+        let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) else {
             continue;
         };
         let bytes = pipeline_stages::all_copies(program, value)
@@ -252,15 +255,19 @@ fn lives(plan: &Plan) -> (f64, NamedRanges) {
             local::local_bytes(program, step.result.value, &step.result.sharding)
         };
         let out_of = op
-            .filter(|op| takes_out(op))
-            .and_then(|op| program.left(op.repeat, op.operands[0].value));
-        if let Some(block) = out_of.filter(|&block| program.repeats[block].cut.is_some()) {
+            .filter(|op| is_loop_exit(op))
+            .and_then(|op| program.exited_block(op.repeat, op.operands[0].value));
+        if let Some(block) =
+            out_of.filter(|&block| program.repeats[block].microbatches_of.is_some())
+        {
             living.accumulate(step, bytes, number, block);
             continue;
         }
-        let renames = op.is_some_and(|op| op.is(&MapForm::Enter) || op.is(&MapForm::Last));
-        for operand in
-            step.operands.iter().take(op.map_or(usize::MAX, |op| op.laid_out().len().max(1)))
+        let renames = op.is_some_and(|op| op.is(&MapForm::LoopCarried) || op.is(&MapForm::Last));
+        for operand in step
+            .operands
+            .iter()
+            .take(op.map_or(usize::MAX, |op| op.sharded_operands().len().max(1)))
         {
             // Another name for the same bytes: they are not held under both.
             let until = if renames { number.saturating_sub(1) } else { number };
@@ -289,7 +296,7 @@ fn lives(plan: &Plan) -> (f64, NamedRanges) {
             late.insert(step.result.value);
         }
     }
-    for output in program.outputs.iter().filter(|output| program.enters(output).is_none()) {
+    for output in program.outputs.iter().filter(|output| program.carried_into(output).is_none()) {
         living.leave(output.value, &output.pin);
         living.alias_in_place(output.value, program.updates(output));
     }
@@ -318,7 +325,7 @@ fn is_late(program: &Program, step: &Step, late: &IndexSet<ValueId>) -> bool {
 fn stays_during(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> Option<RepeatId> {
     let program = &plan.program;
     if program.is_shared(step.result.value) {
-        let held = program.is_held(step.repeat, &step.result);
+        let held = program.is_kept_gathered(step.repeat, &step.result);
         return program.repeats.microbatches(step.repeat).or(step.repeat).filter(|_| held);
     }
     let without_batch = pipeline_stages::is_staged(program, step)

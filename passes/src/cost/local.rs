@@ -5,7 +5,7 @@ use shardwise_ir::mesh::Mesh;
 use shardwise_ir::program::{MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::{AxisRef, Sharding};
-use shardwise_ir::unroll::is_border;
+use shardwise_ir::unroll::is_region_boundary;
 
 use crate::propagate::composite;
 
@@ -78,15 +78,15 @@ pub struct LocalWork {
 /// The work of `op` with its operands and result so sharded; what carries a value from layer to
 /// layer only names it.
 pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> LocalWork {
-    if is_border(op) {
+    if is_region_boundary(op) {
         return LocalWork::default();
     }
     // What is added up over layers or microbatches is read once in each; of a pipeline's layers a
     // device has those of its stage.
     let left = Some(())
         .filter(|()| op.is(&MapForm::Total))
-        .and_then(|()| program.left(op.repeat, op.operands[0].value));
-    let times = left.map_or(1.0, |block| program.on_device(Some(block)) as f64);
+        .and_then(|()| program.exited_block(op.repeat, op.operands[0].value));
+    let times = left.map_or(1.0, |block| program.layers_per_device(Some(block)) as f64);
     let flops = times * flops(program, op, operands, result);
     let bytes = times * traffic(program, op, operands, result);
     let dtype = op
@@ -114,8 +114,8 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
         OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => 0.0,
         OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => 2.0 * written,
         // As many rows of the table as come out of it.
-        OpKind::Take { .. } => 2.0 * written + all().skip(1).sum::<f64>(),
-        OpKind::Put { .. } => written + all().take(2).sum::<f64>(),
+        OpKind::Gather { .. } => 2.0 * written + all().skip(1).sum::<f64>(),
+        OpKind::ScatterAdd { .. } => written + all().take(2).sum::<f64>(),
         // In place, rows are read and written; every device is as busy as the one that has all the
         // places.
         OpKind::Update { .. } => {
@@ -140,7 +140,9 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
             op.share * per_point * summed * elements(op.result, result)
         }
         OpKind::Map(_) => elements(op.result, result),
-        OpKind::Reduce { .. } | OpKind::Put { .. } => elements(op.operands[0].value, operands[0]),
+        OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => {
+            elements(op.operands[0].value, operands[0])
+        }
         OpKind::Composite { function, dims } => {
             let whole = elements(op.operands[0].value, operands[0]);
             let along: f64 =
@@ -149,7 +151,7 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
         }
         OpKind::Route(route) => route.choices as f64 * elements(op.operands[0].value, operands[0]),
         OpKind::Rearrange(_)
-        | OpKind::Take { .. }
+        | OpKind::Gather { .. }
         | OpKind::Update { .. }
         | OpKind::Collective(_) => 0.0,
     }

@@ -24,7 +24,7 @@ pub fn reverse(program: &Program, block: RepeatId) -> Option<RepeatId> {
 
 /// The stages of a block, if it has any; those of the block that it goes back through.
 pub fn shape(program: &Program, block: RepeatId) -> Option<PipelineShape> {
-    let forward = program.repeats.layers(block);
+    let forward = program.repeats.forward_block(block);
     let pipeline = program.pipeline(Some(forward))?;
     Some(PipelineShape {
         stages: program.stages(Some(forward)),
@@ -41,7 +41,7 @@ pub fn in_flight_copies(program: &Program, value: ValueId) -> f64 {
     let block = program.values[value].repeat;
     let waiting =
         block.filter(|_| program.has_batch(block, value)).and_then(|block| shape(program, block));
-    program.on_device(block) as f64 * waiting.map_or(1.0, |shape| shape.in_flight(0))
+    program.layers_per_device(block) as f64 * waiting.map_or(1.0, |shape| shape.in_flight(0))
 }
 
 /// How many of a block's value a device holds where all of them stay: declared ones, and what
@@ -52,16 +52,16 @@ pub fn all_copies(program: &Program, value: ValueId) -> f64 {
         .pipeline(block)
         .filter(|_| program.has_batch(block, value))
         .map_or(1, |pipeline| pipeline.microbatches);
-    program.on_device(block) as f64 * parts as f64
+    program.layers_per_device(block) as f64 * parts as f64
 }
 
 /// Whether a step is done for each microbatch of its block.
 pub fn by_microbatch(program: &Program, step: &Step) -> bool {
     match &step.kind {
-        StepKind::Local(op) => program.by_microbatch(&program.ops[*op]),
+        StepKind::Local(op) => program.is_per_microbatch(&program.ops[*op]),
         StepKind::Collective(..) => {
-            let made_again =
-                program.is_shared(step.result.value) && !program.is_held(step.repeat, &step.result);
+            let made_again = program.is_shared(step.result.value)
+                && !program.is_kept_gathered(step.repeat, &step.result);
             made_again || program.has_batch(step.repeat, step.result.value)
         }
     }
@@ -96,11 +96,11 @@ pub fn pipelines(
     let staged = |block: RepeatId| {
         let shape = shape(program, block).filter(|_| program.repeats[block].reversed.is_none())?;
         let own = |step: &Step| {
-            step.repeat.is_some_and(|at| program.repeats.layers(at) == block)
+            step.repeat.is_some_and(|at| program.repeats.forward_block(at) == block)
                 && by_microbatch(program, step)
         };
         let alone = only(plan, costs, |step| own(step) && !hops(program, step));
-        let chunk = (program.on_device(Some(block)) / shape.chunks) as f64;
+        let chunk = (program.layers_per_device(Some(block)) / shape.chunks) as f64;
         let both_s = chunk * layer_s(block, &alone);
         let of = |at: Option<RepeatId>, hop: bool| {
             let steps = plan
@@ -138,5 +138,5 @@ pub fn only(plan: &Plan, costs: &[StepCost], counts: impl Fn(&Step) -> bool) -> 
 
 /// Whether a step hands on from stage to stage.
 pub fn hops(program: &Program, step: &Step) -> bool {
-    matches!(step.kind, StepKind::Local(op) if program.hands_on(&program.ops[op]))
+    matches!(step.kind, StepKind::Local(op) if program.is_stage_send(&program.ops[op]))
 }

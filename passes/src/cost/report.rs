@@ -1,7 +1,7 @@
 //! What a plan costs: every step, the whole, its schedule, its memory.
 
 use shardwise_ir::ids::AxisId;
-use shardwise_ir::pipeline::Turns;
+use shardwise_ir::pipeline::TripCount;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::Program;
 
@@ -23,7 +23,7 @@ pub struct StepCost {
     /// pipeline for each microbatch.
     pub times: f64,
     /// How often it is waited for: in a pipeline also while stages have nothing to do.
-    pub waited: f64,
+    pub including_bubble: f64,
     /// FLOPs of a device; 0 for collectives.
     pub flops: f64,
     /// The cost model's `V` for collectives (what a device holds, for AllToAll and Permute), the
@@ -41,7 +41,7 @@ impl StepCost {
 
     /// Seconds, all times together, and those in which stages of a pipeline wait for their turn.
     pub fn waited_s(&self) -> f64 {
-        self.waited * self.seconds
+        self.including_bubble * self.seconds
     }
 
     /// Whether `step`, whose price this is, moves data between devices or between shardings, rather
@@ -171,8 +171,10 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
     }
     let overlap_s = axis_s.iter().copied().fold(compute_s, f64::max);
     let serial_s = steps.iter().map(StepCost::waited_s).fold(0.0, |a, b| a + b);
-    let bubble_s =
-        steps.iter().map(|cost| (cost.waited - cost.times) * cost.seconds).fold(0.0, |a, b| a + b);
+    let bubble_s = steps
+        .iter()
+        .map(|cost| (cost.including_bubble - cost.times) * cost.seconds)
+        .fold(0.0, |a, b| a + b);
     let schedule = schedule::schedule(plan, &steps, overlap_s..=serial_s);
     let memory = liveness::memory(plan);
     Report { steps, serial_s, comm_s, compute_s, bubble_s, overlap_s, axis_s, schedule, memory }
@@ -181,9 +183,9 @@ pub fn report(plan: &Plan, refinement: Refinement) -> Report {
 fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let program = &plan.program;
     let turns = turns(program, step);
-    let (times, waited) = (turns.done as f64, turns.waited as f64);
+    let (times, waited) = (turns.per_device as f64, turns.including_bubble as f64);
     if let Some(Sent { bytes, axes, seconds }) = send_recv::sent_by(plan, step) {
-        return StepCost { seconds, times, waited, flops: 0.0, bytes, axes };
+        return StepCost { seconds, times, including_bubble: waited, flops: 0.0, bytes, axes };
     }
     match &step.kind {
         StepKind::Local(op) => {
@@ -192,7 +194,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
             StepCost {
                 seconds: work.seconds,
                 times,
-                waited,
+                including_bubble: waited,
                 flops: work.flops,
                 bytes: work.bytes,
                 axes: Vec::new(),
@@ -208,19 +210,19 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
             );
             let seconds =
                 collective_seconds(&program.mesh, &collective.kind, &axes, bytes, refinement);
-            StepCost { seconds, times, waited, flops: 0.0, bytes, axes }
+            StepCost { seconds, times, including_bubble: waited, flops: 0.0, bytes, axes }
         }
     }
 }
 
 /// How often a step is done.
-fn turns(program: &Program, step: &Step) -> Turns {
+fn turns(program: &Program, step: &Step) -> TripCount {
     match &step.kind {
-        StepKind::Local(op) => program.turns_of(&program.ops[*op]),
-        StepKind::Collective(..) => program.turns_of_move(
+        StepKind::Local(op) => program.trip_count_of(&program.ops[*op]),
+        StepKind::Collective(..) => program.reshard_trip_count(
             step.repeat,
             step.result.value,
-            program.is_held(step.repeat, &step.result),
+            program.is_kept_gathered(step.repeat, &step.result),
         ),
     }
 }

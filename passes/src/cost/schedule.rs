@@ -114,8 +114,11 @@ fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (PlanSchedul
     let mut copies: IndexMap<(usize, Copy), f64, FxBuildHasher> = IndexMap::default();
     unrolled.from.iter().for_each(|&from| *copies.entry(from).or_default() += 1.0);
     // Several steps may stand for one: the additions of a sum.
-    let first_only: Vec<bool> =
-        plan.steps.iter().map(|step| plan.program.is_held(step.repeat, &step.result)).collect();
+    let first_only: Vec<bool> = plan
+        .steps
+        .iter()
+        .map(|step| plan.program.is_kept_gathered(step.repeat, &step.result))
+        .collect();
     let seconds = |from: &(usize, Copy)| {
         if first_only[from.0] && from.1.microbatch > 0 {
             0.0
@@ -135,8 +138,10 @@ fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<R
     let more = |block: RepeatId| repeats[block].count.saturating_sub(LAYERS) as f64;
     let within =
         |block: RepeatId| repeats.microbatches(Some(block)).filter(|&around| around != block);
-    let around =
-        blocks.iter().copied().find(|&block| repeats[block].cut.is_some() && more(block) > 0.0);
+    let around = blocks
+        .iter()
+        .copied()
+        .find(|&block| repeats[block].microbatches_of.is_some() && more(block) > 0.0);
     if let Some(around) = around {
         let others: Vec<RepeatId> =
             blocks.iter().copied().filter(|&block| block != around).collect();
@@ -174,7 +179,7 @@ fn layered_s(plan: &Plan, costs: &[StepCost]) -> f64 {
 /// than are laid out, their mean.
 fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
     let few_s = laid_out(plan, costs, &[]).0.makespan_s;
-    match plan.program.times(Some(block)) {
+    match plan.program.iterations(Some(block)) {
         count if count >= LAYERS => (few_s - laid_out(plan, costs, &[block]).0.makespan_s).max(0.0),
         count => few_s / count as f64,
     }

@@ -45,7 +45,7 @@ pub(crate) fn share(program: &Program, roll: &Roll, axes: &[AxisRef]) -> Option<
 pub fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     match &op.kind {
         OpKind::Rearrange(Rearrange::Roll(roll)) => rolled(program, op, roll, sharding),
-        _ if program.hands_on(op) => handed_on(program, op, sharding),
+        _ if program.is_stage_send(op) => handed_on(program, op, sharding),
         _ => None,
     }
 }

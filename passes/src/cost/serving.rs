@@ -156,7 +156,9 @@ impl Serving {
                 let operands: Vec<&Sharding> =
                     step.operands.iter().map(|operand| &operand.sharding).collect();
                 let work = local::work(program, op, &operands, &step.result.sharding);
-                let times = program.turns(step.repeat, program.by_microbatch(op)).done as f64;
+                let times = program
+                    .trip_count(step.repeat, program.is_per_microbatch(op))
+                    .per_device as f64;
                 match self.parts[number] {
                     MultipliesWith::Attention => {
                         load.attention_s += times * work.flops_s;
@@ -168,7 +170,7 @@ impl Serving {
             }
         }
         for (value, bytes) in program.values.iter().zip(read) {
-            let bytes = program.turns(value.repeat, true).done as f64 * bytes;
+            let bytes = program.trip_count(value.repeat, true).per_device as f64 * bytes;
             match value.role {
                 Some(Role::Param) => load.weight_bytes += bytes,
                 Some(Role::State) => load.cache_bytes += bytes,
@@ -196,7 +198,7 @@ pub fn given_caches(program: &Program, serving: &Serving) -> Vec<ValueId> {
     let leaves = program
         .outputs
         .iter()
-        .filter(|output| output.hands_to.is_none())
+        .filter(|output| output.yields_to.is_none())
         .map(|output| output.value);
     let of_layers = leaves.filter(|&value| {
         program.values[value].repeat.is_some()
@@ -260,7 +262,7 @@ fn read_bytes(
 ) -> f64 {
     let whole = local::local_bytes(program, operand.value, &operand.sharding);
     match &op.kind {
-        OpKind::Take { .. } if position == 0 => {
+        OpKind::Gather { .. } if position == 0 => {
             whole.min(local::local_bytes(program, step.result.value, &step.result.sharding))
         }
         OpKind::Update { .. } if position == 0 && program.is_in_place(op) => 0.0,
@@ -288,11 +290,11 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
             OpKind::Map(_)
             | OpKind::Rearrange(_)
             | OpKind::Collective(_)
-            | OpKind::Take { .. }
+            | OpKind::Gather { .. }
             | OpKind::Update { .. } => true,
             OpKind::Einsum { .. }
             | OpKind::Reduce { .. }
-            | OpKind::Put { .. }
+            | OpKind::ScatterAdd { .. }
             | OpKind::Route(_)
             | OpKind::Composite { .. } => false,
         };

@@ -48,7 +48,7 @@ impl StepPlacer {
         let inner = |place: Option<RepeatId>| {
             (program.repeats.microbatches(place), program.repeats.layers_at(place))
         };
-        if !program.sees(self.block, step.result.value) {
+        if !program.in_scope(self.block, step.result.value) {
             // What leaves a block without being used in it.
             let end = self
                 .all
@@ -56,7 +56,7 @@ impl StepPlacer {
                 .rposition(|other| other.repeat == lives)
                 .map_or(self.all.len(), |last| last + 1);
             self.all.insert(end, Step { repeat: lives, ..step });
-        } else if inner(lives) == inner(self.block) || program.is_a_layers(step.result.value) {
+        } else if inner(lives) == inner(self.block) || program.is_per_layer(step.result.value) {
             self.place_here(step);
         } else {
             let before_all = inner(self.block).0 != inner(lives).0;
@@ -76,8 +76,8 @@ pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
             continue;
         };
         let is_shared =
-            plan.program.is_shared(step.result.value) && plan.program.is_revisited(step.repeat);
-        let held = &mut plan.program.repeats[block].held;
+            plan.program.is_shared(step.result.value) && plan.program.is_microbatched(step.repeat);
+        let held = &mut plan.program.repeats[block].kept_gathered;
         if is_shared
             && collective.kind != CollectiveKind::Slice
             && holds(step.result.value)

@@ -147,7 +147,7 @@ impl PlanBuilder<'_, '_> {
             // Behind what it reads itself: what is handed on to it.
             let (own, handed_on) =
                 match variable.decides.operation().map(|op| &problem.program.ops[op]) {
-                    Some(op) => (1, op.repeat == block && op.is(&MapForm::Enter)),
+                    Some(op) => (1, op.repeat == block && op.is(&MapForm::LoopCarried)),
                     None => (0, true),
                 };
             for (&given, &need) in variable
@@ -176,14 +176,14 @@ impl PlanBuilder<'_, '_> {
             sharding: self.problem.table(value).space.sharding(state).clone(),
         };
         let looked_at = op
-            .laid_out()
+            .sharded_operands()
             .iter()
             .zip(&choice.needs)
             .map(|(operand, &state)| material(operand.value, state));
         let others = op
             .operands
             .iter()
-            .skip(op.laid_out().len())
+            .skip(op.sharded_operands().len())
             .map(|operand| material(operand.value, self.first(operand.value)));
         let operands = looked_at.chain(others).collect();
         self.steps.push(Step {

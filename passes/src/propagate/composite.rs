@@ -269,7 +269,7 @@ impl Expansion<'_> {
         };
         let operands =
             read.iter().map(|&value| Operand { value, pin: None, span: self.op.span }).collect();
-        let result_pin = self.program.values[result].home.clone();
+        let result_pin = self.program.values[result].declared_sharding.clone();
         let pending: AxisList = match &kind {
             OpKind::Reduce { dims, .. } => dims.iter().flat_map(|dim| self.axes(*dim)).collect(),
             _ => AxisList::new(),
@@ -327,7 +327,7 @@ impl Expansion<'_> {
             operands.iter().map(|&value| self.program.values[value].dims.as_slice()).collect();
         let dtypes: Vec<DType> =
             operands.iter().map(|&value| self.program.values[value].dtype).collect();
-        let (dims, dtype) = (shape::natural(kind, &dims), shape::dtype(kind, &dtypes));
+        let (dims, dtype) = (shape::infer_shape(kind, &dims), shape::dtype(kind, &dtypes));
         let (span, repeat) = (self.op.span, self.op.repeat);
         self.program.values.push(Value {
             name,
@@ -335,7 +335,7 @@ impl Expansion<'_> {
             dtype,
             dtype_written: false,
             role: None,
-            home: None,
+            declared_sharding: None,
             producer: None,
             repeat,
             span,

@@ -22,7 +22,7 @@ pub(crate) fn targets(
     }
     match &op.kind {
         // What is not read stays where it is.
-        OpKind::Put { .. } => {
+        OpKind::ScatterAdd { .. } => {
             targets[2].clone_from(&starts[2]);
             align(tables.program, op, &mut targets[..2]);
         }
@@ -41,7 +41,7 @@ pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bo
     let staged = program
         .pipeline(op.repeat)
         .map(|pipeline| AxisRef::whole(pipeline.axis))
-        .or_else(|| program.taken_over(op));
+        .or_else(|| program.stage_axis(op));
     if staged.is_some_and(|axis| needs.iter().any(|need| need.uses(axis))) {
         return false;
     }
@@ -49,7 +49,7 @@ pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bo
     let mut used: Vec<AxisRef> = Vec::new();
     indices.iter().all(|&index| {
         let mut lists = op
-            .laid_out()
+            .sharded_operands()
             .iter()
             .zip(needs)
             .filter_map(|(operand, need)| list(program, operand.value, need, index));

@@ -115,7 +115,7 @@ pub fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<LinearityR
                 .collect()
         }
         OpKind::Reduce { function, .. } => vec![same(function.reduction())],
-        OpKind::Take { .. } | OpKind::Put { .. } => vec![sum(vec![0])],
+        OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => vec![sum(vec![0])],
         OpKind::Rearrange(_) => [Reduction::Sum].into_iter().chain(extrema).map(same).collect(),
         OpKind::Update { .. } => {
             [Reduction::Sum].into_iter().chain(extrema).map(|kind| alike(&[0, 2], kind)).collect()
@@ -164,7 +164,7 @@ pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec
     let staged = program
         .pipeline(op.repeat)
         .map(|pipeline| AxisRef::whole(pipeline.axis))
-        .or_else(|| program.taken_over(op));
+        .or_else(|| program.stage_axis(op));
     for axis in program.mesh.ids().map(AxisRef::whole).filter(|&axis| Some(axis) != staged) {
         // Inserting the axis at every place of every list, into all assignments of the axes before
         // it, gives each order once.
@@ -219,7 +219,7 @@ fn project(
         let kind = here.clone().map(|(rule, _)| rule.partial).next().unwrap_or_default();
         Unreduced::new(kind, here.flat_map(|(_, axes)| axes.iter().copied()))
     };
-    let operands = op.laid_out().iter().enumerate().map(|(k, operand)| Sharding {
+    let operands = op.sharded_operands().iter().enumerate().map(|(k, operand)| Sharding {
         dims: program.values[operand.value].dims.iter().map(split).collect(),
         unreduced: carried(k),
     });
@@ -229,7 +229,7 @@ fn project(
         .iter()
         .zip(&assignment.partial)
         .filter(|(_, axes)| op.reads_elements() && !axes.is_empty());
-    let taken = program.taken_over(op);
+    let taken = program.stage_axis(op);
     let own = (!summed.is_empty())
         .then(|| reduction(op))
         .into_iter()
@@ -305,9 +305,10 @@ fn result_dims(
 /// What `op` gives when its operands are so sharded (which must fit together; see
 /// `shardwise_ir::verify` for whether they do); `None` where a reshape would break blocks.
 pub fn result_sharding(program: &Program, op: &Op, operands: &[Sharding]) -> Option<Sharding> {
-    let (all, operands) = (operands, operands.get(..op.laid_out().len()).unwrap_or(operands));
+    let (all, operands) =
+        (operands, operands.get(..op.sharded_operands().len()).unwrap_or(operands));
     let split = |dim: &DimId| {
-        if matches!(op.kind, OpKind::Put { dim: places } if places == *dim) {
+        if matches!(op.kind, OpKind::ScatterAdd { dim: places } if places == *dim) {
             let used: Vec<AxisRef> = operands.iter().flat_map(Sharding::axes).collect();
             let place =
                 program.values[op.operands[2].value].dims.iter().position(|other| other == dim);
@@ -333,7 +334,7 @@ pub fn result_sharding(program: &Program, op: &Op, operands: &[Sharding]) -> Opt
     let summed = summed(program, op, &indices).flat_map(|dim| split(&dim));
     let operands = if op.reads_elements() { operands } else { &[] };
     let carried = operands.iter().flat_map(|sharding| sharding.unreduced.axes().iter().copied());
-    let mut pending: Vec<AxisRef> = summed.chain(carried).chain(program.taken_over(op)).collect();
+    let mut pending: Vec<AxisRef> = summed.chain(carried).chain(program.stage_axis(op)).collect();
     pending.sort_unstable();
     pending.dedup();
     Some(Sharding {

@@ -96,7 +96,7 @@ pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> 
         program.values.iter_mut_enumerated().filter(|(_, value)| value.producer.is_none())
     {
         let state = chosen.get(&id).copied().unwrap_or_else(|| tables.declared(id));
-        value.home = Some(tables.of(id).space.sharding(state).clone().into());
+        value.declared_sharding = Some(tables.of(id).space.sharding(state).clone().into());
     }
     program
 }
@@ -126,7 +126,7 @@ impl<'a> TextbookPlanner<'a> {
             .map(|(id, value)| {
                 let written = || {
                     value
-                        .home
+                        .declared_sharding
                         .as_ref()
                         .and_then(Pin::exact)
                         .and_then(|s| tables.of(id).space.find(&s))
@@ -143,8 +143,11 @@ impl<'a> TextbookPlanner<'a> {
         let mut outputs = vec![Vec::new(); home.len()];
         let declared =
             |of: ValueId| Pin::from(tables.of(of).space.sharding(tables.declared(of)).clone());
-        for output in
-            tables.program.outputs.iter().filter(|output| tables.program.enters(output).is_none())
+        for output in tables
+            .program
+            .outputs
+            .iter()
+            .filter(|output| tables.program.carried_into(output).is_none())
         {
             outputs[output.value.index()]
                 .push(tables.program.updates(output).map_or_else(|| output.pin.clone(), declared));
@@ -214,7 +217,7 @@ impl<'a> TextbookPlanner<'a> {
         self.held[op.result.index()].push(state);
         let home = self.reduce_result(op, state)?;
         self.home[op.result.index()] = home;
-        if op.is(&MapForm::Enter) {
+        if op.is(&MapForm::LoopCarried) {
             self.entered(op.result, home);
         }
         if op.result_pin.is_some() {
@@ -229,7 +232,7 @@ impl<'a> TextbookPlanner<'a> {
     /// sharding.
     fn entered(&mut self, enters: ValueId, state: State) {
         let handed_on =
-            self.program().outputs.iter().find(|output| output.hands_to == Some(enters));
+            self.program().outputs.iter().find(|output| output.yields_to == Some(enters));
         if let Some(output) = handed_on {
             let pin = self.sharding(enters, state).clone().into();
             self.outputs[output.value.index()].push(pin);
@@ -244,7 +247,7 @@ impl<'a> TextbookPlanner<'a> {
             .iter()
             .filter(|output| block.is_some() && program.values[output.value].repeat == block)
         {
-            if let Some(enters) = program.enters(output) {
+            if let Some(enters) = program.carried_into(output) {
                 let entered = self.sharding(enters, self.home[enters.index()]);
                 let wanted = self.tables.of(output.value).space.find(entered)?;
                 self.reshard(output.value, self.home[output.value.index()], wanted)?;
@@ -295,7 +298,7 @@ impl<'a> TextbookPlanner<'a> {
                 })
             })
             .collect();
-        if let Some(pin) = op.result_pin.as_ref().filter(|_| op.is(&MapForm::Enter)) {
+        if let Some(pin) = op.result_pin.as_ref().filter(|_| op.is(&MapForm::LoopCarried)) {
             let table = self.tables.of(op.result);
             let accepted = self.tables.states(op.result, pin);
             // What a pipeline cuts may come with more parts than a microbatch has rows.
@@ -339,7 +342,7 @@ impl<'a> TextbookPlanner<'a> {
         };
         let valid = found.is_some()
             && matmul_cases::fit_together(self.program(), op, &targets)
-            && (!op.is(&MapForm::Enter) || enters());
+            && (!op.is(&MapForm::LoopCarried) || enters());
         if fits && valid { found } else { self.cheapest_needs(op) }
     }
 
@@ -406,7 +409,7 @@ impl<'a> TextbookPlanner<'a> {
     /// What the operation's result should look like, as far as the author said.
     fn wanted(&self, op: &Op) -> Option<&Pin> {
         let declared = || self.outputs[op.result.index()].first();
-        let own = self.program().values[op.result].home.as_ref().or_else(declared);
+        let own = self.program().values[op.result].declared_sharding.as_ref().or_else(declared);
         own.or_else(|| self.wanted(self.sum_around(op)?)).or_else(|| self.wanted_by_updates(op))
     }
 
@@ -420,8 +423,9 @@ impl<'a> TextbookPlanner<'a> {
             alike.then_some(reader.operands[0].value).filter(|_| program.is_update(reader.result))
         };
         let of = updated(&program.ops[uses.first()?.0])?;
-        let home =
-            |of: ValueId| program.values[of].home.as_ref().filter(|home| home.exact().is_some());
+        let home = |of: ValueId| {
+            program.values[of].declared_sharding.as_ref().filter(|home| home.exact().is_some())
+        };
         let same = uses.iter().all(|(reader, _)| {
             updated(&program.ops[*reader]).is_some_and(|other| home(other) == home(of))
         });

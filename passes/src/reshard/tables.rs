@@ -90,7 +90,7 @@ impl<'a> Tables<'a> {
 
     /// Where a declared value is; whole where its author left it open.
     pub fn declared(&self, value: ValueId) -> State {
-        let pin = self.program.values[value].home.as_ref();
+        let pin = self.program.values[value].declared_sharding.as_ref();
         let states = pin.map(|pin| self.states(value, pin)).unwrap_or_default();
         let axes = |state: &State| self.of(value).space.sharding(*state).axes().count();
         states.into_iter().min_by_key(|state| (axes(state), *state)).unwrap_or(0)
@@ -129,9 +129,9 @@ fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
         pin.as_ref().filter(|pin| !pin.unreduced.is_empty()).map(|pin| pin.unreduced.kind())
     };
     let mut kinds: Vec<Option<Reduction>> =
-        program.values.iter().map(|value| pending(&value.home)).collect();
+        program.values.iter().map(|value| pending(&value.declared_sharding)).collect();
     for op in &program.ops {
-        let taken = program.taken_over(op).map(|_| Reduction::Sum);
+        let taken = program.stage_axis(op).map(|_| Reduction::Sum);
         let given = given_partial(&kinds, op).or(taken).or(pending(&op.result_pin));
         let kind = &mut kinds[op.result.index()];
         *kind = kind.or(given);
@@ -144,7 +144,7 @@ fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
         op.operands.iter().map(|operand| kinds[operand.value.index()]).collect();
     let own = match &op.kind {
         OpKind::Einsum { contracted } => (!contracted.is_empty()).then_some(Reduction::Sum),
-        OpKind::Reduce { .. } | OpKind::Take { .. } | OpKind::Put { .. } => {
+        OpKind::Reduce { .. } | OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => {
             Some(op_layouts::reduction(op))
         }
         OpKind::Collective(_) => operands[0],

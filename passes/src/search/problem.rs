@@ -25,7 +25,7 @@ use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding};
-use shardwise_ir::unroll::takes_out;
+use shardwise_ir::unroll::is_loop_exit;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::cost::local;
@@ -248,7 +248,7 @@ impl<'a> Problem<'a> {
         }
         for output in &program.outputs {
             if output
-                .hands_to
+                .yields_to
                 .is_some_and(|enters| builder.hand_on(&mut problem, output.value, enters))
             {
                 continue;
@@ -263,7 +263,9 @@ impl<'a> Problem<'a> {
     /// How often a move of a value counts in a block, where what it gives is held for microbatches
     /// or not.
     fn weighted(&self, block: Option<RepeatId>, value: ValueId, held: bool) -> u64 {
-        self.tables.cost_model.turns(self.program.turns_of_move(block, value, held), self.compute)
+        self.tables
+            .cost_model
+            .turns(self.program.reshard_trip_count(block, value, held), self.compute)
     }
 
     /// The same with only these choices, each variable's in this order.
@@ -324,7 +326,7 @@ struct Builder<'d> {
 impl Builder<'_> {
     fn declared(&mut self, problem: &mut Problem<'_>) {
         for (id, value) in problem.program.values.iter_enumerated() {
-            if let (None, Some(home)) = (value.producer, &value.home) {
+            if let (None, Some(home)) = (value.producer, &value.declared_sharding) {
                 let states = problem.tables.states(id, home);
                 if states.len() > 1 {
                     self.open(problem, id, &states);
@@ -365,7 +367,7 @@ impl Builder<'_> {
         let block = problem.program.values[value].repeat;
         let dropped = self.dropped.values.is_some_and(|values| values.contains(&value));
         let held =
-            problem.program.is_shared(value) && problem.program.is_revisited(block) && !dropped;
+            problem.program.is_shared(value) && problem.program.is_microbatched(block) && !dropped;
         let times = problem.weighted(block, value, held);
         let table = problem.tables.number(value);
         problem.sources.push(Source {
@@ -387,14 +389,14 @@ impl Builder<'_> {
         let op = &problem.program.ops[op_id];
         let variable = problem.variables.len();
         let mut operands = Vec::new();
-        for (k, operand) in op.laid_out().iter().enumerate() {
+        for (k, operand) in op.sharded_operands().iter().enumerate() {
             let source = self.source_for(problem, operand.value, operand.pin.as_ref());
             let source = self.source_in_part(problem, source, op_id, op);
             problem.sources[source].demands.push(Demand::Operand(variable, k));
             operands.push(source);
         }
         // What enters a block is where its brackets say, and not brought there.
-        let pin = op.result_pin.as_ref().filter(|_| !op.is(&MapForm::Enter));
+        let pin = op.result_pin.as_ref().filter(|_| !op.is(&MapForm::LoopCarried));
         let home = pin.map(|pin| problem.tables.states(op.result, pin));
         let gives = self.add(problem, op.result, Root::Produced(variable), home, None);
         problem.variables.push(Variable {
@@ -454,9 +456,10 @@ impl Builder<'_> {
             bytes,
             cost_model.refinement,
         );
-        let held = problem
-            .program
-            .is_held(op.repeat, &Materialization { value: op.result, sharding: to.clone() });
+        let held = problem.program.is_kept_gathered(
+            op.repeat,
+            &Materialization { value: op.result, sharding: to.clone() },
+        );
         let times = problem.weighted(op.repeat, operand, held);
         problem.fixed = problem.fixed
             + Weight::collective(kind, cost_model.weighted(seconds, &axes)).times(times);
@@ -478,7 +481,8 @@ impl Builder<'_> {
         // What is done once a step, behind all microbatches, is no side of them: its moves are not
         // theirs.
         let of = &problem.program.values[value];
-        let each_time = problem.program.turns_of(op) == problem.program.turns(of.repeat, true);
+        let each_time =
+            problem.program.trip_count_of(op) == problem.program.trip_count(of.repeat, true);
         let once = self.dropped.before.is_some() && problem.program.is_shared(value) && !each_time;
         let part = if once { (op.repeat, true) } else { self.dropped.part(problem.program, op_id) };
         let where_given = problem.program.values[value]
@@ -493,7 +497,7 @@ impl Builder<'_> {
             && microbatches(problem.program.values[value].repeat) != microbatches(op.repeat);
         let behind = behind && problem.program.values[value].repeat.is_some();
         // What takes a value out of a block reads it there.
-        let there = takes_out(op) && problem.program.left(op.repeat, value).is_some();
+        let there = is_loop_exit(op) && problem.program.exited_block(op.repeat, value).is_some();
         if there || !(dropped || behind) || written.is_some() || home.is_some() {
             return source;
         }
@@ -561,15 +565,16 @@ fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
             .map(|(operand, need)| problem.table(operand.value).space.find(need))
             .collect();
         let gives = problem.table(op.result).space.find(&layout.result);
-        let enters = !op.is(&MapForm::Enter)
+        let enters = !op.is(&MapForm::LoopCarried)
             || op.result_pin.as_ref().is_none_or(|pin| pin.accepts(&layout.result));
         let (true, Some(needs), Some(gives)) = (allowed && enters, needs, gives) else {
             continue;
         };
         let own = own_price(problem, op, &layout);
         let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
-        *weight = (*weight)
-            .min(own.times(problem.tables.cost_model.turns(program.turns_of(op), problem.compute)));
+        *weight = (*weight).min(
+            own.times(problem.tables.cost_model.turns(program.trip_count_of(op), problem.compute)),
+        );
     }
     best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
 }

@@ -61,7 +61,7 @@ pub(crate) fn prefer(problem: &mut Problem<'_>, textbook: &Plan) {
     let mut layouts = vec![None; program.ops.len()];
     for step in &textbook.steps {
         if let StepKind::Local(op) = step.kind {
-            let looked_at = step.operands.iter().take(program.ops[op].laid_out().len());
+            let looked_at = step.operands.iter().take(program.ops[op].sharded_operands().len());
             let needs: Option<Vec<_>> =
                 looked_at.map(|m| tables.of(m.value).space.find(&m.sharding)).collect();
             let gives = tables.of(step.result.value).space.find(&step.result.sharding);

@@ -212,7 +212,7 @@ impl Flow {
 
 /// What blocks hand on, each with what it is in the next layer.
 fn handed_on(program: &Program) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
-    program.outputs.iter().filter_map(|output| Some((output.value, program.enters(output)?)))
+    program.outputs.iter().filter_map(|output| Some((output.value, program.carried_into(output)?)))
 }
 
 /// Sweeps until nothing changes: layers hand on what they find out, so one sweep may not be enough.
@@ -406,7 +406,7 @@ fn name_gradients(
                 dtype,
                 dtype_written: false,
                 role: None,
-                home: None,
+                declared_sharding: None,
                 producer: None,
                 repeat: None,
                 span,
@@ -414,12 +414,12 @@ fn name_gradients(
         });
         named[of.index()] = Some(gradient);
         let unused = !used.contains(&gradient) && program.optimizer.is_none();
-        if let Some(home) = program.values[of].home.as_ref().filter(|_| unused) {
+        if let Some(home) = program.values[of].declared_sharding.as_ref().filter(|_| unused) {
             let pin = Pin { dims: home.dims.clone(), unreduced: Unreduced::default() };
             program.outputs.push(Output {
                 value: gradient,
                 pin,
-                hands_to: None,
+                yields_to: None,
                 span: directive.span,
             });
         }

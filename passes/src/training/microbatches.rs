@@ -148,7 +148,7 @@ pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, bat
                 let name = fresh(program, &program.values[op.result].name, "sum");
                 let sum = program.values.push(Value {
                     name,
-                    home: None,
+                    declared_sharding: None,
                     ..program.values[op.result].clone()
                 });
                 let by_size = OpKind::Map(MapFn::new(MapForm::InfixScalar('/', size.to_string())));

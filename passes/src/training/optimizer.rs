@@ -73,7 +73,7 @@ pub fn expand(mut program: Program) -> Result<Program, Vec<OptimizerFault>> {
 
 /// Parameters with their gradients, those apart that the program updates itself.
 pub(crate) fn trained(program: &Program) -> Vec<(ValueId, ValueId)> {
-    let written = |of: ValueId| program.outputs.iter().any(|output| output.hands_to == Some(of));
+    let written = |of: ValueId| program.outputs.iter().any(|output| output.yields_to == Some(of));
     let gradient = |of: ValueId| {
         let (of, name) = (&program.values[of], format!("d{}", program.values[of].name));
         let derived = |value: &Value| {
@@ -156,7 +156,7 @@ impl Writer {
             dtype,
             dtype_written,
             role: Some(Role::State),
-            home,
+            declared_sharding: home,
             span,
             ..of
         })
@@ -165,7 +165,7 @@ impl Writer {
     /// Where the state of `param` is.
     fn home(&self, param: &Value) -> Pin {
         let of = param
-            .home
+            .declared_sharding
             .clone()
             .unwrap_or(Pin { dims: vec![None; param.dims.len()], unreduced: Unreduced::default() });
         match &self.optimizer.over {
@@ -238,7 +238,7 @@ impl Writer {
             name,
             dtype_written,
             role: None,
-            home: None,
+            declared_sharding: None,
             repeat,
             span,
             ..before.clone()
@@ -255,8 +255,8 @@ impl Writer {
             repeat,
             span,
         });
-        if let Some(pin) = before.home {
-            self.program.outputs.push(Output { value: result, pin, hands_to: Some(of), span });
+        if let Some(pin) = before.declared_sharding {
+            self.program.outputs.push(Output { value: result, pin, yields_to: Some(of), span });
         }
         result
     }

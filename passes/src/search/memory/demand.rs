@@ -22,7 +22,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::program::{Blocks, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
-use shardwise_ir::unroll::takes_out;
+use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::local;
 use crate::cost::pipeline_stages;
@@ -134,13 +134,13 @@ fn held(problem: &Problem<'_>, variable: usize, own: &[f64]) -> Option<Held> {
         Decision::Declaration(_) => None,
         Decision::Operation(op) => {
             let op = &program.ops[op];
-            let during = program.repeats.leaves_microbatches(
+            let during = program.repeats.exited_microbatches(
                 op.repeat,
                 program.values[op.operands.first()?.value].repeat,
             )?;
             let space = &problem.table(op.result).space;
             let bytes = |gives| {
-                program.layers(op.repeat) as f64
+                program.layer_count(op.repeat) as f64
                     * local::local_bytes(program, op.result, space.sharding(gives))
             };
             let bytes = problem.variables[variable]
@@ -148,7 +148,7 @@ fn held(problem: &Problem<'_>, variable: usize, own: &[f64]) -> Option<Held> {
                 .iter()
                 .map(|choice| bytes(choice.gives))
                 .collect();
-            takes_out(op).then_some(Held { variable, bytes, during: Some(during) })
+            is_loop_exit(op).then_some(Held { variable, bytes, during: Some(during) })
         }
     }
 }
@@ -173,7 +173,8 @@ pub fn is_resident(program: &Program, value: ValueId) -> bool {
 
 /// Bytes of the params and states whose sharding is written.
 pub fn fixed_bytes(program: &Program) -> f64 {
-    let written = |value: ValueId| program.values[value].home.as_ref().and_then(Pin::exact);
+    let written =
+        |value: ValueId| program.values[value].declared_sharding.as_ref().and_then(Pin::exact);
     let resident = program.values.indices().filter(|&value| is_resident(program, value));
     let bytes = |value: ValueId| {
         Some(copies(program, value) * local::local_bytes(program, value, &written(value)?))
@@ -202,7 +203,7 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
             Materialization { value: operand.value, sharding: sharding(operand.value, need) };
         let at_home = is_resident(program, operand.value)
             && program.values[operand.value]
-                .home
+                .declared_sharding
                 .as_ref()
                 .is_none_or(|home| home.accepts(&read.sharding));
         if !at_home && !are_rows(program, operand.value) && !held.contains(&read) {
@@ -221,7 +222,11 @@ fn held_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization)
         .operands
         .iter()
         .any(|&source| problem.sources[source].value == of.value && problem.sources[source].held);
-    let home = program.values[of.value].home.as_ref().and_then(Pin::exact).filter(|_| is_held);
+    let home = program.values[of.value]
+        .declared_sharding
+        .as_ref()
+        .and_then(Pin::exact)
+        .filter(|_| is_held);
     let grown = home.is_some_and(|home| {
         local::local_bytes(program, of.value, &of.sharding)
             > local::local_bytes(program, of.value, &home)
@@ -245,7 +250,7 @@ fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
     for (op_id, op) in program.ops.iter_enumerated() {
         // What leaves microbatches is added to what they give together, and not held.
         let stays = |value: ValueId| {
-            program.repeats.leaves_microbatches(op.repeat, program.values[value].repeat).is_none()
+            program.repeats.exited_microbatches(op.repeat, program.values[value].repeat).is_none()
         };
         op.operands
             .iter()
@@ -256,7 +261,7 @@ fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
     {
         let uses = &uses_of[id];
         let leaves =
-            program.outputs.iter().any(|output| output.value == id && output.hands_to.is_none());
+            program.outputs.iter().any(|output| output.value == id && output.yields_to.is_none());
         let from = value.producer.map_or(0, |op| op.index() + 1);
         let elsewhere =
             |&op: &usize| program.repeats.outermost(program.ops[op].repeat, value.repeat);
@@ -272,8 +277,11 @@ fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
         };
         let first = uses.first().copied().unwrap_or(to);
         let smallest = smallest_bytes(problem.tables, id);
-        let declared =
-            value.home.as_ref().and_then(Pin::exact).filter(|_| value.producer.is_none());
+        let declared = value
+            .declared_sharding
+            .as_ref()
+            .and_then(Pin::exact)
+            .filter(|_| value.producer.is_none());
         let whole = declared.map_or(smallest, |home| local::local_bytes(program, id, &home));
         for op in (from..to).filter(|op| uses.binary_search(op).is_err()) {
             bytes[op] += copies * if op < first { whole } else { smallest };

@@ -16,7 +16,7 @@ use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Op, Phase, Program};
 use shardwise_ir::sharding::Sharding;
-use shardwise_ir::unroll::takes_out;
+use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::collective::CostModel;
 use crate::cost::liveness::memory;
@@ -264,8 +264,8 @@ impl<'a, 't> Limit<'a, 't> {
 fn drop_candidates(program: &Program) -> Vec<ValueId> {
     let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
     let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
-    for op in program.ops.iter().filter(|op| !takes_out(op)) {
-        for operand in op.laid_out() {
+    for op in program.ops.iter().filter(|op| !is_loop_exit(op)) {
+        for operand in op.sharded_operands() {
             let value = &program.values[operand.value];
             let given = value
                 .producer
@@ -274,7 +274,7 @@ fn drop_candidates(program: &Program) -> Vec<ValueId> {
         }
     }
     let comes_again = |value: ValueId| {
-        program.is_shared(value) && program.is_revisited(program.values[value].repeat)
+        program.is_shared(value) && program.is_microbatched(program.values[value].repeat)
     };
     parts.retain(|&value, parts| parts.len() > 1 || comes_again(value));
     let mut values: Vec<ValueId> = parts.into_keys().collect();

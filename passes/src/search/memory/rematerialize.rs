@@ -141,7 +141,7 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
     let uses = program
         .ops
         .iter_enumerated()
-        .filter(|(_, op)| op.laid_out().iter().any(|operand| operand.value == value));
+        .filter(|(_, op)| op.sharded_operands().iter().any(|operand| operand.value == value));
     let (there, behind): (Vec<_>, Vec<_>) =
         uses.map(|(id, op)| (id, op.repeat)).partition(|(id, _)| *id < before);
     let on_both_sides =
@@ -149,13 +149,13 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
     if !on_both_sides || program.pipeline(at.repeat).is_some() {
         return None;
     }
-    let turns = |repeat| program.turns(repeat, program.has_batch(repeat, value));
+    let turns = |repeat| program.trip_count(repeat, program.has_batch(repeat, value));
     let around_both = |repeat| {
         let again = program.repeats.outermost(repeat, at.repeat);
         again.is_some_and(|block| program.repeats.path(program.ops[before].repeat).contains(&block))
     };
     let mut used_in = there.iter().chain(&behind).map(|&(_, repeat)| repeat);
-    let comes_again = program.is_shared(value) && program.is_revisited(at.repeat);
+    let comes_again = program.is_shared(value) && program.is_microbatched(at.repeat);
     if !comes_again && used_in.clone().all(|repeat| turns(repeat) == turns(at.repeat)) {
         Some(Share::Second)
     } else if comes_again || (at.producer.is_none() && used_in.all(around_both)) {

@@ -29,7 +29,7 @@ pub(super) fn recompute(
     let mut done = Vec::with_capacity(derived.len());
     for run in derived.chunk_by(|a, b| a.repeat == b.repeat) {
         let forward = run[0].repeat.and_then(|block| program.repeats[block].reversed);
-        let kept = forward.and_then(|block| program.repeats[block].kept.clone());
+        let kept = forward.and_then(|block| program.repeats[block].saved.clone());
         match (forward, kept) {
             (Some(forward), Some(kept)) => {
                 done.extend(with_copies(program, run, forward, &kept, taken, span))
@@ -37,7 +37,7 @@ pub(super) fn recompute(
             _ => done.extend(run.iter().cloned()),
         }
     }
-    program.repeats.iter_mut().for_each(|repeat| repeat.kept = None);
+    program.repeats.iter_mut().for_each(|repeat| repeat.saved = None);
     done
 }
 
@@ -52,7 +52,7 @@ fn with_copies(
     let needed = needed(program, run, forward, kept);
     let mut again: IndexMap<ValueId, ValueId> = IndexMap::new();
     let mut copies = Vec::new();
-    let entries = run.iter().take_while(|op| op.is(&MapForm::Enter)).count();
+    let entries = run.iter().take_while(|op| op.is(&MapForm::LoopCarried)).count();
     let body: Vec<Op> = program
         .ops
         .iter()
@@ -86,7 +86,7 @@ fn needed(program: &Program, run: &[Op], forward: RepeatId, kept: &[ValueId]) ->
     let is_kept = |value: ValueId| {
         let producer = program.values[value].producer.map(|op| &program.ops[op]);
         kept.contains(&value)
-            || producer.is_none_or(|op| op.is(&MapForm::Enter) || op.repeat != Some(forward))
+            || producer.is_none_or(|op| op.is(&MapForm::LoopCarried) || op.repeat != Some(forward))
     };
     let mut needed: IndexSet<ValueId> = run
         .iter()

@@ -28,7 +28,7 @@ use super::{Gradients, handed_on};
 /// left.
 pub(super) fn entries_last(uses: &mut [(OpId, Op, usize)]) {
     for block in uses.chunk_by_mut(|a, b| a.1.repeat == b.1.repeat) {
-        block.sort_by_key(|(_, op, _)| op.is(&MapForm::Enter));
+        block.sort_by_key(|(_, op, _)| op.is(&MapForm::LoopCarried));
     }
 }
 
@@ -39,10 +39,10 @@ fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
         name,
         count,
         reversed: Some(block),
-        kept: None,
-        held: Vec::new(),
+        saved: None,
+        kept_gathered: Vec::new(),
         within: None,
-        cut: None,
+        microbatches_of: None,
         pipeline,
         span,
     })
@@ -51,7 +51,7 @@ fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
 impl Gradients<'_> {
     /// Goes to where the gradients of `op` belong: into its block's reverse, or outside.
     pub(super) fn go_to(&mut self, emitter: &mut Emitter, op: &Op) {
-        let block = op.repeat.filter(|_| !op.is(&MapForm::Enter));
+        let block = op.repeat.filter(|_| !op.is(&MapForm::LoopCarried));
         let here = emitter.block().and_then(|here| emitter.program.repeats[here].reversed);
         if block != here {
             self.leave(emitter);

@@ -13,7 +13,7 @@ use shardwise_ir::program::{
     MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Value,
 };
 use shardwise_ir::rearrange::Rearrange;
-use shardwise_ir::shape::{dtype, natural};
+use shardwise_ir::shape::{dtype, infer_shape};
 use shardwise_ir::sharding::{Pin, Unreduced};
 use shardwise_ir::{Span, renumber, sparse};
 
@@ -105,7 +105,7 @@ impl Emitter {
 
     /// Lets `value` into the block at hand.
     pub(super) fn carry(&mut self, value: ValueId, into: Into) -> ValueId {
-        let entered = self.statement(map(MapForm::Enter), vec![value], into);
+        let entered = self.statement(map(MapForm::LoopCarried), vec![value], into);
         self.move_to_start(0);
         entered
     }
@@ -122,7 +122,7 @@ impl Emitter {
             dims: vec![None; self.program.values[value].dims.len()],
             unreduced: Unreduced::default(),
         };
-        self.program.outputs.push(Output { value, pin, hands_to: Some(enters), span: self.span });
+        self.program.outputs.push(Output { value, pin, yields_to: Some(enters), span: self.span });
     }
 
     /// Takes what the last layer gave out of its block.
@@ -253,7 +253,7 @@ impl Emitter {
     fn natural(&self, kind: &OpKind, operands: &[ValueId]) -> Vec<DimId> {
         let dims: Vec<&[DimId]> =
             operands.iter().map(|&operand| self.program.values[operand].dims.as_slice()).collect();
-        natural(kind, &dims)
+        infer_shape(kind, &dims)
     }
 
     /// Two contributions to a gradient.
@@ -291,12 +291,12 @@ impl Emitter {
         if matches!(&kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_))) {
             // Only its left side says what such a statement leads to.
             let value = &mut self.program.values[value];
-            value.home.get_or_insert_with(|| Pin {
+            value.declared_sharding.get_or_insert_with(|| Pin {
                 dims: vec![None; value.dims.len()],
                 unreduced: Unreduced::default(),
             });
         }
-        let result_pin = self.program.values[value].home.clone();
+        let result_pin = self.program.values[value].declared_sharding.clone();
         let operands = operands
             .into_iter()
             .map(|value| Operand { value, pin: None, span: self.span })
@@ -330,7 +330,7 @@ impl Emitter {
             dtype,
             dtype_written: false,
             role: None,
-            home: None,
+            declared_sharding: None,
             producer: None,
             repeat,
             span,
@@ -358,7 +358,7 @@ impl Emitter {
                 dtype,
                 dtype_written: false,
                 role: None,
-                home: None,
+                declared_sharding: None,
                 producer: None,
                 repeat: None,
                 span,
@@ -370,7 +370,7 @@ impl Emitter {
         value.repeat = block;
         value.dims = if keep { wanted } else { dims };
         value.dtype_written = dtype != inferred;
-        value.home = home;
+        value.declared_sharding = home;
         gradient
     }
 
@@ -399,9 +399,10 @@ fn carried(program: &Program) -> IndexSet<ValueId> {
     let handed_on = program
         .outputs
         .iter()
-        .filter(|output| program.enters(output).is_some())
+        .filter(|output| program.carried_into(output).is_some())
         .map(|output| output.value);
-    let borders = program.ops.iter().filter(|op| op.is(&MapForm::Enter) || op.is(&MapForm::Last));
+    let borders =
+        program.ops.iter().filter(|op| op.is(&MapForm::LoopCarried) || op.is(&MapForm::Last));
     borders.flat_map(|op| [op.result, op.operands[0].value]).chain(handed_on).collect()
 }
 

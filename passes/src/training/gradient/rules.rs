@@ -56,16 +56,16 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
         }),
         OpKind::Map(function) => map(program, op, &function.form, position),
         OpKind::Reduce { function, dims } => Through(reduction(program, op, *function, dims)),
-        OpKind::Take { dim } => match position {
+        OpKind::Gather { dim } => match position {
             0 => Through(Term::Other(
-                OpKind::Put { dim: *dim },
+                OpKind::ScatterAdd { dim: *dim },
                 vec![Given, Value(op.operands[1].value), Value(op.operands[0].value)],
             )),
             _ => Stopped,
         },
-        OpKind::Put { dim } => match position {
+        OpKind::ScatterAdd { dim } => match position {
             0 => Through(Term::Other(
-                OpKind::Take { dim: *dim },
+                OpKind::Gather { dim: *dim },
                 vec![Given, Value(op.operands[1].value)],
             )),
             _ => Stopped,
@@ -211,7 +211,7 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
             | MapForm::Total,
             _,
         ) => Given,
-        (MapForm::Enter, _) => return Carried,
+        (MapForm::LoopCarried, _) => return Carried,
         (MapForm::Last, _) => {
             return if is_handed_on(program, op.operands[0].value) { Carried } else { Unknown };
         }
@@ -229,7 +229,10 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
 }
 
 fn is_handed_on(program: &Program, value: ValueId) -> bool {
-    program.outputs.iter().any(|output| program.enters(output).is_some() && output.value == value)
+    program
+        .outputs
+        .iter()
+        .any(|output| program.carried_into(output).is_some() && output.value == value)
 }
 
 fn function(program: &Program, op: &Op, name: &str, scalar: Option<&str>, position: usize) -> Path {

@@ -39,8 +39,8 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
             }
         }
         // These have nothing to do with the batch, or cannot be cut.
-        OpKind::Take { .. }
-        | OpKind::Put { .. }
+        OpKind::Gather { .. }
+        | OpKind::ScatterAdd { .. }
         | OpKind::Update { .. }
         | OpKind::Rearrange(_)
         | OpKind::Route(_)
@@ -61,7 +61,8 @@ pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<M
         let operands = op.operands.iter().map(|operand| (operand.value, operand.pin.as_ref()));
         operands.chain([(op.result, op.result_pin.as_ref())])
     });
-    let homes = program.values.iter_enumerated().map(|(id, value)| (id, value.home.as_ref()));
+    let homes =
+        program.values.iter_enumerated().map(|(id, value)| (id, value.declared_sharding.as_ref()));
     let pins = homes.chain(of_ops).filter_map(|(value, pin)| Some((value, pin?)));
     let uneven = pins
         .filter(|(id, pin)| stages.of(*id) == Stage::Rows && !fits(&program.values[*id].dims, pin))
@@ -103,7 +104,7 @@ pub(super) fn without_batch(
         program
             .outputs
             .iter()
-            .filter(|output| program.enters(output).is_none())
+            .filter(|output| program.carried_into(output).is_none())
             .map(|output| output.value),
     );
     let mut product = declared.chain(leaving).flat_map(|value| &program.values[value].dims);

@@ -4,7 +4,7 @@ use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
-    Blocks, Cut, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value,
+    BatchSplit, Blocks, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value,
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::{Pin, Unreduced};
@@ -16,16 +16,16 @@ use crate::training::optimizer;
 /// The program cut, its values not yet in order.
 pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &Stages) -> Program {
     let mut program = program;
-    let cut = Cut { whole: batch.dim, part: parts[&batch.dim] };
+    let cut = BatchSplit { batch: batch.dim, microbatch: parts[&batch.dim] };
     let name = program.dims[batch.dim].name.clone();
     let repeat = Repeat {
         name,
         count: batch.count,
         reversed: None,
-        kept: None,
-        held: Vec::new(),
+        saved: None,
+        kept_gathered: Vec::new(),
         within: None,
-        cut: Some(cut),
+        microbatches_of: Some(cut),
         pipeline: None,
         span: batch.span,
     };
@@ -68,7 +68,7 @@ struct Writer<'s> {
     program: Program,
     stages: &'s Stages,
     parts: &'s Parts,
-    cut: Cut,
+    cut: BatchSplit,
     microbatches: RepeatId,
     /// Of what is declared for the batch, the rows that a microbatch reads in a block.
     rows: IndexMap<(ValueId, Option<RepeatId>), ValueId>,
@@ -96,7 +96,7 @@ impl Writer<'_> {
             .program
             .outputs
             .iter()
-            .filter(|output| self.program.enters(output).is_none())
+            .filter(|output| self.program.carried_into(output).is_none())
             .map(|output| output.value);
         let needed: IndexSet<ValueId> =
             read.chain(leaving).chain(updates).filter(|&value| self.is_inside(value)).collect();
@@ -104,11 +104,11 @@ impl Writer<'_> {
             let block = self.program.repeats.layer_block(self.program.values[value].repeat);
             let repeat = block.map(|block| self.once_more(block));
             let home = self.program.values[value]
-                .home
+                .declared_sharding
                 .clone()
                 .filter(|_| self.stages.of(value) != Stage::Rows);
             let whole = Value {
-                home,
+                declared_sharding: home,
                 repeat,
                 producer: None,
                 dtype_written: false,
@@ -121,7 +121,7 @@ impl Writer<'_> {
             .program
             .outputs
             .iter()
-            .map(|output| self.program.enters(output).is_some())
+            .map(|output| self.program.carried_into(output).is_some())
             .collect();
         for (output, _) in self.program.outputs.iter_mut().zip(enters).filter(|(_, enters)| !enters)
         {
@@ -134,16 +134,16 @@ impl Writer<'_> {
         if let Some(&known) = self.once_more.get(&block) {
             return known;
         }
-        let layers = self.program.repeats.layers(block);
+        let layers = self.program.repeats.forward_block(block);
         let Repeat { name, count, span, .. } = self.program.repeats[block].clone();
         let repeat = Repeat {
             name,
             count,
             reversed: Some(layers),
-            kept: None,
-            held: Vec::new(),
+            saved: None,
+            kept_gathered: Vec::new(),
             within: None,
-            cut: None,
+            microbatches_of: None,
             pipeline: None,
             span,
         };
@@ -174,7 +174,7 @@ impl Writer<'_> {
                 value.repeat = Some(self.microbatches);
             }
             if share {
-                value.home = None;
+                value.declared_sharding = None;
             }
         }
     }
@@ -212,15 +212,18 @@ impl Writer<'_> {
             let gives = self.program.values[op.result].producer == Some(OpId::new(start + offset));
             let Some(&whole) = self.whole.get(&op.result).filter(|_| gives) else { continue };
             let kind = match self.stages.of(op.result) {
-                Stage::Rows => {
-                    OpKind::Rearrange(Rearrange::Join { from: self.cut.part, to: self.cut.whole })
-                }
+                Stage::Rows => OpKind::Rearrange(Rearrange::Join {
+                    from: self.cut.microbatch,
+                    to: self.cut.batch,
+                }),
                 Stage::Share => OpKind::Map(MapFn::new(MapForm::Total)),
                 _ => OpKind::Map(MapFn::new(MapForm::Last)),
             };
             let operands = vec![Operand { value: op.result, pin: None, span: op.span }];
-            let (result_pin, repeat) =
-                (self.program.values[whole].home.clone(), self.program.values[whole].repeat);
+            let (result_pin, repeat) = (
+                self.program.values[whole].declared_sharding.clone(),
+                self.program.values[whole].repeat,
+            );
             self.lists.behind.push(Op {
                 kind,
                 operands,
@@ -268,7 +271,7 @@ impl Writer<'_> {
             let rank = self.program.values[op.result].dims.len();
             op.result_pin =
                 leads.then(|| Pin { dims: vec![None; rank], unreduced: Unreduced::default() });
-            self.program.values[op.result].home.clone_from(&op.result_pin);
+            self.program.values[op.result].declared_sharding.clone_from(&op.result_pin);
         }
         self.lists.inside.push(op);
     }
@@ -298,7 +301,7 @@ impl Writer<'_> {
             dims: declared.dims.iter().map(|&dim| dims::part(self.parts, dim)).collect(),
             dtype_written: false,
             role: None,
-            home: None,
+            declared_sharding: None,
             producer: None,
             repeat: place.or(Some(self.microbatches)),
             ..declared.clone()
@@ -307,8 +310,8 @@ impl Writer<'_> {
         let rows = self.program.values.push(rows);
         self.rows.insert((value, place), rows);
         let kind = OpKind::Rearrange(Rearrange::Part {
-            from: self.cut.whole,
-            to: self.cut.part,
+            from: self.cut.batch,
+            to: self.cut.microbatch,
             first: 0,
         });
         let operands = vec![Operand { value, pin: None, span }];

@@ -94,7 +94,7 @@ impl Stages {
     }
 
     fn operation(&mut self, program: &Program, parts: &Parts, id: OpId, op: &Op) {
-        let stage = if op.is(&MapForm::Enter) {
+        let stage = if op.is(&MapForm::LoopCarried) {
             self.entering(program, op)
         } else if !op.reads_elements() {
             Some(self.unread(program, id, op))
@@ -133,7 +133,7 @@ impl Stages {
         let next = program
             .outputs
             .iter()
-            .find(|output| output.hands_to == Some(op.result))
+            .find(|output| output.yields_to == Some(op.result))
             .map_or(first, |output| self.of(output.value));
         match (first, next) {
             (Rows, Rows) => Some(Rows),
@@ -181,7 +181,7 @@ impl Stages {
             found
                 .iter()
                 .copied()
-                .find(|&value| stage(self.of(value)) && program.sees(op.repeat, value))
+                .find(|&value| stage(self.of(value)) && program.in_scope(op.repeat, value))
         };
         early(|stage| stage == Before).or_else(|| early(Stage::is_inside))
     }
@@ -216,12 +216,12 @@ impl Stages {
             .ops
             .iter_enumerated()
             .take(self.end.index())
-            .filter(|(_, op)| op.is(&MapForm::Enter));
+            .filter(|(_, op)| op.is(&MapForm::LoopCarried));
         let unlike = |op: &Op| {
             program
                 .outputs
                 .iter()
-                .any(|o| o.hands_to == Some(op.result) && self.of(o.value) != self.of(op.result))
+                .any(|o| o.yields_to == Some(op.result) && self.of(o.value) != self.of(op.result))
         };
         let unlike = entries.filter(|(_, op)| unlike(op)).map(|(id, _)| id);
         for id in self.mixed.iter().copied().chain(unlike) {
@@ -272,7 +272,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
         },
         OpKind::Reduce { function, dims } => *function != ReduceFn::Sum && dims.iter().any(cut),
         OpKind::Composite { dims, .. } => dims.iter().any(cut),
-        OpKind::Take { dim } | OpKind::Put { dim } | OpKind::Update { dim } => cut(dim),
+        OpKind::Gather { dim } | OpKind::ScatterAdd { dim } | OpKind::Update { dim } => cut(dim),
         OpKind::Rearrange(how) => match how {
             Rearrange::Rename(pairs) => pairs.iter().any(|(old, new)| cut(old) || cut(new)),
             Rearrange::Reshape(groups) => {
@@ -293,7 +293,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
 fn sums_rows(parts: &Parts, op: &Op) -> bool {
     match &op.kind {
         OpKind::Einsum { contracted } => contracted.iter().any(|dim| parts.contains_key(dim)),
-        OpKind::Reduce { .. } | OpKind::Put { .. } => true,
+        OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => true,
         _ => false,
     }
 }
@@ -313,7 +313,7 @@ fn passes(op: &Op, stages: &[Stage]) -> bool {
             Linearity::Rest => shares == all[1..],
         },
         OpKind::Reduce { function, .. } => matches!(function, ReduceFn::Sum | ReduceFn::Mean),
-        OpKind::Take { .. } | OpKind::Put { .. } => shares == [0],
+        OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => shares == [0],
         OpKind::Rearrange(_) => shares == all,
         OpKind::Update { .. } => shares == [0, 2],
         // One that its author wrote is done once, if it gives a value of its own.

@@ -36,7 +36,7 @@ fn elements(program: &Program, names: &[&str]) -> f64 {
         .filter(|value| value.role == Some(Role::Param) && names.contains(&value.name.as_str()));
     of.map(|value| {
         value.dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>()
-            * program.times(value.repeat) as f64
+            * program.iterations(value.repeat) as f64
     })
     .sum()
 }

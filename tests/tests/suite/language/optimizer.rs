@@ -139,7 +139,9 @@ fn adam_holds_ten_bytes_a_parameter() {
 fn updates_take_the_place_of_what_they_update() {
     for (name, source) in files("tests/programs/optimizer", ".shard") {
         let plan = plan(&name, &source, Strategy::Search).plan;
-        let home = |value: ValueId| plan.program.values[value].home.as_ref().and_then(Pin::exact);
+        let home = |value: ValueId| {
+            plan.program.values[value].declared_sharding.as_ref().and_then(Pin::exact)
+        };
         let updates = plan
             .program
             .outputs

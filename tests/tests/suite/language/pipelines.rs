@@ -335,7 +335,7 @@ fn arrays(program: &Program, seed: u64) -> Arrays {
 /// All layers of a program written out, unsharded.
 fn written_out(source: &str) -> Program {
     let derived = program("random", source);
-    unroll::program(&derived, &|block| derived.times(Some(block)))
+    unroll::program(&derived, &|block| derived.iterations(Some(block)))
 }
 
 /// What a pipeline rests on: each microbatch by itself gives its own rows, and gradients add up.
@@ -384,7 +384,7 @@ fn microbatches_by_themselves_give_the_whole() {
 fn forgetful(planned: &Planned) -> shardwise_ir::plan::Plan {
     let mut plan = planned.plan.clone();
     for step in &mut plan.steps {
-        if matches!(step.kind, StepKind::Local(op) if plan.program.taken_over(&plan.program.ops[op]).is_some())
+        if matches!(step.kind, StepKind::Local(op) if plan.program.stage_axis(&plan.program.ops[op]).is_some())
         {
             step.result.sharding.unreduced = Unreduced::default();
         }

@@ -81,7 +81,7 @@ fn what_is_not_kept_is_computed_again() {
 
 /// The cheapest plan of the layers written out, each free to be laid out otherwise: a lower bound.
 fn written_out_s(program: &Program) -> f64 {
-    let flat = unroll::program(program, &|block| program.times(Some(block)));
+    let flat = unroll::program(program, &|block| program.iterations(Some(block)));
     let tables = Tables::new(&flat, Refinement::Book);
     let known = textbook::plan(&tables).expect("it is feasible");
     let found = search(&tables, &known, Request::default()).expect("it is feasible");
@@ -134,7 +134,7 @@ fn arrays(program: &Program, seed: u64) -> Arrays {
 /// Whether gradients through layers are numerical differences.
 fn gradients_are_right(source: &str, seed: u64) -> Result<(), TestCaseError> {
     let derived = program("random", source);
-    let flat = unroll::program(&derived, &|block| derived.times(Some(block)));
+    let flat = unroll::program(&derived, &|block| derived.iterations(Some(block)));
     let given = arrays(&flat, seed);
     let loss = |given: &Arrays| evaluate(&flat, given).expect("all is declared")["Loss"][0];
     let values = evaluate(&flat, &given).expect("all is declared");
