@@ -201,7 +201,7 @@ fn the_readme_shows_what_is_printed() {
         .collect();
     let shown: Vec<&str> = shown.into_iter().filter(|block| block.starts_with("plan\n")).collect();
     let printed =
-        ["tests/programs/book/p7-bad-fsdp.shard", "tests/programs/fsdp_tp.shard"].map(|path| {
+        ["tests/programs/fsdp_tp.shard", "tests/programs/book/p7-bad-fsdp.shard"].map(|path| {
             let planned = shardwise::plan(path, &read(path), &Options::default())
                 .unwrap_or_else(|e| panic!("{path}: {e}"));
             planned.to_string()
