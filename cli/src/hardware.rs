@@ -35,7 +35,7 @@ pub(crate) fn known(files: &[String], output: &mut Output) -> io::Result<Option<
 /// The hardware files that a program names, if it can be read.
 pub(crate) fn named_by(program: &str) -> Vec<String> {
     let text = std::fs::read_to_string(program).unwrap_or_default();
-    shardwise::files::named(program, &text)
+    shardwise::hardware::named_file::named(program, &text)
         .iter()
         .map(|path| path.to_string_lossy().replace('\\', "/"))
         .collect()

@@ -12,7 +12,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use shardwise::files::{MOST_BYTES, named};
+use shardwise::files::MOST_BYTES;
+use shardwise::hardware::named_file::named;
 
 use crate::args::Colour;
 use crate::output::{Ending, Output};

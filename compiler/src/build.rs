@@ -32,7 +32,7 @@ use shardwise_ir::{Diag, Severity};
 
 use crate::hardware;
 use crate::lint::{self, Settings};
-use crate::place::{Lines, Place};
+use crate::source::place::{Lines, Place};
 use crate::{Findings, Options, Planned, Report};
 
 pub use depfile::depfile;

@@ -5,6 +5,7 @@
 //! or by the links of an axis. The thresholds say at which size of a dimension that no parameter
 //! has the verdict on the whole changes, with the plan as it is (`passes::threshold`).
 
+pub mod attention;
 mod table;
 
 use serde::Serialize;
@@ -19,10 +20,11 @@ use shardwise_passes::cost::local::{self, LocalWork};
 use shardwise_passes::cost::pipeline_stages;
 use shardwise_passes::cost::report::StepCost;
 
-use crate::attention::{self, Attention};
+use crate::Planned;
+use crate::export::text;
 use crate::inference::{self, Inference, Sizing};
-use crate::networks::{self, Nodes};
-use crate::{Planned, text};
+use crate::planned::link_breakdown::{self, Nodes};
+use attention::Attention;
 
 pub(crate) use table::table;
 
@@ -162,6 +164,35 @@ impl Cost {
     }
 }
 
+impl Planned {
+    /// What the plan holds and does, what bounds it, and at which sizes that changes.
+    pub fn cost(&self) -> Cost {
+        self.cost_sized(&Sizing::default())
+    }
+
+    /// The same, with the step of serving that is asked for.
+    pub fn cost_sized(&self, sizing: &Sizing) -> Cost {
+        self::cost(self, sizing, self.refinement)
+    }
+
+    /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters
+    /// included; `None` for a name that is no dimension's.
+    pub fn threshold(&self, dim: &str) -> Option<Threshold> {
+        let dim = self.plan.program.dims.position(|other| other.name == dim)?;
+        Some(threshold(self, dim, self.refinement))
+    }
+
+    /// FLOPs, bytes, intensity, time and bound of every step, then the whole.
+    pub fn cost_table(&self) -> String {
+        self.cost_table_sized(&Sizing::default())
+    }
+
+    /// The same, with the step of serving that is asked for.
+    pub fn cost_table_sized(&self, sizing: &Sizing) -> String {
+        table(&self.cost_sized(sizing), &text::summary(self), self.capacity_bytes)
+    }
+}
+
 /// What a plan holds, does and is bound by. `refinement` is that of the plan.
 pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -> Cost {
     let plan = &planned.plan;
@@ -205,7 +236,7 @@ fn busy(planned: &Planned) -> Vec<AxisBusy> {
     axes.map(|((id, axis), &busy_s)| AxisBusy {
         axis: axis.name.clone(),
         busy_s,
-        nodes: networks::nodes(planned, id),
+        nodes: link_breakdown::nodes(planned, id),
     })
     .collect()
 }

@@ -17,9 +17,10 @@ use shardwise_ir::print;
 use shardwise_passes::cost::report::StepCost;
 use strum::VariantArray;
 
+use crate::Planned;
+use crate::export::text as plan_text;
 use crate::hardware;
 use crate::readers::{Reader, Readers, moves_data};
-use crate::{Planned, text as plan_text};
 
 pub use limits::{Limits, Quantity};
 

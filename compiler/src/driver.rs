@@ -1,26 +1,22 @@
 //! The only loop over the pipeline: text in, result out.
 
-use std::fmt;
-
 use shardwise_grammar::{ast, codes};
 use shardwise_ir::ids::ValueId;
-use shardwise_ir::plan::{Materialization, Plan};
+use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
-use shardwise_ir::{Diag, Severity, Span, print, verify};
-use shardwise_passes::cost::report::{Report, report};
+use shardwise_ir::{Diag, Severity, Span, verify};
+use shardwise_passes::cost::report::report;
 use shardwise_passes::propagate::composite::written_out;
 use shardwise_passes::propagate::textbook::{self, Infeasible};
 use shardwise_passes::reshard::tables::Tables;
-use shardwise_passes::search::plan::{Found, Optimality, Refusal, Request, search};
+use shardwise_passes::search::plan::{Found, Refusal, Request, search};
 
-use crate::cost::{self, Cost, Threshold};
-use crate::failure::Findings;
-use crate::inference::{self, Inference, Sizing, Unsized};
-use crate::json::{self, PlanJson};
-use crate::options::{Objective, Options, Refinement, Strategy};
+use crate::diagnostics::Findings;
+use crate::hardware::named_file::hardware_file;
+use crate::options::{Options, Strategy};
 use crate::pipeline::{self, Pass};
-use crate::{attention, budget, dot, files, provenance, text, trace, units};
+use crate::planned::{Origin, Planned, attention_site, budget, claim};
 
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
@@ -29,40 +25,6 @@ pub struct Checked {
     pub program: Option<Program>,
     /// Errors and warnings, in source order.
     pub findings: Findings,
-}
-
-/// How a plan came to be.
-#[derive(Clone, Debug, PartialEq)]
-enum Origin {
-    Explicit,
-    Textbook,
-    Searched(Optimality, Vec<Materialization>),
-}
-
-/// A plan with all that is known of it. `Display` is its text, which is a program again;
-/// [`Planned::json`] its JSON.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    /// The program's name.
-    pub name: String,
-    /// The plan.
-    pub plan: Plan,
-    /// What it costs.
-    pub report: Report,
-    /// What the textbook's plan costs (the plan itself, for an explicit program).
-    pub textbook: Report,
-    /// What the search made small.
-    pub objective: Objective,
-    /// Bytes that a device may hold, where known.
-    pub capacity_bytes: Option<f64>,
-    /// How closely collectives were priced.
-    pub refinement: Refinement,
-    /// Warnings.
-    pub warnings: Findings,
-    /// Where attention stands in the program.
-    pub(crate) attention: Vec<attention::Site>,
-    origin: Origin,
-    carried_claim: Option<String>,
 }
 
 /// Reads a program and says everything that is wrong with it. `name` is what diagnostics call the
@@ -143,9 +105,9 @@ fn resolved(
     rewrite: Rewrite<'_>,
 ) -> Checked {
     let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
-    let (hardware_file, unread) = files::hardware_file(file, name, options);
+    let (file_named, unread) = hardware_file(file, name, options);
     diags.extend(unread);
-    let overrides = Overrides { hardware, known, file: hardware_file, mesh, dims, explicit };
+    let overrides = Overrides { hardware, known, file: file_named, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     // Hardware that cannot be read is no hardware that is not named.
     let is_named = diags
@@ -198,7 +160,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         return Err(checked.findings);
     };
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
-    let attention = attention::sites(&program);
+    let attention = attention_site::sites(&program);
     let made = match program.mode {
         Mode::Explicit => explicit(program),
         Mode::Ordinary => choose(&program, options).map(in_full),
@@ -217,7 +179,7 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         checked.findings.reports.into_iter().map(|report| report.diag).collect();
     warnings.extend(budget::over_capacity(&plan, &report, capacity_bytes));
     let carried_claim =
-        (origin == Origin::Explicit).then(|| provenance::read(source, &plan.to_string())).flatten();
+        (origin == Origin::Explicit).then(|| claim::read(source, &plan.to_string())).flatten();
     let warnings = refuse(warnings);
     let objective = options.objective;
     let name = name.to_owned();
@@ -335,148 +297,4 @@ fn no_layout(program: &Program, infeasible: Infeasible) -> Diag {
 
 fn has_errors(diags: &[Diag]) -> bool {
     diags.iter().any(|diag| diag.severity == Severity::Error)
-}
-
-impl Planned {
-    /// The stable JSON form.
-    pub fn json(&self) -> PlanJson {
-        json::plan(self)
-    }
-
-    /// The plan's dataflow as Graphviz DOT.
-    pub fn dot(&self) -> String {
-        dot::dot(self)
-    }
-
-    /// The schedule as a Chrome trace.
-    pub fn trace(&self) -> String {
-        trace::trace(self)
-    }
-
-    /// What the plan holds and does, what bounds it, and at which sizes that changes.
-    pub fn cost(&self) -> Cost {
-        self.cost_sized(&Sizing::default())
-    }
-
-    /// The same, with the step of serving that is asked for.
-    pub fn cost_sized(&self, sizing: &Sizing) -> Cost {
-        cost::cost(self, sizing, self.refinement)
-    }
-
-    /// The plan as a step of serving as is asked, or why it is none.
-    pub fn inference(&self, sizing: &Sizing) -> Result<Inference, Unsized> {
-        inference::inference(self, sizing)
-    }
-
-    /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters
-    /// included; `None` for a name that is no dimension's.
-    pub fn threshold(&self, dim: &str) -> Option<Threshold> {
-        let dim = self.plan.program.dims.position(|other| other.name == dim)?;
-        Some(cost::threshold(self, dim, self.refinement))
-    }
-
-    /// FLOPs, bytes, intensity, time and bound of every step, then the whole.
-    pub fn cost_table(&self) -> String {
-        self.cost_table_sized(&Sizing::default())
-    }
-
-    /// The same, with the step of serving that is asked for.
-    pub fn cost_table_sized(&self, sizing: &Sizing) -> String {
-        cost::table(&self.cost_sized(sizing), &text::summary(self), self.capacity_bytes)
-    }
-
-    /// `search`, `textbook` or `explicit`.
-    pub fn strategy_name(&self) -> &'static str {
-        match self.origin {
-            Origin::Explicit => "explicit",
-            Origin::Textbook => "textbook",
-            Origin::Searched(..) => "search",
-        }
-    }
-
-    /// `optimal` where proven, else `bounded`; of a textbook or explicit plan no better bound is
-    /// known than 0.
-    pub fn status_name(&self) -> &'static str {
-        match self.origin {
-            Origin::Searched(Optimality::Optimal, _) => "optimal",
-            Origin::Searched(Optimality::Bounded { .. }, _)
-            | Origin::Explicit
-            | Origin::Textbook => "bounded",
-        }
-    }
-
-    /// No plan is cheaper than this, in seconds of the objective; 0 where nothing is known.
-    pub fn lower_bound_s(&self) -> f64 {
-        match self.origin {
-            Origin::Searched(Optimality::Optimal, _) => self.objective_s(&self.report),
-            Origin::Searched(Optimality::Bounded { lower_bound_s }, _) => {
-                lower_bound_s.min(self.objective_s(&self.report))
-            }
-            Origin::Explicit | Origin::Textbook => 0.0,
-        }
-    }
-
-    /// Other shardings of open declarations from which a plan is as cheap, an example for each
-    /// declaration.
-    pub fn alternatives(&self) -> Vec<String> {
-        let Origin::Searched(_, alternatives) = &self.origin else { return Vec::new() };
-        alternatives.iter().map(|other| print::materialization(&self.plan.program, other)).collect()
-    }
-
-    /// What a plan costs by the objective, seconds.
-    pub(crate) fn objective_s(&self, report: &Report) -> f64 {
-        match self.objective {
-            Objective::Serial => report.serial_s,
-            Objective::Comm => report.comm_s,
-            Objective::Overlap => report.overlap_s,
-        }
-    }
-
-    /// How the plan was found, for the last line of its text.
-    pub(crate) fn found_line(&self) -> Option<String> {
-        let claim = match self.origin {
-            Origin::Explicit => {
-                return self.carried_claim.as_ref().map(|claim| format!("found: {claim}"));
-            }
-            Origin::Textbook => "by the textbook's rules".to_owned(),
-            Origin::Searched(optimality, _) => self.search_claim(optimality),
-        };
-        Some(format!("found: {}", provenance::sign(&claim, &self.plan.to_string())))
-    }
-
-    fn search_claim(&self, optimality: Optimality) -> String {
-        let (own, book) = (self.objective_s(&self.report), self.objective_s(&self.textbook));
-        let proof = match optimality {
-            Optimality::Optimal => "optimal".to_owned(),
-            Optimality::Bounded { .. } => {
-                let lower_bound_s = self.lower_bound_s();
-                let gap = if own > 0.0 { 100.0 * (own - lower_bound_s) / own } else { 0.0 };
-                format!("within {gap:.1}% of the optimum")
-            }
-        };
-        let per_cent = 100.0 * (book - own).abs() / book;
-        let saving = if own < book {
-            format!("{per_cent:.1}% under the textbook's {}", units::seconds(book))
-        } else if own > book * (1.0 + 1e-9) {
-            format!(
-                "{per_cent:.1}% over the textbook's {}, which has no room",
-                units::seconds(book)
-            )
-        } else {
-            "as cheap as the textbook's".to_owned()
-        };
-        let alternatives = self.alternatives();
-        let equal = if alternatives.is_empty() {
-            String::new()
-        } else {
-            format!("; as cheap from {}", alternatives.join(" or "))
-        };
-        format!("{proof} ({}); {saving}{equal}", self.objective.name())
-    }
-}
-
-impl fmt::Display for Planned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&text::plan(self))
-    }
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use shardwise_grammar::codes::budget;
 
 use crate::driver;
-use crate::networks::Network;
+use crate::planned::link_breakdown::Network;
 use crate::readers::moves_data;
 use crate::{Findings, Options};
 

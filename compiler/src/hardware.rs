@@ -7,6 +7,8 @@
 //! needs it is refused. Every mistake is told at its place, for a key taken silently for nothing
 //! would be a wrong price. Nothing here reads files.
 
+pub mod named_file;
+
 use std::fmt::Write;
 use std::ops::{Range, RangeInclusive};
 
@@ -16,7 +18,7 @@ use shardwise_ir::hardware::{Hardware, Wraparound};
 use shardwise_ir::{Diag, Span, suggest};
 use toml::{Spanned, Value};
 
-use crate::failure::Findings;
+use crate::diagnostics::Findings;
 
 type Table = IndexMap<Spanned<String>, Spanned<Value>>;
 

@@ -426,3 +426,10 @@ impl Sizer<'_> {
         Some(low * granule)
     }
 }
+
+impl Planned {
+    /// The plan as a step of serving as is asked, or why it is none.
+    pub fn inference(&self, sizing: &Sizing) -> Result<Inference, Unsized> {
+        inference(self, sizing)
+    }
+}

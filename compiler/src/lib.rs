@@ -1,44 +1,45 @@
 #![doc = include_str!("../README.md")]
 
-pub mod attention;
 pub mod build;
 pub mod cost;
+pub mod diagnostics;
 pub mod diff;
 pub mod explain;
-pub mod failure;
-pub mod files;
+pub mod export;
 pub mod hardware;
 pub mod inference;
-pub mod json;
 pub mod lint;
-pub mod networks;
-pub mod oneliner;
 pub mod options;
-pub mod setting;
+pub mod source;
 pub mod sweep;
-pub mod units;
-pub mod verify;
 
-mod budget;
-mod dot;
+mod display;
 mod driver;
 mod gradient;
-mod lints;
 mod optimizer;
 mod pipeline;
-mod place;
-mod provenance;
+mod planned;
 mod readers;
-mod text;
-mod trace;
+mod simulate;
 
+pub use cost::attention;
+pub use diagnostics::{Findings, Report};
 pub use diff::diff;
-pub use driver::{Checked, Planned, check, format, plan, print_after};
-pub use failure::{Findings, Report};
-pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy};
+pub use display::units;
+pub use driver::{Checked, check, format, plan, print_after};
+pub use export::json;
+pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy, sizes as setting};
 pub use pipeline::Pass;
+pub use planned::Planned;
+pub use planned::link_breakdown as networks;
 pub use shardwise_grammar::codes;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;
 pub use shardwise_ir::program::Program;
 pub use shardwise_ir::{Diag, Role, Severity, Span};
+pub use source::{files, oneliner};
+
+/// Plans run on simulated devices and compared with the unsharded program.
+pub mod verify {
+    pub use crate::simulate::*;
+}

@@ -1,11 +1,13 @@
 //! What a caller may ask for.
 
+pub mod sizes;
+
 use std::time::Duration;
 
 use shardwise_ir::hardware::Hardware;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
-use crate::files::Files;
+use crate::source::files::Files;
 
 pub use shardwise_ir::resolve::{AxisSize, DimSize};
 pub use shardwise_passes::cost::collective::Refinement;

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::{Compiled, rust};
-use crate::files::{Files, MOST_BYTES};
+use crate::source::files::{Files, MOST_BYTES};
 
 /// What a program's file name ends in.
 const ENDING: &str = "shard";
@@ -21,7 +21,7 @@ pub(super) struct Source {
 impl Source {
     /// The hardware files that the program names.
     pub(super) fn hardware(&self) -> Vec<String> {
-        crate::files::named(&slashed(&self.path), &self.text)
+        crate::hardware::named_file::named(&slashed(&self.path), &self.text)
             .iter()
             .map(|path| slashed(path))
             .collect()

@@ -13,7 +13,7 @@ use shardwise_ir::program::Program;
 use shardwise_ir::sharding::{Pin, Sharding};
 
 use super::Compiled;
-use crate::json::StepJson;
+use crate::export::json::StepJson;
 use crate::{Planned, Role};
 
 /// Types that every program's module uses.

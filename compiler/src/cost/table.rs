@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Cost, Held, Statement, Threshold};
-use crate::{attention, inference, units};
+use super::{Cost, Held, Statement, Threshold, attention};
+use crate::display::units;
+use crate::inference;
 
 /// The rows, `summary`'s lines behind those of `cost`, then the step of serving on devices of
 /// `capacity` bytes.

@@ -5,7 +5,7 @@ use shardwise_passes::cost::report::Report;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use super::{Diff, Total};
-use crate::units;
+use crate::display::units;
 
 /// A time of a whole plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]

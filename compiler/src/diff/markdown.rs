@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::text::{arrow, cells, counts, criticality, setting, time};
 use super::{Diff, Line};
-use crate::units;
+use crate::display::units;
 
 /// The comment.
 pub(super) fn markdown(diff: &Diff) -> String {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Change, Diff, Line, Setting, Statement, Total};
-use crate::units;
+use crate::display::units;
 
 /// The whole.
 pub(super) fn text(diff: &Diff) -> String {

@@ -26,8 +26,8 @@ use shardwise_passes::propagate::op_layouts;
 use super::Progress;
 use super::conflict::chosen;
 use super::sites::{Place, Site, edited, sites};
-use crate::place::Lines;
 use crate::readers::{Reader, Readers, moves_data};
+use crate::source::place::Lines;
 use crate::{Options, Planned, driver};
 
 /// Neighbours tried at one place.

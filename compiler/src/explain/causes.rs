@@ -10,9 +10,10 @@ use shardwise_ir::program::{Linearity, MapForm, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Sharding};
 
 use super::{Collective, End};
-use crate::place::Lines;
+use crate::Planned;
+use crate::planned::link_breakdown;
 use crate::readers::{Reader, Readers};
-use crate::{Planned, networks, place};
+use crate::source::place::{self, Lines};
 
 /// More needs of one collective than anyone reads.
 const MOST_NEEDS: usize = 4;
@@ -73,7 +74,7 @@ impl<'a> Told<'a> {
             text: print::step(self.program(), step),
             bytes: cost.bytes,
             time_s: cost.seconds,
-            networks: networks::networks(self.planned, number),
+            networks: link_breakdown::networks(self.planned, number),
             critical: self.planned.report.schedule.critical[number],
             from: self.from(number),
             needs,

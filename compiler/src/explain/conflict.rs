@@ -11,7 +11,7 @@ use shardwise_ir::print::Printer;
 
 use super::sites::{Place, Site, edited, sites};
 use crate::driver;
-use crate::place::Lines;
+use crate::source::place::Lines;
 use crate::{Findings, Options, Planned, Strategy};
 
 /// Brackets that contradict each other.

@@ -4,8 +4,8 @@ use shardwise_grammar::codes::names;
 use shardwise_ir::plan::{Plan, StepKind};
 use shardwise_ir::{Diag, Severity, Span, suggest};
 
-use crate::place::Lines;
 use crate::readers::{Reader, Readers};
+use crate::source::place::Lines;
 
 /// What is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use super::{Alternative, Causes, Collective, Conflict, Explanation, NoRoom};
-use crate::{networks, units};
+use crate::display::units;
+use crate::planned::link_breakdown;
 
 /// The whole.
 pub(super) fn text(explanation: &Explanation) -> String {
@@ -36,7 +37,7 @@ fn collective(causes: &Causes, of: &Collective) -> String {
     };
     let mut out = format!("{}  # {cost}\n", of.text);
     if !of.networks.is_empty() {
-        let _ = writeln!(out, "  network by network: {}", networks::shares(&of.networks));
+        let _ = writeln!(out, "  network by network: {}", link_breakdown::shares(&of.networks));
     }
     for (role, end) in [("starts from", &of.from)]
         .into_iter()

@@ -1,7 +1,7 @@
 //! The sizing for people: sentences about the step, then a row a batch.
 
 use super::{Cache, Inference, Phase, Row};
-use crate::units::{bytes, count, number, seconds};
+use crate::display::units::{bytes, count, number, seconds};
 
 /// The lines behind those of `cost`, for a device memory of `capacity` bytes.
 pub(crate) fn lines(inference: &Inference, capacity: Option<f64>) -> Vec<String> {

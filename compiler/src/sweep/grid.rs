@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::options::AxisSize;
-use crate::setting::{assignment, distinct, items, not_understood, size, with_fold};
+use crate::options::sizes::{assignment, distinct, items, not_understood, size, with_fold};
 
 /// Everything that is varied; what is empty stays as the program has it.
 #[derive(Clone, Debug, Default, PartialEq)]

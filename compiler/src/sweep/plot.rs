@@ -15,7 +15,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use self::series::{Panel, Series, panels};
 use super::Swept;
-use crate::units;
+use crate::display::units;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 

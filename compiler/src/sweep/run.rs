@@ -9,8 +9,9 @@ use shardwise_ir::program::Program;
 
 use super::points::{Combination, combinations};
 use super::{AxisTime, Grid, Outcome, Point, Price, Progress, Source, Swept};
-use crate::driver::{Planned, check, plan};
-use crate::failure::Findings;
+use crate::Planned;
+use crate::diagnostics::Findings;
+use crate::driver::{check, plan};
 use crate::hardware;
 use crate::options::{Options, Strategy};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Outcome, Point, Swept};
-use crate::units;
+use crate::display::units;
 
 /// No line is wider.
 const WIDTH: usize = 100;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use shardwise::build::from_disk;
 use shardwise::explain::{Target, explain};
-use shardwise::files::{Files, named};
+use shardwise::files::Files;
+use shardwise::hardware::named_file::named;
 use shardwise::lint::{Settings, lint};
 use shardwise::sweep::{Grid, Source, sweep};
 use shardwise::verify::{Setup, Sizes, verify};

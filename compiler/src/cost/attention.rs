@@ -1,0 +1,158 @@
+//! Attention over a sequence that is split: the ways to do it, each planned, side by side.
+//!
+//! Which way is best depends on sizes that nobody has in mind: keys and values can be gathered,
+//! passed around a ring, or stay where they are while statistics travel; or the axes go over from
+//! the sequence to the heads, by an `AllToAll` of each before and behind. The search finds the
+//! first, the last two and their mixtures by itself; a ring is another program (`roll`), which an
+//! author writes. So that nobody has to write all of them to know, `cost` plans each for every
+//! attention whose sequence is split: a program of its own with the sizes, the mesh and the other
+//! splits of the plan at hand. Planning the whole program anew in four ways would say the same with
+//! more noise, and could not say anything of the ring.
+//!
+//! No mask is counted, in any of them: which blocks a causal mask leaves out is a question of who
+//! has which block, and the same for all.
+
+mod programs;
+mod split;
+
+use serde::Serialize;
+use shardwise_passes::search::problem::Objective;
+
+use crate::display::units;
+use crate::{Options, Planned, driver};
+use programs::{Way, ways};
+
+/// An attention whose sequence is split.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Attention {
+    /// The scores, by the program's name.
+    pub scores: String,
+    /// The dimension of the queries, and how long it is.
+    pub queries: (String, u64),
+    /// The dimension of the keys, and how long it is.
+    pub keys: (String, u64),
+    /// The axes that split the sequence.
+    pub axes: Vec<String>,
+    /// The ways to do it, in a fixed order.
+    pub ways: Vec<Outcome>,
+}
+
+/// One way to do it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// What happens to keys and values: `gather`, `ring`, `heads` or `statistics`.
+    pub way: &'static str,
+    /// Whether the plan does it so.
+    pub planned: bool,
+    /// What it costs; absent where it cannot be done.
+    pub price: Option<Price>,
+    /// Why it cannot be done.
+    pub why_not: Option<String>,
+    /// The program that was planned, to be taken over.
+    pub program: Option<String>,
+}
+
+/// What one attention costs, done in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Price {
+    /// Seconds of all collectives.
+    pub comm_s: f64,
+    /// Seconds of all steps.
+    pub serial_s: f64,
+    /// Seconds of the plan's own schedule.
+    pub scheduled_s: f64,
+    /// Bytes a device holds at the worst moment.
+    pub peak_bytes: f64,
+}
+
+/// Every attention of a plan whose sequence is split, done in every way.
+pub(crate) fn compare(planned: &Planned) -> Vec<Attention> {
+    planned
+        .attention
+        .iter()
+        .filter_map(|site| split::found(planned, site))
+        .map(|found| outcome(planned, &found))
+        .collect()
+}
+
+fn outcome(planned: &Planned, found: &split::Found<'_>) -> Attention {
+    let ways = ways(found).into_iter().map(|Way { name, program }| {
+        let planned_so = name == found.planned_way();
+        let outcome = |price, why_not, program| Outcome {
+            way: name,
+            planned: planned_so,
+            price,
+            why_not,
+            program,
+        };
+        match program {
+            Ok(text) => match price(planned, &text) {
+                Ok(price) => outcome(Some(price), None, Some(text)),
+                Err(why_not) => outcome(None, Some(why_not), Some(text)),
+            },
+            Err(why_not) => outcome(None, Some(why_not), None),
+        }
+    });
+    Attention {
+        scores: found.site.scores.clone(),
+        queries: found.length(found.site.query_dim),
+        keys: found.length(found.site.key_dim),
+        axes: found.axis_names(),
+        ways: ways.collect(),
+    }
+}
+
+fn price(planned: &Planned, text: &str) -> Result<Price, String> {
+    let chip = planned.plan.program.hardware.clone();
+    let (hardware, known) = (Some(chip.name.clone()), vec![chip]);
+    let memory = Some(f64::INFINITY);
+    let options = Options {
+        refinement: planned.refinement,
+        objective: Objective::Serial,
+        memory,
+        hardware,
+        known,
+        ..Options::default()
+    };
+    let plan = driver::plan("attention", text, &options).map_err(|findings| {
+        findings.reports.first().map_or_else(String::new, |first| first.diag.message.clone())
+    })?;
+    let report = &plan.report;
+    Ok(Price {
+        comm_s: report.comm_s,
+        serial_s: report.serial_s,
+        scheduled_s: report.schedule.makespan_s,
+        peak_bytes: report.memory.peak_bytes,
+    })
+}
+
+/// The same in lines for people.
+pub(crate) fn lines(attention: &Attention) -> Vec<String> {
+    let Attention { scores, queries: (query, length), axes, .. } = attention;
+    let head = format!(
+        "attention `{scores}`, {query}={length} over {}: comm, scheduled, peak memory",
+        axes.join("")
+    );
+    let rows = attention.ways.iter().map(|outcome| {
+        let mark = if outcome.planned { "  <- this plan" } else { "" };
+        let said = match (&outcome.price, &outcome.why_not) {
+            (Some(price), _) => {
+                let (comm, scheduled) =
+                    (units::seconds(price.comm_s), units::seconds(price.scheduled_s));
+                format!("{comm:>7}  {scheduled:>7}  {:>7}{mark}", units::bytes(price.peak_bytes))
+            }
+            (None, why_not) => why_not.clone().unwrap_or_default(),
+        };
+        format!("  {:<26} {said}", described(outcome.way))
+    });
+    [head].into_iter().chain(rows).collect()
+}
+
+fn described(way: &str) -> &'static str {
+    match way {
+        "gather" => "keys and values gathered",
+        "ring" => "passed round (ring)",
+        "heads" => "split heads (AllToAll)",
+        _ => "statistics of split keys",
+    }
+}

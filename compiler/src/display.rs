@@ -1,0 +1,3 @@
+//! How quantities and tables are written for people.
+
+pub mod units;

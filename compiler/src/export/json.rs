@@ -1,0 +1,374 @@
+//! The plan as JSON: the stable contract `shardwise.plan/1`. Fields may be added; none is renamed
+//! or removed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shardwise_ir::ids::AxisId;
+use shardwise_ir::mesh::Axis;
+use shardwise_ir::plan::{Materialization, StepKind};
+use shardwise_ir::program::{CollectiveKind, OpKind, Program};
+use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::sharding::AxisRef;
+use shardwise_passes::cost::pipeline_stages::Staged;
+use shardwise_passes::cost::report::{Report, StepCost};
+
+use super::text;
+use crate::Planned;
+use crate::planned::link_breakdown::{self, Nodes};
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanJson {
+    /// Always `shardwise.plan/1`.
+    pub schema: String,
+    /// The program's name: its file's, without folder and ending.
+    pub program: String,
+    /// `search`, `textbook`, or `explicit` for a program that was a plan already.
+    pub strategy: String,
+    /// What the search made small: `serial` or `comm`.
+    pub objective: String,
+    /// The hardware's name.
+    pub hardware: String,
+    /// The axes in order.
+    pub mesh: Vec<AxisJson>,
+    /// How good the plan is known to be.
+    pub optimality: OptimalityJson,
+    /// What it costs.
+    pub cost: CostJson,
+    /// What the textbook's plan costs.
+    pub textbook: TextbookJson,
+    /// What a device holds.
+    pub memory: MemoryJson,
+    /// Pipelines; absent where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub pipelines: Vec<PipelineJson>,
+    /// The steps in order.
+    pub steps: Vec<StepJson>,
+}
+
+/// A mesh axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AxisJson {
+    /// Its name.
+    pub axis: String,
+    /// Devices along it.
+    pub size: u64,
+    /// `ring`, `line`, `switch` or `dcn`.
+    pub kind: String,
+    /// Seconds that its links are busy.
+    pub busy_s: f64,
+    /// How it lies on nodes of GPUs; absent where it is not larger than one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nodes: Option<Nodes>,
+}
+
+/// How good the plan is known to be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OptimalityJson {
+    /// `optimal` (proven) or `bounded` (nothing is below `lower_bound_s`, which is 0 where no
+    /// search was made).
+    pub status: String,
+    /// No plan is cheaper than this, in seconds of the objective.
+    pub lower_bound_s: f64,
+    /// Other shardings of open declarations from which a plan is as cheap, an example for each
+    /// declaration.
+    pub alternatives: Vec<String>,
+}
+
+/// Times in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CostJson {
+    /// The sum of all steps.
+    pub serial_s: f64,
+    /// The sum of all collectives.
+    pub comm_s: f64,
+    /// The sum of all local operations.
+    pub compute_s: f64,
+    /// How long a device has nothing to do while pipelines fill and drain; absent without
+    /// pipelines.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bubble_s: Option<f64>,
+    /// The busiest resource: a lower bound on any schedule.
+    pub overlap_s: f64,
+    /// The plan's own schedule.
+    pub scheduled_s: f64,
+}
+
+/// Layers that live on stages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PipelineJson {
+    /// What the layers are called.
+    pub layers: String,
+    /// The mesh axis along which stages lie.
+    pub axis: String,
+    /// How many stages.
+    pub stages: u64,
+    /// Layers of each.
+    pub layers_per_stage: u64,
+    /// Runs of consecutive layers of each.
+    pub chunks: u64,
+    /// The dimension that microbatches are parts of.
+    pub batch: String,
+    /// How many of them.
+    pub microbatches: u64,
+    /// `gpipe` or `1f1b`.
+    pub schedule: String,
+    /// The share of a stage's time in which it has nothing to do.
+    pub bubble: f64,
+    /// For each stage, how many microbatches it holds for gradients at most.
+    pub in_flight: Vec<f64>,
+    /// Seconds from the first piece of work to the last, collectives beside compute.
+    pub makespan_s: f64,
+}
+
+fn pipelines(planned: &Planned) -> Vec<PipelineJson> {
+    let program = &planned.plan.program;
+    let one = |staged: &Staged| {
+        let (block, shape) = (Some(staged.block), &staged.shape);
+        let pipeline = program.pipeline(block)?;
+        Some(PipelineJson {
+            layers: program.repeats[staged.block].name.clone(),
+            axis: program.mesh.axes[pipeline.axis].name.clone(),
+            stages: shape.stages,
+            layers_per_stage: program.layers_per_device(block),
+            chunks: shape.chunks,
+            batch: program.dims[pipeline.batch].name.clone(),
+            microbatches: shape.microbatches,
+            schedule: shape.schedule.name().to_owned(),
+            bubble: shape.bubble(),
+            in_flight: (0..shape.stages).map(|stage| shape.in_flight(stage)).collect(),
+            makespan_s: staged.makespan_s,
+        })
+    };
+    planned.report.schedule.pipelines.iter().filter_map(one).collect()
+}
+
+/// The textbook's plan in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TextbookJson {
+    /// The sum of its steps, seconds.
+    pub serial_s: f64,
+    /// The sum of its collectives, seconds.
+    pub comm_s: f64,
+}
+
+/// Bytes of one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryJson {
+    /// Parameters and state.
+    pub resident_bytes: u64,
+    /// With the peak of what is live beside them.
+    pub peak_bytes: u64,
+    /// What the chip has; `null` where it is not known.
+    pub capacity_bytes: Option<u64>,
+}
+
+/// One line of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepJson {
+    /// `einsum map reduce reshape rename take all_gather all_reduce reduce_scatter all_to_all permute slice`.
+    pub kind: String,
+    /// The axes that its text names; empty for local operations.
+    pub axes: Vec<String>,
+    /// The value that it gives.
+    pub value: String,
+    /// What it reads.
+    pub operands: Vec<TensorJson>,
+    /// What it gives.
+    pub result: TensorJson,
+    /// The cost model's `V` for collectives (what a device holds, for `all_to_all` and `permute`),
+    /// else the bytes touched.
+    pub local_bytes: u64,
+    /// FLOPs of a device.
+    pub flops: f64,
+    /// Seconds, each time.
+    pub time_s: f64,
+    /// How often it is done: the layers of the `repeat` that it stands in, 1 outside.
+    #[serde(default = "once")]
+    pub times: u64,
+    /// Whether making it longer makes the schedule longer.
+    pub critical: bool,
+    /// Whether it is a collective that can hide: its operand stays on the devices, or exists before
+    /// the compute above it is done, with slack.
+    pub may_run_early: bool,
+    /// The line as the plan prints it.
+    pub text: String,
+}
+
+/// A value in one of its shardings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TensorJson {
+    /// Its name.
+    pub value: String,
+    /// Its dimensions in order.
+    pub dims: Vec<DimJson>,
+    /// Axes over which it is still to be reduced.
+    pub unreduced: Vec<String>,
+    /// How: `sum`, `max` or `min`; absent where nothing is pending.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reduction: Option<String>,
+}
+
+/// A dimension and what splits it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DimJson {
+    /// The dimension.
+    pub dim: String,
+    /// The axes, major to minor.
+    pub axes: Vec<String>,
+}
+
+fn once() -> u64 {
+    1
+}
+
+/// The JSON form of a plan.
+pub fn plan(planned: &Planned) -> PlanJson {
+    let program = &planned.plan.program;
+    let report = &planned.report;
+    PlanJson {
+        schema: "shardwise.plan/1".to_owned(),
+        program: planned.name.clone(),
+        strategy: planned.strategy_name().to_owned(),
+        objective: planned.objective.name().to_owned(),
+        hardware: program.hardware.name.clone(),
+        mesh: mesh(planned),
+        optimality: OptimalityJson {
+            status: planned.status_name().to_owned(),
+            lower_bound_s: planned.lower_bound_s(),
+            alternatives: planned.alternatives(),
+        },
+        cost: cost(report),
+        textbook: TextbookJson {
+            serial_s: planned.textbook.serial_s,
+            comm_s: planned.textbook.comm_s,
+        },
+        memory: MemoryJson {
+            resident_bytes: report.memory.resident_bytes.round() as u64,
+            peak_bytes: report.memory.peak_bytes.round() as u64,
+            capacity_bytes: planned.capacity_bytes.map(|bytes| bytes as u64),
+        },
+        pipelines: pipelines(planned),
+        steps: steps(planned),
+    }
+}
+
+fn mesh(planned: &Planned) -> Vec<AxisJson> {
+    let axes = planned.plan.program.mesh.axes.iter_enumerated().zip(&planned.report.axis_s);
+    let one = |((id, axis), &busy_s): ((AxisId, &Axis), &f64)| {
+        let nodes = link_breakdown::nodes(planned, id);
+        AxisJson {
+            axis: axis.name.clone(),
+            size: axis.size,
+            kind: axis.kind().name().to_owned(),
+            busy_s,
+            nodes,
+        }
+    };
+    axes.map(one).collect()
+}
+
+fn cost(report: &Report) -> CostJson {
+    CostJson {
+        serial_s: report.serial_s,
+        comm_s: report.comm_s,
+        compute_s: report.compute_s,
+        bubble_s: (!report.schedule.pipelines.is_empty()).then_some(report.bubble_s),
+        overlap_s: report.overlap_s,
+        scheduled_s: report.schedule.makespan_s,
+    }
+}
+
+fn steps(planned: &Planned) -> Vec<StepJson> {
+    (0..planned.plan.steps.len()).map(|number| step_json(planned, number)).collect()
+}
+
+fn step_json(planned: &Planned, number: usize) -> StepJson {
+    let (step, cost, schedule) =
+        (&planned.plan.steps[number], &planned.report.steps[number], &planned.report.schedule);
+    let program = &planned.plan.program;
+    let (kind, axes) = match &step.kind {
+        StepKind::Local(_) if cost.is_move(step) => {
+            (CollectiveKind::Permute.json_name(), cost_axes(program, cost))
+        }
+        StepKind::Local(op) => (local_kind(&program.ops[*op].kind), Vec::new()),
+        StepKind::Collective(collective, _) => {
+            (collective.kind.json_name(), names(program, &collective.axes))
+        }
+    };
+    StepJson {
+        kind: kind.to_owned(),
+        axes,
+        value: program.values[step.result.value].name.clone(),
+        operands: step.operands.iter().map(|operand| tensor(program, operand)).collect(),
+        result: tensor(program, &step.result),
+        local_bytes: cost.bytes.round() as u64,
+        flops: cost.flops,
+        time_s: cost.seconds,
+        times: cost.times as u64,
+        critical: schedule.critical[number],
+        may_run_early: schedule.early[number],
+        text: text::step(&planned.plan, step),
+    }
+}
+
+fn cost_axes(program: &Program, cost: &StepCost) -> Vec<String> {
+    cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.clone()).collect()
+}
+
+/// What JSON calls a local operation.
+pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
+    match kind {
+        OpKind::Einsum { .. } => "einsum",
+        OpKind::Composite { function, .. } if function.reduces() => "reduce",
+        OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => "reduce",
+        OpKind::Gather { .. } => "take",
+        OpKind::Rearrange(
+            Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. },
+        ) => "rename",
+        OpKind::Rearrange(Rearrange::Reshape(_)) => "reshape",
+        OpKind::Map(_)
+        | OpKind::Composite { .. }
+        | OpKind::Update { .. }
+        | OpKind::Rearrange(_)
+        | OpKind::Route(_) => "map",
+        OpKind::Collective(kind) => kind.json_name(),
+    }
+}
+
+fn names(program: &Program, axes: &[AxisRef]) -> Vec<String> {
+    axes.iter().map(|axis| program.mesh.axes[axis.axis()].name.clone()).collect()
+}
+
+fn tensor(program: &Program, material: &Materialization) -> TensorJson {
+    let value = &program.values[material.value];
+    let dims = value.dims.iter().zip(&material.sharding.dims);
+    let unreduced = &material.sharding.unreduced;
+    let reduction = match unreduced.kind().symbol() {
+        "U" => "sum",
+        other => other,
+    };
+    TensorJson {
+        value: value.name.clone(),
+        dims: dims
+            .map(|(&dim, axes)| DimJson {
+                dim: program.dims[dim].name.clone(),
+                axes: names(program, axes),
+            })
+            .collect(),
+        unreduced: names(program, unreduced.axes()),
+        reduction: (!unreduced.is_empty()).then(|| reduction.to_owned()),
+    }
+}
+
+impl PlanJson {
+    /// The JSON text, indented.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+/// The JSON Schema (draft 2020-12) of [`PlanJson`].
+pub fn schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(PlanJson)).unwrap_or_default()
+}

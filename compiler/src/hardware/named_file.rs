@@ -1,0 +1,152 @@
+//! The hardware file that a program names: where it is, who reads it, and what is told where that
+//! fails.
+//!
+//! The library reads no files. Whoever calls it says how one is read
+//! ([`crate::source::files::Files::read_by`]): from a disk ([`crate::build::from_disk`]), an
+//! archive, or the buffers of an editor; without that, a program that names a file is refused with
+//! the reason. The alternative, texts given beside the program, would have every caller find out
+//! first what is named, and again for each program of a folder, since paths count from the
+//! program's own place.
+//!
+//! A mistake in such a file is told twice over: at the program's statement, since that is the
+//! source that was asked about and what other tools can show, and with its place in the file
+//! itself.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use shardwise_grammar::ast::{self, Statement};
+use shardwise_grammar::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE, UNREAD_HARDWARE};
+use shardwise_grammar::diag::{Inside, Label};
+use shardwise_grammar::span::Name;
+use shardwise_ir::Diag;
+use shardwise_ir::hardware::Hardware;
+use shardwise_ir::resolve::HardwareFile;
+
+use super::{chips, clash};
+use crate::options::Options;
+use crate::source::files::Unread;
+use crate::source::place::{Lines, Place};
+
+/// Where the hardware files are that a program names, `name` being the program's own path: what its
+/// plan depends on besides the program.
+///
+/// ```
+/// let source = "hardware my-chip from \"../chips.toml\"\n";
+/// assert_eq!(shardwise::hardware::named_file::named("models/mlp.shard", source), [std::path::PathBuf::from("models/../chips.toml")]);
+/// ```
+pub fn named(name: &str, source: &str) -> Vec<PathBuf> {
+    if !source.contains('"') {
+        return Vec::new();
+    }
+    let (file, _) = shardwise_grammar::parse(source);
+    paths(&file).map(|path| beside(name, &path.node)).collect()
+}
+
+/// What the hardware file of a program describes, where it names one that is needed: `options` may
+/// name other hardware.
+pub(crate) fn hardware_file(
+    file: &ast::File,
+    name: &str,
+    options: &Options,
+) -> (Option<HardwareFile>, Vec<Diag>) {
+    let is_known = |wanted: &String| {
+        options.known.iter().any(|chip| chip.name == *wanted) || Hardware::preset(wanted).is_some()
+    };
+    let Some(path) =
+        paths(file).next().filter(|_| !options.hardware.as_ref().is_some_and(is_known))
+    else {
+        return (None, Vec::new());
+    };
+    let found = beside(name, &path.node);
+    let shown = found.to_string_lossy().replace('\\', "/");
+    let (chips, diags) = match options.files.text(&found) {
+        Err(unread) => (None, vec![unread.into_diagnostic(&shown, path)]),
+        Ok(text) => match chips(&text) {
+            Err(inner) => (
+                None,
+                inner.into_iter().map(|diag| from_inside(diag, &shown, &text, path)).collect(),
+            ),
+            Ok(chips) => {
+                let clash = clash(chips.iter().chain(&options.known));
+                let told = clash.map(|chip| known_otherwise(chip, path));
+                (Some(chips.clone()).filter(|_| told.is_none()), told.into_iter().collect())
+            }
+        },
+    };
+    (Some(HardwareFile { path: path.node.clone(), chips }), diags)
+}
+
+/// The files that a program's `hardware` names.
+fn paths(file: &ast::File) -> impl Iterator<Item = &Name> {
+    file.statements.iter().filter_map(|statement| {
+        if let Statement::Hardware(named) = &statement.node { named.file.as_ref() } else { None }
+    })
+}
+
+/// A path that counts from a program's folder; `-`, which is standard input, is in the working
+/// directory.
+fn beside(name: &str, path: &str) -> PathBuf {
+    Path::new(name).parent().unwrap_or(Path::new("")).join(path)
+}
+
+impl Unread {
+    fn into_diagnostic(self, shown: &str, path: &Name) -> Diag {
+        let refuse = |code: &'static str, why: String, help: &str| {
+            Diag::error(code, format!("`{shown}` cannot be read: {why}"), path.span, "named here")
+                .help(help)
+        };
+        let from_where = "give the path of a TOML file, counted from the program's folder \
+            (`shardwise hardware --format toml h100` prints one)";
+        match self {
+            Self::Nobody => refuse(
+                UNREAD_HARDWARE,
+                "nothing reads files here".to_owned(),
+                "say how in `Options::files`",
+            ),
+            Self::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                refuse(UNREAD_HARDWARE, "there is no such file".to_owned(), from_where)
+            }
+            Self::Io(error) => refuse(UNREAD_HARDWARE, without_number(&error), from_where),
+            Self::TooLarge => {
+                refuse(UNREAD_HARDWARE, "it is larger than 1 MiB".to_owned(), from_where)
+            }
+            Self::NotText(at) => refuse(
+                BAD_HARDWARE,
+                format!("it is not UTF-8 text (byte {at})"),
+                "a hardware file is TOML, which is UTF-8; save it as such",
+            ),
+        }
+    }
+}
+
+/// The system's sentence without its number for it: `Is a directory (os error 21)`.
+fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// A mistake in a hardware file, told at the program's statement.
+fn from_inside(inner: Diag, shown: &str, text: &str, path: &Name) -> Diag {
+    let label =
+        inner.labels.first().cloned().unwrap_or(Label { span: path.span, text: String::new() });
+    let Place { line, column } = Lines::new(text).place(label.span.start);
+    let message = format!("`{shown}:{line}:{column}`: {}", inner.message);
+    let inside = Some(Box::new(Inside { name: shown.to_owned(), text: text.to_owned(), label }));
+    Diag { help: inner.help, inside, ..Diag::error(inner.code, message, path.span, "in this file") }
+}
+
+fn known_otherwise(chip: &Hardware, path: &Name) -> Diag {
+    let message = format!(
+        "`{}` is described by `{}`, and with other numbers by a file that was given beside the \
+            program",
+        chip.name, path.node
+    );
+    let help = format!(
+        "give one of them another name, or say `--hardware {}` to take the other one",
+        chip.name
+    );
+    Diag::error(UNCLEAR_HARDWARE, message, path.span, "described here").help(help)
+}

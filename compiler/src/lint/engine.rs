@@ -1,0 +1,127 @@
+//! Runs the rules over a program, and applies levels and `allow`s to what they find.
+
+pub(super) mod allow;
+pub(super) mod config;
+pub(super) mod fix;
+pub(super) mod page;
+pub(super) mod settings;
+
+use std::collections::BTreeSet;
+
+use shardwise_ir::program::Program;
+use shardwise_ir::{Diag, Severity};
+
+use super::context::{LintContext, Priced};
+use super::rules;
+use super::{Finding, Level, Lint};
+use crate::diagnostics::Findings;
+use crate::driver;
+use crate::options::{Options, Strategy};
+use settings::Settings;
+
+/// One source and everything that was found in it, in source order.
+#[derive(Clone, Debug)]
+pub struct Linted {
+    /// What the source is called.
+    pub name: String,
+    /// Its text.
+    pub source: String,
+    /// Errors and lints.
+    pub findings: Vec<Finding>,
+    /// Edits that were not tried, since the program is too large to try more: what they would have
+    /// found is not among the findings.
+    pub untried: usize,
+}
+
+impl Linted {
+    /// Whether any finding is an error.
+    pub fn has_errors(&self) -> bool {
+        self.findings.iter().any(|finding| finding.diag.severity == Severity::Error)
+    }
+
+    /// The findings as diagnostics that draw themselves, in their order here.
+    pub fn reports(&self) -> Findings {
+        Findings::in_order(
+            self.findings.iter().map(|finding| finding.diag.clone()).collect(),
+            &self.name,
+            &self.source,
+        )
+    }
+}
+
+/// All lints, in the order of their codes.
+pub fn all() -> &'static [Lint] {
+    rules::ALL
+}
+
+/// The lint whose code or name is `word`, in any case.
+pub fn find(word: &str) -> Option<&'static Lint> {
+    all()
+        .iter()
+        .find(|lint| lint.code.eq_ignore_ascii_case(word) || lint.name.eq_ignore_ascii_case(word))
+}
+
+/// Says everything that is wrong with a program, and what it would be better without.
+///
+/// ```
+/// use shardwise::lint::{Settings, lint};
+/// let source = "hardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X]\noutput A[I_X]\n";
+/// let linted = lint("a.shard", source, &shardwise::Options::default(), &Settings::default());
+/// assert_eq!(linted.findings[0].diag.message, "dimension `J` is not used");
+/// ```
+pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) -> Linted {
+    let (file, checked) = driver::read_tree(name, source, options);
+    let mut findings: Vec<Finding> =
+        checked.findings.reports.into_iter().map(|report| report.diag.into()).collect();
+    let mut untried = 0;
+    if let Some(program) = &checked.program {
+        match feasible(program, options) {
+            Err(diags) => findings.extend(diags.into_iter().map(Finding::from)),
+            Ok(textbook) => {
+                let context = LintContext::new(source, &file, program, textbook, options, settings);
+                findings.extend(run(&context, settings));
+                untried = context.untried();
+            }
+        }
+    }
+    findings.sort_by_key(|finding| (finding.span(), finding.diag.code));
+    Linted { name: name.to_owned(), source: source.to_owned(), findings, untried }
+}
+
+/// The textbook's plan of a program that can be planned and keeps its budgets, by the textbook's
+/// plan or the searched one.
+fn feasible(program: &Program, options: &Options) -> Result<Priced, Vec<Diag>> {
+    // How much memory there is decides what can be planned, not whether the program is right.
+    let options =
+        Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..options.clone() };
+    let textbook = driver::plan_of(program, &options)?;
+    let textbook = Priced::new(textbook, options.refinement);
+    let mut broken = textbook.broken();
+    if !broken.is_empty() {
+        let searched =
+            driver::plan_of(program, &Options { strategy: Strategy::Search, ..options.clone() })?;
+        broken = Priced::new(searched, options.refinement).broken();
+    }
+    if broken.is_empty() { Ok(textbook) } else { Err(broken) }
+}
+
+/// Every lint that is on, less what is allowed; then what was allowed for nothing.
+fn run(context: &LintContext<'_>, settings: &Settings) -> Vec<Finding> {
+    let allowed = allow::read(context.file, context.source);
+    let mut used = BTreeSet::new();
+    let mut findings = Vec::new();
+    let on = |lint: &&Lint| settings.level(lint) != Level::Allow;
+    for lint in all().iter().filter(on) {
+        for finding in (lint.check)(context) {
+            match allowed.iter().position(|allow| allow.covers(&finding)) {
+                Some(number) => drop(used.insert(number)),
+                None => findings.push(finding),
+            }
+        }
+    }
+    findings.extend(allow::judge(&allowed, &used, settings, context.source));
+    for finding in &mut findings {
+        finding.diag.severity = settings.severity(finding.diag.code);
+    }
+    findings
+}

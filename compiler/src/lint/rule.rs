@@ -1,0 +1,163 @@
+//! What a lint is: its page, its level, its check; and what a check finds.
+
+use shardwise_ir::{Diag, Span};
+
+use super::context::LintContext;
+use super::engine::fix::Fix;
+
+/// What a lint is about; levels can be set by group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Bytes between devices that need not travel.
+    Communication,
+    /// Arithmetic that is repeated or badly shaped.
+    Compute,
+    /// Bytes on a device.
+    Memory,
+    /// The mesh against the hardware.
+    Mesh,
+    /// What nobody uses, or reads as something else.
+    Tidiness,
+    /// What the tool itself is told: `allow`.
+    Tool,
+}
+
+impl Group {
+    /// All of them, in the order of the reference.
+    pub const ALL: [Self; 6] =
+        [Self::Communication, Self::Compute, Self::Memory, Self::Mesh, Self::Tidiness, Self::Tool];
+
+    /// As configurations write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Communication => "communication",
+            Self::Compute => "compute",
+            Self::Memory => "memory",
+            Self::Mesh => "mesh",
+            Self::Tidiness => "tidiness",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+/// How seriously a finding is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The lint does not run.
+    Allow,
+    /// Its findings are warnings.
+    Warn,
+    /// Its findings are errors.
+    Deny,
+}
+
+impl Level {
+    /// As pages write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Warn => "warn",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// A number that a configuration may set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameter {
+    /// As configurations write it.
+    pub name: &'static str,
+    /// What it is if nothing is said.
+    pub default: f64,
+    /// What it decides, with its unit.
+    pub meaning: &'static str,
+}
+
+/// A lint: its page, its level, its check.
+#[derive(Clone, Copy, Debug)]
+pub struct Lint {
+    /// `SW301`; never reused.
+    pub code: &'static str,
+    /// Kebab case, for people.
+    pub name: &'static str,
+    /// What it is about.
+    pub group: Group,
+    /// What it is if nothing is said.
+    pub level: Level,
+    /// What it does, in one sentence.
+    pub what: &'static str,
+    /// Why that is bad.
+    pub why: &'static str,
+    /// A whole program in which it fires, and no other lint does.
+    pub trigger: &'static str,
+    /// The same program mended: no lint fires.
+    pub cure: &'static str,
+    /// Numbers that can be set.
+    pub parameters: &'static [Parameter],
+    /// Finds it.
+    pub(crate) check: fn(&LintContext<'_>) -> Vec<Finding>,
+}
+
+/// What a fault costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Price {
+    /// Seconds a step on the critical resource, as the cost model counts them; 0 where it costs no
+    /// time.
+    pub seconds: f64,
+    /// Bytes of one device, moved or held; 0 where it costs none.
+    pub bytes: f64,
+}
+
+/// One finding: what a diagnostic says, what the fault costs, and the edit that mends it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// What is said, and where.
+    pub diag: Diag,
+    /// What it costs, where that can be said.
+    pub price: Option<Price>,
+    /// What mends it, where that can be typed.
+    pub fix: Option<Fix>,
+}
+
+impl From<Diag> for Finding {
+    fn from(diag: Diag) -> Self {
+        Self { diag, price: None, fix: None }
+    }
+}
+
+impl Finding {
+    /// A warning of `lint` at `span`.
+    pub(crate) fn new(
+        lint: &Lint,
+        message: impl Into<String>,
+        span: Span,
+        label: impl Into<String>,
+    ) -> Self {
+        Diag::warning(lint.code, message, span, label).into()
+    }
+
+    pub(crate) fn and(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.diag = self.diag.and(span, text);
+        self
+    }
+
+    pub(crate) fn help(mut self, text: impl Into<String>) -> Self {
+        self.diag = self.diag.help(text);
+        self
+    }
+
+    pub(crate) fn costs(mut self, seconds: f64, bytes: f64) -> Self {
+        self.price = Some(Price { seconds: seconds.max(0.0), bytes: bytes.max(0.0) });
+        self
+    }
+
+    pub(crate) fn fix(mut self, fix: Fix) -> Self {
+        self.fix = Some(fix);
+        self
+    }
+
+    /// Where it is.
+    pub fn span(&self) -> Span {
+        self.diag.labels.first().map(|label| label.span).unwrap_or_default()
+    }
+}

@@ -1,0 +1,117 @@
+//! `communication-bound`: a product waits for its links; the size from which on it would not.
+//!
+//! Off by default: whether a program can have a larger batch is not said in it.
+
+use shardwise_ir::ids::OpId;
+use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::program::OpKind;
+use shardwise_passes::cost::crossover::{Bound, batch_like, crossovers};
+
+use super::walk;
+use crate::display::units;
+use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter, Priced};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW313",
+    name: "communication-bound",
+    group: Group::Communication,
+    level: Level::Allow,
+    what: "The collectives of a product take longer than its arithmetic.",
+    why: "Even if everything overlaps, the devices wait. Which is larger depends on how much of \
+        the batch a device has: both grow with it where activations move,
+only the arithmetic does where weights are gathered, and then there is a batch from which on the \
+links keep up.",
+    trigger: "hardware tpu-v5p
+mesh X=16
+dim B=16384, D=8192, F=32768
+input In[B_X, D]
+param Win[D_X, F]
+Tmp = In *D Win
+output Tmp[B_X, F]
+",
+    cure: "hardware tpu-v5p
+mesh X=16
+dim B=65536, D=8192, F=32768
+input In[B_X, D]
+param Win[D_X, F]
+Tmp = In *D Win
+output Tmp[B_X, F]
+",
+    parameters: &[Parameter {
+        name: "factor",
+        default: 1.0,
+        meaning: "how many times as long as \
+        the arithmetic the collectives take at least",
+    }],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let best = context.best();
+    let least = context.parameter(&LINT, "factor");
+    let products = best
+        .work()
+        .filter(|(_, _, op)| matches!(context.program.ops[*op].kind, OpKind::Einsum { .. }));
+    products
+        .filter_map(|(step, cost, op)| finding(context, best, step, op, cost.seconds, least))
+        .collect()
+}
+
+fn finding(
+    context: &LintContext<'_>,
+    best: &Priced,
+    step: &Step,
+    op: OpId,
+    compute_s: f64,
+    least: f64,
+) -> Option<Finding> {
+    let own: Vec<usize> = best
+        .moves()
+        .filter(|(_, other, ..)| serves(other, step))
+        .map(|(number, ..)| number)
+        .collect();
+    let moved_s: f64 = own.iter().map(|&number| best.report.steps[number].seconds).sum();
+    let bytes: f64 = own.iter().map(|&number| best.report.steps[number].bytes).sum();
+    if moved_s < least * compute_s || !walk::is_worth(moved_s - compute_s, best.report.serial_s) {
+        return None;
+    }
+    let program = context.program;
+    let name = context.name(program.ops[op].result);
+    let message = format!(
+        "`{name}` is bound by communication: {} on the links, {} of arithmetic",
+        units::seconds(moved_s),
+        units::seconds(compute_s)
+    );
+    let finding = Finding::new(
+        &LINT,
+        message,
+        program.ops[op].span,
+        format!("{} times as long", units::number(moved_s / compute_s)),
+    );
+    let mut steps: Vec<Step> = own.iter().map(|&number| best.plan.steps[number].clone()).collect();
+    steps.push(step.clone());
+    let alone = Plan { program: best.plan.program.clone(), steps };
+    let turns = batch_like(program).into_iter().find_map(|dim| {
+        let last = crossovers(&alone, dim, context.refinement())
+            .into_iter()
+            .last()
+            .filter(|flip| flip.above == Bound::Compute)?;
+        Some(format!(
+            "bound by compute from `{}={}` on",
+            program.dims[dim].name,
+            units::number(last.size.ceil())
+        ))
+    });
+    let help = turns.unwrap_or_else(|| {
+        "no batch changes that: split another dimension, or over fewer devices".to_owned()
+    });
+    Some(finding.help(help).costs(moved_s - compute_s, bytes))
+}
+
+/// Whether a collective brings an operand to `step`, or its result to where it is used.
+fn serves(collective: &Step, step: &Step) -> bool {
+    let is_move = matches!(collective.kind, StepKind::Collective(..));
+    is_move
+        && (step.operands.contains(&collective.result)
+            || collective.operands.contains(&step.result))
+}

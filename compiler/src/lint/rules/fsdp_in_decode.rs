@@ -1,0 +1,149 @@
+//! `fsdp-in-decode`: weights left sharded as in training, in a program that moves a few tokens
+//! through them.
+//!
+//! Where each weight should live instead is tried out: without the axes, or with them on another
+//! dimension, whichever plan is cheapest and fits.
+
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::plan::Materialization;
+use shardwise_ir::print;
+use shardwise_ir::program::CollectiveKind;
+use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
+use shardwise_passes::cost::local;
+
+use super::walk;
+use crate::display::units;
+use crate::lint::{Edit, Finding, Fix, Group, Level, Lint, LintContext, Saving};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW310",
+    name: "fsdp-in-decode",
+    group: Group::Communication,
+    level: Level::Warn,
+    what: "A weight is sharded over an axis from which every decode step has to gather it, or move \
+        activations instead.",
+    why:
+        "With a large batch, gathering weights hides behind arithmetic. A decode step has too few \
+        tokens for that: it is bound by reading weights once, and
+a gather brings the same bytes over links that are slower than memory. Weights should be split \
+where the step needs them split.",
+    trigger: "hardware tpu-v5e
+mesh X=16, Y=16
+dim B=32, D=4096, F=16384
+input In[B, D]
+param Win[D_X, F_Y]
+Tmp = In *D Win
+output Tmp[B, F_Y]
+",
+    cure: "hardware tpu-v5e
+mesh X=16, Y=16
+dim B=32, D=4096, F=16384
+input In[B, D]
+param Win[D, F_XY]
+Tmp = In *D Win
+output Tmp[B, F_XY]
+",
+    parameters: &[],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    if context.is_explicit() || !walk::is_decode(context.program) {
+        return Vec::new();
+    }
+    let gathers =
+        context.textbook.moves().filter(|(_, _, _, kind)| **kind == CollectiveKind::AllGather);
+    let params = gathers.filter(|(_, step, ..)| walk::is_param(context.program, step.result.value));
+    params
+        .filter_map(|(_, step, cost, _)| {
+            finding(context, step.result.value, &step.operands[0].sharding, cost.seconds)
+        })
+        .collect()
+}
+
+fn finding(
+    context: &LintContext<'_>,
+    param: ValueId,
+    at: &Sharding,
+    gather_s: f64,
+) -> Option<Finding> {
+    let (place, saving) = best_place(context, param, at)?;
+    let name = context.name(param);
+    let message = format!(
+        "a decode step cannot use `{name}` where it is: {} a step are lost",
+        units::seconds(saving.seconds)
+    );
+    let span = context.program.values[param].span;
+    let finding = Finding::new(
+        &LINT,
+        message,
+        span,
+        format!("the book's rules gather it in every step: {}", units::seconds(gather_s)),
+    );
+    let text =
+        print::materialization(context.program, &Materialization { value: param, sharding: place });
+    let finding = finding.help(format!("declare `{text}`")).costs(saving.seconds, saving.bytes);
+    let layout = context.declaration(param).and_then(|(_, tensor)| tensor.layout.as_ref());
+    let brackets = text.strip_prefix(name).map(str::to_owned);
+    Some(match (layout, brackets) {
+        (Some(layout), Some(text)) => finding
+            .fix(Fix::suggestion(format!("move `{name}`"), vec![Edit { span: layout.span, text }])),
+        _ => finding,
+    })
+}
+
+/// The place from which the cheapest plan starts that fits into memory, if it is worth a sentence.
+fn best_place(
+    context: &LintContext<'_>,
+    param: ValueId,
+    at: &Sharding,
+) -> Option<(Sharding, Saving)> {
+    let tried = places(context, param, at).into_iter().filter_map(|place| {
+        let saving = context.saving(|program| {
+            program.values[param].declared_sharding = Some(Pin::from(place.clone()))
+        })?;
+        let fits = context
+            .capacity()
+            .is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);
+        (fits && walk::is_worth(saving.seconds, context.best().report.serial_s))
+            .then_some((place, saving))
+    });
+    // Of equals the first: moving the axes keeps a device's memory as it is, dropping them does
+    // not.
+    tried.reduce(
+        |best, other| if other.1.seconds > best.1.seconds * (1.0 + 1e-9) { other } else { best },
+    )
+}
+
+/// Without the last axis of the first split dimension: on another dimension, or dropped.
+fn places(context: &LintContext<'_>, param: ValueId, at: &Sharding) -> Vec<Sharding> {
+    let program = context.program;
+    let mut places = Vec::new();
+    for from in 0..at.dims.len() {
+        let Some(&axis) = at.dims[from].last() else { continue };
+        let mut dropped = at.clone();
+        dropped.dims[from].pop();
+        for to in (0..at.dims.len()).filter(|&to| to != from) {
+            for first in [false, true] {
+                let mut moved = dropped.clone();
+                moved.dims[to] = with(&moved.dims[to], axis, first);
+                if local::divides(
+                    program,
+                    program.values[param].repeat,
+                    program.values[param].dims[to],
+                    &moved.dims[to],
+                ) {
+                    places.push(moved);
+                }
+            }
+        }
+        places.push(dropped);
+    }
+    places
+}
+
+fn with(axes: &AxisList, axis: AxisRef, first: bool) -> AxisList {
+    let mut axes = axes.clone();
+    axes.insert(if first { 0 } else { axes.len() }, axis);
+    axes
+}

@@ -1,0 +1,102 @@
+//! `gather-then-slice`: a detour over the whole value, where one cheaper collective leads straight
+//! there.
+
+use shardwise_ir::plan::{Step, StepKind};
+use shardwise_ir::print;
+use shardwise_ir::program::CollectiveKind;
+
+use crate::display::units;
+use crate::lint::{Finding, Group, Level, Lint, LintContext, Priced};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW303",
+    name: "gather-then-slice",
+    group: Group::Communication,
+    level: Level::Warn,
+    what: "A value is gathered whole and then sliced along another dimension.",
+    why:
+        "Every device receives all of the value and throws most of it away. An AllToAll moves the \
+        split from one dimension to the other and sends each
+device its own part only.",
+    trigger: "hardware tpu-v5p
+mesh X=4
+dim B=8192, D=8192
+input In[B_X, D]
+In[B, D] = AllGather_X(In[B_X, D])
+In[B, D_X] = Slice_X(In[B, D])
+Out = gelu(In[B, D_X])
+output Out[B, D_X]
+",
+    cure: "hardware tpu-v5p
+mesh X=4
+dim B=8192, D=8192
+input In[B_X, D]
+In[B, D_X] = AllToAll_{X->D}(In[B_X, D])
+Out = gelu(In[B, D_X])
+output Out[B, D_X]
+",
+    parameters: &[],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let plan = &context.textbook;
+    let gathers = plan.moves().filter(|(_, _, _, kind)| **kind == CollectiveKind::AllGather);
+    gathers.filter_map(|(number, step, ..)| finding(context, plan, number, step)).collect()
+}
+
+/// A gather of the author's that is there for one slice alone.
+fn finding(
+    context: &LintContext<'_>,
+    plan: &Priced,
+    number: usize,
+    gather: &Step,
+) -> Option<Finding> {
+    let op = context.written(gather)?;
+    let slice = only_slice(context, plan, number, gather)?;
+    let (from, to) = (&gather.operands[0], &slice.result);
+    if from.sharding == to.sharding {
+        return None;
+    }
+    let tables = context.tables()?;
+    let table = tables.of(to.value);
+    let (start, end) = (table.space.find(&from.sharding)?, table.space.find(&to.sharding)?);
+    let (now, bytes) = (plan.report.steps[number].seconds, plan.report.steps[number].bytes);
+    let direct = table.distance(start, end).as_seconds();
+    if direct >= now {
+        return None;
+    }
+    let way: Vec<String> =
+        table.path(start, end).iter().map(|hop| format!("`{}`", hop.kind.name())).collect();
+    let message = format!(
+        "`{}` is gathered whole and then sliced: {}",
+        context.name(to.value),
+        units::seconds(now)
+    );
+    let finding = Finding::new(&LINT, message, op.span, "all of it on every device");
+    let finding = match context.written(slice) {
+        Some(slice) => finding.and(slice.span, "of which each keeps a part"),
+        None => finding,
+    };
+    let target = format!("to `{}`", print::materialization(context.program, to));
+    Some(
+        finding
+            .help(format!("{} leads {target} in {}", way.join(" and "), units::seconds(direct)))
+            .costs(now - direct, bytes),
+    )
+}
+
+/// The slice for which alone a materialisation is read, by however many statements.
+pub(super) fn only_slice<'p>(
+    context: &LintContext<'_>,
+    plan: &'p Priced,
+    number: usize,
+    step: &'p Step,
+) -> Option<&'p Step> {
+    let mut readers = plan.readers(&step.result, number);
+    let (_, first) = readers.next()?;
+    let is_slice = |step: &Step| matches!(&step.kind, StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice);
+    let same = is_slice(first)
+        && readers.all(|(_, other)| is_slice(other) && other.result == first.result);
+    (same && !context.leaves(&step.result)).then_some(first)
+}

@@ -1,0 +1,52 @@
+//! `gathered-for-statistics`: logits on every device, to take one number a token of them.
+
+use super::pinned_whole::finding;
+use super::pins::{self, Kind};
+use crate::lint::{Finding, Group, Level, Lint, LintContext};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW306",
+    name: "gathered-for-statistics",
+    group: Group::Communication,
+    level: Level::Warn,
+    what: "A value is gathered along a dimension over which it is then only reduced.",
+    why: "A sum or maximum over a split dimension needs each device's own part, and then one \
+        number a row from each device. Gathering first moves the whole
+value instead: for logits, a vocabulary's worth of numbers a token.",
+    trigger: "hardware tpu-v5p
+mesh X=4, Y=4
+dim B=8192, D=8192, V=131072
+input In[B_X, D]
+param Wv[D, V_Y]
+Logits[B_X, V] = In *D Wv
+E = exp(Logits)
+Z = sum_V(E)
+output Z[B_X]
+",
+    cure: "hardware tpu-v5p
+mesh X=4, Y=4
+dim B=8192, D=8192, V=131072
+input In[B_X, D]
+param Wv[D, V_Y]
+Logits = In *D Wv
+E = exp(Logits)
+Z = sum_V(E)
+output Z[B_X]
+",
+    parameters: &[],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for pinned in pins::costly(context) {
+        if let Kind::Statistics(dim) = pinned.kind {
+            let what = format!(
+                "is whole along `{}`, over which it is then reduced",
+                context.program.dims[dim].name
+            );
+            findings.push(finding(&LINT, context, pinned, &what));
+        }
+    }
+    findings
+}

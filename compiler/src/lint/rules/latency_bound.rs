@@ -1,0 +1,156 @@
+//! `latency-bound`: several small collectives one after another, each as slow as an empty one.
+
+use shardwise_ir::plan::{Materialization, Plan, Step};
+use shardwise_ir::program::CollectiveKind;
+use shardwise_passes::cost::collective::collective_seconds;
+use shardwise_passes::cost::report::StepCost;
+
+use crate::display::units;
+use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter, Priced};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW312",
+    name: "latency-bound",
+    group: Group::Communication,
+    level: Level::Warn,
+    what: "Several collectives over the same axes are so small that only the number of hops \
+        counts, and could be one.",
+    why:
+        "Below a size (a few hundred kilobytes on a ring of 16) a collective takes as long as its \
+        hops, however little it moves. Several that do not wait for
+each other can travel as one array, in the time of one.",
+    trigger: "hardware tpu-v5p
+mesh X=16
+dim B=128, D=16384
+input In[B, D_X]
+Squares = square(In)
+Mean = mean_D(In)
+Second = mean_D(Squares)
+output Mean[B], Second[B]
+",
+    cure: "hardware tpu-v5p
+mesh X=16
+dim B=128, D=16384
+input In[B_X, D]
+Squares = square(In)
+Mean = mean_D(In)
+Second = mean_D(Squares)
+output Mean[B_X], Second[B_X]
+",
+    parameters: &[Parameter {
+        name: "share",
+        default: 0.05,
+        meaning: "least share of the plan's \
+        time that would be saved",
+    }],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    if small(context, &context.textbook).len() < 2 {
+        return Vec::new();
+    }
+    let best = context.best();
+    let least = context.parameter(&LINT, "share") * best.report.serial_s;
+    let small = small(context, best);
+    let mut findings = Vec::new();
+    let mut at = 0;
+    while at < small.len() {
+        let together = 1 + small[at + 1..]
+            .iter()
+            .take_while(|other| small[at].joins(other, &best.plan))
+            .count();
+        let group = &small[at..at + together];
+        let saved = group.iter().skip(1).map(|one| one.cost.seconds).sum::<f64>();
+        if together > 1 && saved >= least {
+            findings.push(finding(context, group, saved));
+        }
+        at += together;
+    }
+    findings
+}
+
+fn small<'p>(context: &LintContext<'_>, plan: &'p Priced) -> Vec<Small<'p>> {
+    plan.moves()
+        .filter_map(|(number, step, cost, kind)| Small::new(context, number, step, cost, kind))
+        .collect()
+}
+
+/// A collective that takes as long as an empty one.
+struct Small<'p> {
+    number: usize,
+    step: &'p Step,
+    cost: &'p StepCost,
+    kind: &'p CollectiveKind,
+}
+
+impl<'p> Small<'p> {
+    fn new(
+        context: &LintContext<'_>,
+        number: usize,
+        step: &'p Step,
+        cost: &'p StepCost,
+        kind: &'p CollectiveKind,
+    ) -> Option<Self> {
+        let empty =
+            collective_seconds(&context.program.mesh, kind, &cost.axes, 0.0, context.refinement());
+        (cost.seconds <= empty && empty > 0.0).then_some(Self { number, step, cost, kind })
+    }
+
+    /// Whether `later` could go with this one: its operand is there already.
+    fn joins(&self, later: &Self, plan: &Plan) -> bool {
+        let given = |of: &Materialization| {
+            plan.steps
+                .iter()
+                .position(|step| step.result == *of)
+                .is_none_or(|giver| giver < self.number)
+        };
+        let starts =
+            later.step.operands.iter().all(|of| given(of) || self.only_local_between(of, plan));
+        later.kind == self.kind && later.cost.axes == self.cost.axes && starts
+    }
+
+    /// Whether what gives `of` could run before this collective, reading nothing that the
+    /// collective gives.
+    fn only_local_between(&self, of: &Materialization, plan: &Plan) -> bool {
+        let mut wanted = vec![of.clone()];
+        while let Some(next) = wanted.pop() {
+            if next == self.step.result {
+                return false;
+            }
+            let giver = plan.steps.iter().skip(self.number).find(|step| step.result == next);
+            wanted.extend(giver.into_iter().flat_map(|step| step.operands.iter().cloned()));
+        }
+        true
+    }
+}
+
+fn finding(context: &LintContext<'_>, group: &[Small<'_>], saved: f64) -> Finding {
+    let program = context.program;
+    let first = &group[0];
+    let axes: Vec<&str> =
+        first.cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+    let each = units::seconds(first.cost.seconds);
+    let message = format!(
+        "{} {}s over {} wait for hops alone, {each} each",
+        group.len(),
+        first.kind.name(),
+        axes.join(", ")
+    );
+    let at = |small: &Small<'_>| program.values[small.step.result.value].span;
+    let finding = Finding::new(
+        &LINT,
+        message,
+        at(first),
+        format!("{} of this", units::bytes(first.cost.bytes)),
+    );
+    let finding = group[1..].iter().fold(finding, |finding, small| {
+        finding.and(at(small), format!("and {} of this", units::bytes(small.cost.bytes)))
+    });
+    finding
+        .help(format!(
+            "put them into one array, or split another dimension: one collective less \
+        is {each} less"
+        ))
+        .costs(saved, 0.0)
+}

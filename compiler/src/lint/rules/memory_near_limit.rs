@@ -1,0 +1,86 @@
+//! `memory-near-limit`: a plan that fits today, or does not.
+
+use shardwise_ir::print;
+use shardwise_passes::cost::liveness::live_at;
+
+use super::walk;
+use crate::display::units;
+use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW332",
+    name: "memory-near-limit",
+    group: Group::Memory,
+    level: Level::Warn,
+    what: "At its peak a device holds nearly all that it has room for, or more.",
+    why:
+        "What the runtime needs beside the arrays, and what fragments between them, is not in the \
+        plan: above nine tenths a program that fits on paper fails on
+the machine. Above all of it, only slower plans are left, or none.",
+    trigger: "hardware tpu-v5e
+mesh X=16
+dim B=256, T=65536, H=7168
+input Q[B_X, H]
+state Keys[B_X, T, H]
+Scores = Q *H Keys
+output Scores[B_X, T]
+",
+    cure: "hardware tpu-v5e
+mesh X=16
+dim B=256, T=32768, H=7168
+input Q[B_X, H]
+state Keys[B_X, T, H]
+Scores = Q *H Keys
+output Scores[B_X, T]
+",
+    parameters: &[Parameter {
+        name: "share",
+        default: 0.9,
+        meaning: "share of a device's memory \
+        from which on it is told",
+    }],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let Some(capacity) = context.capacity() else { return Vec::new() };
+    let least = context.parameter(&LINT, "share") * capacity;
+    // No plan holds less than what is resident; the textbook's is there already, and nothing is
+    // searched while it is far from the limit.
+    if context.textbook.report.memory.peak_bytes < least {
+        return Vec::new();
+    }
+    let best = context.best();
+    let memory = &best.report.memory;
+    let Some(at) = memory.peak_step.filter(|_| memory.peak_bytes >= least) else {
+        return Vec::new();
+    };
+    let program = context.program;
+    let held = live_at(&best.plan, at);
+    let largest = held.iter().take(2).map(|(of, bytes)| {
+        format!("`{}` {}", print::materialization(program, of), units::bytes(*bytes))
+    });
+    let resident = format!("params and state {}", units::bytes(memory.resident_bytes));
+    let held: Vec<String> =
+        std::iter::once(resident).filter(|_| memory.resident_bytes > 0.0).chain(largest).collect();
+    let share = 100.0 * memory.peak_bytes / capacity;
+    let (peak, capacity_text) = (units::bytes(memory.peak_bytes), units::bytes(capacity));
+    let message = if memory.peak_bytes > capacity {
+        format!(
+            "the cheapest plan needs {peak}, and a device has {capacity_text}: only dearer plans \
+                fit, if any"
+        )
+    } else {
+        format!("the plan fills {share:.0}% of a device's memory: {peak} of {capacity_text}")
+    };
+    let step = &best.plan.steps[at];
+    let span = program.values[step.result.value].span;
+    let finding = Finding::new(
+        &LINT,
+        message,
+        span,
+        format!("the peak is at `{}`", crate::export::text::step(&best.plan, step)),
+    );
+    let help = format!("held there: {}; split more, or use more devices", walk::and_list(&held));
+    vec![finding.help(help).costs(0.0, (memory.peak_bytes - least).max(0.0))]
+}

@@ -1,0 +1,73 @@
+//! `partial-output`: a sum that the caller has to finish.
+
+use shardwise_ir::program::CollectiveKind;
+use shardwise_passes::cost::collective::collective_seconds;
+use shardwise_passes::cost::local;
+
+use crate::display::units;
+use crate::lint::{Finding, Group, Level, Lint, LintContext};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW307",
+    name: "partial-output",
+    group: Group::Communication,
+    level: Level::Warn,
+    what: "An output leaves the program as a partial sum.",
+    why:
+        "Each device holds a part of the sum and none holds a number of the result: whoever reads \
+        it next must know, and pays for the reduction outside of
+this program's plan. Settled here, it can be a ReduceScatter, and the plan counts it.",
+    trigger: "hardware tpu-v5p
+mesh X=4
+dim B=8192, D=8192, F=8192
+input In[B, F_X]
+param W[F_X, D]
+Out = In *F W
+output Out[B, D] {U_X}
+",
+    cure: "hardware tpu-v5p
+mesh X=4
+dim B=8192, D=8192, F=8192
+input In[B, F_X]
+param W[F_X, D]
+Out = In *F W
+output Out[B, D_X]
+",
+    parameters: &[],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let program = context.program;
+    let mut findings = Vec::new();
+    for output in program.outputs.iter().filter(|output| !output.pin.unreduced.is_empty()) {
+        let axes: Vec<_> = output.pin.unreduced.axes().iter().map(|axis| axis.axis()).collect();
+        let names: Vec<&str> =
+            axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
+        let name = context.name(output.value);
+        let bytes = output
+            .pin
+            .exact()
+            .map_or(0.0, |sharding| local::local_bytes(program, output.value, &sharding));
+        let seconds = collective_seconds(
+            &program.mesh,
+            &CollectiveKind::AllReduce,
+            &axes,
+            bytes,
+            context.refinement(),
+        );
+        let message = format!(
+            "output `{name}` is a partial sum over {}: its reader has {} to pay",
+            names.join(", "),
+            units::seconds(seconds)
+        );
+        let finding = Finding::new(&LINT, message, output.span, "leaves unreduced");
+        let half = units::seconds(seconds / 2.0);
+        let help = format!(
+            "settle it here: scattered over a dimension (`_{}`) it takes {half}",
+            names.join("")
+        );
+        findings.push(finding.help(help).costs(seconds, bytes));
+    }
+    findings
+}

@@ -1,0 +1,176 @@
+//! What whole dimensions in brackets cost: each such pin is opened, the program planned again, and
+//! the difference is the price.
+//!
+//! Looking only for a gather in the plan would blame brackets for what is needed anyway, and would
+//! miss that opening them changes other steps.
+
+use std::collections::BTreeSet;
+
+use shardwise_ir::Span;
+use shardwise_ir::ids::{DimId, OpId, ValueId};
+use shardwise_ir::plan::StepKind;
+use shardwise_ir::program::{CollectiveKind, OpKind, Program};
+use shardwise_ir::sharding::{AxisList, Pin};
+
+use super::{reduced_in_microbatches, walk};
+use crate::lint::{Edit, LintContext, Priced, Saving};
+
+/// Brackets that keep a value whole and are paid for.
+#[derive(Clone, Debug)]
+pub(crate) struct Pinned {
+    pub(super) value: ValueId,
+    /// The name that the brackets stand behind.
+    pub(super) span: Span,
+    /// The collectives that bring the value there, as the plan prints them.
+    pub(super) moves: Vec<String>,
+    pub(super) kind: Kind,
+    pub(super) saving: Saving,
+    /// What opens them.
+    pub(super) edits: Vec<Edit>,
+}
+
+/// How the pin is paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Partial sums are settled everywhere, though each device needs a part.
+    AllReduce,
+    /// The value is gathered, and then reduced over what was gathered.
+    Statistics(DimId),
+    /// Anything else, mostly a gather.
+    Gather,
+}
+
+/// Where brackets stand.
+#[derive(Clone, Copy)]
+enum Site {
+    Left(OpId),
+    Operand(OpId, usize),
+}
+
+impl Site {
+    fn value(self, program: &Program) -> ValueId {
+        match self {
+            Self::Left(op) => program.ops[op].result,
+            Self::Operand(op, number) => program.ops[op].operands[number].value,
+        }
+    }
+
+    fn pin(self, program: &Program) -> Option<&Pin> {
+        match self {
+            Self::Left(op) => program.ops[op].result_pin.as_ref(),
+            Self::Operand(op, number) => program.ops[op].operands[number].pin.as_ref(),
+        }
+    }
+
+    /// Opens the whole dimensions of the brackets.
+    fn open(self, program: &mut Program) {
+        match self {
+            Self::Operand(op, number) => {
+                program.ops[op].operands[number].pin.iter_mut().for_each(open)
+            }
+            Self::Left(op) => {
+                let value = program.ops[op].result;
+                if program.values[value].declared_sharding == program.ops[op].result_pin {
+                    program.values[value].declared_sharding.iter_mut().for_each(open);
+                }
+                program.ops[op].result_pin.iter_mut().for_each(open);
+            }
+        }
+    }
+}
+
+fn is_whole(axes: Option<&AxisList>) -> bool {
+    axes.is_some_and(|axes| axes.is_empty())
+}
+
+fn open(pin: &mut Pin) {
+    for axes in pin.dims.iter_mut().filter(|axes| is_whole(axes.as_ref())) {
+        *axes = None;
+    }
+}
+
+/// All brackets whose whole dimensions cost something.
+pub(super) fn costly<'s>(context: &'s LintContext<'_>) -> &'s [Pinned] {
+    context.pins.get_or_init(|| if context.is_explicit() { Vec::new() } else { find(context) })
+}
+
+fn find(context: &LintContext<'_>) -> Vec<Pinned> {
+    let program = context.program;
+    // The textbook's plan is there already: where it inserts nothing, brackets cost nothing by the
+    // rules.
+    let steps = context.textbook.plan.steps.iter();
+    let moved: BTreeSet<ValueId> = steps
+        .filter(|step| matches!(step.kind, StepKind::Collective(_, None)))
+        .map(|step| step.result.value)
+        .collect();
+    // These have a lint of their own, whose edit is the better one.
+    let late = reduced_in_microbatches::values(context);
+    let computing =
+        program.ops.iter_enumerated().filter(|(_, op)| !matches!(op.kind, OpKind::Collective(_)));
+    let sites = computing.flat_map(|(id, op)| {
+        let operands = (0..op.operands.len()).map(move |number| Site::Operand(id, number));
+        operands.chain([Site::Left(id)])
+    });
+    let pays = |site: &Site| {
+        let value = site.value(program);
+        moved.contains(&value)
+            && !late.contains(&value)
+            && site
+                .pin(program)
+                .is_some_and(|pin| pin.dims.iter().any(|axes| is_whole(axes.as_ref())))
+    };
+    sites.filter(pays).filter_map(|site| judge(context, site)).collect()
+}
+
+fn judge(context: &LintContext<'_>, site: Site) -> Option<Pinned> {
+    let program = context.program;
+    let value = site.value(program);
+    let (span, layout) = match site {
+        Site::Left(_) if context.is_output(value) => return None,
+        Site::Left(_) => {
+            (program.values[value].span, context.definition(value)?.0.target.layout.as_ref()?)
+        }
+        Site::Operand(op, number) => {
+            let span = program.ops[op].operands[number].span;
+            (span, walk::brackets_at(context.file, span)?)
+        }
+    };
+    let moves = moves(context.best(), value);
+    if moves.is_empty() {
+        return None;
+    }
+    let saving = context.saving(|program| site.open(program))?;
+    if !walk::is_worth(saving.seconds, context.best().report.serial_s) {
+        return None;
+    }
+    let kind = kind(context, value, site.pin(program)?, &saving);
+    Some(Pinned { value, span, moves, kind, saving, edits: walk::opened(layout) })
+}
+
+fn moves(priced: &Priced, value: ValueId) -> Vec<String> {
+    let of_value = priced.moves().filter(|(_, step, ..)| step.result.value == value);
+    of_value.map(|(_, step, ..)| crate::export::text::step(&priced.plan, step)).collect()
+}
+
+fn has(priced: &Priced, value: ValueId, kind: &CollectiveKind) -> bool {
+    priced.moves().any(|(_, step, _, other)| step.result.value == value && other == kind)
+}
+
+fn kind(context: &LintContext<'_>, value: ValueId, pin: &Pin, saving: &Saving) -> Kind {
+    let before = context.best();
+    if has(before, value, &CollectiveKind::AllReduce)
+        && !has(&saving.after, value, &CollectiveKind::AllReduce)
+    {
+        return Kind::AllReduce;
+    }
+    let whole = context.program.values[value]
+        .dims
+        .iter()
+        .zip(&pin.dims)
+        .filter(|(_, axes)| is_whole(axes.as_ref()));
+    let reduced =
+        whole.map(|(&dim, _)| dim).find(|&dim| walk::is_reduced_over(context.program, value, dim));
+    reduced
+        .filter(|_| has(before, value, &CollectiveKind::AllGather))
+        .map_or(Kind::Gather, Kind::Statistics)
+}

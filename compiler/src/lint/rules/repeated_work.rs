@@ -1,0 +1,161 @@
+//! `repeated-work`: devices along an axis all compute the same product.
+//!
+//! Judged by the cheapest plan: the compiler slices what is whole where that is free, so only work
+//! that no plan avoids is repeated. How it could be avoided is asked of the search, too: with the
+//! operands' declarations left open, it says where they should live.
+
+use shardwise_ir::ids::{AxisId, OpId, ValueId};
+use shardwise_ir::plan::{Materialization, Step};
+use shardwise_ir::print;
+use shardwise_ir::program::{OpKind, Program};
+use shardwise_ir::sharding::{AxisRef, Pin};
+
+use super::walk;
+use crate::display::units;
+use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter, Priced, Saving};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW321",
+    name: "repeated-work",
+    group: Group::Compute,
+    level: Level::Warn,
+    what: "A statement's FLOPs are repeated along a mesh axis that splits none of its dimensions.",
+    why:
+        "Devices along the axis compute the same numbers: half of the machine on an axis of 2, 15 \
+            of 16 chips on one of 16, wait for nothing
+new. Splitting any dimension of the statement over the axis divides its time.",
+    trigger: "hardware tpu-v5p
+mesh X=8, Y=8
+dim B=65536, D=1024, F=32768, G=8192
+input In[B_X, D]
+param Win[D, F], Wgate[D, G_Y]
+Tmp = In *D Win
+Gate = In *D Wgate
+output Tmp[B_X, F], Gate[B_X, G_Y]
+",
+    cure: "hardware tpu-v5p
+mesh X=8, Y=8
+dim B=65536, D=1024, F=32768, G=8192
+input In[B_X, D]
+param Win[D, F], Wgate[D, G_Y]
+Tmp = In *D Win
+Gate = In *D Wgate
+output Tmp[B_X, F_Y], Gate[B_X, G_Y]
+",
+    parameters: &[Parameter {
+        name: "share",
+        default: 0.02,
+        meaning: "least share of the plan's \
+        time that is repeated for nothing",
+    }],
+    check,
+};
+
+/// Less is not worth a sentence, seconds.
+const LEAST: f64 = 1e-6;
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    // Where following the rules repeats nothing, nothing is searched.
+    if repeated(context, &context.textbook).is_empty() {
+        return Vec::new();
+    }
+    let best = context.best();
+    let least = LEAST.max(context.parameter(&LINT, "share") * best.report.serial_s);
+    let repeated =
+        repeated(context, best).into_iter().filter(|repeated| repeated.wasted_s >= least);
+    repeated.map(|repeated| finding(context, &repeated)).collect()
+}
+
+/// A product that is computed several times.
+struct Repeated {
+    op: OpId,
+    idle: Vec<AxisId>,
+    times: u64,
+    wasted_s: f64,
+}
+
+fn repeated(context: &LintContext<'_>, plan: &Priced) -> Vec<Repeated> {
+    let program = context.program;
+    let products =
+        plan.work().filter(|(_, _, op)| matches!(program.ops[*op].kind, OpKind::Einsum { .. }));
+    let all = products.map(|(step, cost, op)| {
+        let idle: Vec<AxisId> =
+            program.mesh.ids().filter(|&axis| is_idle(context, step, axis)).collect();
+        let times: u64 = idle.iter().map(|&axis| program.mesh.axes[axis].size).product();
+        Repeated { op, idle, times, wasted_s: cost.seconds * (1.0 - 1.0 / times as f64) }
+    });
+    all.filter(|repeated| repeated.wasted_s >= LEAST).collect()
+}
+
+/// An axis that brackets name somewhere, but that takes no part in this step. (One that they name
+/// nowhere is `unused-axis`'s.)
+fn is_idle(context: &LintContext<'_>, step: &Step, axis: AxisId) -> bool {
+    let whole = AxisRef::whole(axis);
+    let mut all = step.operands.iter().chain([&step.result]);
+    if context.program.is_staged_along(step.repeat, axis) {
+        return false;
+    }
+    context.program.mesh.axes[axis].size > 1
+        && context.names(whole)
+        && !all.any(|of| of.sharding.uses(whole))
+}
+
+fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
+    let program = context.program;
+    let Repeated { op, idle, times, wasted_s } = repeated;
+    let names: Vec<String> =
+        idle.iter().map(|&axis| format!("`{}`", program.mesh.axes[axis].name)).collect();
+    let result = program.ops[*op].result;
+    let axes = walk::and_list(&names);
+    let message = format!(
+        "`{}` is computed {times} times along {axes}: {} for nothing",
+        context.name(result),
+        units::seconds(*wasted_s)
+    );
+    let finding = Finding::new(
+        &LINT,
+        message,
+        program.ops[*op].span,
+        format!("no dimension here is split over {axes}"),
+    );
+    let open: Vec<ValueId> = declared(program, *op);
+    let saving =
+        context.saving(|program| open.iter().for_each(|&value| leave_open(program, value)));
+    finding
+        .help(help(context, &open, saving.filter(|saving| saving.seconds > LEAST), &axes))
+        .costs(*wasted_s, 0.0)
+}
+
+/// The operands that declarations place.
+fn declared(program: &Program, op: OpId) -> Vec<ValueId> {
+    let operands = program.ops[op].operands.iter().map(|operand| operand.value);
+    operands.filter(|&value| program.values[value].producer.is_none()).collect()
+}
+
+fn leave_open(program: &mut Program, value: ValueId) {
+    if let Some(home) = &mut program.values[value].declared_sharding {
+        home.dims.iter_mut().for_each(|axes| *axes = None);
+    }
+}
+
+fn help(context: &LintContext<'_>, open: &[ValueId], saving: Option<Saving>, axes: &str) -> String {
+    let Some(saving) = saving else {
+        return format!("split one of its dimensions over {axes}, where its operands come from");
+    };
+    let placed = open.iter().filter_map(|&value| {
+        let sharding = saving.after.plan.program.values[value]
+            .declared_sharding
+            .as_ref()
+            .and_then(Pin::exact)?;
+        let was = context.program.values[value].declared_sharding.as_ref().and_then(Pin::exact);
+        let of = Materialization { value, sharding };
+        (was.as_ref() != Some(&of.sharding))
+            .then(|| format!("`{}`", print::materialization(context.program, &of)))
+    });
+    let placed: Vec<String> = placed.collect();
+    format!(
+        "declared as {}, the whole takes {} less",
+        walk::and_list(&placed),
+        units::seconds(saving.seconds)
+    )
+}

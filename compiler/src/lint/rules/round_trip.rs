@@ -1,0 +1,86 @@
+//! `round-trip`: away and back to what is still there.
+
+use shardwise_ir::Span;
+use shardwise_ir::plan::{Step, StepKind};
+
+use crate::display::units;
+use crate::lint::{Finding, Fix, Group, Level, Lint, LintContext, Priced};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW305",
+    name: "round-trip",
+    group: Group::Communication,
+    level: Level::Warn,
+    what: "Collectives bring a value to a sharding in which it is there already.",
+    why: "What was declared or computed stays until its last use: a use can name it by its \
+        brackets, and need not fetch it back from where it was moved
+to.",
+    trigger: "hardware tpu-v5p
+mesh X=4
+dim B=8192, D=8192
+input In[B_X, D]
+In[B, D] = AllGather_X(In[B_X, D])
+In[B_X, D] = Slice_X(In[B, D])
+Out = gelu(In[B_X, D])
+output Out[B_X, D]
+",
+    cure: "hardware tpu-v5p
+mesh X=4
+dim B=8192, D=8192
+input In[B_X, D]
+Out = gelu(In[B_X, D])
+output Out[B_X, D]
+",
+    parameters: &[],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let plan = &context.textbook;
+    (0..plan.plan.steps.len()).filter_map(|number| finding(context, plan, number)).collect()
+}
+
+fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Finding> {
+    let step = &plan.plan.steps[number];
+    let back = context.written(step)?;
+    let before = &plan.plan.steps[..number];
+    // The same collective on the same value is `gathered-twice`'s.
+    let is_repeated =
+        before.iter().any(|other| other.result == step.result && other.operands == step.operands);
+    if is_repeated || !is_there(context, before, step) {
+        return None;
+    }
+    let mut spans = vec![back.span];
+    let mut seconds = plan.report.steps[number].seconds;
+    let away = before.iter().rposition(|other| {
+        other.result == step.operands[0] && matches!(other.kind, StepKind::Collective(..))
+    });
+    let only = away.filter(|&away| {
+        plan.readers(&step.operands[0], away).count() == 1 && !context.leaves(&step.operands[0])
+    });
+    let away = only.and_then(|away| Some((away, context.written(&before[away])?.span)));
+    let name = context.name(step.result.value);
+    if let Some((away, span)) = away {
+        seconds += plan.report.steps[away].seconds;
+        spans.insert(0, span);
+    }
+    let message = format!(
+        "`{name}` comes back to where it still is: {} for nothing",
+        units::seconds(seconds)
+    );
+    let finding = Finding::new(&LINT, message, back.span, "in this sharding it is there already");
+    let finding = away
+        .map(|(_, span): (usize, Span)| finding.clone().and(span, "moved away here"))
+        .unwrap_or(finding);
+    let fix = Fix::without("take the way there and back out", context.source, &spans);
+    let bytes = plan.report.steps[number].bytes;
+    Some(finding.help("use what is there: its brackets name it").costs(seconds, bytes).fix(fix))
+}
+
+/// Whether the step's result is declared so, or given before by another step.
+fn is_there(context: &LintContext<'_>, before: &[Step], step: &Step) -> bool {
+    let value = &context.program.values[step.result.value];
+    let declared = value.producer.is_none()
+        && value.declared_sharding.as_ref().is_some_and(|home| home.accepts(&step.result.sharding));
+    declared || before.iter().any(|other| other.result == step.result)
+}

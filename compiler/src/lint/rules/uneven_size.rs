@@ -1,0 +1,154 @@
+//! `uneven-size`: a size that no axis divides, or that padding rounds up by much.
+//!
+//! A size that a declaration splits and an axis does not divide is an error; here it is the splits
+//! that nobody could write.
+
+use shardwise_ir::Role;
+use shardwise_ir::ids::DimId;
+use shardwise_ir::plan::{Materialization, Step};
+use shardwise_ir::program::Program;
+use shardwise_passes::cost::local;
+
+use super::walk;
+use crate::display::units;
+use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW323",
+    name: "uneven-size",
+    group: Group::Compute,
+    level: Level::Warn,
+    what: "A dimension cannot be split since no mesh axis divides its size, or a good part of a \
+        padded one is padding.",
+    why: "Layouts whose sizes do not divide are not available to the compiler. A vocabulary of \
+        50257 stays whole on every device; rounded up to a multiple of
+the axis (and of the matrix unit), or declared `pad`, it can be split.",
+    trigger: "hardware tpu-v5p
+mesh X=4, Y=32
+dim B=16, D=8192, V=50257
+input In[B_X, D_Y]
+param Wv[D, V]
+Logits = In *D Wv
+output Logits[B_X, V]
+",
+    cure: "hardware tpu-v5p
+mesh X=4, Y=32
+dim B=16, D=8192, V=50304
+input In[B_X, D_Y]
+param Wv[D, V]
+Logits = In *D Wv
+output Logits[B_X, V]
+",
+    parameters: &[Parameter {
+        name: "share",
+        default: 0.05,
+        meaning: "least share of a padded \
+        dimension that is padding",
+    }],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let program = context.program;
+    let uneven =
+        program.dims.indices().filter(|&dim| is_uneven(program, dim) && !context.is_explicit());
+    let padded = program.dims.indices().filter(|&dim| program.dims[dim].pad);
+    uneven
+        .filter_map(|dim| finding(context, dim))
+        .chain(padded.filter_map(|dim| rounded_up(context, dim)))
+        .collect()
+}
+
+/// A padded dimension of which a good part is padding where the plan splits it.
+fn rounded_up(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
+    let program = context.program;
+    let declared = &program.dims[dim];
+    let best = context.best();
+    let split = |step: &Step| {
+        step.operands
+            .iter()
+            .chain([&step.result])
+            .filter_map(|of| parts(program, of, dim))
+            .max()
+            .unwrap_or(1)
+    };
+    let work: Vec<(u64, f64)> = best
+        .work()
+        .map(|(step, cost, _)| (split(step), cost.seconds))
+        .filter(|(parts, _)| *parts > 1)
+        .collect();
+    let waste =
+        |parts: u64| 1.0 - declared.size as f64 / declared.size.next_multiple_of(parts) as f64;
+    let worst =
+        work.iter().map(|(parts, _)| *parts).max_by(|&a, &b| waste(a).total_cmp(&waste(b)))?;
+    let lost: f64 = work.iter().map(|(parts, seconds)| waste(*parts) * seconds).sum();
+    if waste(worst) < context.parameter(&LINT, "share")
+        || !walk::is_worth(lost, best.report.serial_s)
+    {
+        return None;
+    }
+    let (name, size) = (&declared.name, declared.size);
+    let message = format!(
+        "{:.0}% of `{name}` is padding in {worst} parts: {} are lost",
+        100.0 * waste(worst),
+        units::seconds(lost)
+    );
+    let label = format!("rounded up to {}", size.next_multiple_of(worst));
+    let finding = Finding::new(&LINT, message, declared.span, label).costs(lost, 0.0);
+    Some(finding.help(format!(
+        "split `{name}` into fewer parts, or use the room: `{name}={}`",
+        size.next_multiple_of(worst)
+    )))
+}
+
+/// Into how many parts a value's sharding splits a dimension, if the value has it.
+fn parts(program: &Program, of: &Materialization, dim: DimId) -> Option<u64> {
+    let place = program.values[of.value].dims.iter().position(|other| *other == dim)?;
+    Some(local::parts(&program.mesh, &of.sharding.dims[place]))
+}
+
+/// Whether no axis divides a dimension of a parameter that is large enough to be split.
+fn is_uneven(program: &Program, dim: DimId) -> bool {
+    let declared = &program.dims[dim];
+    let axes = || program.mesh.axes.iter().filter(|axis| axis.size > 1);
+    let of_param = program
+        .values
+        .iter()
+        .any(|value| value.role == Some(Role::Param) && value.dims.contains(&dim));
+    let divides = axes().any(|axis| declared.size.is_multiple_of(axis.size));
+    of_param && !declared.pad && !divides && axes().any(|axis| declared.size >= 8 * axis.size)
+}
+
+fn finding(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
+    let saving = context.saving(|program| program.dims[dim].pad = true)?;
+    if !walk::is_worth(saving.seconds, context.best().report.serial_s) {
+        return None;
+    }
+    let program = context.program;
+    let declared = &program.dims[dim];
+    let (name, size) = (&declared.name, declared.size);
+    let axes: Vec<String> = program
+        .mesh
+        .axes
+        .iter()
+        .filter(|axis| axis.size > 1)
+        .map(|axis| format!("{}={}", axis.name, axis.size))
+        .collect();
+    let devices: u64 = program.mesh.devices();
+    let message = format!(
+        "no axis divides `{name}={size}`, so it is never split: {} are lost",
+        units::seconds(saving.seconds)
+    );
+    let finding =
+        Finding::new(&LINT, message, declared.span, format!("the axes are {}", axes.join(", ")));
+    let multiple = if devices <= 1024 {
+        size.next_multiple_of(devices.max(128))
+    } else {
+        size.next_multiple_of(128)
+    };
+    Some(
+        finding
+            .help(format!("write `{name}={multiple}`, or `{name}={size} pad`"))
+            .costs(saving.seconds, saving.bytes),
+    )
+}

@@ -1,0 +1,74 @@
+//! `weights-over-slow`: parameters sharded between slices, and gathered over the slowest links in
+//! every step.
+
+use shardwise_ir::ids::AxisId;
+use shardwise_passes::cost::report::StepCost;
+
+use super::walk;
+use crate::display::units;
+use crate::lint::{Finding, Group, Level, Lint, LintContext};
+
+pub(crate) const LINT: Lint = Lint {
+    code: "SW314",
+    name: "weights-over-slow",
+    group: Group::Communication,
+    level: Level::Warn,
+    what: "A parameter is gathered over a slow axis, though there are faster axes to shard it \
+        over.",
+    why: "Sharded over the fast axes of a slice, a weight is whole within it and gathered at the \
+        speed of its links; between slices only gradients are
+summed, once a step. Sharded between slices, every layer waits for the network.",
+    trigger: "hardware tpu-v5p
+mesh P=4 dcn, X=16
+dim B=1048576, D=8192, F=32768
+input In[B_PX, D]
+param Win[D_P, F]
+Tmp = In *D Win
+output Tmp[B_PX, F]
+",
+    cure: "hardware tpu-v5p
+mesh P=4 dcn, X=16
+dim B=1048576, D=8192, F=32768
+input In[B_PX, D]
+param Win[D_X, F]
+Tmp = In *D Win
+output Tmp[B_PX, F]
+",
+    parameters: &[],
+    check,
+};
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let mesh = &context.program.mesh;
+    let slow = walk::slow_axes(context.program);
+    let fast: Vec<AxisId> =
+        mesh.ids().filter(|axis| mesh.axes[*axis].size > 1 && !slow.contains(axis)).collect();
+    if slow.is_empty() || fast.is_empty() {
+        return Vec::new();
+    }
+    let crossing = |cost: &StepCost| cost.axes.iter().copied().find(|axis| slow.contains(axis));
+    let mut findings = Vec::new();
+    for (_, step, cost, kind) in context.best().moves() {
+        let param = step.result.value;
+        let Some(axis) = crossing(cost).filter(|_| walk::is_param(context.program, param)) else {
+            continue;
+        };
+        let (name, axis) = (context.name(param), &mesh.axes[axis]);
+        let time = units::seconds(cost.seconds);
+        let message = format!(
+            "`{name}` crosses {} links of `{}` in every step: {time}",
+            axis.kind().name(),
+            axis.name
+        );
+        let label = format!("the plan has an {} of it: {}", kind.name(), units::bytes(cost.bytes));
+        let names: Vec<String> =
+            fast.iter().map(|&axis| format!("`{}`", mesh.axes[axis].name)).collect();
+        let finding = Finding::new(&LINT, message, context.program.values[param].span, label);
+        findings.push(
+            finding
+                .help(format!("shard it over {} instead", walk::and_list(&names)))
+                .costs(cost.seconds, cost.bytes),
+        );
+    }
+    findings
+}

@@ -1,0 +1,99 @@
+//! A plan with all that is known of it, and what follows from that alone: asserts, the claim of its
+//! optimality, the networks that its collectives run over, where attention stands.
+
+pub(crate) mod attention_site;
+pub(crate) mod budget;
+pub(crate) mod claim;
+pub mod link_breakdown;
+
+use shardwise_ir::plan::{Materialization, Plan};
+use shardwise_ir::print;
+use shardwise_passes::cost::report::Report;
+use shardwise_passes::search::plan::Optimality;
+
+use crate::diagnostics::Findings;
+use crate::options::{Objective, Refinement};
+use attention_site::Site;
+
+/// How a plan came to be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Origin {
+    Explicit,
+    Textbook,
+    Searched(Optimality, Vec<Materialization>),
+}
+
+/// A plan with all that is known of it. `Display` is its text, which is a program again;
+/// [`Planned::json`] its JSON.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The program's name.
+    pub name: String,
+    /// The plan.
+    pub plan: Plan,
+    /// What it costs.
+    pub report: Report,
+    /// What the textbook's plan costs (the plan itself, for an explicit program).
+    pub textbook: Report,
+    /// What the search made small.
+    pub objective: Objective,
+    /// Bytes that a device may hold, where known.
+    pub capacity_bytes: Option<f64>,
+    /// How closely collectives were priced.
+    pub refinement: Refinement,
+    /// Warnings.
+    pub warnings: Findings,
+    /// Where attention stands in the program.
+    pub(crate) attention: Vec<Site>,
+    pub(crate) origin: Origin,
+    pub(crate) carried_claim: Option<String>,
+}
+
+impl Planned {
+    /// `search`, `textbook` or `explicit`.
+    pub fn strategy_name(&self) -> &'static str {
+        match self.origin {
+            Origin::Explicit => "explicit",
+            Origin::Textbook => "textbook",
+            Origin::Searched(..) => "search",
+        }
+    }
+
+    /// `optimal` where proven, else `bounded`; of a textbook or explicit plan no better bound is
+    /// known than 0.
+    pub fn status_name(&self) -> &'static str {
+        match self.origin {
+            Origin::Searched(Optimality::Optimal, _) => "optimal",
+            Origin::Searched(Optimality::Bounded { .. }, _)
+            | Origin::Explicit
+            | Origin::Textbook => "bounded",
+        }
+    }
+
+    /// No plan is cheaper than this, in seconds of the objective; 0 where nothing is known.
+    pub fn lower_bound_s(&self) -> f64 {
+        match self.origin {
+            Origin::Searched(Optimality::Optimal, _) => self.objective_s(&self.report),
+            Origin::Searched(Optimality::Bounded { lower_bound_s }, _) => {
+                lower_bound_s.min(self.objective_s(&self.report))
+            }
+            Origin::Explicit | Origin::Textbook => 0.0,
+        }
+    }
+
+    /// Other shardings of open declarations from which a plan is as cheap, an example for each
+    /// declaration.
+    pub fn alternatives(&self) -> Vec<String> {
+        let Origin::Searched(_, alternatives) = &self.origin else { return Vec::new() };
+        alternatives.iter().map(|other| print::materialization(&self.plan.program, other)).collect()
+    }
+
+    /// What a plan costs by the objective, seconds.
+    pub(crate) fn objective_s(&self, report: &Report) -> f64 {
+        match self.objective {
+            Objective::Serial => report.serial_s,
+            Objective::Comm => report.comm_s,
+            Objective::Overlap => report.overlap_s,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! `assert`s, and the memory there is, held against a plan.
+
+use shardwise_grammar::codes;
+use shardwise_grammar::span::Span;
+use shardwise_ir::plan::{Plan, StepKind};
+use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};
+use shardwise_ir::{Diag, print};
+use shardwise_passes::cost::liveness;
+use shardwise_passes::cost::report::Report;
+
+use crate::display::units;
+
+/// What of the program's budgets the plan breaks; each error shows the offending step.
+pub(crate) fn broken(plan: &Plan, report: &Report) -> Vec<Diag> {
+    plan.program.asserts.iter().filter_map(|assert| check(plan, report, assert)).collect()
+}
+
+fn check(plan: &Plan, report: &Report, assert: &Assert) -> Option<Diag> {
+    match &assert.budget {
+        Budget::TimeAtMost(quantity, limit) => {
+            let time = time(report, quantity);
+            (time > *limit).then(|| {
+                let worst = dearest(plan, report, quantity)
+                    .map_or(String::new(), |step| format!("; the dearest step is `{step}`"));
+                over(
+                    assert,
+                    format!(
+                        "`{quantity}` is {}, over {}{worst}",
+                        units::seconds(time),
+                        units::seconds(*limit)
+                    ),
+                )
+            })
+        }
+        Budget::MemoryAtMost(limit) => {
+            let peak = report.memory.peak_bytes;
+            let at = report.memory.peak_step.map_or(String::new(), |step| {
+                format!(" at `{}`", print::step(&plan.program, &plan.steps[step]))
+            });
+            (peak > *limit).then(|| {
+                over(
+                    assert,
+                    format!(
+                        "a device holds {} at its peak{at}, over {}",
+                        units::bytes(peak),
+                        units::bytes(*limit)
+                    ),
+                )
+            })
+        }
+        Budget::No(kind, across) => forbidden(plan, report, kind, across.as_ref()).map(|step| {
+            over(
+                assert,
+                format!("the plan has `{}`", print::step(&plan.program, &plan.steps[step])),
+            )
+        }),
+        Budget::StaysSharded(value) => {
+            let whole = plan.steps.iter().position(|step| {
+                step.result.value == *value
+                    && step.result.sharding.dims.iter().all(|axes| axes.is_empty())
+            });
+            whole.map(|step| {
+                over(
+                    assert,
+                    format!("`{}` makes it whole", print::step(&plan.program, &plan.steps[step])),
+                )
+            })
+        }
+    }
+}
+
+fn over(assert: &Assert, message: String) -> Diag {
+    Diag::error(
+        codes::budget::BROKEN,
+        format!("`assert {}` does not hold: {message}", assert.text),
+        assert.span,
+        "asserted here",
+    )
+}
+
+fn time(report: &Report, quantity: &str) -> f64 {
+    match quantity {
+        "comm" => report.comm_s,
+        "compute" => report.compute_s,
+        "overlap" => report.overlap_s,
+        "scheduled" => report.schedule.makespan_s,
+        _ => report.serial_s,
+    }
+}
+
+fn dearest(plan: &Plan, report: &Report, quantity: &str) -> Option<String> {
+    let counts = |step: usize| quantity != "comm" || report.steps[step].is_move(&plan.steps[step]);
+    let dearest = (0..plan.steps.len())
+        .filter(|&step| counts(step))
+        .max_by(|&a, &b| report.steps[a].total_s().total_cmp(&report.steps[b].total_s()));
+    dearest.map(|step| print::step(&plan.program, &plan.steps[step]))
+}
+
+fn forbidden(
+    plan: &Plan,
+    report: &Report,
+    kind: &CollectiveKind,
+    across: Option<&Over>,
+) -> Option<usize> {
+    let runs_there = |step: usize| match across {
+        None => true,
+        Some(Over::Axis(axis)) => report.steps[step].axes.contains(axis),
+        Some(Over::Kind(kind)) => report.steps[step]
+            .axes
+            .iter()
+            .any(|&axis| plan.program.mesh.axes[axis].runs_over(*kind)),
+    };
+    (0..plan.steps.len()).find(|&step| {
+        let same = matches!(&plan.steps[step].kind, StepKind::Collective(collective, _) if collective.kind == *kind);
+        same && runs_there(step)
+    })
+}
+
+/// The warning that a plan, which its author wrote, is more than a device holds.
+pub(crate) fn over_capacity(plan: &Plan, report: &Report, capacity: Option<f64>) -> Option<Diag> {
+    let peak = report.memory.peak_bytes;
+    let capacity = capacity.filter(|&capacity| peak > capacity)?;
+    let at = report.memory.peak_step.map(|step| print::step(&plan.program, &plan.steps[step]));
+    let span = plan.program.ops.first().map_or_else(Default::default, |op| op.span);
+    let message = format!(
+        "a device would hold {}, but has room for {}",
+        units::bytes(peak),
+        units::bytes(capacity)
+    );
+    let label =
+        at.map_or_else(|| "in this program".to_owned(), |at| format!("the peak is at `{at}`"));
+    Some(Diag::warning(codes::budget::MEMORY, message, span, label))
+}
+
+/// The largest of what is held, at most, that a message lists.
+const CULPRITS: usize = 3;
+
+/// The error that nothing fits: `whose` plan is the smallest there is, and what it holds at its
+/// peak.
+pub(crate) fn no_room(plan: &Plan, whose: &str, capacity: Option<f64>) -> Option<Diag> {
+    let memory = liveness::memory(plan);
+    let capacity = capacity.filter(|&capacity| memory.peak_bytes > capacity)?;
+    let step = memory.peak_step.unwrap_or(0);
+    let held = liveness::live_at(plan, step);
+    let list = held.iter().take(CULPRITS).map(|(of, bytes)| {
+        format!("`{}` {}", print::materialization(&plan.program, of), units::bytes(*bytes))
+    });
+    let resident = (memory.resident_bytes > 0.0)
+        .then(|| format!("params and state {}", units::bytes(memory.resident_bytes)));
+    let held: Vec<String> = list.chain(resident).collect();
+    let message = format!(
+        "{whose} needs {}, and a device has room for {}",
+        units::bytes(memory.peak_bytes),
+        units::bytes(capacity)
+    );
+    let (span, label) = match plan.steps.get(step) {
+        Some(step) => (
+            plan.program.values[step.result.value].span,
+            format!("the peak is at `{}`", print::step(&plan.program, step)),
+        ),
+        None => (Span::default(), "in this program".to_owned()),
+    };
+    let diag = Diag::error(codes::budget::NO_ROOM, message, span, label);
+    Some(diag.help(format!(
+        "held there: {}; split more, use more devices, or give `--memory` what there is",
+        held.join(", ")
+    )))
+}

@@ -1,0 +1,77 @@
+//! How a plan was found, carried along in its text.
+//!
+//! A plan planned again must be the same text, byte for byte, but nothing in an explicit program
+//! says that a search proved it optimal. So the printed plan ends in a line
+//! `# found: … [fingerprint]`, and planning an explicit program keeps that line if the fingerprint
+//! is still that of its statements. A plan edited by hand loses the claim.
+
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
+use shardwise_passes::search::plan::Optimality;
+
+use super::{Origin, Planned};
+use crate::display::units;
+
+const MARK: &str = "# found: ";
+
+/// The claim with the fingerprint of the plan that it is about.
+pub(crate) fn sign(claim: &str, plan: &str) -> String {
+    format!("{claim} [{:016x}]", fingerprint(plan))
+}
+
+/// The claim that stands in `source`, if it is about `plan`.
+pub(crate) fn read(source: &str, plan: &str) -> Option<String> {
+    let claim = source.lines().rev().find_map(|line| line.strip_prefix(MARK))?.trim_end();
+    claim.ends_with(&format!(" [{:016x}]", fingerprint(plan))).then(|| claim.to_owned())
+}
+
+fn fingerprint(text: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+impl Planned {
+    /// How the plan was found, for the last line of its text.
+    pub(crate) fn found_line(&self) -> Option<String> {
+        let claim = match self.origin {
+            Origin::Explicit => {
+                return self.carried_claim.as_ref().map(|claim| format!("found: {claim}"));
+            }
+            Origin::Textbook => "by the textbook's rules".to_owned(),
+            Origin::Searched(optimality, _) => self.search_claim(optimality),
+        };
+        Some(format!("found: {}", sign(&claim, &self.plan.to_string())))
+    }
+
+    fn search_claim(&self, optimality: Optimality) -> String {
+        let (own, book) = (self.objective_s(&self.report), self.objective_s(&self.textbook));
+        let proof = match optimality {
+            Optimality::Optimal => "optimal".to_owned(),
+            Optimality::Bounded { .. } => {
+                let lower_bound_s = self.lower_bound_s();
+                let gap = if own > 0.0 { 100.0 * (own - lower_bound_s) / own } else { 0.0 };
+                format!("within {gap:.1}% of the optimum")
+            }
+        };
+        let per_cent = 100.0 * (book - own).abs() / book;
+        let saving = if own < book {
+            format!("{per_cent:.1}% under the textbook's {}", units::seconds(book))
+        } else if own > book * (1.0 + 1e-9) {
+            format!(
+                "{per_cent:.1}% over the textbook's {}, which has no room",
+                units::seconds(book)
+            )
+        } else {
+            "as cheap as the textbook's".to_owned()
+        };
+        let alternatives = self.alternatives();
+        let equal = if alternatives.is_empty() {
+            String::new()
+        } else {
+            format!("; as cheap from {}", alternatives.join(" or "))
+        };
+        format!("{proof} ({}); {saving}{equal}", self.objective.name())
+    }
+}

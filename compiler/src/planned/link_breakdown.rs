@@ -1,0 +1,126 @@
+//! Where collectives leave a node of GPUs, or a pod: what they take on each of the networks they
+//! run over.
+//!
+//! A plan prints such a collective as one, since it is one for whoever calls it; that it is done
+//! network by network, and which of them it waits for, is told beside it: for an axis that is
+//! larger than a node in the plan's summary, for any collective by `explain`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shardwise_ir::ids::AxisId;
+use shardwise_ir::mesh::AxisKind;
+use shardwise_ir::plan::StepKind;
+use shardwise_passes::cost::collective::{NetworkTime, time_by_network};
+
+use super::Planned;
+use crate::display::units;
+
+/// How an axis that is larger than a node lies on nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Nodes {
+    /// Devices along the axis that are in one node: its minor coordinates.
+    pub inside: u64,
+    /// Nodes along it.
+    pub nodes: u64,
+    /// Of the time that its links are busy, the seconds on the network between nodes.
+    pub network_s: f64,
+}
+
+/// What a collective takes on one network.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Network {
+    /// How devices are joined there: `ring`, `line`, `switch` or `dcn`.
+    pub kind: &'static str,
+    /// How many of them take part there.
+    pub devices: u64,
+    /// Seconds.
+    pub time_s: f64,
+}
+
+/// How an axis lies on nodes, if it is larger than one.
+pub(crate) fn nodes(planned: &Planned, axis: AxisId) -> Option<Nodes> {
+    let (inside, nodes) = planned.plan.program.mesh.axes[axis].across_nodes()?;
+    let costs =
+        planned.report.steps.iter().enumerate().filter(|(_, cost)| cost.axes.contains(&axis));
+    let network_s = costs
+        .map(|(number, cost)| cost.times * on_network(planned, number).unwrap_or(cost.seconds))
+        .sum();
+    Some(Nodes { inside, nodes, network_s })
+}
+
+/// What a collective takes on each network, innermost first; nothing where there is one.
+pub(crate) fn networks(planned: &Planned, number: usize) -> Vec<Network> {
+    let parts = parts(planned, number).filter(|parts| parts.len() > 1).unwrap_or_default();
+    parts
+        .into_iter()
+        .map(|NetworkTime { devices, kind, seconds }| Network {
+            kind: kind.name(),
+            devices,
+            time_s: seconds,
+        })
+        .collect()
+}
+
+/// `26 us among 8 (switch), 63 us among 2 (dcn)`.
+pub(crate) fn shares(networks: &[Network]) -> String {
+    let share = |network: &Network| {
+        format!("{} among {} ({})", units::seconds(network.time_s), network.devices, network.kind)
+    };
+    networks.iter().map(share).collect::<Vec<_>>().join(", ")
+}
+
+/// For every axis whose place follows from the mesh and is not in a node alone:
+/// `X=16 leaves the node: 8 inside, 2 nodes, 63 us of its 89 us between them`,
+/// `Z=4 runs between nodes of 8 chips`.
+pub(crate) fn lines(planned: &Planned) -> Vec<String> {
+    let mesh = &planned.plan.program.mesh;
+    let domain = planned.plan.program.hardware.nvlink_domain();
+    let line = |id: AxisId| {
+        let axis = &mesh.axes[id];
+        let Some(Nodes { inside, nodes, network_s }) = nodes(planned, id) else {
+            let follows = axis.written_kind.is_none() && axis.runs_over(AxisKind::Dcn);
+            return domain.filter(|_| follows).map(|chips| {
+                format!("{}={} runs between nodes of {chips} chips", axis.name, axis.size)
+            });
+        };
+        let busy_s = planned.report.axis_s[id.index()];
+        let share = if busy_s > 0.0 {
+            format!(
+                ", {} of its {} between them",
+                units::seconds(network_s),
+                units::seconds(busy_s)
+            )
+        } else {
+            String::new()
+        };
+        Some(format!(
+            "{}={} leaves the node: {inside} inside, {nodes} nodes{share}",
+            axis.name, axis.size
+        ))
+    };
+    mesh.ids().filter_map(line).collect()
+}
+
+fn parts(planned: &Planned, number: usize) -> Option<Vec<NetworkTime>> {
+    let StepKind::Collective(collective, _) = &planned.plan.steps[number].kind else { return None };
+    let cost = &planned.report.steps[number];
+    Some(time_by_network(
+        &planned.plan.program.mesh,
+        &collective.kind,
+        &cost.axes,
+        cost.bytes,
+        planned.refinement,
+    ))
+}
+
+/// Seconds that a collective is on the network between nodes; `None` for what only hands blocks on,
+/// which waits for the slowest link alone.
+fn on_network(planned: &Planned, number: usize) -> Option<f64> {
+    Some(
+        parts(planned, number)?
+            .iter()
+            .filter(|part| part.kind == AxisKind::Dcn)
+            .map(|part| part.seconds)
+            .sum(),
+    )
+}

@@ -1,0 +1,184 @@
+//! Right or wrong: a plan run on simulated devices against the unsharded program.
+//!
+//! The plan is taken as text, parsed again, and executed step by step: every device holds only its
+//! blocks, local operations see only local blocks, and only the collective of a step moves data, by
+//! its definition. Nothing of the planner is used, and of the verifier nothing either: what a step
+//! does follows from the sharding of its operand and the name, axes and receiving dimensions of its
+//! collective. After every step every device is compared with the unsharded value, replicas
+//! included; partial values are compared after putting their parts together.
+//!
+//! Sizes are scaled down to the smallest that keep every split whole and the dimensions apart
+//! (`scale`); data are small integers, so that sums and products are exact in `f64` and equality is
+//! plain (`unsharded`); functions that are not linear are compared with a tolerance.
+//!
+//! A program whose types are right cannot give wrong numbers for what it says itself; it can say
+//! something else than was meant. Therefore a plan written by hand can be run [`against`] the
+//! sketch that it is a plan of.
+
+mod collectives;
+mod devices;
+mod effort;
+mod evaluate;
+mod run;
+mod scale;
+mod unsharded;
+mod verdict;
+
+use shardwise_grammar::codes;
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::Program;
+use shardwise_ir::{Diag, verify as rules};
+
+use crate::diagnostics::Findings;
+use crate::driver::{check, plan as make_plan, read_whole_batch};
+use crate::options::Options;
+
+pub use scale::Sizes;
+pub use unsharded::evaluate;
+pub use verdict::{Fault, Mismatch, Verdict};
+
+/// Up to which difference, relative to a value's largest element, results of functions that are not
+/// linear count as equal.
+pub const TOLERANCE: f64 = 1e-9;
+
+/// How a plan is run.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// At which sizes.
+    pub sizes: Sizes,
+    /// What the data are made from.
+    pub seed: u64,
+    /// Called after every statement with how many were run, and how many there are.
+    pub progress: &'a dyn Fn(usize, usize),
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self { sizes: Sizes::Scaled, seed: 1, progress: &|_, _| {} }
+    }
+}
+
+/// Plans `source` (an explicit program is its own plan) and runs the plan against the program.
+///
+/// ```
+/// use shardwise::verify::{Setup, verify};
+/// let source = "
+/// hardware tpu-v5p
+/// mesh X=4
+/// dim I=8192, J=8192, K=8192
+/// input A[I, J_X], B[J_X, K]
+/// C = A *J B
+/// output C[I, K_X]
+/// ";
+/// let verdict = verify("example", source, &shardwise::Options::default(), &Setup::default())?;
+/// assert!(verdict.mismatch.is_none() && verdict.largest_error == 0.0);
+/// # Ok::<(), shardwise::Findings>(())
+/// ```
+pub fn verify(
+    name: &str,
+    source: &str,
+    options: &Options,
+    setup: &Setup<'_>,
+) -> Result<Verdict, Findings> {
+    let original = read_whole_batch(name, source, options);
+    let Some(program) = original.program else { return Err(original.findings) };
+    let planned = make_plan(name, source, options)?;
+    let plan = explicit(name, &planned.plan.to_string(), options)?;
+    let verdict =
+        execute(&program, &plan, setup).map_err(|diag| Findings::new(vec![diag], name, source))?;
+    Ok(Verdict { plan: planned.strategy_name(), ..verdict })
+}
+
+/// Runs the explicit program `source` against the program that `reference` is, by the names of
+/// their values.
+///
+/// ```
+/// use shardwise::verify::{Setup, against};
+/// let sketch = "hardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X, J]\nB = gelu(A)\nC = 2.0 * B\noutput C[I_X, J]";
+/// let forgets = "plan\nhardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X, J]\nC[I_X, J] = 2.0 * A[I_X, J]\noutput C[I_X, J]";
+/// let verdict = against(("plan", forgets), ("sketch", sketch), &shardwise::Options::default(), &Setup::default())?;
+/// assert_eq!(verdict.mismatch.unwrap().statement, "C[I_X, J] = 2.0 * A[I_X, J]");
+/// # Ok::<(), shardwise::Findings>(())
+/// ```
+pub fn against(
+    source: (&str, &str),
+    reference: (&str, &str),
+    options: &Options,
+    setup: &Setup<'_>,
+) -> Result<Verdict, Findings> {
+    let plan = explicit(source.0, source.1, options)?;
+    let checked = read_whole_batch(reference.0, reference.1, options);
+    let Some(program) = checked.program else { return Err(checked.findings) };
+    let unlike = unlike(&program, &plan);
+    if !unlike.is_empty() {
+        return Err(Findings::new(unlike, source.0, source.1));
+    }
+    execute(&program, &plan, setup)
+        .map_err(|diag| Findings::new(vec![diag], reference.0, reference.1))
+}
+
+/// The plan that an explicit program is.
+fn explicit(name: &str, text: &str, options: &Options) -> Result<Plan, Findings> {
+    let read = check(name, text, &Options { explicit: true, ..options.clone() });
+    let Some(program) = read.program else { return Err(read.findings) };
+    rules::explicit(program).map_err(|diags| Findings::new(diags, name, text))
+}
+
+/// What keeps a plan from being one of `program`: declared values and sizes that differ.
+fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
+    let mut diags = Vec::new();
+    for value in plan.program.values.iter().filter(|value| value.producer.is_none()) {
+        if !program.values.iter().any(|other| other.name == value.name) {
+            let message = format!("the program has no `{}` for the plan to start from", value.name);
+            diags.push(
+                Diag::error(codes::budget::UNLIKE, message, value.span, "declared here")
+                    .help("declare what the program declares"),
+            );
+        }
+    }
+    for dim in &plan.program.dims {
+        if let Some(other) =
+            program.dims.iter().find(|other| other.name == dim.name && other.size != dim.size)
+        {
+            let message =
+                format!("`{}` is {} here, and {} in the program", dim.name, dim.size, other.size);
+            diags.push(
+                Diag::error(codes::budget::UNLIKE, message, dim.span, "this size")
+                    .help(format!("write `{}={}`", dim.name, other.size)),
+            );
+        }
+    }
+    diags
+}
+
+/// At the sizes asked for, or at the program's own where those that tell dimensions apart are
+/// larger: many dimensions of size 2 are fewer elements than as many different sizes.
+fn runnable(program: &Program, plan: &Plan, sizes: Sizes) -> Result<scale::Scaled, Diag> {
+    let scaled = scale::scale(program, plan, sizes);
+    let Some(diag) = effort::too_large(&scaled.program, &scaled.plan) else { return Ok(scaled) };
+    let own = scale::scale(program, plan, Sizes::Full);
+    if effort::too_large(&own.program, &own.plan).is_none() { Ok(own) } else { Err(diag) }
+}
+
+/// Runs `plan` against `program`, whose values it names; an error about the program where that is
+/// too large to be run at the sizes asked for.
+pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verdict, Diag> {
+    let scale::Scaled { program, plan, stages, differs: scaled, batches, layers } =
+        runnable(program, plan, setup.sizes)?;
+    let truth = unsharded::Truth::new(&program, setup.seed);
+    let tolerance = if truth.exact { 0.0 } else { TOLERANCE };
+    let mut run = run::Run::new(&plan, &stages, (&truth, &batches), (setup.seed, tolerance));
+    let mismatch = run.all(&program, setup.progress);
+    Ok(Verdict {
+        plan: "explicit",
+        statements: plan.steps.len(),
+        devices: run.mesh.len(),
+        setting: scale::describe(&plan.program, &layers),
+        scaled,
+        largest_error: run.largest_error,
+        tolerance,
+        undefined: truth.undefined,
+        seed: setup.seed,
+        mismatch,
+    })
+}
