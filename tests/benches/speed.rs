@@ -8,8 +8,8 @@ use shardwise_tests::read;
 /// A chain of products on two axes, weights shared.
 fn chain(statements: usize) -> String {
     let mut text =
-        "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=49152, D=8192, F=8192\ninput A0[B_X, D_Y]\nparam \
-            W[D_X, F_Y], V[F_Y, D_X]\n"
+        "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=49152, D=8192, F=8192\ninput A0[B_X, D_Y]\n\
+            param W[D_X, F_Y], V[F_Y, D_X]\n"
             .to_owned();
     for i in 0..statements / 2 {
         text += &format!("T{i} = A{i} *D W\nA{} = T{i} *F V\n", i + 1);

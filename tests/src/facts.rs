@@ -42,10 +42,14 @@ pub fn holds(file: &str, id: &str, given: &[f64]) {
     );
 }
 
-/// A test for each fact, named by its id: what it does is given the id.
+/// A test of one fact, named by its id: what it does is given the id.
 #[macro_export]
-macro_rules! facts {
-    ($($name:ident, $id:literal => $body:expr;)*) => {
-        $(#[test] fn $name() { let check: fn(&str) = $body; check($id); })*
+macro_rules! fact {
+    ($name:ident, $id:literal, $check:expr) => {
+        #[test]
+        fn $name() {
+            let check: fn(&str) = $check;
+            check($id);
+        }
     };
 }

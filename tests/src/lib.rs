@@ -6,8 +6,10 @@ pub mod model;
 pub mod mutants;
 pub mod planning;
 pub mod properties;
+pub mod random;
 pub mod random_program;
 pub mod small_sizes;
+pub mod snapshot;
 
 use std::path::{Path, PathBuf};
 

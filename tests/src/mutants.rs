@@ -77,7 +77,8 @@ fn dropped(plan: &Plan, number: usize) -> Vec<Mutant> {
 
 /// Rows put into an array that nobody reads: split however, it is right.
 fn may_be_anywhere(plan: &Plan, step: &Step) -> bool {
-    let puts = matches!(step.kind, StepKind::Local(op) if matches!(plan.program.ops[op].kind, OpKind::ScatterAdd { .. }));
+    let StepKind::Local(op) = step.kind else { return false };
+    let puts = matches!(plan.program.ops[op].kind, OpKind::ScatterAdd { .. });
     puts && !plan.steps.iter().any(|other| other.operands.contains(&step.result))
 }
 

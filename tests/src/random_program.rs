@@ -12,34 +12,7 @@
 
 use std::fmt::Write as _;
 
-/// Choices made from a list of numbers, again from its start when it is used up.
-pub struct Dice<'a> {
-    numbers: &'a [u32],
-    next: usize,
-}
-
-impl<'a> Dice<'a> {
-    /// At the start of `numbers`; without any, every choice is the first.
-    pub fn new(numbers: &'a [u32]) -> Self {
-        Self { numbers, next: 0 }
-    }
-
-    /// One of `0..sides`.
-    pub fn roll(&mut self, sides: usize) -> usize {
-        let number =
-            if self.numbers.is_empty() { 0 } else { self.numbers[self.next % self.numbers.len()] };
-        self.next += 1;
-        number as usize % sides.max(1)
-    }
-
-    fn one_in(&mut self, sides: usize) -> bool {
-        self.roll(sides) == 1
-    }
-
-    fn pick<'t, T>(&mut self, among: &'t [T]) -> &'t T {
-        &among[self.roll(among.len())]
-    }
-}
+use crate::random::Dice;
 
 /// `X` is an axis as well. `M` is as long as `I`, `N` the product of `I` and `J`; `U` is cut into
 /// two `V`.

@@ -7,6 +7,7 @@ mod coverage;
 mod inference;
 mod inference_shardings;
 mod llama_70b;
+mod mlp;
 mod programs;
 mod sharding;
 mod tensor_parallelism;

@@ -1,4 +1,5 @@
-//! What programs may say, construct by construct: what it means, what it costs, and what is refused.
+//! What programs may say, construct by construct: what it means, what it costs, and what is
+//! refused.
 
 mod backward;
 mod diagnostics;

@@ -13,13 +13,14 @@ const _: () = assert!(mlp::PEAK_BYTES < 72_000_000_000);
 
 fn main() {
     let local_batch = mlp::dims::B / mlp::axes::X;
-    println!("mlp: {} devices, {local_batch} of {} rows each, {:.2} \
-        ms", mlp::DEVICES, mlp::dims::B, mlp::SERIAL_S * 1e3);
+    let (devices, rows, ms) = (mlp::DEVICES, mlp::dims::B, mlp::SERIAL_S * 1e3);
+    println!("mlp: {devices} devices, {local_batch} of {rows} rows each, {ms:.2} ms");
     for step in mlp::STEPS.iter().filter(|step| !step.axes.is_empty()) {
         println!("  {} over {} ({} bytes)", step.kind, step.axes.join(","), step.bytes);
     }
-    let split =
-        decode::TENSORS.iter().filter(|tensor| tensor.role == plans::Role::Param && tensor.dims.iter().any(|dim| !dim.axes.is_empty()));
-    println!("decode: {:.1} us on {}, {} weights \
-        split", decode::SERIAL_S * 1e6, decode::HARDWARE, split.count());
+    let is_split = |tensor: &&plans::Tensor| {
+        tensor.role == plans::Role::Param && tensor.dims.iter().any(|dim| !dim.axes.is_empty())
+    };
+    let (us, weights) = (decode::SERIAL_S * 1e6, decode::TENSORS.iter().filter(is_split).count());
+    println!("decode: {us:.1} us on {}, {weights} weights split", decode::HARDWARE);
 }

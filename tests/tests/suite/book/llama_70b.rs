@@ -108,9 +108,8 @@ fn a6_ckpt() {
 fn a6_fsdp() {
     let dims = "dim B=4Mi pad, D=8192 pad, F=28672";
     let source = format!(
-        "hardware tpu-v5p\nmesh X=8960 over 16x20x28\n{dims}\ninput In[B_X, D]\nparam Win[D_X, F], \
-            Wout[F, D_X]\n\
-         Out = In *D Win *F Wout\noutput Out[B_X, D]\n"
+        "hardware tpu-v5p\nmesh X=8960 over 16x20x28\n{dims}\ninput In[B_X, D]\n\
+            param Win[D_X, F], Wout[F, D_X]\nOut = In *D Win *F Wout\noutput Out[B_X, D]\n"
     );
     let cost = cost(&source, &options());
     let threshold =
@@ -125,10 +124,9 @@ fn a6_fsdp() {
 /// `X * sqrt(t_Y / t_X)`, whatever D is.
 #[test]
 fn a6_xopt() {
-    let source = "hardware tpu-v5p\nmesh X=80 over 8x10 ring, Y=112 ring\ndim B=4190000, D=8960, \
-        F=28672\ninput In[B_X, D_Y]\n\
-                  param Win[D_X, F_Y], Wout[F_Y, D_X]\nTmp = In *D Win\nOut = Tmp *F Wout\noutput \
-                  Out[B_X, D_Y]\n";
+    let source = "hardware tpu-v5p\nmesh X=80 over 8x10 ring, Y=112 ring\n\
+        dim B=4190000, D=8960, F=28672\ninput In[B_X, D_Y]\nparam Win[D_X, F_Y], Wout[F_Y, D_X]\n\
+        Tmp = In *D Win\nOut = Tmp *F Wout\noutput Out[B_X, D_Y]\n";
     let cost = cost(source, &options());
     assert_eq!(cost.devices, 8960);
     facts::holds(TRAINING, "A6-XOPT", &[80.0 * (cost.axes[1].busy_s / cost.axes[0].busy_s).sqrt()]);
@@ -179,8 +177,8 @@ fn a8_free_int8() {
 /// The second matrix of an MLP, 32-way, with this many sequences.
 fn matrix(batch: u64) -> shardwise::cost::Statement {
     let source = format!(
-        "hardware tpu-v5e\nmesh X=4, Y=8\ndim B={batch}, D=8192, F=28672\ninput x[B, D]\nparam \
-            w[D, F_XY]\noutput y[B, F_XY] = x *D w\n"
+        "hardware tpu-v5e\nmesh X=4, Y=8\ndim B={batch}, D=8192, F=28672\ninput x[B, D]\n\
+            param w[D, F_XY]\noutput y[B, F_XY] = x *D w\n"
     );
     cost(&source, &options()).statements[0].clone()
 }

@@ -8,163 +8,19 @@
 //! `X * sqrt(t_Y / t_X)`.
 
 use shardwise::cost::Cost;
-use shardwise::sweep::{Grid, Outcome, Source, sweep};
 use shardwise::{Options, Planned, Strategy};
-use shardwise_tests::{facts, planning, read};
+use shardwise_tests::planning::{textbook, warned};
+use shardwise_tests::{fact, facts, read};
+
+use super::mlp::{
+    B, C, D, DP, F, FSDP, MIXED, Part, Scheme, TP, W, best_flip, best_split, busy, flip, fsdp_flip,
+    mixed, moved, optimum, rings, split,
+};
 
 const FACTS: &str = "tests/facts/training.json";
 
 fn holds(id: &str, given: &[f64]) {
     facts::holds(FACTS, id, given);
-}
-
-const B: f64 = 65536.0;
-const D: f64 = 8192.0;
-const F: f64 = 32768.0;
-/// v5p: peak FLOP/s, and one axis both ways.
-const C: f64 = 4.59e14;
-const W: f64 = 1.8e11;
-
-const FORWARD: &str = "Tmp = In *D Win\nOut = Tmp *F Wout\n";
-const BACKWARD: &str =
-    "dWout = Tmp *B dOut\ndTmp = dOut *D Wout\ndWin = In *B dTmp\ndIn = dTmp *F Win\n";
-
-/// How the MLP is sharded: its axes, and the brackets of activations, of what stands between the
-/// products, and of both weights.
-struct Scheme {
-    mesh: &'static str,
-    outer: &'static str,
-    inner: &'static str,
-    win: &'static str,
-    wout: &'static str,
-}
-
-const DP: Scheme =
-    Scheme { mesh: "X=16", outer: "[B_X, D]", inner: "[B_X, F]", win: "[D, F]", wout: "[F, D]" };
-const FSDP: Scheme = Scheme { win: "[D_X, F]", wout: "[F, D_X]", ..DP };
-const TP: Scheme =
-    Scheme { mesh: "Y=8", outer: "[B, D_Y]", inner: "[B, F_Y]", win: "[D, F_Y]", wout: "[F_Y, D]" };
-const MIXED: Scheme = Scheme {
-    mesh: "X=16 over 2, Y=4",
-    outer: "[B_X, D_Y]",
-    inner: "[B_X, F_Y]",
-    win: "[D_X, F_Y]",
-    wout: "[F_Y, D_X]",
-};
-
-/// Which part of a step is written out.
-#[derive(Clone, Copy, PartialEq)]
-enum Part {
-    Forward,
-    Backward,
-    Both,
-}
-
-impl Scheme {
-    fn on(&self, mesh: &'static str) -> Self {
-        Self { mesh, ..*self }
-    }
-
-    fn source(&self, part: Part, hardware: &str, dims: &str) -> String {
-        let Scheme { mesh, outer, inner, win, wout } = self;
-        let head =
-            format!("hardware {hardware}\nmesh {mesh}\ndim {dims}\nparam Win{win}, Wout{wout}\n");
-        let gradients = format!("output dWin{win}, dWout{wout}, dIn{outer}\n");
-        match part {
-            Part::Forward => format!("{head}input In{outer}\n{FORWARD}output Out{outer}\n"),
-            Part::Backward => {
-                format!("{head}input In{outer}, Tmp{inner}, dOut{outer}\n{BACKWARD}{gradients}")
-            }
-            Part::Both => format!(
-                "{head}input In{outer}, dOut{outer}\n{FORWARD}{BACKWARD}output Out{outer}\n\
-                    {gradients}"
-            ),
-        }
-    }
-
-    fn plan(&self, part: Part) -> Planned {
-        textbook(&self.source(part, "tpu-v5p", "B=65536, D=8192, F=32768"))
-    }
-
-    fn cost(&self, part: Part) -> Cost {
-        self.plan(part).cost()
-    }
-}
-
-fn textbook(source: &str) -> Planned {
-    let options =
-        Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..Options::default() };
-    shardwise::plan("fact", source, &options).unwrap_or_else(|error| panic!("{error}\n{source}"))
-}
-
-/// Bytes of all collectives over `axis`, an AllReduce counted twice.
-fn moved(cost: &Cost, axis: &str) -> f64 {
-    let times = |text: &str| if text.contains("AllReduce") { 2.0 } else { 1.0 };
-    cost.statements
-        .iter()
-        .filter(|statement| statement.bound == axis)
-        .map(|statement| times(&statement.text) * statement.bytes)
-        .sum()
-}
-
-fn busy(cost: &Cost, axis: &str) -> f64 {
-    cost.axes.iter().find(|busy| busy.axis == axis).map_or(0.0, |busy| busy.busy_s)
-}
-
-/// The one size of B at which the verdict turns to compute, in all and for each device.
-fn flip(cost: &Cost) -> (f64, f64) {
-    let threshold =
-        cost.thresholds.iter().find(|threshold| threshold.dim == "B").expect("no parameter has B");
-    let [flip] = threshold.crossovers[..] else { panic!("{:?}", threshold.crossovers) };
-    assert_eq!(flip.above, "compute");
-    (flip.size, flip.per_device)
-}
-
-/// Tokens a chip at which FSDP's forward pass turns compute-bound.
-fn fsdp_flip(mesh: &'static str, hardware: &str) -> f64 {
-    flip(
-        &textbook(&FSDP.on(mesh).source(Part::Forward, hardware, "B=65536, D=8192, F=32768"))
-            .cost(),
-    )
-    .1
-}
-
-/// The mix on one mesh, forward.
-fn mixed(mesh: &'static str, dims: &str) -> Cost {
-    textbook(&MIXED.on(mesh).source(Part::Forward, "tpu-v5p", dims)).cost()
-}
-
-/// Where the times of both axes would meet.
-fn optimum(cost: &Cost, x: f64) -> f64 {
-    x * (busy(cost, "Y") / busy(cost, "X")).sqrt()
-}
-
-/// Tokens a device at which the best split turns compute-bound. Compute over the weights' time
-/// grows with B and falls with X, compute over the activations' time is free of B and grows with X:
-/// at the best split both are the root of their product, which grows with B.
-fn best_flip(cost: &Cost) -> f64 {
-    let compute = cost.verdict.compute_s;
-    cost.thresholds[0].per_device / ((compute / busy(cost, "X")) * (compute / busy(cost, "Y")))
-}
-
-/// The split with the least busy links among the powers of two.
-fn best_split(batch: u64, chips: u64, source: String) -> Outcome {
-    let grid =
-        Grid::parse(&[format!("X*Y={chips}")], &[format!("B={batch}")], &[]).expect("a grid");
-    let source = Source { path: "fact".to_owned(), name: "fact".to_owned(), text: source };
-    let options = Options { strategy: Strategy::Textbook, ..Options::default() };
-    let swept = sweep(&[source], &grid, &options, &|_, _| ())
-        .unwrap_or_else(|refused| panic!("{refused:?}"));
-    let plans = swept.points.into_iter().filter_map(|point| point.plan);
-    plans.min_by(|a, b| a.cost.links_s.total_cmp(&b.cost.links_s)).expect("a feasible split")
-}
-
-fn rings(dims: &str) -> String {
-    MIXED.on("X=16 over 2 ring, Y=4 ring").source(Part::Forward, "tpu-v5p", dims)
-}
-
-fn split(outcome: &Outcome) -> Vec<f64> {
-    outcome.axes.iter().map(|axis| axis.size as f64).collect()
 }
 
 /// What is held, of declarations alone.
@@ -199,251 +55,380 @@ fn zero(weight: &str, gradient: &str, moments: &str) -> f64 {
 
 const LLAMA_13B: &str = "L=40, D=5120, F=13824, N=40, K=40, H=128, V=32000";
 
-facts! {
-    p5_base, "P5-BASE" => |id| {
-        let cost = textbook(&read("tests/programs/book/p5-base.shard")).cost();
-        let flops: Vec<f64> = cost.statements.iter().map(|statement| statement.flops).collect();
-        let unit = 4096.0 * D * F;
-        holds(id, &[flops[..2].iter().sum::<f64>() / unit, flops[2..].iter().sum::<f64>() / unit]);
+fact!(p5_base, "P5-BASE", |id| {
+    let cost = textbook(&read("tests/programs/book/p5-base.shard")).cost();
+    let flops: Vec<f64> = cost.statements.iter().map(|statement| statement.flops).collect();
+    let unit = 4096.0 * D * F;
+    holds(id, &[flops[..2].iter().sum::<f64>() / unit, flops[2..].iter().sum::<f64>() / unit]);
+});
+fact!(p5_dp_fwd, "P5-DP-FWD", |id| holds(id, &[coefficient(&DP.cost(Part::Forward))]));
+fact!(p5_dp_bwd, "P5-DP-BWD", |id| holds(id, &[coefficient(&DP.cost(Part::Backward))]));
+fact!(p5_dp_comm, "P5-DP-COMM", |id| holds(id, &[moved(&DP.cost(Part::Both), "X") / (D * F)]));
+fact!(p5_dp_tcomm, "P5-DP-TCOMM", |id| holds(
+    id,
+    &[busy(&DP.cost(Part::Backward), "X") / (D * F / W)]
+));
+fact!(p5_dp_tmath, "P5-DP-TMATH", |id| holds(
+    id,
+    &[DP.cost(Part::Backward).verdict.compute_s / (B * D * F / (16.0 * C))]
+));
+fact!(p5_dp_cb, "P5-DP-CB", |id| holds(id, &[flip(&DP.cost(Part::Backward)).1]));
+fact!(p5_dp_3ax, "P5-DP-3AX", |id| holds(
+    id,
+    &[flip(&DP.on("X=64 over 3").cost(Part::Backward)).1]
+));
+fact!(p5_dp_pod, "P5-DP-POD", |id| {
+    let source =
+        DP.on("X=8960 over 16x20x28").source(Part::Backward, "tpu-v5p", "B=8960k, D=8192, F=32768");
+    holds(id, &[flip(&textbook(&source).cost()).0]);
+});
+fact!(p5_dp_adam, "P5-DP-ADAM", |id| {
+    let cost = held("X=16", "P=1M", ADAM);
+    holds(id, &[(cost.parameters.bytes + cost.state.bytes) / cost.parameters.elements]);
+});
+fact!(p5_dp_max, "P5-DP-MAX", |id| {
+    holds(id, &[parameters("P=9600M", "W[P]")]);
+    assert!(fits(ADAM, "P=9600M") && !fits(ADAM, "P=9601M"));
+});
+fact!(p5_dp_lint_mem, "P5-DP-LINT-MEM", |id| {
+    let cost = held("X=64 over 3", "P=13G", ADAM);
+    holds(id, &[cost.parameters.device_bytes + cost.state.device_bytes]);
+    assert!(!fits(ADAM, "P=13G"));
+});
+fact!(p5_dp_memtot, "P5-DP-MEMTOT", |id| {
+    let cost = DP.cost(Part::Forward);
+    holds(id, &[cost.parameters.device_bytes / cost.parameters.bytes]);
+});
+fact!(p5_fsdp_comm, "P5-FSDP-COMM", |id| {
+    holds(id, &[Part::Forward, Part::Backward].map(|part| moved(&FSDP.cost(part), "X") / (D * F)));
+});
+fact!(p5_fsdp_held, "P5-FSDP-HELD", |id| {
+    let forward = moved(&FSDP.cost(Part::Forward), "X");
+    holds(
+        id,
+        &[forward, moved(&FSDP.cost(Part::Both), "X") - forward].map(|bytes| bytes / (D * F)),
+    );
+});
+fact!(p5_fsdp_fwd, "P5-FSDP-FWD", |id| holds(
+    id,
+    &[busy(&FSDP.cost(Part::Forward), "X") / (D * F / W)]
+));
+fact!(p5_fsdp_cb, "P5-FSDP-CB", |id| holds(id, &[fsdp_flip("X=16", "tpu-v5p")]));
+fact!(p5_fsdp_ratio, "P5-FSDP-RATIO", |id| {
+    let moved_by = |scheme: &Scheme| {
+        moved(&scheme.cost(Part::Forward), "X") + moved(&scheme.cost(Part::Backward), "X")
     };
-    p5_dp_fwd, "P5-DP-FWD" => |id| holds(id, &[coefficient(&DP.cost(Part::Forward))]);
-    p5_dp_bwd, "P5-DP-BWD" => |id| holds(id, &[coefficient(&DP.cost(Part::Backward))]);
-    p5_dp_comm, "P5-DP-COMM" => |id| holds(id, &[moved(&DP.cost(Part::Both), "X") / (D * F)]);
-    p5_dp_tcomm, "P5-DP-TCOMM" => |id| holds(id, &[busy(&DP.cost(Part::Backward), "X") / (D * F / W)]);
-    p5_dp_tmath, "P5-DP-TMATH" => |id| holds(id, &[DP.cost(Part::Backward).verdict.compute_s / (B * D * F / (16.0 * C))]);
-    p5_dp_cb, "P5-DP-CB" => |id| holds(id, &[flip(&DP.cost(Part::Backward)).1]);
-    p5_dp_3ax, "P5-DP-3AX" => |id| holds(id, &[flip(&DP.on("X=64 over 3").cost(Part::Backward)).1]);
-    p5_dp_pod, "P5-DP-POD" => |id| {
-        let source = DP.on("X=8960 over \
-            16x20x28").source(Part::Backward, "tpu-v5p", "B=8960k, D=8192, F=32768");
-        holds(id, &[flip(&textbook(&source).cost()).0]);
-    };
-    p5_dp_adam, "P5-DP-ADAM" => |id| {
-        let cost = held("X=16", "P=1M", ADAM);
-        holds(id, &[(cost.parameters.bytes + cost.state.bytes) / cost.parameters.elements]);
-    };
-    p5_dp_max, "P5-DP-MAX" => |id| {
-        holds(id, &[parameters("P=9600M", "W[P]")]);
-        assert!(fits(ADAM, "P=9600M") && !fits(ADAM, "P=9601M"));
-    };
-    p5_dp_lint_mem, "P5-DP-LINT-MEM" => |id| {
-        let cost = held("X=64 over 3", "P=13G", ADAM);
-        holds(id, &[cost.parameters.device_bytes + cost.state.device_bytes]);
-        assert!(!fits(ADAM, "P=13G"));
-    };
-    p5_dp_memtot, "P5-DP-MEMTOT" => |id| {
-        let cost = DP.cost(Part::Forward);
-        holds(id, &[cost.parameters.device_bytes / cost.parameters.bytes]);
-    };
-    p5_fsdp_comm, "P5-FSDP-COMM" => |id| {
-        holds(id, &[Part::Forward, Part::Backward].map(|part| moved(&FSDP.cost(part), "X") / (D * F)));
-    };
-    p5_fsdp_held, "P5-FSDP-HELD" => |id| {
-        let forward = moved(&FSDP.cost(Part::Forward), "X");
-        holds(id, &[forward, moved(&FSDP.cost(Part::Both), "X") - forward].map(|bytes| bytes / (D * F)));
-    };
-    p5_fsdp_fwd, "P5-FSDP-FWD" => |id| holds(id, &[busy(&FSDP.cost(Part::Forward), "X") / (D * F / W)]);
-    p5_fsdp_cb, "P5-FSDP-CB" => |id| holds(id, &[fsdp_flip("X=16", "tpu-v5p")]);
-    p5_fsdp_ratio, "P5-FSDP-RATIO" => |id| {
-        let moved_by = |scheme: &Scheme| moved(&scheme.cost(Part::Forward), "X") + moved(&scheme.cost(Part::Backward), "X");
-        holds(id, &[moved_by(&FSDP) / moved_by(&DP)]);
-    };
-    p5_dsv2, "P5-DSV2" => |id| holds(id, &[40e6 / fsdp_flip("X=64 over 3", "tpu-v5p")]);
-    p5_l3_chips, "P5-L3-CHIPS" => |id| holds(id, &[16e6 / fsdp_flip("X=64 over 3", "tpu-v5p")]);
-    p5_dcn_l3_fsdp, "P5-DCN-L3-FSDP" => |id| holds(id, &[2e6 / fsdp_flip("X=64 over 3", "tpu-v5p")]);
-    p5_q3_2_minb, "P5-Q3-2-MINB" => |id| holds(id, &[flip(&FSDP.on("X=4096 over \
-        3").cost(Part::Forward)).0]);
-    p5_alpha_v5p, "P5-ALPHA-v5p" => |id| holds(id, &[fsdp_flip("X=16", "tpu-v5p")]);
-    p5_alpha_v5e, "P5-ALPHA-v5e" => |id| holds(id, &[fsdp_flip("X=16", "tpu-v5e")]);
-    p5_alpha_v4p, "P5-ALPHA-v4p" => |id| holds(id, &[fsdp_flip("X=16", "tpu-v4p")]);
-    p5_alpha_v6e, "P5-ALPHA-v6e" => |id| holds(id, &[fsdp_flip("X=16", "tpu-v6e")]);
+    holds(id, &[moved_by(&FSDP) / moved_by(&DP)]);
+});
+fact!(p5_dsv2, "P5-DSV2", |id| holds(id, &[40e6 / fsdp_flip("X=64 over 3", "tpu-v5p")]));
+fact!(p5_l3_chips, "P5-L3-CHIPS", |id| holds(id, &[16e6 / fsdp_flip("X=64 over 3", "tpu-v5p")]));
+fact!(p5_dcn_l3_fsdp, "P5-DCN-L3-FSDP", |id| holds(
+    id,
+    &[2e6 / fsdp_flip("X=64 over 3", "tpu-v5p")]
+));
+fact!(p5_q3_2_minb, "P5-Q3-2-MINB", |id| holds(
+    id,
+    &[flip(&FSDP.on("X=4096 over 3").cost(Part::Forward)).0]
+));
+fact!(p5_alpha_v5p, "P5-ALPHA-v5p", |id| holds(id, &[fsdp_flip("X=16", "tpu-v5p")]));
+fact!(p5_alpha_v5e, "P5-ALPHA-v5e", |id| holds(id, &[fsdp_flip("X=16", "tpu-v5e")]));
+fact!(p5_alpha_v4p, "P5-ALPHA-v4p", |id| holds(id, &[fsdp_flip("X=16", "tpu-v4p")]));
+fact!(p5_alpha_v6e, "P5-ALPHA-v6e", |id| holds(id, &[fsdp_flip("X=16", "tpu-v6e")]));
 
-    p5_tp_comm, "P5-TP-COMM" => |id| {
-        let forward = moved(&TP.cost(Part::Forward), "Y");
-        holds(id, &[forward, moved(&TP.cost(Part::Both), "Y") - forward].map(|bytes| bytes / (B * D)));
-    };
-    p5_lint_regather, "P5-LINT-REGATHER" => |id| {
-        let apart = moved(&TP.cost(Part::Forward), "Y") + moved(&TP.cost(Part::Backward), "Y");
-        holds(id, &[(apart - moved(&TP.cost(Part::Both), "Y")) / (B * D)]);
-    };
-    p5_tp_time, "P5-TP-TIME" => |id| holds(id, &[busy(&TP.cost(Part::Forward), "Y") / (B * D / W)]);
-    p5_tp_cb, "P5-TP-CB" => |_| {
-        let cost = TP.cost(Part::Forward);
-        assert!(cost.thresholds[0].crossovers.is_empty(), "the limit is independent of the batch");
-        assert_eq!(cost.verdict.bound, "compute");
-        assert_eq!(TP.on("Y=16").cost(Part::Forward).verdict.bound, "communication");
-    };
-    p5_tp_int8, "P5-TP-INT8" => |id| {
-        let source = TP.source(Part::Forward, "tpu-v5p", "B=65536, D=8192, F=32768");
-        let planned = textbook(&["Win", "Wout", "In"].iter().fold(source, |text, name| text.replace(&format!("{name}["), &format!("{name}: int8["))));
-        let cost = planned.cost();
-        holds(id, &[(cost.device_flops / cost.verdict.compute_s) / (moved(&cost, "Y") / cost.verdict.links_s)]);
-        let limit = |planned: &Planned| planned.threshold("F").map(|threshold| threshold.crossovers[0].size);
-        assert_eq!(limit(&planned), limit(&TP.plan(Part::Forward)), "the limit does not depend on \
-            precision");
-    };
-    p5_tp_l3, "P5-TP-L3" => |id| holds(id, &[widest("B=65536, D=8192, F=30000")]);
-    p5_dcn_l3_tp, "P5-DCN-L3-TP" => |id| holds(id, &[widest("B=65536, D=8192, F=30000")]);
-    p5_tp_gemma, "P5-TP-GEMMA" => |id| holds(id, &[widest("B=65536, D=8192, F=50000")]);
-    p5_tp_l3_f, "P5-TP-L3-F" => |id| {
-        let flips = TP.plan(Part::Forward).threshold("F").map(|threshold| threshold.crossovers).unwrap_or_default();
-        holds(id, &[flips[0].size]);
-    };
+fact!(p5_tp_comm, "P5-TP-COMM", |id| {
+    let forward = moved(&TP.cost(Part::Forward), "Y");
+    holds(id, &[forward, moved(&TP.cost(Part::Both), "Y") - forward].map(|bytes| bytes / (B * D)));
+});
+fact!(p5_lint_regather, "P5-LINT-REGATHER", |id| {
+    let apart = moved(&TP.cost(Part::Forward), "Y") + moved(&TP.cost(Part::Backward), "Y");
+    holds(id, &[(apart - moved(&TP.cost(Part::Both), "Y")) / (B * D)]);
+});
+fact!(p5_tp_time, "P5-TP-TIME", |id| holds(
+    id,
+    &[busy(&TP.cost(Part::Forward), "Y") / (B * D / W)]
+));
+fact!(p5_tp_cb, "P5-TP-CB", |_| {
+    let cost = TP.cost(Part::Forward);
+    assert!(cost.thresholds[0].crossovers.is_empty(), "the limit is independent of the batch");
+    assert_eq!(cost.verdict.bound, "compute");
+    assert_eq!(TP.on("Y=16").cost(Part::Forward).verdict.bound, "communication");
+});
+fact!(p5_tp_int8, "P5-TP-INT8", |id| {
+    let source = TP.source(Part::Forward, "tpu-v5p", "B=65536, D=8192, F=32768");
+    let planned =
+        textbook(&["Win", "Wout", "In"].iter().fold(source, |text, name| {
+            text.replace(&format!("{name}["), &format!("{name}: int8["))
+        }));
+    let cost = planned.cost();
+    holds(
+        id,
+        &[(cost.device_flops / cost.verdict.compute_s)
+            / (moved(&cost, "Y") / cost.verdict.links_s)],
+    );
+    let limit =
+        |planned: &Planned| planned.threshold("F").map(|threshold| threshold.crossovers[0].size);
+    assert_eq!(
+        limit(&planned),
+        limit(&TP.plan(Part::Forward)),
+        "the limit does not depend on precision"
+    );
+});
+fact!(p5_tp_l3, "P5-TP-L3", |id| holds(id, &[widest("B=65536, D=8192, F=30000")]));
+fact!(p5_dcn_l3_tp, "P5-DCN-L3-TP", |id| holds(id, &[widest("B=65536, D=8192, F=30000")]));
+fact!(p5_tp_gemma, "P5-TP-GEMMA", |id| holds(id, &[widest("B=65536, D=8192, F=50000")]));
+fact!(p5_tp_l3_f, "P5-TP-L3-F", |id| {
+    let flips = TP
+        .plan(Part::Forward)
+        .threshold("F")
+        .map(|threshold| threshold.crossovers)
+        .unwrap_or_default();
+    holds(id, &[flips[0].size]);
+});
 
-    p5_mix_comm_w, "P5-MIX-COMM-W" => |id| {
-        holds(id, &[Part::Forward, Part::Backward].map(|part| moved(&MIXED.cost(part), "X") / (D * F / 4.0)));
+fact!(p5_mix_comm_w, "P5-MIX-COMM-W", |id| {
+    holds(
+        id,
+        &[Part::Forward, Part::Backward].map(|part| moved(&MIXED.cost(part), "X") / (D * F / 4.0)),
+    );
+});
+fact!(p5_mix_comm_a, "P5-MIX-COMM-A", |id| {
+    holds(
+        id,
+        &[Part::Forward, Part::Backward].map(|part| moved(&MIXED.cost(part), "Y") / (B * D / 16.0)),
+    );
+});
+fact!(p5_mix_tfsdp, "P5-MIX-TFSDP", |id| holds(
+    id,
+    &[busy(&MIXED.cost(Part::Forward), "X") / (D * F / (4.0 * W * 2.0))]
+));
+fact!(p5_mix_ttp, "P5-MIX-TTP", |id| holds(
+    id,
+    &[busy(&MIXED.cost(Part::Forward), "Y") / (B * D / (16.0 * W))]
+));
+fact!(p5_mix_tmath, "P5-MIX-TMATH", |id| holds(
+    id,
+    &[MIXED.cost(Part::Forward).verdict.compute_s / (B * D * F / (64.0 * C))]
+));
+fact!(p5_mix_shrink, "P5-MIX-SHRINK", |id| {
+    let cost = MIXED.cost(Part::Forward);
+    let gathered = |name: &str| {
+        cost.statements.iter().find(|s| s.text.contains(name)).map_or(0.0, |s| s.bytes)
     };
-    p5_mix_comm_a, "P5-MIX-COMM-A" => |id| {
-        holds(id, &[Part::Forward, Part::Backward].map(|part| moved(&MIXED.cost(part), "Y") / (B * D / 16.0)));
+    holds(
+        id,
+        &[gathered("AllGather_Y(In") / (B * D / 16.0), gathered("AllGather_X(Win") / (D * F / 4.0)],
+    );
+});
+fact!(p5_mix_mem, "P5-MIX-MEM", |id| {
+    let cost = held(
+        "X=16 over 2, Y=4",
+        "D=8192, F=32768",
+        "param W[D_X, F_Y]\nstate M: f32[D_X, F_Y], V: f32[D_X, F_Y]",
+    );
+    holds(
+        id,
+        &[(cost.parameters.device_bytes + cost.state.device_bytes) * 64.0
+            / cost.parameters.elements],
+    );
+});
+fact!(p5_zero_mem, "P5-ZERO-MEM", |id| {
+    holds(
+        id,
+        &[
+            zero("P", "P", "P"),
+            zero("P", "P", "P_X"),
+            zero("P", "P_X", "P_X"),
+            zero("P_X", "P_X", "P_X"),
+        ],
+    );
+});
+fact!(p5_xopt_ex, "P5-XOPT-EX", |id| holds(
+    id,
+    &[optimum(&mixed("X=16 over 2, Y=4", "B=48000, D=8192, F=32768"), 16.0)]
+));
+fact!(p5_xopt_round, "P5-XOPT-ROUND", |id| holds(
+    id,
+    &split(&best_split(48000, 64, rings("B=48000, D=8192, F=32768")))
+));
+fact!(p5_q3_3_xopt, "P5-Q3-3-XOPT", |id| holds(
+    id,
+    &[optimum(&mixed("X=64 over 2, Y=64", "B=3M, D=160Ki, F=13824"), 64.0)]
+));
+fact!(p5_q3_3_pick, "P5-Q3-3-PICK", |id| holds(
+    id,
+    &split(&best_split(2_998_272, 4096, rings("B=2998272, D=8192, F=13824")))
+));
+fact!(p5_dcn_l3_xy, "P5-DCN-L3-XY", |id| holds(
+    id,
+    &split(&best_split(1 << 20, 8192, rings("B=1Mi, D=8192, F=30000")))
+));
+fact!(p5_mix_cb, "P5-MIX-CB", |id| holds(id, &[best_flip(&MIXED.cost(Part::Forward))]));
+fact!(p5_mix_4096, "P5-MIX-4096", |id| holds(
+    id,
+    &[4096.0 * best_flip(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=32768"))]
+));
+fact!(p5_mix_gain, "P5-MIX-GAIN", |id| holds(
+    id,
+    &[fsdp_flip("X=64 over 3", "tpu-v5p") / best_flip(&MIXED.cost(Part::Forward))]
+));
+fact!(p5_q3_3_min, "P5-Q3-3-MIN", |id| holds(
+    id,
+    &[best_flip(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=13824"))]
+));
+fact!(p5_dcn_l3_mix, "P5-DCN-L3-MIX", |id| holds(
+    id,
+    &[best_flip(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=30000"))]
+));
+fact!(p5_dcn_l3_mixn, "P5-DCN-L3-MIXN", |id| holds(
+    id,
+    &[2e6 / best_flip(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=30000"))]
+));
+fact!(p5_mix_ratio, "P5-MIX-RATIO", |id| {
+    // Four times the batch doubles the best X, a power of two in both cases.
+    let ratio = |batch: u64| {
+        let best = best_split(batch, 64, rings("B=65536, D=8192, F=32768"));
+        best.cost.compute_s / best.cost.links_s
     };
-    p5_mix_tfsdp, "P5-MIX-TFSDP" => |id| holds(id, &[busy(&MIXED.cost(Part::Forward), "X") / (D * F / (4.0 * W * 2.0))]);
-    p5_mix_ttp, "P5-MIX-TTP" => |id| holds(id, &[busy(&MIXED.cost(Part::Forward), "Y") / (B * D / (16.0 * W))]);
-    p5_mix_tmath, "P5-MIX-TMATH" => |id| holds(id, &[MIXED.cost(Part::Forward).verdict.compute_s / (B * D * F / (64.0 * C))]);
-    p5_mix_shrink, "P5-MIX-SHRINK" => |id| {
-        let cost = MIXED.cost(Part::Forward);
-        let gathered = |name: &str| cost.statements.iter().find(|s| s.text.contains(name)).map_or(0.0, |s| s.bytes);
-        holds(id, &[gathered("AllGather_Y(In") / (B * D / 16.0), gathered("AllGather_X(Win") / (D * F / 4.0)]);
-    };
-    p5_mix_mem, "P5-MIX-MEM" => |id| {
-        let cost = held("X=16 over 2, Y=4", "D=8192, F=32768", "param W[D_X, F_Y]\nstate M: \
-            f32[D_X, F_Y], V: f32[D_X, F_Y]");
-        holds(id, &[(cost.parameters.device_bytes + cost.state.device_bytes) * 64.0 / cost.parameters.elements]);
-    };
-    p5_zero_mem, "P5-ZERO-MEM" => |id| {
-        holds(id, &[zero("P", "P", "P"), zero("P", "P", "P_X"), zero("P", "P_X", "P_X"), zero("P_X", "P_X", "P_X")]);
-    };
-    p5_xopt_ex, "P5-XOPT-EX" => |id| holds(id, &[optimum(&mixed("X=16 over 2, \
-        Y=4", "B=48000, D=8192, F=32768"), 16.0)]);
-    p5_xopt_round, "P5-XOPT-ROUND" => |id| holds(id, &split(&best_split(48000, 64, rings("B=48000, D=8192, F=32768"))));
-    p5_q3_3_xopt, "P5-Q3-3-XOPT" => |id| holds(id, &[optimum(&mixed("X=64 over 2, \
-        Y=64", "B=3M, D=160Ki, F=13824"), 64.0)]);
-    p5_q3_3_pick, "P5-Q3-3-PICK" => |id| holds(id, &split(&best_split(2_998_272, 4096, rings("B=2998272, D=8192, F=13824"))));
-    p5_dcn_l3_xy, "P5-DCN-L3-XY" => |id| holds(id, &split(&best_split(1 << 20, 8192, rings("B=1Mi, D=8192, F=30000"))));
-    p5_mix_cb, "P5-MIX-CB" => |id| holds(id, &[best_flip(&MIXED.cost(Part::Forward))]);
-    p5_mix_4096, "P5-MIX-4096" => |id| holds(id, &[4096.0 * best_flip(&mixed("X=256 over 2, \
-        Y=16", "B=1Mi, D=8192, F=32768"))]);
-    p5_mix_gain, "P5-MIX-GAIN" => |id| holds(id, &[fsdp_flip("X=64 over 3", "tpu-v5p") / best_flip(&MIXED.cost(Part::Forward))]);
-    p5_q3_3_min, "P5-Q3-3-MIN" => |id| holds(id, &[best_flip(&mixed("X=256 over 2, \
-        Y=16", "B=1Mi, D=8192, F=13824"))]);
-    p5_dcn_l3_mix, "P5-DCN-L3-MIX" => |id| holds(id, &[best_flip(&mixed("X=256 over 2, \
-        Y=16", "B=1Mi, D=8192, F=30000"))]);
-    p5_dcn_l3_mixn, "P5-DCN-L3-MIXN" => |id| holds(id, &[2e6 / best_flip(&mixed("X=256 over 2, \
-        Y=16", "B=1Mi, D=8192, F=30000"))]);
-    p5_mix_ratio, "P5-MIX-RATIO" => |id| {
-        // Four times the batch doubles the best X, a power of two in both cases.
-        let ratio = |batch: u64| {
-            let best = best_split(batch, 64, rings("B=65536, D=8192, F=32768"));
-            best.cost.compute_s / best.cost.links_s
+    holds(id, &[(ratio(4 << 16) / ratio(1 << 16)).log(4.0)]);
+});
+
+fact!(p5_mix_range, "P5-MIX-RANGE", |id| holds(
+    id,
+    &[best_flip(&MIXED.cost(Part::Forward)), fsdp_flip("X=64 over 3", "tpu-v5p")]
+));
+fact!(p5_mix_tcomm, "P5-MIX-TCOMM", |_| {
+    let plan = MIXED.plan(Part::Both);
+    let (cost, all) = (plan.cost(), plan.json().cost.comm_s);
+    assert!((cost.verdict.links_s - busy(&cost, "X").max(busy(&cost, "Y"))).abs() < 1e-15);
+    assert!((all - busy(&cost, "X") - busy(&cost, "Y")).abs() < 1e-12, "one family an axis");
+});
+fact!(p5_xopt, "P5-XOPT", |_| {
+    for (mesh, x) in [("X=16 over 2, Y=4", 16.0), ("X=64 over 2, Y=4", 64.0)] {
+        let wanted = (B / F * 2.0 * x * 4.0).sqrt();
+        assert!(
+            (optimum(&mixed(mesh, "B=65536, D=8192, F=32768"), x) / wanted - 1.0).abs() < 1e-9,
+            "{mesh}"
+        );
+    }
+});
+fact!(p5_tp_range, "P5-TP-RANGE", |id| {
+    let is_compute = |mesh| TP.on(mesh).cost(Part::Forward).verdict.bound == "compute";
+    let widest = [("Y=4", 4.0), ("Y=8", 8.0), ("Y=16", 16.0)]
+        .into_iter()
+        .filter(|(mesh, _)| is_compute(mesh))
+        .map(|(_, ways)| ways)
+        .fold(0.0, f64::max);
+    holds(id, &[widest, 2.0 * widest]);
+});
+fact!(p5_tp_vs_fsdp, "P5-TP-VS-FSDP", |_| {
+    for (dims, smaller) in [("B=65536, D=8192, F=32768", true), ("B=1Mi, D=8192, F=32768", false)] {
+        let cost = mixed("X=16 over 2, Y=4", dims);
+        let bytes = |name: &str| {
+            cost.statements.iter().find(|s| s.text.contains(name)).map_or(0.0, |s| s.bytes)
         };
-        holds(id, &[(ratio(4 << 16) / ratio(1 << 16)).log(4.0)]);
-    };
+        assert_eq!(bytes("AllGather_Y(In") < bytes("AllGather_X(Win"), smaller, "{dims}");
+    }
+});
+fact!(p5_dcn_tmath, "P5-DCN-TMATH", |id| holds(
+    id,
+    &[DP.on("X=64 over 3").cost(Part::Backward).verdict.compute_s / (B * D * F / (64.0 * C))]
+));
+fact!(p5_dcn_l3_per, "P5-DCN-L3-PER", |id| holds(
+    id,
+    &[tokens_a_chip("P=2 dcn, X=8960 over 16x20x28", "2M")]
+));
+fact!(p5_q3_3_have, "P5-Q3-3-HAVE", |id| holds(id, &[tokens_a_chip("X=16, Y=16, Z=16", "3M")]));
+fact!(p5_q4_1m, "P5-Q4-1M", |id| holds(id, &[tokens_a_chip("X=16, Y=16, Z=16", "1M")]));
+fact!(p5_q4_10m, "P5-Q4-10M", |id| holds(id, &[tokens_a_chip("X=16, Y=16, Z=16", "10M")]));
+fact!(p5_q2_act, "P5-Q2-ACT", |id| holds(id, &[checkpoints("X=1", "16M", "").0]));
+fact!(p5_q3_2_act, "P5-Q3-2-ACT", |id| holds(id, &[checkpoints("X=1", "3M", "").0]));
+fact!(p5_q3_2_tot, "P5-Q3-2-TOT", |id| holds(
+    id,
+    &[checkpoints("X=1", "3M", "param W[P]\nstate M: f32[P], V: f32[P]\n").0]
+));
+fact!(p5_q3_2_dev, "P5-Q3-2-DEV", |id| {
+    holds(
+        id,
+        &[checkpoints("X=8, Y=512", "3M", "param W[P_XY]\nstate M: f32[P_XY], V: f32[P_XY]\n").1],
+    );
+});
+fact!(p5_lint_fsdp, "P5-LINT-FSDP", |_| {
+    // 2550 tokens a chip are needed on one axis.
+    let at =
+        |batch: u64| FSDP.source(Part::Forward, "tpu-v5p", &format!("B={batch}, D=8192, F=32768"));
+    assert!(warned(&at(16 * 2000), "SW313") && !warned(&at(16 * 3000), "SW313"));
+});
+fact!(p5_lint_tp, "P5-LINT-TP", |_| {
+    // As it is written: with so many tokens the search would move weights instead.
+    let at = |mesh| TP.on(mesh).plan(Part::Forward).plan.to_string();
+    assert!(warned(&at("Y=16"), "SW313") && !warned(&at("Y=8"), "SW313"));
+});
 
-    p5_mix_range, "P5-MIX-RANGE" => |id| holds(id, &[best_flip(&MIXED.cost(Part::Forward)), fsdp_flip("X=64 over 3", "tpu-v5p")]);
-    p5_mix_tcomm, "P5-MIX-TCOMM" => |_| {
-        let plan = MIXED.plan(Part::Both);
-        let (cost, all) = (plan.cost(), plan.json().cost.comm_s);
-        assert!((cost.verdict.links_s - busy(&cost, "X").max(busy(&cost, "Y"))).abs() < 1e-15);
-        assert!((all - busy(&cost, "X") - busy(&cost, "Y")).abs() < 1e-12, "one family an axis");
-    };
-    p5_xopt, "P5-XOPT" => |_| {
-        for (mesh, x) in [("X=16 over 2, Y=4", 16.0), ("X=64 over 2, Y=4", 64.0)] {
-            let wanted = (B / F * 2.0 * x * 4.0).sqrt();
-            assert!((optimum(&mixed(mesh, "B=65536, D=8192, \
-                F=32768"), x) / wanted - 1.0).abs() < 1e-9, "{mesh}");
-        }
-    };
-    p5_tp_range, "P5-TP-RANGE" => |id| {
-        let is_compute = |mesh| TP.on(mesh).cost(Part::Forward).verdict.bound == "compute";
-        let widest = [("Y=4", 4.0), ("Y=8", 8.0), ("Y=16", 16.0)].into_iter().filter(|(mesh, _)| is_compute(mesh)).map(|(_, ways)| ways).fold(0.0, f64::max);
-        holds(id, &[widest, 2.0 * widest]);
-    };
-    p5_tp_vs_fsdp, "P5-TP-VS-FSDP" => |_| {
-        for (dims, smaller) in [("B=65536, D=8192, F=32768", true), ("B=1Mi, D=8192, \
-            F=32768", false)] {
-            let cost = mixed("X=16 over 2, Y=4", dims);
-            let bytes = |name: &str| cost.statements.iter().find(|s| s.text.contains(name)).map_or(0.0, |s| s.bytes);
-            assert_eq!(bytes("AllGather_Y(In") < bytes("AllGather_X(Win"), smaller, "{dims}");
-        }
-    };
-    p5_dcn_tmath, "P5-DCN-TMATH" => |id| holds(id, &[DP.on("X=64 over 3").cost(Part::Backward).verdict.compute_s / (B * D * F / (64.0 * C))]);
-    p5_dcn_l3_per, "P5-DCN-L3-PER" => |id| holds(id, &[tokens_a_chip("P=2 dcn, X=8960 over \
-        16x20x28", "2M")]);
-    p5_q3_3_have, "P5-Q3-3-HAVE" => |id| holds(id, &[tokens_a_chip("X=16, Y=16, Z=16", "3M")]);
-    p5_q4_1m, "P5-Q4-1M" => |id| holds(id, &[tokens_a_chip("X=16, Y=16, Z=16", "1M")]);
-    p5_q4_10m, "P5-Q4-10M" => |id| holds(id, &[tokens_a_chip("X=16, Y=16, Z=16", "10M")]);
-    p5_q2_act, "P5-Q2-ACT" => |id| holds(id, &[checkpoints("X=1", "16M", "").0]);
-    p5_q3_2_act, "P5-Q3-2-ACT" => |id| holds(id, &[checkpoints("X=1", "3M", "").0]);
-    p5_q3_2_tot, "P5-Q3-2-TOT" => |id| holds(id, &[checkpoints("X=1", "3M", "param W[P]\nstate M: \
-        f32[P], V: f32[P]\n").0]);
-    p5_q3_2_dev, "P5-Q3-2-DEV" => |id| {
-        holds(id, &[checkpoints("X=8, Y=512", "3M", "param W[P_XY]\nstate M: f32[P_XY], V: \
-            f32[P_XY]\n").1]);
-    };
-    p5_lint_fsdp, "P5-LINT-FSDP" => |_| {
-        // 2550 tokens a chip are needed on one axis.
-        let at = |batch: u64| FSDP.source(Part::Forward, "tpu-v5p", &format!("B={batch}, D=8192, \
-            F=32768"));
-        assert!(planning::warned(&at(16 * 2000), "SW313") && !planning::warned(&at(16 * 3000), "SW313"));
-    };
-    p5_lint_tp, "P5-LINT-TP" => |_| {
-        // As it is written: with so many tokens the search would move weights instead.
-        let at = |mesh| TP.on(mesh).plan(Part::Forward).plan.to_string();
-        assert!(planning::warned(&at("Y=16"), "SW313") && !planning::warned(&at("Y=8"), "SW313"));
-    };
+fact!(p5_dcn_cb, "P5-DCN-CB", |id| holds(id, &[dcn_flip()]));
+fact!(p5_dcn_lint, "P5-DCN-LINT", |id| holds(id, &[dcn_flip()]));
+fact!(p5_dcn_tcomm, "P5-DCN-TCOMM", |id| {
+    // Two weights; of two slices, each sends half of what a long ring would.
+    holds(id, &[2.0 * 2.0 * busy(&dcn(), "P") / (D * F / (64.0 * 6.25e9))]);
+});
 
-    p5_dcn_cb, "P5-DCN-CB" => |id| holds(id, &[dcn_flip()]);
-    p5_dcn_lint, "P5-DCN-LINT" => |id| holds(id, &[dcn_flip()]);
-    p5_dcn_tcomm, "P5-DCN-TCOMM" => |id| {
-        // Two weights; of two slices, each sends half of what a long ring would.
-        holds(id, &[2.0 * 2.0 * busy(&dcn(), "P") / (D * F / (64.0 * 6.25e9))]);
-    };
+fact!(p5_table_dp, "P5-TABLE-DP", |id| {
+    let moved = |part| moved(&DP.cost(part), "X") / (D * F);
+    let flops = |part| coefficient(&DP.cost(part));
+    holds(
+        id,
+        &[flops(Part::Forward), flops(Part::Backward), moved(Part::Forward), moved(Part::Backward)],
+    );
+});
+fact!(p5_table_fsdp, "P5-TABLE-FSDP", |id| {
+    let moved = |part| moved(&FSDP.cost(part), "X") / (D * F);
+    let flops = |part| coefficient(&FSDP.cost(part));
+    holds(
+        id,
+        &[flops(Part::Forward), flops(Part::Backward), moved(Part::Forward), moved(Part::Backward)],
+    );
+});
+fact!(p5_table_tp, "P5-TABLE-TP", |id| {
+    let flops = |part| coefficient(&TP.cost(part));
+    let forward = moved(&TP.cost(Part::Forward), "Y") / (B * D);
+    let backward = moved(&TP.cost(Part::Both), "Y") / (B * D) - forward;
+    holds(id, &[flops(Part::Forward), flops(Part::Backward), forward, backward]);
+});
+fact!(p5_table_mix, "P5-TABLE-MIX", |id| {
+    let pass = |part| MIXED.cost(part);
+    let moved =
+        |part| [moved(&pass(part), "Y") / (B * D / 16.0), moved(&pass(part), "X") / (D * F / 4.0)];
+    let flops = [coefficient(&pass(Part::Forward)), coefficient(&pass(Part::Backward))];
+    holds(id, &[flops, moved(Part::Forward), moved(Part::Backward)].concat());
+});
 
-    p5_table_dp, "P5-TABLE-DP" => |id| {
-        let moved = |part| moved(&DP.cost(part), "X") / (D * F);
-        let flops = |part| coefficient(&DP.cost(part));
-        holds(id, &[flops(Part::Forward), flops(Part::Backward), moved(Part::Forward), moved(Part::Backward)]);
-    };
-    p5_table_fsdp, "P5-TABLE-FSDP" => |id| {
-        let moved = |part| moved(&FSDP.cost(part), "X") / (D * F);
-        let flops = |part| coefficient(&FSDP.cost(part));
-        holds(id, &[flops(Part::Forward), flops(Part::Backward), moved(Part::Forward), moved(Part::Backward)]);
-    };
-    p5_table_tp, "P5-TABLE-TP" => |id| {
-        let flops = |part| coefficient(&TP.cost(part));
-        let forward = moved(&TP.cost(Part::Forward), "Y") / (B * D);
-        let backward = moved(&TP.cost(Part::Both), "Y") / (B * D) - forward;
-        holds(id, &[flops(Part::Forward), flops(Part::Backward), forward, backward]);
-    };
-    p5_table_mix, "P5-TABLE-MIX" => |id| {
-        let pass = |part| MIXED.cost(part);
-        let moved = |part| [moved(&pass(part), "Y") / (B * D / 16.0), moved(&pass(part), "X") / (D * F / 4.0)];
-        let flops = [coefficient(&pass(Part::Forward)), coefficient(&pass(Part::Backward))];
-        holds(id, &[flops, moved(Part::Forward), moved(Part::Backward)].concat());
-    };
-
-    p5_q1_ffw, "P5-Q1-FFW" => |id| holds(id, &[parameters(LLAMA_13B, "Wgate[L, D, F], Wup[L, D, \
-        F], Wdown[L, F, D]")]);
-    p5_q1_att, "P5-Q1-ATT" => |id| holds(id, &[parameters(LLAMA_13B, "Q[L, D, N, H], O[L, N, H, \
-        D], Keys[L, D, K, H], Vals[L, D, K, H]")]);
-    p5_q1_voc, "P5-Q1-VOC" => |id| holds(id, &[parameters(LLAMA_13B, "E[V, D], U[D, V]")]);
-    p5_q1_tot, "P5-Q1-TOT" => |id| {
-        let feed_forward = "Wgate[L, D, F], Wup[L, D, F], Wdown[L, F, D]";
-        let attention = "Q[L, D, N, H], O[L, N, H, D], Keys[L, D, K, H], Vals[L, D, K, H]";
-        holds(id, &[parameters(LLAMA_13B, &format!("{feed_forward}, {attention}, E[V, D], U[D, \
-            V]"))]);
-    };
-    p5_q2_state, "P5-Q2-STATE" => |id| {
-        let cost = held("X=64 over 3", "P=13G", ADAM);
-        holds(id, &[cost.parameters.bytes + cost.state.bytes]);
-    };
-    p5_q3_1, "P5-Q3-1" => |_| assert!(!fits(ADAM, "P=13G"), "130 GB do not fit on a chip of 96 GB");
-}
+fact!(p5_q1_ffw, "P5-Q1-FFW", |id| holds(
+    id,
+    &[parameters(LLAMA_13B, "Wgate[L, D, F], Wup[L, D, F], Wdown[L, F, D]")]
+));
+fact!(p5_q1_att, "P5-Q1-ATT", |id| holds(
+    id,
+    &[parameters(LLAMA_13B, "Q[L, D, N, H], O[L, N, H, D], Keys[L, D, K, H], Vals[L, D, K, H]")]
+));
+fact!(p5_q1_voc, "P5-Q1-VOC", |id| holds(id, &[parameters(LLAMA_13B, "E[V, D], U[D, V]")]));
+fact!(p5_q1_tot, "P5-Q1-TOT", |id| {
+    let feed_forward = "Wgate[L, D, F], Wup[L, D, F], Wdown[L, F, D]";
+    let attention = "Q[L, D, N, H], O[L, N, H, D], Keys[L, D, K, H], Vals[L, D, K, H]";
+    holds(id, &[parameters(LLAMA_13B, &format!("{feed_forward}, {attention}, E[V, D], U[D, V]"))]);
+});
+fact!(p5_q2_state, "P5-Q2-STATE", |id| {
+    let cost = held("X=64 over 3", "P=13G", ADAM);
+    holds(id, &[cost.parameters.bytes + cost.state.bytes]);
+});
+fact!(p5_q3_1, "P5-Q3-1", |_| assert!(
+    !fits(ADAM, "P=13G"),
+    "130 GB do not fit on a chip of 96 GB"
+));
 
 /// Tokens of a batch for each device.
 fn tokens_a_chip(mesh: &str, batch: &str) -> f64 {
     let source = format!(
-        "hardware tpu-v5p\nmesh {mesh}\ndim B={batch}, D=8192, F=32768\ninput In[B, D]\nparam W[D, \
-            F]\nOut = In *D W\noutput Out[B, F]\n"
+        "hardware tpu-v5p\nmesh {mesh}\ndim B={batch}, D=8192, F=32768\ninput In[B, D]\n\
+            param W[D, F]\nOut = In *D W\noutput Out[B, F]\n"
     );
     textbook(&source).threshold("B").expect("a dimension").per_device
 }
@@ -472,9 +457,8 @@ fn widest(dims: &str) -> f64 {
 /// One weight of data parallelism over two slices, split over the 64 chips of each.
 fn dcn() -> Cost {
     let source = "hardware tpu-v5p\nmesh P=2 dcn, Y=64 over 3\ndim B=131072, D=8192, F=32768\n\
-        param Wout[F_Y, D]\n\
-                  input Tmp[B_P, F_Y], dOut[B_P, D]\ndWout = Tmp *B dOut\ndTmp = dOut *D Wout\n\
-                  output dWout[F_Y, D], dTmp[B_P, F_Y]\n";
+        param Wout[F_Y, D]\ninput Tmp[B_P, F_Y], dOut[B_P, D]\ndWout = Tmp *B dOut\n\
+        dTmp = dOut *D Wout\noutput dWout[F_Y, D], dTmp[B_P, F_Y]\n";
     textbook(source).cost()
 }
 

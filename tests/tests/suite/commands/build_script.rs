@@ -12,8 +12,8 @@ use shardwise::lint::Settings;
 use shardwise_tests::root;
 
 const SCRATCH: &str = env!("CARGO_TARGET_TMPDIR");
-const MLP: &str = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=64, F=64\ninput In[B_X, D]\nparam W[D, \
-    F]\nOut = In *D W\noutput Out[B_X, F]\n";
+const MLP: &str = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=64, F=64\ninput In[B_X, D]\n\
+    param W[D, F]\nOut = In *D W\noutput Out[B_X, F]\n";
 
 /// An empty folder for one test.
 fn empty(name: &str) -> PathBuf {
@@ -79,8 +79,8 @@ fn a_crate_is_built_from_its_programs_and_again_only_when_they_change() {
     let printed = String::from_utf8_lossy(&first.stdout).into_owned();
     assert!(
         printed.starts_with(
-            "mlp: 64 devices, 3072 of 49152 rows each, 3.85 ms\n  all_gather \
-        over Y (50331648 bytes)\n"
+            "mlp: 64 devices, 3072 of 49152 rows each, 3.85 ms\n  all_gather over Y (50331648 \
+                bytes)\n"
         ),
         "{printed}"
     );
@@ -256,16 +256,16 @@ fn what_is_generated_compiles_without_a_warning() {
     let folder = empty("generated");
     copy(&root().join("tests/programs/book"), &folder.join("programs"));
     copy(&root().join("tests/programs/training"), &folder.join("programs/Step/8 more"));
-    let odd = "hardware h100\nmesh data=2, type=4\ndim B'=64, W.in=128, self=8\ninput A[B'_{data}, \
-        W.in_{type}, self]\noutput A[B', W.in, self]\n";
+    let odd = "hardware h100\nmesh data=2, type=4\ndim B'=64, W.in=128, self=8\n\
+        input A[B'_{data}, W.in_{type}, self]\noutput A[B', W.in, self]\n";
     put(&folder.join("programs/Axis.shard"), odd);
     let built = run(&folder, |builder| builder).expect("the programs are right");
     assert!(built.programs.len() > 60, "{}", built.programs.len());
     // What is not used is the includer's business; everything else is not.
     put(
         &folder.join("lib.rs"),
-        "#![deny(warnings)]\npub mod plans {\n    include!(\"out/shardwise.rs\");\n}\npub const N: \
-            u64 = plans::Axis_::dims::self_;\n",
+        "#![deny(warnings)]\npub mod plans {\n    include!(\"out/shardwise.rs\");\n}\n\
+            pub const N: u64 = plans::Axis_::dims::self_;\n",
     );
     let arguments = [
         "--edition",

@@ -4,6 +4,7 @@
 use shardwise::diff::{Diff, Limits, Line, Quantity};
 use shardwise::{Options, Planned, Strategy, diff};
 use shardwise_tests::files;
+use shardwise_tests::random::numbers_of_case;
 
 fn planned(name: &str, source: &str, strategy: Strategy) -> Planned {
     shardwise::plan(name, source, &Options { strategy, ..Options::default() })
@@ -60,13 +61,7 @@ fn lines_add_up_to_the_totals() {
 fn lines_add_up_for_random_programs() {
     let mut compared = 0;
     for case in 0..200_u32 {
-        let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
-        let numbers: Vec<u32> = std::iter::successors(Some(case), next)
-            .skip(3)
-            .take(120)
-            .map(|state| state >> 8)
-            .collect();
-        let source = shardwise_tests::random_program::program(&numbers, 2, 5);
+        let source = shardwise_tests::random_program::program(&numbers_of_case(case), 2, 5);
         let plan = |strategy| {
             shardwise::plan(
                 "random",
@@ -137,8 +132,8 @@ fn a_limit_is_exact() {
 
 #[test]
 fn growth_from_nothing_is_more_than_any_part() {
-    let source = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K]\nC = \
-        A *J B\noutput C[I_X, K]\n";
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K]\n\
+        C = A *J B\noutput C[I_X, K]\n";
     let (before, after) = (
         planned("a", source, Strategy::Search),
         planned("b", &source.replace("output C[I_X", "output C[I"), Strategy::Search),

@@ -4,6 +4,7 @@
 use shardwise::explain::{Alternative, Causes, Explanation, Remedy, Target, explain};
 use shardwise::{Options, Strategy};
 use shardwise_tests::files;
+use shardwise_tests::random::numbers_of_case;
 
 fn causes(name: &str, source: &str, options: &Options, target: &Target) -> Causes {
     match explain(name, source, options, target, &|_, _| ()) {
@@ -123,10 +124,9 @@ fn remedies(source: &str) -> Vec<Vec<Remedy>> {
 
 #[test]
 fn a_conflict_is_as_small_as_it_can_be_and_each_way_out_is_one() {
-    let source = "hardware tpu-v5p\nmesh X=4, Y=2\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, \
-        K_X]\nE = gelu(B)\n\
-                  C[I_Y, K] = A[I_X, J] *J E[J, K_X]\nD[I, K_X] = gelu(C[I_Y, K])\noutput D[I, \
-                  K]\n";
+    let source = "hardware tpu-v5p\nmesh X=4, Y=2\ndim I=64, J=64, K=64\n\
+        input A[I_X, J], B[J, K_X]\nE = gelu(B)\nC[I_Y, K] = A[I_X, J] *J E[J, K_X]\n\
+        D[I, K_X] = gelu(C[I_Y, K])\noutput D[I, K]\n";
     let sets = remedies(source);
     assert_eq!(sets.len(), 1, "{sets:?}");
     let written: Vec<&str> = sets[0].iter().map(|remedy| remedy.written.as_str()).collect();
@@ -147,9 +147,8 @@ fn a_conflict_is_as_small_as_it_can_be_and_each_way_out_is_one() {
 
 #[test]
 fn two_conflicts_are_two_sets() {
-    let source = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K_X]\nC \
-        = A[I_X, J] *J B[J, K_X]\n\
-                  D[I_X, K_X] = gelu(C)\noutput D[I, K]\n";
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K_X]\n\
+        C = A[I_X, J] *J B[J, K_X]\nD[I_X, K_X] = gelu(C)\noutput D[I, K]\n";
     assert_eq!(remedies(source).iter().map(Vec::len).sum::<usize>(), 3);
 }
 
@@ -162,17 +161,11 @@ fn what_brackets_are_not_to_blame_for_stays_the_error_that_it_is() {
     assert_eq!(findings.reports[0].diag.code, "SW101");
 }
 
-/// Numbers to make a random program from.
-fn numbers(case: u32) -> Vec<u32> {
-    let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
-    std::iter::successors(Some(case), next).skip(3).take(120).map(|state| state >> 8).collect()
-}
-
 #[test]
 fn random_programs_are_explained_too() {
     let (mut collectives, mut alternatives) = (0, 0);
     for case in 0..40 {
-        let source = shardwise_tests::random_program::program(&numbers(case), 2, 3);
+        let source = shardwise_tests::random_program::program(&numbers_of_case(case), 2, 3);
         let options = Options { memory: Some(f64::INFINITY), ..Options::default() };
         let explanation =
             match explain("random", &source, &options, &Target::Everything, &|_, _| ()) {
@@ -221,8 +214,8 @@ fn random_programs_are_explained_too() {
 
 #[test]
 fn brackets_at_a_use_are_a_cause_and_other_brackets_a_cure() {
-    let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I, J_X], B[J_X, \
-        K]\nC = A[I, J] *J B\noutput C[I, K_X]\n";
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\n\
+        input A[I, J_X], B[J_X, K]\nC = A[I, J] *J B\noutput C[I, K_X]\n";
     let told = causes("pinned", source, &Options::default(), &Target::Value("A".to_owned()));
     assert_eq!(told.collectives[0].needs[0].because, ["its brackets say `A[I, J]`"]);
     let as_it_is = told.collectives[0]
@@ -238,11 +231,9 @@ fn brackets_at_a_use_are_a_cause_and_other_brackets_a_cure() {
 
 #[test]
 fn a_gradient_is_changed_where_its_value_is_computed() {
-    let source = "hardware tpu-v5p\nmesh X=8, Y=4\ndim B=8192, D=8192, F=32768\ninput In[B_X, D], \
-        dOut[B_X, D]\n\
-                  param Win[D, F_Y], Wout[F_Y, D]\nTmp[B_X, F] = In *D Win\nAct = gelu(Tmp)\nOut = \
-                  Act *F Wout\n\
-                  backward from Out given dOut\noutput dWin[D, F_Y]\n";
+    let source = "hardware tpu-v5p\nmesh X=8, Y=4\ndim B=8192, D=8192, F=32768\n\
+        input In[B_X, D], dOut[B_X, D]\nparam Win[D, F_Y], Wout[F_Y, D]\nTmp[B_X, F] = In *D Win\n\
+        Act = gelu(Tmp)\nOut = Act *F Wout\nbackward from Out given dOut\noutput dWin[D, F_Y]\n";
     let collectives =
         causes("gradient", source, &Options::default(), &Target::parse("dOut")).collectives;
     let before = serial_s("gradient", source);

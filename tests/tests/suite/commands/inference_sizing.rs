@@ -6,8 +6,8 @@ use shardwise::inference::{Inference, RequestedPhase, Sizing};
 use shardwise_tests::planning::textbook;
 use shardwise_tests::read;
 
-const HEAD: &str = "hardware tpu-v5e\nmesh Y=8\ndim B=8, S=8192, W=4096, D=4096, H=1024\ninput \
-    x[B, D]\nparam w[D, H_Y]\nq = x *D w\n";
+const HEAD: &str = "hardware tpu-v5e\nmesh Y=8\ndim B=8, S=8192, W=4096, D=4096, H=1024\n\
+    input x[B, D]\nparam w[D, H_Y]\nq = x *D w\n";
 
 /// A decode step that looks at caches.
 fn looks_at(caches: &str, products: &str) -> Planned {

@@ -130,8 +130,7 @@ fn partial_gradients_are_added_before_they_are_reduced() {
         .to_string();
     assert!(plan.contains("dIn[B, D] {U_Y} = dIn.1[B, D] {U_Y} + dIn.2[B, D] {U_Y}"), "{plan}");
     let source = "hardware tpu-v5p\nmesh Y=8\ndim B=4096, F=4096\ninput x[B, F], dy[B, F] {U_Y}\n\
-        param W[F]\ny = gelu(x * W)\n\
-                  backward from y given dy\n";
+        param W[F]\ny = gelu(x * W)\nbackward from y given dy\n";
     let plan = shardwise::plan("partial", source, &Options::default())
         .unwrap_or_else(|e| panic!("{e}"))
         .to_string();

@@ -2,6 +2,7 @@
 
 use shardwise::Options;
 use shardwise::files::Files;
+use shardwise_tests::snapshot::snapshot;
 use shardwise_tests::{files, root};
 
 #[test]
@@ -36,9 +37,7 @@ fn every_code_has_a_fixture_that_shows_it() {
         let text = drawn(&format!("{name}.shard"), &source);
         let code = name.split('-').next().unwrap_or_default().to_uppercase();
         assert!(text.contains(&code), "{name} does not show {code}:\n{text}");
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/codes"}, {
-            insta::assert_snapshot!(name, text);
-        });
+        snapshot("codes", &name, &text);
     }
 }
 

@@ -4,6 +4,7 @@
 use serde_json::Value;
 use shardwise::{Hardware, Options, Planned, Strategy, hardware};
 use shardwise_ir::mesh::AxisKind::{Dcn, Switch};
+use shardwise_tests::snapshot::snapshot;
 use shardwise_tests::{drawn, facts, read};
 
 fn records() -> Vec<Value> {
@@ -175,15 +176,15 @@ fn axes_of_gpus_fill_the_node_from_the_last_one() {
 
 #[test]
 fn one_reduction_over_pods_costs_what_its_parts_do() {
-    let head = "hardware tpu-v5p\nmesh P=2 dcn, X=16\ndim B=65536, D=8192, F=8192\ninput Tmp[B_PX, \
-        F], dOut[B_PX, D]\n";
+    let head = "hardware tpu-v5p\nmesh P=2 dcn, X=16\ndim B=65536, D=8192, F=8192\n\
+        input Tmp[B_PX, F], dOut[B_PX, D]\n";
     let whole = plan(&format!("{head}dW = Tmp *B dOut\noutput dW[F, D]\n"), &[]);
     let product = "plan\n".to_owned() + head + "dW[F, D] {U_P,X} = Tmp[B_PX, F] *B dOut[B_PX, D]\n";
     let parts = plan(
         &format!(
-            "{product}dW[F, D_X] {{U_P}} = ReduceScatter_{{X,D}}(dW[F, D] {{U_P,X}})\ndW[F, D_X] = \
-                AllReduce_P(dW[F, D_X] {{U_P}})\n\
-             dW[F, D] = AllGather_X(dW[F, D_X])\noutput dW[F, D]\n"
+            "{product}dW[F, D_X] {{U_P}} = ReduceScatter_{{X,D}}(dW[F, D] {{U_P,X}})\n\
+                dW[F, D_X] = AllReduce_P(dW[F, D_X] {{U_P}})\ndW[F, D] = AllGather_X(dW[F, D_X])\n\
+                output dW[F, D]\n"
         ),
         &[],
     );
@@ -191,8 +192,8 @@ fn one_reduction_over_pods_costs_what_its_parts_do() {
     assert_eq!(whole.status_name(), "optimal");
     let flat = plan(
         &format!(
-            "{product}dW[F, D] {{U_P}} = AllReduce_X(dW[F, D] {{U_P,X}})\ndW[F, D] = \
-                AllReduce_P(dW[F, D] {{U_P}})\noutput dW[F, D]\n"
+            "{product}dW[F, D] {{U_P}} = AllReduce_X(dW[F, D] {{U_P,X}})\n\
+                dW[F, D] = AllReduce_P(dW[F, D] {{U_P}})\noutput dW[F, D]\n"
         ),
         &[],
     );
@@ -220,12 +221,12 @@ fn the_textbook_goes_pod_by_pod_as_the_book_says() {
 
 #[test]
 fn every_mistake_in_a_file_has_its_place() {
-    let file = "[\"my chip\"]\nbase = \"h10\"\n\n[b]\nbf16 = \"fast\"\nlinkbandwidth = 1e9\nlinks \
-        = \"switch\"\nwraparound = \"of-16\"\npod = [0]\n\n[c]\nmemory = -1\n\n[d]\nbf16 = 1e15\n\
-        links = \"tors\"\n";
+    let file = "[\"my chip\"]\nbase = \"h10\"\n\n[b]\nbf16 = \"fast\"\nlinkbandwidth = 1e9\n\
+        links = \"switch\"\nwraparound = \"of-16\"\npod = [0]\n\n[c]\nmemory = -1\n\n[d]\n\
+        bf16 = 1e15\nlinks = \"tors\"\n";
     let findings = hardware::parse("hw.toml", file).expect_err("all of it is wrong");
     assert!(findings.reports.iter().all(|report| report.diag.code == "SW407"));
-    insta::assert_snapshot!(drawn(&findings));
+    snapshot("hardware", "mistakes-in-a-file", &drawn(&findings));
     for broken in ["", "[a", "x = 1\n", "[a]\nbf16 = 1e15\n[a]\nbf16 = 1e15\n"] {
         assert!(hardware::parse("hw.toml", broken).is_err(), "{broken}");
     }
@@ -297,8 +298,8 @@ fn the_network_takes_what_leaves_the_node() {
     let held = 2.0 * 4096.0 / 16.0 * 8192.0;
     near(comm("X=16", "X", "input V[I_A, J]\nW = roll_I(V, 256)\noutput W[I_A, J]\n"), held / 50e9);
     // What the axis crosses is dcn for whoever forbids that.
-    let forbidden = "hardware h100\nmesh X=16\ndim I=4096\ninput V[I_X]\noutput V[I]\nassert no \
-        AllGather over dcn\n";
+    let forbidden = "hardware h100\nmesh X=16\ndim I=4096\ninput V[I_X]\noutput V[I]\n\
+        assert no AllGather over dcn\n";
     let error =
         shardwise::plan("forbidden", forbidden, &Options::default()).expect_err("it crosses");
     assert_eq!(error.reports[0].diag.code, "SW501");
@@ -309,8 +310,8 @@ fn the_network_takes_what_leaves_the_node() {
 
 #[test]
 fn weights_split_over_an_axis_that_leaves_the_node_are_warned_of() {
-    let source = "hardware h100\nmesh X=16\ndim B=4096, D=8192, F=32768\ninput Act[B, F_X]\nparam \
-        Wout[F_X, D]\nOut = Act *F Wout\noutput Out[B, D]\n";
+    let source = "hardware h100\nmesh X=16\ndim B=4096, D=8192, F=32768\ninput Act[B, F_X]\n\
+        param Wout[F_X, D]\nOut = Act *F Wout\noutput Out[B, D]\n";
     let findings = |source: &str| {
         shardwise::lint::lint(
             "tp",

@@ -11,6 +11,7 @@ use shardwise::lint::{Settings, lint};
 use shardwise::sweep::{Grid, Source, sweep};
 use shardwise::verify::{Setup, Sizes, verify};
 use shardwise::{Options, hardware};
+use shardwise_tests::snapshot::{plan_snapshot, snapshot};
 use shardwise_tests::{drawn, files, root};
 
 const FOLDER: &str = "tests/programs/hardware";
@@ -48,9 +49,7 @@ fn every_kind_of_cluster_has_a_file_and_a_program_with_its_plan() {
             .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
             .collect();
         described.retain(|described| !read.contains(described));
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/hardware"}, {
-            insta::assert_snapshot!(name, planned.to_string());
-        });
+        plan_snapshot("hardware", &name, &planned);
     }
     assert_eq!(described, [""; 0], "files that no program names");
 }
@@ -62,7 +61,7 @@ fn a_file_is_read_by_every_command() {
     let explanation =
         explain(&path, &source, &options(), &Target::Value("Out".to_owned()), &|_, _| ())
             .unwrap_or_else(|e| panic!("{e}"));
-    insta::assert_snapshot!(explanation.to_string());
+    snapshot("hardware", "gpu-nodes-explained", &explanation.to_string());
     let planned = shardwise::plan(&path, &source, &options()).unwrap_or_else(|e| panic!("{e}"));
     let json = planned.json();
     let nodes = json.mesh[0].nodes.clone().expect("X leaves the node");
@@ -129,7 +128,7 @@ fn every_mistake_is_told_in_the_program_and_in_the_file() {
         all.push_str(&text);
         all.push('\n');
     }
-    insta::assert_snapshot!(all);
+    snapshot("hardware", "mistakes-of-a-program-and-its-file", &all);
 }
 
 #[test]
@@ -202,8 +201,8 @@ fn programs_of_two_folders_can_name_two_files_alike() {
         let base = if path.starts_with("fast") { "b200" } else { "h100" };
         Ok(format!("[chip]\nbase = \"{base}\"\n").into_bytes())
     });
-    let text = "hardware \"hw.toml\"\nmesh X=8\ndim I=4096, J=4096, K=4096\ninput A[I, J_X], \
-        B[J_X, K]\nC = A *J B\noutput C[I, K]\n";
+    let text = "hardware \"hw.toml\"\nmesh X=8\ndim I=4096, J=4096, K=4096\n\
+        input A[I, J_X], B[J_X, K]\nC = A *J B\noutput C[I, K]\n";
     let source = |folder: &str| Source {
         path: format!("{folder}/p.shard"),
         name: folder.to_owned(),

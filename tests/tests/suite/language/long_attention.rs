@@ -111,8 +111,8 @@ fn a_ring_passes_blocks_to_the_neighbour_beside_its_compute() {
 fn a_roll_goes_no_further_than_the_next_block() {
     let source = |by: u64, size: u64| {
         format!(
-            "hardware tpu-v5p\nmesh X=4\ndim R={size}, D=4194304\ninput A[R_X, D]\nB = roll_R(A, \
-                {by})\noutput B[R_X, D]\n"
+            "hardware tpu-v5p\nmesh X=4\ndim R={size}, D=4194304\ninput A[R_X, D]\n\
+                B = roll_R(A, {by})\noutput B[R_X, D]\n"
         )
     };
     let kinds = |by: u64, size: u64| {
@@ -125,8 +125,8 @@ fn a_roll_goes_no_further_than_the_next_block() {
     assert_ne!(kinds(3, 8), ["permute"]);
     let half = |by: u64| plan(&source(by, 8)).json().cost.comm_s;
     assert!(close(2.0 * half(1), half(2)), "half a block takes half as long");
-    let refused = "plan\nhardware tpu-v5p\nmesh X=4\ndim R=8, D=4\ninput A[R_X, D]\nB[R_X, D] = \
-        roll_R(A[R_X, D], 3)\noutput B[R_X, D]\n";
+    let refused = "plan\nhardware tpu-v5p\nmesh X=4\ndim R=8, D=4\ninput A[R_X, D]\n\
+        B[R_X, D] = roll_R(A[R_X, D], 3)\noutput B[R_X, D]\n";
     let findings = shardwise::plan("far", refused, &Options::default())
         .expect_err("three places are more than a block");
     assert_eq!(findings.reports[0].diag.code, "SW212");

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use shardwise::verify::Sizes;
 use shardwise::{Options, Pass, Planned, Strategy as Planning};
 use shardwise_ir::plan::StepKind;
 use shardwise_ir::program::{Blocks, CollectiveKind};
 use shardwise_tests::properties::{holds, program};
+use shardwise_tests::random::{for_all, numbers};
+use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read};
 
 fn options(strategy: Planning) -> Options {
@@ -32,9 +32,7 @@ fn fixture(name: &str) -> String {
 fn programs_with_microbatches_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/microbatches", ".shard") {
         let [planned, _] = holds(&name, &source, Sizes::Scaled);
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/microbatches"}, {
-            insta::assert_snapshot!(name, planned.to_string());
-        });
+        plan_snapshot("microbatches", &name, &planned);
     }
 }
 
@@ -95,7 +93,12 @@ fn one_microbatch_is_the_step_as_it_is() {
 /// How often values with a name that begins so are reduced, each reduction counted as often as it
 /// is done.
 fn reductions(planned: &Planned, prefix: &str) -> f64 {
-    let reduces = |kind: &StepKind| matches!(kind, StepKind::Collective(moved, _) if matches!(moved.kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter));
+    let reduces = |kind: &StepKind| match kind {
+        StepKind::Collective(moved, _) => {
+            [CollectiveKind::AllReduce, CollectiveKind::ReduceScatter].contains(&moved.kind)
+        }
+        StepKind::Local(_) => false,
+    };
     let steps = planned.plan.steps.iter().zip(&planned.report.steps);
     let of = steps.filter(|(step, _)| {
         reduces(&step.kind)
@@ -285,16 +288,10 @@ fn random(numbers: &[u32]) -> String {
 
 #[test]
 fn random_steps_agree_with_the_whole_batch() {
-    let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
-    let mut runner =
-        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let check = |numbers: Vec<u32>| -> Result<(), TestCaseError> {
+    for_all(24, &numbers(9), |numbers| {
         holds("random", &random(&numbers), Sizes::Full);
         Ok(())
-    };
-    runner
-        .run(&proptest::collection::vec(any::<u32>(), 9), check)
-        .unwrap_or_else(|e| panic!("{e}"));
+    });
 }
 
 /// Programs that cannot be cut, with the code that says why.
@@ -316,8 +313,8 @@ fn what_cannot_be_cut_is_told() {
         ("h = x * W\nm = max_B(h)\nLoss = sum_D(m)\nbackward from Loss, microbatches=2", "SW608"),
         ("Loss = sum_{B,D}(x * W * position_B(x))\nbackward from Loss, microbatches=2", "SW608"),
         (
-            "repeat L=2 {\ncarry x\nx = x - mean_B(x * W)\n}\nLoss = sum_{B,D}(x)\nbackward from \
-                Loss, microbatches=2",
+            "repeat L=2 {\ncarry x\nx = x - mean_B(x * W)\n}\nLoss = sum_{B,D}(x)\n\
+                backward from Loss, microbatches=2",
             "SW608",
         ),
         (

@@ -2,6 +2,7 @@
 
 use shardwise::{Options, Planned};
 use shardwise_tests::read;
+use shardwise_tests::snapshot::plan_snapshot;
 
 fn plan(path: &str, memory: Option<f64>) -> Planned {
     shardwise::plan(
@@ -10,12 +11,6 @@ fn plan(path: &str, memory: Option<f64>) -> Planned {
         &Options { memory, ..Options::default() },
     )
     .unwrap_or_else(|e| panic!("{path}: {e}"))
-}
-
-fn keep(name: &str, planned: &Planned) {
-    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/open"}, {
-        insta::assert_snapshot!(name, planned.to_string());
-    });
 }
 
 #[test]
@@ -30,7 +25,7 @@ fn question_5_without_its_answers() {
     }
     assert_eq!(open.status_name(), "optimal");
     assert!(!open.alternatives().is_empty(), "what is as cheap is named\n{open}");
-    keep("p3-q5", &open);
+    plan_snapshot("open", "p3-q5", &open);
 }
 
 #[test]
@@ -38,7 +33,7 @@ fn question_7_without_its_answers() {
     let (open, written) = (plan("open/p3-q7", Some(300e6)), plan("book/p3-q7", Some(300e6)));
     assert!(open.report.memory.peak_bytes <= 300e6, "{open}");
     assert!(open.report.serial_s <= written.report.serial_s, "{written}\n{open}");
-    keep("p3-q7", &open);
+    plan_snapshot("open", "p3-q7", &open);
 }
 
 /// With room, data parallelism; with less, weights are split as well.
@@ -50,6 +45,6 @@ fn a_layer_to_train_with_less_and_less_memory() {
         assert!(planned.report.memory.peak_bytes <= memory, "{planned}");
         assert!(planned.report.serial_s >= last, "{name}: less memory is never cheaper\n{planned}");
         last = planned.report.serial_s;
-        keep(&format!("mlp-train-{name}"), &planned);
+        plan_snapshot("open", &format!("mlp-train-{name}"), &planned);
     }
 }

@@ -36,8 +36,8 @@ fn a_normalisation_over_a_split_dimension_sends_statistics_only() {
     {
         let result = if function == "logsumexp" { "B" } else { "B, S_X" };
         let source = format!(
-            "hardware tpu-v5p\nmesh X=4\ndim B=4096, S=65536\ninput A[B, S_X]\nP = \
-                {function}_S(A)\noutput P[{result}]\n"
+            "hardware tpu-v5p\nmesh X=4\ndim B=4096, S=65536\ninput A[B, S_X]\n\
+                P = {function}_S(A)\noutput P[{result}]\n"
         );
         let planned = shardwise::plan(function, &source, &Options::default())
             .unwrap_or_else(|e| panic!("{e}"));
@@ -55,8 +55,8 @@ fn a_normalisation_over_a_split_dimension_sends_statistics_only() {
 
 #[test]
 fn large_numbers_do_not_overflow() {
-    let source = "hardware tpu-v5p\nmesh X=2\ndim I=4\ninput A[I_X]\nP = softmax_I(A)\nL = \
-        logsumexp_I(A)\noutput P[I], L[]\n";
+    let source = "hardware tpu-v5p\nmesh X=2\ndim I=4\ninput A[I_X]\nP = softmax_I(A)\n\
+        L = logsumexp_I(A)\noutput P[I], L[]\n";
     let program = shardwise::check("large", source, &Options::default()).program.expect(source);
     let given = [("A".to_owned(), vec![1e300, 1e300, -1e300, 0.0])].into_iter().collect();
     let values = shardwise::verify::evaluate(&program, &given).expect("all is declared");

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use shardwise::verify::{Setup, evaluate, verify};
 use shardwise::{Options, Pass, Planned, Strategy, print_after};
 use shardwise_ir::ids::ValueId;
-use shardwise_ir::plan::StepKind;
 use shardwise_ir::print::same;
 use shardwise_ir::sharding::{Pin, Sharding};
 use shardwise_passes::cost::liveness::live_at;
 use shardwise_passes::cost::local;
+use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{facts, files, read, statements};
 
 const FACTS: &str = "tests/facts/training.json";
@@ -63,9 +63,7 @@ fn programs_with_optimizers_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/optimizer", ".shard") {
         holds(&name, &source);
         let planned = plan(&name, &source, Strategy::Search);
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/optimizer"}, {
-            insta::assert_snapshot!(name, planned.to_string());
-        });
+        plan_snapshot("optimizer", &name, &planned);
     }
 }
 
@@ -84,8 +82,7 @@ fn the_programs_on_the_page_are_right() {
 fn one(param: &str, optimizer: &str, more: &str) -> String {
     format!(
         "hardware tpu-v5p\nmesh X=8\ndim B=8, P=8192\ninput In[B_X], G[B_X, P]\nparam W[{param}]\n\
-            Out = In * W\nbackward from Out given G\n\
-         optimizer {optimizer}\n{more}"
+            Out = In * W\nbackward from Out given G\noptimizer {optimizer}\n{more}"
     )
 }
 
@@ -93,11 +90,8 @@ fn one(param: &str, optimizer: &str, more: &str) -> String {
 fn bytes_per_parameter(param: &str, optimizer: &str, more: &str) -> f64 {
     let planned = searched(&one(param, optimizer, more));
     let program = &planned.plan.program;
-    let update = planned
-        .plan
-        .steps
-        .iter()
-        .find(|step| matches!(step.kind, StepKind::Local(op) if program.values[program.ops[op].result].name == "mW.new"));
+    let update =
+        planned.plan.steps.iter().find(|step| program.values[step.result.value].name == "mW.new");
     let gradient = &update.expect("the first moment is updated").operands[1];
     // A gradient that its author keeps whole is held whole beside the part that is read.
     let kept = if more.is_empty() { gradient.sharding.clone() } else { Sharding::replicated(1) };
@@ -161,8 +155,8 @@ fn updates_take_the_place_of_what_they_update() {
 fn what_is_still_read_is_not_written_over() {
     let source = |last: &str| {
         format!(
-            "hardware tpu-v5p\nmesh X=1\ndim P=1Mi\nparam W: f32[P]\ninput G: f32[P]\nW2 = \
-                sgd_step(W, G, 0.1)\nnext W = W2\n{last}"
+            "hardware tpu-v5p\nmesh X=1\ndim P=1Mi\nparam W: f32[P]\ninput G: f32[P]\n\
+                W2 = sgd_step(W, G, 0.1)\nnext W = W2\n{last}"
         )
     };
     let peak = |last: &str| searched(&source(last)).report.memory.peak_bytes;

@@ -1,10 +1,7 @@
 //! Layers on stages: planned, run on simulated devices stage by stage, and priced as the formulas
 //! of pipelines say.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use serde_json::Value;
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::verify::{Setup, Sizes, evaluate, execute};
@@ -14,6 +11,8 @@ use shardwise_ir::program::Program;
 use shardwise_ir::sharding::Unreduced;
 use shardwise_ir::unroll;
 use shardwise_tests::properties::{holds, plan, program};
+use shardwise_tests::random::{Arrays, arrays, for_all, numbers};
+use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{facts, files, read};
 
 const FACTS: &str = "tests/facts/pipelines.json";
@@ -60,9 +59,7 @@ fn objectives_hold(name: &str, source: &str) {
 fn programs_with_pipelines_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/pipelines", ".shard") {
         let [planned, _] = holds(&name, &source, Sizes::Scaled);
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/pipelines"}, {
-            insta::assert_snapshot!(name, planned.to_string());
-        });
+        plan_snapshot("pipelines", &name, &planned);
     }
 }
 
@@ -291,13 +288,8 @@ fn random(numbers: &[u32], rows: u64, frame: Option<&str>) -> String {
 }
 
 fn run(cases: u32, check: impl Fn(&[u32], u64) -> Result<(), TestCaseError>) {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner =
-        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let inputs = (proptest::collection::vec(any::<u32>(), 6), any::<u32>());
-    runner
-        .run(&inputs, |(numbers, seed)| check(&numbers, u64::from(seed)))
-        .unwrap_or_else(|e| panic!("{e}"));
+    let inputs = (numbers(6), any::<u32>());
+    for_all(cases, &inputs, |(numbers, seed)| check(&numbers, u64::from(seed)));
 }
 
 fn frame(number: u64, microbatches: u64) -> String {
@@ -314,22 +306,6 @@ fn random_pipelines_are_right() {
         holds("random", &source, Sizes::Full);
         Ok(())
     });
-}
-
-type Arrays = BTreeMap<String, Vec<f64>>;
-
-fn arrays(program: &Program, seed: u64) -> Arrays {
-    let mut state = seed;
-    let mut next = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
-    };
-    let declared = program.values.iter().filter(|value| value.producer.is_none());
-    let size = |value: &shardwise_ir::program::Value| {
-        value.dims.iter().map(|&dim| program.dims[dim].size as usize).product::<usize>()
-    };
-    declared.map(|value| (value.name.clone(), (0..size(value)).map(|_| next()).collect())).collect()
 }
 
 /// All layers of a program written out, unsharded.
@@ -384,8 +360,8 @@ fn microbatches_by_themselves_give_the_whole() {
 fn forgetful(planned: &Planned) -> shardwise_ir::plan::Plan {
     let mut plan = planned.plan.clone();
     for step in &mut plan.steps {
-        if matches!(step.kind, StepKind::Local(op) if plan.program.stage_axis(&plan.program.ops[op]).is_some())
-        {
+        let StepKind::Local(op) = step.kind else { continue };
+        if plan.program.stage_axis(&plan.program.ops[op]).is_some() {
             step.result.sharding.unreduced = Unreduced::default();
         }
     }

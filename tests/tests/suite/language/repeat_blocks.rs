@@ -1,9 +1,6 @@
 //! Blocks: planned once, and the same as their layers written out.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use shardwise::Strategy as Planning;
 use shardwise::verify::{Sizes, evaluate};
 use shardwise_ir::program::Program;
@@ -13,15 +10,15 @@ use shardwise_passes::propagate::textbook;
 use shardwise_passes::reshard::tables::Tables;
 use shardwise_passes::search::plan::{Request, search};
 use shardwise_tests::properties::{holds, plan, program};
+use shardwise_tests::random::{Arrays, arrays, for_all, numbers};
+use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read};
 
 #[test]
 fn programs_with_blocks_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/layers", ".shard") {
         let [planned, _] = holds(&name, &source, Sizes::Scaled);
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/layers"}, {
-            insta::assert_snapshot!(name, planned.to_string());
-        });
+        plan_snapshot("layers", &name, &planned);
     }
 }
 
@@ -115,22 +112,6 @@ fn random(numbers: &[u32], layers: u64) -> String {
     source + from + "Loss = sum_{B,D}(y)\nbackward from Loss\noutput y" + pick(8, &SPLITS) + "\n"
 }
 
-type Arrays = BTreeMap<String, Vec<f64>>;
-
-fn arrays(program: &Program, seed: u64) -> Arrays {
-    let mut state = seed;
-    let mut next = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
-    };
-    let declared = program.values.iter().filter(|value| value.producer.is_none());
-    let size = |value: &shardwise_ir::program::Value| {
-        value.dims.iter().map(|&dim| program.dims[dim].size as usize).product::<usize>()
-    };
-    declared.map(|value| (value.name.clone(), (0..size(value)).map(|_| next()).collect())).collect()
-}
-
 /// Whether gradients through layers are numerical differences.
 fn gradients_are_right(source: &str, seed: u64) -> Result<(), TestCaseError> {
     let derived = program("random", source);
@@ -160,13 +141,8 @@ fn gradients_are_right(source: &str, seed: u64) -> Result<(), TestCaseError> {
 }
 
 fn run(cases: u32, check: impl Fn(&[u32], u64) -> Result<(), TestCaseError>) {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner =
-        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let inputs = (proptest::collection::vec(any::<u32>(), 9), any::<u32>());
-    runner
-        .run(&inputs, |(numbers, seed)| check(&numbers, u64::from(seed)))
-        .unwrap_or_else(|e| panic!("{e}"));
+    let inputs = (numbers(9), any::<u32>());
+    for_all(cases, &inputs, |(numbers, seed)| check(&numbers, u64::from(seed)));
 }
 
 #[test]

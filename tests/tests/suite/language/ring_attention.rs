@@ -26,11 +26,10 @@ fn ring(mesh: &str, r: &str, heads: &str, moved: &str, behind: &str) -> String {
     let blocks: u64 = blocks.filter_map(|(_, size)| size.parse::<u64>().ok()).product();
     format!(
         "hardware tpu-v5p\nmesh {mesh}\ndim B=1, R={blocks}, Q=8192, S=8192, K=8, G=4, H=128\n\
-         input q[B, {r}, Q, {heads}, G, H], k[B, {r}, S, {heads}, H], v[B, {r}, S, {heads}, H]\n\
-         top = sum_H(q) * 0.0 - 1e30\nsums = sum_H(q) * 0.0\nacc = q * 0.0\n\
-         repeat blocks={blocks} {{\n  carry k[B, {r}, S, {heads}, H], v[B, {r}, S, {heads}, H], \
-         top, sums, acc\n\
-         {STEP}{moved}}}\no = acc / sums\n{behind}"
+            input q[B, {r}, Q, {heads}, G, H], k[B, {r}, S, {heads}, H], v[B, {r}, S, {heads}, H]\n\
+            top = sum_H(q) * 0.0 - 1e30\nsums = sum_H(q) * 0.0\nacc = q * 0.0\n\
+            repeat blocks={blocks} {{\n  carry k[B, {r}, S, {heads}, H], v[B, {r}, S, {heads}, H], \
+            top, sums, acc\n{STEP}{moved}}}\no = acc / sums\n{behind}"
     )
 }
 
@@ -97,8 +96,8 @@ fn rings_stand_beside_split_heads_of_keys() {
 
 #[test]
 fn gradients_of_a_ring_go_back_round_it() {
-    let behind = "input do[B, R_X, Q, K, G, H]\nbackward from o given do\noutput dq[B, R_X, Q, K, \
-        G, H], dk[B, R_X, S, K, H], dv[B, R_X, S, K, H]\n";
+    let behind = "input do[B, R_X, Q, K, G, H]\nbackward from o given do\n\
+        output dq[B, R_X, Q, K, G, H], dk[B, R_X, S, K, H], dv[B, R_X, S, K, H]\n";
     let [found, textbook] = holds("gradients", &ring("X=4", "R_X", "K", ON, behind), Sizes::Scaled);
     assert!(found.to_string().contains(", 3)"), "{found}");
     assert!(textbook.to_string().contains(", 3)"), "{textbook}");
@@ -171,12 +170,12 @@ fn layers(mesh: &str, open: &str, close: &str) -> String {
     }
     format!(
         "hardware tpu-v5p\nmesh {mesh}\ndim B=8, R=4, Q=2048, S=2048, D=1024, K=8, G=4, H=128\n\
-         input x[B, R_X, Q, D], d[B, R_X, Q, D]\n{open}repeat L=4 {{\n  carry x\n\
-         \x20 param WQ[D, K, G, H], WK[D, K, H], WV[D, K, H], WO[K, G, H, D]\n  q = x *D WQ\n\
-         \x20 k[B_?, R_?, S_?, K_?, H_?] = rename(x *D WK)\n  v[B_?, R_?, S_?, K_?, H_?] = \
-         rename(x *D WV)\n\
-         {ring}  o = a3 / l3\n  x = x + o *K,G,H WO\n}}\n{close}backward from x given d\noutput \
-         dWK[D, K, H]\n"
+            input x[B, R_X, Q, D], d[B, R_X, Q, D]\n\
+            {open}repeat L=4 {{\n  carry x\n  param WQ[D, K, G, H], WK[D, K, H], WV[D, K, H], \
+            WO[K, G, H, D]\n  q = x *D WQ\n  k[B_?, R_?, S_?, K_?, H_?] = rename(x *D WK)\n  \
+            v[B_?, R_?, S_?, K_?, H_?] = rename(x *D WV)\n\
+            {ring}  o = a3 / l3\n  x = x + o *K,G,H WO\n}}\n{close}backward from x given d\n\
+            output dWK[D, K, H]\n"
     )
 }
 

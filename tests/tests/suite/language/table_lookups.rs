@@ -10,12 +10,12 @@ const STRATEGIES: [Strategy; 2] = [Strategy::Textbook, Strategy::Search];
 /// the step.
 fn decode(middle: &str, end: &str) -> String {
     format!(
-        "hardware tpu-v5e\nmesh Z=4, Y=2\ndim B=2, S=131072, H=256, K=8, M=4\ninput Q[B, K_Y, M, \
-            H], k[B, K_Y, H], v[B, K_Y, H], at: int32[B]\n\
-         state Kc[B, S_Z, K_Y, H], Vc[B, S_Z, K_Y, H]\nKn = update_S(Kc, at, k)\nVn = update_S(Vc, \
-         at, v)\n{middle}\
-         L = Q *H Kn\nP = softmax_S(select(less_equal(position_S(L), at), L, -1e9))\nA = P *S Vn\n\
-         {end}\noutput A[B, K_Y, M, H]\n"
+        "hardware tpu-v5e\nmesh Z=4, Y=2\ndim B=2, S=131072, H=256, K=8, M=4\n\
+            input Q[B, K_Y, M, H], k[B, K_Y, H], v[B, K_Y, H], at: int32[B]\n\
+            state Kc[B, S_Z, K_Y, H], Vc[B, S_Z, K_Y, H]\nKn = update_S(Kc, at, k)\n\
+            Vn = update_S(Vc, at, v)\n{middle}L = Q *H Kn\n\
+            P = softmax_S(select(less_equal(position_S(L), at), L, -1e9))\nA = P *S Vn\n{end}\n\
+            output A[B, K_Y, M, H]\n"
     )
 }
 
@@ -127,18 +127,18 @@ fn rows_are_written_one_after_another() {
 
 #[test]
 fn rows_are_split_as_the_cache_is_but_not_along_one_another() {
-    let source = "hardware tpu-v5p\nmesh X=2, Y=2\ndim B=4, S=8, T=4, H=4\ninput at: int32[B, T], \
-        New[B_X, T_Y, H]\nstate C[B_X, S_Y, H]\n\
-                  D = update_S(C, at, New)\nnext C = D\n";
+    let source = "hardware tpu-v5p\nmesh X=2, Y=2\ndim B=4, S=8, T=4, H=4\n\
+        input at: int32[B, T], New[B_X, T_Y, H]\nstate C[B_X, S_Y, H]\nD = update_S(C, at, New)\n\
+        next C = D\n";
     is_right(source);
     let plan = planned(source, Strategy::Search).to_string();
     assert!(
         plan.contains("D[B_X, S_Y, H] = update_S(C[B_X, S_Y, H], at[B_X, T], New[B_X, T, H])"),
         "{plan}"
     );
-    let wrong = "plan\nhardware tpu-v5p\nmesh Y=2\ndim S=8, T=4\ninput C[S], at: int32[T_Y], \
-        New[T_Y]\nD[S] = update_S(C[S], at[T_Y], New[T_Y])\n\
-                 output D[S]\n";
+    let wrong = "plan\nhardware tpu-v5p\nmesh Y=2\ndim S=8, T=4\n\
+        input C[S], at: int32[T_Y], New[T_Y]\nD[S] = update_S(C[S], at[T_Y], New[T_Y])\n\
+        output D[S]\n";
     let findings = shardwise::check("wrong", wrong, &Options::default());
     assert!(
         findings.findings.reports.iter().any(|report| report.diag.code == "SW212"),
@@ -150,10 +150,9 @@ fn rows_are_split_as_the_cache_is_but_not_along_one_another() {
 /// The gradient of a table is laid out like it, without any of its elements.
 #[test]
 fn a_gradient_needs_no_copy_of_the_table() {
-    let source = "hardware tpu-v5p\nmesh X=4, Y=4\ndim B=64, T=512, V=32000, D=4096\ninput ids: \
-        int32[B_X, T], dx[B_X, T_Y, D]\n\
-                  param E[V_Y, D_X]\nx[B_X, T_Y, D] = take_V(E, ids)\nbackward from x given dx\n\
-                  output dE[V_Y, D_X]\n";
+    let source = "hardware tpu-v5p\nmesh X=4, Y=4\ndim B=64, T=512, V=32000, D=4096\n\
+        input ids: int32[B_X, T], dx[B_X, T_Y, D]\nparam E[V_Y, D_X]\n\
+        x[B_X, T_Y, D] = take_V(E, ids)\nbackward from x given dx\noutput dE[V_Y, D_X]\n";
     is_right(source);
     for strategy in STRATEGIES {
         let planned = planned(source, strategy);

@@ -5,6 +5,7 @@ use shardwise::Options;
 use shardwise::lint::formats::{Summary, concise, github, json, junit, sarif};
 use shardwise::lint::{Linted, Settings, lint};
 use shardwise_tests::read;
+use shardwise_tests::snapshot::snapshot;
 
 const PINNED: &str = "# Träge: 4 × 4
 hardware tpu-v5p
@@ -31,20 +32,14 @@ fn linted() -> Vec<Linted> {
         .collect()
 }
 
-fn snapshot(name: &str, text: &str) {
-    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/formats"}, {
-        insta::assert_snapshot!(name, text);
-    });
-}
-
 #[test]
 fn every_format_looks_like_this() {
     let linted = linted();
-    snapshot("concise", &concise(&linted));
-    snapshot("github", &github(&linted));
-    snapshot("junit", &junit(&linted));
-    snapshot("json", &json(&linted));
-    snapshot("sarif", &sarif(&linted));
+    snapshot("formats", "concise", &concise(&linted));
+    snapshot("formats", "github", &github(&linted));
+    snapshot("formats", "junit", &junit(&linted));
+    snapshot("formats", "json", &json(&linted));
+    snapshot("formats", "sarif", &sarif(&linted));
     assert_eq!(
         Summary::of(&linted).to_string(),
         "3 files checked: 1 error, 1 warning in 2 files; --fix mends 1"

@@ -4,6 +4,7 @@
 use shardwise::lint::{self, Config, Fix, Level, Levels, Lint, Linted, Safety, Selector, Settings};
 use shardwise::verify::{self, Setup};
 use shardwise::{Options, codes};
+use shardwise_tests::snapshot::snapshot;
 use shardwise_tests::{drawn, read, small_sizes};
 
 /// The settings under which a lint's page is right: the default ones, and the lint itself on.
@@ -54,9 +55,8 @@ fn every_cure_is_clean() {
 fn findings_look_like_this() {
     for lint in lint::all() {
         let text = drawn(&run(lint, lint.trigger).reports());
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/lints"}, {
-            insta::assert_snapshot!(format!("{}-{}", lint.code.to_lowercase(), lint.name), text);
-        });
+        let name = format!("{}-{}", lint.code.to_lowercase(), lint.name);
+        snapshot("lints", &name, &text);
     }
 }
 
@@ -117,10 +117,10 @@ fn safe_edits_leave_what_is_computed_and_nothing_to_edit() {
 
 #[test]
 fn a_sum_that_is_written_whole_and_sliced_becomes_a_scatter() {
-    let program = "plan\nhardware tpu-v5p\nmesh X=4\ndim B=64, D=64, F=64\ninput In[B, F_X]\nparam \
-        W[F_X, D]\n\
-        Sum[B, D] {U_X} = In[B, F_X] *F W[F_X, D]\nSum[B, D] = AllReduce_X(Sum[B, D] {U_X})\n\
-        Sum[B, D_X] = Slice_X(Sum[B, D])  # a part\noutput Sum[B, D_X]\n";
+    let program = "plan\nhardware tpu-v5p\nmesh X=4\ndim B=64, D=64, F=64\ninput In[B, F_X]\n\
+        param W[F_X, D]\nSum[B, D] {U_X} = In[B, F_X] *F W[F_X, D]\n\
+        Sum[B, D] = AllReduce_X(Sum[B, D] {U_X})\nSum[B, D_X] = Slice_X(Sum[B, D])  # a part\n\
+        output Sum[B, D_X]\n";
     let before = lint::lint("sum.shard", program, &Options::default(), &Settings::default());
     assert_eq!(codes_of(&before), ["SW302"]);
     let (after, _) = lint::fixed(before, &Options::default(), &Settings::default());
@@ -138,11 +138,11 @@ fn a_sum_that_can_wait_for_all_microbatches_is_told_once_and_only_where_it_fits(
     let lint = lint::find("SW317").expect("a lint");
     let head = lint.trigger.split_once("microbatches").expect("a block").0;
     let written = format!(
-        "plan\n{head}microbatches B=B'*8 {{\nRows[B'_X, D] = part(In[B_X, D])\ndRows[B'_X, F] = \
-            part(dOut[B_X, F])\n\
-        dPart[D, F] {{U_X}} = Rows[B'_X, D] *B' dRows[B'_X, F]\ndPart[D_X, F] = \
-        ReduceScatter_{{X,D}}(dPart[D, F] {{U_X}})\n}}\n\
-        dW[D_X, F] = total(dPart[D_X, F])\noutput dW[D_X, F]\n"
+        "plan\n{head}microbatches B=B'*8 {{\nRows[B'_X, D] = part(In[B_X, D])\n\
+            dRows[B'_X, F] = part(dOut[B_X, F])\n\
+            dPart[D, F] {{U_X}} = Rows[B'_X, D] *B' dRows[B'_X, F]\n\
+            dPart[D_X, F] = ReduceScatter_{{X,D}}(dPart[D, F] {{U_X}})\n}}\n\
+            dW[D_X, F] = total(dPart[D_X, F])\noutput dW[D_X, F]\n"
     );
     let summed = lint.trigger.replace("D_X, F]", "D, F]");
     let at_the_use = lint
@@ -181,8 +181,8 @@ fn a_sum_that_can_wait_for_all_microbatches_is_told_once_and_only_where_it_fits(
 
 #[test]
 fn allow_silences_its_statement_its_file_or_nothing() {
-    let body = "hardware tpu-v5p\nmesh X=4\ndim B=64\ninput In[B_X]\nOne = tanh(In)\nTwo = \
-        tanh(In)\noutput In[B_X]\n";
+    let body = "hardware tpu-v5p\nmesh X=4\ndim B=64\ninput In[B_X]\nOne = tanh(In)\n\
+        Two = tanh(In)\noutput In[B_X]\n";
     let found = |source: &str| {
         let linted = lint::lint("a.shard", source, &Options::default(), &Settings::default());
         linted
@@ -289,8 +289,8 @@ fn the_page_on_testing_shows_the_example() {
 fn padding_that_is_much_of_a_dimension_is_told() {
     let program = |heads: u64| {
         format!(
-            "hardware tpu-v5p\nmesh X=4, Y=16\ndim B=8192, D=8192, H={heads} pad, K=128\ninput \
-                In[B_X, D]\nparam Wq[D, H_Y, K]\nQ = In *D Wq\noutput Q[B_X, H_Y, K]\n"
+            "hardware tpu-v5p\nmesh X=4, Y=16\ndim B=8192, D=8192, H={heads} pad, K=128\n\
+                input In[B_X, D]\nparam Wq[D, H_Y, K]\nQ = In *D Wq\noutput Q[B_X, H_Y, K]\n"
         )
     };
     let found = |heads: u64| {
@@ -305,9 +305,8 @@ fn padding_that_is_much_of_a_dimension_is_told() {
 
 #[test]
 fn a_gather_that_nothing_reads_goes() {
-    let program = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=64\ninput In[B_X, D]\nIn[B, D] = \
-        AllGather_X(In[B_X, D])\n\
-        Out = gelu(In[B_X, D])\noutput Out[B_X, D]\n";
+    let program = "hardware tpu-v5p\nmesh X=4\ndim B=64, D=64\ninput In[B_X, D]\n\
+        In[B, D] = AllGather_X(In[B_X, D])\nOut = gelu(In[B_X, D])\noutput Out[B_X, D]\n";
     let before = lint::lint("idle.shard", program, &Options::default(), &Settings::default());
     assert_eq!(codes_of(&before), ["SW353"]);
     let (after, _) = lint::fixed(before, &Options::default(), &Settings::default());

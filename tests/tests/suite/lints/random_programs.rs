@@ -3,11 +3,11 @@
 
 use std::cell::Cell;
 
-use proptest::prelude::{TestCaseError, any, prop_assert, prop_assert_eq};
+use proptest::prelude::{TestCaseError, prop_assert, prop_assert_eq};
 use proptest::strategy::Strategy as _;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use shardwise::Options;
 use shardwise::lint::{self, Levels, Linted, Settings, formats};
+use shardwise_tests::random::{for_all, numbers};
 use shardwise_tests::small_sizes::outputs;
 use shardwise_tests::{files, random_program, small_sizes};
 
@@ -65,14 +65,10 @@ fn judge(source: &str) -> Result<usize, TestCaseError> {
 }
 
 fn run(cases: u32, axes: usize, operations: usize) -> usize {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner =
-        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let numbers = proptest::collection::vec(any::<u32>(), 120);
     let edits = Cell::new(0);
-    let programs = numbers.prop_map(|numbers| random_program::program(&numbers, axes, operations));
+    let program = |numbers: Vec<u32>| random_program::program(&numbers, axes, operations);
     let judged = |source: String| judge(&source).map(|count| edits.set(edits.get() + count));
-    runner.run(&programs, judged).unwrap_or_else(|error| panic!("{error}"));
+    for_all(cases, &numbers(120).prop_map(program), judged);
     edits.get()
 }
 

@@ -6,6 +6,7 @@
 
 use shardwise::verify::{Setup, verify};
 use shardwise::{AxisSize, DimSize, Options, Planned, Strategy};
+use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read};
 
 /// Experts between layers that are kept, on three axes: a quarter of a minute, for a plan that is
@@ -55,9 +56,7 @@ fn holds(name: &str, published: f64) {
     let (source, planned) = plan(name);
     let elements = planned.cost().parameters.elements;
     assert!((elements / published - 1.0).abs() < 0.01, "{name}: {elements} and {published}");
-    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/models"}, {
-        insta::assert_snapshot!(name, planned.to_string());
-    });
+    plan_snapshot("models", name, &planned);
     let (page, row) = (read("compiler/docs/models.md"), row(name, &source, &planned));
     assert!(page.contains(&row), "the table in compiler/docs/models.md should say\n{row}");
     let verdict = verify(name, &source, &options(name), &Setup::default())

@@ -1,7 +1,8 @@
 //! What the models' programs compute, keep and take, against what was published of these models.
 //!
-//! Parameters are in `programs.rs`, the book's own numbers in `book/`. FLOPs are those of a step that computes nothing again and in which experts
-//! have no more slots than their share: what a plan computes besides is its own choice.
+//! Parameters are in `programs.rs`, the book's own numbers in `book/`. FLOPs are those of a step
+//! that computes nothing again and in which experts have no more slots than their share: what a
+//! plan computes besides is its own choice.
 
 use shardwise::cost::Cost;
 use shardwise::inference::Sizing;

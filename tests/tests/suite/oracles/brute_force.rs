@@ -2,10 +2,10 @@
 //! alone gives none that is higher, and what is decoded from it none that is lower.
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use shardwise::{Objective, Options};
 use shardwise_tests::brute_force::{Goal, optimum};
 use shardwise_tests::model::{bounded_program, rounding_s};
+use shardwise_tests::random::{Dice, for_all, numbers};
 
 /// A random program as text: declarations, one to three operations, outputs.
 #[derive(Clone, Debug)]
@@ -16,22 +16,8 @@ struct Sketch {
 /// The last two only come to be: `P` is cut out of others, `M` is what `I` is renamed to.
 const DIMS: [&str; 6] = ["I", "J", "K", "L", "P", "M"];
 
-/// Deterministic choices from a list of random numbers.
-struct Dice<'a> {
-    numbers: &'a [u32],
-    next: usize,
-}
-
-impl Dice<'_> {
-    fn roll(&mut self, sides: usize) -> usize {
-        let number = self.numbers[self.next % self.numbers.len()];
-        self.next += 1;
-        number as usize % sides
-    }
-}
-
 fn sketch(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
-    let mut dice = Dice { numbers, next: 0 };
+    let mut dice = Dice::new(numbers);
     let mut text = format!("hardware {}\nmesh ", ["tpu-v5p", "tpu-v5e", "tpu-v4p"][dice.roll(3)]);
     let names = ["X", "Y", "Z"];
     for (i, name) in names.iter().take(axes).enumerate() {
@@ -169,7 +155,7 @@ fn brackets(dims: &[usize], dice: &mut Dice<'_>, axes: usize, closed: bool) -> S
 /// A block of layers: what is carried goes through one or two operations, with parameters of each
 /// layer or of all.
 fn layers(numbers: &[u32], axes: usize, operations: usize) -> Sketch {
-    let mut dice = Dice { numbers, next: 0 };
+    let mut dice = Dice::new(numbers);
     let names: Vec<String> = ["X", "Y"][..axes]
         .iter()
         .map(|name| format!("{name}={}", [2, 4, 3][dice.roll(3)]))
@@ -274,24 +260,8 @@ fn run(cases: u32, axes: usize, operations: usize) {
 }
 
 fn run_of(sketch: fn(&[u32], usize, usize) -> Sketch, cases: u32, axes: usize, operations: usize) {
-    let config = Config {
-        cases,
-        max_global_rejects: 100_000,
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let numbers = proptest::collection::vec(any::<u32>(), 64);
-    let mut runner = TestRunner::new_with_rng(
-        config,
-        proptest::test_runner::TestRng::deterministic_rng(
-            proptest::test_runner::RngAlgorithm::ChaCha,
-        ),
-    );
-    runner
-        .run(&numbers.prop_map(|numbers| sketch(&numbers, axes, operations)), |sketch| {
-            agree(&sketch)
-        })
-        .unwrap_or_else(|e| panic!("{e}"));
+    let program = |numbers: Vec<u32>| sketch(&numbers, axes, operations);
+    for_all(cases, &numbers(64).prop_map(program), |sketch| agree(&sketch));
 }
 
 #[test]

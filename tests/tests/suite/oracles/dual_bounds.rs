@@ -1,9 +1,6 @@
 //! The search for wide programs against elimination: where both can do a program, the bounds of the
 //! one are below the minimum of the other, and what the one calls proven is that minimum.
 
-use proptest::prelude::any;
-use proptest::strategy::{Strategy as _, ValueTree as _};
-use proptest::test_runner::TestRunner;
 use shardwise_ir::program::Program;
 use shardwise_passes::cost::collective::Refinement;
 use shardwise_passes::reshard::paths::Trees;
@@ -15,6 +12,7 @@ use shardwise_passes::solver::eliminate::Limits;
 use shardwise_passes::solver::tabulate::{Prices, unary};
 use shardwise_passes::solver::weight::Weight;
 use shardwise_tests::model::{bounded, price, rounding_s};
+use shardwise_tests::random::draws;
 use shardwise_tests::{random_program, read};
 
 fn program(name: &str, source: &str) -> Option<Program> {
@@ -93,12 +91,10 @@ const FEW: Limits = Limits { table: 1 << 16, work: 1 << 20 };
 /// On random programs of many operations: never on the wrong side, and mostly within a few percent.
 #[test]
 fn what_the_dual_says_alone_lies_around_the_least_price() {
-    let mut runner = TestRunner::deterministic();
-    let numbers = proptest::collection::vec(any::<u32>(), 120);
+    let mut draws = draws();
     for (axes, operations, cases) in [(1, 8, 60), (2, 6, 40), (3, 3, 12)] {
         let mut near = Vec::new();
-        for _ in 0..cases {
-            let numbers = numbers.new_tree(&mut runner).expect("numbers").current();
+        for numbers in draws.by_ref().take(cases) {
             near.extend(nearness(&random_program::program(&numbers, axes, operations), FEW));
         }
         assert!(

@@ -1,12 +1,11 @@
 //! Plans with one thing wrong are noticed: by `check`, which reads the text, or by running them,
 //! which does not believe it.
 
-use proptest::prelude::any;
-use proptest::strategy::{Strategy as _, ValueTree};
-use proptest::test_runner::TestRunner;
 use shardwise::verify::{Setup, execute};
 use shardwise::{Options, Strategy};
 use shardwise_tests::mutants::{Mutant, mutants};
+use shardwise_tests::random::draws;
+use shardwise_tests::snapshot::snapshot;
 use shardwise_tests::{files, random_program, read};
 
 /// How many mutants were seen, and who noticed.
@@ -72,13 +71,6 @@ impl Score {
     }
 }
 
-/// The score is kept beside the code, so that a change of it is seen.
-fn keep(name: &str, score: &str) {
-    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../scores"}, {
-        insta::assert_snapshot!(format!("mutation-{name}"), score);
-    });
-}
-
 #[test]
 fn mutants_of_the_plans_of_the_book_are_noticed() {
     let mut sources = files("tests/programs/book", ".shard");
@@ -95,16 +87,13 @@ fn mutants_of_the_plans_of_the_book_are_noticed() {
         score.mutants,
         "running alone notices every one of them"
     );
-    keep("book", &score.assert_all_noticed());
+    snapshot("mutants", "book", &score.assert_all_noticed());
 }
 
 #[test]
 fn mutants_of_random_plans_are_noticed() {
-    let mut runner = TestRunner::deterministic();
-    let numbers = proptest::collection::vec(any::<u32>(), 120);
     let mut score = Score::default();
-    for i in 0..120 {
-        let numbers = numbers.new_tree(&mut runner).expect("numbers can be drawn").current();
+    for (i, numbers) in draws().take(120).enumerate() {
         let source = random_program::program(&numbers, 1 + i % 3, 1 + i % 5);
         score.add_all(
             &format!("random {i}"),
@@ -112,5 +101,5 @@ fn mutants_of_random_plans_are_noticed() {
             &Options { memory: Some(f64::INFINITY), ..Options::default() },
         );
     }
-    keep("random", &score.assert_all_noticed());
+    snapshot("mutants", "random", &score.assert_all_noticed());
 }

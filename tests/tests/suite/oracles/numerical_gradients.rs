@@ -1,31 +1,13 @@
 //! Derived gradients against numerical differences of the unsharded program, on random programs of
 //! every function that has a derivative.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use shardwise::verify::{Setup, Sizes, evaluate, verify};
 use shardwise::{Options, Program, Strategy as Planning};
+use shardwise_tests::random::{Arrays, Dice, for_all, numbers};
 
 const DIMS: [&str; 3] = ["I", "J", "K"];
 const SIZES: [usize; 3] = [2, 4, 6];
-
-type Arrays = BTreeMap<String, Vec<f64>>;
-
-/// Deterministic choices from a list of random numbers.
-struct Dice<'a> {
-    numbers: &'a [u32],
-    next: usize,
-}
-
-impl Dice<'_> {
-    fn roll(&mut self, sides: usize) -> usize {
-        let number = self.numbers[self.next % self.numbers.len()];
-        self.next += 1;
-        number as usize % sides
-    }
-}
 
 /// A program under way: its text, and the dimensions of its values.
 struct Sketch {
@@ -149,7 +131,7 @@ impl Sketch {
 
 /// A program that ends in `backward` from its last value, and whether every parameter counts.
 fn program(numbers: &[u32], statements: usize) -> String {
-    let mut dice = Dice { numbers, next: 0 };
+    let mut dice = Dice::new(numbers);
     let mut sketch = Sketch { body: String::new(), values: Vec::new() };
     let mut head = format!(
         "hardware tpu-v5p\nmesh X=2\ndim {}\n",
@@ -295,19 +277,10 @@ fn can_be_planned(source: &str) -> Result<(), TestCaseError> {
 }
 
 fn run(cases: u32, check: impl Fn(&str, u64) -> Result<(), TestCaseError>) {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(
-        config,
-        proptest::test_runner::TestRng::deterministic_rng(
-            proptest::test_runner::RngAlgorithm::ChaCha,
-        ),
-    );
-    let inputs = (proptest::collection::vec(any::<u32>(), 48), 1_usize..7, any::<u32>());
-    runner
-        .run(&inputs, |(numbers, statements, seed)| {
-            check(&program(&numbers, statements), u64::from(seed))
-        })
-        .unwrap_or_else(|e| panic!("{e}"));
+    let inputs = (numbers(48), 1_usize..7, any::<u32>());
+    for_all(cases, &inputs, |(numbers, statements, seed)| {
+        check(&program(&numbers, statements), u64::from(seed))
+    });
 }
 
 #[test]
@@ -330,8 +303,8 @@ const STRUCTURE: [&str; 9] = [
     "H = pad_{J->K}(W, 1)\nLoss = softmax_K(H) *K V",
     "C = concat_{J,K,J->S}(tanh(W), W *J V, W)\nLoss = layernorm_S(C) *I W",
     "R[I_?, M_?] = rename(W)\nQ = R *I W\nLoss = softmax_J(causal_{M,J}(Q)) *J V",
-    "Q = select(less(position_J(W), position_I(W)), W, A) + select(equal(W, 0.5), 1.0, 2.0)\nLoss \
-        = tanh(lower_{I,J}(Q)) *J V",
+    "Q = select(less(position_J(W), position_I(W)), W, A) + select(equal(W, 0.5), 1.0, 2.0)\n\
+        Loss = tanh(lower_{I,J}(Q)) *J V",
 ];
 
 #[test]

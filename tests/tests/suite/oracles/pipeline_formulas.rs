@@ -1,9 +1,14 @@
 //! Pipelines carried out against the closed formulas for them.
 
-use proptest::prelude::*;
+use proptest::prelude::{prop_assert, prop_assert_eq};
 use shardwise_ir::pipeline::Schedule;
-use shardwise_passes::cost::pipeline_schedule::{PipelineShape, StageTimes, order, simulate};
+use shardwise_passes::cost::pipeline_schedule::{
+    PipelineShape, Placed, StageTimes, order, simulate,
+};
+use shardwise_tests::random::for_all;
 
+/// Random shapes of each test.
+const CASES: u32 = 256;
 const SCHEDULES: [Schedule; 2] = Schedule::ALL;
 
 fn shape(stages: u64, microbatches: u64, schedule: Schedule) -> PipelineShape {
@@ -25,74 +30,96 @@ fn idle(shape: &PipelineShape, times: &StageTimes) -> f64 {
     1.0 - busy / (shape.stages as f64 * run.makespan_s)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn both_schedules_idle_as_long(stages in 1_u64..9, microbatches in 1_u64..40, forward in 1_u32..9, backward in 1_u32..20) {
+#[test]
+fn both_schedules_idle_as_long() {
+    let inputs = (1_u64..9, 1_u64..40, 1_u32..9, 1_u32..20);
+    for_all(CASES, &inputs, |(stages, microbatches, forward, backward)| {
         let times = times(f64::from(forward), f64::from(backward));
+        let slots = (microbatches + stages - 1) as f64;
         for schedule in SCHEDULES {
             let shape = shape(stages, microbatches, schedule);
-            let run = simulate(&shape, &times);
-            let expected = (microbatches + stages - 1) as f64 * (times.forward_s + times.backward_s);
-            prop_assert!(close(run.makespan_s, expected), "{shape:?} {} \
-                {expected}", run.makespan_s);
-            prop_assert!((idle(&shape, &times) - (stages - 1) as f64 / (microbatches + stages - 1) as f64).abs() < 1e-9);
-            prop_assert!((shape.bubble() - idle(&shape, &times)).abs() < 1e-9);
+            let makespan_s = simulate(&shape, &times).makespan_s;
+            let expected_s = slots * (times.forward_s + times.backward_s);
+            prop_assert!(close(makespan_s, expected_s), "{shape:?} {makespan_s} {expected_s}");
+            let idle = idle(&shape, &times);
+            prop_assert!((idle - (stages - 1) as f64 / slots).abs() < 1e-9);
+            prop_assert!((shape.bubble() - idle).abs() < 1e-9);
         }
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn chunks_divide_the_bubble(stages in 2_u64..7, rounds in 1_u64..6, chunks in 1_u64..5, backward in 1_u32..5) {
+#[test]
+fn chunks_divide_the_bubble() {
+    let inputs = (2_u64..7, 1_u64..6, 1_u64..5, 1_u32..5);
+    for_all(CASES, &inputs, |(stages, rounds, chunks, backward)| {
         for schedule in SCHEDULES {
             let shape = PipelineShape { chunks, ..shape(stages, stages * rounds, schedule) };
             let times = times(1.0, f64::from(backward));
-            let expected = (chunks * stages * rounds + stages - 1) as f64 * (times.forward_s + times.backward_s);
-            prop_assert!(close(simulate(&shape, &times).makespan_s, expected), "{shape:?} {}", simulate(&shape, &times).makespan_s);
+            let slots = (chunks * stages * rounds + stages - 1) as f64;
+            let makespan_s = simulate(&shape, &times).makespan_s;
+            let expected_s = slots * (times.forward_s + times.backward_s);
+            prop_assert!(close(makespan_s, expected_s), "{shape:?} {makespan_s}");
             prop_assert!((shape.bubble() - idle(&shape, &times)).abs() < 1e-9);
         }
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn forward_alone_idles_likewise(stages in 1_u64..7, rounds in 1_u64..6, chunks in 1_u64..5) {
-        let shape = PipelineShape { chunks, trains: false, ..shape(stages, stages * rounds, Schedule::GPipe) };
-        let expected = (chunks * stages * rounds + stages - 1) as f64;
-        prop_assert!(close(simulate(&shape, &times(1.0, 0.0)).makespan_s, expected));
+#[test]
+fn forward_alone_idles_likewise() {
+    for_all(CASES, &(1_u64..7, 1_u64..6, 1_u64..5), |(stages, rounds, chunks)| {
+        let shape = shape(stages, stages * rounds, Schedule::GPipe);
+        let shape = PipelineShape { chunks, trains: false, ..shape };
+        let expected_s = (chunks * stages * rounds + stages - 1) as f64;
+        prop_assert!(close(simulate(&shape, &times(1.0, 0.0)).makespan_s, expected_s));
         prop_assert!(close(shape.in_flight(0), 1.0));
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn stages_hold_what_waits_for_gradients(stages in 1_u64..9, microbatches in 1_u64..40) {
+#[test]
+fn stages_hold_what_waits_for_gradients() {
+    for_all(CASES, &(1_u64..9, 1_u64..40), |(stages, microbatches)| {
+        let in_flight = |schedule, stage| shape(stages, microbatches, schedule).in_flight(stage);
         for stage in 0..stages {
-            let all = shape(stages, microbatches, Schedule::GPipe).in_flight(stage);
-            let few = shape(stages, microbatches, Schedule::OneForwardOneBackward).in_flight(stage);
+            let all = in_flight(Schedule::GPipe, stage);
+            let few = in_flight(Schedule::OneForwardOneBackward, stage);
             prop_assert!(close(all, microbatches as f64));
             prop_assert!(close(few, microbatches.min(stages - stage) as f64), "{few}");
         }
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn nobody_does_two_things_at_once_or_before_they_can_be_done(
-        stages in 1_u64..6, rounds in 1_u64..5, chunks in 1_u64..4, hop in 0_u32..4, backward in 1_u32..4
-    ) {
+#[test]
+fn nobody_does_two_things_at_once_or_before_they_can_be_done() {
+    let inputs = (1_u64..6, 1_u64..5, 1_u64..4, 0_u32..4, 1_u32..4);
+    for_all(CASES, &inputs, |(stages, rounds, chunks, hop, backward)| {
+        let hop_s = f64::from(hop);
+        let times = StageTimes { hop_s, hop_back_s: hop_s, ..times(1.0, f64::from(backward)) };
         for schedule in SCHEDULES {
             let shape = PipelineShape { chunks, ..shape(stages, stages * rounds, schedule) };
-            let times = StageTimes { hop_s: f64::from(hop), hop_back_s: f64::from(hop), ..times(1.0, f64::from(backward)) };
-            let run = simulate(&shape, &times);
-            prop_assert_eq!(run.placed.len() as u64, 2 * chunks * stages * stages * rounds);
+            let placed = simulate(&shape, &times).placed;
+            prop_assert_eq!(placed.len() as u64, 2 * chunks * stages * stages * rounds);
             for stage in 0..stages {
-                let own: Vec<_> = run.placed.iter().filter(|placed| placed.stage == stage).collect();
+                let own: Vec<_> = placed.iter().filter(|placed| placed.stage == stage).collect();
                 prop_assert!(own.windows(2).all(|pair| pair[0].end_s <= pair[1].start_s));
             }
-            for placed in &run.placed {
-                // The same microbatch in the same chunk on the stage before.
-                let before = |other: &&shardwise_passes::cost::pipeline_schedule::Placed| other.work == placed.work && other.stage + 1 == placed.stage;
-                let behind = |other: &&shardwise_passes::cost::pipeline_schedule::Placed| other.work == placed.work && other.stage == placed.stage + 1;
-                let giver = if placed.work.backward { run.placed.iter().find(behind) } else { run.placed.iter().find(before) };
-                prop_assert!(giver.is_none_or(|giver| giver.end_s + f64::from(hop) <= placed.start_s + 1e-9));
+            for work in &placed {
+                let source = producer(&placed, work);
+                prop_assert!(source.is_none_or(|it| it.end_s + hop_s <= work.start_s + 1e-9));
             }
         }
-    }
+        Ok(())
+    });
+}
+
+/// The same microbatch in the same chunk on the stage that this work waits for: the one before, or
+/// going backward the one behind.
+fn producer<'p>(placed: &'p [Placed], work: &Placed) -> Option<&'p Placed> {
+    let stage = if work.work.backward { Some(work.stage + 1) } else { work.stage.checked_sub(1) };
+    placed.iter().find(|it| it.work == work.work && Some(it.stage) == stage)
 }
 
 /// What is held, counted through the order of work.

@@ -3,6 +3,7 @@
 
 use shardwise::verify::{Setup, Sizes, against, verify};
 use shardwise::{Options, Strategy};
+use shardwise_tests::snapshot::snapshot;
 use shardwise_tests::{files, read, statements};
 
 fn is_right(name: &str, source: &str) {
@@ -62,13 +63,18 @@ fn plans_as_the_book_prints_them_are_right() {
 
 #[test]
 fn searched_plans_that_are_kept_as_snapshots_are_right() {
-    for (name, snapshot) in files("tests/programs/searched", ".snap") {
-        let plan = snapshot.rsplit("---\n").next().unwrap_or_default();
-        let source =
-            [&format!("tests/programs/book/{name}.shard"), &format!("tests/programs/{name}.shard")]
-                .into_iter()
-                .find(|path| shardwise_tests::root().join(path).exists())
-                .map_or_else(|| panic!("{name}: no program"), |path| read(path));
+    let searched = ["tests/programs/book", "tests/programs"]
+        .into_iter()
+        .flat_map(|folder| files(folder, ".snap").into_iter().map(move |kept| (folder, kept)));
+    for (folder, (name, snapshot)) in searched {
+        let plan = snapshot
+            .rsplit(
+                "---
+",
+            )
+            .next()
+            .unwrap_or_default();
+        let source = read(&format!("{folder}/{name}.shard"));
         let verdict =
             against((&name, plan), (&name, &source), &Options::default(), &Setup::default());
         let verdict = verdict.unwrap_or_else(|e| panic!("{name}: {e}\n{plan}"));
@@ -98,9 +104,7 @@ fn plans_written_by_hand_are_refused_or_found_wrong() {
             source.contains(&format!("# noticed by: {by}\n")),
             "{name} is noticed by {by}: {said}"
         );
-        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../../../programs/explicit"}, {
-            insta::assert_snapshot!(name, said);
-        });
+        snapshot("explicit", &name, &said);
     }
 }
 
@@ -148,8 +152,8 @@ fn progress_is_told_after_every_statement() {
 
 #[test]
 fn a_roll_may_turn_its_dimensions_around() {
-    let source = "hardware tpu-v5p\nmesh X=2\ndim K=48, L=48, U=8\ninput A[U, K_X, L]\nB[K_X, L, \
-        U] = roll_K(A)\noutput B[K, L, U]\n";
+    let source = "hardware tpu-v5p\nmesh X=2\ndim K=48, L=48, U=8\ninput A[U, K_X, L]\n\
+        B[K_X, L, U] = roll_K(A)\noutput B[K, L, U]\n";
     is_right("roll", source);
 }
 
@@ -160,16 +164,16 @@ fn many_small_dimensions_are_run_as_they_are() {
     let sizes = dims.map(|dim| format!("{dim}=2")).join(", ");
     let rest = dims[2..].join(", ");
     let source = format!(
-        "hardware tpu-v5p\nmesh X=2, Y=2\ndim {sizes}\ninput t[A_X, B_Y, {rest}]\ns = \
-            softmax_A(t)\noutput s[A, B_X, {rest}]\n"
+        "hardware tpu-v5p\nmesh X=2, Y=2\ndim {sizes}\ninput t[A_X, B_Y, {rest}]\n\
+            s = softmax_A(t)\noutput s[A, B_X, {rest}]\n"
     );
     is_right("many", &source);
 }
 
 #[test]
 fn what_would_fill_the_memory_is_refused() {
-    let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I, J_X], B[J_X, \
-        K]\nC = A *J B\noutput C[I, K_X]\n";
+    let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\n\
+        input A[I, J_X], B[J_X, K]\nC = A *J B\noutput C[I, K_X]\n";
     let full = Setup { sizes: Sizes::Full, ..Setup::default() };
     let refused = verify("large", source, &Options::default(), &full)
         .expect_err("half a terabyte of products");

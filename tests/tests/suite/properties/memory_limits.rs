@@ -1,10 +1,8 @@
 //! Plans within a limit on memory: they fit, they are not dearer than they must be, and what is
 //! said of them is true.
 
-use proptest::prelude::any;
-use proptest::strategy::{Strategy as _, ValueTree};
-use proptest::test_runner::TestRunner;
 use shardwise::{Options, Planned, Strategy};
+use shardwise_tests::random::{Dice, draws};
 use shardwise_tests::{drawn, random_program, read, statements};
 
 fn plan(source: &str, memory: f64) -> Result<Planned, shardwise::Findings> {
@@ -86,11 +84,8 @@ fn agree(source: &str, plans: &[Planned]) -> (usize, usize) {
 
 /// Sums over random programs.
 fn agreeing(programs: usize, source: impl Fn(usize, &[u32]) -> String) -> (usize, usize) {
-    let mut runner = TestRunner::deterministic();
-    let numbers = proptest::collection::vec(any::<u32>(), 120);
     let mut all = (0, 0);
-    for i in 0..programs {
-        let numbers = numbers.new_tree(&mut runner).expect("numbers can be drawn").current();
+    for (i, numbers) in draws().take(programs).enumerate() {
         let source = source(i, &numbers);
         let (limited, proven) = agree(&source, &within_less_and_less(&source));
         all = (all.0 + limited, all.1 + proven);
@@ -109,12 +104,12 @@ fn limits_agree_with_each_other() {
 /// all that differs is that.
 #[test]
 fn limits_agree_where_layers_are_trained() {
-    let (limited, _) = agreeing(12, |_, numbers| layers(&mut random_program::Dice::new(numbers)));
+    let (limited, _) = agreeing(12, |_, numbers| layers(&mut Dice::new(numbers)));
     assert!(limited >= 10, "{limited}");
 }
 
 /// Layers of a few matrices, split at random, and their gradients.
-fn layers(dice: &mut random_program::Dice<'_>) -> String {
+fn layers(dice: &mut Dice<'_>) -> String {
     let sizes = [64, 256, 1024];
     let (b, d, f) = (sizes[dice.roll(3)] * 8, sizes[dice.roll(3)], sizes[dice.roll(3)] * 4);
     let splits = [("", ""), ("_X", ""), ("", "_X"), ("_X", "_Y"), ("_Y", "_X"), ("_XY", "")];
@@ -124,9 +119,8 @@ fn layers(dice: &mut random_program::Dice<'_>) -> String {
     let parts = ["", "", "", ", microbatches=4"][dice.roll(4)];
     let layers = [1, 2, 6][dice.roll(3)];
     format!(
-        "hardware tpu-v5p\nmesh X=4, Y=2\ndim B={b}, D={d}, F={f}\ninput x[B{rows}, D]\nrepeat \
-            L={layers} {{\n  carry x\n  \
-         param w[D{w}, F{w2}], v[F{v}, D{v2}]\n  x = relu(x *D w) *F v\n{kept}}}\nLoss = \
-         sum_{{B,D}}(x * x)\nbackward from Loss{parts}\n"
+        "hardware tpu-v5p\nmesh X=4, Y=2\ndim B={b}, D={d}, F={f}\ninput x[B{rows}, D]\n\
+            repeat L={layers} {{\n  carry x\n  param w[D{w}, F{w2}], v[F{v}, D{v2}]\n  x = relu(x \
+            *D w) *F v\n{kept}}}\nLoss = sum_{{B,D}}(x * x)\nbackward from Loss{parts}\n"
     )
 }

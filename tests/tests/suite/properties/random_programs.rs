@@ -3,11 +3,11 @@
 
 use std::cell::Cell;
 
-use proptest::prelude::{TestCaseError, any, prop_assert};
+use proptest::prelude::{TestCaseError, prop_assert};
 use proptest::strategy::Strategy as _;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use shardwise::verify::{Setup, verify};
 use shardwise::{Options, Strategy};
+use shardwise_tests::random::{for_all, numbers};
 use shardwise_tests::random_program;
 
 /// Whether a program was accepted and its plan run.
@@ -39,19 +39,15 @@ fn times() -> u32 {
 
 fn run(cases: u32, axes: usize, operations: usize) {
     let cases = cases * times();
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner =
-        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let numbers = proptest::collection::vec(any::<u32>(), 120);
     let ran = Cell::new(0);
-    let programs = numbers.prop_map(|numbers| random_program::program(&numbers, axes, operations));
+    let program = |numbers: Vec<u32>| random_program::program(&numbers, axes, operations);
     let both = |source: String| {
         for strategy in [Strategy::Search, Strategy::Textbook] {
             ran.set(ran.get() + u32::from(is_right(&source, strategy)?));
         }
         Ok(())
     };
-    runner.run(&programs, both).unwrap_or_else(|error| panic!("{error}"));
+    for_all(cases, &numbers(120).prop_map(program), both);
     assert!(
         ran.get() >= cases,
         "most programs must be accepted, and were not: {} of {}",
