@@ -1,6 +1,7 @@
 //! The only loop over the pipeline: text in, result out.
 
-use shardwise_grammar::{ast, codes};
+use shardwise_grammar::ast;
+use shardwise_ir::codes;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Mode, Program};

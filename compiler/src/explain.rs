@@ -16,7 +16,7 @@ mod target;
 mod text;
 
 use serde::Serialize;
-use shardwise_grammar::codes::budget;
+use shardwise_ir::codes::budget;
 
 use crate::driver;
 use crate::planned::link_breakdown::Network;

@@ -1,7 +1,7 @@
 //! How the gradient pass's faults are worded.
 
-use shardwise_grammar::codes::gradient as codes;
 use shardwise_ir::Diag;
+use shardwise_ir::codes::gradient as codes;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, OpKind, Program};
 use shardwise_ir::suggest::nearest_divisor;

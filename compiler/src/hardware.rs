@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::ops::{Range, RangeInclusive};
 
 use indexmap::IndexMap;
-use shardwise_grammar::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE};
+use shardwise_ir::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE};
 use shardwise_ir::hardware::{Hardware, Wraparound};
 use shardwise_ir::{Diag, Span, suggest};
 use toml::{Spanned, Value};

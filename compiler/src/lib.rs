@@ -32,7 +32,7 @@ pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy, s
 pub use pipeline::Pass;
 pub use planned::Planned;
 pub use planned::link_breakdown as networks;
-pub use shardwise_grammar::codes;
+pub use shardwise_ir::codes;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;
 pub use shardwise_ir::program::Program;

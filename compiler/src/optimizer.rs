@@ -1,7 +1,7 @@
 //! How the optimizer pass's faults are worded.
 
-use shardwise_grammar::codes::optimizer as codes;
 use shardwise_ir::Diag;
+use shardwise_ir::codes::optimizer as codes;
 use shardwise_ir::program::Program;
 use shardwise_passes::training::optimizer::{OptimizerFault, expand};
 

@@ -24,7 +24,7 @@ mod scale;
 mod unsharded;
 mod verdict;
 
-use shardwise_grammar::codes;
+use shardwise_ir::codes;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::{Diag, verify as rules};

@@ -1,16 +1,7 @@
-//! Every diagnostic code, in one place: a code is never reused, and each has a page that
-//! `explain CODE` prints.
-
-pub mod budget;
-pub mod gradient;
-pub mod mesh;
-pub mod names;
-pub mod optimizer;
-pub mod pipeline;
-pub mod repeat;
-pub mod sharding;
-pub mod syntax;
-pub mod tool;
+//! Diagnostic codes of the syntax (`SW0xx`), and what a code is.
+//!
+//! Codes about meaning, and the table of all codes, are in the crate that gives programs a meaning
+//! (`shardwise_ir::codes`).
 
 /// A diagnostic code and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,45 +22,114 @@ impl Code {
     }
 }
 
-/// All codes in order.
-pub fn all() -> impl Iterator<Item = &'static Code> {
-    [
-        syntax::CODES,
-        names::CODES,
-        sharding::CODES,
-        mesh::CODES,
-        budget::CODES,
-        gradient::CODES,
-        optimizer::CODES,
-        repeat::CODES,
-        pipeline::CODES,
-        tool::CODES,
-    ]
-    .into_iter()
-    .flatten()
-}
+/// `unreadable-statement`
+pub const UNREADABLE: &str = "SW001";
+/// `missing-piece`
+pub const MISSING: &str = "SW002";
+/// `trailing-text`
+pub const TRAILING: &str = "SW003";
+/// `too-deep`
+pub const TOO_DEEP: &str = "SW004";
+/// `not-text`
+pub const NOT_TEXT: &str = "SW005";
+/// `plan-not-first`
+pub const PLAN_NOT_FIRST: &str = "SW006";
+/// `bad-dimension`
+pub const BAD_DIM: &str = "SW007";
 
-/// The code called `code`, in any case.
-pub fn find(code: &str) -> Option<&'static Code> {
-    all().find(|known| known.code.eq_ignore_ascii_case(code))
-}
+/// The codes of syntax errors with their pages, in order.
+pub const CODES: &[Code] = &[
+    Code {
+        code: UNREADABLE,
+        name: "unreadable-statement",
+        page: "The line is not a statement of the language. A statement is a declaration \
+            (`hardware`, `mesh`, `dim`, `input`, `param`, `state`, `output`), a definition (`C = A \
+            *J B`), an `assert` or an `allow`.
 
-#[cfg(test)]
-mod tests {
-    use super::{all, find};
+Triggered by:
 
-    #[test]
-    fn codes_are_unique_and_have_pages() {
-        let codes: Vec<&str> = all().map(|code| code.code).collect();
-        let mut unique = codes.clone();
-        unique.sort_unstable();
-        unique.dedup();
-        assert_eq!(unique.len(), codes.len(), "{codes:?}");
-        for code in all() {
-            assert!(code.summary().len() > 10, "{}", code.code);
-            assert!(code.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", code.name);
-        }
-        assert_eq!(find("sw001").map(|code| code.name), Some("unreadable-statement"));
-        assert_eq!(find("SW999"), None);
-    }
-}
+    mehs X=4
+
+Write instead:
+
+    mesh X=4",
+    },
+    Code {
+        code: MISSING,
+        name: "missing-piece",
+        page: "Something had to stand here: a bracket, a name, a size, an operand.
+
+Triggered by:
+
+    input A[I, J
+
+Write instead:
+
+    input A[I, J]",
+    },
+    Code {
+        code: TRAILING,
+        name: "trailing-text",
+        page: "The statement is complete before its line ends. Write one statement a line, and \
+            comments behind `#`.
+
+Triggered by:
+
+    dim B=8; D=4
+
+Write instead:
+
+    dim B=8, D=4",
+    },
+    Code {
+        code: TOO_DEEP,
+        name: "too-deep",
+        page: "One statement nests more than 64 parentheses or chains more than 400 operators, \
+            which is more than the compiler follows.
+
+Triggered by:
+
+    Y = gelu(gelu(gelu(… 100 times … X)))
+
+Write instead, naming the parts:
+
+    Y = gelu(X)
+    Z = gelu(Y)",
+    },
+    Code {
+        code: NOT_TEXT,
+        name: "not-text",
+        page: "The file is not UTF-8 text. Save it as UTF-8; names may hold any letter.",
+    },
+    Code {
+        code: PLAN_NOT_FIRST,
+        name: "plan-not-first",
+        page: "`plan` makes the whole program explicit, so it is the first statement or none.
+
+Triggered by:
+
+    mesh X=4
+    plan
+
+Write instead:
+
+    plan
+    mesh X=4",
+    },
+    Code {
+        code: BAD_DIM,
+        name: "bad-dimension",
+        page: "Dimensions go by names of letters and digits. A size is declared once, by `dim`, \
+            and the first `_` of a dimension starts its subscript.
+
+Triggered by:
+
+    dim d_model=512
+    input A[128, d_model]
+
+Write instead:
+
+    dim N=128, D=512
+    input A[N, D]",
+    },
+];

@@ -24,11 +24,11 @@ pub struct Label {
     pub text: String,
 }
 
-/// One finding: a code from [`crate::codes`], a sentence, the places it concerns (the fault first,
+/// One finding: a code, a sentence, the places it concerns (the fault first,
 /// its cause after), and what to type instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diag {
-    /// A stable code, `SW001` …; see [`crate::codes`].
+    /// A stable code, `SW001` …; those of syntax errors are in [`crate::codes`].
     pub code: &'static str,
     /// Error or warning.
     pub severity: Severity,

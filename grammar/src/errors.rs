@@ -1,9 +1,9 @@
 //! How syntax errors are worded: each mark of the grammar, said as a sentence about the reader's
 //! program.
 
-use crate::codes::syntax;
+use crate::codes as syntax;
 use crate::diag::Diag;
-use crate::scan::KEYWORDS;
+use crate::keywords::nearest_keyword;
 use crate::span::Span;
 
 /// What the grammar found missing, or in the way.
@@ -216,16 +216,6 @@ fn detached_suffix(before: &str) -> Option<&str> {
     let name = dims.trim_start();
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == ',');
     (is_name && name.len() < dims.len()).then_some(name)
-}
-
-pub(crate) fn nearest_keyword(word: &str) -> Option<&'static str> {
-    let word = word.to_lowercase();
-    if word.chars().count() > 12 {
-        return None;
-    }
-    let distance = |keyword: &&str| strsim::damerau_levenshtein(keyword, &word);
-    let nearest = KEYWORDS.into_iter().min_by_key(distance)?;
-    (distance(&nearest) <= nearest.len().div_ceil(4)).then_some(nearest)
 }
 
 /// The beginning of a text.

@@ -6,6 +6,7 @@ pub mod codes;
 pub mod diag;
 mod errors;
 mod format;
+mod keywords;
 pub mod number;
 mod parse;
 pub mod print;

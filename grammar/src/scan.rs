@@ -12,35 +12,13 @@ use std::borrow::Cow;
 
 use crate::diag::Diag;
 use crate::errors;
+use crate::keywords::KEYWORDS;
 use crate::span::Span;
 
 /// Parentheses within parentheses.
 const DEEPEST: usize = 64;
 /// Operators in one statement: trees of products lean to the left, and are walked by recursion.
 const MOST_OPERATORS: usize = 400;
-
-/// The words a statement can begin with.
-pub(crate) const KEYWORDS: [&str; 19] = [
-    "plan",
-    "hardware",
-    "mesh",
-    "dim",
-    "input",
-    "param",
-    "state",
-    "output",
-    "assert",
-    "allow",
-    "repeat",
-    "carry",
-    "next",
-    "backward",
-    "pipeline",
-    "optimizer",
-    "checkpoint",
-    "hold",
-    "microbatches",
-];
 
 /// Those that open a block whose statements are statements of the file.
 const OPENING: [&str; 3] = ["repeat", "microbatches", "pipeline"];

@@ -7,6 +7,7 @@
 //! | [`functions`], [`monotone`] | the element-wise functions, and which of them commute with maxima |
 //! | `loops` | [`blocks`], [`pipeline`] stages, gathered weights that are kept, [`unroll`] |
 //! | `analysis` | [`shape`] inference, masked products ([`sparse`]), [`nvlink_domain`] placement, the [`dataflow`] graph |
+//! | [`codes`] | every diagnostic code with its page |
 //! | [`resolve`] | the syntax tree becomes a [`program::Program`]: names become ids, once |
 //! | [`verify`] | the one judge of shardings, collectives, local operations and plans |
 //! | [`print`](mod@print) | programs and plans as text that parses back to them |
@@ -15,6 +16,7 @@
 //! item is and not where its file stands: `shardwise_ir::program::Program`.
 
 mod analysis;
+pub mod codes;
 pub mod functions;
 mod loops;
 pub mod monotone;

@@ -20,10 +20,10 @@ mod repeat;
 mod structure;
 mod wording;
 
+use crate::codes::{budget, names, syntax};
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_grammar::ast::{self, Assertion, Role, Statement};
-use shardwise_grammar::codes::{budget, names, syntax};
 use shardwise_grammar::number;
 use shardwise_grammar::span::{Name, Span};
 

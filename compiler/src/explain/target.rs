@@ -1,6 +1,6 @@
 //! What a question is about: a value, a line of the program, or everything.
 
-use shardwise_grammar::codes::names;
+use shardwise_ir::codes::names;
 use shardwise_ir::plan::{Plan, StepKind};
 use shardwise_ir::{Diag, Severity, Span, suggest};
 

@@ -16,10 +16,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use shardwise_grammar::ast::{self, Statement};
-use shardwise_grammar::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE, UNREAD_HARDWARE};
 use shardwise_grammar::diag::{Inside, Label};
 use shardwise_grammar::span::Name;
 use shardwise_ir::Diag;
+use shardwise_ir::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE, UNREAD_HARDWARE};
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::resolve::HardwareFile;
 

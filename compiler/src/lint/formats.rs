@@ -12,8 +12,8 @@ mod sarif;
 
 use std::fmt;
 
-use shardwise_grammar::codes;
 use shardwise_ir::Severity;
+use shardwise_ir::codes;
 
 use super::{Linted, find};
 

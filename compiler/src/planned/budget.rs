@@ -1,7 +1,7 @@
 //! `assert`s, and the memory there is, held against a plan.
 
-use shardwise_grammar::codes;
 use shardwise_grammar::span::Span;
+use shardwise_ir::codes;
 use shardwise_ir::plan::{Plan, StepKind};
 use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};
 use shardwise_ir::{Diag, print};

@@ -8,8 +8,8 @@
 //! instead would be closer, and differ between hosts.
 
 use index_vec::IndexVec;
-use shardwise_grammar::codes;
 use shardwise_ir::Diag;
+use shardwise_ir::codes;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};

@@ -8,7 +8,8 @@
 
 use super::{Pair, Pieces, Reader, Rule, pieces};
 use crate::ast::{File, Statement};
-use crate::errors::{Faulty, Mark, nearest_keyword};
+use crate::errors::{Faulty, Mark};
+use crate::keywords::nearest_keyword;
 use crate::scan;
 use crate::span::{Span, Spanned};
 

@@ -14,7 +14,7 @@
 //! to the devices of that stage only: as a partial sum over the axis to which the other stages add
 //! nothing.
 
-use shardwise_grammar::codes::pipeline as codes;
+use crate::codes::pipeline as codes;
 use shardwise_grammar::span::Span;
 
 use crate::Diag;

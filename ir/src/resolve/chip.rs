@@ -5,8 +5,8 @@
 //! written and reads back. A name that a file gives is looked for in that file alone:
 //! `my-chip from "a.toml"` is never another chip that the caller knows under the same name.
 
+use crate::codes::{mesh as codes, names};
 use shardwise_grammar::ast::{self, HardwareRef, Statement};
-use shardwise_grammar::codes::{mesh as codes, names};
 use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;

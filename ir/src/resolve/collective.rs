@@ -1,7 +1,7 @@
 //! Collectives that the author wrote, in every spelling: what the text leaves out, the types say.
 
+use crate::codes::{names, sharding as codes};
 use shardwise_grammar::ast::{Call, Definition, ExprKind};
-use shardwise_grammar::codes::{names, sharding as codes};
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;

@@ -1,7 +1,7 @@
 //! Definitions: a left side, and the operation that gives it.
 
+use crate::codes::names;
 use shardwise_grammar::ast::{Call, Definition, Expr, ExprKind};
-use shardwise_grammar::codes::names;
 use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;

@@ -1,7 +1,7 @@
 //! Expressions: which operation, from which operands.
 
+use crate::codes::names;
 use shardwise_grammar::ast::{BinaryOp, Call, Comparison, Expr, ExprKind, Layout};
-use shardwise_grammar::codes::names;
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;

@@ -4,8 +4,8 @@
 //! A gradient comes to be when its name is first used, so that a program in which nobody asks for
 //! `dTmp` has no such value.
 
+use crate::codes::{gradient, names};
 use shardwise_grammar::ast;
-use shardwise_grammar::codes::{gradient, names};
 use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;

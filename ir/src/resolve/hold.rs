@@ -1,8 +1,8 @@
 //! `hold Win[D, F]`: what of the statement can be wrong, and when: a name at once, what nothing
 //! gives when the block is closed.
 
+use crate::codes::pipeline as codes;
 use shardwise_grammar::ast::{Role, TensorDecl};
-use shardwise_grammar::codes::pipeline as codes;
 use shardwise_grammar::span::Span;
 
 use super::Resolver;

@@ -1,7 +1,7 @@
 //! Brackets: dimensions, subscripts, what is unreduced.
 
+use crate::codes::{names, sharding as codes};
 use shardwise_grammar::ast::{DimUse, Layout, Subscript};
-use shardwise_grammar::codes::{names, sharding as codes};
 use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;

@@ -1,7 +1,7 @@
 //! Mesh and dimensions, on the hardware that was chosen.
 
+use crate::codes::{mesh as codes, names};
 use shardwise_grammar::ast::{self, AxisDecl, SizeExpr, SizeFactor, Statement};
-use shardwise_grammar::codes::{mesh as codes, names};
 use shardwise_grammar::span::Name;
 
 use super::overrides::of_option;

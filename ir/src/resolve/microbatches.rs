@@ -4,8 +4,8 @@
 //! Nothing is carried from microbatch to microbatch: what they give is put side by side or added
 //! up, in any order. That is what makes their number a matter of memory and not of meaning.
 
+use crate::codes::{names, repeat as codes};
 use shardwise_grammar::ast::{self, Call, ExprKind};
-use shardwise_grammar::codes::{names, repeat as codes};
 use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;

@@ -5,8 +5,8 @@
 //! blocks, and what it hands on is what stays on the devices; so one word serves for both, and a
 //! plan needs no other to be printed.
 
+use crate::codes::{optimizer as codes, repeat};
 use shardwise_grammar::ast;
-use shardwise_grammar::codes::{optimizer as codes, repeat};
 use shardwise_grammar::print;
 use shardwise_grammar::span::{Name, Span};
 

@@ -2,7 +2,7 @@
 //! does not have is an error without a place, since nothing in the source is at fault; it lists
 //! what there is.
 
-use shardwise_grammar::codes::{names, sharding};
+use crate::codes::{names, sharding};
 
 use super::Resolver;
 use super::machine::LARGEST;

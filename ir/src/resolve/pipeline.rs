@@ -4,8 +4,8 @@
 //! The block is a frame around one `repeat`: it adds an attribute to that block and no statement.
 //! The reverse of such layers is on the same stages wherever it stands, and is not framed again.
 
+use crate::codes::pipeline as codes;
 use shardwise_grammar::ast::{self, Role, SizeExpr, Statement};
-use shardwise_grammar::codes::pipeline as codes;
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;

@@ -6,9 +6,9 @@
 //! `next x.in = x.2` and `x.end = last(x.2)`, too. One name for all of them would make brackets
 //! ambiguous: `x[B_X]` of which layer?
 
+use crate::codes::repeat as codes;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_grammar::ast::{self, Call, Definition, ExprKind, Role, Statement, TensorDecl};
-use shardwise_grammar::codes::repeat as codes;
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;

@@ -1,9 +1,9 @@
 //! Calls that change dimensions otherwise than by summing: renamed, reshaped, looked up, cut and
 //! joined; and those that know where an element stands.
 
+use crate::codes::names;
 use indexmap::IndexSet;
 use shardwise_grammar::ast::{Call, Expr};
-use shardwise_grammar::codes::names;
 use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;

@@ -1,7 +1,7 @@
 //! What is said of calls that do not fit, each with what to type instead.
 
+use crate::codes::names;
 use shardwise_grammar::ast::{Call, ExprKind};
-use shardwise_grammar::codes::names;
 use shardwise_grammar::span::Span;
 
 use super::expression::REDUCTIONS;

@@ -1,6 +1,6 @@
 //! How faults of plans are said: what is, where it is, and the statement that would mend it.
 
-use shardwise_grammar::codes::{repeat, sharding as codes};
+use crate::codes::{repeat, sharding as codes};
 use shardwise_grammar::span::Span;
 
 use super::local::may_pass;

@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 
 use shardwise_grammar::ast::{File, Statement};
-use shardwise_grammar::codes;
 use shardwise_ir::Span;
+use shardwise_ir::codes;
 use shardwise_ir::suggest::nearest;
 
 use super::fix::{Edit, Fix};

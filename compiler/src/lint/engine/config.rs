@@ -10,7 +10,7 @@ use std::path::Path;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
-use shardwise_grammar::codes::tool::BAD_CONFIGURATION;
+use shardwise_ir::codes::tool::BAD_CONFIGURATION;
 use shardwise_ir::{Diag, Span};
 use toml::Spanned;
 

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Write as _};
 
-use shardwise_grammar::codes;
+use shardwise_ir::codes;
 
 use super::{Lint, all};
 use crate::lint::Group;

@@ -9,8 +9,8 @@ use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 use serde::Serialize;
-use shardwise_grammar::codes;
 use shardwise_ir::Span;
+use shardwise_ir::codes;
 
 use super::{name_of, severity_name};
 use crate::lint::{Finding, Fix, Level, Lines, Linted, find};
