@@ -3,13 +3,13 @@
 
 use shardwise_ir::program::Program;
 use shardwise_passes::cost::collective::Refinement;
-use shardwise_passes::reshard::paths::Trees;
 use shardwise_passes::reshard::tables::Tables;
 use shardwise_passes::search::problem::Problem;
 use shardwise_passes::solver::decode::Decoder;
+use shardwise_passes::solver::dreyfus_wagner::Trees;
 use shardwise_passes::solver::dual::Dual;
 use shardwise_passes::solver::factor::source_price;
-use shardwise_passes::solver::steiner::Metric;
+use shardwise_passes::solver::marginals::Metric;
 use shardwise_passes::solver::weight::Weight;
 
 /// Times that an assignment is decoded, and sweeps before each.
@@ -47,8 +47,10 @@ pub struct Bounded {
 /// What sweeps of the dual and decoding find without any elimination, each assignment dropping what
 /// costs more than it for the sweeps behind it.
 pub fn bounded(problem: &Problem<'_>) -> Bounded {
-    let metrics: Vec<Metric> = problem.tables.all.iter().map(Metric::new).collect();
-    let mut trees: Vec<Trees<'_>> = problem.tables.all.iter().map(Trees::new).collect();
+    let metrics: Vec<Metric> =
+        problem.tables.all.iter().map(|table| Metric::new(table.graph())).collect();
+    let mut trees: Vec<Trees<'_>> =
+        problem.tables.all.iter().map(|table| Trees::new(table.graph())).collect();
     let mut dual = Dual::new(problem, &metrics);
     let mut highest_s = 0.0_f64;
     for _ in 0..ROUNDS {

@@ -18,6 +18,8 @@ use shardwise_ir::pipeline::TripCount;
 use shardwise_ir::program::CollectiveKind;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
+use crate::solver::weight::Weight;
+
 /// How closely rings are priced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
@@ -59,6 +61,19 @@ impl CostModel {
         self.links.as_ref().map_or(seconds, |links| {
             axes.iter().map(|axis| links[axis.index()]).sum::<f64>() * seconds
         })
+    }
+
+    /// What one collective of `seconds` over `axes` adds to a sum. A reduction is twice a gather:
+    /// rounded so, it ties with a scatter and a gather of the same bytes, and wins by its fewer
+    /// steps.
+    pub(crate) fn weight(&self, kind: &CollectiveKind, seconds: f64, axes: &[AxisId]) -> Weight {
+        let seconds = self.weighted(seconds, axes);
+        match kind {
+            CollectiveKind::AllReduce => {
+                Weight::seconds(seconds / 2.0) + Weight::step(seconds / 2.0)
+            }
+            _ => Weight::step(seconds),
+        }
     }
 
     /// How often something counts, where a second of compute counts `compute`: in the sum of all

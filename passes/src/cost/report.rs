@@ -108,8 +108,7 @@ pub fn weight(plan: &Plan, compute: f64, cost_model: &CostModel) -> Weight {
             }
             StepKind::Local(_) => Weight::seconds(compute * cost.seconds).times(times),
             StepKind::Collective(collective, _) => {
-                Weight::collective(&collective.kind, cost_model.weighted(cost.seconds, &cost.axes))
-                    .times(times)
+                cost_model.weight(&collective.kind, cost.seconds, &cost.axes).times(times)
             }
         }
     };

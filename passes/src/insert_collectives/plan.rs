@@ -11,9 +11,10 @@ use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
 
 use crate::insert_collectives::placement::{self, StepPlacer};
 use crate::propagate::textbook::{closed, collective_step};
-use crate::reshard::paths::{Hop, Trees, Use};
+use crate::reshard::paths::Hop;
 use crate::reshard::sharding_space::{State, describe};
 use crate::search::problem::{Decision, Demand, Problem, Root, Source};
+use crate::solver::dreyfus_wagner::{Terminal, Trees};
 use crate::solver::factor::realised;
 
 /// The plan that an assignment stands for.
@@ -60,16 +61,17 @@ fn reshard_tree(
     let mut start = root;
     if let Some(home) = &source.home {
         let cost = |state: State, trees: &mut Trees<'_>| {
-            trees.to_group(root, &vec![state]) + trees.cost(state, &uses)
+            trees.graph().distance(root, state) + trees.cost(state, &uses)
         };
         let best = home.iter().copied().min_by_key(|&state| (cost(state, trees), state));
         start = best.unwrap_or(root);
-        to_declared = trees.steps(root, &[vec![start]]);
+        to_declared = problem.table(source.value).path(root, start);
     }
-    let mut to_uses = trees.steps(start, &uses);
+    let mut to_uses = problem.table(source.value).hops(trees.edges(start, &uses));
     let reached: Vec<State> = [start].into_iter().chain(to_uses.iter().map(|hop| hop.to)).collect();
-    let serve =
-        |group: &Use| reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start);
+    let serve = |group: &Terminal| {
+        reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start)
+    };
     let served: Vec<State> = uses.iter().map(serve).collect();
     let passed: Vec<State> = to_declared.iter().map(|hop: &Hop| hop.from).collect();
     leave_out_passed(problem, source, &mut to_uses, &passed, &served);

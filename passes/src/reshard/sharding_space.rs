@@ -132,7 +132,7 @@ impl StateSpace {
             if pricing.bytes(self.sharding(to)) > pricing.cost_model.most_bytes {
                 return;
             }
-            let weight = Weight::collective(&kind, pricing.seconds(&kind, from, self.sharding(to)));
+            let weight = pricing.weight(&kind, from, self.sharding(to));
             if best.get(&to).is_none_or(|edge| weight < edge.weight) {
                 best.insert(to, Edge { to, kind, weight });
             }
@@ -170,7 +170,7 @@ impl Pricing<'_> {
         elements * f64::from(self.shape.bits) / 8.0
     }
 
-    fn seconds(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> f64 {
+    fn weight(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Weight {
         let axes = participating_axes(kind, from, to);
         let seconds = collective_seconds(
             &self.program.mesh,
@@ -179,7 +179,7 @@ impl Pricing<'_> {
             self.bytes(volume_side(kind, from, to)),
             self.cost_model.refinement,
         );
-        self.cost_model.weighted(seconds, &axes)
+        self.cost_model.weight(kind, seconds, &axes)
     }
 }
 

@@ -9,8 +9,9 @@ use shardwise_ir::sharding::{Pin, Reduction};
 
 use crate::cost::collective::{CostModel, Refinement};
 use crate::propagate::op_layouts;
-use crate::reshard::paths::{Reshards, Use};
+use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::{State, StateSpace, ValueShape};
+use crate::solver::dreyfus_wagner::Terminal;
 
 /// All tables, and which value has which.
 pub struct Tables<'a> {
@@ -97,7 +98,7 @@ impl<'a> Tables<'a> {
     }
 
     /// The states of a value that a pin accepts.
-    pub fn states(&self, value: ValueId, pin: &Pin) -> Use {
+    pub fn states(&self, value: ValueId, pin: &Pin) -> Terminal {
         let space = &self.of(value).space;
         match pin.exact() {
             Some(exact) => space.find(&exact).into_iter().collect(),

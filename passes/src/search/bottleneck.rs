@@ -24,12 +24,12 @@ use crate::cost::collective::CostModel;
 use crate::cost::report::report;
 use crate::insert_collectives::plan;
 use crate::propagate::textbook::Infeasible;
-use crate::reshard::paths::Trees;
 use crate::reshard::tables::Tables;
 use crate::search::plan::{Found, Optimality, solve};
 use crate::search::problem::{Objective, Problem};
 use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::{Node, Outcome, explore, is_beaten};
+use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::Limits;
 use crate::solver::tabulate::Prices;
 
@@ -140,7 +140,8 @@ impl<'t> View<'t> {
     fn new(tables: &'t Tables<'t>, textbook: &Plan, compute: f64) -> Self {
         let mut problem = Problem::new(tables, compute);
         prefer(&mut problem, textbook);
-        let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
+        let mut trees: Vec<Trees<'_>> =
+            tables.all.iter().map(|table| Trees::new(table.graph())).collect();
         let prices = Prices::new(&problem, &mut trees, LIMITS);
         Self { problem, prices, trees }
     }

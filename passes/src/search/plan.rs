@@ -26,7 +26,6 @@ use crate::cost::liveness::memory;
 use crate::cost::report;
 use crate::insert_collectives::plan;
 use crate::propagate::textbook::Infeasible;
-use crate::reshard::paths::Trees;
 use crate::reshard::tables::Tables;
 use crate::search::bottleneck;
 use crate::search::memory::limit::Limit;
@@ -35,6 +34,7 @@ use crate::search::tie_break::{alternatives, prefer};
 use crate::solver::anytime::{self, Proof};
 use crate::solver::branch_and_bound::is_beaten;
 use crate::solver::dominance;
+use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::Limits;
 use crate::solver::tabulate::{Prices, unary};
 use crate::solver::weight::Weight;
@@ -156,7 +156,8 @@ pub(crate) fn solve(
     if let Some(op) = impossible.find_map(|variable| variable.decides.operation()) {
         return Err(Infeasible { op });
     }
-    let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
+    let mut trees: Vec<Trees<'_>> =
+        tables.all.iter().map(|table| Trees::new(table.graph())).collect();
     let prices = Prices::whole(&problem, &mut trees, LIMITS);
     let minimum = prices
         .as_ref()

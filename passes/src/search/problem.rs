@@ -33,9 +33,10 @@ use crate::cost::report;
 use crate::cost::send_recv::{self, Sent};
 use crate::propagate::composite;
 use crate::propagate::op_layouts;
-use crate::reshard::paths::{Reshards, Use};
+use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::State;
 use crate::reshard::tables::Tables;
+use crate::solver::dreyfus_wagner::Terminal;
 use crate::solver::weight::Weight;
 
 /// What a plan is cheapest by.
@@ -92,7 +93,7 @@ pub enum Demand {
     /// Operand `.1` of variable `.0`.
     Operand(usize, usize),
     /// Leaves the program (or feeds a written collective) in one of these states.
-    Fixed(Use),
+    Fixed(Terminal),
 }
 
 /// One coming-to-be of a value.
@@ -105,7 +106,7 @@ pub struct Source {
     /// Where it comes to be.
     pub root: Root,
     /// Where it is brought first, if its author said so.
-    pub home: Option<Use>,
+    pub home: Option<Terminal>,
     /// Who uses it.
     pub demands: Vec<Demand>,
     /// How often its steps are taken: once a layer of the block that it belongs to.
@@ -360,7 +361,7 @@ impl Builder<'_> {
         problem: &mut Problem<'_>,
         value: ValueId,
         root: Root,
-        home: Option<Use>,
+        home: Option<Terminal>,
         written: Option<OpId>,
     ) -> usize {
         let source = problem.sources.len();
@@ -461,8 +462,7 @@ impl Builder<'_> {
             &Materialization { value: op.result, sharding: to.clone() },
         );
         let times = problem.weighted(op.repeat, operand, held);
-        problem.fixed = problem.fixed
-            + Weight::collective(kind, cost_model.weighted(seconds, &axes)).times(times);
+        problem.fixed = problem.fixed + cost_model.weight(kind, seconds, &axes).times(times);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
     }

@@ -15,13 +15,13 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::reshard::paths::Trees;
 use crate::search::problem::Problem;
 use crate::solver::decode::Decoder;
+use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
 use crate::solver::eliminate::{Limits, Minimum};
 use crate::solver::factor::source_price;
-use crate::solver::steiner::{Metric, NEVER, seconds};
+use crate::solver::marginals::{Metric, NEVER, seconds};
 use crate::solver::tabulate::{Prices, looks, unary};
 use crate::solver::weight::Weight;
 
@@ -89,7 +89,8 @@ pub fn close<'a>(
     deadline: Option<Instant>,
     price: &mut dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight,
 ) -> Closed<'a> {
-    let metrics: Vec<Metric> = problem.tables.all.par_iter().map(Metric::new).collect();
+    let metrics: Vec<Metric> =
+        problem.tables.all.par_iter().map(|table| Metric::new(table.graph())).collect();
     let mut dual = Dual::new(problem, &metrics);
     dual.known_s = seconds(known);
     let mut best: Option<(Weight, Vec<usize>)> = None;

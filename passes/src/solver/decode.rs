@@ -13,7 +13,7 @@
 use crate::reshard::sharding_space::State;
 use crate::search::problem::{Demand, Root};
 use crate::solver::dual::{Dual, End, at, only};
-use crate::solver::steiner::{Metric, NEVER, of_one, of_root};
+use crate::solver::marginals::{Metric, NEVER, of_one, of_root};
 
 /// Walks through the program at most.
 const WALKS: usize = 12;

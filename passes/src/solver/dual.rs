@@ -2,7 +2,7 @@
 //! search's linear relaxation.
 //!
 //! The problem is taken apart into its operations (each alone takes its cheapest layout) and its
-//! sources (each alone takes its cheapest tree, see [`crate::solver::steiner`]), which must agree on a
+//! sources (each alone takes its cheapest tree, see [`crate::solver::marginals`]), which must agree on a
 //! state wherever an operation reads or gives a value: a *joint*. A joint has a price for each
 //! state that the operation pays and the source gets back; whatever these prices are, the sum of
 //! all minima is below every plan. They are moved so that the sum grows: forwards and backwards
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::reshard::sharding_space::State;
 use crate::search::problem::{Choice, Demand, Problem, Root};
-use crate::solver::steiner::{
+use crate::solver::marginals::{
     Inside, Marginals, Metric, NEVER, inside, lesser, marginals, seconds,
 };
 use crate::solver::weight::Weight;

@@ -7,9 +7,9 @@
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
-use crate::reshard::paths::{MOST_USES, Trees, Use};
 use crate::reshard::sharding_space::State;
 use crate::search::problem::{Demand, Problem, Root, Source};
+use crate::solver::dreyfus_wagner::{MOST_TERMINALS, Terminal, Trees};
 use crate::solver::weight::Weight;
 
 /// A table over classes of choices.
@@ -76,7 +76,7 @@ pub fn price_source(
     trees: &mut Trees<'_>,
     limit: usize,
 ) -> Pricing {
-    if source.demands.len() > MOST_USES {
+    if source.demands.len() > MOST_TERMINALS {
         return Pricing::Relaxed(relaxed(problem, source, trees, limit));
     }
     match table(problem, source, &source.demands, trees, limit) {
@@ -89,7 +89,7 @@ pub fn price_source(
 /// looks at states.
 pub fn is_small(problem: &Problem<'_>, source: &Source, limit: usize, most: usize) -> bool {
     let size = size(&signed(problem, source, &source.demands));
-    source.demands.len() <= MOST_USES
+    source.demands.len() <= MOST_TERMINALS
         && size <= limit
         && looks_at(problem, source).saturating_mul(size) <= most
 }
@@ -100,7 +100,7 @@ pub(crate) fn looks(problem: &Problem<'_>, source: &Source) -> usize {
     let ends: usize = signed.signatures.iter().map(Vec::len).sum();
     let size = size(&signed);
     let parts = if source.demands.len() > 2 {
-        size.saturating_mul(1 << source.demands.len().min(MOST_USES))
+        size.saturating_mul(1 << source.demands.len().min(MOST_TERMINALS))
     } else {
         0
     };
@@ -121,7 +121,7 @@ fn size(signed: &Signed) -> usize {
 /// Looks at states for one entry: a tree to several uses may fork in any.
 fn looks_at(problem: &Problem<'_>, source: &Source) -> usize {
     let uses = source.demands.len();
-    if uses > 1 { problem.table(source.value).space.len() << uses.min(MOST_USES) } else { 1 }
+    if uses > 1 { problem.table(source.value).space.len() << uses.min(MOST_TERMINALS) } else { 1 }
 }
 
 /// Each demand alone, at its share of the price: the dearest demand costs at least the average of
@@ -202,7 +202,7 @@ fn price<'s>(
     trees: &mut Trees<'_>,
 ) -> Weight {
     let mut root = if let Root::Fixed(state) = source.root { Some(state) } else { None };
-    let mut uses: Vec<Use> = fixed_uses(source);
+    let mut uses: Vec<Terminal> = fixed_uses(source);
     for (gives, needs) in picked {
         root = root.or(*gives);
         uses.extend(needs.iter().map(|&state| vec![state]));
@@ -211,7 +211,7 @@ fn price<'s>(
     price_from(source, root, &uses, trees)
 }
 
-fn fixed_uses(source: &Source) -> Vec<Use> {
+fn fixed_uses(source: &Source) -> Vec<Terminal> {
     let fixed = source.demands.iter().filter_map(|demand| match demand {
         Demand::Fixed(states) => Some(states.clone()),
         Demand::Operand(..) => None,
@@ -220,22 +220,17 @@ fn fixed_uses(source: &Source) -> Vec<Use> {
 }
 
 /// By way of the home, if there is one: every use starts from it.
-fn price_from(source: &Source, root: State, uses: &[Use], trees: &mut Trees<'_>) -> Weight {
-    let once = match &source.home {
-        None => trees.cost(root, uses),
-        Some(home) => {
-            let by_way_of = home
-                .iter()
-                .map(|&state| trees.to_group(root, &vec![state]) + trees.cost(state, uses));
-            by_way_of.min().unwrap_or(Weight::INFINITE)
-        }
-    };
-    once.times(source.times)
+fn price_from(source: &Source, root: State, uses: &[Terminal], trees: &mut Trees<'_>) -> Weight {
+    trees.cost_via(root, source.home.as_deref(), uses).times(source.times)
 }
 
 /// The uses of a source under an assignment, in the order of its demands, and the state it comes to
 /// be in.
-pub fn realised(problem: &Problem<'_>, source: &Source, assignment: &[usize]) -> (State, Vec<Use>) {
+pub fn realised(
+    problem: &Problem<'_>,
+    source: &Source,
+    assignment: &[usize],
+) -> (State, Vec<Terminal>) {
     let choice = |variable: usize| &problem.variables[variable].choices[assignment[variable]];
     let root = match source.root {
         Root::Fixed(state) => state,

@@ -1,77 +1,85 @@
-//! Cheapest ways over the steps of a state space: all states at once, each at its price.
+//! Directed graphs with step weights, and the distances in them.
 //!
-//! Prices run along the states upwards and downwards in turn, from those that were lowered only,
-//! until none is. States are numbered from the whole one on, so slices lead up and gathers lead
-//! down, and two or three walks are enough. Dijkstra's algorithm looks at every step once, but
-//! takes longer to keep its heap in order than these walks; Bellman's walks over all states each
-//! time, most of which have nothing to say.
+//! A Steiner-tree term of a model lives on such a graph. Its callers number the nodes; no name of
+//! a node is known here. Edges are kept in compressed sparse rows, in both directions.
+//!
+//! Distances are a *closure*: labels are lowered along edges until no edge lowers one, in passes
+//! over the nodes upwards and downwards in turn, each from the nodes lowered since. Where the
+//! numbering follows the graph, as it does where larger numbers are finer shardings, two or three
+//! passes are enough. Dijkstra's algorithm relaxes every edge once, but takes longer to keep its
+//! heap in order than these passes; Bellman's passes visit all nodes each time, most of which have
+//! nothing new.
 
 use std::ops::Add;
+use std::sync::OnceLock;
 
-use crate::reshard::sharding_space::State;
+use crate::solver::weight::Weight;
 
-/// Steps out of every state (or into it), one after another in memory.
+/// A node's number in its graph.
+pub type Node = usize;
+
+/// Edges out of every node (or into it), one after another in memory.
 #[derive(Debug)]
-pub(crate) struct Steps<T> {
-    /// Where those of each state begin; behind the last, where they end.
+pub(crate) struct Adjacency<T> {
+    /// Where those of each node begin; behind the last, where they end.
     starts: Vec<usize>,
-    steps: Vec<(u32, T)>,
+    edges: Vec<(u32, T)>,
 }
 
-impl<T: Copy> Steps<T> {
-    /// Those of each state.
-    pub(crate) fn new(of_states: &[Vec<(State, T)>]) -> Self {
-        let mut this = Self { starts: vec![0], steps: Vec::new() };
-        for steps in of_states {
-            this.steps.extend(steps.iter().map(|&(to, step)| (to as u32, step)));
-            this.starts.push(this.steps.len());
+impl<T: Copy> Adjacency<T> {
+    /// The edges of each node.
+    pub(crate) fn new(of_nodes: &[Vec<(Node, T)>]) -> Self {
+        let mut this = Self { starts: vec![0], edges: Vec::new() };
+        for edges in of_nodes {
+            this.edges.extend(edges.iter().map(|&(to, weight)| (to as u32, weight)));
+            this.starts.push(this.edges.len());
         }
         this
     }
 
-    /// The same with more steps of each state, and more states behind the last.
-    pub(crate) fn with(&self, more: &[Vec<(State, T)>]) -> Self {
-        let known = |state: State| if state < self.states() { self.of(state) } else { &[] };
-        let all = |(state, more): (State, &Vec<(State, T)>)| {
-            known(state)
+    /// The same with more edges of each node, and more nodes behind the last.
+    fn with(&self, more: &[Vec<(Node, T)>]) -> Self {
+        let known = |node: Node| if node < self.nodes() { self.of(node) } else { &[] };
+        let all = |(node, more): (Node, &Vec<(Node, T)>)| {
+            known(node)
                 .iter()
-                .map(|&(to, step)| (to as State, step))
+                .map(|&(to, weight)| (to as Node, weight))
                 .chain(more.iter().copied())
                 .collect()
         };
         Self::new(&more.iter().enumerate().map(all).collect::<Vec<_>>())
     }
 
-    /// The same steps at other prices.
-    pub(crate) fn map<U>(&self, price: impl Fn(T) -> U) -> Steps<U> {
-        Steps {
+    /// The same edges with other weights.
+    pub(crate) fn map<U>(&self, weight: impl Fn(T) -> U) -> Adjacency<U> {
+        Adjacency {
             starts: self.starts.clone(),
-            steps: self.steps.iter().map(|&(to, step)| (to, price(step))).collect(),
+            edges: self.edges.iter().map(|&(to, old)| (to, weight(old))).collect(),
         }
     }
 
-    /// How many states there are.
-    pub(crate) fn states(&self) -> usize {
+    /// How many nodes there are.
+    pub(crate) fn nodes(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// How many steps there are.
+    /// How many edges there are.
     pub(crate) fn len(&self) -> usize {
-        self.steps.len()
+        self.edges.len()
     }
 
-    /// The steps of one state.
-    pub(crate) fn of(&self, state: State) -> &[(u32, T)] {
-        &self.steps[self.starts[state]..self.starts[state + 1]]
+    /// The edges of one node.
+    pub(crate) fn of(&self, node: Node) -> &[(u32, T)] {
+        &self.edges[self.starts[node]..self.starts[node + 1]]
     }
 
-    /// Lowers `least` until no step lowers it further. What is at `never` is out of reach; `price`
-    /// says what a step costs.
-    pub(crate) fn close(&self, least: &mut [T], never: T, price: impl Fn(T) -> T)
+    /// Lowers the labels `least` until no edge lowers one further. A label of `unreachable` is
+    /// none; `scaled` says what an edge weighs.
+    pub(crate) fn relax(&self, least: &mut [T], unreachable: T, scaled: impl Fn(T) -> T)
     where
         T: PartialOrd + Add<Output = T>,
     {
-        let mut lowered: Vec<bool> = least.iter().map(|&price| price < never).collect();
+        let mut lowered: Vec<bool> = least.iter().map(|&label| label < unreachable).collect();
         let mut left = lowered.iter().filter(|lowered| **lowered).count();
         let mut upwards = true;
         while left > 0 {
@@ -82,8 +90,8 @@ impl<T: Copy> Steps<T> {
                 }
                 left -= 1;
                 let so_far = least[at];
-                for &(to, step) in self.of(at) {
-                    let (to, candidate) = (to as usize, so_far + price(step));
+                for &(to, weight) in self.of(at) {
+                    let (to, candidate) = (to as usize, so_far + scaled(weight));
                     if candidate < least[to] {
                         least[to] = candidate;
                         left += usize::from(!std::mem::replace(&mut lowered[to], true));
@@ -95,41 +103,174 @@ impl<T: Copy> Steps<T> {
     }
 }
 
+/// A directed graph; distances are computed once they are asked for, and kept.
+#[derive(Debug)]
+pub struct Graph {
+    pub(crate) out: Adjacency<Weight>,
+    pub(crate) into: Adjacency<Weight>,
+    /// For each node, the distances from it to all nodes.
+    distances: Vec<OnceLock<Vec<Weight>>>,
+}
+
+impl Graph {
+    /// The graph of these edges out of each node. An edge that two others replace at no higher
+    /// weight is left out: where all three are heavier than nothing, both are lighter than it, so
+    /// that all distances stay.
+    pub fn new(edges: &[Vec<(Node, Weight)>]) -> Self {
+        let mut two = vec![Weight::INFINITE; edges.len()];
+        let mut out = Vec::with_capacity(edges.len());
+        for first in edges {
+            let mut touched = Vec::new();
+            for &(middle, weight) in first.iter().filter(|(_, weight)| *weight > Weight::ZERO) {
+                for &(to, next) in edges[middle].iter().filter(|(_, next)| *next > Weight::ZERO) {
+                    two[to] = two[to].min(weight + next);
+                    touched.push(to);
+                }
+            }
+            let kept = first.iter().copied().filter(|&(to, weight)| weight < two[to]);
+            out.push(kept.collect::<Vec<_>>());
+            for node in touched {
+                two[node] = Weight::INFINITE;
+            }
+        }
+        let mut into = vec![Vec::new(); edges.len()];
+        for (from, out) in out.iter().enumerate() {
+            for &(to, weight) in out {
+                into[to].push((from, weight));
+            }
+        }
+        Self::from_adjacency(Adjacency::new(&out), Adjacency::new(&into))
+    }
+
+    fn from_adjacency(out: Adjacency<Weight>, into: Adjacency<Weight>) -> Self {
+        let distances = (0..out.nodes()).map(|_| OnceLock::new()).collect();
+        Self { out, into, distances }
+    }
+
+    /// The same graph with one node more behind the others, a *store*: every node reaches it for
+    /// nothing, and from it every node is reached at its weight in `offers`, if that is finite.
+    pub(crate) fn with_store(&self, offers: &[Weight]) -> Self {
+        let store = self.nodes();
+        let offered = offers.iter().copied().enumerate().filter(|(_, weight)| weight.is_finite());
+        let (mut more_out, mut more_into) =
+            (vec![vec![(store, Weight::ZERO)]; store], vec![Vec::new(); store]);
+        offered.clone().for_each(|(node, weight)| more_into[node].push((store, weight)));
+        more_out.push(offered.collect());
+        more_into.push((0..store).map(|node| (node, Weight::ZERO)).collect());
+        Self::from_adjacency(self.out.with(&more_out), self.into.with(&more_into))
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.out.nodes()
+    }
+
+    /// The distances from `from` to all nodes.
+    pub(crate) fn distances_from(&self, from: Node) -> &[Weight] {
+        self.distances[from].get_or_init(|| {
+            let mut distances = vec![Weight::INFINITE; self.nodes()];
+            distances[from] = Weight::ZERO;
+            self.out.relax(&mut distances, Weight::INFINITE, |weight| weight);
+            distances
+        })
+    }
+
+    /// The distance from `from` to `to`.
+    pub fn distance(&self, from: Node, to: Node) -> Weight {
+        self.distances_from(from)[to]
+    }
+
+    /// The distance from `from` to the nearest of `group`.
+    pub fn distance_to_any(&self, from: Node, group: &[Node]) -> Weight {
+        group.iter().map(|&to| self.distance(from, to)).min().unwrap_or(Weight::INFINITE)
+    }
+
+    /// The node of `group` that is nearest to `from`; the earliest of equals.
+    pub fn nearest(&self, from: Node, group: &[Node]) -> Option<Node> {
+        group
+            .iter()
+            .copied()
+            .min_by_key(|&to| (self.distance(from, to), to))
+            .filter(|&to| self.distance(from, to).is_finite())
+    }
+
+    /// For every node, the least of the distance to any node plus that node's label.
+    pub(crate) fn distances_to(&self, mut labels: Vec<Weight>) -> Vec<Weight> {
+        self.into.relax(&mut labels, Weight::INFINITE, |weight| weight);
+        labels
+    }
+
+    /// The edges of a shortest path, in order; of equally short ones, that over the nearest nodes.
+    pub fn path(&self, from: Node, to: Node) -> Vec<(Node, Node)> {
+        let distances = self.distances_from(from);
+        let mut edges = Vec::new();
+        let mut at = to;
+        while at != from {
+            let on_a_path =
+                self.into.of(at).iter().filter(|&&(before, weight)| {
+                    distances[before as usize] + weight == distances[at]
+                });
+            let before = on_a_path
+                .map(|&(before, _)| before as usize)
+                .min_by_key(|&before| (distances[before], before))
+                .expect("a node that can be reached has one before it");
+            edges.push((before, at));
+            at = before;
+        }
+        edges.reverse();
+        edges
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Bellman's walks.
-    fn slowly(steps: &Steps<u64>, least: &mut [u64]) {
+    /// Bellman's passes.
+    fn slowly(edges: &Adjacency<u64>, least: &mut [u64]) {
         for _ in 0..least.len() {
             for at in 0..least.len() {
-                for &(to, step) in steps.of(at) {
-                    least[to as usize] = least[to as usize].min(least[at].saturating_add(step));
+                for &(to, weight) in edges.of(at) {
+                    least[to as usize] = least[to as usize].min(least[at].saturating_add(weight));
                 }
             }
         }
     }
 
     #[test]
-    fn walks_up_and_down_find_the_cheapest_ways() {
+    fn passes_up_and_down_find_the_distances() {
         let mut random = 1_u64;
         let mut roll = |sides: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 33) % sides
         };
         for _ in 0..200 {
-            let states = 2 + roll(20);
-            let of_states: Vec<Vec<(State, u64)>> = (0..states)
-                .map(|_| (0..roll(5)).map(|_| (roll(states) as State, 1 + roll(9))).collect())
+            let nodes = 2 + roll(20);
+            let of_nodes: Vec<Vec<(Node, u64)>> = (0..nodes)
+                .map(|_| (0..roll(5)).map(|_| (roll(nodes) as Node, 1 + roll(9))).collect())
                 .collect();
-            let steps = Steps::new(&of_states);
-            let never = u64::MAX / 2;
+            let edges = Adjacency::new(&of_nodes);
+            let unreachable = u64::MAX / 2;
             let mut least: Vec<u64> =
-                (0..states).map(|_| if roll(3) == 0 { roll(30) } else { never }).collect();
+                (0..nodes).map(|_| if roll(3) == 0 { roll(30) } else { unreachable }).collect();
             let mut wanted = least.clone();
-            slowly(&steps, &mut wanted);
-            steps.close(&mut least, never, |step| step);
+            slowly(&edges, &mut wanted);
+            edges.relax(&mut least, unreachable, |weight| weight);
             assert_eq!(least, wanted);
         }
+    }
+
+    #[test]
+    fn edges_of_weight_zero_do_not_replace_each_other() {
+        let (free, costly) = (Weight::ZERO, Weight::step(1.0));
+        let graph = Graph::new(&[
+            vec![(1, free), (2, free)],
+            vec![(0, free), (2, free), (3, costly)],
+            vec![(0, free), (1, free)],
+            Vec::new(),
+        ]);
+        assert_eq!(graph.distance(0, 2), free);
+        assert_eq!(graph.distance(2, 3), costly);
+        assert_eq!(graph.distance(3, 0), Weight::INFINITE);
     }
 }

@@ -6,13 +6,13 @@
 //! and the assignment is decoded from them ([`crate::solver::decode`]). Either way the work is bounded by
 //! counts.
 
-use crate::reshard::paths::Trees;
 use crate::search::problem::Problem;
 use crate::solver::anytime;
 use crate::solver::decode::Decoder;
+use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
 use crate::solver::eliminate::{Limits, Minimum};
-use crate::solver::steiner::Metric;
+use crate::solver::marginals::Metric;
 use crate::solver::tabulate::{Prices, Unary, unary};
 use crate::solver::weight::Weight;
 

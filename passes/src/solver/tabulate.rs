@@ -5,8 +5,8 @@
 //! choice costs by itself changes: forbidden choices cost infinity, and a limit on memory adds what
 //! its multipliers ask for each byte.
 
-use crate::reshard::paths::Trees;
 use crate::search::problem::Problem;
+use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::{Limits, Minimum, minimise, minimise_exactly};
 use crate::solver::factor::{self, Factor, Pricing, is_small, price_source};
 use crate::solver::weight::Weight;

@@ -9,8 +9,6 @@
 use std::iter::Sum;
 use std::ops::Add;
 
-use shardwise_ir::program::CollectiveKind;
-
 /// Time and number of steps, compared in that order; addition saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(u128);
@@ -27,15 +25,6 @@ impl Weight {
     /// One step that takes `seconds`.
     pub fn step(seconds: f64) -> Self {
         Self::seconds(seconds) + Self(1)
-    }
-
-    /// One collective that takes `seconds`. A reduction is twice a gather: rounded so, it ties with
-    /// a scatter and a gather of the same bytes, and wins by its fewer steps.
-    pub fn collective(kind: &CollectiveKind, seconds: f64) -> Self {
-        match kind {
-            CollectiveKind::AllReduce => Self::seconds(seconds / 2.0) + Self::step(seconds / 2.0),
-            _ => Self::step(seconds),
-        }
     }
 
     /// Time alone.

@@ -26,13 +26,13 @@ use shardwise_ir::plan::Plan;
 
 use crate::cost::liveness::memory;
 use crate::insert_collectives::plan;
-use crate::reshard::paths::Trees;
 use crate::search::memory::demand::Room;
 use crate::search::problem::Problem;
 use crate::solver::anytime::is_realisable;
 use crate::solver::branch_and_bound::{Node, Outcome, Part, explore, is_beaten};
+use crate::solver::dreyfus_wagner::Trees;
+use crate::solver::marginals::Metric;
 use crate::solver::reprice::Solver;
-use crate::solver::steiner::Metric;
 use crate::solver::tabulate::{Unary, unary};
 use crate::solver::weight::Weight;
 
@@ -84,8 +84,10 @@ pub fn search(
     if problem.variables.iter().any(|variable| variable.choices.is_empty()) {
         return nothing;
     }
-    let mut trees: Vec<Trees<'_>> = problem.tables.all.iter().map(Trees::new).collect();
-    let metrics: Vec<Metric> = problem.tables.all.par_iter().map(Metric::new).collect();
+    let mut trees: Vec<Trees<'_>> =
+        problem.tables.all.iter().map(|table| Trees::new(table.graph())).collect();
+    let metrics: Vec<Metric> =
+        problem.tables.all.par_iter().map(|table| Metric::new(table.graph())).collect();
     let problem = &*problem;
     let solver = Solver::new(problem, &metrics, &mut trees);
     let solutions =

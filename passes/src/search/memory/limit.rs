@@ -22,7 +22,6 @@ use crate::cost::collective::CostModel;
 use crate::cost::liveness::memory;
 use crate::cost::local;
 use crate::insert_collectives::plan;
-use crate::reshard::paths::Trees;
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::fixed_bytes;
 use crate::search::memory::lagrangian::{self, Fitting};
@@ -32,6 +31,7 @@ use crate::search::problem::{Dropped, Problem};
 use crate::search::tie_break::prefer;
 use crate::solver::anytime::is_realisable;
 use crate::solver::branch_and_bound::is_beaten;
+use crate::solver::dreyfus_wagner::Trees;
 
 /// Layouts of all operations, with some values held from part to part and others dropped.
 struct Laid<'s> {
@@ -182,7 +182,8 @@ impl<'a, 't> Limit<'a, 't> {
         dropped: IndexSet<ValueId>,
     ) -> Option<Laid<'s>> {
         let problem = problem.dropping_others(Dropped { values: Some(&dropped), before: None });
-        let mut trees: Vec<Trees<'_>> = self.within.all.iter().map(Trees::new).collect();
+        let mut trees: Vec<Trees<'_>> =
+            self.within.all.iter().map(|table| Trees::new(table.graph())).collect();
         let plan = is_realisable(&problem, assignment, &mut trees)
             .then(|| plan::plan(&problem, assignment, &mut trees))?;
         Some(Laid {

@@ -8,7 +8,7 @@
 //! looked at more closely: the first operation of the backward part. Every value used on both sides
 //! of it has two sources there, one for each side. The second can begin where the value was
 //! declared or given, as if it had been dropped, or in any sharding at all at a price a byte for
-//! holding that (`Reshards::with_held`); what it costs to make what is held is the first side's,
+//! holding that (`Graph::with_store`); what it costs to make what is held is the first side's,
 //! and is left out where that does not make it. So
 //!
 //! ```text
@@ -34,14 +34,15 @@ use shardwise_ir::program::{Blocks, Op, Phase, Program};
 
 use crate::cost::local;
 use crate::cost::pipeline_stages;
-use crate::reshard::paths::{Reshards, Trees};
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::{self, Room};
 use crate::search::problem::{Demand, Dropped, Problem};
+use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::Minimum;
 use crate::solver::factor::source_price;
+use crate::solver::graph::Graph;
+use crate::solver::marginals::Metric;
 use crate::solver::reprice::Solver;
-use crate::solver::steiner::Metric;
 use crate::solver::tabulate::{Unary, unary};
 use crate::solver::weight::Weight;
 
@@ -239,9 +240,10 @@ impl Middle<'_, '_> {
     /// are worth.
     fn at(&self, price: f64, left: f64) -> Look {
         let own = self.with_held(price);
-        let tables = || self.problem.tables.all.iter().chain(&own);
-        let metrics: Vec<Metric> = tables().map(Metric::new).collect();
-        let mut trees: Vec<Trees<'_>> = tables().map(Trees::new).collect();
+        let tables = self.problem.tables.all.iter().map(|table| &**table.graph());
+        let graphs: Vec<&Graph> = tables.chain(&own).collect();
+        let metrics: Vec<Metric> = graphs.iter().map(|graph| Metric::new(graph)).collect();
+        let mut trees: Vec<Trees<'_>> = graphs.iter().map(|graph| Trees::new(graph)).collect();
         let Minimum { bound, assignment, .. } =
             Solver::new(self.problem, &metrics, &mut trees).minimise(&self.charged(price));
         let more_s = self.held_s(&self.with_held(price * DEARER), &assignment)
@@ -257,18 +259,18 @@ impl Middle<'_, '_> {
     }
 
     /// The ways of what may be held, each sharding at `price` seconds a byte.
-    fn with_held(&self, price: f64) -> Vec<Reshards> {
+    fn with_held(&self, price: f64) -> Vec<Graph> {
         let ways = |held: &Held| {
             let weights: Vec<Weight> =
                 held.charges.iter().map(|bytes| Weight::seconds(price * bytes)).collect();
-            self.problem.table(self.problem.sources[held.source].value).with_held(&weights)
+            self.problem.table(self.problem.sources[held.source].value).graph().with_store(&weights)
         };
         self.held.iter().map(ways).collect()
     }
 
     /// What the sources cost that may begin in what is held, in seconds.
-    fn held_s(&self, ways: &[Reshards], assignment: &[usize]) -> f64 {
-        let cost = |(held, ways): (&Held, &Reshards)| {
+    fn held_s(&self, ways: &[Graph], assignment: &[usize]) -> f64 {
+        let cost = |(held, ways): (&Held, &Graph)| {
             source_price(
                 self.problem,
                 &self.problem.sources[held.source],

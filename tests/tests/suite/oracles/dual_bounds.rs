@@ -3,11 +3,11 @@
 
 use shardwise_ir::program::Program;
 use shardwise_passes::cost::collective::Refinement;
-use shardwise_passes::reshard::paths::Trees;
 use shardwise_passes::reshard::tables::Tables;
 use shardwise_passes::search::problem::Problem;
 use shardwise_passes::solver::anytime::close;
 use shardwise_passes::solver::dominance;
+use shardwise_passes::solver::dreyfus_wagner::Trees;
 use shardwise_passes::solver::eliminate::Limits;
 use shardwise_passes::solver::tabulate::{Prices, unary};
 use shardwise_passes::solver::weight::Weight;
@@ -27,7 +27,8 @@ fn agrees(path: &str) {
     let tables = Tables::new(&program, Refinement::default());
     let mut problem = Problem::new(&tables, 1.0);
     dominance::prune(&mut problem);
-    let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
+    let mut trees: Vec<Trees<'_>> =
+        tables.all.iter().map(|table| Trees::new(table.graph())).collect();
     let exact = Prices::whole(&problem, &mut trees, AMPLE)
         .and_then(|prices| prices.minimise_exactly(&unary(&problem)));
     let exact = exact.unwrap_or_else(|| panic!("{path} can be eliminated"));
@@ -73,7 +74,8 @@ fn nearness(source: &str, limits: Limits) -> Option<(f64, f64)> {
     let program = program("random", source)?;
     let tables = Tables::new(&program, Refinement::default());
     let problem = Problem::new(&tables, 1.0);
-    let mut trees: Vec<Trees<'_>> = tables.all.iter().map(Trees::new).collect();
+    let mut trees: Vec<Trees<'_>> =
+        tables.all.iter().map(|table| Trees::new(table.graph())).collect();
     let exact = Prices::whole(&problem, &mut trees, limits)?.minimise_exactly(&unary(&problem))?;
     if !exact.bound.is_finite() {
         return None;

@@ -2,7 +2,7 @@
 //!
 //! The ends are the root (where the value comes to be) and the uses; each has a price for every
 //! state. The cheapest tree over all choices of states is the dynamic programme of Dreyfus and
-//! Wagner (see [`crate::reshard::paths`]) with priced ends; run outwards again from the root it gives, for
+//! Wagner (see [`crate::solver::dreyfus_wagner`]) with priced ends; run outwards again from the root it gives, for
 //! each end and state, the least total with that end there (*min-marginals*; the two passes are the
 //! inside and outside passes of parsing). No table over combinations of ends is made, which is what
 //! [`crate::solver::factor`] has to do: `2^k` shortest-path searches and `3^k·n` sums for `k` ends and `n`
@@ -11,8 +11,7 @@
 //! Prices are seconds in `f64`: they steer and bound; what is exact is decided by
 //! [`crate::solver::eliminate`] on whole numbers.
 
-use crate::reshard::paths::Reshards;
-use crate::solver::graph::Steps;
+use crate::solver::graph::{Adjacency, Graph};
 use crate::solver::weight::Weight;
 
 /// What cannot be.
@@ -25,20 +24,21 @@ pub(crate) fn seconds(weight: Weight) -> f64 {
 
 /// The steps between the states of a space, in seconds: a few for each state, where a table of
 /// distances would be millions on four axes.
+#[derive(Debug)]
 pub struct Metric {
-    out: Steps<f64>,
-    into: Steps<f64>,
+    out: Adjacency<f64>,
+    into: Adjacency<f64>,
 }
 
 impl Metric {
-    /// The steps of a table.
-    pub fn new(reshards: &Reshards) -> Self {
-        Self { out: reshards.graph().out.map(seconds), into: reshards.graph().into.map(seconds) }
+    /// The edges of a graph.
+    pub fn new(graph: &Graph) -> Self {
+        Self { out: graph.out.map(seconds), into: graph.into.map(seconds) }
     }
 
     /// How many states there are.
     pub(crate) fn states(&self) -> usize {
-        self.out.states()
+        self.out.nodes()
     }
 
     /// What one walk over all states and steps looks at.
@@ -57,9 +57,9 @@ impl Metric {
     }
 }
 
-fn closed(steps: &Steps<f64>, times: f64, prices: &[f64]) -> Vec<f64> {
+fn closed(steps: &Adjacency<f64>, times: f64, prices: &[f64]) -> Vec<f64> {
     let mut least = prices.to_vec();
-    steps.close(&mut least, NEVER, |step| step * times);
+    steps.relax(&mut least, NEVER, |step| step * times);
     least
 }
 
@@ -213,8 +213,8 @@ mod tests {
 
     /// Three states in a row, a second apart, going up only.
     fn row() -> Metric {
-        let out = Steps::new(&[vec![(1, 1.0)], vec![(2, 1.0)], Vec::new()]);
-        Metric { out, into: Steps::new(&[Vec::new(), vec![(0, 1.0)], vec![(1, 1.0)]]) }
+        let out = Adjacency::new(&[vec![(1, 1.0)], vec![(2, 1.0)], Vec::new()]);
+        Metric { out, into: Adjacency::new(&[Vec::new(), vec![(0, 1.0)], vec![(1, 1.0)]]) }
     }
 
     #[test]
