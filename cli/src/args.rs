@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use shardwise::diff::Quantity;
 use shardwise::inference::RequestedPhase;
 use shardwise::lint::Selector;
-use shardwise::{Objective, Refinement, Strategy, setting};
+use shardwise::{Objective, Pass, Refinement, Strategy, setting};
 use strum::{EnumMessage, VariantArray};
 
 use crate::choices::ChoiceArgs;
@@ -286,8 +286,8 @@ pub(crate) struct PlanArgs {
     /// What is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Print the program as it is after a pass, instead of the plan.
-    #[arg(long, value_enum, value_name = "PASS")]
+    /// Print the program as it is after a pass of the planner, instead of the plan.
+    #[arg(long, value_parser = one_of::<Pass>(), value_name = "PASS")]
     pub(crate) print_after: Option<Pass>,
     /// Treat every program as if it began with `plan`.
     #[arg(long)]
@@ -397,15 +397,6 @@ pub(crate) enum Format {
     Dot,
     /// The schedule as a Chrome trace, for Perfetto.
     Trace,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Pass {
-    Resolve,
-    Gradient,
-    Optimizer,
-    Textbook,
-    Search,
 }
 
 /// Parses the name of a variant of one of the library's enums; help lists the names, with the

@@ -9,9 +9,9 @@ use shardwise::build::from_disk;
 use shardwise::inference::{RequestedPhase, Sizing};
 use shardwise::lint;
 use shardwise::oneliner::{self, Setting};
-use shardwise::{Options, Planned, Strategy, codes, setting};
+use shardwise::{Options, Pass, Planned, codes, setting};
 
-use crate::args::{Cli, CostArgs, Format, Pass, PlanArgs, SizeArgs};
+use crate::args::{Cli, CostArgs, Format, PlanArgs, SizeArgs};
 use crate::hardware;
 use crate::output::{Ending, Output};
 
@@ -147,13 +147,8 @@ pub(crate) fn planned(
 
 pub(crate) fn plan(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
     match args.print_after {
-        Some(Pass::Resolve) => print_program(args, shardwise::Pass::Resolve, output),
-        Some(Pass::Gradient) => print_program(args, shardwise::Pass::Gradient, output),
-        Some(Pass::Optimizer) => print_program(args, shardwise::Pass::Optimizer, output),
-        Some(Pass::Textbook) => print_textbook(args, output),
-        Some(Pass::Search) | None => {
-            planned(args, output, |planned, output| output.out(&written(planned, args.format)))
-        }
+        Some(pass) => print_after(args, pass, output),
+        None => planned(args, output, |planned, output| output.out(&written(planned, args.format))),
     }
 }
 
@@ -167,24 +162,12 @@ pub(crate) fn written(planned: &Planned, format: Format) -> String {
     }
 }
 
-fn print_program(args: &PlanArgs, pass: shardwise::Pass, output: &mut Output) -> io::Result<()> {
+fn print_after(args: &PlanArgs, pass: Pass, output: &mut Output) -> io::Result<()> {
     let Some(options) = options(args, output)? else { return Ok(()) };
     for source in sources(args, output)? {
         match shardwise::print_after(&source.path, &source.text, &options, pass) {
             Err(findings) => output.findings(&findings)?,
             Ok(program) => output.out(&program)?,
-        }
-    }
-    Ok(())
-}
-
-fn print_textbook(args: &PlanArgs, output: &mut Output) -> io::Result<()> {
-    let Some(options) = options(args, output)? else { return Ok(()) };
-    let options = Options { strategy: Strategy::Textbook, ..options };
-    for source in sources(args, output)? {
-        match shardwise::plan(&source.path, &source.text, &options) {
-            Err(findings) => output.findings(&findings)?,
-            Ok(planned) => output.out(&planned.plan.to_string())?,
         }
     }
     Ok(())

@@ -4,8 +4,8 @@
 use std::io;
 use std::path::Path;
 
-use shardwise::Planned;
 use shardwise::build::{depfile, write_if_changed};
+use shardwise::{Plan, Planned};
 
 use crate::args::{PlanArgs, PlanCommand, TargetArgs};
 use crate::commands::{self, planned, write_whole, written};
@@ -41,12 +41,13 @@ fn beside(planned: &Planned, args: &PlanArgs, output: &str) -> io::Result<Planne
     let folder = |of: &str| {
         std::path::absolute(of).map(|path| path.parent().map(Path::to_path_buf).unwrap_or_default())
     };
-    if let (Some(program), Some(file)) =
-        (args.files.first(), &mut planned.plan.program.hardware.file)
-    {
+    if let (Some(program), Some(file)) = (args.files.first(), &planned.plan.program.hardware.file) {
         let (from, to) = (folder(program)?, folder(output)?);
         if from != to && Path::new(file).is_relative() {
-            *file = relative(&from.join(&*file), &to);
+            let file = relative(&from.join(file), &to);
+            let mut plan = Plan::clone(&planned.plan);
+            plan.program.hardware.file = Some(file);
+            planned.plan = plan.into();
         }
     }
     Ok(planned)

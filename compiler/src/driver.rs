@@ -2,21 +2,19 @@
 
 use shardwise_grammar::ast;
 use shardwise_ir::codes;
-use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, Span, verify};
 use shardwise_passes::cost::report::report;
-use shardwise_passes::propagate::composite::written_out;
-use shardwise_passes::propagate::textbook::{self, Infeasible};
-use shardwise_passes::reshard::tables::Tables;
-use shardwise_passes::search::plan::{Found, Refusal, Request, search};
+use shardwise_passes::pipeline::{self, Pass, PlanRequest, Planning, Reports, RewriteFault};
+use shardwise_passes::propagate::composite::ExpandedPlan;
+use shardwise_passes::search::plan::Request;
 
 use crate::diagnostics::Findings;
 use crate::hardware::named_file::hardware_file;
 use crate::options::{Options, Strategy};
-use crate::pipeline::{self, Pass};
+use crate::pass_faults;
 use crate::planned::{Origin, Planned, attention_site, budget, claim};
 
 /// A program that was read, and what is to be said of it.
@@ -37,38 +35,11 @@ pub struct Checked {
 /// assert!(checked.findings.to_string().contains('Y'));
 /// ```
 pub fn check(name: &str, source: &str, options: &Options) -> Checked {
-    read(name, source, options, Pass::LAST)
-}
-
-/// The program as it is after a pass, printed as a program.
-///
-/// ```
-/// let source = "
-/// hardware tpu-v5p
-/// mesh X=4
-/// dim B=1024, D=64, F=256
-/// input In[B_X, D], dOut[B_X, F]
-/// param W[D, F]
-/// Out = In *D W
-/// backward from Out given dOut
-/// output Out[B_X, F]
-/// ";
-/// let derived = shardwise::print_after("w", source, &shardwise::Options::default(), shardwise::Pass::Gradient)?;
-/// assert!(derived.contains("dW = In *B dOut"));
-/// # Ok::<(), shardwise::Findings>(())
-/// ```
-pub fn print_after(
-    name: &str,
-    source: &str,
-    options: &Options,
-    pass: Pass,
-) -> Result<String, Findings> {
-    let checked = read(name, source, options, pass);
-    checked.program.map(|program| program.to_string()).ok_or(checked.findings)
+    read(name, source, options, Pass::LAST_REWRITE)
 }
 
 /// Reads a program as far as `last`.
-fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
+pub(crate) fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
     let (file, diags) = shardwise_grammar::parse(source);
     resolved(&file, diags, (name, source), options, &|program| pipeline::rewrite(program, last))
 }
@@ -76,16 +47,16 @@ fn read(name: &str, source: &str, options: &Options, last: Pass) -> Checked {
 /// Reads a program for what it computes, however it is to be cut into microbatches.
 pub(crate) fn read_whole_batch(name: &str, source: &str, options: &Options) -> Checked {
     let (file, diags) = shardwise_grammar::parse(source);
-    resolved(&file, diags, (name, source), options, &pipeline::whole_batch)
+    resolved(&file, diags, (name, source), options, &pipeline::rewrite_whole_batch)
 }
 
-type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Program, Vec<Diag>>;
+type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Program, RewriteFault>;
 
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
     let (file, diags) = shardwise_grammar::parse(source);
     let checked = resolved(&file, diags, (name, source), options, &|program| {
-        pipeline::rewrite(program, Pass::LAST)
+        pipeline::rewrite(program, Pass::LAST_REWRITE)
     });
     (file, checked)
 }
@@ -126,7 +97,7 @@ fn resolved(
     } else if let Some(ordinary) = program.take() {
         match rewrite(ordinary) {
             Ok(rewritten) => program = staged(rewritten, &mut diags),
-            Err(faults) => diags.extend(faults),
+            Err(fault) => diags.extend(pass_faults::of_rewrite(&fault)),
         }
     }
     Checked { program, findings: Findings::new(diags, name, source) }
@@ -162,38 +133,27 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
     };
     let refuse = |diags: Vec<Diag>| Findings::new(diags, name, source);
     let attention = attention_site::sites(&program);
-    let made = match program.mode {
-        Mode::Explicit => explicit(program),
-        Mode::Ordinary => choose(&program, options).map(in_full),
-    };
-    let (plan, textbook_plan, origin) = made.map_err(refuse)?;
-    let report_of = |plan: &Plan| report(plan, options.refinement);
-    let report = report_of(&plan);
-    let textbook = textbook_plan.map_or_else(|| report.clone(), |textbook| report_of(&textbook));
+    let capacity_bytes = options.capacity(&program);
+    let (plan, reports, origin) = made(program, options).map_err(refuse)?;
+    let Reports { plan: report, textbook } = reports;
     let broken = budget::broken(&plan, &report);
     if !broken.is_empty() {
         return Err(refuse(broken));
     }
-    let capacity_bytes =
-        options.memory.or(plan.program.hardware.hbm_bytes).filter(|bytes| bytes.is_finite());
     let mut warnings: Vec<Diag> =
         checked.findings.reports.into_iter().map(|report| report.diag).collect();
     warnings.extend(budget::over_capacity(&plan, &report, capacity_bytes));
     let carried_claim =
         (origin == Origin::Explicit).then(|| claim::read(source, &plan.to_string())).flatten();
-    let warnings = refuse(warnings);
-    let objective = options.objective;
-    let name = name.to_owned();
-    let refinement = options.refinement;
     Ok(Planned {
-        name,
+        name: name.to_owned(),
         plan,
         report,
         textbook,
-        objective,
+        objective: options.objective,
         capacity_bytes,
-        refinement,
-        warnings,
+        refinement: options.refinement,
+        warnings: refuse(warnings),
         attention,
         origin,
         carried_claim,
@@ -209,91 +169,49 @@ pub fn format(name: &str, source: &str) -> Result<String, Findings> {
     shardwise_grammar::format(source).map_err(|diags| Findings::new(diags, name, source))
 }
 
-/// The plan of a program, and nothing beside it.
+/// The plan of a program, composites not yet expanded, and nothing beside it.
 pub(crate) fn plan_of(program: &Program, options: &Options) -> Result<Plan, Vec<Diag>> {
-    let made = match program.mode {
-        Mode::Explicit => explicit(program.clone()),
-        Mode::Ordinary => choose(program, options),
+    match program.mode {
+        Mode::Explicit => verify::explicit(program.clone()),
+        Mode::Ordinary => {
+            planned_until(program, options, Pass::Search).map(|planning| planning.into_found().plan)
+        }
+    }
+}
+
+/// A rewritten program after the passes up to `last`.
+pub(crate) fn planned_until<'p>(
+    program: &'p Program,
+    options: &Options,
+    last: Pass,
+) -> Result<Planning<'p>, Vec<Diag>> {
+    let search = Request {
+        objective: options.objective,
+        timeout: options.timeout,
+        capacity: options.capacity(program),
     };
-    made.map(|(plan, ..)| plan)
+    let request =
+        PlanRequest { strategy: options.strategy, refinement: options.refinement, search };
+    pipeline::plan(program, request, last)
+        .map_err(|fault| pass_faults::of_plan(program, &fault, options).into_iter().collect())
 }
 
-type Made = (Plan, Option<Plan>, Origin);
+/// A plan with its costs, and how it came to be.
+type Made = (ExpandedPlan<'static>, Reports, Origin);
 
-/// The same with composites written out.
-fn in_full((plan, textbook, origin): Made) -> Made {
-    let plan = written_out(&plan).into_owned();
-    debug_assert!(
-        verify::plan(&plan).is_ok(),
-        "a plan is a plan: {:?}\n{plan}",
-        verify::plan(&plan)
-    );
-    (plan, textbook, origin)
-}
-
-fn explicit(program: Program) -> Result<Made, Vec<Diag>> {
-    let plan = verify::explicit(program)?;
-    Ok((plan, None, Origin::Explicit))
-}
-
-fn choose(program: &Program, options: &Options) -> Result<Made, Vec<Diag>> {
-    if let Some(value) = Tables::too_large(program) {
-        return Err(vec![too_large(program, value)]);
+fn made(program: Program, options: &Options) -> Result<Made, Vec<Diag>> {
+    if program.mode == Mode::Explicit {
+        let plan = ExpandedPlan::from(verify::explicit(program)?);
+        let report = report(&plan, options.refinement);
+        return Ok((plan, Reports { textbook: report.clone(), plan: report }, Origin::Explicit));
     }
-    let tables = Tables::new(program, options.refinement);
-    let refuse = |infeasible: Infeasible| vec![no_layout(program, infeasible)];
-    let textbook = textbook::plan(&tables).map_err(refuse)?;
-    let capacity = options.memory.or(program.hardware.hbm_bytes);
-    if options.strategy == Strategy::Textbook {
-        return match budget::no_room(&textbook, "the textbook's plan", capacity) {
-            Some(diag) => Err(vec![diag]),
-            None => Ok((textbook.clone(), Some(textbook), Origin::Textbook)),
-        };
-    }
-    let Found { plan, optimality, alternatives, .. } = {
-        let request = Request { objective: options.objective, timeout: options.timeout, capacity };
-        search(&tables, &textbook, request).map_err(|refusal| match refusal {
-            Refusal::Infeasible(infeasible) => refuse(infeasible),
-            Refusal::NoRoom(smallest, _) => {
-                budget::no_room(&smallest, "the smallest plan found", capacity)
-                    .into_iter()
-                    .collect()
-            }
-        })?
+    let planning = planned_until(&program, options, Pass::Report)?;
+    let (found, plan, reports) = planning.finish();
+    let origin = match options.strategy {
+        Strategy::Search => Origin::Searched(found.optimality, found.alternatives),
+        Strategy::Textbook => Origin::Textbook,
     };
-    Ok((plan, Some(textbook), Origin::Searched(optimality, alternatives)))
-}
-
-fn too_large(program: &Program, value: ValueId) -> Diag {
-    let value = &program.values[value];
-    let axes = program.mesh.axes.len();
-    let message = format!(
-        "`{}` has {} dimensions on {axes} mesh axes: more shardings than can be tabulated",
-        value.name,
-        value.dims.len()
-    );
-    Diag::error(codes::mesh::TOO_LARGE, message, value.span, "this value")
-        .help("leave out axes of size 1, or join axes that always go together")
-}
-
-fn no_layout(program: &Program, infeasible: Infeasible) -> Diag {
-    let op = &program.ops[infeasible.op];
-    if let Some(fault) = verify::pinned_fault(program, op) {
-        return fault;
-    }
-    let result = &program.values[op.result].name;
-    let mut diag = Diag::error(
-        codes::sharding::NO_LAYOUT,
-        format!("no layout of `{result}` fits what its brackets ask for"),
-        op.span,
-        "every way to split this statement breaks one of its brackets",
-    );
-    for operand in op.operands.iter().filter(|operand| operand.pin.is_some()) {
-        diag = diag.and(operand.span, "this use is pinned");
-    }
-    diag.help(
-        "leave the brackets off one operand, so that it can be gathered or sliced for this use",
-    )
+    Ok((plan, reports, origin))
 }
 
 fn has_errors(diags: &[Diag]) -> bool {

@@ -220,7 +220,7 @@ pub(crate) fn inference(planned: &Planned, sizing: &Sizing) -> Result<Inference,
         RequestedPhase::Decode => Phase::Decode,
         RequestedPhase::Auto | RequestedPhase::None => seen.ok_or(Unsized::Unclear)?,
     };
-    let mut sizer = Sizer { planned, plan: planned.plan.clone(), serving };
+    let mut sizer = Sizer { planned, plan: Plan::clone(&planned.plan), serving };
     let batch = program.dims[sizer.serving.batch].size;
     Ok(Inference {
         phase,
@@ -322,7 +322,7 @@ impl Sizer<'_> {
     fn row(&mut self, batch: u64) -> Row {
         let load = self.load(batch);
         let program = &self.plan.program;
-        let report = report(&self.plan, self.planned.refinement);
+        let report = report(&(&self.plan).into(), self.planned.refinement);
         let stays = program
             .values
             .iter_enumerated()
@@ -409,7 +409,7 @@ impl Sizer<'_> {
         let granule = granule(&self.plan.program, &self.serving);
         let mut fits = |multiple: u64| {
             self.resize(multiple * granule);
-            liveness::memory(&self.plan).peak_bytes <= capacity
+            liveness::memory(&(&self.plan).into()).peak_bytes <= capacity
         };
         let mut high = 1;
         while fits(high) {

@@ -15,10 +15,9 @@ pub mod sweep;
 
 mod display;
 mod driver;
-mod gradient;
-mod optimizer;
-mod pipeline;
+mod pass_faults;
 mod planned;
+mod print_after;
 mod readers;
 mod simulate;
 
@@ -26,17 +25,18 @@ pub use cost::attention;
 pub use diagnostics::{Findings, Report};
 pub use diff::diff;
 pub use display::units;
-pub use driver::{Checked, check, format, plan, print_after};
+pub use driver::{Checked, check, format, plan};
 pub use export::json;
 pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy, sizes as setting};
-pub use pipeline::Pass;
 pub use planned::Planned;
 pub use planned::link_breakdown as networks;
+pub use print_after::print_after;
 pub use shardwise_ir::codes;
 pub use shardwise_ir::hardware::Hardware;
 pub use shardwise_ir::plan::Plan;
 pub use shardwise_ir::program::Program;
 pub use shardwise_ir::{Diag, Role, Severity, Span};
+pub use shardwise_passes::pipeline::Pass;
 pub use source::{files, oneliner};
 
 /// Plans run on simulated devices and compared with the unsharded program.

@@ -5,31 +5,14 @@ pub mod sizes;
 use std::time::Duration;
 
 use shardwise_ir::hardware::Hardware;
-use strum::{EnumMessage, IntoStaticStr, VariantArray};
+use shardwise_ir::program::Program;
 
 use crate::source::files::Files;
 
 pub use shardwise_ir::resolve::{AxisSize, DimSize};
 pub use shardwise_passes::cost::collective::Refinement;
+pub use shardwise_passes::pipeline::Strategy;
 pub use shardwise_passes::search::problem::Objective;
-
-/// How a plan is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "lowercase")]
-pub enum Strategy {
-    /// The cheapest plan there is.
-    #[default]
-    Search,
-    /// The book's rules alone.
-    Textbook,
-}
-
-impl Strategy {
-    /// As options write it.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
 
 /// Everything a caller may set; `Options::default()` is what the command does without options.
 #[derive(Clone, Debug, Default)]
@@ -57,4 +40,11 @@ pub struct Options {
     pub dims: Vec<DimSize>,
     /// Treat the program as explicit, as if it began with `plan`.
     pub explicit: bool,
+}
+
+impl Options {
+    /// Bytes that a device may hold with a plan of `program`; `None` for no limit.
+    pub(crate) fn capacity(&self, program: &Program) -> Option<f64> {
+        self.memory.or(program.hardware.hbm_bytes).filter(|bytes| bytes.is_finite())
+    }
 }

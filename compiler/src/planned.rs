@@ -6,9 +6,10 @@ pub(crate) mod budget;
 pub(crate) mod claim;
 pub mod link_breakdown;
 
-use shardwise_ir::plan::{Materialization, Plan};
+use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_passes::cost::report::Report;
+use shardwise_passes::propagate::composite::ExpandedPlan;
 use shardwise_passes::search::plan::Optimality;
 
 use crate::diagnostics::Findings;
@@ -30,7 +31,7 @@ pub struct Planned {
     /// The program's name.
     pub name: String,
     /// The plan.
-    pub plan: Plan,
+    pub plan: ExpandedPlan<'static>,
     /// What it costs.
     pub report: Report,
     /// What the textbook's plan costs (the plan itself, for an explicit program).

@@ -166,7 +166,7 @@ impl<'a> LintContext<'a> {
 
     /// Bytes that a device has.
     pub(crate) fn capacity(&self) -> Option<f64> {
-        self.options.memory.or(self.program.hardware.hbm_bytes).filter(|bytes| bytes.is_finite())
+        self.options.capacity(self.program)
     }
 
     /// A number of `lint`, as set.

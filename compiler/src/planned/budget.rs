@@ -7,6 +7,7 @@ use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};
 use shardwise_ir::{Diag, print};
 use shardwise_passes::cost::liveness;
 use shardwise_passes::cost::report::Report;
+use shardwise_passes::propagate::composite::ExpandedPlan;
 
 use crate::display::units;
 
@@ -137,7 +138,7 @@ const CULPRITS: usize = 3;
 
 /// The error that nothing fits: `whose` plan is the smallest there is, and what it holds at its
 /// peak.
-pub(crate) fn no_room(plan: &Plan, whose: &str, capacity: Option<f64>) -> Option<Diag> {
+pub(crate) fn no_room(plan: &ExpandedPlan<'_>, whose: &str, capacity: Option<f64>) -> Option<Diag> {
     let memory = liveness::memory(plan);
     let capacity = capacity.filter(|&capacity| memory.peak_bytes > capacity)?;
     let step = memory.peak_step.unwrap_or(0);

@@ -36,7 +36,7 @@ use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::local;
 use crate::cost::pipeline_stages;
-use crate::propagate::composite;
+use crate::propagate::composite::ExpandedPlan;
 
 /// Bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -196,10 +196,8 @@ impl OpenRange {
     }
 }
 
-/// The memory of a plan; where composites are still to be written out in it, of the plan that comes
-/// of that.
-pub fn memory(plan: &Plan) -> Memory {
-    let plan = &*composite::written_out(plan);
+/// The memory that a plan takes.
+pub fn memory(plan: &ExpandedPlan<'_>) -> Memory {
     let (resident_bytes, lives) = lives(plan);
     let (peak_step, live) = peak(lives.iter().map(|(_, life)| life), plan.steps.len());
     Memory {
@@ -210,7 +208,7 @@ pub fn memory(plan: &Plan) -> Memory {
     }
 }
 
-/// What is live beside the resident while a step runs, largest first.
+/// What is live beside the resident while a step of a plan, as it stands, runs; largest first.
 pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
     let live = |life: &LiveRange| life.from <= step && step <= life.to && life.bytes > 0.0;
     let mut held: Vec<(Materialization, f64)> = lives(plan)

@@ -10,7 +10,7 @@ use crate::cost::liveness::{self, Memory};
 use crate::cost::local;
 use crate::cost::schedule::{self, PlanSchedule};
 use crate::cost::send_recv::{self, Sent};
-use crate::propagate::composite;
+use crate::propagate::composite::ExpandedPlan;
 use crate::reshard::sharding_space::{participating_axes, volume_side};
 use crate::solver::weight::Weight;
 
@@ -97,9 +97,8 @@ pub fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
 }
 
 /// What the steps of a plan count together on `terms`, a second of compute `compute`.
-pub fn weight(plan: &Plan, compute: f64, cost_model: &CostModel) -> Weight {
-    let plan = composite::written_out(plan);
-    let steps = price_steps(&plan, cost_model.refinement);
+pub fn weight(plan: &ExpandedPlan<'_>, compute: f64, cost_model: &CostModel) -> Weight {
+    let steps = price_steps(plan, cost_model.refinement);
     let price = |(step, cost): (&Step, &StepCost)| {
         let times = cost_model.turns(turns(&plan.program, step), compute);
         match &step.kind {
@@ -122,8 +121,9 @@ pub(crate) fn moved(seconds: f64, axes: &[AxisId], cost_model: &CostModel) -> We
 
 /// Prices a plan step by step as it stands: a composite's step costs what it is written out as.
 pub fn folded(plan: &Plan, refinement: Refinement) -> Report {
-    let mut report = report(plan, refinement);
-    let Some((_, from)) = composite::write_out_all(plan) else { return report };
+    let (expanded, from) = ExpandedPlan::with_origins(plan);
+    let mut report = report(&expanded, refinement);
+    let Some(from) = from else { return report };
     let mut steps: Vec<StepCost> = Vec::new();
     for (cost, &number) in report.steps.iter().zip(&from) {
         if steps.len() == number {
@@ -148,9 +148,8 @@ pub fn folded(plan: &Plan, refinement: Refinement) -> Report {
     report
 }
 
-/// Prices a plan; where composites are still to be written out in it, the plan that comes of that.
-pub fn report(plan: &Plan, refinement: Refinement) -> Report {
-    let plan = &*composite::written_out(plan);
+/// Prices a plan.
+pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
     let steps = price_steps(plan, refinement);
     let sum = |collective: bool| -> f64 {
         let wanted = |(step, cost): &(&Step, &StepCost)| cost.is_move(step) == collective;

@@ -28,6 +28,7 @@
 //! the same elements.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
@@ -125,7 +126,7 @@ pub(crate) fn is_split(program: &Program, op: &Op, operand: &Sharding) -> bool {
 }
 
 /// The plan of a composite alone, with its operand so sharded: for its price.
-pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> Plan {
+pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> ExpandedPlan<'static> {
     let only = |values: &[ValueId]| {
         values
             .iter()
@@ -155,17 +156,49 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> Plan {
         ..op.clone()
     };
     let steps = write_out(&mut bare, &op, operand, &mut IndexSet::new());
-    Plan { program: bare, steps }
+    ExpandedPlan(Cow::Owned(Plan { program: bare, steps }))
 }
 
-/// The plan with every composite that is split along its dimensions written out.
-pub fn written_out(plan: &Plan) -> Cow<'_, Plan> {
-    write_out_all(plan).map_or(Cow::Borrowed(plan), |(plan, _)| Cow::Owned(plan))
+/// A plan in which every composite that is split along its dimensions is written out, so that each
+/// step is what a device does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpandedPlan<'p>(Cow<'p, Plan>);
+
+impl<'p> ExpandedPlan<'p> {
+    /// The expansion of `plan`, and for each of its steps the number of the step of `plan` that it
+    /// comes from; `None` where they are the same.
+    pub(crate) fn with_origins(plan: &'p Plan) -> (Self, Option<Vec<usize>>) {
+        match expand(plan) {
+            Some((plan, origins)) => (Self(Cow::Owned(plan)), Some(origins)),
+            None => (Self(Cow::Borrowed(plan)), None),
+        }
+    }
 }
 
-/// The same, with the number of the step that each step comes from; `None` where there is nothing
-/// to write out.
-pub fn write_out_all(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
+impl<'p> From<&'p Plan> for ExpandedPlan<'p> {
+    fn from(plan: &'p Plan) -> Self {
+        Self::with_origins(plan).0
+    }
+}
+
+impl From<Plan> for ExpandedPlan<'static> {
+    fn from(plan: Plan) -> Self {
+        let expanded = expand(&plan).map(|(plan, _)| plan);
+        Self(Cow::Owned(expanded.unwrap_or(plan)))
+    }
+}
+
+impl Deref for ExpandedPlan<'_> {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.0
+    }
+}
+
+/// A plan with its split composites written out, and for each of its steps the number of the step
+/// that it comes from; `None` where there is nothing to write out.
+fn expand(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
     let split = |step: &Step| match step.kind {
         StepKind::Local(op)
             if is_split(&plan.program, &plan.program.ops[op], &step.operands[0].sharding) =>

@@ -4,11 +4,11 @@ use indexmap::IndexSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::ids::ValueId;
-use shardwise_ir::program::{Op, OpKind, Program};
-use shardwise_ir::sharding::{Pin, Reduction};
+use shardwise_ir::program::{Op, OpKind, Operand, Program};
+use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 
 use crate::cost::collective::{CostModel, Refinement};
-use crate::propagate::op_layouts;
+use crate::propagate::op_layouts::{self, Layout};
 use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::{State, StateSpace, ValueShape};
 use crate::solver::dreyfus_wagner::Terminal;
@@ -95,6 +95,22 @@ impl<'a> Tables<'a> {
         let states = pin.map(|pin| self.states(value, pin)).unwrap_or_default();
         let axes = |state: &State| self.of(value).space.sharding(*state).axes().count();
         states.into_iter().min_by_key(|state| (axes(state), *state)).unwrap_or(0)
+    }
+
+    /// The layouts of an operation that fit its brackets, of shardings that its values can have.
+    pub fn layouts(&self, op: &Op) -> Vec<Layout> {
+        let partial: Vec<Option<Reduction>> =
+            op.operands.iter().map(|operand| self.partial(operand.value)).collect();
+        let fits = |operand: &Operand, sharding: &Sharding| {
+            operand.pin.as_ref().is_none_or(|pin| pin.accepts(sharding))
+                && self.of(operand.value).space.find(sharding).is_some()
+        };
+        let mut layouts = op_layouts::layouts(self.program, op, &partial);
+        layouts.retain(|layout| {
+            op.operands.iter().zip(&layout.operands).all(|(operand, to)| fits(operand, to))
+                && self.of(op.result).space.find(&layout.result).is_some()
+        });
+        layouts
     }
 
     /// The states of a value that a pin accepts.

@@ -23,6 +23,7 @@ use shardwise_ir::plan::Plan;
 use crate::cost::collective::CostModel;
 use crate::cost::report::report;
 use crate::insert_collectives::plan;
+use crate::propagate::composite::ExpandedPlan;
 use crate::propagate::textbook::Infeasible;
 use crate::reshard::tables::Tables;
 use crate::search::plan::{Found, Optimality, solve};
@@ -227,7 +228,7 @@ struct Known {
 impl Known {
     /// Whether no known plan keeps all resources equally busy.
     fn add(&mut self, tables: &Tables<'_>, plan: Plan) -> bool {
-        let report = report(&plan, tables.cost_model.refinement);
+        let report = report(&ExpandedPlan::from(&plan), tables.cost_model.refinement);
         let busy: Vec<f64> = [report.compute_s].into_iter().chain(report.axis_s).collect();
         let is_same = |other: &Candidate| {
             other.busy.iter().zip(&busy).all(|(a, b)| (a - b).abs() <= ROUNDING * a.max(*b))

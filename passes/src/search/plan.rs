@@ -25,6 +25,7 @@ use crate::cost::collective::CostModel;
 use crate::cost::liveness::memory;
 use crate::cost::report;
 use crate::insert_collectives::plan;
+use crate::propagate::composite::ExpandedPlan;
 use crate::propagate::textbook::Infeasible;
 use crate::reshard::tables::Tables;
 use crate::search::bottleneck;
@@ -100,7 +101,10 @@ pub fn search(tables: &Tables<'_>, textbook: &Plan, request: Request) -> Result<
         Objective::Serial | Objective::Comm => unlimited(tables, textbook, request),
     };
     let found = found.map_err(Refusal::Infeasible)?;
-    match request.capacity.filter(|&capacity| memory(&found.plan).peak_bytes > capacity) {
+    match request
+        .capacity
+        .filter(|&capacity| memory(&ExpandedPlan::from(&found.plan)).peak_bytes > capacity)
+    {
         None => Ok(found),
         Some(capacity) => within(tables, textbook, found, request, capacity),
     }
@@ -174,7 +178,7 @@ pub(crate) fn solve(
         });
     }
     drop(prices);
-    let weight = |plan: &Plan| report::weight(plan, compute, &tables.cost_model);
+    let weight = |plan: &Plan| report::weight(&plan.into(), compute, &tables.cost_model);
     let mut price = |assignment: &[usize], trees: &mut [Trees<'_>]| {
         weight(&plan::plan(&problem, assignment, trees))
     };
@@ -207,7 +211,7 @@ fn within(
     let fitting = limit.fitting();
     let Some((plan, seconds)) = fitting.plan else {
         let smallest = limit.smallest(&found.plan);
-        let peak = memory(&smallest).peak_bytes;
+        let peak = memory(&ExpandedPlan::from(&smallest)).peak_bytes;
         return Err(Refusal::NoRoom(Box::new(smallest), peak));
     };
     // The limited search adds up steps; what it says of the busiest resource is only what is so
@@ -230,12 +234,16 @@ fn within(
 /// What a plan costs by the objective, in seconds.
 pub(crate) fn objective_s(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> f64 {
     match objective {
-        Objective::Overlap => report::report(plan, tables.cost_model.refinement).overlap_s,
+        Objective::Overlap => report::report(&plan.into(), tables.cost_model.refinement).overlap_s,
         Objective::Serial | Objective::Comm => plan_price(tables, plan, objective).as_seconds(),
     }
 }
 
 /// What the steps of a plan cost together.
 fn plan_price(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> Weight {
-    report::weight(plan, objective.compute(), &CostModel::time(tables.cost_model.refinement))
+    report::weight(
+        &plan.into(),
+        objective.compute(),
+        &CostModel::time(tables.cost_model.refinement),
+    )
 }

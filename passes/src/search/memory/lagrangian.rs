@@ -26,6 +26,7 @@ use shardwise_ir::plan::Plan;
 
 use crate::cost::liveness::memory;
 use crate::insert_collectives::plan;
+use crate::propagate::composite::ExpandedPlan;
 use crate::search::memory::demand::Room;
 use crate::search::problem::Problem;
 use crate::solver::anytime::is_realisable;
@@ -283,7 +284,8 @@ impl Search<'_, '_> {
         }
         let plan = plan::plan(self.problem, assignment, &mut self.trees);
         let seconds = (self.price)(&plan);
-        if seconds < self.best_s() && memory(&plan).peak_bytes <= self.capacity {
+        if seconds < self.best_s() && memory(&ExpandedPlan::from(&plan)).peak_bytes <= self.capacity
+        {
             self.best.plan = Some((plan, seconds));
         }
     }

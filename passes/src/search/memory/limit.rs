@@ -22,6 +22,7 @@ use crate::cost::collective::CostModel;
 use crate::cost::liveness::memory;
 use crate::cost::local;
 use crate::insert_collectives::plan;
+use crate::propagate::composite::ExpandedPlan;
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::fixed_bytes;
 use crate::search::memory::lagrangian::{self, Fitting};
@@ -189,7 +190,7 @@ impl<'a, 't> Limit<'a, 't> {
         Some(Laid {
             assignment,
             dropped,
-            bytes: memory(&plan).peak_bytes,
+            bytes: memory(&ExpandedPlan::from(&plan)).peak_bytes,
             seconds: self.seconds(&plan),
             plan,
         })
@@ -227,7 +228,7 @@ impl<'a, 't> Limit<'a, 't> {
 
     /// Takes a plan if it fits and nothing cheaper is known; whether it fits.
     fn offer(&self, best: &mut Fitting, plan: Plan) -> bool {
-        let fits = memory(&plan).peak_bytes <= self.capacity;
+        let fits = memory(&ExpandedPlan::from(&plan)).peak_bytes <= self.capacity;
         let seconds = self.seconds(&plan);
         if fits && seconds < best.seconds() {
             best.plan = Some((plan, seconds));
@@ -238,7 +239,7 @@ impl<'a, 't> Limit<'a, 't> {
     /// The plan with the smallest peak that can be found, where the capacity is too little and
     /// `enough` is not limited.
     pub(crate) fn smallest(&self, enough: &Plan) -> Plan {
-        let peak = |plan: &Plan| memory(plan).peak_bytes;
+        let peak = |plan: &Plan| memory(&plan.into()).peak_bytes;
         let mut best =
             if peak(self.textbook) < peak(enough) { self.textbook.clone() } else { enough.clone() };
         let mut too_little = self.capacity;

@@ -358,7 +358,7 @@ fn microbatches_by_themselves_give_the_whole() {
 
 /// `plan` with what comes out of the stages called whole.
 fn forgetful(planned: &Planned) -> shardwise_ir::plan::Plan {
-    let mut plan = planned.plan.clone();
+    let mut plan = shardwise::Plan::clone(&planned.plan);
     for step in &mut plan.steps {
         let StepKind::Local(op) = step.kind else { continue };
         if plan.program.stage_axis(&plan.program.ops[op]).is_some() {

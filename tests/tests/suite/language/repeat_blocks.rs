@@ -82,7 +82,7 @@ fn written_out_s(program: &Program) -> f64 {
     let tables = Tables::new(&flat, Refinement::Book);
     let known = textbook::plan(&tables).expect("it is feasible");
     let found = search(&tables, &known, Request::default()).expect("it is feasible");
-    shardwise_passes::cost::report::report(&found.plan, Refinement::Book).serial_s
+    shardwise_passes::cost::report::report(&found.plan.into(), Refinement::Book).serial_s
 }
 
 const SPLITS: [&str; 4] = ["[B, D]", "[B_X, D]", "[B, D_X]", "[B_Y, D_X]"];

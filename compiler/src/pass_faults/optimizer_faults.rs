@@ -1,20 +1,12 @@
-//! How the optimizer pass's faults are worded.
+//! Why updates cannot be written out.
 
 use shardwise_ir::Diag;
 use shardwise_ir::codes::optimizer as codes;
 use shardwise_ir::program::Program;
-use shardwise_passes::training::optimizer::{OptimizerFault, expand};
+use shardwise_passes::training::optimizer::OptimizerFault;
 
-/// The program with its updates, or why there are none.
-pub(crate) fn write_out(program: Program) -> Result<Program, Vec<Diag>> {
-    if program.optimizer.is_none() {
-        return Ok(program);
-    }
-    expand(program.clone())
-        .map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
-}
-
-fn describe(program: &Program, fault: &OptimizerFault) -> Diag {
+/// Why parameters of `program` cannot be updated.
+pub(super) fn describe(program: &Program, fault: &OptimizerFault) -> Diag {
     let span = program.optimizer.as_ref().map_or_else(Default::default, |optimizer| optimizer.span);
     match *fault {
         OptimizerFault::Nothing => {

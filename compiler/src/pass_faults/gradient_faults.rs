@@ -1,32 +1,15 @@
-//! How the gradient pass's faults are worded.
+//! Why gradients cannot be derived.
 
 use shardwise_ir::Diag;
 use shardwise_ir::codes::gradient as codes;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, OpKind, Program};
 use shardwise_ir::suggest::nearest_divisor;
-use shardwise_passes::training::gradient::{GradientFault, expand, expand_whole};
+use shardwise_passes::training::gradient::GradientFault;
 use shardwise_passes::training::microbatches::MicrobatchFault;
 
-/// The program with its gradients, or why there are none.
-pub(crate) fn derive(program: Program) -> Result<Program, Vec<Diag>> {
-    if program.backward.is_none() {
-        return Ok(program);
-    }
-    expand(program.clone())
-        .map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
-}
-
-/// The same without cutting it into microbatches.
-pub(crate) fn derive_whole(program: Program) -> Result<Program, Vec<Diag>> {
-    if program.backward.is_none() {
-        return Ok(program);
-    }
-    expand_whole(program.clone())
-        .map_err(|faults| faults.iter().map(|fault| describe(&program, fault)).collect())
-}
-
-fn describe(program: &Program, fault: &GradientFault) -> Diag {
+/// Why `program` cannot be differentiated, or cut into microbatches.
+pub(super) fn describe(program: &Program, fault: &GradientFault) -> Diag {
     match fault {
         GradientFault::Nothing => nothing(program),
         GradientFault::Unreached(of) => unreached(program, *of),

@@ -1,0 +1,74 @@
+//! How the faults of passes are worded: passes say what is wrong with a program, here the reader is
+//! told in terms of the text.
+
+mod gradient_faults;
+mod optimizer_faults;
+
+use shardwise_ir::codes;
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::program::Program;
+use shardwise_ir::{Diag, verify};
+use shardwise_passes::pipeline::{PlanFault, RewriteFault, Strategy};
+use shardwise_passes::propagate::textbook::Infeasible;
+
+use crate::options::Options;
+use crate::planned::budget;
+
+/// Why a program cannot be rewritten.
+pub(crate) fn of_rewrite(fault: &RewriteFault) -> Vec<Diag> {
+    match fault {
+        RewriteFault::Gradient(program, faults) => {
+            faults.iter().map(|fault| gradient_faults::describe(program, fault)).collect()
+        }
+        RewriteFault::Optimizer(program, faults) => {
+            faults.iter().map(|fault| optimizer_faults::describe(program, fault)).collect()
+        }
+    }
+}
+
+/// Why `program` has no plan as `options` ask for it.
+pub(crate) fn of_plan(program: &Program, fault: &PlanFault, options: &Options) -> Option<Diag> {
+    match fault {
+        PlanFault::TooManyShardings(value) => Some(too_large(program, *value)),
+        PlanFault::Infeasible(infeasible) => Some(no_layout(program, *infeasible)),
+        PlanFault::OverCapacity(plan) => {
+            let whose = match options.strategy {
+                Strategy::Search => "the smallest plan found",
+                Strategy::Textbook => "the textbook's plan",
+            };
+            budget::no_room(&plan.as_ref().into(), whose, options.capacity(program))
+        }
+    }
+}
+
+fn too_large(program: &Program, value: ValueId) -> Diag {
+    let value = &program.values[value];
+    let axes = program.mesh.axes.len();
+    let message = format!(
+        "`{}` has {} dimensions on {axes} mesh axes: more shardings than can be tabulated",
+        value.name,
+        value.dims.len()
+    );
+    Diag::error(codes::mesh::TOO_LARGE, message, value.span, "this value")
+        .help("leave out axes of size 1, or join axes that always go together")
+}
+
+fn no_layout(program: &Program, infeasible: Infeasible) -> Diag {
+    let op = &program.ops[infeasible.op];
+    if let Some(fault) = verify::pinned_fault(program, op) {
+        return fault;
+    }
+    let result = &program.values[op.result].name;
+    let mut diag = Diag::error(
+        codes::sharding::NO_LAYOUT,
+        format!("no layout of `{result}` fits what its brackets ask for"),
+        op.span,
+        "every way to split this statement breaks one of its brackets",
+    );
+    for operand in op.operands.iter().filter(|operand| operand.pin.is_some()) {
+        diag = diag.and(operand.span, "this use is pinned");
+    }
+    diag.help(
+        "leave the brackets off one operand, so that it can be gathered or sliced for this use",
+    )
+}

@@ -1,0 +1,308 @@
+//! Every pass from the resolved program to the priced plan, in order, each with the reason for its
+//! place. `--print-after` and its help read this table.
+//!
+//! The passes are of two kinds. Rewrites make programs of programs; they end with one that has only
+//! statements. From there the program is fixed, and passes add to a [`Planning`]: the space of its
+//! shardings, the textbook's plan, the searched one, its steps, its price. The kinds are apart
+//! since a planning borrows the program that the rewrites make.
+//!
+//! Collectives are chosen by the search and written out by `collectives`: a candidate costs what
+//! all its steps cost, so the search inserts them into every candidate that it prices. After
+//! `search` the choice alone is printed, as a program in which every use has brackets.
+
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::plan::Plan;
+use shardwise_ir::program::Program;
+use shardwise_ir::verify;
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
+
+use crate::cost::collective::Refinement;
+use crate::cost::liveness::memory;
+use crate::cost::report::{Report, report};
+use crate::propagate::composite::ExpandedPlan;
+use crate::propagate::textbook::{self, Infeasible};
+use crate::reshard::tables::Tables;
+use crate::search::plan::{Found, Optimality, Refusal, Request, search};
+use crate::training::gradient::{self, GradientFault};
+use crate::training::optimizer::{self, OptimizerFault};
+
+/// A pass, and the place behind it where the program can be printed.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumMessage, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "lowercase")]
+pub enum Pass {
+    /// The program with all names resolved.
+    Resolve,
+    /// The program with its gradients, in microbatches where it asks for them.
+    Gradient,
+    /// The program with the updates of its optimizer.
+    Optimizer,
+    /// The program with the layouts that each operation can run in.
+    Layouts,
+    /// The plan by the textbook's rules.
+    Textbook,
+    /// The program with the layouts that the search chose, before collectives.
+    Search,
+    /// The plan with its collectives.
+    Collectives,
+    /// The plan with its costs, as without this option.
+    Report,
+}
+
+impl Pass {
+    /// The last pass that rewrites the program; those behind it plan.
+    pub const LAST_REWRITE: Self = Self::Optimizer;
+
+    /// What the pass is called.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What a pass does.
+enum Run {
+    /// Nothing here: `shardwise_ir::resolve` has done it.
+    Resolved,
+    /// Makes a program of a program.
+    Rewrite(fn(Program) -> Result<Program, RewriteFault>),
+    /// Fixes the program and opens the space of its plans.
+    Open(for<'p> fn(&'p Program, PlanRequest) -> Result<Planning<'p>, PlanFault>),
+    /// Adds to what is known of its plan.
+    Plan(fn(&mut Planning<'_>) -> Result<(), PlanFault>),
+}
+
+/// Every pass, first to last.
+const PASSES: [(Pass, Run); Pass::VARIANTS.len()] = [
+    // First: only typed ids travel behind it.
+    (Pass::Resolve, Run::Resolved),
+    // After names are resolved, since gradients are named after values; before any planning, which
+    // lays out what is derived like the rest. It cuts the step into microbatches itself: only here
+    // it is known which statements are gradients of which.
+    (Pass::Gradient, Run::Rewrite(derive_gradients)),
+    // After gradients, which the updates read.
+    (Pass::Optimizer, Run::Rewrite(write_updates)),
+    // After the last rewrite: the space is that of all statements that there will be.
+    (Pass::Layouts, Run::Open(open_layouts)),
+    // Before the search, which breaks ties in its favour and must not find anything costlier.
+    (Pass::Textbook, Run::Plan(follow_textbook)),
+    // Before collectives are written: they follow from the layouts that it chooses.
+    (Pass::Search, Run::Plan(choose_layouts)),
+    // After the search, to which a softmax split along its dimension is one operation with a price:
+    // here it becomes its statements and their reductions.
+    (Pass::Collectives, Run::Plan(insert_collectives)),
+    // Last: it prices the very steps that are printed.
+    (Pass::Report, Run::Plan(price)),
+];
+
+/// How a plan is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum Strategy {
+    /// The cheapest plan there is.
+    #[default]
+    Search,
+    /// The book's rules alone.
+    Textbook,
+}
+
+impl Strategy {
+    /// As options write it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What is asked of the passes that plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlanRequest {
+    /// Search or textbook.
+    pub strategy: Strategy,
+    /// How closely collectives are priced.
+    pub refinement: Refinement,
+    /// The objective of the search, and its limits.
+    pub search: Request,
+}
+
+/// Why a program cannot be rewritten, and as it was before.
+#[derive(Clone, Debug)]
+pub enum RewriteFault {
+    /// Gradients cannot be derived.
+    Gradient(Box<Program>, Vec<GradientFault>),
+    /// Updates of parameters cannot be written out.
+    Optimizer(Box<Program>, Vec<OptimizerFault>),
+}
+
+/// Why a program has no plan.
+#[derive(Clone, Debug)]
+pub enum PlanFault {
+    /// A value has more shardings than can be tabulated.
+    TooManyShardings(ValueId),
+    /// No layout of an operation fits its brackets.
+    Infeasible(Infeasible),
+    /// The plan with the smallest peak that was found takes more memory than there is.
+    OverCapacity(Box<Plan>),
+}
+
+/// A program on its way to a plan: what each pass adds for those behind it.
+pub struct Planning<'p> {
+    request: PlanRequest,
+    /// The shardings of each value, and the steps between them.
+    pub tables: Tables<'p>,
+    textbook: Option<Plan>,
+    found: Option<Found>,
+    plan: Option<ExpandedPlan<'static>>,
+    reports: Option<Reports>,
+}
+
+/// What a plan costs, and what the textbook's does.
+#[derive(Clone, Debug)]
+pub struct Reports {
+    /// The plan's costs.
+    pub plan: Report,
+    /// The textbook's.
+    pub textbook: Report,
+}
+
+impl Planning<'_> {
+    /// The textbook's plan, from [`Pass::Textbook`] on.
+    pub fn textbook(&self) -> &Plan {
+        self.textbook.as_ref().expect("the textbook's plan is made before it is asked for")
+    }
+
+    /// The chosen plan, composites not yet expanded, from [`Pass::Search`] on.
+    pub fn found(&self) -> &Found {
+        self.found.as_ref().expect("a plan is chosen before it is asked for")
+    }
+
+    /// The plan, from [`Pass::Collectives`] on.
+    pub fn plan(&self) -> &ExpandedPlan<'static> {
+        self.plan.as_ref().expect("collectives are inserted before the plan is asked for")
+    }
+
+    /// The chosen plan alone, composites not yet expanded, after [`Pass::Search`].
+    pub fn into_found(self) -> Found {
+        self.found.expect("a plan is chosen before it is asked for")
+    }
+
+    /// What was chosen, the plan and its costs, after [`Pass::Report`].
+    pub fn finish(self) -> (Found, ExpandedPlan<'static>, Reports) {
+        let all = self.found.zip(self.plan).zip(self.reports);
+        let ((found, plan), reports) = all.expect("all passes have run");
+        (found, plan, reports)
+    }
+}
+
+/// The program as it is after the rewrites up to `last`.
+pub fn rewrite(mut program: Program, last: Pass) -> Result<Program, RewriteFault> {
+    for (_, run) in PASSES.iter().filter(|(pass, _)| *pass <= last) {
+        if let Run::Rewrite(run) = run {
+            program = run(program)?;
+        }
+    }
+    Ok(program)
+}
+
+/// The same with the whole batch at once: what microbatches must agree with.
+pub fn rewrite_whole_batch(program: Program) -> Result<Program, RewriteFault> {
+    write_updates(derived(program, gradient::expand_whole)?)
+}
+
+/// What the passes up to `last`, which is one of those that plan, find out about plans of a
+/// rewritten program.
+pub fn plan(
+    program: &Program,
+    request: PlanRequest,
+    last: Pass,
+) -> Result<Planning<'_>, PlanFault> {
+    let mut planning = None;
+    for (_, run) in PASSES.iter().filter(|(pass, _)| *pass <= last) {
+        match (run, &mut planning) {
+            (Run::Open(open), planning) => *planning = Some(open(program, request)?),
+            (Run::Plan(run), Some(planning)) => run(planning)?,
+            _ => {}
+        }
+    }
+    Ok(planning.expect("the last pass is one that plans"))
+}
+
+fn derive_gradients(program: Program) -> Result<Program, RewriteFault> {
+    derived(program, gradient::expand)
+}
+
+fn derived(
+    program: Program,
+    expand: fn(Program) -> Result<Program, Vec<GradientFault>>,
+) -> Result<Program, RewriteFault> {
+    if program.backward.is_none() {
+        return Ok(program);
+    }
+    expand(program.clone()).map_err(|faults| RewriteFault::Gradient(Box::new(program), faults))
+}
+
+fn write_updates(program: Program) -> Result<Program, RewriteFault> {
+    if program.optimizer.is_none() {
+        return Ok(program);
+    }
+    optimizer::expand(program.clone())
+        .map_err(|faults| RewriteFault::Optimizer(Box::new(program), faults))
+}
+
+fn open_layouts(program: &Program, request: PlanRequest) -> Result<Planning<'_>, PlanFault> {
+    if let Some(value) = Tables::too_large(program) {
+        return Err(PlanFault::TooManyShardings(value));
+    }
+    let tables = Tables::new(program, request.refinement);
+    Ok(Planning { request, tables, textbook: None, found: None, plan: None, reports: None })
+}
+
+fn follow_textbook(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
+    let plan = textbook::plan(&planning.tables).map_err(PlanFault::Infeasible)?;
+    planning.textbook = Some(plan);
+    Ok(())
+}
+
+fn choose_layouts(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
+    let textbook = planning.textbook();
+    let found =
+        match planning.request.strategy {
+            Strategy::Search => search(&planning.tables, textbook, planning.request.search)
+                .map_err(|refusal| match refusal {
+                    Refusal::Infeasible(infeasible) => PlanFault::Infeasible(infeasible),
+                    Refusal::NoRoom(smallest, _) => PlanFault::OverCapacity(smallest),
+                })?,
+            Strategy::Textbook => as_found(textbook, planning.request.search.capacity)?,
+        };
+    planning.found = Some(found);
+    Ok(())
+}
+
+/// The textbook's plan as what was chosen, if the memory has capacity for it. No better bound of it
+/// is known than 0.
+fn as_found(textbook: &Plan, capacity: Option<f64>) -> Result<Found, PlanFault> {
+    if capacity.is_some_and(|capacity| memory(&textbook.into()).peak_bytes > capacity) {
+        return Err(PlanFault::OverCapacity(Box::new(textbook.clone())));
+    }
+    let optimality = Optimality::Bounded { lower_bound_s: 0.0 };
+    Ok(Found {
+        plan: textbook.clone(),
+        optimality,
+        alternatives: Vec::new(),
+        layouts: Default::default(),
+    })
+}
+
+fn insert_collectives(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
+    let plan = ExpandedPlan::from(planning.found().plan.clone());
+    debug_assert!(verify::plan(&plan).is_ok(), "{:?}\n{}", verify::plan(&plan), *plan);
+    planning.plan = Some(plan);
+    Ok(())
+}
+
+fn price(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
+    let refinement = planning.request.refinement;
+    let plan = report(planning.plan(), refinement);
+    let textbook = report(&planning.textbook().into(), refinement);
+    planning.reports = Some(Reports { plan, textbook });
+    Ok(())
+}
