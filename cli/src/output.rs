@@ -1,124 +1,118 @@
-//! Where everything is printed, and how a run ends: 0 done, 1 the input is wrong, 2 wrong usage or
-//! environment. A reader that goes away (a closed pipe) is no error.
+//! Both streams, and the exit status. Results go to standard output; errors, diagnostics and
+//! remarks go to standard error. A reader that closes the pipe early is no error.
 
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
+use std::path::Path;
 
+use clap::ColorChoice;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use shardwise::{Findings, Report};
 
-use crate::args::Colour;
+use crate::error::{Error, Result};
+use crate::exit_status::ExitStatus;
 
-/// How a run ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Ending {
-    Done,
-    WrongInput,
-    WrongUsage,
-}
-
-impl Ending {
-    pub(crate) fn code(self) -> ExitCode {
-        ExitCode::from(self as u8)
-    }
-}
-
-impl From<io::Error> for Ending {
-    fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe { Self::Done } else { Self::WrongUsage }
-    }
-}
-
-/// Both streams, and the worst that has happened.
+/// Where commands print, and the worst that has happened so far.
 pub(crate) struct Output {
-    coloured: bool,
-    ending: Ending,
+    colored: bool,
+    status: ExitStatus,
 }
-
-/// Diagnostics are drawn for this width where the terminal does not say.
-const WIDTH: usize = 100;
 
 impl Output {
-    pub(crate) fn new(colour: Colour) -> Self {
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let coloured = match colour {
-            Colour::Always => true,
-            Colour::Never => false,
-            Colour::Auto => io::stderr().is_terminal() && !plain,
+    pub(crate) fn new(color: ColorChoice) -> Self {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colored = match color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => io::stderr().is_terminal() && !no_color,
         };
-        Self { coloured, ending: Ending::Done }
+        Self { colored, status: ExitStatus::Success }
     }
 
-    pub(crate) fn ending(&self) -> Ending {
-        self.ending
+    /// The same streams for another run, of which nothing is known yet.
+    pub(crate) fn restarted(&self) -> Self {
+        Self { colored: self.colored, status: ExitStatus::Success }
     }
 
-    pub(crate) fn worst(&mut self, ending: Ending) {
-        self.ending = self.ending.max(ending);
+    pub(crate) fn status(&self) -> ExitStatus {
+        self.status
     }
 
-    #[expect(
-        clippy::unused_self,
-        reason = "all printing goes through the one that knows how the run ends"
-    )]
-    pub(crate) fn out(&mut self, text: &str) -> io::Result<()> {
+    /// The run ends with this status, or a worse one.
+    pub(crate) fn at_least(&mut self, status: ExitStatus) {
+        self.status = self.status.max(status);
+    }
+
+    /// Prints a result.
+    #[expect(clippy::unused_self, reason = "who prints also knows how the run ends")]
+    pub(crate) fn print(&mut self, text: &str) -> Result {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
-        out.flush()
+        Ok(out.flush()?)
     }
 
-    /// A sentence about the run itself.
-    pub(crate) fn complain(&mut self, text: &str, ending: Ending) -> io::Result<()> {
-        self.worst(ending);
-        writeln!(io::stderr().lock(), "error: {text}")
+    /// Prints what was done, which is no result.
+    #[expect(clippy::unused_self, reason = "who prints also knows how the run ends")]
+    pub(crate) fn remark(&mut self, text: &str) -> Result {
+        Ok(writeln!(io::stderr().lock(), "{text}")?)
     }
 
-    pub(crate) fn findings(&mut self, findings: &Findings) -> io::Result<()> {
+    /// Prints why something was not done. Only where that cannot be printed either, the command
+    /// stops.
+    pub(crate) fn error(&mut self, error: Error) -> Result {
+        match error {
+            Error::Message(text, status) => {
+                self.at_least(status);
+                self.remark(&format!("error: {text}"))
+            }
+            Error::Findings(findings) => self.findings(&findings),
+            Error::Io(error) => Err(error.into()),
+        }
+    }
+
+    /// Prints diagnostics; errors among them fail the run.
+    pub(crate) fn findings(&mut self, findings: &Findings) -> Result {
         if findings.has_errors() {
-            self.worst(if findings.blame_options() {
-                Ending::WrongUsage
-            } else {
-                Ending::WrongInput
-            });
+            let is_usage = findings.blame_options();
+            self.at_least(if is_usage { ExitStatus::Error } else { ExitStatus::Failure });
         }
-        for report in &findings.reports {
-            self.report(report)?;
-        }
-        Ok(())
+        let mut drawn = findings.reports.iter().map(|report| draw(report, self.colored));
+        drawn.try_for_each(|text| Ok(writeln!(io::stderr().lock(), "{text}\n")?))
     }
 
-    fn report(&self, report: &Report) -> io::Result<()> {
-        writeln!(io::stderr().lock(), "{}\n", self.drawn(report, self.coloured))
-    }
-
-    /// A finding as it is drawn, without the lines' end behind it.
-    #[expect(
-        clippy::unused_self,
-        reason = "all drawing goes through the one that knows how the run ends"
-    )]
-    pub(crate) fn drawn(&self, report: &Report, coloured: bool) -> String {
-        let theme =
-            if coloured { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-        let handler =
-            GraphicalReportHandler::new_themed(theme).with_width(width()).with_links(false);
-        let mut text = String::new();
-        if handler.render_report(&mut text, report).is_err() {
-            text = format!("{}: {report}", report.diag.code);
+    /// How the command ends.
+    pub(crate) fn finish(mut self, result: Result) -> ExitStatus {
+        match result.or_else(|error| self.error(error)) {
+            Ok(()) => self.status,
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                ExitStatus::Success
+            }
+            Err(error) => {
+                // Nobody is told where standard error is the stream that cannot be written.
+                let _ = self.remark(&format!("error: {error}"));
+                ExitStatus::Error
+            }
         }
-        text.trim_end_matches('\n').to_owned()
-    }
-
-    /// A sentence about what was done, which is no result.
-    #[expect(
-        clippy::unused_self,
-        reason = "all printing goes through the one that knows how the run ends"
-    )]
-    pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
-        writeln!(io::stderr().lock(), "{text}")
     }
 }
 
+/// Writes a file, completely or not at all.
+pub(crate) fn write_file(path: &str, text: &str) -> Result {
+    shardwise::build::write(Path::new(path), text).map_err(|error| Error::unwritable(path, &error))
+}
+
+/// A diagnostic as it is drawn for terminals, without the end of its last line.
+pub(crate) fn draw(report: &Report, colored: bool) -> String {
+    let theme = if colored { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme).with_width(width()).with_links(false);
+    let mut text = String::new();
+    if handler.render_report(&mut text, report).is_err() {
+        text = format!("{}: {report}", report.diag.code);
+    }
+    text.trim_end_matches('\n').to_owned()
+}
+
+/// Columns that diagnostics are drawn for: 100 where `COLUMNS` does not say.
 fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns.unwrap_or(WIDTH).clamp(40, 160)
+    columns.unwrap_or(100).clamp(40, 160)
 }

@@ -22,6 +22,7 @@
 mod depfile;
 mod files;
 mod rust;
+mod write;
 
 use std::fmt;
 use std::io;
@@ -36,7 +37,8 @@ use crate::source::place::{Lines, Place};
 use crate::{Findings, Options, Planned, Report};
 
 pub use depfile::depfile;
-pub use files::{from_disk, write_if_changed};
+pub use files::from_disk;
+pub use write::{write, write_if_changed};
 
 /// Compiles the programs of a folder into `OUT_DIR`, with default options.
 pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {

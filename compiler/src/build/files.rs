@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::write::write_if_changed;
 use super::{Compiled, rust};
 use crate::source::files::{Files, MOST_BYTES};
 
@@ -127,20 +128,4 @@ fn write(files: &mut Vec<PathBuf>, path: PathBuf, text: &str) -> Result<(), Trou
         }
         Err(error) => Err((path, error)),
     }
-}
-
-/// Writes a file unless it is so already, never half: beside its place first, then renamed. Returns
-/// whether it was written.
-pub fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
-    if fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
-        return Ok(false);
-    }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.tmp", std::process::id()));
-    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        // It may not exist; there is nothing more to do about it either way.
-        let _ = fs::remove_file(&beside);
-    }
-    written.map(|()| true)
 }

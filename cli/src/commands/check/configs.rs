@@ -1,4 +1,5 @@
-//! Which `shardwise.toml` holds for a program: the nearest upwards from its folder, each read once.
+//! Which `shardwise.toml` applies to a program: the nearest upwards from its folder. Each is read
+//! once.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use shardwise::lint::{Config, FILE_NAME, Settings};
 
-use super::files::Found;
-use crate::output::{Ending, Output};
+use crate::error::{Error, Result};
+use crate::programs::Found;
 
 /// A configuration and the folder that its paths count from; nothing if it cannot be read.
 type Read = Option<(PathBuf, Config)>;
@@ -24,24 +25,20 @@ impl Configs {
         Self { explicit: explicit.map(PathBuf::from), isolated, read: BTreeMap::new() }
     }
 
-    /// What holds for a program; nothing, after a complaint, if its configuration cannot be read,
-    /// or leaves it out.
-    pub(crate) fn settings(
-        &mut self,
-        found: &Found,
-        output: &mut Output,
-    ) -> io::Result<Option<Settings>> {
+    /// The settings of a program; nothing if its configuration leaves it out. A configuration that
+    /// cannot be read is an error for the first program that it applies to.
+    pub(crate) fn settings(&mut self, found: &Found) -> Result<Option<Settings>> {
         let file =
-            std::path::absolute(if found.name == "-" { "standard-input" } else { &found.name })?;
+            std::path::absolute(if found.path == "-" { "standard-input" } else { &found.path })?;
         let Some(path) = self.path(&file) else { return Ok(Some(Settings::default())) };
         if !self.read.contains_key(&path) {
-            let config = load(&path, output)?;
-            self.read.insert(path.clone(), config);
+            self.read.insert(path.clone(), None);
+            self.read.insert(path.clone(), Some(load(&path)?));
         }
         let Some(Some((folder, config))) = self.read.get(&path) else { return Ok(None) };
         let relative = file.strip_prefix(folder).unwrap_or(&file);
-        let left_out = found.in_folder && config.excludes(relative);
-        Ok((!left_out).then(|| config.settings(relative)))
+        let is_excluded = found.in_folder && config.excludes(relative);
+        Ok((!is_excluded).then(|| config.settings(relative)))
     }
 
     fn path(&self, file: &Path) -> Option<PathBuf> {
@@ -58,27 +55,13 @@ impl Configs {
     }
 }
 
-/// Reads a configuration; complains if it is wrong.
-fn load(path: &Path, output: &mut Output) -> io::Result<Read> {
+fn load(path: &Path) -> Result<(PathBuf, Config)> {
     let shown = relative(path)?;
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) => {
-            return output
-                .complain(&format!("cannot read `{shown}`: {error}"), Ending::WrongUsage)
-                .map(|()| None);
-        }
-    };
-    match Config::parse(&shown, &text) {
-        Ok(config) => Ok(Some((
-            std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default(),
-            config,
-        ))),
-        Err(findings) => {
-            output.worst(Ending::WrongUsage);
-            output.findings(&findings).map(|()| None)
-        }
-    }
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Error::unreadable(&shown, &error, ""))?;
+    let config = Config::parse(&shown, &text)?;
+    let folder = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
+    Ok((folder, config))
 }
 
 /// A path as a reader in the working directory writes it.

@@ -1,64 +1,61 @@
 //! `--watch`: the command again, whenever a file that it reads changes.
 //!
-//! By looking at the files every fifth of a second and comparing their bytes. The system's own
-//! notification (the `notify` crate) would be told sooner, but is silent on network file systems
-//! and on folders that are shared with containers and virtual machines, which is where models are
-//! often edited, and says of an editor's save anything from nothing (the file was replaced by
-//! another) to five events. A handful of small files costs nothing to read.
+//! Files are polled five times a second and compared byte by byte. Notifications of the system (the
+//! `notify` crate) would come sooner, but there are none on network file systems and on folders
+//! that are shared with containers and virtual machines, where models are often edited; and an
+//! editor's save causes anything from no event (the file was replaced) to five. A handful of small
+//! files costs nothing to read.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use shardwise::files::MOST_BYTES;
 use shardwise::hardware::named_file::named;
 
-use crate::args::Colour;
-use crate::output::{Ending, Output};
+use crate::error::{Error, Result};
+use crate::output::Output;
+use crate::programs;
 
-/// How often files are looked at.
+/// How long files rest between two looks at them.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs a command now and after every change of `files` (in folders: of the programs in them), of
-/// the hardware files that these name, and of `more` files. Returns when it could not print.
-pub(crate) fn watch(
+/// the hardware files that these name, and of the `hardware` files. Ends when nothing can be
+/// printed any more.
+pub(super) fn watch(
     files: &[String],
-    more: &[String],
-    colour: Colour,
-    mut run: impl FnMut(&mut Output) -> io::Result<()>,
-) -> io::Result<Ending> {
-    let watched = Watched { files, more };
+    hardware: &[String],
+    output: &mut Output,
+    mut run: impl FnMut(&mut Output) -> Result,
+) -> Result {
     if files.iter().any(|file| file == "-") {
-        Output::new(colour).complain(
-            "standard input cannot be watched; give the path of a program",
-            Ending::WrongUsage,
-        )?;
-        return Ok(Ending::WrongUsage);
+        return Err(Error::usage("standard input cannot be watched; give the path of a program"));
     }
+    let watched = Watched { files, hardware };
     let mut seen = Contents::read(watched);
     loop {
-        run(&mut Output::new(colour))?;
-        say(&format!("watching {}; Ctrl-C ends", seen.words()))?;
+        let mut output = output.restarted();
+        if let Err(error) = run(&mut output) {
+            output.error(error)?;
+        }
+        output.remark(&format!("-- watching {}; press Ctrl-C to stop", seen.count()))?;
         let now = seen.changed(watched);
-        say(&format!("{} changed", seen.differences(&now).join(", ")))?;
+        output.remark(&format!("-- {} changed", seen.differences(&now).join(", ")))?;
         seen = now;
     }
 }
 
-fn say(text: &str) -> io::Result<()> {
-    writeln!(io::stderr().lock(), "-- {text}")
-}
-
-/// What is looked at.
+/// What is polled.
 #[derive(Clone, Copy)]
 struct Watched<'a> {
     files: &'a [String],
-    more: &'a [String],
+    hardware: &'a [String],
 }
 
-/// What the files hold; nothing, where one cannot be read.
+/// The bytes of the files; nothing where one cannot be read.
 #[derive(PartialEq)]
 struct Contents {
     /// Programs, then hardware files.
@@ -68,13 +65,10 @@ struct Contents {
 
 impl Contents {
     fn read(watched: Watched<'_>) -> Self {
-        let mut paths = Vec::new();
-        for file in watched.files {
-            collect(Path::new(file), &mut paths);
-        }
+        let paths = programs::find(watched.files).flatten().map(|found| PathBuf::from(found.path));
         let mut files: Vec<(PathBuf, Option<Vec<u8>>)> =
-            paths.into_iter().map(|path| (path.clone(), fs::read(path).ok())).collect();
-        let mut hardware: BTreeSet<PathBuf> = watched.more.iter().map(PathBuf::from).collect();
+            paths.map(|path| (path.clone(), fs::read(path).ok())).collect();
+        let mut hardware: BTreeSet<PathBuf> = watched.hardware.iter().map(PathBuf::from).collect();
         for (path, bytes) in &files {
             let text = bytes.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
             hardware.extend(named(&path.to_string_lossy(), &text));
@@ -84,8 +78,8 @@ impl Contents {
         Self { files, programs }
     }
 
-    /// The contents after the next change. A file that is being written is waited for: what is read
-    /// has to stay for a pause.
+    /// The contents after the next change. A file that is being written is waited for: its bytes have
+    /// to stay the same for a pause.
     fn changed(&self, watched: Watched<'_>) -> Self {
         loop {
             std::thread::sleep(PAUSE);
@@ -105,7 +99,7 @@ impl Contents {
     }
 
     /// `2 programs`, `1 program and 1 hardware file`.
-    fn words(&self) -> String {
+    fn count(&self) -> String {
         let many = |count: usize, what: &str| {
             format!("{count} {what}{}", if count == 1 { "" } else { "s" })
         };
@@ -117,7 +111,7 @@ impl Contents {
         }
     }
 
-    /// The names of files that are not as they were.
+    /// The paths of the files that changed, are new or are gone.
     fn differences(&self, now: &Self) -> Vec<String> {
         let gone =
             self.files.iter().filter(|(path, _)| !now.files.iter().any(|(other, _)| other == path));
@@ -126,7 +120,7 @@ impl Contents {
     }
 }
 
-/// As much of a hardware file as is read at most.
+/// A hardware file, no further than such files are read.
 fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if !fs::metadata(path)?.is_file() {
@@ -134,22 +128,4 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     }
     fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// A file, or the programs below a folder, sorted.
-fn collect(path: &Path, paths: &mut Vec<PathBuf>) {
-    if !path.is_dir() {
-        paths.push(path.to_owned());
-        return;
-    }
-    let entries = fs::read_dir(path)
-        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect());
-    let mut entries: Vec<PathBuf> = entries.unwrap_or_default();
-    entries.sort();
-    for entry in entries
-        .iter()
-        .filter(|entry| entry.is_dir() || entry.extension().is_some_and(|ending| ending == "shard"))
-    {
-        collect(entry, paths);
-    }
 }

@@ -1,0 +1,87 @@
+//! `diff`, `explain` and `verify`: what is compared, asked about or run.
+
+use clap::{Args, ValueEnum};
+use shardwise::diff::Quantity;
+use shardwise::setting;
+
+use super::one_of::one_of;
+use super::planning::{PlanningArgs, SizeArgs};
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// A plan, or a program to plan; `-` is standard input.
+    pub(crate) before: String,
+    /// What to compare it with.
+    pub(crate) after: String,
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    pub(crate) format: DiffFormat,
+    /// Time limit of the second plan: 2ms, 300us. Exit with 1 if it takes longer.
+    #[arg(long, value_name = "TIME", value_parser = setting::time)]
+    pub(crate) budget: Option<f64>,
+    /// How much slower the second plan may be: 5%. Exit with 1 if it is slower than that.
+    #[arg(long, value_name = "PERCENT", value_parser = setting::percent)]
+    pub(crate) max_regression: Option<f64>,
+    /// The time that --budget and --max-regression limit.
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = one_of::<Quantity>(),
+        default_value = Quantity::default().name()
+    )]
+    pub(crate) by: Quantity,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiffFormat {
+    Text,
+    /// For a comment on a pull request.
+    Markdown,
+    Json,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// A diagnostic code such as SW201, or a program; `-` is standard input.
+    #[arg(value_name = "CODE|FILE")]
+    pub(crate) subject: String,
+    /// A value or a line of the program, whose collectives are explained with their alternatives
+    /// [default: all collectives, without alternatives].
+    #[arg(value_name = "VALUE|LINE")]
+    pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
+    /// Output format for a program.
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Text)]
+    pub(crate) format: ExplainFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExplainFormat {
+    Text,
+    Json,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// Programs; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Run at the program's own sizes, instead of the smallest that keep every split.
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Seed of the random data.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The program that the files are plans of; they are compared with it instead of with
+    /// themselves.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) against: Option<String>,
+    /// Treat every program as explicit, as if it began with `plan`.
+    #[arg(long)]
+    pub(crate) explicit: bool,
+    #[command(flatten)]
+    pub(crate) sizes: SizeArgs,
+}

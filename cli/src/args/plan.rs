@@ -1,0 +1,109 @@
+//! `plan` and `cost`: which programs, how they are planned, and what is printed.
+
+use clap::{Args, ValueEnum};
+use shardwise::Pass;
+use shardwise::inference::RequestedPhase;
+
+use super::one_of::one_of;
+use super::planning::PlanningArgs;
+
+/// The programs that are planned.
+#[derive(Args, Debug)]
+pub(crate) struct ProgramArgs {
+    /// Programs; `-` is standard input.
+    #[arg(
+        required_unless_present = "expression",
+        conflicts_with = "expression",
+        value_name = "FILE"
+    )]
+    pub(crate) files: Vec<String>,
+    #[arg(
+        short = 'e',
+        long,
+        value_name = "EXPR",
+        help = "A program of one line: 'In[B_X, D] *D W[D, F] -> Out[B_X, F]'; give its sizes \
+            with --mesh and --dim, its chip with --hardware"
+    )]
+    pub(crate) expression: Option<String>,
+    /// Treat every program as explicit, as if it began with `plan`.
+    #[arg(long)]
+    pub(crate) explicit: bool,
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
+}
+
+/// `plan`: what is planned, and where the plan is written.
+#[derive(Args, Debug)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Print the program as it is after a pass, instead of the plan.
+    #[arg(long, value_name = "PASS", value_parser = one_of::<Pass>())]
+    pub(crate) print_after: Option<Pass>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// Plan again whenever a program changes.
+    #[arg(long, conflicts_with_all = ["expression", "check"])]
+    pub(crate) watch: bool,
+}
+
+/// Where `plan` writes, for build tools.
+#[derive(Args, Debug)]
+pub(crate) struct TargetArgs {
+    /// Write the plan to a file, completely or not at all, instead of to standard output.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "print_after")]
+    pub(crate) output: Option<String>,
+    /// Write the files that the plan depends on, for make and ninja.
+    #[arg(long, value_name = "FILE", requires = "output", conflicts_with = "expression")]
+    pub(crate) depfile: Option<String>,
+    /// Do not write the output file if its content would stay the same (ninja's `restat`).
+    #[arg(long, requires = "output")]
+    pub(crate) if_changed: bool,
+    /// Write nothing; exit with 1 if the output file is out of date.
+    #[arg(long, requires = "output", conflicts_with_all = ["depfile", "if_changed"])]
+    pub(crate) check: bool,
+}
+
+/// `cost`: what is priced, and how it is sized as a step of serving.
+#[derive(Args, Debug)]
+pub(crate) struct CostArgs {
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
+    /// Which step of serving the program is sized as.
+    #[arg(
+        long,
+        value_parser = one_of::<RequestedPhase>(),
+        default_value = RequestedPhase::default().name()
+    )]
+    pub(crate) phase: RequestedPhase,
+    /// Batch sizes to report besides the program's own: 1,8,16,32.
+    #[arg(
+        long,
+        value_name = "SIZES",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u64).range(1..=1 << 40)
+    )]
+    pub(crate) batches: Vec<u64>,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = CostFormat::Text)]
+    pub(crate) format: CostFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CostFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+    /// The dataflow, for Graphviz.
+    Dot,
+    /// The schedule as a Chrome trace, for Perfetto.
+    Trace,
+}

@@ -1,0 +1,76 @@
+//! Arguments that several commands share: sizes, hardware, and how plans are searched for.
+
+use std::time::Duration;
+
+use clap::Args;
+use shardwise::{Objective, Refinement, Strategy, setting};
+
+use super::one_of::one_of;
+
+/// How a program is planned.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PlanningArgs {
+    #[command(flatten)]
+    pub(crate) sizes: SizeArgs,
+    /// Hardware to plan for, instead of the program's.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hardware: Option<String>,
+    #[command(flatten)]
+    pub(crate) search: SearchArgs,
+}
+
+/// Sizes instead of the programs' own, and the hardware that programs may name.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct SizeArgs {
+    /// Mesh axis sizes, instead of the program's: X=8,Y=8.
+    #[arg(long, value_name = "AXES")]
+    pub(crate) mesh: Option<String>,
+    /// Dimension sizes, instead of the program's: B=1024,D=4096.
+    #[arg(long = "dim", value_name = "SIZES")]
+    pub(crate) dims: Vec<String>,
+    #[command(flatten)]
+    pub(crate) hardware_files: HardwareFileArgs,
+}
+
+/// Hardware beside the presets.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct HardwareFileArgs {
+    /// A TOML file of chips that can be named like the presets (`shardwise hardware --format toml`
+    /// prints an example).
+    #[arg(long = "hardware-file", id = "hardware_file", value_name = "FILE")]
+    pub(crate) paths: Vec<String>,
+}
+
+/// How the search goes about it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SearchArgs {
+    /// How plans are made.
+    #[arg(
+        long,
+        value_parser = one_of::<Strategy>(),
+        default_value = Strategy::default().name()
+    )]
+    pub(crate) strategy: Strategy,
+    /// The time that the search minimizes.
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = one_of::<Objective>(),
+        default_value = Objective::default().name()
+    )]
+    pub(crate) objective: Objective,
+    /// Memory limit of a device, instead of the chip's memory: 300MB, 16GiB.
+    #[arg(long, value_name = "BYTES", value_parser = setting::bytes)]
+    pub(crate) memory: Option<f64>,
+    /// How collectives are priced.
+    #[arg(
+        long,
+        value_name = "MODEL",
+        value_parser = one_of::<Refinement>(),
+        default_value = Refinement::default().name()
+    )]
+    pub(crate) cost: Refinement,
+    /// Time limit of each search; the best plan so far is printed with its optimality gap.
+    #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
+    pub(crate) timeout: Option<Duration>,
+}

@@ -1,0 +1,42 @@
+//! `sweep`: which programs, over which mesh shapes, sizes and chips, and where the rows go.
+
+use clap::{Args, ValueEnum};
+
+use super::planning::{HardwareFileArgs, SearchArgs};
+
+#[derive(Args, Debug)]
+pub(crate) struct SweepArgs {
+    /// Programs; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Mesh shapes: 'X*Y=64', 'X*Y=64 over 4x4x4', X=4|8|16, or several separated by commas. May
+    /// be repeated; each program is planned for the shapes that name most of its axes.
+    #[arg(long, value_name = "SHAPES")]
+    pub(crate) mesh: Vec<String>,
+    /// Dimension sizes: B=1e4..1e7 (16 of them), B=1e4..1e7/40, 'B=1024|4096'.
+    #[arg(long = "dim", value_name = "SIZES")]
+    pub(crate) dims: Vec<String>,
+    /// Chips: tpu-v5p,tpu-v5e.
+    #[arg(long, value_name = "NAMES")]
+    pub(crate) hardware: Vec<String>,
+    #[command(flatten)]
+    pub(crate) hardware_files: HardwareFileArgs,
+    #[command(flatten)]
+    pub(crate) search: SearchArgs,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = SweepFormat::Text)]
+    pub(crate) format: SweepFormat,
+    /// Write to a file, instead of to standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SweepFormat {
+    /// A table.
+    Text,
+    Csv,
+    Json,
+    /// A plot of time over a size.
+    Svg,
+}

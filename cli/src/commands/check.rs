@@ -1,0 +1,193 @@
+//! `check`: many files at once, their findings in order, in the format asked for.
+//!
+//! Files are found and configurations read one after another, since both may fail; programs are
+//! then checked on all cores, and reported in the order in which they were found.
+
+mod configs;
+
+use std::cmp::Ordering;
+
+use rayon::prelude::*;
+use shardwise::Options;
+use shardwise::lint::formats::{self, Summary};
+use shardwise::lint::{self, Finding, Levels, Linted, Settings};
+use similar::TextDiff;
+
+use self::configs::Configs;
+use crate::args::check::{CheckArgs, CheckFormat, LevelArgs, Sort};
+use crate::error::Result;
+use crate::exit_status::ExitStatus;
+use crate::input::read;
+use crate::options;
+use crate::output::{Output, draw, write_file};
+use crate::programs;
+
+/// A program to check.
+struct Job {
+    path: String,
+    settings: Settings,
+}
+
+/// A checked program.
+struct Checked {
+    before: Linted,
+    /// The same after its safe fixes, and how many they were.
+    after: Option<(Linted, usize)>,
+}
+
+pub(super) fn check(args: &CheckArgs, output: &mut Output) -> Result {
+    let options = Options { explicit: args.explicit, ..Options::default() };
+    let options = options::sized(options, &args.sizes)?;
+    let jobs = jobs(args, output)?;
+    let checked: Vec<Result<Checked>> =
+        jobs.par_iter().map(|job| check_one(job, args, &options)).collect();
+    let mut files = Vec::with_capacity(checked.len());
+    for file in checked {
+        match file {
+            Ok(file) => files.push(file),
+            Err(error) => output.error(error)?,
+        }
+    }
+    if args.diff { print_diff(&files, output) } else { report(args, files, output) }
+}
+
+/// The programs that the arguments name, each with its settings.
+fn jobs(args: &CheckArgs, output: &mut Output) -> Result<Vec<Job>> {
+    let mut configs = Configs::new(args.levels.config.as_deref(), args.levels.isolated);
+    let mut jobs = Vec::new();
+    for found in programs::find(&args.files) {
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                output.error(error)?;
+                continue;
+            }
+        };
+        match configs.settings(&found) {
+            Ok(Some(mut settings)) => {
+                set_levels(&mut settings, &args.levels);
+                jobs.push(Job { path: found.path, settings });
+            }
+            Ok(None) => {}
+            Err(error) => {
+                output.at_least(ExitStatus::Error);
+                output.error(error)?;
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+/// Levels of the command line win over those of configurations.
+fn set_levels(settings: &mut Settings, levels: &LevelArgs) {
+    settings.layer(Levels {
+        select: levels.select.clone(),
+        ignore: levels.ignore.clone(),
+        warn: levels.warn.clone(),
+        deny: levels.deny.clone(),
+    });
+    if levels.deny_warnings {
+        settings.deny_warnings();
+    }
+}
+
+fn check_one(job: &Job, args: &CheckArgs, options: &Options) -> Result<Checked> {
+    let source = read(&job.path)?;
+    let before = lint::lint(&source.path, &source.text, options, &job.settings);
+    let after = (args.fix || args.diff)
+        .then(|| lint::fixed(before.clone(), options, &job.settings))
+        .filter(|(_, count)| *count > 0);
+    Ok(Checked { before, after })
+}
+
+/// Prints what `--fix` would change.
+fn print_diff(files: &[Checked], output: &mut Output) -> Result {
+    let (mut edits, mut changed) = (0, 0);
+    for Checked { before, after } in files {
+        let Some((after, count)) = after else { continue };
+        (edits, changed) = (edits + count, changed + 1);
+        let diff = TextDiff::from_lines(&before.source, &after.source);
+        output.print(&diff.unified_diff().header(&before.name, &before.name).to_string())?;
+    }
+    if edits > 0 {
+        output.at_least(ExitStatus::Failure);
+    }
+    output.remark(&format!("{edits} safe edits in {changed} files"))
+}
+
+/// Writes what was fixed, and reports what is left.
+fn report(args: &CheckArgs, files: Vec<Checked>, output: &mut Output) -> Result {
+    let mut left = Vec::with_capacity(files.len());
+    let mut edits = 0;
+    for Checked { before, after } in files {
+        let is_fixed = after.is_some();
+        let (file, count) = after.unwrap_or((before, 0));
+        if file.name == "-" && args.fix {
+            output.print(&file.source)?;
+        } else if is_fixed {
+            write_file(&file.name, &file.source)?;
+        }
+        edits += count;
+        left.push(file);
+    }
+    if args.sort == Sort::Cost {
+        by_cost(&mut left);
+    }
+    if left.iter().any(|file| !file.findings.is_empty()) {
+        output.at_least(ExitStatus::Failure);
+    }
+    print(args, &left, output)?;
+    summarize(args, &left, edits, output)
+}
+
+/// Says how many findings there were, where people read: not for one clean program.
+fn summarize(args: &CheckArgs, files: &[Linted], edits: usize, output: &mut Output) -> Result {
+    let summary = Summary::of(files);
+    let is_news =
+        summary.files > 1 || summary.with_findings > 0 || summary.untried > 0 || edits > 0;
+    if is_news && matches!(args.format, CheckFormat::Graphical | CheckFormat::Concise) {
+        let edits = if edits > 0 { format!("{edits} edits made; ") } else { String::new() };
+        output.remark(&format!("{edits}{summary}"))?;
+    }
+    Ok(())
+}
+
+/// The most expensive finding first, and the file that has it.
+fn by_cost(files: &mut [Linted]) {
+    let cost =
+        |finding: &Finding| finding.price.map_or((0.0, 0.0), |price| (price.seconds, price.bytes));
+    let descending = |a: (f64, f64), b: (f64, f64)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
+    for file in files.iter_mut() {
+        file.findings.sort_by(|a, b| descending(cost(a), cost(b)));
+    }
+    files.sort_by(|a, b| match (a.findings.first(), b.findings.first()) {
+        (Some(a), Some(b)) => descending(cost(a), cost(b)),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    });
+}
+
+fn print(args: &CheckArgs, files: &[Linted], output: &mut Output) -> Result {
+    let text = match args.format {
+        CheckFormat::Graphical => match &args.output {
+            None => return files.iter().try_for_each(|file| output.findings(&file.reports())),
+            Some(_) => graphical(files),
+        },
+        CheckFormat::Concise => formats::concise(files),
+        CheckFormat::Json => formats::json(files),
+        CheckFormat::Sarif => formats::sarif(files),
+        CheckFormat::Github => formats::github(files),
+        CheckFormat::Junit => formats::junit(files),
+    };
+    match &args.output {
+        Some(path) => write_file(path, &text),
+        None => output.print(&text),
+    }
+}
+
+/// Findings as they are drawn for terminals, for a file.
+fn graphical(files: &[Linted]) -> String {
+    let reports = files.iter().flat_map(|file| file.reports().reports);
+    reports.map(|report| draw(&report, false) + "\n\n").collect()
+}

@@ -1,0 +1,63 @@
+//! `explain`: a code's page, or a program's collectives. What is a code, or looks like one, is
+//! taken for one; a program with such a name is given as `./SW201`.
+
+use shardwise::explain::{self, Explanation, Target};
+use shardwise::{codes, lint};
+
+use crate::args::compare::{ExplainArgs, ExplainFormat};
+use crate::error::{Error, Result};
+use crate::exit_status::ExitStatus;
+use crate::input::read;
+use crate::options;
+use crate::output::Output;
+use crate::progress::with_bar;
+
+pub(super) fn explain(args: &ExplainArgs, output: &mut Output) -> Result {
+    if args.target.is_none() {
+        if let Some(page) = page(&args.subject) {
+            return output.print(&page);
+        }
+        if looks_like_a_code(&args.subject) {
+            return Err(unknown_code(&args.subject));
+        }
+    }
+    let options = options::planning(&args.planning)?;
+    let source = read(&args.subject)?;
+    let target = args.target.as_deref().map_or(Target::Everything, Target::parse);
+    let explanation = with_bar("plans", |progress| {
+        explain::explain(&source.path, &source.text, &options, &target, progress)
+    })?;
+    if !matches!(explanation, Explanation::Plan(_)) {
+        output.at_least(ExitStatus::Failure);
+    }
+    output.print(&match args.format {
+        ExplainFormat::Text => explanation.to_string(),
+        ExplainFormat::Json => explanation.json(),
+    })
+}
+
+/// `SW` and digits, in any case.
+fn looks_like_a_code(text: &str) -> bool {
+    let digits =
+        text.get(..2).filter(|letters| letters.eq_ignore_ascii_case("SW")).map(|_| &text[2..]);
+    digits.is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// The page of a code, if it is one.
+fn page(code: &str) -> Option<String> {
+    let lint = lint::find(code).map(|lint| format!("{lint}\n"));
+    lint.or_else(|| {
+        codes::find(code).map(|code| format!("{} {}\n\n{}\n", code.code, code.name, code.page))
+    })
+}
+
+fn unknown_code(code: &str) -> Error {
+    let mut known: Vec<&str> = codes::all()
+        .map(|code| code.code)
+        .chain(lint::all().iter().map(|lint| lint.code))
+        .collect();
+    known.sort_unstable();
+    Error::usage(format!("`{code}` is not a diagnostic code; the codes are {}", known.join(" ")))
+}

@@ -1,0 +1,62 @@
+//! What `plan` and `cost` share: the programs that their arguments name, planned one by one.
+
+use shardwise::oneliner::{self, Setting};
+use shardwise::{Options, Planned};
+
+use crate::args::plan::ProgramArgs;
+use crate::args::planning::{PlanningArgs, SizeArgs};
+use crate::error::Result;
+use crate::input::{Source, read};
+use crate::options;
+use crate::output::Output;
+
+/// Plans every program and shows its plan; a program that cannot be planned is reported and left
+/// out.
+pub(super) fn for_each_plan(
+    args: &ProgramArgs,
+    output: &mut Output,
+    mut show: impl FnMut(&Planned, &mut Output) -> Result,
+) -> Result {
+    let options = options(args)?;
+    for source in sources(args, output)? {
+        match shardwise::plan(&source.path, &source.text, &options) {
+            Err(findings) => output.findings(&findings)?,
+            Ok(mut planned) => {
+                planned.name = source.program();
+                output.findings(&planned.warnings)?;
+                show(&planned, output)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The programs that the arguments name; what cannot be read is reported and left out.
+pub(super) fn sources(args: &ProgramArgs, output: &mut Output) -> Result<Vec<Source>> {
+    if let Some(expression) = &args.expression {
+        return Ok(vec![one_liner(expression, &args.planning)]);
+    }
+    let mut sources = Vec::new();
+    for path in &args.files {
+        match read(path) {
+            Ok(source) => sources.push(source),
+            Err(error) => output.error(error)?,
+        }
+    }
+    Ok(sources)
+}
+
+fn one_liner(expression: &str, args: &PlanningArgs) -> Source {
+    let dims = (!args.sizes.dims.is_empty()).then(|| args.sizes.dims.join(","));
+    let setting = Setting { hardware: args.hardware.clone(), mesh: args.sizes.mesh.clone(), dims };
+    Source { path: "expression".to_owned(), text: oneliner::program(expression, &setting) }
+}
+
+/// The options of planning. The sizes of an expression are in the text that it stands for.
+pub(super) fn options(args: &ProgramArgs) -> Result<Options> {
+    let mut planning = args.planning.clone();
+    if args.expression.is_some() {
+        planning.sizes = SizeArgs { mesh: None, dims: Vec::new(), ..planning.sizes };
+    }
+    Ok(Options { explicit: args.explicit, ..options::planning(&planning)? })
+}

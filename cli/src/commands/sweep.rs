@@ -1,0 +1,45 @@
+//! `sweep`: every combination of shapes, sizes and chips planned, the rows printed or written.
+
+use shardwise::Options;
+use shardwise::build::from_disk;
+use shardwise::sweep::{Grid, Refused, Source, Swept};
+
+use crate::args::sweep::{SweepArgs, SweepFormat};
+use crate::error::{Error, Result};
+
+use crate::input::read;
+use crate::options;
+use crate::output::{Output, write_file};
+use crate::progress::with_bar;
+
+pub(super) fn sweep(args: &SweepArgs, output: &mut Output) -> Result {
+    let grid = Grid::parse(&args.mesh, &args.dims, &args.hardware).map_err(Error::usage)?;
+    let sources = args.files.iter().map(|path| source(path)).collect::<Result<Vec<_>>>()?;
+    let known = options::hardware(&args.hardware_files)?;
+    let options = Options { known, files: from_disk(), ..options::search(&args.search) };
+    let swept =
+        with_bar("plans", |progress| shardwise::sweep::sweep(&sources, &grid, &options, progress));
+    let swept = swept.map_err(|refused| match refused {
+        Refused::Program(findings) => findings.into(),
+        Refused::Options(text) => Error::usage(text),
+    })?;
+    let text = in_format(&swept, args.format)?;
+    match &args.output {
+        Some(path) => write_file(path, &text),
+        None => output.print(&text),
+    }
+}
+
+fn source(path: &str) -> Result<Source> {
+    let source = read(path)?;
+    Ok(Source { name: source.program(), path: source.path, text: source.text })
+}
+
+fn in_format(swept: &Swept, format: SweepFormat) -> Result<String> {
+    match format {
+        SweepFormat::Text => Ok(swept.table()),
+        SweepFormat::Csv => Ok(swept.csv()),
+        SweepFormat::Json => Ok(swept.json()),
+        SweepFormat::Svg => swept.svg().map_err(Error::usage),
+    }
+}

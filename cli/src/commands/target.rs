@@ -1,0 +1,121 @@
+//! `plan -o`: a plan as the target of a build tool. The file is written completely or not at all,
+//! and only if the program could be planned; the files that it depends on are written beside it,
+//! for make and ninja.
+
+use std::io;
+use std::path::Path;
+
+use indexmap::IndexSet;
+use shardwise::build::{depfile, write_if_changed};
+use shardwise::hardware::named_file;
+use shardwise::{Plan, Planned};
+
+use super::planning::for_each_plan;
+use crate::args::plan::{PlanArgs, ProgramArgs};
+use crate::error::{Error, Result};
+use crate::exit_status::ExitStatus;
+use crate::output::{Output, write_file};
+
+/// Writes the plan to `path`, in the format that `in_format` prints.
+pub(super) fn plan(
+    path: &str,
+    args: &PlanArgs,
+    in_format: impl Fn(&Planned) -> String,
+    output: &mut Output,
+) -> Result {
+    let PlanArgs { programs, target, .. } = args;
+    if programs.files.len() > 1 {
+        return Err(Error::usage("-o takes one program; run the command once for each"));
+    }
+    let mut text = String::new();
+    for_each_plan(programs, output, |planned, _| {
+        text = in_format(&as_read_from(path, planned, programs)?);
+        Ok(())
+    })?;
+    if output.status() != ExitStatus::Success {
+        return Ok(());
+    }
+    if target.check {
+        return up_to_date(path, programs, &text);
+    }
+    if let Some(depfile) = &target.depfile {
+        // First, since an output without its dependencies would never be made again.
+        write_depfile(depfile, path, programs)?;
+    }
+    if target.if_changed {
+        let written = write_if_changed(Path::new(path), &text);
+        written.map(drop).map_err(|error| Error::unwritable(path, &error))
+    } else {
+        write_file(path, &text)
+    }
+}
+
+/// The plan as it reads in the folder of `output`: paths in a program count from the folder that
+/// the program is in, so the path of its hardware file changes.
+fn as_read_from(output: &str, planned: &Planned, args: &ProgramArgs) -> io::Result<Planned> {
+    let mut planned = planned.clone();
+    let folder = |of: &str| {
+        std::path::absolute(of).map(|path| path.parent().map(Path::to_path_buf).unwrap_or_default())
+    };
+    if let (Some(program), Some(file)) = (args.files.first(), &planned.plan.program.hardware.file) {
+        let (from, to) = (folder(program)?, folder(output)?);
+        if from != to && Path::new(file).is_relative() {
+            let file = relative(&from.join(file), &to);
+            let mut plan = Plan::clone(&planned.plan);
+            plan.program.hardware.file = Some(file);
+            planned.plan = plan.into();
+        }
+    }
+    Ok(planned)
+}
+
+/// The path from a folder to a file.
+fn relative(file: &Path, folder: &Path) -> String {
+    let (file, folder): (Vec<_>, Vec<_>) =
+        (file.components().collect(), folder.components().collect());
+    let common = file.iter().zip(&folder).take_while(|(a, b)| a == b).count();
+    let up = folder[common..].iter().map(|_| "..".to_owned());
+    let down = file[common..].iter().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
+
+/// Fails unless the file is what would be written.
+fn up_to_date(path: &str, args: &ProgramArgs, text: &str) -> Result {
+    let (what, how) = match args.files.first() {
+        Some(file) => (
+            format!("`{file}`"),
+            format!("run `shardwise plan {file} -o {path}` with the same options"),
+        ),
+        None => ("the expression".to_owned(), "run the same command without `--check`".to_owned()),
+    };
+    match std::fs::read(path) {
+        Ok(bytes) if bytes == text.as_bytes() => Ok(()),
+        Ok(_) => Err(Error::input(format!("`{path}` is not the plan of {what} any more; {how}"))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::input(format!("`{path}` is not there; {how}")))
+        }
+        Err(error) => Err(Error::unreadable(path, &error, "")),
+    }
+}
+
+/// Writes everything that the plan is made from: the program, the hardware files that it names, and
+/// those of options.
+fn write_depfile(path: &str, target: &str, args: &ProgramArgs) -> Result {
+    let is_file = |path: &&String| *path != "-";
+    let programs = args.files.iter().filter(is_file);
+    let with_hardware =
+        programs.flat_map(|program| std::iter::once(program.clone()).chain(named_by(program)));
+    let given = args.planning.sizes.hardware_files.paths.iter().filter(is_file).cloned();
+    let inputs: IndexSet<String> = with_hardware.chain(given).collect();
+    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+    write_file(path, &depfile(target, &inputs))
+}
+
+/// The hardware files that a program names.
+fn named_by(program: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(program).unwrap_or_default();
+    named_file::named(program, &text)
+        .iter()
+        .map(|path| path.to_string_lossy().replace('\\', "/"))
+        .collect()
+}

@@ -1,0 +1,73 @@
+//! Why a command stops. Commands return it and [`crate::output`] prints it, so that no command
+//! prints an error and goes on by mistake.
+
+use std::{fmt, io};
+
+use shardwise::Findings;
+
+use crate::exit_status::ExitStatus;
+
+/// Why a command stops, or leaves one of its files out.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// A sentence that says what is wrong and what to type instead.
+    Message(String, ExitStatus),
+    /// Diagnostics of a program, a hardware file or a configuration.
+    Findings(Findings),
+    /// A stream or the environment cannot be used.
+    Io(io::Error),
+}
+
+pub(crate) type Result<T = ()> = std::result::Result<T, Error>;
+
+impl Error {
+    /// The command is used wrongly, or a file cannot be read or written.
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self::Message(text.into(), ExitStatus::Error)
+    }
+
+    /// What the command was given is wrong.
+    pub(crate) fn input(text: impl Into<String>) -> Self {
+        Self::Message(text.into(), ExitStatus::Failure)
+    }
+
+    /// A file cannot be read; `hint` says what to type instead.
+    pub(crate) fn unreadable(path: &str, error: &io::Error, hint: &str) -> Self {
+        Self::usage(format!("cannot read `{path}`: {}{hint}", reason(error)))
+    }
+
+    /// A file cannot be written.
+    pub(crate) fn unwritable(path: &str, error: &io::Error) -> Self {
+        Self::usage(format!("cannot write `{path}`: {}", reason(error)))
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Findings> for Error {
+    fn from(findings: Findings) -> Self {
+        Self::Findings(findings)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message(text, _) => f.write_str(text),
+            Self::Findings(findings) => findings.fmt(f),
+            Self::Io(error) => f.write_str(&reason(error)),
+        }
+    }
+}
+
+/// The system's sentence as part of ours: without its capital letter and error number.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let sentence = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}

@@ -1,0 +1,55 @@
+//! Programs and other texts from files and standard input.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use shardwise::codes;
+
+use crate::error::{Error, Result};
+
+/// A program's text and what to call it.
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// The program's name: its file's, without folder and extension.
+    pub(crate) fn program(&self) -> String {
+        let stem =
+            Path::new(&self.path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        stem.filter(|_| self.path != "-").unwrap_or_else(|| "program".to_owned())
+    }
+}
+
+/// Reads a file, or standard input for `-`.
+pub(crate) fn read(path: &str) -> Result<Source> {
+    let bytes = bytes(path).map_err(|error| unreadable(path, &error))?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source { path: path.to_owned(), text }),
+        Err(error) => {
+            let (code, at) = (codes::syntax::NOT_TEXT, error.utf8_error().valid_up_to());
+            Err(Error::input(format!("{code}: `{path}` is not UTF-8 text (byte {at})")))
+        }
+    }
+}
+
+fn bytes(path: &str) -> io::Result<Vec<u8>> {
+    if path != "-" {
+        return std::fs::read(path);
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unreadable(path: &str, error: &io::Error) -> Error {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => "; give the path of a program, or - for standard input",
+        io::ErrorKind::IsADirectory => {
+            "; give the path of a program in it (`shardwise check` alone reads folders)"
+        }
+        _ => "",
+    };
+    Error::unreadable(path, error, hint)
+}

@@ -1,0 +1,73 @@
+//! What the arguments of planning mean to the library.
+
+use shardwise::build::from_disk;
+use shardwise::files::MOST_BYTES;
+use shardwise::{Hardware, Options, setting};
+
+use crate::args::planning::{HardwareFileArgs, PlanningArgs, SearchArgs, SizeArgs};
+use crate::error::{Error, Result};
+use crate::input::read;
+
+/// The options of a command that plans programs.
+pub(crate) fn planning(args: &PlanningArgs) -> Result<Options> {
+    let options = Options { hardware: args.hardware.clone(), ..search(&args.search) };
+    sized(options, &args.sizes)
+}
+
+/// How the search goes about it.
+pub(crate) fn search(args: &SearchArgs) -> Options {
+    Options {
+        strategy: args.strategy,
+        objective: args.objective,
+        refinement: args.cost,
+        memory: args.memory,
+        timeout: args.timeout,
+        ..Options::default()
+    }
+}
+
+/// The options with the sizes that are given, and the hardware that programs may name.
+pub(crate) fn sized(options: Options, sizes: &SizeArgs) -> Result<Options> {
+    let known = hardware(&sizes.hardware_files)?;
+    let mesh = sizes.mesh.as_deref().map(setting::mesh).transpose();
+    let mesh = mesh.map_err(|error| Error::usage(format!("--mesh: {error}")))?;
+    let dims = Some(sizes.dims.join(",")).filter(|dims| !dims.is_empty());
+    let dims = dims.as_deref().map(setting::dims).transpose();
+    let dims = dims.map_err(|error| Error::usage(format!("--dim: {error}")))?;
+    Ok(Options {
+        mesh: mesh.unwrap_or_default(),
+        dims: dims.unwrap_or_default(),
+        known,
+        files: from_disk(),
+        ..options
+    })
+}
+
+/// The chips that hardware files describe, in the order of the files.
+pub(crate) fn hardware(files: &HardwareFileArgs) -> Result<Vec<Hardware>> {
+    let mut all = Vec::new();
+    for path in &files.paths {
+        all.extend(chips(path)?);
+    }
+    if let Some(chip) = shardwise::hardware::clash(&all) {
+        return Err(Error::usage(format!(
+            "`{}` is described twice by hardware files, with different numbers; give one of them \
+                another name",
+            chip.name
+        )));
+    }
+    Ok(all)
+}
+
+fn chips(path: &str) -> Result<Vec<Hardware>> {
+    let is_too_large =
+        std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > MOST_BYTES);
+    if is_too_large {
+        return Err(Error::input(format!(
+            "`{path}` is larger than 1 MiB; give a hardware file (`shardwise hardware --format \
+                toml` prints one)"
+        )));
+    }
+    let source = read(path)?;
+    Ok(shardwise::hardware::parse(&source.path, &source.text)?)
+}

@@ -1,0 +1,55 @@
+//! The programs that arguments name: files as they are, folders as the `*.shard` files below them
+//! that no .gitignore leaves out. `check` reads them, and `--watch` looks for changes in them.
+
+use std::path::Path;
+
+use ignore::WalkBuilder;
+use indexmap::IndexSet;
+
+use crate::error::{Error, Result};
+
+/// A program, and whether it was found in a folder (a configuration may leave those out).
+pub(crate) struct Found {
+    pub(crate) path: String,
+    pub(crate) in_folder: bool,
+}
+
+/// Every program once, in the order of the arguments and of the paths below a folder; an error for
+/// each file or folder that cannot be read.
+pub(crate) fn find(arguments: &[String]) -> impl Iterator<Item = Result<Found>> {
+    let mut seen = IndexSet::new();
+    arguments
+        .iter()
+        .flat_map(|argument| one_argument(argument))
+        .filter(move |found| found.as_ref().map_or(true, |found| seen.insert(found.path.clone())))
+}
+
+fn one_argument(argument: &str) -> Vec<Result<Found>> {
+    if !Path::new(argument).is_dir() {
+        return vec![Ok(Found { path: argument.to_owned(), in_folder: false })];
+    }
+    below(argument).map(|path| Ok(Found { path: path?, in_folder: true })).collect()
+}
+
+/// The paths of the programs below a folder, sorted.
+fn below(folder: &str) -> impl Iterator<Item = Result<String>> {
+    let walk =
+        WalkBuilder::new(folder).require_git(false).sort_by_file_path(|a, b| a.cmp(b)).build();
+    walk.filter_map(move |entry| match entry {
+        Ok(entry) => {
+            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+            (is_file && is_program(entry.path())).then(|| Ok(shown(entry.path())))
+        }
+        Err(error) => Some(Err(Error::usage(format!("cannot read below `{folder}`: {error}")))),
+    })
+}
+
+fn is_program(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "shard")
+}
+
+/// A path as messages write it on every system.
+fn shown(path: &Path) -> String {
+    let path = path.to_string_lossy().replace('\\', "/");
+    path.strip_prefix("./").map_or(path.clone(), str::to_owned)
+}

@@ -1,0 +1,57 @@
+//! Files are written completely or not at all: into a temporary file in the same folder, which then
+//! takes the place of the old one. Whoever reads sees the old bytes or the new ones, never half.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use tempfile::Builder;
+
+/// Writes a file, completely or not at all.
+///
+/// An existing file keeps its permissions, and a symbolic link stays one: the file that it points
+/// to is replaced. What is no regular file (a device, a pipe) is written to in place.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    match fs::canonicalize(path) {
+        Ok(file) if file.is_file() => {
+            replace(&file, text, Some(fs::metadata(&file)?.permissions()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
+            replace(path, text, None)
+        }
+        // A device, a pipe, or a link to nothing yet; a folder, which is an error.
+        _ => fs::write(path, text),
+    }
+}
+
+/// Writes a file unless it has the text already. Returns whether it was written.
+pub fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
+    if path.is_file() && fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
+        return Ok(false);
+    }
+    write(path, text).map(|()| true)
+}
+
+fn replace(path: &Path, text: &str, permissions: Option<Permissions>) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = temporary().tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A temporary file becomes the file itself, so it has the permissions of a new file, and not those
+/// of a secret.
+fn temporary() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(".shardwise-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(Permissions::from_mode(0o666));
+    }
+    builder
+}
