@@ -1,3 +1,12 @@
 //! How quantities and tables are written for people.
 
 pub mod units;
+
+/// `one`, `one and two`, `one, two and three`.
+pub(crate) fn and_list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [before @ .., last] => format!("{} and {last}", before.join(", ")),
+    }
+}

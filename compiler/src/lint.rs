@@ -10,17 +10,17 @@
 //! Lints live in this crate and not among the passes, since an edit is text at a place of the
 //! syntax tree and a finding is a sentence with units, and passes see neither.
 
-mod context;
+mod analysis;
+mod definition;
 mod engine;
 pub mod formats;
-mod rule;
 mod rules;
 
 pub use crate::source::place::{Lines, Place};
-pub(crate) use context::{LintContext, Priced, Saving};
+pub use definition::{Edit, Finding, Fix, Group, Level, Lint, Parameter, Price, Safety};
 pub use engine::config::{Config, FILE_NAME};
-pub use engine::fix::{Edit, Fix, Safety, apply, fixed};
+pub use engine::fix::{apply, fixed};
 pub use engine::page::reference;
 pub use engine::settings::{Levels, Selector, Settings};
-pub use engine::{Linted, all, find, lint};
-pub use rule::{Finding, Group, Level, Lint, Parameter, Price};
+pub use engine::{Linted, lint};
+pub use rules::{all, find};

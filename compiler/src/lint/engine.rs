@@ -1,19 +1,15 @@
 //! Runs the rules over a program, and applies levels and `allow`s to what they find.
 
-pub(super) mod allow;
 pub(super) mod config;
 pub(super) mod fix;
 pub(super) mod page;
 pub(super) mod settings;
 
-use std::collections::BTreeSet;
-
 use shardwise_ir::program::Program;
 use shardwise_ir::{Diag, Severity};
 
-use super::context::{LintContext, Priced};
-use super::rules;
-use super::{Finding, Level, Lint};
+use super::definition::{Finding, KnownLint, Level, LintContext, Priced};
+use super::rules::all;
 use crate::diagnostics::Findings;
 use crate::driver;
 use crate::options::{Options, Strategy};
@@ -49,18 +45,6 @@ impl Linted {
     }
 }
 
-/// All lints, in the order of their codes.
-pub fn all() -> &'static [Lint] {
-    rules::ALL
-}
-
-/// The lint whose code or name is `word`, in any case.
-pub fn find(word: &str) -> Option<&'static Lint> {
-    all()
-        .iter()
-        .find(|lint| lint.code.eq_ignore_ascii_case(word) || lint.name.eq_ignore_ascii_case(word))
-}
-
 /// Says everything that is wrong with a program, and what it would be better without.
 ///
 /// ```
@@ -78,7 +62,14 @@ pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) ->
         match feasible(program, options) {
             Err(diags) => findings.extend(diags.into_iter().map(Finding::from)),
             Ok(textbook) => {
-                let context = LintContext::new(source, &file, program, textbook, options, settings);
+                let context = LintContext::new(
+                    source,
+                    &file,
+                    program,
+                    textbook,
+                    options,
+                    (known(settings), settings.numbers()),
+                );
                 findings.extend(run(&context, settings));
                 untried = context.untried();
             }
@@ -105,21 +96,22 @@ fn feasible(program: &Program, options: &Options) -> Result<Priced, Vec<Diag>> {
     if broken.is_empty() { Ok(textbook) } else { Err(broken) }
 }
 
-/// Every lint that is on, less what is allowed; then what was allowed for nothing.
+fn known(settings: &Settings) -> Vec<KnownLint> {
+    let known = all().iter().map(|lint| KnownLint {
+        code: lint.code,
+        name: lint.name,
+        runs: settings.level(lint) != Level::Allow,
+    });
+    known.collect()
+}
+
+/// What every lint that is on finds, without what `allow`s silence.
 fn run(context: &LintContext<'_>, settings: &Settings) -> Vec<Finding> {
-    let allowed = allow::read(context.file, context.source);
-    let mut used = BTreeSet::new();
     let mut findings = Vec::new();
-    let on = |lint: &&Lint| settings.level(lint) != Level::Allow;
-    for lint in all().iter().filter(on) {
-        for finding in (lint.check)(context) {
-            match allowed.iter().position(|allow| allow.covers(&finding)) {
-                Some(number) => drop(used.insert(number)),
-                None => findings.push(finding),
-            }
-        }
+    for lint in all().iter().filter(|lint| settings.level(lint) != Level::Allow) {
+        let found = (lint.check)(context).into_iter();
+        findings.extend(found.filter(|it| !context.allows(it.diag.code, it.span())));
     }
-    findings.extend(allow::judge(&allowed, &used, settings, context.source));
     for finding in &mut findings {
         finding.diag.severity = settings.severity(finding.diag.code);
     }

@@ -15,7 +15,9 @@ use std::fmt;
 use shardwise_ir::Severity;
 use shardwise_ir::codes;
 
-use super::{Linted, find};
+use super::definition::{Finding, Safety};
+use super::engine::Linted;
+use super::rules::find;
 
 pub use concise::concise;
 pub use github::github;
@@ -45,9 +47,8 @@ impl Summary {
     pub fn of(linted: &[Linted]) -> Self {
         let findings = || linted.iter().flat_map(|linted| &linted.findings);
         let errors = findings().filter(|finding| finding.diag.severity == Severity::Error).count();
-        let safe = |finding: &&super::Finding| {
-            finding.fix.as_ref().is_some_and(|fix| fix.safety == super::Safety::Safe)
-        };
+        let safe =
+            |finding: &&Finding| finding.fix.as_ref().is_some_and(|fix| fix.safety == Safety::Safe);
         Self {
             files: linted.len(),
             with_findings: linted.iter().filter(|linted| !linted.findings.is_empty()).count(),

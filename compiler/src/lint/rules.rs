@@ -1,8 +1,8 @@
 //! The table of lints, one file each, in the order of their codes.
 //!
-//! Each file is the lint's page, a whole program that triggers it, the cure, and its check;
-//! `tests/tests/lints.rs` runs both programs of every page. What several checks need is in `pins`
-//! (what brackets cost) and `walk` (uses, names and lists of the tree).
+//! Each file is the lint's page, a bad and a good example (whole programs, which a test runs), and
+//! its check. A new lint is a file, its `mod` and its row here. What several checks ask is in
+//! `lint::analysis`.
 
 mod all_reduce_for_scatter;
 mod axis_without_wraparound;
@@ -17,7 +17,6 @@ mod memory_near_limit;
 mod more_ways_than_heads;
 mod partial_output;
 mod pinned_whole;
-pub(crate) mod pins;
 mod reduced_in_microbatches;
 mod repeated_work;
 mod replicated;
@@ -27,19 +26,18 @@ mod shadowed_name;
 mod small_shard;
 mod tensor_parallel_over_slow;
 mod uneven_size;
-pub(crate) mod unknown_allow;
-pub(crate) mod unused_allow;
+mod unknown_allow;
+mod unused_allow;
 mod unused_axis;
 mod unused_dimension;
 mod unused_value;
 mod vacuous_assert;
-pub(crate) mod walk;
 mod weights_over_slow;
 mod wide_over_slow;
 
-use crate::lint::Lint;
+use super::definition::Lint;
 
-pub(crate) const ALL: &[Lint] = &[
+const ALL: &[Lint] = &[
     pinned_whole::LINT,
     all_reduce_for_scatter::LINT,
     gather_then_slice::LINT,
@@ -71,3 +69,15 @@ pub(crate) const ALL: &[Lint] = &[
     unused_allow::LINT,
     unknown_allow::LINT,
 ];
+
+/// All lints, in the order of their codes.
+pub fn all() -> &'static [Lint] {
+    ALL
+}
+
+/// The lint whose code or name is `word`, in any case.
+pub fn find(word: &str) -> Option<&'static Lint> {
+    all()
+        .iter()
+        .find(|lint| lint.code.eq_ignore_ascii_case(word) || lint.name.eq_ignore_ascii_case(word))
+}

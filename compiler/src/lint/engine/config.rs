@@ -15,8 +15,9 @@ use shardwise_ir::{Diag, Span};
 use toml::Spanned;
 
 use super::settings::{Levels, Selector, Settings};
-use super::{Lint, find};
 use crate::diagnostics::Findings;
+use crate::lint::definition::Lint;
+use crate::lint::rules::find;
 
 /// What the file is called.
 pub const FILE_NAME: &str = "shardwise.toml";

@@ -1,70 +1,10 @@
-//! Edits: text put in the place of a span, and when it may be done unasked.
-//!
-//! Edits are made at spans of the source and not by printing a changed tree: whatever the author
-//! wrote elsewhere, spaces and comments included, stays as it is.
-
-use shardwise_ir::Span;
+//! Applies fixes: those of one round that do not touch, then those that they uncover.
 
 use super::settings::Settings;
 use super::{Linted, lint};
+use crate::lint::definition::{Edit, Fix, Safety};
+use crate::lint::rules::find;
 use crate::options::Options;
-
-/// Whether an edit may be made without asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Safety {
-    /// The program computes the same and has the same declarations.
-    Safe,
-    /// It changes what the program asks of its caller or of the machine: shown, never applied.
-    Suggestion,
-}
-
-/// New text for a part of the source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
-    /// What is replaced; empty where text is put in.
-    pub span: Span,
-    /// By what.
-    pub text: String,
-}
-
-/// Edits that belong together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fix {
-    /// What they do, as an order: `leave `Tmp` open`.
-    pub title: String,
-    /// Whether they may be made without asking.
-    pub safety: Safety,
-    /// In source order, apart from each other.
-    pub edits: Vec<Edit>,
-}
-
-impl Fix {
-    /// An edit that may be made without asking.
-    pub(crate) fn safe(title: impl Into<String>, edits: Vec<Edit>) -> Self {
-        Self { title: title.into(), safety: Safety::Safe, edits }
-    }
-
-    /// An edit that the author has to agree to.
-    pub(crate) fn suggestion(title: impl Into<String>, edits: Vec<Edit>) -> Self {
-        Self { title: title.into(), safety: Safety::Suggestion, edits }
-    }
-
-    /// Takes whole statements out, with the line where nothing else stands on it.
-    pub(crate) fn without(title: impl Into<String>, source: &str, spans: &[Span]) -> Self {
-        let edits =
-            spans.iter().map(|&span| Edit { span: with_line(source, span), text: String::new() });
-        Self::safe(title, edits.collect())
-    }
-}
-
-/// `span`, with its line's blanks and ending if nothing else is on the line.
-fn with_line(source: &str, span: Span) -> Span {
-    let start = source[..span.start].rfind('\n').map_or(0, |at| at + 1);
-    let end = source[span.end..].find('\n').map_or(source.len(), |at| span.end + at + 1);
-    let blank = |text: &str| text.trim().is_empty();
-    let is_alone = blank(&source[start..span.start]) && blank(&source[span.end..end]);
-    if is_alone { Span::new(start, end) } else { Span::new(span.start, span.end) }
-}
 
 /// `source` after the fixes that do not touch what an earlier one changed, and how many they are.
 pub fn apply<'f>(source: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> (String, usize) {
@@ -122,6 +62,6 @@ pub fn fixed(linted: Linted, options: &Options, settings: &Settings) -> (Linted,
 impl Linted {
     /// Whether the program itself is wrong, lints apart.
     fn refused(&self) -> bool {
-        self.findings.iter().any(|finding| super::find(finding.diag.code).is_none())
+        self.findings.iter().any(|finding| find(finding.diag.code).is_none())
     }
 }

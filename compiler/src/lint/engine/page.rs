@@ -5,8 +5,8 @@ use std::fmt::{self, Write as _};
 
 use shardwise_ir::codes;
 
-use super::{Lint, all};
-use crate::lint::Group;
+use crate::lint::definition::{Group, Lint};
+use crate::lint::rules::all;
 
 impl fmt::Display for Lint {
     /// The page that `explain` prints.
@@ -23,8 +23,8 @@ impl fmt::Display for Lint {
         writeln!(
             f,
             "Triggered by:\n\n{}\nWrite instead:\n\n{}",
-            indented(self.trigger),
-            indented(self.cure)
+            indented(self.bad_example),
+            indented(self.good_example)
         )?;
         if !self.parameters.is_empty() {
             writeln!(f, "In `shardwise.toml`, under `[options.{}]`:\n", self.code)?;
@@ -91,7 +91,7 @@ fn lint_section(lint: &Lint) -> String {
     let _ = write!(
         text,
         "\nTriggered by:\n\n```text\n{}```\n\nWrite instead:\n\n```text\n{}```\n",
-        lint.trigger, lint.cure
+        lint.bad_example, lint.good_example
     );
     if !lint.parameters.is_empty() {
         text.push_str("\n| number | default | decides |\n| --- | --- | --- |\n");

@@ -5,14 +5,13 @@
 //! and that over `warn`. So a group can be turned off and one lint of it on again, in whatever
 //! order the lines stand.
 
-use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use shardwise_ir::Severity;
 use shardwise_ir::suggest::nearest;
 
-use super::{Level, Lint, all, find};
-use crate::lint::{Group, Parameter};
+use crate::lint::definition::{Group, Level, Lint, Numbers};
+use crate::lint::rules::{all, find};
 
 /// A word that stands for lints: a code, the beginning of one, a name, a group, `all` or `default`.
 /// A group, or the beginning of a code, stands for those of its lints that are on by default: one
@@ -129,23 +128,11 @@ impl Levels {
     }
 }
 
-impl Lint {
-    /// Its number called `name`; what it has instead, if it has no such number.
-    pub(in crate::lint) fn parameter(&self, name: &str) -> Result<&'static Parameter, String> {
-        let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name).collect();
-        match self.parameters.iter().find(|parameter| parameter.name == name) {
-            Some(parameter) => Ok(parameter),
-            None if names.is_empty() => Err(format!("{} has no numbers to set", self.code)),
-            None => Err(format!("{} has no `{name}`; it has {}", self.code, names.join(", "))),
-        }
-    }
-}
-
 /// Levels and numbers of all lints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     layers: Vec<Levels>,
-    numbers: BTreeMap<(&'static str, &'static str), f64>,
+    numbers: Numbers,
     deny_warnings: bool,
 }
 
@@ -182,15 +169,9 @@ impl Settings {
         }
     }
 
-    /// A number of `lint`, as set or by default.
-    pub(in crate::lint) fn parameter(&self, lint: &Lint, name: &str) -> f64 {
-        let set = self
-            .numbers
-            .iter()
-            .find(|((code, parameter), _)| *code == lint.code && *parameter == name)
-            .map(|(_, &value)| value);
-        set.or_else(|| lint.parameter(name).ok().map(|parameter| parameter.default))
-            .unwrap_or_default()
+    /// The numbers that are set, by code and name.
+    pub(in crate::lint) fn numbers(&self) -> &Numbers {
+        &self.numbers
     }
 }
 

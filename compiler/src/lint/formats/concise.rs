@@ -1,7 +1,8 @@
 //! One line a finding: `path:line:column: warning[SW301]: …`, as editors and `grep` like it.
 
 use super::severity_name;
-use crate::lint::{Lines, Linted};
+use crate::lint::engine::Linted;
+use crate::source::place::Lines;
 
 /// One line a finding.
 pub fn concise(linted: &[Linted]) -> String {

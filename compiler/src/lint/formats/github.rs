@@ -1,7 +1,8 @@
 //! Workflow commands of GitHub Actions: an annotation at the line of each finding.
 
 use super::{name_of, severity_name};
-use crate::lint::{Lines, Linted};
+use crate::lint::engine::Linted;
+use crate::source::place::Lines;
 
 /// One workflow command a finding.
 pub fn github(linted: &[Linted]) -> String {

@@ -4,7 +4,9 @@ use serde::Serialize;
 use shardwise_ir::Span;
 
 use super::{Summary, name_of, severity_name};
-use crate::lint::{Finding, Fix, Lines, Linted, Price, Safety};
+use crate::lint::definition::{Finding, Fix, Price, Safety};
+use crate::lint::engine::Linted;
+use crate::source::place::Lines;
 
 #[derive(Serialize)]
 struct Document<'a> {

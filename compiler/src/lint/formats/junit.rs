@@ -4,7 +4,9 @@
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::{name_of, severity_name};
-use crate::lint::{Finding, Lines, Linted};
+use crate::lint::definition::Finding;
+use crate::lint::engine::Linted;
+use crate::source::place::Lines;
 
 /// The XML text.
 pub fn junit(linted: &[Linted]) -> String {

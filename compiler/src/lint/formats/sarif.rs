@@ -13,7 +13,10 @@ use shardwise_ir::Span;
 use shardwise_ir::codes;
 
 use super::{name_of, severity_name};
-use crate::lint::{Finding, Fix, Level, Lines, Linted, find};
+use crate::lint::definition::{Finding, Fix, Level};
+use crate::lint::engine::Linted;
+use crate::lint::rules::find;
+use crate::source::place::Lines;
 
 #[derive(Serialize)]
 struct Log {

@@ -11,11 +11,12 @@ use shardwise_ir::sharding::{AxisRef, Sharding};
 use shardwise_passes::cost::collective::collective_seconds;
 use shardwise_passes::reshard::sharding_space::describe;
 
-use super::gather_then_slice::only_slice;
-use super::pinned_whole::finding;
-use super::pins::{self, Kind};
 use crate::display::units;
-use crate::lint::{Edit, Finding, Fix, Group, Level, Lint, LintContext, Priced};
+use crate::lint::analysis::pins::{self, finding};
+use crate::lint::analysis::slices::only_slice;
+use crate::lint::definition::{
+    Edit, Finding, Fix, Group, Level, Lint, LintContext, PinnedBy, Priced,
+};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW302",
@@ -28,7 +29,7 @@ pub(crate) const LINT: Lint = Lint {
         "An AllReduce is a ReduceScatter followed by an AllGather, and takes twice as long. Where \
         the next statement needs each device's part
 only, the second half is moved for nothing.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, F=32768
 input In[B, F_X]
@@ -37,7 +38,7 @@ Sum[B, D] = In *F W
 Out = gelu(Sum)
 output Out[B, D_X]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, F=32768
 input In[B, F_X]
@@ -51,7 +52,7 @@ output Out[B, D_X]
 };
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
-    let pinned = pins::costly(context).iter().filter(|pinned| pinned.kind == Kind::AllReduce);
+    let pinned = pins::costly(context).iter().filter(|pinned| pinned.by == PinnedBy::AllReduce);
     let mut findings: Vec<Finding> = pinned
         .map(|pinned| {
             finding(

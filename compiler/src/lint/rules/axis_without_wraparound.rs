@@ -5,9 +5,9 @@ use shardwise_ir::hardware::{Hardware, Wraparound};
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::{Axis, AxisKind, Mesh};
 
-use super::walk;
 use crate::display::units;
-use crate::lint::{Edit, Finding, Fix, Group, Level, Lint, LintContext};
+use crate::lint::analysis::program::is_worth_reporting;
+use crate::lint::definition::{Edit, Finding, Fix, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW341",
@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
         "Gathers over a ring run both ways round and take half as long as over a line. On v4p and \
         v5p an axis wraps if every axis of the slice is a multiple of 4,
 on v5e and v6e if it is 16 long. One axis of 2 takes the wraparound from all of them.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=16, Y=2
 dim B=32768, D=8192, F=32768
 input In[B_X, D]
@@ -27,7 +27,7 @@ param Win[D_X, F_Y]
 Tmp = In *D Win
 output Tmp[B_X, F_Y]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=8, Y=4
 dim B=32768, D=8192, F=32768
 input In[B_X, D]
@@ -54,7 +54,7 @@ fn finding(context: &LintContext<'_>, id: AxisId) -> Option<Finding> {
     let saving = context.saving(|program| {
         program.mesh.axes[id].physical.iter_mut().for_each(|part| part.kind = AxisKind::Ring)
     })?;
-    if !walk::is_worth(saving.seconds, context.best().report.serial_s) {
+    if !is_worth_reporting(saving.seconds, context.best().report.serial_s) {
         return None;
     }
     let declared = declared(context, &axis.name)?;

@@ -7,9 +7,9 @@ use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::OpKind;
 use shardwise_passes::cost::crossover::{Bound, batch_like, crossovers};
 
-use super::walk;
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter, Priced};
+use crate::lint::analysis::program::is_worth_reporting;
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter, Priced};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW313",
@@ -21,7 +21,7 @@ pub(crate) const LINT: Lint = Lint {
         the batch a device has: both grow with it where activations move,
 only the arithmetic does where weights are gathered, and then there is a batch from which on the \
 links keep up.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=16
 dim B=16384, D=8192, F=32768
 input In[B_X, D]
@@ -29,7 +29,7 @@ param Win[D_X, F]
 Tmp = In *D Win
 output Tmp[B_X, F]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=16
 dim B=65536, D=8192, F=32768
 input In[B_X, D]
@@ -48,7 +48,7 @@ output Tmp[B_X, F]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let best = context.best();
-    let least = context.parameter(&LINT, "factor");
+    let least = LINT.number(context, "factor");
     let products = best
         .work()
         .filter(|(_, _, op)| matches!(context.program.ops[*op].kind, OpKind::Einsum { .. }));
@@ -72,7 +72,8 @@ fn finding(
         .collect();
     let moved_s: f64 = own.iter().map(|&number| best.report.steps[number].seconds).sum();
     let bytes: f64 = own.iter().map(|&number| best.report.steps[number].bytes).sum();
-    if moved_s < least * compute_s || !walk::is_worth(moved_s - compute_s, best.report.serial_s) {
+    if moved_s < least * compute_s || !is_worth_reporting(moved_s - compute_s, best.report.serial_s)
+    {
         return None;
     }
     let program = context.program;

@@ -10,9 +10,9 @@ use shardwise_ir::print;
 use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
 
-use super::walk;
-use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext, Priced};
+use crate::display::{and_list, units};
+use crate::lint::analysis::program::{is_decode, is_worth_reporting};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Priced};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW311",
@@ -23,7 +23,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "A decode step takes as long as reading its weights. Splitting the batch leaves every \
         device with all of them to read; splitting the weights divides the
 time by the number of devices, and moves a few kilobytes of activations for it.",
-    trigger: "hardware tpu-v5e
+    bad_example: "hardware tpu-v5e
 mesh X=16
 dim B=64, D=8192, F=32768
 input In[B_X, D]
@@ -32,7 +32,7 @@ Tmp = In[B_X, D] *D Win[D, F]
 Out = Tmp[B_X, F] *F Wout[F, D]
 output Out[B_X, D]
 ",
-    cure: "hardware tpu-v5e
+    good_example: "hardware tpu-v5e
 mesh X=16
 dim B=64, D=8192, F=32768
 input In[B_X, D]
@@ -46,7 +46,7 @@ output Out[B_X, D]
 };
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
-    if context.is_explicit() || !walk::is_decode(context.program) {
+    if context.is_explicit() || !is_decode(context.program) {
         return Vec::new();
     }
     context.program.mesh.ids().filter_map(|axis| finding(context, axis)).collect()
@@ -68,7 +68,7 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
     weights.sort_unstable();
     weights.dedup();
     let saving = context.saving(|program| leave_open(program, &read))?;
-    if !walk::is_worth(saving.seconds, context.best().report.serial_s) {
+    if !is_worth_reporting(saving.seconds, context.best().report.serial_s) {
         return None;
     }
     let placed = weights.iter().filter_map(|&value| {
@@ -91,10 +91,8 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
         program.ops[op].span,
         format!("the batch is split over `{name}` here, the weight is not"),
     );
-    let help = format!(
-        "leave the brackets of these statements out, and declare {}",
-        walk::and_list(&placed)
-    );
+    let help =
+        format!("leave the brackets of these statements out, and declare {}", and_list(&placed));
     Some(finding.help(help).costs(saving.seconds, 0.0))
 }
 

@@ -11,9 +11,9 @@ use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
 use shardwise_passes::cost::local;
 
-use super::walk;
 use crate::display::units;
-use crate::lint::{Edit, Finding, Fix, Group, Level, Lint, LintContext, Saving};
+use crate::lint::analysis::program::{is_decode, is_param, is_worth_reporting};
+use crate::lint::definition::{Edit, Finding, Fix, Group, Level, Lint, LintContext, Saving};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW310",
@@ -27,7 +27,7 @@ pub(crate) const LINT: Lint = Lint {
         tokens for that: it is bound by reading weights once, and
 a gather brings the same bytes over links that are slower than memory. Weights should be split \
 where the step needs them split.",
-    trigger: "hardware tpu-v5e
+    bad_example: "hardware tpu-v5e
 mesh X=16, Y=16
 dim B=32, D=4096, F=16384
 input In[B, D]
@@ -35,7 +35,7 @@ param Win[D_X, F_Y]
 Tmp = In *D Win
 output Tmp[B, F_Y]
 ",
-    cure: "hardware tpu-v5e
+    good_example: "hardware tpu-v5e
 mesh X=16, Y=16
 dim B=32, D=4096, F=16384
 input In[B, D]
@@ -48,12 +48,12 @@ output Tmp[B, F_XY]
 };
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
-    if context.is_explicit() || !walk::is_decode(context.program) {
+    if context.is_explicit() || !is_decode(context.program) {
         return Vec::new();
     }
     let gathers =
         context.textbook.moves().filter(|(_, _, _, kind)| **kind == CollectiveKind::AllGather);
-    let params = gathers.filter(|(_, step, ..)| walk::is_param(context.program, step.result.value));
+    let params = gathers.filter(|(_, step, ..)| is_param(context.program, step.result.value));
     params
         .filter_map(|(_, step, cost, _)| {
             finding(context, step.result.value, &step.operands[0].sharding, cost.seconds)
@@ -105,7 +105,7 @@ fn best_place(
         let fits = context
             .capacity()
             .is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);
-        (fits && walk::is_worth(saving.seconds, context.best().report.serial_s))
+        (fits && is_worth_reporting(saving.seconds, context.best().report.serial_s))
             .then_some((place, saving))
     });
     // Of equals the first: moving the axes keeps a device's memory as it is, dropping them does

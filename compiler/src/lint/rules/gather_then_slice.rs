@@ -1,12 +1,13 @@
 //! `gather-then-slice`: a detour over the whole value, where one cheaper collective leads straight
 //! there.
 
-use shardwise_ir::plan::{Step, StepKind};
+use shardwise_ir::plan::Step;
 use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
 
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext, Priced};
+use crate::lint::analysis::slices::only_slice;
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Priced};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW303",
@@ -18,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
         "Every device receives all of the value and throws most of it away. An AllToAll moves the \
         split from one dimension to the other and sends each
 device its own part only.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -27,7 +28,7 @@ In[B, D_X] = Slice_X(In[B, D])
 Out = gelu(In[B, D_X])
 output Out[B, D_X]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -84,19 +85,4 @@ fn finding(
             .help(format!("{} leads {target} in {}", way.join(" and "), units::seconds(direct)))
             .costs(now - direct, bytes),
     )
-}
-
-/// The slice for which alone a materialisation is read, by however many statements.
-pub(super) fn only_slice<'p>(
-    context: &LintContext<'_>,
-    plan: &'p Priced,
-    number: usize,
-    step: &'p Step,
-) -> Option<&'p Step> {
-    let mut readers = plan.readers(&step.result, number);
-    let (_, first) = readers.next()?;
-    let is_slice = |step: &Step| matches!(&step.kind, StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice);
-    let same = is_slice(first)
-        && readers.all(|(_, other)| is_slice(other) && other.result == first.result);
-    (same && !context.leaves(&step.result)).then_some(first)
 }

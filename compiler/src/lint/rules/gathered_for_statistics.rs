@@ -1,8 +1,7 @@
 //! `gathered-for-statistics`: logits on every device, to take one number a token of them.
 
-use super::pinned_whole::finding;
-use super::pins::{self, Kind};
-use crate::lint::{Finding, Group, Level, Lint, LintContext};
+use crate::lint::analysis::pins::{self, finding};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, PinnedBy};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW306",
@@ -13,7 +12,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "A sum or maximum over a split dimension needs each device's own part, and then one \
         number a row from each device. Gathering first moves the whole
 value instead: for logits, a vocabulary's worth of numbers a token.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4, Y=4
 dim B=8192, D=8192, V=131072
 input In[B_X, D]
@@ -23,7 +22,7 @@ E = exp(Logits)
 Z = sum_V(E)
 output Z[B_X]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4, Y=4
 dim B=8192, D=8192, V=131072
 input In[B_X, D]
@@ -40,7 +39,7 @@ output Z[B_X]
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for pinned in pins::costly(context) {
-        if let Kind::Statistics(dim) = pinned.kind {
+        if let PinnedBy::GatherForReduction(dim) = pinned.by {
             let what = format!(
                 "is whole along `{}`, over which it is then reduced",
                 context.program.dims[dim].name

@@ -4,7 +4,7 @@ use shardwise_ir::plan::Step;
 use shardwise_passes::cost::local;
 
 use crate::display::units;
-use crate::lint::{Finding, Fix, Group, Level, Lint, LintContext, Priced};
+use crate::lint::definition::{Finding, Fix, Group, Level, Lint, LintContext, Priced};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW304",
@@ -15,7 +15,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "The second run moves every byte again. Holding the first result instead costs memory \
         only; the lint is silent where the chip has not enough of
 it (that is why weights are gathered once more for their gradients).",
-    trigger: "plan
+    bad_example: "plan
 hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, F=8192
@@ -27,7 +27,7 @@ W[D, F] = AllGather_X(W[D_X, F])
 Out[B_X, D] = Tmp[B_X, F] *F W[D, F]
 output Out[B_X, D]
 ",
-    cure: "plan
+    good_example: "plan
 hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, F=8192

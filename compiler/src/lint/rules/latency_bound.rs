@@ -6,7 +6,7 @@ use shardwise_passes::cost::collective::collective_seconds;
 use shardwise_passes::cost::report::StepCost;
 
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter, Priced};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter, Priced};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW312",
@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
         "Below a size (a few hundred kilobytes on a ring of 16) a collective takes as long as its \
         hops, however little it moves. Several that do not wait for
 each other can travel as one array, in the time of one.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=16
 dim B=128, D=16384
 input In[B, D_X]
@@ -28,7 +28,7 @@ Mean = mean_D(In)
 Second = mean_D(Squares)
 output Mean[B], Second[B]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=16
 dim B=128, D=16384
 input In[B_X, D]
@@ -51,7 +51,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let best = context.best();
-    let least = context.parameter(&LINT, "share") * best.report.serial_s;
+    let least = LINT.number(context, "share") * best.report.serial_s;
     let small = small(context, best);
     let mut findings = Vec::new();
     let mut at = 0;

@@ -3,9 +3,8 @@
 use shardwise_ir::print;
 use shardwise_passes::cost::liveness::live_at;
 
-use super::walk;
-use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter};
+use crate::display::{and_list, units};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW332",
@@ -17,7 +16,7 @@ pub(crate) const LINT: Lint = Lint {
         "What the runtime needs beside the arrays, and what fragments between them, is not in the \
         plan: above nine tenths a program that fits on paper fails on
 the machine. Above all of it, only slower plans are left, or none.",
-    trigger: "hardware tpu-v5e
+    bad_example: "hardware tpu-v5e
 mesh X=16
 dim B=256, T=65536, H=7168
 input Q[B_X, H]
@@ -25,7 +24,7 @@ state Keys[B_X, T, H]
 Scores = Q *H Keys
 output Scores[B_X, T]
 ",
-    cure: "hardware tpu-v5e
+    good_example: "hardware tpu-v5e
 mesh X=16
 dim B=256, T=32768, H=7168
 input Q[B_X, H]
@@ -44,7 +43,7 @@ output Scores[B_X, T]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let Some(capacity) = context.capacity() else { return Vec::new() };
-    let least = context.parameter(&LINT, "share") * capacity;
+    let least = LINT.number(context, "share") * capacity;
     // No plan holds less than what is resident; the textbook's is there already, and nothing is
     // searched while it is far from the limit.
     if context.textbook.report.memory.peak_bytes < least {
@@ -81,6 +80,6 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         span,
         format!("the peak is at `{}`", crate::export::text::step(&best.plan, step)),
     );
-    let help = format!("held there: {}; split more, or use more devices", walk::and_list(&held));
+    let help = format!("held there: {}; split more, or use more devices", and_list(&held));
     vec![finding.help(help).costs(0.0, (memory.peak_bytes - least).max(0.0))]
 }

@@ -10,9 +10,9 @@ use shardwise_ir::sharding::{AxisRef, Pin};
 use shardwise_passes::cost::crossover::batch_like;
 use shardwise_passes::cost::local;
 
-use super::walk;
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext};
+use crate::lint::analysis::program::is_param;
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW315",
@@ -24,7 +24,7 @@ pub(crate) const LINT: Lint = Lint {
         splits every head instead, and all scores become sums to be
 reduced; or it splits nothing, and the devices along it hold the same keys and values. Give the \
 rest of the devices to the batch or the sequence.",
-    trigger: "hardware tpu-v5e
+    bad_example: "hardware tpu-v5e
 mesh Y=16
 dim B=64, S=1024, D=4096, K=8, G=4, H=128
 input X[B, D]
@@ -34,7 +34,7 @@ Q = X *D WQ
 Scores = Q *H Keys
 output Scores[B, K, G, S_Y]
 ",
-    cure: "hardware tpu-v5e
+    good_example: "hardware tpu-v5e
 mesh Y=8, Z=2
 dim B=64, S=1024, D=4096, K=8, G=4, H=128
 input X[B_Z, D]
@@ -71,14 +71,14 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
 fn heads(program: &Program, op: &Op) -> Vec<DimId> {
     let OpKind::Einsum { contracted } = &op.kind else { return Vec::new() };
     let (left, right) = (op.operands[0].value, op.operands[1].value);
-    if contracted.is_empty() || walk::is_param(program, left) || walk::is_param(program, right) {
+    if contracted.is_empty() || is_param(program, left) || is_param(program, right) {
         return Vec::new();
     }
     let of_param = |dim: &DimId| {
         program
             .values
             .indices()
-            .any(|id| walk::is_param(program, id) && program.values[id].dims.contains(dim))
+            .any(|id| is_param(program, id) && program.values[id].dims.contains(dim))
     };
     let both = program.values[left]
         .dims
@@ -96,9 +96,7 @@ fn ways(program: &Program) -> Vec<AxisId> {
         program
             .values
             .iter_enumerated()
-            .filter(|(id, value)| {
-                value.role.is_some() && (!weights || walk::is_param(program, *id))
-            })
+            .filter(|(id, value)| value.role.is_some() && (!weights || is_param(program, *id)))
             .any(|(_, value)| {
                 let dims = value
                     .dims

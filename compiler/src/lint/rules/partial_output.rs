@@ -5,7 +5,7 @@ use shardwise_passes::cost::collective::collective_seconds;
 use shardwise_passes::cost::local;
 
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW307",
@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
         "Each device holds a part of the sum and none holds a number of the result: whoever reads \
         it next must know, and pays for the reduction outside of
 this program's plan. Settled here, it can be a ReduceScatter, and the plan counts it.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, F=8192
 input In[B, F_X]
@@ -25,7 +25,7 @@ param W[F_X, D]
 Out = In *F W
 output Out[B, D] {U_X}
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, F=8192
 input In[B, F_X]

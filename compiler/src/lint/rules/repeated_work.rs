@@ -10,9 +10,10 @@ use shardwise_ir::print;
 use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
 
-use super::walk;
-use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter, Priced, Saving};
+use crate::display::{and_list, units};
+use crate::lint::definition::{
+    Finding, Group, Level, Lint, LintContext, Parameter, Priced, Saving,
+};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW321",
@@ -24,7 +25,7 @@ pub(crate) const LINT: Lint = Lint {
         "Devices along the axis compute the same numbers: half of the machine on an axis of 2, 15 \
             of 16 chips on one of 16, wait for nothing
 new. Splitting any dimension of the statement over the axis divides its time.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=8, Y=8
 dim B=65536, D=1024, F=32768, G=8192
 input In[B_X, D]
@@ -33,7 +34,7 @@ Tmp = In *D Win
 Gate = In *D Wgate
 output Tmp[B_X, F], Gate[B_X, G_Y]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=8, Y=8
 dim B=65536, D=1024, F=32768, G=8192
 input In[B_X, D]
@@ -60,7 +61,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let best = context.best();
-    let least = LEAST.max(context.parameter(&LINT, "share") * best.report.serial_s);
+    let least = LEAST.max(LINT.number(context, "share") * best.report.serial_s);
     let repeated =
         repeated(context, best).into_iter().filter(|repeated| repeated.wasted_s >= least);
     repeated.map(|repeated| finding(context, &repeated)).collect()
@@ -106,7 +107,7 @@ fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
     let names: Vec<String> =
         idle.iter().map(|&axis| format!("`{}`", program.mesh.axes[axis].name)).collect();
     let result = program.ops[*op].result;
-    let axes = walk::and_list(&names);
+    let axes = and_list(&names);
     let message = format!(
         "`{}` is computed {times} times along {axes}: {} for nothing",
         context.name(result),
@@ -155,7 +156,7 @@ fn help(context: &LintContext<'_>, open: &[ValueId], saving: Option<Saving>, axe
     let placed: Vec<String> = placed.collect();
     format!(
         "declared as {}, the whole takes {} less",
-        walk::and_list(&placed),
+        and_list(&placed),
         units::seconds(saving.seconds)
     )
 }

@@ -6,9 +6,8 @@ use shardwise_ir::mesh::Axis;
 use shardwise_ir::sharding::{AxisRef, Pin};
 use shardwise_passes::cost::local;
 
-use super::walk;
-use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter};
+use crate::display::{and_list, units};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW331",
@@ -20,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
         "Memory is mostly what decides how many chips a model needs. A copy on every device costs \
         it on all of them; where a copy is needed at once, it can be
 gathered for that moment.",
-    trigger: "hardware tpu-v5e
+    bad_example: "hardware tpu-v5e
 mesh X=16
 dim B=65536, D=16384, F=65536
 input In[B_X, D]
@@ -29,7 +28,7 @@ Tmp = In *D Win
 Out = sum_F(Tmp)
 output Out[B_X]
 ",
-    cure: "hardware tpu-v5e
+    good_example: "hardware tpu-v5e
 mesh X=16
 dim B=65536, D=16384, F=65536
 input In[B_X, D]
@@ -79,11 +78,11 @@ fn finding(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let copies: f64 = idle.iter().map(|axis| axis.size as f64).product();
     let held = local::local_bytes(program, value, &home);
     let wasted = held * (1.0 - 1.0 / copies);
-    if wasted < context.parameter(&LINT, "share") * capacity {
+    if wasted < LINT.number(context, "share") * capacity {
         return None;
     }
     let names: Vec<String> = idle.iter().map(|axis| format!("`{}`", axis.name)).collect();
-    let axes = walk::and_list(&names);
+    let axes = and_list(&names);
     let share = 100.0 * held / capacity;
     let keyword = role(declared.role);
     let message = format!(

@@ -6,9 +6,9 @@ use shardwise_ir::program::{Op, OpKind};
 use shardwise_ir::rearrange::{Rearrange, Regroup};
 use shardwise_passes::propagate::op_layouts;
 
-use super::walk;
-use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext};
+use crate::display::{and_list, units};
+use crate::lint::analysis::program::is_worth_reporting;
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW316",
@@ -21,14 +21,14 @@ pub(crate) const LINT: Lint = Lint {
 become one only where the major one is split as far as it goes. Otherwise every element has to go \
 elsewhere first, for an operation that computes
 nothing.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh Y=8
 dim B=4096, H=128, K=4, G=8, N=K*G
 input Q[B, N_Y, H]
 Grouped[B, K, G_Y, H] = reshape(Q)
 output Grouped[B, K, G_Y, H]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh Y=8
 dim B=4096, H=128, K=4, G=8, N=G*K
 input Q[B, N_Y, H]
@@ -58,7 +58,7 @@ fn finding(context: &LintContext<'_>, step: &Step, op: &Op) -> Option<Finding> {
         best.moves().find(|(_, moved, ..)| moved.result == step.operands[0])?;
     let from = &moved.operands[0];
     if op_layouts::result_sharding(program, op, std::slice::from_ref(&from.sharding)).is_some()
-        || !walk::is_worth(cost.seconds, best.report.serial_s)
+        || !is_worth_reporting(cost.seconds, best.report.serial_s)
     {
         return None;
     }
@@ -79,7 +79,7 @@ fn finding(context: &LintContext<'_>, step: &Step, op: &Op) -> Option<Finding> {
         "hence the {}; between {}, only the major factor passes its axes on, and only as far as \
             they divide it: split that one, or change their order",
         kind.name(),
-        walk::and_list(&pairs)
+        and_list(&pairs)
     );
     Some(Finding::new(&LINT, message, op.span, label).help(help).costs(cost.seconds, cost.bytes))
 }

@@ -4,7 +4,7 @@ use shardwise_ir::Span;
 use shardwise_ir::plan::{Step, StepKind};
 
 use crate::display::units;
-use crate::lint::{Finding, Fix, Group, Level, Lint, LintContext, Priced};
+use crate::lint::definition::{Finding, Fix, Group, Level, Lint, LintContext, Priced};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW305",
@@ -15,7 +15,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "What was declared or computed stays until its last use: a use can name it by its \
         brackets, and need not fetch it back from where it was moved
 to.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -24,7 +24,7 @@ In[B_X, D] = Slice_X(In[B, D])
 Out = gelu(In[B_X, D])
 output Out[B_X, D]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]

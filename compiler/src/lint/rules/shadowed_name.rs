@@ -4,7 +4,7 @@ use shardwise_grammar::ast::Statement;
 use shardwise_grammar::span::Name;
 use shardwise_ir::functions;
 
-use crate::lint::{Finding, Group, Level, Lint, LintContext};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW354",
@@ -15,7 +15,7 @@ pub(crate) const LINT: Lint = Lint {
         value called like a function.",
     why: "`D_XY` is D split over X and then over Y, unless an axis is called `XY`: then it is that \
         one, and whoever did not read the mesh reads another program.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4, Y=4, XY=4
 dim B=8192, D=8192
 input In[B_X, D_Y], Bias[B, D_XY]
@@ -23,7 +23,7 @@ Out = gelu(In)
 Other = gelu(Bias)
 output Out[B_X, D_Y], Other[B, D_XY]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4, Y=4, Z=4
 dim B=8192, D=8192
 input In[B_X, D_Y], Bias[B, D_Z]

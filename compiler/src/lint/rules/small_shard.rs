@@ -10,9 +10,9 @@ use shardwise_passes::cost::local;
 use shardwise_passes::cost::report::StepCost;
 use shardwise_passes::propagate::op_layouts::indices;
 
-use super::walk;
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter};
+use crate::lint::analysis::program::is_worth_reporting;
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW322",
@@ -24,7 +24,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "The unit multiplies 128x128 (or 256x256) numbers whether they are there or not: a block \
         of 64 takes as long as one of 128. Splitting over a smaller axis,
 or another dimension, uses all of it.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=16, Y=16
 dim B=65536, D=8192, F=1024
 input In[B_X, D]
@@ -32,7 +32,7 @@ param Win[D, F_Y]
 Tmp = In *D Win
 output Tmp[B_X, F_Y]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=32, Y=8
 dim B=65536, D=8192, F=1024
 input In[B_X, D]
@@ -61,7 +61,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
 
 /// The edge of the matrix unit.
 fn unit(context: &LintContext<'_>) -> Option<f64> {
-    let set = context.parameter(&LINT, "unit");
+    let set = LINT.number(context, "unit");
     let name = context.program.hardware.name.as_str();
     let of_chip = || {
         name.starts_with("tpu").then_some(if ["tpu-v6e", "tpu7x"].contains(&name) {
@@ -122,7 +122,7 @@ fn finding(context: &LintContext<'_>, step: &Step, op: OpId, unit: f64) -> Optio
     // Where operands come from memory far more slowly than they are multiplied, the unit waits
     // anyway.
     if padded < work.seconds / 2.0
-        || !walk::is_worth(padded - plain, context.best().report.serial_s)
+        || !is_worth_reporting(padded - plain, context.best().report.serial_s)
     {
         return None;
     }

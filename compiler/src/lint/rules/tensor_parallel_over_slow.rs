@@ -10,9 +10,9 @@ use shardwise_passes::cost::collective::time_by_network;
 use shardwise_passes::cost::crossover::batch_like;
 use shardwise_passes::cost::report::StepCost;
 
-use super::walk;
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext};
+use crate::lint::analysis::program::slow_axes;
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW309",
@@ -24,7 +24,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "Tensor parallelism moves activations twice a layer, data parallelism gradients once a \
         step. The axis with the least bandwidth (between slices, between
 nodes) is for the batch; what moves in every layer belongs on the fastest links.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh P=4 dcn, X=4
 dim B=8192, D=8192, F=32768
 input In[B_X, D]
@@ -33,7 +33,7 @@ Tmp = In *D Win
 Out = Tmp *F Wout
 output Out[B_X, D]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh P=4 dcn, X=4
 dim B=8192, D=8192, F=32768
 input In[B_P, D]
@@ -48,7 +48,7 @@ output Out[B_P, D]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let mesh = &context.program.mesh;
-    let slow = walk::slow_axes(context.program);
+    let slow = slow_axes(context.program);
     let has_fast = mesh.ids().any(|axis| mesh.axes[axis].size > 1 && !slow.contains(&axis));
     let could_stay = |axis: &AxisId| has_fast || mesh.axes[*axis].across_nodes().is_some();
     slow.iter().copied().filter(could_stay).filter_map(|axis| finding(context, axis)).collect()

@@ -9,9 +9,9 @@ use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::program::Program;
 use shardwise_passes::cost::local;
 
-use super::walk;
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext, Parameter};
+use crate::lint::analysis::program::is_worth_reporting;
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW323",
@@ -23,7 +23,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "Layouts whose sizes do not divide are not available to the compiler. A vocabulary of \
         50257 stays whole on every device; rounded up to a multiple of
 the axis (and of the matrix unit), or declared `pad`, it can be split.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4, Y=32
 dim B=16, D=8192, V=50257
 input In[B_X, D_Y]
@@ -31,7 +31,7 @@ param Wv[D, V]
 Logits = In *D Wv
 output Logits[B_X, V]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4, Y=32
 dim B=16, D=8192, V=50304
 input In[B_X, D_Y]
@@ -82,8 +82,8 @@ fn rounded_up(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
     let worst =
         work.iter().map(|(parts, _)| *parts).max_by(|&a, &b| waste(a).total_cmp(&waste(b)))?;
     let lost: f64 = work.iter().map(|(parts, seconds)| waste(*parts) * seconds).sum();
-    if waste(worst) < context.parameter(&LINT, "share")
-        || !walk::is_worth(lost, best.report.serial_s)
+    if waste(worst) < LINT.number(context, "share")
+        || !is_worth_reporting(lost, best.report.serial_s)
     {
         return None;
     }
@@ -121,7 +121,7 @@ fn is_uneven(program: &Program, dim: DimId) -> bool {
 
 fn finding(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
     let saving = context.saving(|program| program.dims[dim].pad = true)?;
-    if !walk::is_worth(saving.seconds, context.best().report.serial_s) {
+    if !is_worth_reporting(saving.seconds, context.best().report.serial_s) {
         return None;
     }
     let program = context.program;

@@ -1,6 +1,9 @@
-//! `unknown-allow`: found by whoever applies the `allow`s (see `lint::allow`).
+//! `unknown-allow`: an `allow` of a code that no lint has.
 
-use crate::lint::{Group, Level, Lint};
+use shardwise_ir::codes;
+use shardwise_ir::suggest::nearest;
+
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW901",
@@ -10,7 +13,7 @@ pub(crate) const LINT: Lint = Lint {
     what: "An `allow` names what is no lint: a code that does not exist, or that of an error.",
     why: "It silences nothing. Errors cannot be allowed, since a program with an error has no \
         plan.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -18,7 +21,7 @@ allow SW398
 Out = gelu(In)
 output Out[B_X, D]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -26,5 +29,23 @@ Out = gelu(In)
 output Out[B_X, D]
 ",
     parameters: &[],
-    check: |_| Vec::new(),
+    check,
 };
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let is_known = |code: &str| context.lints.iter().any(|lint| lint.is_called(code));
+    let found =
+        context.unused_allows().into_iter().filter(|allow| !is_known(&allow.code)).map(|allow| {
+            let message = format!("`{}` is no lint, and cannot be allowed", allow.code);
+            let is_error = codes::find(&allow.code).is_some();
+            let label =
+                if is_error { "an error, which no `allow` silences" } else { "no such lint" };
+            let near = nearest(&allow.code, context.lints.iter().map(|lint| lint.code))
+                .filter(|_| !is_error);
+            let help = near
+                .map_or_else(|| "take it out".to_owned(), |near| format!("did you mean `{near}`?"));
+            let finding = Finding::new(&LINT, message, allow.span, label).help(help);
+            finding.fix(allow.removal(context.source))
+        });
+    found.collect()
+}

@@ -1,7 +1,7 @@
-//! `unused-allow`: found by whoever applies the `allow`s, after all other lints ran (see
-//! `lint::allow`).
+//! `unused-allow`: an `allow` that silenced nothing. It stands last in the table, with
+//! `unknown-allow`, so that all other lints ran before it.
 
-use crate::lint::{Group, Level, Lint};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW900",
@@ -11,7 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     what: "An `allow` silences a lint that finds nothing there.",
     why: "The fault that was accepted is gone, or the statement moved; left in place, the `allow` \
         would hide the next one.",
-    trigger: "allow SW353
+    bad_example: "allow SW353
 hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
@@ -19,7 +19,7 @@ input In[B_X, D]
 Out = gelu(In)
 output Out[B_X, D]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -27,5 +27,16 @@ Out = gelu(In)
 output Out[B_X, D]
 ",
     parameters: &[],
-    check: |_| Vec::new(),
+    check,
 };
+
+fn check(context: &LintContext<'_>) -> Vec<Finding> {
+    let found = context.unused_allows().into_iter().filter_map(|allow| {
+        let lint = context.lints.iter().find(|lint| lint.is_called(&allow.code) && lint.runs)?;
+        let message =
+            format!("`allow {}` silences nothing: there is no {} here", allow.code, lint.name);
+        let finding = Finding::new(&LINT, message, allow.span, "allowed for nothing");
+        Some(finding.help("take it out").fix(allow.removal(context.source)))
+    });
+    found.collect()
+}

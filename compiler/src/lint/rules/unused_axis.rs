@@ -7,7 +7,7 @@ use shardwise_ir::plan::Step;
 use shardwise_ir::sharding::AxisRef;
 
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW351",
@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "Every declared value is whole along the axis, so unless the compiler finds something to \
             slice, the devices along it all do the same
 work. Mostly a subscript was forgotten.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4, Y=2
 dim B=8192, D=8192, F=32768
 input In[B_X, D]
@@ -26,7 +26,7 @@ param Win[D, F]
 Tmp = In *D Win
 output Tmp[B_X, F]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4, Y=2
 dim B=8192, D=8192, F=32768
 input In[B_X, D]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use shardwise_grammar::ast::{DimDecl, Statement};
 use shardwise_ir::Span;
 
-use super::walk;
-use crate::lint::{Edit, Finding, Fix, Group, Level, Lint, LintContext};
+use crate::lint::analysis::tree;
+use crate::lint::definition::{Edit, Finding, Fix, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW352",
@@ -16,14 +16,14 @@ pub(crate) const LINT: Lint = Lint {
     what: "A declared dimension is none of any value's.",
     why: "Whoever reads the program looks for what has it; mostly it is left over, or another name \
         was meant somewhere.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, H=64
 input In[B_X, D]
 Out = gelu(In)
 output Out[B_X, D]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -41,11 +41,11 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         .iter()
         .flat_map(|value| &value.dims)
         .map(|&dim| context.program.dims[dim].name.as_str());
-    let used: BTreeSet<&str> = dims.chain(walk::factors(context)).collect();
+    let used: BTreeSet<&str> = dims.chain(tree::factors(context.file)).collect();
     let mut findings = Vec::new();
     for statement in &context.file.statements {
         let Statement::Dim(dims) = &statement.node else { continue };
-        let spans: Vec<Span> = dims.iter().map(walk::dim_span).collect();
+        let spans: Vec<Span> = dims.iter().map(tree::dim_span).collect();
         let unused = |dim: &DimDecl| !used.contains(dim.name.node.as_str());
         let gone = dims.iter().filter(|dim| unused(dim)).count();
         for (number, dim) in dims.iter().enumerate().filter(|(_, dim)| unused(dim)) {
@@ -55,7 +55,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
             } else {
                 Fix::safe(
                     title,
-                    vec![Edit { span: walk::out_of_list(&spans, number), text: String::new() }],
+                    vec![Edit { span: tree::out_of_list(&spans, number), text: String::new() }],
                 )
             };
             let finding = Finding::new(

@@ -12,7 +12,7 @@ use shardwise_ir::sharding::Pin;
 use shardwise_passes::cost::local;
 
 use crate::display::units;
-use crate::lint::{Finding, Fix, Group, Level, Lint, LintContext};
+use crate::lint::definition::{Finding, Fix, Group, Level, Lint, LintContext, Priced};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW353",
@@ -24,7 +24,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "A result that nobody reads is computed all the same, and a parameter that nobody reads \
         fills memory. Mostly an `output` is missing, or
 another name was meant.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -32,7 +32,7 @@ Old = tanh(In)
 Out = gelu(In)
 output Out[B_X, D]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -129,7 +129,7 @@ fn declared(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
 
 fn computed(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let (definition, span) = context.definition(value)?;
-    let of_value = |priced: &crate::lint::Priced| -> f64 {
+    let of_value = |priced: &Priced| -> f64 {
         let steps = priced.plan.steps.iter().zip(&priced.report.steps);
         steps.filter(|(step, _)| step.result.value == value).map(|(_, cost)| cost.seconds).sum()
     };

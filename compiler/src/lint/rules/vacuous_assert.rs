@@ -4,7 +4,7 @@ use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};
 
 use crate::display::units;
-use crate::lint::{Finding, Fix, Group, Level, Lint, LintContext};
+use crate::lint::definition::{Finding, Fix, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW355",
@@ -14,7 +14,7 @@ pub(crate) const LINT: Lint = Lint {
     what: "An `assert` cannot fail, whatever the plan.",
     why: "It looks like a guard and guards nothing: mostly the limit has a wrong unit, or the axis \
         is not of the kind that was meant.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]
@@ -22,7 +22,7 @@ Out = gelu(In)
 output Out[B_X, D]
 assert no AllGather over dcn
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
 input In[B_X, D]

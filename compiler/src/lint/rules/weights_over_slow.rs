@@ -4,9 +4,9 @@
 use shardwise_ir::ids::AxisId;
 use shardwise_passes::cost::report::StepCost;
 
-use super::walk;
-use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext};
+use crate::display::{and_list, units};
+use crate::lint::analysis::program::{is_param, slow_axes};
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW314",
@@ -18,7 +18,7 @@ pub(crate) const LINT: Lint = Lint {
     why: "Sharded over the fast axes of a slice, a weight is whole within it and gathered at the \
         speed of its links; between slices only gradients are
 summed, once a step. Sharded between slices, every layer waits for the network.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh P=4 dcn, X=16
 dim B=1048576, D=8192, F=32768
 input In[B_PX, D]
@@ -26,7 +26,7 @@ param Win[D_P, F]
 Tmp = In *D Win
 output Tmp[B_PX, F]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh P=4 dcn, X=16
 dim B=1048576, D=8192, F=32768
 input In[B_PX, D]
@@ -40,7 +40,7 @@ output Tmp[B_PX, F]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let mesh = &context.program.mesh;
-    let slow = walk::slow_axes(context.program);
+    let slow = slow_axes(context.program);
     let fast: Vec<AxisId> =
         mesh.ids().filter(|axis| mesh.axes[*axis].size > 1 && !slow.contains(axis)).collect();
     if slow.is_empty() || fast.is_empty() {
@@ -50,7 +50,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (_, step, cost, kind) in context.best().moves() {
         let param = step.result.value;
-        let Some(axis) = crossing(cost).filter(|_| walk::is_param(context.program, param)) else {
+        let Some(axis) = crossing(cost).filter(|_| is_param(context.program, param)) else {
             continue;
         };
         let (name, axis) = (context.name(param), &mesh.axes[axis]);
@@ -66,7 +66,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         let finding = Finding::new(&LINT, message, context.program.values[param].span, label);
         findings.push(
             finding
-                .help(format!("shard it over {} instead", walk::and_list(&names)))
+                .help(format!("shard it over {} instead", and_list(&names)))
                 .costs(cost.seconds, cost.bytes),
         );
     }

@@ -1,8 +1,8 @@
 //! `wide-over-slow`: four bytes an element where links are slowest.
 
-use super::walk;
 use crate::display::units;
-use crate::lint::{Finding, Group, Level, Lint, LintContext};
+use crate::lint::analysis::program::slow_axes;
+use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
 pub(crate) const LINT: Lint = Lint {
     code: "SW308",
@@ -13,14 +13,14 @@ pub(crate) const LINT: Lint = Lint {
     why: "Between slices a device has a few GB/s. Gradients that are summed there in f32 take \
         twice as long as in bf16; the sums inside a slice and the
 optimizer's copy can stay in f32.",
-    trigger: "hardware tpu-v5p
+    bad_example: "hardware tpu-v5p
 mesh P=2 dcn, X=16
 dim B=65536, D=8192, F=8192
 input In[B_PX, D], dOut: f32[B_PX, F]
 dW = In *B dOut
 output dW[D_X, F]
 ",
-    cure: "hardware tpu-v5p
+    good_example: "hardware tpu-v5p
 mesh P=2 dcn, X=16
 dim B=65536, D=8192, F=8192
 input In[B_PX, D], dOut[B_PX, F]
@@ -33,7 +33,7 @@ output dW[D_X, F]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let program = context.program;
-    let slow = walk::slow_axes(program);
+    let slow = slow_axes(program);
     let wide = program.values.iter().any(|value| value.dtype.bits() == 32);
     if slow.is_empty() || !wide {
         return Vec::new();

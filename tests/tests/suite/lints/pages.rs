@@ -29,7 +29,7 @@ fn codes_of(linted: &Linted) -> Vec<&'static str> {
 #[test]
 fn every_trigger_fires_its_lint_and_no_other() {
     let others = lint::all().iter().filter_map(|lint| {
-        let found = codes_of(&run(lint, lint.trigger));
+        let found = codes_of(&run(lint, lint.bad_example));
         let exact = !found.is_empty() && found.iter().all(|code| *code == lint.code);
         (!exact).then(|| format!("{} {}: {found:?}", lint.code, lint.name))
     });
@@ -40,7 +40,7 @@ fn every_trigger_fires_its_lint_and_no_other() {
 #[test]
 fn every_cure_is_clean() {
     for lint in lint::all() {
-        let linted = run(lint, lint.cure);
+        let linted = run(lint, lint.good_example);
         assert!(
             linted.findings.is_empty(),
             "{} {}:\n{}",
@@ -54,7 +54,7 @@ fn every_cure_is_clean() {
 #[test]
 fn findings_look_like_this() {
     for lint in lint::all() {
-        let text = drawn(&run(lint, lint.trigger).reports());
+        let text = drawn(&run(lint, lint.bad_example).reports());
         let name = format!("{}-{}", lint.code.to_lowercase(), lint.name);
         snapshot("lints", &name, &text);
     }
@@ -95,7 +95,7 @@ fn computes_the_same(name: &str, original: &str, fixed: &str) {
 fn safe_edits_leave_what_is_computed_and_nothing_to_edit() {
     let mut safe = 0;
     for lint in lint::all() {
-        let before = run(lint, lint.trigger);
+        let before = run(lint, lint.bad_example);
         let is_safe = |fix: &Fix| fix.safety == Safety::Safe;
         if !before.findings.iter().filter_map(|finding| finding.fix.as_ref()).any(is_safe) {
             continue;
@@ -107,7 +107,7 @@ fn safe_edits_leave_what_is_computed_and_nothing_to_edit() {
             lint.code,
             after.source
         );
-        computes_the_same(lint.code, lint.trigger, &after.source);
+        computes_the_same(lint.code, lint.bad_example, &after.source);
         let (again, more) = lint::fixed(after.clone(), &Options::default(), &settings(lint));
         assert_eq!((again.source, more), (after.source, 0), "{}", lint.code);
         safe += 1;
@@ -136,7 +136,7 @@ fn a_sum_that_is_written_whole_and_sliced_becomes_a_scatter() {
 #[test]
 fn a_sum_that_can_wait_for_all_microbatches_is_told_once_and_only_where_it_fits() {
     let lint = lint::find("SW317").expect("a lint");
-    let head = lint.trigger.split_once("microbatches").expect("a block").0;
+    let head = lint.bad_example.split_once("microbatches").expect("a block").0;
     let written = format!(
         "plan\n{head}microbatches B=B'*8 {{\nRows[B'_X, D] = part(In[B_X, D])\n\
             dRows[B'_X, F] = part(dOut[B_X, F])\n\
@@ -144,9 +144,9 @@ fn a_sum_that_can_wait_for_all_microbatches_is_told_once_and_only_where_it_fits(
             dPart[D_X, F] = ReduceScatter_{{X,D}}(dPart[D, F] {{U_X}})\n}}\n\
             dW[D_X, F] = total(dPart[D_X, F])\noutput dW[D_X, F]\n"
     );
-    let summed = lint.trigger.replace("D_X, F]", "D, F]");
+    let summed = lint.bad_example.replace("D_X, F]", "D, F]");
     let at_the_use = lint
-        .trigger
+        .bad_example
         .replace("dPart[D_X, F] =", "dPart =")
         .replace("total(dPart)", "total(dPart[D_X, F])");
     for source in [&written, &summed, &at_the_use] {
@@ -174,7 +174,7 @@ fn a_sum_that_can_wait_for_all_microbatches_is_told_once_and_only_where_it_fits(
         computes_the_same("late", source, &fixed.source);
     }
     // Something else reads the reduced value in each microbatch.
-    let read = lint.trigger.replace("}\n", "  Norm = sum_{D,F}(dPart * dPart)\n}\n")
+    let read = lint.bad_example.replace("}\n", "  Norm = sum_{D,F}(dPart * dPart)\n}\n")
         + "Norms = total(Norm)\noutput Norms[]\n";
     assert!(!codes_of(&run(lint, &read)).contains(&"SW317"));
 }
@@ -317,8 +317,10 @@ fn a_gather_that_nothing_reads_goes() {
 #[test]
 fn brackets_at_a_use_are_found_and_opened_too() {
     let lint = lint::find("SW301").expect("a lint");
-    let at_the_use =
-        lint.trigger.replace("Tmp[B_X, F] = ", "Tmp = ").replace("= Tmp *F", "= Tmp[B_X, F] *F");
+    let at_the_use = lint
+        .bad_example
+        .replace("Tmp[B_X, F] = ", "Tmp = ")
+        .replace("= Tmp *F", "= Tmp[B_X, F] *F");
     let linted = run(lint, &at_the_use);
     assert_eq!(codes_of(&linted), ["SW301"]);
     let (fixed, _) = lint::fixed(linted, &Options::default(), &Settings::default());

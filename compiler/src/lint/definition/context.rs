@@ -6,87 +6,65 @@
 //! clock, so that findings are the same on every machine; a program too large for them is judged by
 //! the textbook's plans alone, before and after an edit.
 
-use std::cell::{Cell, OnceCell};
-use std::collections::BTreeSet;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
 use shardwise_grammar::ast::{Definition, File, Role, Statement, TensorDecl};
-use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, Mode, Op, Program};
+use shardwise_ir::Span;
+use shardwise_ir::ids::{DimId, ValueId};
+use shardwise_ir::plan::{Materialization, Step, StepKind};
+use shardwise_ir::program::{Mode, Op, Program};
 use shardwise_ir::sharding::AxisRef;
-use shardwise_ir::{Diag, Span};
-use shardwise_passes::cost::report::{Report, StepCost, folded};
 use shardwise_passes::reshard::tables::Tables;
 
-use super::{Lint, Settings};
+use super::allow::Allow;
+use super::edit::Edit;
+use super::priced::{Priced, Saving};
 use crate::driver;
-use crate::lint::rules::pins::Pinned;
-use crate::lint::rules::walk;
 use crate::options::{Options, Refinement, Strategy};
-use crate::planned::budget;
 
-/// A plan and what it costs; composites are steps of their own.
-#[derive(Clone, Debug)]
-pub(crate) struct Priced {
-    pub(crate) plan: Plan,
-    pub(crate) report: Report,
+/// Numbers of lints that are set, by code and name.
+pub(crate) type Numbers = BTreeMap<(&'static str, &'static str), f64>;
+
+/// A lint of the table, as the rules that judge `allow`s see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownLint {
+    pub(crate) code: &'static str,
+    pub(crate) name: &'static str,
+    /// Whether it runs: what does not run cannot tell whether it would have found something.
+    pub(crate) runs: bool,
 }
 
-impl Priced {
-    pub(crate) fn new(plan: Plan, refinement: Refinement) -> Self {
-        Self { report: folded(&plan, refinement), plan }
-    }
-
-    /// The asserts that it breaks.
-    pub(super) fn broken(&self) -> Vec<Diag> {
-        budget::broken(&self.plan, &self.report)
-    }
-
-    /// The collectives that move something, with their prices.
-    pub(crate) fn moves(&self) -> impl Iterator<Item = (usize, &Step, &StepCost, &CollectiveKind)> {
-        self.plan.steps.iter().zip(&self.report.steps).enumerate().filter_map(
-            |(number, (step, cost))| match &step.kind {
-                StepKind::Collective(collective, _) if collective.kind != CollectiveKind::Slice => {
-                    Some((number, step, cost, &collective.kind))
-                }
-                _ => None,
-            },
-        )
-    }
-
-    /// Bytes of all collectives.
-    pub(crate) fn moved_bytes(&self) -> f64 {
-        self.moves().map(|(_, _, cost, _)| cost.bytes).sum()
-    }
-
-    /// The local steps, with the operations that they are.
-    pub(crate) fn work(&self) -> impl Iterator<Item = (&Step, &StepCost, OpId)> {
-        self.plan.steps.iter().zip(&self.report.steps).filter_map(|(step, cost)| match step.kind {
-            StepKind::Local(op) => Some((step, cost, op)),
-            StepKind::Collective(..) => None,
-        })
-    }
-
-    /// The steps that read a materialisation after step `from`.
-    pub(crate) fn readers<'p>(
-        &'p self,
-        of: &'p Materialization,
-        from: usize,
-    ) -> impl Iterator<Item = (usize, &'p Step)> {
-        let later = self.plan.steps.iter().enumerate().skip(from + 1);
-        later.filter(move |(_, step)| step.operands.contains(of))
+impl KnownLint {
+    /// Whether `word` is its code or name, in any case.
+    pub(crate) fn is_called(&self, word: &str) -> bool {
+        self.code.eq_ignore_ascii_case(word) || self.name.eq_ignore_ascii_case(word)
     }
 }
 
-/// What an edit saves.
+/// Brackets that keep a value unsharded, and what that costs.
 #[derive(Clone, Debug)]
-pub(crate) struct Saving {
-    /// Seconds of all steps, before less after.
-    pub(crate) seconds: f64,
-    /// Bytes of all collectives, before less after; 0 if there are more.
-    pub(crate) bytes: f64,
-    /// The edited program's plan.
-    pub(crate) after: Priced,
+pub(crate) struct Pinned {
+    pub(crate) value: ValueId,
+    /// The name that the brackets stand behind.
+    pub(crate) span: Span,
+    /// The collectives that bring the value there, as the plan prints them.
+    pub(crate) moves: Vec<String>,
+    pub(crate) by: PinnedBy,
+    pub(crate) saving: Saving,
+    /// What opens them.
+    pub(crate) edits: Vec<Edit>,
+}
+
+/// Which collective the brackets cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PinnedBy {
+    /// Partial sums are reduced on all devices, though each device needs a part.
+    AllReduce,
+    /// The value is gathered, and then reduced over what was gathered.
+    GatherForReduction(DimId),
+    /// Anything else, mostly a gather.
+    Gather,
 }
 
 /// Statements planned anew for all edits together: a second or two.
@@ -100,11 +78,16 @@ pub(crate) struct LintContext<'a> {
     pub(crate) program: &'a Program,
     /// The textbook's plan; of an explicit program, the plan that it is.
     pub(crate) textbook: Priced,
+    /// The lints of the table, in its order.
+    pub(crate) lints: Vec<KnownLint>,
+    pub(super) numbers: &'a Numbers,
     options: &'a Options,
-    settings: &'a Settings,
+    allows: Vec<Allow>,
+    /// Which of the `allow`s silenced a finding.
+    used_allows: RefCell<BTreeSet<usize>>,
     best: OnceCell<Option<Priced>>,
     /// The axes that brackets name.
-    named: BTreeSet<AxisRef>,
+    named_axes: BTreeSet<AxisRef>,
     /// Edits that may still be planned.
     trials: Cell<usize>,
     untried: Cell<usize>,
@@ -117,31 +100,49 @@ pub(crate) struct LintContext<'a> {
 const SEARCHED: [usize; 5] = [400, 400, 400, 40, 8];
 
 impl<'a> LintContext<'a> {
-    pub(super) fn new(
+    pub(in crate::lint) fn new(
         source: &'a str,
         file: &'a File,
         program: &'a Program,
         textbook: Priced,
         options: &'a Options,
-        settings: &'a Settings,
+        (lints, numbers): (Vec<KnownLint>, &'a Numbers),
     ) -> Self {
-        let (best, pins, named) = (OnceCell::new(), OnceCell::new(), walk::named(program));
         let context = Self {
             source,
             file,
             program,
             textbook,
+            lints,
+            numbers,
             options,
-            settings,
-            best,
-            named,
+            allows: super::allow::read(file, source),
+            used_allows: RefCell::default(),
+            best: OnceCell::new(),
+            named_axes: named_axes(program),
             trials: Cell::new(0),
             untried: Cell::new(0),
-            pins,
+            pins: OnceCell::new(),
         };
         let work = if context.is_searched() { SEARCHED_TRIALS } else { TEXTBOOK_TRIALS };
         context.trials.set(work / program.ops.len().max(1));
         context
+    }
+
+    /// Whether an `allow` silences findings of `code` at `span`, which uses it.
+    pub(in crate::lint) fn allows(&self, code: &str, span: Span) -> bool {
+        let number = self.allows.iter().position(|allow| allow.covers(code, span));
+        number.is_some_and(|number| {
+            self.used_allows.borrow_mut().insert(number);
+            true
+        })
+    }
+
+    /// The `allow`s that silenced nothing so far.
+    pub(crate) fn unused_allows(&self) -> Vec<&Allow> {
+        let used = self.used_allows.borrow();
+        let unused = self.allows.iter().enumerate().filter(|(number, _)| !used.contains(number));
+        unused.map(|(_, allow)| allow).collect()
     }
 
     /// Whether any bracket names `axis`, or stages lie along it.
@@ -152,11 +153,11 @@ impl<'a> LintContext<'a> {
                 .indices()
                 .any(|block| self.program.is_staged_along(Some(block), axis.axis()))
         };
-        self.named.contains(&axis) || staged()
+        self.named_axes.contains(&axis) || staged()
     }
 
     /// How many edits were not tried since the program is too large to try more.
-    pub(super) fn untried(&self) -> usize {
+    pub(in crate::lint) fn untried(&self) -> usize {
         self.untried.get()
     }
 
@@ -167,11 +168,6 @@ impl<'a> LintContext<'a> {
     /// Bytes that a device has.
     pub(crate) fn capacity(&self) -> Option<f64> {
         self.options.capacity(self.program)
-    }
-
-    /// A number of `lint`, as set.
-    pub(crate) fn parameter(&self, lint: &Lint, name: &str) -> f64 {
-        self.settings.parameter(lint, name)
     }
 
     /// Whether nothing is left to choose.
@@ -276,4 +272,17 @@ impl<'a> LintContext<'a> {
             _ => None,
         }
     }
+}
+
+/// The axes that brackets of the program name.
+fn named_axes(program: &Program) -> BTreeSet<AxisRef> {
+    let pins = program.values.iter().filter_map(|value| value.declared_sharding.as_ref());
+    let statements = program.ops.iter().flat_map(|op| {
+        op.operands.iter().filter_map(|o| o.pin.as_ref()).chain(op.result_pin.as_ref())
+    });
+    let outputs = program.outputs.iter().map(|output| &output.pin);
+    let all = pins.chain(statements).chain(outputs);
+    all.flat_map(|pin| pin.unreduced.axes().iter().chain(pin.dims.iter().flatten().flatten()))
+        .copied()
+        .collect()
 }

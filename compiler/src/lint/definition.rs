@@ -1,9 +1,16 @@
-//! What a lint is: its page, its level, its check; and what a check finds.
+//! What a lint is: its page, its level and its check; what a check is given ([`LintContext`]) and
+//! what it returns ([`Finding`]s). Rules see this and nothing of the engine that runs them.
+
+pub(super) mod allow;
+mod context;
+mod edit;
+mod priced;
 
 use shardwise_ir::{Diag, Span};
 
-use super::context::LintContext;
-use super::engine::fix::Fix;
+pub(crate) use context::{KnownLint, LintContext, Numbers, Pinned, PinnedBy};
+pub use edit::{Edit, Fix, Safety};
+pub(crate) use priced::{Priced, Saving};
 
 /// What a lint is about; levels can be set by group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,13 +96,36 @@ pub struct Lint {
     /// Why that is bad.
     pub why: &'static str,
     /// A whole program in which it fires, and no other lint does.
-    pub trigger: &'static str,
-    /// The same program mended: no lint fires.
-    pub cure: &'static str,
+    pub bad_example: &'static str,
+    /// The same program with the fix: no lint fires.
+    pub good_example: &'static str,
     /// Numbers that can be set.
     pub parameters: &'static [Parameter],
     /// Finds it.
     pub(crate) check: fn(&LintContext<'_>) -> Vec<Finding>,
+}
+
+impl Lint {
+    /// Its number called `name`; what it has instead, if it has no such number.
+    pub(in crate::lint) fn parameter(&self, name: &str) -> Result<&'static Parameter, String> {
+        let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name).collect();
+        match self.parameters.iter().find(|parameter| parameter.name == name) {
+            Some(parameter) => Ok(parameter),
+            None if names.is_empty() => Err(format!("{} has no numbers to set", self.code)),
+            None => Err(format!("{} has no `{name}`; it has {}", self.code, names.join(", "))),
+        }
+    }
+
+    /// Its number called `name`, as set or by default.
+    pub(crate) fn number(&self, context: &LintContext<'_>, name: &str) -> f64 {
+        let set = context
+            .numbers
+            .iter()
+            .find(|((code, parameter), _)| *code == self.code && *parameter == name)
+            .map(|(_, &value)| value);
+        set.or_else(|| self.parameter(name).ok().map(|parameter| parameter.default))
+            .unwrap_or_default()
+    }
 }
 
 /// What a fault costs.

@@ -6,39 +6,17 @@
 
 use std::collections::BTreeSet;
 
-use shardwise_ir::Span;
-use shardwise_ir::ids::{DimId, OpId, ValueId};
+use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::StepKind;
+use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_ir::sharding::{AxisList, Pin};
 
-use super::{reduced_in_microbatches, walk};
-use crate::lint::{Edit, LintContext, Priced, Saving};
-
-/// Brackets that keep a value whole and are paid for.
-#[derive(Clone, Debug)]
-pub(crate) struct Pinned {
-    pub(super) value: ValueId,
-    /// The name that the brackets stand behind.
-    pub(super) span: Span,
-    /// The collectives that bring the value there, as the plan prints them.
-    pub(super) moves: Vec<String>,
-    pub(super) kind: Kind,
-    pub(super) saving: Saving,
-    /// What opens them.
-    pub(super) edits: Vec<Edit>,
-}
-
-/// How the pin is paid for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Partial sums are settled everywhere, though each device needs a part.
-    AllReduce,
-    /// The value is gathered, and then reduced over what was gathered.
-    Statistics(DimId),
-    /// Anything else, mostly a gather.
-    Gather,
-}
+use super::late_reductions::late_values;
+use super::program::{is_reduced_over, is_worth_reporting};
+use super::tree;
+use crate::display::{and_list, units};
+use crate::lint::definition::{Finding, Fix, Lint, LintContext, Pinned, PinnedBy, Priced, Saving};
 
 /// Where brackets stand.
 #[derive(Clone, Copy)]
@@ -90,7 +68,7 @@ fn open(pin: &mut Pin) {
 }
 
 /// All brackets whose whole dimensions cost something.
-pub(super) fn costly<'s>(context: &'s LintContext<'_>) -> &'s [Pinned] {
+pub(crate) fn costly<'s>(context: &'s LintContext<'_>) -> &'s [Pinned] {
     context.pins.get_or_init(|| if context.is_explicit() { Vec::new() } else { find(context) })
 }
 
@@ -104,7 +82,7 @@ fn find(context: &LintContext<'_>) -> Vec<Pinned> {
         .map(|step| step.result.value)
         .collect();
     // These have a lint of their own, whose edit is the better one.
-    let late = reduced_in_microbatches::values(context);
+    let late = late_values(context);
     let computing =
         program.ops.iter_enumerated().filter(|(_, op)| !matches!(op.kind, OpKind::Collective(_)));
     let sites = computing.flat_map(|(id, op)| {
@@ -132,7 +110,7 @@ fn judge(context: &LintContext<'_>, site: Site) -> Option<Pinned> {
         }
         Site::Operand(op, number) => {
             let span = program.ops[op].operands[number].span;
-            (span, walk::brackets_at(context.file, span)?)
+            (span, tree::brackets_at(context.file, span)?)
         }
     };
     let moves = moves(context.best(), value);
@@ -140,28 +118,28 @@ fn judge(context: &LintContext<'_>, site: Site) -> Option<Pinned> {
         return None;
     }
     let saving = context.saving(|program| site.open(program))?;
-    if !walk::is_worth(saving.seconds, context.best().report.serial_s) {
+    if !is_worth_reporting(saving.seconds, context.best().report.serial_s) {
         return None;
     }
-    let kind = kind(context, value, site.pin(program)?, &saving);
-    Some(Pinned { value, span, moves, kind, saving, edits: walk::opened(layout) })
+    let by = pinned_by(context, value, site.pin(program)?, &saving);
+    Some(Pinned { value, span, moves, by, saving, edits: tree::opened(layout) })
 }
 
 fn moves(priced: &Priced, value: ValueId) -> Vec<String> {
     let of_value = priced.moves().filter(|(_, step, ..)| step.result.value == value);
-    of_value.map(|(_, step, ..)| crate::export::text::step(&priced.plan, step)).collect()
+    of_value.map(|(_, step, ..)| print::step(&priced.plan.program, step)).collect()
 }
 
 fn has(priced: &Priced, value: ValueId, kind: &CollectiveKind) -> bool {
     priced.moves().any(|(_, step, _, other)| step.result.value == value && other == kind)
 }
 
-fn kind(context: &LintContext<'_>, value: ValueId, pin: &Pin, saving: &Saving) -> Kind {
+fn pinned_by(context: &LintContext<'_>, value: ValueId, pin: &Pin, saving: &Saving) -> PinnedBy {
     let before = context.best();
     if has(before, value, &CollectiveKind::AllReduce)
         && !has(&saving.after, value, &CollectiveKind::AllReduce)
     {
-        return Kind::AllReduce;
+        return PinnedBy::AllReduce;
     }
     let whole = context.program.values[value]
         .dims
@@ -169,8 +147,40 @@ fn kind(context: &LintContext<'_>, value: ValueId, pin: &Pin, saving: &Saving) -
         .zip(&pin.dims)
         .filter(|(_, axes)| is_whole(axes.as_ref()));
     let reduced =
-        whole.map(|(&dim, _)| dim).find(|&dim| walk::is_reduced_over(context.program, value, dim));
+        whole.map(|(&dim, _)| dim).find(|&dim| is_reduced_over(context.program, value, dim));
     reduced
         .filter(|_| has(before, value, &CollectiveKind::AllGather))
-        .map_or(Kind::Gather, Kind::Statistics)
+        .map_or(PinnedBy::Gather, PinnedBy::GatherForReduction)
+}
+
+/// The finding of a pin that costs something; `what` is wrong with it.
+pub(crate) fn finding(
+    lint: &Lint,
+    context: &LintContext<'_>,
+    pinned: &Pinned,
+    what: &str,
+) -> Finding {
+    let Pinned { value, moves, saving, .. } = pinned;
+    let name = context.name(*value);
+    let before = context.best().report.serial_s;
+    let message = format!(
+        "`{name}` {what}, which costs {} of {}",
+        units::seconds(saving.seconds),
+        units::seconds(before)
+    );
+    let moves: Vec<String> = moves.iter().map(|step| format!("`{step}`")).collect();
+    let finding = Finding::new(
+        lint,
+        message,
+        pinned.span,
+        format!("for this the plan has {}", and_list(&moves)),
+    );
+    let after = saving.after.report.serial_s;
+    let finding = finding.help(format!(
+        "write `_?` for what may be split, or leave the brackets out: {} then",
+        units::seconds(after)
+    ));
+    finding
+        .costs(saving.seconds, saving.bytes)
+        .fix(Fix::safe(format!("leave `{name}` open"), pinned.edits.clone()))
 }

@@ -1,0 +1,156 @@
+//! Reductions inside microbatches that could wait until all of them are added up.
+//!
+//! Brackets are judged by an edit that asks for the value as it was before the reduction, not by
+//! opening them: open brackets could also change how the product is done, and the saving would not
+//! be that of reducing later.
+
+use std::collections::BTreeSet;
+
+use shardwise_ir::Span;
+use shardwise_ir::ids::ValueId;
+use shardwise_ir::plan::{Materialization, Step};
+use shardwise_ir::print;
+use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, Program};
+use shardwise_ir::sharding::Pin;
+use shardwise_passes::cost::local;
+use shardwise_passes::cost::report::StepCost;
+
+use super::program::is_worth_reporting;
+use super::tree;
+use crate::lint::definition::{Edit, LintContext};
+
+/// The values whose reduction can wait until the microbatches are done.
+pub(crate) fn late_values(context: &LintContext<'_>) -> BTreeSet<ValueId> {
+    late_reductions(context).iter().map(|late| late.from.result.value).collect()
+}
+
+/// A reduction that can wait.
+pub(crate) struct Late<'p> {
+    pub(crate) from: &'p Step,
+    pub(crate) cost: &'p StepCost,
+    pub(crate) microbatches: u64,
+    pub(crate) cause: Cause,
+}
+
+/// What makes a reduction stand in the microbatches.
+pub(crate) enum Cause {
+    /// The author wrote the reduction.
+    Written(Span),
+    /// Brackets ask for it: where they stand, and what they should say.
+    Brackets(Span, Vec<Edit>),
+}
+
+/// Every reduction that can wait, and is worth reporting.
+pub(crate) fn late_reductions<'s>(context: &'s LintContext<'_>) -> Vec<Late<'s>> {
+    let program = context.program;
+    if program.repeats.iter().all(|block| block.microbatches_of.is_none()) {
+        return Vec::new();
+    }
+    let plan = context.best();
+    let mut seen = BTreeSet::new();
+    let reduces = |kind: &CollectiveKind| {
+        matches!(kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter)
+    };
+    let reductions =
+        plan.moves().filter(|(_, step, _, kind)| reduces(kind) && seen.insert(step.result.value));
+    let found = reductions.filter_map(|(_, step, cost, _)| {
+        let block = program.repeats.microbatches(program.values[step.result.value].repeat)?;
+        let microbatches = program.repeats[block].count;
+        let cause =
+            is_only_added_up(program, step.result.value).then(|| cause(context, step))??;
+        Some(Late { from: step, cost, microbatches, cause })
+    });
+    found
+        .filter(|late| {
+            late.seconds() > 0.0 && is_worth_reporting(late.seconds(), plan.report.serial_s)
+        })
+        .collect()
+}
+
+/// Whether a value is read, and by `total` alone; reductions of it that the author wrote apart.
+fn is_only_added_up(program: &Program, value: ValueId) -> bool {
+    let mut readers =
+        program.ops.iter().filter(|op| reads(op, value) && op.result != value).peekable();
+    readers.peek().is_some() && readers.all(|op| op.is(&MapForm::Total))
+}
+
+fn reads(op: &Op, value: ValueId) -> bool {
+    op.operands.iter().any(|operand| operand.value == value)
+}
+
+/// What makes the reduction stand there, if the program can do without.
+fn cause(context: &LintContext<'_>, step: &Step) -> Option<Cause> {
+    match context.written(step) {
+        Some(op) => has_room(context, step).then_some(Cause::Written(op.span)),
+        None => brackets(context, &step.operands[0]),
+    }
+}
+
+/// Whether the unreduced sums of all layers fit beside the rest.
+fn has_room(context: &LintContext<'_>, step: &Step) -> bool {
+    let program = context.program;
+    let held = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
+    let more = (held(&step.operands[0]) - held(&step.result))
+        * program.layer_count(program.values[step.result.value].repeat) as f64;
+    context
+        .capacity()
+        .is_none_or(|capacity| context.best().report.memory.peak_bytes + more <= capacity)
+}
+
+/// The brackets of a value that refuse it as it is before its reduction, if the program without
+/// them is cheaper and fits.
+fn brackets(context: &LintContext<'_>, partial: &Materialization) -> Option<Cause> {
+    let edits = refusing(context, partial);
+    let place = edits.first()?.span;
+    let saving = context.saving(|program| ask_for(program, partial))?;
+    let fits =
+        context.capacity().is_none_or(|capacity| saving.after.report.memory.peak_bytes <= capacity);
+    let is_worth = is_worth_reporting(saving.seconds, context.best().report.serial_s);
+    (fits && is_worth).then_some(Cause::Brackets(place, edits))
+}
+
+/// For all brackets of the value that do not accept it as it is in `partial`, what they would say
+/// instead.
+fn refusing(context: &LintContext<'_>, partial: &Materialization) -> Vec<Edit> {
+    let program = context.program;
+    let refuses =
+        |pin: &Option<Pin>| pin.as_ref().is_some_and(|pin| !pin.accepts(&partial.sharding));
+    let defined =
+        program.ops.iter().filter(|op| op.result == partial.value && refuses(&op.result_pin));
+    let left = defined.filter_map(|_| context.definition(partial.value)?.0.target.layout.as_ref());
+    let operands = program
+        .ops
+        .iter()
+        .flat_map(|op| &op.operands)
+        .filter(|o| o.value == partial.value && refuses(&o.pin));
+    let right = operands.filter_map(|operand| tree::brackets_at(context.file, operand.span));
+    let text = print::materialization(program, partial);
+    let text = text.strip_prefix(context.name(partial.value)).unwrap_or(&text);
+    left.chain(right).map(|layout| Edit { span: layout.span, text: text.to_owned() }).collect()
+}
+
+/// Makes all brackets of a value say what `partial` is.
+fn ask_for(program: &mut Program, partial: &Materialization) {
+    let pin = Pin::from(partial.sharding.clone());
+    program.values[partial.value].declared_sharding.iter_mut().for_each(|home| *home = pin.clone());
+    for op in &mut program.ops {
+        let left = op.result_pin.iter_mut().filter(|_| op.result == partial.value);
+        let right = op
+            .operands
+            .iter_mut()
+            .filter(|operand| operand.value == partial.value)
+            .filter_map(|operand| operand.pin.as_mut());
+        left.chain(right).for_each(|old| *old = pin.clone());
+    }
+}
+
+impl Late<'_> {
+    /// The share of what the reduction costs that goes with all microbatches but one.
+    pub(crate) fn spared(&self, of: f64) -> f64 {
+        of * (1.0 - 1.0 / self.microbatches as f64)
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.spared(self.cost.total_s())
+    }
+}

@@ -1,0 +1,21 @@
+//! Values that are sliced by everything that reads them.
+
+use shardwise_ir::plan::{Step, StepKind};
+use shardwise_ir::program::CollectiveKind;
+
+use crate::lint::definition::{LintContext, Priced};
+
+/// The slice for which alone a materialisation is read, by however many statements.
+pub(crate) fn only_slice<'p>(
+    context: &LintContext<'_>,
+    plan: &'p Priced,
+    number: usize,
+    step: &'p Step,
+) -> Option<&'p Step> {
+    let mut readers = plan.readers(&step.result, number);
+    let (_, first) = readers.next()?;
+    let is_slice = |step: &Step| matches!(&step.kind, StepKind::Collective(collective, _) if collective.kind == CollectiveKind::Slice);
+    let same = is_slice(first)
+        && readers.all(|(_, other)| is_slice(other) && other.result == first.result);
+    (same && !context.leaves(&step.result)).then_some(first)
+}

@@ -1,0 +1,62 @@
+//! Places in the syntax tree: brackets, items of lists, declarations.
+
+use shardwise_grammar::ast::{DimDecl, ExprKind, File, Layout, SizeFactor, Statement, Subscript};
+use shardwise_ir::Span;
+
+use crate::lint::definition::Edit;
+
+/// Opens the whole dimensions of brackets: `[B, F_Y]` becomes `[B_?, F_Y]`.
+pub(crate) fn opened(layout: &Layout) -> Vec<Edit> {
+    let whole = layout.dims.iter().filter(|dim| dim.subscript == Subscript::Whole);
+    whole
+        .map(|dim| Edit { span: Span::new(dim.span.end, dim.span.end), text: "_?".to_owned() })
+        .collect()
+}
+
+/// The brackets behind the name that stands at `span` in an expression.
+pub(crate) fn brackets_at(file: &File, span: Span) -> Option<&Layout> {
+    let statement = file
+        .statements
+        .iter()
+        .find(|statement| statement.span.start <= span.start && span.end <= statement.span.end)?;
+    let Statement::Define(definition) = &statement.node else { return None };
+    let mut open = vec![&definition.value];
+    while let Some(expr) = open.pop() {
+        match &expr.node {
+            ExprKind::Tensor { layout, .. } if expr.span == span => return layout.as_ref(),
+            ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
+                open.extend([&**left, &**right])
+            }
+            ExprKind::Negate(inner) => open.push(inner),
+            ExprKind::Call(call) => open.extend(&call.arguments),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Takes one of several things that stand in a list out of it, with the comma beside it.
+pub(crate) fn out_of_list(items: &[Span], number: usize) -> Span {
+    match (items.get(number + 1), number.checked_sub(1).and_then(|before| items.get(before))) {
+        (Some(next), _) => Span::new(items[number].start, next.start),
+        (None, Some(previous)) => Span::new(previous.end, items[number].end),
+        (None, None) => items[number],
+    }
+}
+
+/// A declaration of a dimension, with the `pad` behind it.
+pub(crate) fn dim_span(dim: &DimDecl) -> Span {
+    let declared = dim.name.span.to(dim.size.span);
+    dim.pad.map_or(declared, |pad| declared.to(pad))
+}
+
+/// The dimensions that other sizes are products of.
+pub(crate) fn factors(file: &File) -> impl Iterator<Item = &str> {
+    let dims = file.statements.iter().filter_map(|statement| {
+        if let Statement::Dim(dims) = &statement.node { Some(dims) } else { None }
+    });
+    let sizes = dims.flatten().flat_map(|dim| &dim.size.factors);
+    sizes.filter_map(|factor| {
+        if let SizeFactor::Dim(name) = &factor.node { Some(name.as_str()) } else { None }
+    })
+}
