@@ -66,6 +66,11 @@ pub fn paths_below(folder: &str, ending: &str) -> Vec<String> {
     found
 }
 
+/// Whether two results of as many digits are equal up to rounding.
+pub fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * b.abs().max(1e-12)
+}
+
 /// The statements of a plan's text: neither declarations nor comments nor outputs.
 pub fn statements(plan: &str) -> Vec<String> {
     let code = plan.lines().map(|line| line.split('#').next().unwrap_or("").trim());

@@ -5,7 +5,11 @@ use serde_json::Value;
 use shardwise::inference::{Inference, RequestedPhase, Sizing};
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::lint::{self, Levels, Settings};
+use shardwise::verify::{Setup, evaluate, verify};
 use shardwise::{Hardware, Options, Planned, Refinement, Strategy};
+
+use crate::random::Arrays;
+use crate::read;
 
 /// The v5e of the book's chapter on inference, `tpu-v5e-820`: 820 GB/s of HBM, where the table of
 /// chips, and the preset, say 810.
@@ -41,6 +45,11 @@ pub fn textbook(source: &str) -> Planned {
 /// The cheapest plan, whatever the memory.
 pub fn searched(source: &str) -> Planned {
     planned(source, &Options { memory: Some(f64::INFINITY), ..Options::default() })
+}
+
+/// The textbook's plan of a program of the book.
+pub fn book(name: &str) -> Planned {
+    textbook(&read(&format!("tests/programs/book/{name}.shard")))
 }
 
 /// The steps that move anything.
@@ -106,10 +115,40 @@ pub fn decode(planned: &Planned, batches: &[u64]) -> Inference {
     planned.inference(&sizing).unwrap_or_else(|e| panic!("{e}\n{planned}"))
 }
 
+/// The values that the unsharded program computes from those of `given`.
+///
+/// # Panics
+/// If it is no program, or something is not given.
+pub fn evaluated(source: &str, given: &[(&str, &[f64])]) -> Arrays {
+    let checked = shardwise::check("fact", source, &Options::default());
+    let program = checked.program.unwrap_or_else(|| panic!("{}\n{source}", checked.findings));
+    let given = given.iter().map(|(name, data)| ((*name).to_owned(), data.to_vec())).collect();
+    let values = evaluate(&program, &given).expect("all is declared");
+    values.into_iter().collect()
+}
+
+/// Runs the searched plan of a program on simulated devices.
+///
+/// # Panics
+/// If it computes anything else than the unsharded program.
+pub fn runs_right(source: &str) {
+    let verdict = verify("fact", source, &Options::default(), &Setup::default())
+        .unwrap_or_else(|error| panic!("{error}\n{source}"));
+    assert!(verdict.mismatch.is_none() && verdict.undefined == 0, "{verdict}\n{source}");
+}
+
 /// The codes of what `check` finds.
 pub fn findings(source: &str) -> Vec<&'static str> {
     let linted = lint::lint("fact.shard", source, &Options::default(), &Settings::default());
     linted.findings.iter().map(|finding| finding.diag.code).collect()
+}
+
+/// Checks that `check` finds something with this code.
+///
+/// # Panics
+/// If it does not.
+pub fn fires(source: &str, code: &str) {
+    assert!(findings(source).contains(&code), "{code}: {:?}\n{source}", findings(source));
 }
 
 /// Whether `check`, with this lint on, has a finding of it.

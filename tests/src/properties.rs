@@ -31,7 +31,7 @@ pub fn plan(name: &str, source: &str, strategy: Strategy) -> Planned {
 ///
 /// # Panics
 /// If any of it does not hold.
-pub fn holds(name: &str, source: &str, sizes: Sizes) -> [Planned; 2] {
+pub fn checked_plans(name: &str, source: &str, sizes: Sizes) -> [Planned; 2] {
     let read = program(name, source);
     let again = program(name, &read.to_string());
     assert!(same(&read, &again), "{name}: {read}\n{again}");

@@ -2,23 +2,12 @@
 //! attention, utilisation and days of a training run, tensor parallelism of LLaMA-3 70B, what
 //! chunks of a softmax make together.
 
-use std::collections::BTreeMap;
-
 use shardwise::inference::{RequestedPhase, Row, Sizing};
 use shardwise::verify::{Setup, verify};
 use shardwise::{Hardware, Options, Planned};
-use shardwise_tests::planning::{decode, seconds, textbook};
-use shardwise_tests::{fact, facts, read};
-
-fn holds(id: &str, given: &[f64]) {
-    let file = match id.split('-').next() {
-        Some("T4") => "transformers",
-        Some("A6") => "applied-training",
-        Some("A8") => "applied-inference",
-        _ => "inference",
-    };
-    facts::holds(&format!("tests/facts/{file}.json"), id, given);
-}
+use shardwise_tests::facts::holds;
+use shardwise_tests::planning::{decode, evaluated, seconds, textbook};
+use shardwise_tests::{fact, read};
 
 /// Attention of so many queries to so many keys, eight heads of each group of queries to one of
 /// keys.
@@ -88,15 +77,6 @@ fn available() -> f64 {
     2.79e6
         * 3600.0
         * Hardware::preset("h800").and_then(|chip| chip.fp8_flops).expect("the book gives it")
-}
-
-fn evaluated(source: &str, given: &[(&str, &[f64])]) -> BTreeMap<String, Vec<f64>> {
-    let program = shardwise::check("fact", source, &Options::default())
-        .program
-        .unwrap_or_else(|| panic!("{source}"));
-    let given: BTreeMap<String, Vec<f64>> =
-        given.iter().map(|(name, data)| ((*name).to_owned(), data.to_vec())).collect();
-    shardwise::verify::evaluate(&program, &given).expect("all is declared").into_iter().collect()
 }
 
 fact!(i7_att_int, "I7-ATT-INT", |_| {

@@ -2,33 +2,17 @@
 //! latencies, adjoints, plans and what they cost, against `tests/facts/sharding.json`.
 //! (`sharding.rs` has the others.)
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
 use shardwise::json::PlanJson;
-use shardwise::verify::{Setup, verify};
 use shardwise::{Options, Pass, Planned, Refinement};
+use shardwise_tests::facts::{holds, record};
 use shardwise_tests::planning::{
-    collectives, decode, findings, moves, planned, reshard, searched, seconds, textbook,
+    book, collectives, decode, evaluated, fires, moves, planned, reshard, runs_right, searched,
+    seconds, textbook,
 };
-use shardwise_tests::{fact, facts, read};
-
-const FACTS: &str = "tests/facts/sharding.json";
-
-fn holds(id: &str, given: &[f64]) {
-    facts::holds(FACTS, id, given);
-}
-
-fn fact(id: &str) -> Value {
-    facts::fact(FACTS, id)
-}
+use shardwise_tests::{fact, read};
 
 fn source(name: &str) -> String {
     read(&format!("tests/programs/book/{name}.shard"))
-}
-
-fn book(name: &str) -> Planned {
-    textbook(&source(name))
 }
 
 /// The plan written beside a program as its alternative.
@@ -36,26 +20,9 @@ fn other(name: &str) -> Planned {
     textbook(&read(&format!("tests/programs/book/alternatives/{name}.shard")))
 }
 
-/// Whether a plan is right on simulated devices.
-fn is_right(source: &str) {
-    let verdict = verify("fact", source, &Options::default(), &Setup::default())
-        .unwrap_or_else(|error| panic!("{error}\n{source}"));
-    assert!(verdict.mismatch.is_none(), "{verdict}");
-}
-
 /// What the gradient of a program is.
 fn gradient(name: &str) -> Planned {
     planned(&read(&format!("tests/programs/training/{name}.shard")), &Options::default())
-}
-
-/// Values of a program with one input.
-fn evaluated(source: &str, name: &str, input: &[f64]) -> Vec<f64> {
-    let program = shardwise::check("fact", source, &Options::default())
-        .program
-        .unwrap_or_else(|| panic!("{source}"));
-    let given: BTreeMap<String, Vec<f64>> = [("x".to_owned(), input.to_vec())].into();
-    let values = shardwise::verify::evaluate(&program, &given).expect("all is declared");
-    values[name].clone()
 }
 
 const LINE4: &str = "hardware tpu-v5e\nmesh X=4 line";
@@ -103,10 +70,6 @@ fn serial(plan: &Planned) -> f64 {
     plan.json().cost.serial_s
 }
 
-fn fires(source: &str, code: &str) {
-    assert!(findings(source).contains(&code), "{code}: {:?}\n{source}", findings(source));
-}
-
 /// The one step of a reshard from a pending value.
 fn settled(to: &str) -> String {
     reshard("hardware tpu-v5p\nmesh X=4\ndim I=8192, K=8192", "[I, K] {U_X}", to, Refinement::Book)
@@ -126,7 +89,7 @@ fact!(s3_code_plan, "S3-CODE-PLAN", |_| assert_eq!(
 fact!(s3_intro, "S3-INTRO", |id| {
     let plans =
         [collectives(&book("p3-intro")).join("; "), collectives(&other("p3-intro.b")).join("; ")];
-    assert_eq!(fact(id)["value"], serde_json::json!(plans));
+    assert_eq!(record(id)["value"], serde_json::json!(plans));
     // The operands are as large as the result: last is cheaper. With a short contraction it is
     // not.
     let moved = |source: &str| {
@@ -180,16 +143,18 @@ fact!(s3_pq2b_hop, "S3-PQ2B-HOP", |id| {
 fact!(s3_c3_ar, "S3-C3-AR", |id| {
     let plan = book("p3-ar-split");
     assert_eq!(collectives(&plan), ["AllReduce_Y(A)"]);
-    assert!(plan.json().steps[0].text.starts_with(fact(id)["value"].as_str().unwrap_or("?")));
+    assert!(plan.json().steps[0].text.starts_with(record(id)["value"].as_str().unwrap_or("?")));
 });
 fact!(s3_c3_rs, "S3-C3-RS", |id| {
     let (scattered, reduced) = (book("p3-c3-rs"), book("p3-c3"));
-    assert!(scattered.json().steps[1].text.starts_with(fact(id)["value"].as_str().unwrap_or("?")));
+    assert!(
+        scattered.json().steps[1].text.starts_with(record(id)["value"].as_str().unwrap_or("?"))
+    );
     let comm = |plan: &Planned| plan.json().cost.comm_s;
     assert!((comm(&reduced) / comm(&scattered) - 2.0).abs() < 1e-9, "at half the cost");
 });
 fact!(s3_rs_dim, "S3-RS-DIM", |id| {
-    let dims = fact(id)["value"].as_array().cloned().unwrap_or_default();
+    let dims = record(id)["value"].as_array().cloned().unwrap_or_default();
     let kinds: Vec<String> =
         dims.iter().filter_map(|dim| dim.as_str()).map(|text| settled(&text[1..])).collect();
     assert_eq!(kinds, ["reduce_scatter", "reduce_scatter"]);
@@ -198,7 +163,7 @@ fact!(s3_ar_split, "S3-AR-SPLIT", |_| {
     let (one, two) = (book("p3-ar-split"), other("p3-ar-split.two"));
     assert_eq!(collectives(&two), ["ReduceScatter_Y(A)", "AllGather_Y(A)"]);
     assert!((serial(&two) / serial(&one) - 1.0).abs() < 1e-9);
-    is_right(&two.to_string());
+    runs_right(&two.to_string());
 });
 fact!(s3_a2a_nd, "S3-A2A-ND", |_| {
     for (mesh, devices, longest) in
@@ -220,7 +185,7 @@ fact!(s3_adj_ag, "S3-ADJ-AG", |_| {
         collectives(&plan).iter().map(|text| text.split('(').next()).collect::<Vec<_>>(),
         wanted.map(|text| text.split('(').next())
     );
-    is_right(&read("tests/programs/training/written-gather.shard"));
+    runs_right(&read("tests/programs/training/written-gather.shard"));
 });
 fact!(s3_adj_rs, "S3-ADJ-RS", |_| {
     let derived = shardwise::print_after(
@@ -245,7 +210,7 @@ fact!(s3_adj_a2a, "S3-ADJ-A2A", |_| {
         2,
         "there and back: {moved:?}"
     );
-    is_right(&read("tests/programs/training/written-all-to-all.shard"));
+    runs_right(&read("tests/programs/training/written-all-to-all.shard"));
 });
 fact!(s3_adj_kron, "S3-ADJ-KRON", |id| {
     // Three devices with two elements each, and with all six.
@@ -256,20 +221,20 @@ fact!(s3_adj_kron, "S3-ADJ-KRON", |id| {
         cost.parameters.device_bytes * cost.devices as f64
     };
     holds(id, &[held("[N_X]"), held("[N]")]);
-    is_right("hardware tpu-v5e\nmesh X=3\ndim N=6\ninput A[N_X]\noutput A[N]\n");
+    runs_right("hardware tpu-v5e\nmesh X=3\ndim N=6\ninput A[N_X]\noutput A[N]\n");
 });
 fact!(s3_adj_ex1, "S3-ADJ-EX1", |id| {
     let source = "hardware tpu-v5e\nmesh X=2\ndim N=1, P=2\ninput x[N]\ny = broadcast_P(x)\n\
         output y[N, P_X]\n";
-    holds(id, &evaluated(source, "y", &[7.0]));
-    is_right(source);
+    holds(id, &evaluated(source, &[("x", &[7.0])])["y"]);
+    runs_right(source);
 });
 fact!(s3_adj_ex2, "S3-ADJ-EX2", |id| {
     let source = "hardware tpu-v5e\nmesh X=2\ndim N=1, P=2\ninput x[N, P_X]\ny = sum_P(x)\n\
         output y[N]\n";
-    holds(id, &evaluated(source, "y", &[8.0, 9.0]));
+    holds(id, &evaluated(source, &[("x", &[8.0, 9.0])])["y"]);
     assert_eq!(collectives(&textbook(source)), ["AllReduce_X(y)"]);
-    is_right(source);
+    runs_right(source);
 });
 fact!(s3_overlap, "S3-OVERLAP", |_| {
     for name in ["p3-q7", "p5-mixed", "p5-tp"] {
@@ -325,7 +290,7 @@ fact!(s3_q4_large, "S3-Q4-LARGE", |id| holds(
 ));
 fact!(s3_q5_tie, "S3-Q5-TIE", |id| {
     let overlap = |name: &str| book(name).json().cost.overlap_s;
-    assert_eq!(fact(id)["value"], serde_json::json!(["P3-Q5-1", "P3-Q5-2"]));
+    assert_eq!(record(id)["value"], serde_json::json!(["P3-Q5-1", "P3-Q5-2"]));
     let [first, second, third, fourth] = ["p3-q5-1", "p3-q5-2", "p3-q5-3", "p3-q5-4"].map(overlap);
     assert!((first / second - 1.0).abs() < 1e-12 && first < third && first < fourth);
 });
@@ -361,11 +326,11 @@ fact!(s3_q9_idx, "S3-Q9-IDX", |id| {
     // A device's block of M over four devices is its row of M cut into four: the cut is local.
     let source = "hardware tpu-v5e\nmesh X=4\ndim P=4, Q=4, M=P*Q\ninput x[M_X]\n\
         y = position_M(x)\nz[P_X, Q] = reshape(y)\noutput z[P_X, Q]\n";
-    holds(id, &evaluated(source, "z", &[0.0; 16]));
+    holds(id, &evaluated(source, &[("x", &[0.0; 16])])["z"]);
     assert!(moves(&textbook(source).json()).is_empty());
 });
 fact!(s3_q9_rs, "S3-Q9-RS", |id| {
-    let dims = fact(id)["value"].as_array().cloned().unwrap_or_default();
+    let dims = record(id)["value"].as_array().cloned().unwrap_or_default();
     for to in dims.iter().filter_map(|dim| dim.as_str()) {
         let head = "hardware tpu-v5p\nmesh X=4\ndim N=8192, K=8192";
         assert_eq!(

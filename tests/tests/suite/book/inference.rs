@@ -5,22 +5,12 @@
 //! digit by a sketch with just these sizes, and LLaMA-2 13B itself is held to within two percent of
 //! them. Its v5e has 820 GB/s of HBM (`tpu-v5e-820` here), that of its questions 810.
 
-use serde_json::Value;
 use shardwise::cost::Cost;
 use shardwise::inference::{Inference, Row, Sizing};
 use shardwise::{DimSize, Options, Planned, Strategy};
+use shardwise_tests::facts::{holds, record};
 use shardwise_tests::planning::{decode, planned, searched, textbook};
-use shardwise_tests::{fact, facts, read};
-
-const FACTS: &str = "tests/facts/inference.json";
-
-fn holds(id: &str, given: &[f64]) {
-    facts::holds(FACTS, id, given);
-}
-
-fn fact(id: &str) -> Value {
-    facts::fact(FACTS, id)
-}
+use shardwise_tests::{fact, read};
 
 const BATCHES: [u64; 6] = [1, 8, 16, 32, 64, 240];
 
@@ -392,7 +382,7 @@ fn the_model_itself_is_within_two_percent_of_the_table() {
         for row in sized_at(heads).batches {
             for what in ["MEM", "T", "Q"] {
                 let id = format!("I7-13B-{name}-{}-{what}", row.batch);
-                let wanted = fact(&id)["value"].as_f64().expect("a number");
+                let wanted = record(&id)["value"].as_f64().expect("a number");
                 // With fewer heads its keys and values are projected by smaller weights, which the
                 // table leaves as they are.
                 let given = quantity(&row, what);

@@ -3,26 +3,13 @@
 //! times of a step.)
 
 use serde_json::Value;
-use shardwise::{Options, Planned};
+use shardwise::Options;
+use shardwise_tests::facts::{holds, record};
 use shardwise_tests::planning::{
-    collectives, decode, findings, listed, moves, planned, refused, reshard, searched, seconds,
-    short, textbook,
+    book, collectives, decode, findings, fires, listed, moves, planned, refused, reshard, searched,
+    seconds, short, textbook,
 };
-use shardwise_tests::{fact, facts, read};
-
-const FACTS: &str = "tests/facts/inference.json";
-
-fn holds(id: &str, given: &[f64]) {
-    facts::holds(FACTS, id, given);
-}
-
-fn fact(id: &str) -> Value {
-    facts::fact(FACTS, id)
-}
-
-fn book(name: &str) -> Planned {
-    textbook(&read(&format!("tests/programs/book/{name}.shard")))
-}
+use shardwise_tests::{fact, read};
 
 /// A plan's collectives by name alone: `AllToAll_Z`.
 fn kinds(list: &[String]) -> Vec<&str> {
@@ -31,7 +18,7 @@ fn kinds(list: &[String]) -> Vec<&str> {
 
 /// Whether the book's plan of a program has the collectives that the fact lists.
 fn as_listed(id: &str, name: &str) {
-    let wanted: Vec<String> = listed(&fact(id)).into_iter().map(|(op, _)| op).collect();
+    let wanted: Vec<String> = listed(record(id)).into_iter().map(|(op, _)| op).collect();
     assert_eq!(kinds(&collectives(&book(name))), kinds(&wanted));
 }
 
@@ -113,10 +100,6 @@ fn latency_edge(head: &str, dtype: &str, from: &str, to: &str) -> f64 {
     64.0 * low as f64
 }
 
-fn fires(source: &str, code: &str) {
-    assert!(findings(source).contains(&code), "{code}: {:?}\n{source}", findings(source));
-}
-
 const LINE2: &str = "hardware tpu-v5e\nmesh Y=2 line";
 const RING8: &str = "hardware tpu-v5e\nmesh Y=8 ring";
 
@@ -128,7 +111,7 @@ fact!(i7_prefill_rule, "I7-PREFILL-RULE", |id| {
         );
         textbook(&source).cost().verdict.bound
     };
-    assert_eq!(fact(id)["value"], serde_json::json!(["model", "sequence"]));
+    assert_eq!(record(id)["value"], serde_json::json!(["model", "sequence"]));
     // F/2200 is 7.4 ways: up to there the model is split, and then the sequence.
     assert_eq!(
         [pass("X=1, Y=4 ring"), pass("X=1, Y=16 ring"), pass("X=4 ring, Y=4 ring")],
@@ -214,7 +197,7 @@ fact!(i7_gen_heads, "I7-GEN-HEADS", |_| {
 fact!(i7_kv_shard, "I7-KV-SHARD", |id| {
     // The book's KV[2, B_Z, S, K_Y, H] holds both; the program says it of each.
     let both =
-        fact(id)["value"].as_str().map(|text| text.replace("KV[2, ", "[")).unwrap_or_default();
+        record(id)["value"].as_str().map(|text| text.replace("KV[2, ", "[")).unwrap_or_default();
     let text = book("p7-kv").plan.to_string();
     assert!(
         text.contains(&format!("Kc: bf16{both}")) || text.contains(&format!("Kc{both}")),
@@ -236,8 +219,8 @@ fact!(i7_kv_lint, "I7-KV-LINT", |_| {
     fires(source, "SW331");
 });
 fact!(i7_kv_alg, "I7-KV-ALG", |id| as_listed(id, "p7-kv"));
-fact!(i7_kv_l2, "I7-KV-L2", |id| uses_text("p7-kv", &fact(id), "V[", "Vc["));
-fact!(i7_kv_l7, "I7-KV-L7", |id| uses_text("p7-kv", &fact(id), "O[", "P["));
+fact!(i7_kv_l2, "I7-KV-L2", |id| uses_text("p7-kv", record(id), "V[", "Vc["));
+fact!(i7_kv_l7, "I7-KV-L7", |id| uses_text("p7-kv", record(id), "O[", "P["));
 fact!(i7_kv_l10, "I7-KV-L10", |_| {
     refused(
         "plan\nhardware tpu-v5e\nmesh Y=4, Z=2\ndim B=32, H=256, K=8, M=4, N=K*M\n\
@@ -323,7 +306,7 @@ fact!(i7_q4_tp, "I7-Q4-TP", |id| {
 });
 fact!(i7_q6_shard, "I7-Q6-SHARD", |id| {
     let source = read("tests/programs/book/p7-moe.shard");
-    assert!(source.contains(fact(id)["value"].as_str().expect("brackets")), "{source}");
+    assert!(source.contains(record(id)["value"].as_str().expect("brackets")), "{source}");
     let training = "hardware tpu-v5e\nmesh X=16, Y=16\ndim B=32, E=16, D=4096, F=16384\n\
         input R[B, E, D]\nparam Win[E, D_X, F_Y]\nH = R *D Win\noutput H[B, E, F_Y]\n";
     fires(training, "SW310");
@@ -338,11 +321,11 @@ fn uses_text(name: &str, fact: &Value, theirs: &str, ours: &str) {
 }
 
 fn near(id: &str, given: f64) {
-    let wanted = fact(id)["value"].as_f64().expect("a number");
+    let wanted = record(id)["value"].as_f64().expect("a number");
     assert!((given - wanted).abs() <= 64.0, "{id}: {given} against {wanted}");
 }
 
 fn near_to(id: &str, given: f64) {
-    let wanted = fact(id)["value"].as_f64().expect("a number");
+    let wanted = record(id)["value"].as_f64().expect("a number");
     assert!((given / wanted - 1.0).abs() < 1e-3, "{id}: {given} against {wanted}");
 }

@@ -8,10 +8,8 @@
 use shardwise::cost::Cost;
 use shardwise::{DimSize, Options, Program, Strategy};
 use shardwise_ir::Role;
-use shardwise_tests::{facts, read};
-
-const TRAINING: &str = "tests/facts/applied-training.json";
-const INFERENCE: &str = "tests/facts/applied-inference.json";
+use shardwise_tests::facts::value_holds;
+use shardwise_tests::read;
 
 fn options() -> Options {
     Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..Options::default() }
@@ -55,32 +53,24 @@ const FFW: &[&str] = &["win", "wgate", "wout"];
 const VOC: &[&str] = &["Embed", "Unembed"];
 const ATT: &[&str] = &["wq", "wk", "wv", "wo"];
 
-fn parameters_hold(id: &str, names: &[&str]) {
-    facts::holds(TRAINING, id, &[parameters(names)]);
-}
-
-fn serves(id: &str, given: f64) {
-    facts::holds(INFERENCE, id, &[given]);
-}
-
 #[test]
 fn a6_ffw() {
-    parameters_hold("A6-FFW", FFW);
+    value_holds("A6-FFW", parameters(FFW));
 }
 
 #[test]
 fn a6_voc() {
-    parameters_hold("A6-VOC", VOC);
+    value_holds("A6-VOC", parameters(VOC));
 }
 
 #[test]
 fn a6_att() {
-    parameters_hold("A6-ATT", ATT);
+    value_holds("A6-ATT", parameters(ATT));
 }
 
 #[test]
 fn a6_tot() {
-    parameters_hold("A6-TOT", &[FFW, VOC, ATT].concat());
+    value_holds("A6-TOT", parameters(&[FFW, VOC, ATT].concat()));
 }
 
 /// Four values a layer are kept; what does not grow with layers and tokens falls out of the second
@@ -100,7 +90,7 @@ fn a6_ckpt() {
         planned.json().memory.peak_bytes as f64
     };
     let of = |tokens| peak(160, tokens) - peak(80, tokens);
-    facts::holds(TRAINING, "A6-CKPT", &[of(8_000_000) - of(4_000_000)]);
+    value_holds("A6-CKPT", of(8_000_000) - of(4_000_000));
 }
 
 /// One of the model's MLPs on a pod, all of whose axes gather weights.
@@ -114,7 +104,7 @@ fn a6_fsdp() {
     let cost = cost(&source, &options());
     let threshold =
         cost.thresholds.iter().find(|threshold| threshold.dim == "B").expect("B is no parameter's");
-    facts::holds(TRAINING, "A6-FSDP", &[threshold.per_device]);
+    value_holds("A6-FSDP", threshold.per_device);
     assert_eq!(cost.verdict.bound, "communication");
     let needed = threshold.crossovers[0].per_device;
     assert!((needed / 850.0 - 1.0).abs() < 0.01, "{needed} tokens a chip");
@@ -129,12 +119,12 @@ fn a6_xopt() {
         Tmp = In *D Win\nOut = Tmp *F Wout\noutput Out[B_X, D_Y]\n";
     let cost = cost(source, &options());
     assert_eq!(cost.devices, 8960);
-    facts::holds(TRAINING, "A6-XOPT", &[80.0 * (cost.axes[1].busy_s / cost.axes[0].busy_s).sqrt()]);
+    value_holds("A6-XOPT", 80.0 * (cost.axes[1].busy_s / cost.axes[0].busy_s).sqrt());
 }
 
 #[test]
 fn a8_kv() {
-    serves("A8-KV", decode().state.bytes / (32.0 * 8192.0));
+    value_holds("A8-KV", decode().state.bytes / (32.0 * 8192.0));
 }
 
 #[test]
@@ -145,20 +135,23 @@ fn a8_kv32k() {
     ];
     let source =
         model("llama3-70b-decode").replace("slice_{A->Now}(p, 8192)", "slice_{A->Now}(p, 32768)");
-    serves("A8-KV32K", cost(&source, &Options { dims: longer, ..options() }).state.bytes / 32.0);
+    value_holds(
+        "A8-KV32K",
+        cost(&source, &Options { dims: longer, ..options() }).state.bytes / 32.0,
+    );
 }
 
 #[test]
 fn a8_mem32() {
     let cost = decode();
-    serves("A8-MEM32", cost.parameters.bytes + cost.state.bytes);
+    value_holds("A8-MEM32", cost.parameters.bytes + cost.state.bytes);
 }
 
 /// Everything that is held is read once, by all chips.
 #[test]
 fn a8_step() {
     let cost = decode();
-    serves("A8-STEP", (cost.parameters.device_bytes + cost.state.device_bytes) / 8.1e11);
+    value_holds("A8-STEP", (cost.parameters.device_bytes + cost.state.device_bytes) / 8.1e11);
     let step = cost.verdict.compute_s;
     assert!(step > 0.0173 && step < 0.023, "{step}: reading it all is the most of a step");
 }
@@ -166,12 +159,12 @@ fn a8_step() {
 #[test]
 fn a8_min_int4() {
     let source = model("llama3-70b-decode").replace("int8", "int4");
-    serves("A8-MIN-INT4", cost(&source, &options()).parameters.bytes);
+    value_holds("A8-MIN-INT4", cost(&source, &options()).parameters.bytes);
 }
 
 #[test]
 fn a8_free_int8() {
-    serves("A8-FREE-INT8", 8.0 * 16e9 - decode().parameters.bytes);
+    value_holds("A8-FREE-INT8", 8.0 * 16e9 - decode().parameters.bytes);
 }
 
 /// The second matrix of an MLP, 32-way, with this many sequences.
@@ -187,20 +180,20 @@ fn matrix(batch: u64) -> shardwise::cost::Statement {
 fn a8_tici() {
     let source =
         "hardware tpu-v5e\nmesh X=4 ring\ndim B=64, D=8192\ninput x[B, D_X]\noutput x[B, D]\n";
-    serves("A8-TICI", cost(source, &options()).statements[0].time_s);
+    value_holds("A8-TICI", cost(source, &options()).statements[0].time_s);
 }
 
 /// With no sequences left: the time at 8 and 16 continued.
 #[test]
 fn a8_thbm() {
-    serves("A8-THBM", 2.0 * matrix(8).time_s - matrix(16).time_s);
+    value_holds("A8-THBM", 2.0 * matrix(8).time_s - matrix(16).time_s);
 }
 
 #[test]
 fn a8_tmath() {
     let matrix = matrix(64);
     assert_eq!(matrix.bound, "hbm");
-    serves("A8-TMATH", matrix.time_s / matrix.factor.expect("both rates are known"));
+    value_holds("A8-TMATH", matrix.time_s / matrix.factor.expect("both rates are known"));
 }
 
 /// Without the products of scores, at 40% of the peak.
@@ -215,5 +208,5 @@ fn a8_prefill() {
         .iter()
         .filter(|statement| statement.times == 80 && weights(&statement.text));
     let flops: f64 = products.map(|statement| 80.0 * statement.flops).sum();
-    serves("A8-PREFILL", flops / (1.97e14 * 0.4));
+    value_holds("A8-PREFILL", flops / (1.97e14 * 0.4));
 }

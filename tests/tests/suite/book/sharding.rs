@@ -8,61 +8,24 @@
 #![expect(clippy::float_cmp, reason = "byte counts and ratios of powers of two are exact")]
 
 use serde_json::Value;
-use shardwise::json::{PlanJson, StepJson};
-use shardwise::{Options, Refinement, Strategy};
-use shardwise_tests::{fact, facts, read};
+use shardwise::json::PlanJson;
+use shardwise::{Options, Refinement};
+use shardwise_tests::facts::{numbers, record, value_holds};
+use shardwise_tests::planning::{book, refused, reshard, seconds, textbook};
+use shardwise_tests::{fact, read};
 
-const FACTS: &str = "tests/facts/sharding.json";
-
-fn fact(id: &str) -> Value {
-    facts::fact(FACTS, id)
+fn plan(source: &str) -> PlanJson {
+    textbook(source).json()
 }
 
-/// Whether `given` is what the fact says, within its tolerance.
-fn holds(id: &str, given: f64) {
-    facts::holds(FACTS, id, &[given]);
-}
-
-fn numbers(id: &str) -> Vec<f64> {
-    facts::numbers(FACTS, id)
-}
-
-fn textbook(source: &str, refinement: Refinement) -> PlanJson {
-    let options = Options { strategy: Strategy::Textbook, refinement, ..Options::default() };
-    shardwise::plan("fact", source, &options).unwrap_or_else(|e| panic!("{e}\n{source}")).json()
-}
-
-/// A program that only moves `value` from one sharding to another.
-fn reshard(head: &str, from: &str, to: &str) -> String {
-    format!("{head}\ninput A{from}\noutput A{to}\n")
-}
-
-/// The one step of such a program.
-fn step(head: &str, from: &str, to: &str, refinement: Refinement) -> StepJson {
-    let plan = textbook(&reshard(head, from, to), refinement);
-    assert_eq!(plan.steps.len(), 1, "{head} {from} {to}");
-    plan.steps[0].clone()
-}
-
-fn seconds(head: &str, from: &str, to: &str) -> f64 {
-    step(head, from, to, Refinement::Book).time_s
-}
-
-fn book(name: &str) -> PlanJson {
-    textbook(&read(&format!("tests/programs/book/{name}.shard")), Refinement::Book)
+fn book_plan(name: &str) -> PlanJson {
+    book(name).json()
 }
 
 /// Bytes a device holds of a parameter so declared.
 fn resident(mesh: &str, dims: &str, declaration: &str) -> f64 {
     let source = format!("hardware tpu-v5p\nmesh {mesh}\ndim {dims}\nparam {declaration}\n");
-    textbook(&source, Refinement::Book).memory.resident_bytes as f64
-}
-
-fn refused(source: &str, code: &str) {
-    let findings = shardwise::plan("fact", source, &Options::default())
-        .map(|plan| plan.to_string())
-        .expect_err(source);
-    assert!(findings.reports.iter().any(|report| report.diag.code == code), "{findings}");
+    plan(&source).memory.resident_bytes as f64
 }
 
 const RING4: &str = "hardware tpu-v5p\nmesh X=4 ring\ndim I=4096, J=4096";
@@ -75,7 +38,7 @@ fact!(s3_loc1, "S3-LOC1", |id| {
     let shape = numbers(id);
     assert_eq!(resident("X=2, Y=2", "I=4, J=128", "A: int8[I_X, J_Y]"), shape[0] * shape[1]);
 });
-fact!(s3_loc2, "S3-LOC2", |id| holds(
+fact!(s3_loc2, "S3-LOC2", |id| value_holds(
     id,
     resident("X=2, Y=2", "I=64, J=64", "A[I_X, J_Y]")
         / resident("X=2, Y=2", "I=64, J=64", "A[I, J]")
@@ -87,7 +50,7 @@ fact!(s3_loc3, "S3-LOC3", |id| {
         4.0 * shape[0] * shape[1]
     );
 });
-fact!(s3_pq0_bytes, "S3-PQ0-BYTES", |id| holds(
+fact!(s3_pq0_bytes, "S3-PQ0-BYTES", |id| value_holds(
     id,
     resident("X=8, Y=2", "I=1024, J=4096", "A: fp32[I_XY, J]")
 ));
@@ -95,23 +58,23 @@ fact!(s3_pq1_shape, "S3-PQ1-SHAPE", |id| {
     let shape = numbers(id);
     assert_eq!(resident("X=2, Y=8, Z=2", "I=128, J=2048", "A: int8[I_XY, J]"), shape[0] * shape[1]);
 });
-fact!(s3_pq1_dev, "S3-PQ1-DEV", |id| holds(
+fact!(s3_pq1_dev, "S3-PQ1-DEV", |id| value_holds(
     id,
     resident("X=2, Y=8, Z=2", "I=128, J=2048", "A: int8[I_XY, J]")
 ));
-fact!(s3_pq1_tot, "S3-PQ1-TOT", |id| holds(
+fact!(s3_pq1_tot, "S3-PQ1-TOT", |id| value_holds(
     id,
     32.0 * resident("X=2, Y=8, Z=2", "I=128, J=2048", "A: int8[I_XY, J]")
 ));
-fact!(s3_rep_full, "S3-REP-FULL", |id| holds(
+fact!(s3_rep_full, "S3-REP-FULL", |id| value_holds(
     id,
     4.0 * resident("X=2, Y=2", "I=64, J=64", "A[I, J]") / (64.0 * 64.0 * 2.0)
 ));
-fact!(s3_rep_part, "S3-REP-PART", |id| holds(
+fact!(s3_rep_part, "S3-REP-PART", |id| value_holds(
     id,
     4.0 * resident("X=2, Y=2", "I=64, J=64", "A[I_X, J]") / (64.0 * 64.0 * 2.0)
 ));
-fact!(s3_xy_ways, "S3-XY-WAYS", |id| holds(
+fact!(s3_xy_ways, "S3-XY-WAYS", |id| value_holds(
     id,
     64.0 * 64.0 * 2.0 / resident("X=4, Y=8", "I=64, J=64", "A[I_XY, J]")
 ));
@@ -123,73 +86,86 @@ fact!(s3_code_b, "S3-CODE-B", |id| {
     let shape = numbers(id);
     assert_eq!(resident("X=4, Y=2", "D=2048, F=8192", "W[D, F_Y]"), 2.0 * shape[0] * shape[1]);
 });
-fact!(s3_pq2_shard, "S3-PQ2-SHARD", |id| holds(
+fact!(s3_pq2_shard, "S3-PQ2-SHARD", |id| value_holds(
     id,
     resident("X=8, Y=4", "E=2048, F=8192", "A[E_Y, F]")
 ));
-fact!(s3_pq2_total, "S3-PQ2-TOTAL", |id| holds(
+fact!(s3_pq2_total, "S3-PQ2-TOTAL", |id| value_holds(
     id,
     resident("X=8, Y=4", "E=2048, F=8192", "A[E, F]")
 ));
-fact!(s3_pq2b_shard, "S3-PQ2B-SHARD", |id| holds(
+fact!(s3_pq2b_shard, "S3-PQ2B-SHARD", |id| value_holds(
     id,
     resident("X=8, Y=4", "E=256, F=256", "A[E_Y, F]")
 ));
 fact!(s3_q1, "S3-Q1", |id| {
     let dims = "I=64, J=64, K=64";
-    holds(id, 64.0 * resident("X=4, Y=8, Z=2", dims, "A[I_X, J, K]") / (64.0 * 64.0 * 64.0 * 2.0));
+    value_holds(
+        id,
+        64.0 * resident("X=4, Y=8, Z=2", dims, "A[I_X, J, K]") / (64.0 * 64.0 * 64.0 * 2.0),
+    );
 });
 fact!(s3_q3_bytes, "S3-Q3-BYTES", |id| {
     assert_eq!(numbers(id), [resident("X=4", "B=128", "A[B]"), resident("X=4", "B=128", "A[B_X]")]);
 });
-fact!(s3_q7_w, "S3-Q7-W", |id| holds(id, resident("X=2", "D=8192, F=32768", "W[D, F]")));
-fact!(s3_q7_in, "S3-Q7-IN", |id| holds(id, resident("X=2", "B=128, D=8192", "In[B, D]")));
-fact!(s3_q7_shard4, "S3-Q7-SHARD4", |id| holds(id, book("p3-q7").memory.resident_bytes as f64));
-fact!(s3_q7_fsdp, "S3-Q7-FSDP", |id| holds(id, book("p3-q7-fsdp").steps[0].local_bytes as f64));
+fact!(s3_q7_w, "S3-Q7-W", |id| value_holds(id, resident("X=2", "D=8192, F=32768", "W[D, F]")));
+fact!(s3_q7_in, "S3-Q7-IN", |id| value_holds(id, resident("X=2", "B=128, D=8192", "In[B, D]")));
+fact!(s3_q7_shard4, "S3-Q7-SHARD4", |id| value_holds(
+    id,
+    book_plan("p3-q7").memory.resident_bytes as f64
+));
+fact!(s3_q7_fsdp, "S3-Q7-FSDP", |id| value_holds(
+    id,
+    book_plan("p3-q7-fsdp").steps[0].local_bytes as f64
+));
 
 fact!(s3_elem, "S3-ELEM", |id| {
-    let plan = textbook(
-        "hardware tpu-v5p\nmesh X=4\ndim I=64\ninput A[I_X], B[I_X]\noutput C[I_X] = A + B\n",
-        Refinement::Book,
-    );
-    assert_eq!(plan.cost.comm_s, fact(id)["value"].as_f64().unwrap_or(1.0));
+    let plan =
+        plan("hardware tpu-v5p\nmesh X=4\ndim I=64\ninput A[I_X], B[I_X]\noutput C[I_X] = A + B\n");
+    assert_eq!(plan.cost.comm_s, record(id)["value"].as_f64().unwrap_or(1.0));
 });
-fact!(s3_pq2_ring, "S3-PQ2-RING", |id| holds(
+fact!(s3_pq2_ring, "S3-PQ2-RING", |id| value_holds(
     id,
     seconds("hardware tpu-v5e\nmesh Y=4 ring\ndim E=2048, F=8192", "[E_Y, F]", "[E, F]")
 ));
-fact!(s3_pq2_line, "S3-PQ2-LINE", |id| holds(
+fact!(s3_pq2_line, "S3-PQ2-LINE", |id| value_holds(
     id,
     seconds("hardware tpu-v5e\nmesh X=8, Y=4\ndim E=2048, F=8192", "[E_Y, F]", "[E, F]")
 ));
-fact!(s3_pq2b_t, "S3-PQ2B-T", |id| holds(
+fact!(s3_pq2b_t, "S3-PQ2B-T", |id| value_holds(
     id,
     seconds("hardware tpu-v5e\nmesh X=8, Y=4\ndim E=256, F=256", "[E_Y, F]", "[E, F]")
 ));
-fact!(s3_q2a, "S3-Q2A", |id| holds(id, book("p3-q2a").cost.comm_s));
-fact!(s3_q2b, "S3-Q2B", |id| holds(id, book("p3-q2b").cost.comm_s));
-fact!(s3_q2c, "S3-Q2C", |id| holds(id, book("p3-q2c").cost.comm_s));
-fact!(s3_q3, "S3-Q3", |id| holds(id, book("p3-q3").cost.comm_s));
-fact!(s3_tlat, "S3-TLAT", |id| holds(id, book("p3-q3").cost.comm_s / 2.0));
-fact!(s3_q5_t1, "S3-Q5-T1", |id| holds(id, book("p3-q5-1").cost.comm_s / (8192.0 * 8192.0)));
-fact!(s3_q5_t3, "S3-Q5-T3", |id| holds(
+fact!(s3_q2a, "S3-Q2A", |id| value_holds(id, book_plan("p3-q2a").cost.comm_s));
+fact!(s3_q2b, "S3-Q2B", |id| value_holds(id, book_plan("p3-q2b").cost.comm_s));
+fact!(s3_q2c, "S3-Q2C", |id| value_holds(id, book_plan("p3-q2c").cost.comm_s));
+fact!(s3_q3, "S3-Q3", |id| value_holds(id, book_plan("p3-q3").cost.comm_s));
+fact!(s3_tlat, "S3-TLAT", |id| value_holds(id, book_plan("p3-q3").cost.comm_s / 2.0));
+fact!(s3_q5_t1, "S3-Q5-T1", |id| value_holds(
     id,
-    book("p3-q5-3").cost.comm_s / book("p3-q5-1").cost.comm_s
+    book_plan("p3-q5-1").cost.comm_s / (8192.0 * 8192.0)
 ));
-fact!(s3_q5_f4, "S3-Q5-F4", |id| holds(
+fact!(s3_q5_t3, "S3-Q5-T3", |id| value_holds(
     id,
-    book("p3-q5-4").steps[0].flops / book("p3-q5-1").steps[0].flops
+    book_plan("p3-q5-3").cost.comm_s / book_plan("p3-q5-1").cost.comm_s
 ));
-fact!(s3_q7_math, "S3-Q7-MATH", |id| holds(
+fact!(s3_q5_f4, "S3-Q5-F4", |id| value_holds(
     id,
-    book("p3-q7").steps.iter().map(|step| step.flops).sum::<f64>() / 1.97e14
+    book_plan("p3-q5-4").steps[0].flops / book_plan("p3-q5-1").steps[0].flops
 ));
-fact!(s3_q7_hbm, "S3-Q7-HBM", |id| holds(id, book("p3-q7").memory.resident_bytes as f64 / 8.1e11));
+fact!(s3_q7_math, "S3-Q7-MATH", |id| value_holds(
+    id,
+    book_plan("p3-q7").steps.iter().map(|step| step.flops).sum::<f64>() / 1.97e14
+));
+fact!(s3_q7_hbm, "S3-Q7-HBM", |id| value_holds(
+    id,
+    book_plan("p3-q7").memory.resident_bytes as f64 / 8.1e11
+));
 fact!(s3_q7_comm, "S3-Q7-COMM", |id| {
     let source = read("tests/programs/book/p3-q7.shard").replace("X=2, Y=2", "X=2 ring, Y=2 ring");
-    holds(id, textbook(&source, Refinement::Book).cost.comm_s);
+    value_holds(id, plan(&source).cost.comm_s);
 });
-fact!(s3_q7_comm_x, "S3-Q7-COMM-X", |id| holds(id, book("p3-q7").cost.comm_s));
+fact!(s3_q7_comm_x, "S3-Q7-COMM-X", |id| value_holds(id, book_plan("p3-q7").cost.comm_s));
 fact!(s3_q9_ratio, "S3-Q9-RATIO", |_| {
     // Gather first moves N·M, multiply then scatter N·K: with M = 2K the first takes twice as
     // long.
@@ -207,7 +183,7 @@ fact!(s3_trs, "S3-TRS", |_| assert!(
 fact!(s3_tar, "S3-TAR", |_| assert!(
     (seconds(RING4, "[I, J] {U_X}", "[I, J]") / RING4_UNIT - 2.0).abs() < 1e-12
 ));
-fact!(s3_ar_ratio, "S3-AR-RATIO", |id| holds(
+fact!(s3_ar_ratio, "S3-AR-RATIO", |id| value_holds(
     id,
     seconds(RING4, "[I, J] {U_X}", "[I, J]") / seconds(RING4, "[I, J] {U_X}", "[I_X, J]")
 ));
@@ -215,55 +191,55 @@ fact!(s3_tmulti, "S3-TMULTI", |_| {
     let (one, two) = (seconds(TORUS, "[B_X, D]", "[B, D]"), seconds(TORUS, "[B_X, D_Y]", "[B, D]"));
     assert!((one / two - 2.0).abs() < 1e-9, "two axes have twice the bandwidth");
 });
-fact!(s3_table_ag, "S3-TABLE-AG", |id| holds(
+fact!(s3_table_ag, "S3-TABLE-AG", |id| value_holds(
     id,
     seconds(RING4, "[I_X, J]", "[I, J]") / RING4_UNIT
 ));
-fact!(s3_table_rs, "S3-TABLE-RS", |id| holds(
+fact!(s3_table_rs, "S3-TABLE-RS", |id| value_holds(
     id,
     seconds(RING4, "[I, J] {U_X}", "[I, J_X]") / RING4_UNIT
 ));
-fact!(s3_table_ar, "S3-TABLE-AR", |id| holds(
+fact!(s3_table_ar, "S3-TABLE-AR", |id| value_holds(
     id,
     seconds(RING4, "[I, J] {U_X}", "[I, J]") / RING4_UNIT
 ));
-fact!(s3_table_a2a, "S3-TABLE-A2A", |id| holds(
+fact!(s3_table_a2a, "S3-TABLE-A2A", |id| value_holds(
     id,
     seconds(RING4, "[I_X, J]", "[I, J_X]") / RING4_UNIT
 ));
-fact!(s3_a2a_cost, "S3-A2A-COST", |id| holds(
+fact!(s3_a2a_cost, "S3-A2A-COST", |id| value_holds(
     id,
     seconds(RING4, "[I_X, J]", "[I, J_X]") / seconds(RING4, "[I_X, J]", "[I, J]")
 ));
-fact!(s3_a2a_ar, "S3-A2A-AR", |id| holds(
+fact!(s3_a2a_ar, "S3-A2A-AR", |id| value_holds(
     id,
     seconds(RING4, "[I_X, J]", "[I, J_X]") / seconds(RING4, "[I, J] {U_X}", "[I, J]")
 ));
 fact!(s3_a2a_nd_4x4, "S3-A2A-ND-4x4", |id| {
     let head = "hardware tpu-v5p\nmesh X=4, Y=4\ndim I=4096, J=4096";
-    holds(id, seconds(head, "[I_XY, J]", "[I, J_XY]") / RING4_UNIT);
+    value_holds(id, seconds(head, "[I_XY, J]", "[I, J_XY]") / RING4_UNIT);
 });
 fact!(s3_a2a_nd_8x4, "S3-A2A-ND-8x4", |id| {
     let head = "hardware tpu-v5p\nmesh X=8, Y=4\ndim I=4096, J=4096";
-    holds(id, seconds(head, "[I_XY, J]", "[I, J_XY]") / RING4_UNIT);
+    value_holds(id, seconds(head, "[I_XY, J]", "[I, J_XY]") / RING4_UNIT);
 });
-fact!(s3_x_ring, "S3-X-RING", |id| holds(
+fact!(s3_x_ring, "S3-X-RING", |id| value_holds(
     id,
-    step(RING4, "[I_X, J]", "[I, J]", Refinement::Exact).time_s / RING4_UNIT
+    reshard(RING4, "[I_X, J]", "[I, J]", Refinement::Exact).time_s / RING4_UNIT
 ));
-fact!(s3_x_line, "S3-X-LINE", |id| holds(
+fact!(s3_x_line, "S3-X-LINE", |id| value_holds(
     id,
     seconds(&RING4.replace("ring", "line"), "[I_X, J]", "[I, J]") / RING4_UNIT
 ));
-fact!(s3_uni_factor, "S3-UNI-FACTOR", |id| holds(
+fact!(s3_uni_factor, "S3-UNI-FACTOR", |id| value_holds(
     id,
     seconds(&RING4.replace("ring", "line"), "[I_X, J]", "[I, J]") / (2.0 * RING4_UNIT)
 ));
 fact!(s3_x_line_multi, "S3-X-LINE-MULTI", |id| {
     let head = "hardware tpu-v5p\nmesh X=2 line, Y=2 line\ndim I=4096, J=4096";
-    holds(id, seconds(head, "[I_XY, J]", "[I, J]") / (2.0 * RING4_UNIT));
+    value_holds(id, seconds(head, "[I_XY, J]", "[I, J]") / (2.0 * RING4_UNIT));
 });
-fact!(s3_x_a2a_line, "S3-X-A2A-LINE", |id| holds(
+fact!(s3_x_a2a_line, "S3-X-A2A-LINE", |id| value_holds(
     id,
     seconds(&RING4.replace("ring", "line"), "[I_X, J]", "[I, J_X]") / RING4_UNIT
 ));
@@ -271,24 +247,24 @@ fact!(s3_x_a2a_line, "S3-X-A2A-LINE", |id| holds(
 fact!(s3_order, "S3-ORDER", |_| {
     let head = "hardware tpu-v5p\nmesh X=4, Y=4\ndim I=64, J=64";
     assert_eq!(
-        step(head, "[I_XY, J]", "[I_YX, J]", Refinement::Book).kind,
+        reshard(head, "[I_XY, J]", "[I_YX, J]", Refinement::Book).kind,
         "permute",
         "XY and YX are different layouts"
     );
 });
-fact!(s3_c1a, "S3-C1A", |id| gives("p3-c1a", &fact(id)));
-fact!(s3_c1b, "S3-C1B", |id| gives("p3-c1b", &fact(id)));
-fact!(s3_c1c, "S3-C1C", |id| gives("p3-c1c", &fact(id)));
-fact!(s3_c1d, "S3-C1D", |id| gives("p3-c1d", &fact(id)));
-fact!(s3_c1_free, "S3-C1-FREE", |_| assert_eq!(book("p3-c1e").cost.comm_s, 0.0));
-fact!(s3_c2, "S3-C2", |_| assert!(book("p3-c2").steps[0].text.contains("AllGather_X(A")));
+fact!(s3_c1a, "S3-C1A", |id| gives("p3-c1a", record(id)));
+fact!(s3_c1b, "S3-C1B", |id| gives("p3-c1b", record(id)));
+fact!(s3_c1c, "S3-C1C", |id| gives("p3-c1c", record(id)));
+fact!(s3_c1d, "S3-C1D", |id| gives("p3-c1d", record(id)));
+fact!(s3_c1_free, "S3-C1-FREE", |_| assert_eq!(book_plan("p3-c1e").cost.comm_s, 0.0));
+fact!(s3_c2, "S3-C2", |_| assert!(book_plan("p3-c2").steps[0].text.contains("AllGather_X(A")));
 fact!(s3_c2_twoax, "S3-C2-TWOAX", |_| assert!(
-    book("p3-c2-twoax").steps[0].text.contains("AllGather_X(A")
+    book_plan("p3-c2-twoax").steps[0].text.contains("AllGather_X(A")
 ));
-fact!(s3_ag_all, "S3-AG-ALL", |id| gives("p3-ag-all", &fact(id)));
+fact!(s3_ag_all, "S3-AG-ALL", |id| gives("p3-ag-all", record(id)));
 fact!(s3_ag_part, "S3-AG-PART", |_| {
     refused(&read("tests/programs/errors/p3-ag-part.shard"), "SW209");
-    assert_eq!(book("p3-ag-part").steps.len(), 1);
+    assert_eq!(book_plan("p3-ag-part").steps.len(), 1);
 });
 fact!(s3_logical_axis, "S3-LOGICAL-AXIS", |id| {
     let checked =
@@ -300,14 +276,14 @@ fact!(s3_logical_axis, "S3-LOGICAL-AXIS", |id| {
     );
 });
 fact!(s3_c3, "S3-C3", |id| {
-    let plan = book("p3-c3");
-    assert!(plan.steps[0].text.starts_with(fact(id)["value"].as_str().unwrap_or("?")));
+    let plan = book_plan("p3-c3");
+    assert!(plan.steps[0].text.starts_with(record(id)["value"].as_str().unwrap_or("?")));
 });
 fact!(s3_c4, "S3-C4", |_| {
     gives("p3-c4", &serde_json::json!({"value": "C[I, K_X]"}));
     gives("p3-c4b", &serde_json::json!({"value": "C[I_X, K]"}));
 });
-fact!(s3_a2a_sem, "S3-A2A-SEM", |id| gives("p3-a2a", &fact(id)));
+fact!(s3_a2a_sem, "S3-A2A-SEM", |id| gives("p3-a2a", record(id)));
 fact!(s3_bad_twice, "S3-BAD-TWICE", |_| refused(
     &read("tests/programs/errors/p3-bad-twice.shard"),
     "SW201"
@@ -325,7 +301,7 @@ fact!(s3_c4_bad, "S3-C4-BAD", |_| refused(&read("tests/programs/errors/p3-c4.sha
 
 /// Whether the last step gives the sharding that the fact names.
 fn gives(name: &str, fact: &Value) {
-    let plan = book(name);
+    let plan = book_plan(name);
     let last = plan.steps.last().expect("the plan has steps");
     let wanted = fact["value"].as_str().unwrap_or("?");
     assert!(

@@ -1,30 +1,16 @@
 //! The numbers of the texts on tensor parallelism, on TPUs and on rooflines, each as a test named
 //! by its id, against `tests/facts/tp-blog.json`, `tpus.json` and `roofline.json`.
 
-use std::collections::BTreeMap;
-
-use shardwise::verify::{Setup, verify};
 use shardwise::{Hardware, Options, Planned};
+use shardwise_tests::facts::holds;
 use shardwise_tests::planning::{
-    collectives, decode, findings, moves, refused, searched, seconds, textbook,
+    book, collectives, decode, evaluated, findings, fires, moves, refused, runs_right, searched,
+    seconds, textbook,
 };
-use shardwise_tests::{fact, facts, read};
-
-fn holds(id: &str, given: &[f64]) {
-    let file = match id.split('-').next() {
-        Some("TB") => "tests/facts/tp-blog.json",
-        Some("H2") => "tests/facts/tpus.json",
-        _ => "tests/facts/roofline.json",
-    };
-    facts::holds(file, id, given);
-}
+use shardwise_tests::{fact, read};
 
 fn source(name: &str) -> String {
     read(&format!("tests/programs/book/{name}.shard"))
-}
-
-fn book(name: &str) -> Planned {
-    textbook(&source(name))
 }
 
 fn count(plan: &Planned, kind: &str) -> f64 {
@@ -36,26 +22,6 @@ fn gives(plan: &Planned, text: &str) {
         plan.json().steps.iter().any(|step| step.text.starts_with(&format!("{text} ="))),
         "{text}\n{plan}"
     );
-}
-
-fn fires(source: &str, code: &str) {
-    assert!(findings(source).contains(&code), "{code}: {:?}\n{source}", findings(source));
-}
-
-fn is_right(source: &str) {
-    let verdict = verify("fact", source, &Options::default(), &Setup::default())
-        .unwrap_or_else(|error| panic!("{error}\n{source}"));
-    assert!(verdict.mismatch.is_none() && verdict.undefined == 0, "{verdict}");
-}
-
-fn evaluated(source: &str, name: &str, given: &[(&str, &[f64])]) -> Vec<f64> {
-    let program = shardwise::check("fact", source, &Options::default())
-        .program
-        .unwrap_or_else(|| panic!("{source}"));
-    let given: BTreeMap<String, Vec<f64>> =
-        given.iter().map(|(name, data)| ((*name).to_owned(), data.to_vec())).collect();
-    let values = shardwise::verify::evaluate(&program, &given).expect("all is declared");
-    values[name].clone()
 }
 
 /// A layer of attention and MLP as the blog splits it, without what stays whole.
@@ -135,7 +101,7 @@ fact!(tb_gelu_ex, "TB-GELU-EX", |id| {
         gelu("p"),
         gelu("q")
     );
-    let of = |name| evaluated(&source, name, &[("p", &[1.0]), ("q", &[1.0])])[0];
+    let of = |name| evaluated(&source, &[("p", &[1.0]), ("q", &[1.0])])[name][0];
     holds(id, &[of("whole"), of("parts")]);
 });
 fact!(tb_mlp, "TB-MLP", |id| holds(id, &[count(&book("b-mlp"), "AllReduce")]));
@@ -173,10 +139,10 @@ fact!(tb_emb_shard, "TB-EMB-SHARD", |id| {
     holds(id, &[textbook(source).cost().parameters.device_bytes / 8192.0]);
 });
 fact!(tb_emb_mask, "TB-EMB-MASK", |_| {
-    is_right(&source("b-emb"));
+    runs_right(&source("b-emb"));
     let source = "hardware h100\nmesh Y=1\ndim B=3, V=2, C=1\ninput Ids: int32[B]\nparam E[V, C]\n\
         X = take_V(E, Ids)\noutput X[B, C]\n";
-    let rows = evaluated(source, "X", &[("E", &[5.0, 7.0]), ("Ids", &[1.0, 2.0, -1.0])]);
+    let rows = evaluated(source, &[("E", &[5.0, 7.0]), ("Ids", &[1.0, 2.0, -1.0])])["X"].clone();
     assert_eq!(rows, [7.0, 0.0, 0.0], "what is out of range is zero");
 });
 fact!(tb_tied, "TB-TIED", |_| {

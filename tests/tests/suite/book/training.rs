@@ -9,19 +9,14 @@
 
 use shardwise::cost::Cost;
 use shardwise::{Options, Planned, Strategy};
+use shardwise_tests::facts::holds;
 use shardwise_tests::planning::{textbook, warned};
-use shardwise_tests::{fact, facts, read};
+use shardwise_tests::{fact, read};
 
 use super::mlp::{
     B, C, D, DP, F, FSDP, MIXED, Part, Scheme, TP, W, best_flip, best_split, busy, flip, fsdp_flip,
     mixed, moved, optimum, rings, split,
 };
-
-const FACTS: &str = "tests/facts/training.json";
-
-fn holds(id: &str, given: &[f64]) {
-    facts::holds(FACTS, id, given);
-}
 
 /// What is held, of declarations alone.
 fn held(mesh: &str, dims: &str, declarations: &str) -> Cost {

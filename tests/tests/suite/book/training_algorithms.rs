@@ -2,22 +2,12 @@
 //! algorithms collective by collective, what is kept and dropped, sizes of machines, against
 //! `tests/facts/training.json`. (`training.rs` has times, bytes and thresholds.)
 
-use serde_json::Value;
 use shardwise::{Hardware, Options, Pass, Planned};
 use shardwise_ir::ids::ValueId;
 use shardwise_passes::cost::liveness::live_at;
+use shardwise_tests::facts::{holds, record};
 use shardwise_tests::planning::{collectives, decode, listed, moves, refused, searched, textbook};
-use shardwise_tests::{fact, facts, read};
-
-const FACTS: &str = "tests/facts/training.json";
-
-fn holds(id: &str, given: &[f64]) {
-    facts::holds(FACTS, id, given);
-}
-
-fn fact(id: &str) -> Value {
-    facts::fact(FACTS, id)
-}
+use shardwise_tests::{fact, read};
 
 /// The book's plan of a forward pass and its gradients.
 fn trained(name: &str) -> Planned {
@@ -32,7 +22,7 @@ fn written_out(name: &str) -> Planned {
 /// calls asynchronous holds anything up between the first and the last.
 fn as_listed(id: &str, name: &str) {
     let plan = trained(name);
-    let wanted = listed(&fact(id));
+    let wanted = listed(record(id));
     assert_eq!(collectives(&plan), wanted.iter().map(|(op, _)| op.clone()).collect::<Vec<_>>());
     let json = plan.json();
     let moved = moves(&json);
@@ -72,7 +62,7 @@ fact!(p5_base_appx, "P5-BASE-APPX", |id| {
     let source = read("tests/programs/training/p5-base.shard");
     let derived = shardwise::print_after("fact", &source, &Options::default(), Pass::Gradient)
         .unwrap_or_else(|error| panic!("{error}"));
-    let operand = fact(id)["value"].as_str().map(str::to_owned).unwrap_or_default();
+    let operand = record(id)["value"].as_str().map(str::to_owned).unwrap_or_default();
     assert!(derived.contains(&format!("dWin = {operand} *B dTmp")), "{derived}");
 });
 fact!(p5_dout, "P5-DOUT", |_| {

@@ -7,16 +7,11 @@
 
 use shardwise::cost::Cost;
 use shardwise::{DimSize, Options, Planned, Strategy};
-use shardwise_tests::{fact, facts, read, statements};
-
-const FACTS: &str = "tests/facts/transformers.json";
-
-fn holds(id: &str, given: f64) {
-    facts::holds(FACTS, id, &[given]);
-}
+use shardwise_tests::facts::{numbers, record, value_holds};
+use shardwise_tests::{fact, read, statements};
 
 fn number(id: &str) -> f64 {
-    facts::numbers(FACTS, id)[0]
+    numbers(id)[0]
 }
 
 fn textbook(source: &str, dims: &[(&str, u64)]) -> Planned {
@@ -128,50 +123,51 @@ fn kept(body: &str, tokens: u64, d: u64, layers: u64) -> f64 {
     of(2 * tokens) - of(tokens)
 }
 
-fact!(t4_dot, "T4-DOT", |id| holds(
+fact!(t4_dot, "T4-DOT", |id| value_holds(
     id,
     products(&alone("P=64", "input a[P], b[P]\nc = a *P b\noutput c[]")) / 64.0
 ));
 fact!(t4_matmul, "T4-MATMUL", |id| {
     let source = alone("N=8, P=24, M=32", "input a[N, P], b[P, M]\nc = a *P b\noutput c[N, M]");
-    holds(id, products(&source) / (8.0 * 24.0 * 32.0));
+    value_holds(id, products(&source) / (8.0 * 24.0 * 32.0));
 });
 fact!(t4_general, "T4-GENERAL", |id| {
     let source = alone(
         "G=2, H=3, I=4, J=5, K=6, L=7, M=8, N=9",
         "input c[G, H, I, J, K, L], d[G, H, M, N, K, L]\noutput e[G, H, I, J, M, N] = c *K,L d",
     );
-    holds(id, products(&source) / 362_880.0);
+    value_holds(id, products(&source) / 362_880.0);
 });
 fact!(t4_q3, "T4-Q3", |id| {
     let source = alone(
         "I=2, J=3, K=4, L=5, M=6, N=7, O=8",
         "input a[I, J, K, L], b[I, J, M, N, O]\noutput c[K, L, M, N, O] = a *I,J b",
     );
-    holds(id, products(&source) / 40_320.0);
+    value_holds(id, products(&source) / 40_320.0);
 });
-fact!(t4_bwd, "T4-BWD", |id| holds(id, products(TRAINED_PRODUCT) / (8.0 * 24.0 * 32.0)));
+fact!(t4_bwd, "T4-BWD", |id| value_holds(id, products(TRAINED_PRODUCT) / (8.0 * 24.0 * 32.0)));
 fact!(t4_deriv, "T4-DERIV", |id| {
     let plan = statements(&textbook(TRAINED_PRODUCT, &[]).to_string());
-    let formula = facts::fact(FACTS, id)["formula"]
-        .as_str()
-        .expect("a formula is text")
-        .replace("[P,M]", "[P, M]");
+    let formula =
+        record(id)["formula"].as_str().expect("a formula is text").replace("[P,M]", "[P, M]");
     for statement in formula.replace("[N,M]", "[N, M]").replace("[N,P]", "[N, P]").split("; ") {
         assert!(plan.iter().any(|line| line == statement), "{statement} in {plan:?}");
     }
 });
-fact!(t4_mlp_f, "T4-MLP-F", |id| holds(id, products(&gated()) / (2.0 * 6.0 * 10.0 * 14.0)));
-fact!(t4_mlp_p, "T4-MLP-P", |id| holds(id, cost(&gated()).parameters.elements / (10.0 * 14.0)));
-fact!(t4_qkvo_f, "T4-QKVO-F", |id| holds(
+fact!(t4_mlp_f, "T4-MLP-F", |id| value_holds(id, products(&gated()) / (2.0 * 6.0 * 10.0 * 14.0)));
+fact!(t4_mlp_p, "T4-MLP-P", |id| value_holds(
+    id,
+    cost(&gated()).parameters.elements / (10.0 * 14.0)
+));
+fact!(t4_qkvo_f, "T4-QKVO-F", |id| value_holds(
     id,
     flops(&cost(&attention(SIZES)), has_weight) / (2.0 * 6.0 * 10.0 * (15.0 + 3.0) * 4.0)
 ));
-fact!(t4_qkvo_p, "T4-QKVO-P", |id| holds(
+fact!(t4_qkvo_p, "T4-QKVO-P", |id| value_holds(
     id,
     cost(&attention(SIZES)).parameters.elements / (10.0 * (15.0 + 3.0) * 4.0)
 ));
-fact!(t4_att_f, "T4-ATT-F", |id| holds(
+fact!(t4_att_f, "T4-ATT-F", |id| value_holds(
     id,
     flops(&cost(&attention(SIZES)), |text| !has_weight(text)) / (2.0 * 6.0 * 6.0 * 15.0 * 4.0)
 ));
@@ -179,18 +175,21 @@ fact!(t4_causal, "T4-CAUSAL", |id| {
     let whole = attention(SIZES);
     let masked = whole.replace("softmax_S(q *H k)", "softmax_S(causal_{T,S}(q *H k))");
     let own = |source: &str| flops(&cost(source), |text| !has_weight(text));
-    holds(id, own(&masked) / own(&whole));
+    value_holds(id, own(&masked) / own(&whole));
 });
 fact!(t4_unemb, "T4-UNEMB", |id| {
     let body = "input x[B, T, D], dy[B, T, V]\nparam U[D, V]\ny = x *D U\n\
         backward from y given dy\noutput dx[B, T, D]";
-    holds(id, products(&alone("B=2, T=6, D=10, V=40", body)) / (2.0 * 6.0 * 10.0 * 40.0));
+    value_holds(id, products(&alone("B=2, T=6, D=10, V=40", body)) / (2.0 * 6.0 * 10.0 * 40.0));
 });
 fact!(t4_6nd, "T4-6ND", |id| {
     let cost = cost(&layers(SIZES, None));
-    holds(id, flops(&cost, has_weight) / cost.parameters.elements / (2.0 * 6.0));
+    value_holds(id, flops(&cost, has_weight) / cost.parameters.elements / (2.0 * 6.0));
 });
-fact!(t4_attratio, "T4-ATTRATIO", |id| holds(id, attention_share(1024, 512) / (512.0 / 1024.0)));
+fact!(t4_attratio, "T4-ATTRATIO", |id| value_holds(
+    id,
+    attention_share(1024, 512) / (512.0 / 1024.0)
+));
 // As many FLOPs in attention as in everything else.
 fact!(t4_att_8k, "T4-ATT-8K", |id| assert!(
     (attention_share(8192, number(id) as u64) - 1.0).abs() < 1e-9
@@ -205,15 +204,15 @@ fact!(t4_q5, "T4-Q5", |id| {
 });
 fact!(t4_moe_a2a, "T4-MOE-A2A", |id| {
     let plan = textbook(&read("tests/programs/book/p4-moe.shard"), &[]).json();
-    holds(id, plan.steps.iter().filter(|step| step.kind == "all_to_all").count() as f64);
+    value_holds(id, plan.steps.iter().filter(|step| step.kind == "all_to_all").count() as f64);
 });
 // Twenty functions one after the other, each of whose operands is kept for its gradient.
-fact!(t4_act84, "T4-ACT84", |id| holds(
+fact!(t4_act84, "T4-ACT84", |id| value_holds(
     id,
     kept(&["x = tanh(x)"; 20].join("\n"), 4_000_000, 8192, 64)
 ));
 fact!(t4_act_block, "T4-ACT-BLOCK", |id| {
-    holds(
+    value_holds(
         id,
         kept(&format!("{}\ncheckpoint", ["x = tanh(x)"; 20].join("\n")), 4_000_000, 8192, 64),
     );
@@ -221,26 +220,29 @@ fact!(t4_act_block, "T4-ACT-BLOCK", |id| {
 fact!(t4_kv_8g, "T4-KV-8G", |id| {
     let body = "input x[H]\nrepeat L=64 {\ncarry x\nstate k: int8[S, K, H], v: int8[S, K, H]\n\
         x = 2.0 * x\n}\noutput x[H]";
-    holds(id, cost(&alone("S=8192, K=64, H=128", body)).state.bytes);
+    value_holds(id, cost(&alone("S=8192, K=64, H=128", body)).state.bytes);
 });
-fact!(t4_q1_p, "T4-Q1-P", |id| holds(id, cost(&question_1()).parameters.elements));
+fact!(t4_q1_p, "T4-Q1-P", |id| value_holds(id, cost(&question_1()).parameters.elements));
 fact!(t4_q1_att, "T4-Q1-ATT", |id| {
     let of_layers =
         |weights: &str| cost(&alone("D=4096, F=4*D, N=32, H=128", weights)).parameters.elements;
     let heads = of_layers(QUESTION_1_HEADS);
-    holds(id, heads / (heads + of_layers(MATRICES)));
+    value_holds(id, heads / (heads + of_layers(MATRICES)));
 });
-fact!(t4_q1_kv, "T4-Q1-KV", |id| holds(id, cost(&question_1()).state.bytes));
-fact!(t4_q2_dev, "T4-Q2-DEV", |id| holds(id, question_2().device_flops / QUESTION_2_UNIT));
-fact!(t4_q2_tot, "T4-Q2-TOT", |id| holds(id, question_2().device_flops * 128.0 / QUESTION_2_UNIT));
+fact!(t4_q1_kv, "T4-Q1-KV", |id| value_holds(id, cost(&question_1()).state.bytes));
+fact!(t4_q2_dev, "T4-Q2-DEV", |id| value_holds(id, question_2().device_flops / QUESTION_2_UNIT));
+fact!(t4_q2_tot, "T4-Q2-TOT", |id| value_holds(
+    id,
+    question_2().device_flops * 128.0 / QUESTION_2_UNIT
+));
 fact!(t4_q2_lint, "T4-Q2-LINT", |id| {
     let cost = question_2();
-    holds(id, cost.device_flops * cost.devices as f64 / cost.flops);
+    value_holds(id, cost.device_flops * cost.devices as f64 / cost.flops);
 });
 fact!(t4_q6, "T4-Q6", |id| {
     let extra =
         products(&layers(SIZES, Some("q, k, v, y, g, u, z"))) - products(&layers(SIZES, None));
-    holds(id, extra / 7.0 / (2.0 * 6.0 * 6.0 * 15.0 * 4.0));
+    value_holds(id, extra / 7.0 / (2.0 * 6.0 * 6.0 * 15.0 * 4.0));
 });
 // Six FLOPs a token and parameter that it meets: those of the program, with as many experts as
 // a token is sent to.
@@ -248,10 +250,10 @@ fact!(t4_q7_used, "T4-Q7-USED", |id| {
     let one = "mesh P=1 dcn, X=1 dcn, Y=1\n";
     let source = read("tests/programs/models/deepseek-v3-train.shard")
         .replace("mesh P=16 dcn, X=16 dcn, Y=8\n", one);
-    holds(id, 6.0 * textbook(&source, &[("E", 8)]).cost().parameters.elements * 14.8e12);
+    value_holds(id, 6.0 * textbook(&source, &[("E", 8)]).cost().parameters.elements * 14.8e12);
 });
-fact!(t4_q8, "T4-Q8", |id| holds(id, number(id) * experts_bound(8, 2, number(id) * 4.0)));
-fact!(t4_q8_ds, "T4-Q8-DS", |id| holds(id, number(id) * experts_bound(256, 8, number(id))));
+fact!(t4_q8, "T4-Q8", |id| value_holds(id, number(id) * experts_bound(8, 2, number(id) * 4.0)));
+fact!(t4_q8_ds, "T4-Q8-DS", |id| value_holds(id, number(id) * experts_bound(256, 8, number(id))));
 
 const TRAINED_PRODUCT: &str = "hardware tpu-v5p
 mesh X=1

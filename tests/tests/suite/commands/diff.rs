@@ -2,14 +2,10 @@
 //! difference of the totals.
 
 use shardwise::diff::{Diff, Limits, Line, Quantity};
-use shardwise::{Options, Planned, Strategy, diff};
+use shardwise::{Options, Strategy, diff};
 use shardwise_tests::files;
+use shardwise_tests::properties::plan;
 use shardwise_tests::random::numbers_of_case;
-
-fn planned(name: &str, source: &str, strategy: Strategy) -> Planned {
-    shardwise::plan(name, source, &Options { strategy, ..Options::default() })
-        .unwrap_or_else(|findings| panic!("{name}: {findings}"))
-}
 
 fn seconds<'l>(lines: impl IntoIterator<Item = &'l Line>) -> f64 {
     lines.into_iter().map(|line| line.time_s).sum()
@@ -38,8 +34,8 @@ fn lines_add_up_to_the_totals() {
         programs.iter().zip(programs.iter().cycle().skip(1))
     {
         let (textbook, searched) =
-            (planned(name, source, Strategy::Textbook), planned(name, source, Strategy::Search));
-        for after in [searched, planned(other, other_source, Strategy::Search)] {
+            (plan(name, source, Strategy::Textbook), plan(name, source, Strategy::Search));
+        for after in [searched, plan(other, other_source, Strategy::Search)] {
             let diff = diff(&textbook, &after);
             let (comm, compute) = told(&diff);
             let rounding = 1e-9 * (textbook.report.serial_s + after.report.serial_s);
@@ -85,10 +81,8 @@ fn lines_add_up_for_random_programs() {
 #[test]
 fn the_way_back_removes_what_the_way_there_adds() {
     for (name, source) in files("tests/programs/book", ".shard") {
-        let (textbook, searched) = (
-            planned(&name, &source, Strategy::Textbook),
-            planned(&name, &source, Strategy::Search),
-        );
+        let (textbook, searched) =
+            (plan(&name, &source, Strategy::Textbook), plan(&name, &source, Strategy::Search));
         let (there, back) = (diff(&textbook, &searched), diff(&searched, &textbook));
         assert_eq!(
             (&there.added, &there.removed, there.changed.len()),
@@ -103,9 +97,9 @@ fn the_way_back_removes_what_the_way_there_adds() {
 #[test]
 fn a_step_that_only_moved_is_the_same_step() {
     let source = shardwise_tests::read("tests/programs/fsdp_tp.shard");
-    let before = planned("before", &source, Strategy::Search);
+    let before = plan("before", &source, Strategy::Search);
     let unused = source.replace("Tmp = In *D Win", "Tmp = In *D Win\nFirst = gelu(In)");
-    let diff = diff(&before, &planned("after", &unused, Strategy::Search));
+    let diff = diff(&before, &plan("after", &unused, Strategy::Search));
     assert_eq!(
         (diff.added.len(), diff.removed.len(), diff.unchanged + diff.changed.len()),
         (0, 0, 4),
@@ -118,7 +112,7 @@ fn a_step_that_only_moved_is_the_same_step() {
 fn a_limit_is_exact() {
     let source = shardwise_tests::read("tests/programs/fsdp_tp.shard");
     let (before, after) =
-        (planned("a", &source, Strategy::Search), planned("b", &source, Strategy::Textbook));
+        (plan("a", &source, Strategy::Search), plan("b", &source, Strategy::Textbook));
     let diff = diff(&before, &after);
     let limits = Limits {
         budget_s: Some(after.report.serial_s),
@@ -135,8 +129,8 @@ fn growth_from_nothing_is_more_than_any_part() {
     let source = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K]\n\
         C = A *J B\noutput C[I_X, K]\n";
     let (before, after) = (
-        planned("a", source, Strategy::Search),
-        planned("b", &source.replace("output C[I_X", "output C[I"), Strategy::Search),
+        plan("a", source, Strategy::Search),
+        plan("b", &source.replace("output C[I_X", "output C[I"), Strategy::Search),
     );
     let limits = Limits { by: Quantity::Comm, max_regression: Some(1e6), ..Limits::default() };
     assert_eq!(

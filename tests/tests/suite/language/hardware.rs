@@ -4,8 +4,9 @@
 use serde_json::Value;
 use shardwise::{Hardware, Options, Planned, Strategy, hardware};
 use shardwise_ir::mesh::AxisKind::{Dcn, Switch};
+use shardwise_tests::facts::holds;
 use shardwise_tests::snapshot::snapshot;
-use shardwise_tests::{drawn, facts, read};
+use shardwise_tests::{drawn, read};
 
 fn records() -> Vec<Value> {
     let all: Value =
@@ -212,11 +213,7 @@ fn the_textbook_goes_pod_by_pod_as_the_book_says() {
         planned.cost().axes.iter().find(|axis| axis.axis == "P").map_or(0.0, |axis| axis.busy_s);
     let share = planned.plan.program.mesh.devices() as f64 / 2.0;
     // One of two weights; of two slices, each sends half of what a long ring would.
-    facts::holds(
-        "tests/facts/training.json",
-        "P5-DCN-TCOMM",
-        &[2.0 * 2.0 * dcn / (8192.0 * 32768.0 / (share * 6.25e9))],
-    );
+    holds("P5-DCN-TCOMM", &[2.0 * 2.0 * dcn / (8192.0 * 32768.0 / (share * 6.25e9))]);
 }
 
 #[test]

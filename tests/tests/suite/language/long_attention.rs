@@ -1,9 +1,10 @@
 //! Attention over long sequences: `roll`, ring attention, and the ways that `cost` compares.
 
 use shardwise::attention::{Attention, Outcome};
-use shardwise::verify::{Setup, evaluate, verify};
+use shardwise::verify::evaluate;
 use shardwise::{Options, Planned};
-use shardwise_tests::read;
+use shardwise_tests::planning::runs_right;
+use shardwise_tests::{close, read};
 
 const LONG: &str = "tests/programs/attention/long.shard";
 const RING: &str = "tests/programs/attention/ring.shard";
@@ -14,12 +15,6 @@ const LINK: f64 = 9e10;
 fn plan(source: &str) -> Planned {
     shardwise::plan("attention", source, &Options::default())
         .unwrap_or_else(|e| panic!("{e}\n{source}"))
-}
-
-fn is_right(source: &str) {
-    let verdict = verify("attention", source, &Options::default(), &Setup::default())
-        .unwrap_or_else(|e| panic!("{e}\n{source}"));
-    assert!(verdict.mismatch.is_none() && verdict.undefined == 0, "{verdict}\n{source}");
 }
 
 fn compared(source: &str) -> Attention {
@@ -37,10 +32,6 @@ fn comm_s(attention: &Attention, name: &str) -> f64 {
         .price
         .unwrap_or_else(|| panic!("{name}: {:?}", way(attention, name).why_not))
         .comm_s
-}
-
-fn close(a: f64, b: f64) -> bool {
-    (a / b - 1.0).abs() < 1e-9
 }
 
 #[test]
@@ -86,7 +77,7 @@ output plain[R_?, Tq_?, H_?] = softmax_M(q *H keys) *M values
 #[test]
 fn a_ring_passes_blocks_to_the_neighbour_beside_its_compute() {
     let source = read(RING);
-    is_right(&source);
+    runs_right(&source);
     let planned = plan(&source);
     let json = planned.json();
     let passed: Vec<_> = json.steps.iter().filter(|step| step.kind == "permute").collect();
@@ -117,7 +108,7 @@ fn a_roll_goes_no_further_than_the_next_block() {
     };
     let kinds = |by: u64, size: u64| {
         let text = source(by, size);
-        is_right(&text);
+        runs_right(&text);
         plan(&text).json().steps.iter().map(|step| step.kind.clone()).collect::<Vec<_>>()
     };
     assert_eq!(kinds(1, 8), ["permute"]);
@@ -148,7 +139,7 @@ output y[R_X, F]
         shardwise::print_after("roll", source, &Options::default(), shardwise::Pass::Gradient)
             .expect(source);
     assert!(derived.contains("roll_R(dy, 3)"), "{derived}");
-    is_right(source);
+    runs_right(source);
 }
 
 #[test]
@@ -160,7 +151,7 @@ fn every_way_is_a_program_that_is_right() {
         ["gather", "ring", "heads", "statistics"]
     );
     for outcome in &attention.ways {
-        is_right(outcome.program.as_ref().expect(outcome.way));
+        runs_right(outcome.program.as_ref().expect(outcome.way));
     }
     assert_eq!(attention.ways.iter().filter(|outcome| outcome.planned).count(), 1);
     assert_eq!((attention.queries.1, attention.axes.join("")), (8192, "X".to_owned()));
@@ -185,7 +176,7 @@ fn the_ways_cost_what_the_formulas_say() {
 #[test]
 fn the_search_goes_over_to_heads_where_that_is_cheaper() {
     let source = read(LONG).replace("mesh X=16, Y=4", "mesh X=4, Y=2").replace("G=8", "G=1");
-    is_right(&source);
+    runs_right(&source);
     let planned = plan(&source);
     let json = planned.json();
     let moved: Vec<&str> = json

@@ -7,7 +7,7 @@ use shardwise::verify::Sizes;
 use shardwise::{Options, Pass, Planned, Strategy as Planning};
 use shardwise_ir::plan::StepKind;
 use shardwise_ir::program::{Blocks, CollectiveKind};
-use shardwise_tests::properties::{holds, program};
+use shardwise_tests::properties::{checked_plans, program};
 use shardwise_tests::random::{for_all, numbers};
 use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read};
@@ -31,7 +31,7 @@ fn fixture(name: &str) -> String {
 #[test]
 fn programs_with_microbatches_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/microbatches", ".shard") {
-        let [planned, _] = holds(&name, &source, Sizes::Scaled);
+        let [planned, _] = checked_plans(&name, &source, Sizes::Scaled);
         plan_snapshot("microbatches", &name, &planned);
     }
 }
@@ -50,7 +50,7 @@ fn the_page_is_right() {
     let sources = fenced("shard");
     assert!(!sources.is_empty(), "the page has programs");
     for source in &sources {
-        holds("microbatches.md", source, Sizes::Scaled);
+        checked_plans("microbatches.md", source, Sizes::Scaled);
     }
     // What it shows of the cut step is printed so, in this order; where it says `…` more is
     // printed.
@@ -289,7 +289,7 @@ fn random(numbers: &[u32]) -> String {
 #[test]
 fn random_steps_agree_with_the_whole_batch() {
     for_all(24, &numbers(9), |numbers| {
-        holds("random", &random(&numbers), Sizes::Full);
+        checked_plans("random", &random(&numbers), Sizes::Full);
         Ok(())
     });
 }
@@ -334,7 +334,7 @@ fn what_cannot_be_cut_is_told() {
         "{head}y[N_?] = reshape(x * W)\nLoss = sum_N(y * y)\nbackward from Loss, microbatches=2\n\
             output dW[D]\n"
     );
-    holds("rows", &rows, Sizes::Scaled);
+    checked_plans("rows", &rows, Sizes::Scaled);
 }
 
 #[test]

@@ -10,22 +10,17 @@ use shardwise_ir::print::same;
 use shardwise_ir::sharding::{Pin, Sharding};
 use shardwise_passes::cost::liveness::live_at;
 use shardwise_passes::cost::local;
+use shardwise_tests::facts::holds;
+use shardwise_tests::properties::plan;
 use shardwise_tests::snapshot::plan_snapshot;
-use shardwise_tests::{facts, files, read, statements};
-
-const FACTS: &str = "tests/facts/training.json";
-
-fn plan(name: &str, source: &str, strategy: Strategy) -> Planned {
-    let options = Options { strategy, ..Options::default() };
-    shardwise::plan(name, source, &options).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"))
-}
+use shardwise_tests::{files, read, statements};
 
 fn searched(source: &str) -> Planned {
     plan("optimizer", source, Strategy::Search)
 }
 
 /// What must hold of every program with an optimizer.
-fn holds(name: &str, source: &str) {
+fn is_right(name: &str, source: &str) {
     let options = Options::default();
     for pass in [Pass::Resolve, Pass::Optimizer] {
         let printed =
@@ -61,7 +56,7 @@ fn holds(name: &str, source: &str) {
 #[test]
 fn programs_with_optimizers_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/optimizer", ".shard") {
-        holds(&name, &source);
+        is_right(&name, &source);
         let planned = plan(&name, &source, Strategy::Search);
         plan_snapshot("optimizer", &name, &planned);
     }
@@ -74,7 +69,7 @@ fn the_programs_on_the_page_are_right() {
         page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(blocks.len() >= 2, "the page has programs");
     for source in blocks {
-        holds("optimizer.md", source);
+        is_right("optimizer.md", source);
     }
 }
 
@@ -109,8 +104,7 @@ fn the_stages_of_zero_hold_what_the_book_counts() {
         ("P", "adam over X", ""),
         ("P_X", "adam", ""),
     ];
-    facts::holds(
-        FACTS,
+    holds(
         "P5-ZERO-MEM",
         &stages.map(|(param, optimizer, more)| bytes_per_parameter(param, optimizer, more)),
     );
@@ -123,10 +117,10 @@ fn adam_holds_ten_bytes_a_parameter() {
         [cost.parameters.device_bytes + cost.state.device_bytes, cost.parameters.elements]
     };
     let [bytes, elements] = held("P");
-    facts::holds(FACTS, "P5-DP-ADAM", &[bytes / elements]);
-    facts::holds(FACTS, "P5-Q2-STATE", &[bytes / elements * 13e9]);
+    holds("P5-DP-ADAM", &[bytes / elements]);
+    holds("P5-Q2-STATE", &[bytes / elements * 13e9]);
     let [bytes, elements] = held("P_X");
-    facts::holds(FACTS, "P5-MIX-MEM", &[8.0 * bytes / elements]);
+    holds("P5-MIX-MEM", &[8.0 * bytes / elements]);
 }
 
 #[test]

@@ -10,12 +10,11 @@ use shardwise_ir::plan::StepKind;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::Unreduced;
 use shardwise_ir::unroll;
-use shardwise_tests::properties::{holds, plan, program};
+use shardwise_tests::facts::holds;
+use shardwise_tests::properties::{checked_plans, plan, program};
 use shardwise_tests::random::{Arrays, arrays, for_all, numbers};
 use shardwise_tests::snapshot::plan_snapshot;
-use shardwise_tests::{facts, files, read};
-
-const FACTS: &str = "tests/facts/pipelines.json";
+use shardwise_tests::{close, files, read};
 
 fn options(strategy: Planning) -> Options {
     Options { strategy, ..Options::default() }
@@ -27,10 +26,6 @@ fn fixture(name: &str) -> String {
 
 fn json(name: &str) -> PlanJson {
     plan(name, &fixture(name), Planning::Textbook).json()
-}
-
-fn close(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 1e-9 * b.abs().max(1e-300)
 }
 
 /// The search makes small what it is asked to.
@@ -58,7 +53,7 @@ fn objectives_hold(name: &str, source: &str) {
 #[test]
 fn programs_with_pipelines_are_right_and_their_plans_kept() {
     for (name, source) in files("tests/programs/pipelines", ".shard") {
-        let [planned, _] = holds(&name, &source, Sizes::Scaled);
+        let [planned, _] = checked_plans(&name, &source, Sizes::Scaled);
         plan_snapshot("pipelines", &name, &planned);
     }
 }
@@ -67,7 +62,7 @@ fn programs_with_pipelines_are_right_and_their_plans_kept() {
 fn the_page_is_right() {
     let page = read("compiler/docs/pipelines.md");
     for block in page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-        holds("page", block, Sizes::Scaled);
+        checked_plans("page", block, Sizes::Scaled);
     }
     let summary: Vec<&str> = page
         .lines()
@@ -220,7 +215,7 @@ fn the_trace_has_a_track_for_each_stage() {
 fn p5_pp_alg() {
     let plan = json("gpipe");
     let each = |value: &str| hop(&plan, value).times as f64 / 8.0;
-    facts::holds(FACTS, "P5-PP-ALG", &[each("x.in"), each("dx.1"), plan.pipelines[0].bubble]);
+    holds("P5-PP-ALG", &[each("x.in"), each("dx.1"), plan.pipelines[0].bubble]);
 }
 
 #[test]
@@ -229,7 +224,7 @@ fn p5_pp_comm() {
         fixture("forward").replace("mesh Z=4, X=4", "mesh Z=4").replace("[B_X, D]", "[B, D]");
     let plan = plan("forward", &source, Planning::Textbook).json();
     let sent = hop(&plan, "x.in");
-    facts::holds(FACTS, "P5-PP-COMM", &[sent.local_bytes as f64 / (8192.0 / 8.0 * 4096.0)]);
+    holds("P5-PP-COMM", &[sent.local_bytes as f64 / (8192.0 / 8.0 * 4096.0)]);
     // One link, one way: 90 GB/s on TPU v5p.
     assert!(close(sent.time_s, 2.0 * 1024.0 * 4096.0 / 9e10), "{}", sent.time_s);
 }
@@ -237,7 +232,7 @@ fn p5_pp_comm() {
 #[test]
 fn tb_3d() {
     let planned = plan("3d", &fixture("3d"), Planning::Textbook);
-    facts::holds(FACTS, "TB-3D", &[planned.plan.program.mesh.devices() as f64]);
+    holds("TB-3D", &[planned.plan.program.mesh.devices() as f64]);
     let of = |kind: &str, axes: &[&str]| {
         planned.json().steps.iter().filter(|step| step.kind == kind && step.axes == axes).count()
     };
@@ -256,7 +251,7 @@ fn tb_bubble() {
             fixture("forward").replace("microbatches=8", &format!("microbatches={microbatches}"));
         plan("forward", &source, Planning::Textbook).json().pipelines[0].bubble
     };
-    facts::holds(FACTS, "TB-BUBBLE", &[share(1), share(4), share(16)]);
+    holds("TB-BUBBLE", &[share(1), share(4), share(16)]);
 }
 
 const STEPS: [&str; 6] = [
@@ -303,7 +298,7 @@ fn frame(number: u64, microbatches: u64) -> String {
 fn random_pipelines_are_right() {
     run(8, |numbers, seed| {
         let source = random(numbers, 8, Some(&frame(seed, 2)));
-        holds("random", &source, Sizes::Full);
+        checked_plans("random", &source, Sizes::Full);
         Ok(())
     });
 }
@@ -401,7 +396,7 @@ fn more_microbatches_of_its_own_are_better_than_microbatches_around_a_pipeline()
     assert!(said.contains(instead), "{said}");
     let alone = around.replace(", microbatches=4\n", "\n");
     let more = alone.replace("pipeline Z, microbatches=8", instead);
-    let [more, _] = holds("more", &more, Sizes::Scaled);
+    let [more, _] = checked_plans("more", &more, Sizes::Scaled);
     // As if it were done four times over a quarter of the batch.
     let quarter = plan("quarter", &alone.replace("B=8192", "B=2048"), Planning::Search).report;
     let rows = |report: &shardwise_passes::cost::report::Report| {

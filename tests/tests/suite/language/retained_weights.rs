@@ -4,8 +4,8 @@
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::verify::Sizes;
 use shardwise::{Options, Planned, Strategy};
-use shardwise_tests::properties::{holds, plan};
-use shardwise_tests::read;
+use shardwise_tests::properties::{checked_plans, plan};
+use shardwise_tests::{close, read};
 
 fn fixture(name: &str) -> String {
     read(&format!("tests/programs/{name}.shard"))
@@ -27,10 +27,6 @@ fn moves(plan: &PlanJson, of: &str) -> Vec<StepJson> {
         .collect()
 }
 
-fn close(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 1e-9 * b.abs().max(1e-300)
-}
-
 /// The same plan, its author holding nothing.
 fn without_holds(planned: &Planned) -> Planned {
     let text: String = planned
@@ -43,7 +39,7 @@ fn without_holds(planned: &Planned) -> Planned {
 
 #[test]
 fn the_first_microbatch_gathers_for_all() {
-    let [found, textbook] = holds("held", &fixture("microbatches/held"), Sizes::Scaled);
+    let [found, textbook] = checked_plans("held", &fixture("microbatches/held"), Sizes::Scaled);
     let (gathers, each) = (moves(&found.json(), "Win"), moves(&textbook.json(), "Win"));
     assert!(gathers.len() == 1 && gathers[0].times == 8, "{found}");
     // Layer by layer, forward and back, four times.
@@ -103,7 +99,8 @@ fn holding_is_given_up_where_there_is_no_room() {
 
 #[test]
 fn what_its_author_holds_stays() {
-    let [found, textbook] = holds("by-hand", &fixture("microbatches/held-by-hand"), Sizes::Scaled);
+    let [found, textbook] =
+        checked_plans("by-hand", &fixture("microbatches/held-by-hand"), Sizes::Scaled);
     for planned in [&found, &textbook] {
         let gathers = moves(&planned.json(), "Win");
         assert!(

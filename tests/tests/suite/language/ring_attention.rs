@@ -4,7 +4,7 @@
 
 use shardwise::verify::Sizes;
 use shardwise::{Planned, Strategy};
-use shardwise_tests::properties::{holds, plan};
+use shardwise_tests::properties::{checked_plans, plan};
 
 /// A step of softmax in progress over the block of keys at hand.
 const STEP: &str = "  scores = (q *H k) * 0.0883883
@@ -55,7 +55,7 @@ fn keys_and_values_may_go_opposite_ways() {
         "  k = roll_R(k)\n  v = roll_R(v, 15)\n",
         "output o[B, R_X, Q, K, G, H]\n",
     );
-    let [found, _] = holds("opposite", &source, Sizes::Scaled);
+    let [found, _] = checked_plans("opposite", &source, Sizes::Scaled);
     hides(&found, &["X"]);
 }
 
@@ -63,14 +63,14 @@ fn keys_and_values_may_go_opposite_ways() {
 fn a_ring_over_two_axes_takes_the_links_of_both() {
     for r in ["R_XY", "R_YX"] {
         let out = format!("output o[B, {r}, Q, K, G, H]\n");
-        let [found, _] = holds(r, &ring("X=4, Y=4", r, "K", ON, &out), Sizes::Scaled);
+        let [found, _] = checked_plans(r, &ring("X=4, Y=4", r, "K", ON, &out), Sizes::Scaled);
         hides(&found, &if r == "R_XY" { ["X", "Y"] } else { ["Y", "X"] });
     }
 }
 
 #[test]
 fn rings_stand_beside_split_heads_of_keys() {
-    let [found, _] = holds(
+    let [found, _] = checked_plans(
         "heads",
         &ring("X=4, Y=8", "R_X", "K_Y", ON, "output o[B, R_X, Q, K_Y, G, H]\n"),
         Sizes::Scaled,
@@ -98,7 +98,8 @@ fn rings_stand_beside_split_heads_of_keys() {
 fn gradients_of_a_ring_go_back_round_it() {
     let behind = "input do[B, R_X, Q, K, G, H]\nbackward from o given do\n\
         output dq[B, R_X, Q, K, G, H], dk[B, R_X, S, K, H], dv[B, R_X, S, K, H]\n";
-    let [found, textbook] = holds("gradients", &ring("X=4", "R_X", "K", ON, behind), Sizes::Scaled);
+    let [found, textbook] =
+        checked_plans("gradients", &ring("X=4", "R_X", "K", ON, behind), Sizes::Scaled);
     assert!(found.to_string().contains(", 3)"), "{found}");
     assert!(textbook.to_string().contains(", 3)"), "{textbook}");
 }
@@ -134,7 +135,7 @@ repeat blocks=8 {
 }
 output o[B, R_X, Q, K, G, H] = acc / sums
 ";
-    let [found, _] = holds("both", source, Sizes::Scaled);
+    let [found, _] = checked_plans("both", source, Sizes::Scaled);
     hides(&found, &["X"]);
 }
 
@@ -185,7 +186,7 @@ fn rings_stand_in_layers_and_in_stages() {
         ("layers", layers("X=4", "", "")),
         ("stages", layers("Z=2, X=4", "pipeline Z, microbatches=4 of B, schedule=1f1b {\n", "}\n")),
     ] {
-        let [found, _] = holds(name, &source, Sizes::Scaled);
+        let [found, _] = checked_plans(name, &source, Sizes::Scaled);
         assert!(found.report.schedule.makespan_s < found.report.serial_s, "{found}");
     }
 }

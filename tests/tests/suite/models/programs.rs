@@ -52,7 +52,7 @@ fn row(name: &str, source: &str, planned: &Planned) -> String {
 
 /// A model has as many parameters as were published, give or take 1%; its plan is that of the
 /// snapshot, fits into memory, and is right.
-fn holds(name: &str, published: f64) {
+fn is_right(name: &str, published: f64) {
     let (source, planned) = plan(name);
     let elements = planned.cost().parameters.elements;
     assert!((elements / published - 1.0).abs() < 0.01, "{name}: {elements} and {published}");
@@ -66,7 +66,7 @@ fn holds(name: &str, published: f64) {
 
 macro_rules! models {
     ($($test:ident, $name:literal, $published:literal;)*) => {
-        $(#[test] fn $test() { holds($name, $published); })*
+        $(#[test] fn $test() { is_right($name, $published); })*
         const NAMES: &[&str] = &[$($name),*];
     };
 }

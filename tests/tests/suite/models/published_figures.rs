@@ -7,7 +7,7 @@
 use shardwise::cost::Cost;
 use shardwise::inference::Sizing;
 use shardwise::{DimSize, Options, Planned, Strategy};
-use shardwise_tests::{facts, read};
+use shardwise_tests::read;
 
 fn options(dims: &[(&str, u64)]) -> Options {
     let dims = dims.iter().map(|&(name, size)| DimSize { name: name.to_owned(), size }).collect();
@@ -137,7 +137,7 @@ fn training_takes_no_more_days_than_the_book_expects() {
         shardwise::plan(name, &source, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
     let steps = 15e12 / (1024.0 * 4096.0);
     let days = planned.json().cost.scheduled_s * steps * 4096.0 / 8960.0 / 86400.0;
-    let published = facts::numbers("tests/facts/applied-training.json", "A6-DAYS")[0];
+    let published = shardwise_tests::facts::numbers("A6-DAYS")[0];
     assert!(days < published && days > 0.4 * published, "{days} against {published}");
 }
 

@@ -5,6 +5,7 @@ use shardwise_ir::pipeline::Schedule;
 use shardwise_passes::cost::pipeline_schedule::{
     PipelineShape, Placed, StageTimes, order, simulate,
 };
+use shardwise_tests::close;
 use shardwise_tests::random::for_all;
 
 /// Random shapes of each test.
@@ -17,10 +18,6 @@ fn shape(stages: u64, microbatches: u64, schedule: Schedule) -> PipelineShape {
 
 fn times(forward_s: f64, backward_s: f64) -> StageTimes {
     StageTimes { forward_s, backward_s, ..StageTimes::default() }
-}
-
-fn close(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 1e-9 * b.abs().max(1e-12)
 }
 
 /// The share of all stages' time in which they do nothing.
