@@ -1,5 +1,8 @@
 //! The house rules, held by an ordinary test.
 
+mod pages;
+mod words;
+
 use shardwise_tests::{paths_below, read};
 
 /// Which crates each crate may name: `grammar ← ir ← passes ← compiler ← cli`.

@@ -1,0 +1,44 @@
+//! The pages name files of the repository, and every file that they name exists.
+
+use shardwise_tests::{paths_below, root};
+
+/// Parts of a path that stand for something the reader chooses.
+const PLACEHOLDERS: &[char] = &['*', '<', '…'];
+
+/// Folders at the root, with which a path on a page begins.
+const FOLDERS: &[&str] = &["grammar", "ir", "passes", "compiler", "cli", "tests", "fuzz", ".ci"];
+
+/// The paths that a page names in backticks, and those of its links, from the page's folder.
+fn named(page: &str, text: &str) -> Vec<String> {
+    let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let code = text.split('`').skip(1).step_by(2).filter(|code| is_path(code)).map(str::to_owned);
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let links = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
+    let links = links.filter_map(|link| link.split('#').next());
+    code.chain(links.map(|link| format!("{folder}/{link}"))).collect()
+}
+
+/// Whether a piece of code is the path of a file or folder of the repository.
+fn is_path(code: &str) -> bool {
+    let Some((folder, rest)) = code.split_once('/') else { return false };
+    let named = !rest.contains("NAME") && !code.contains(PLACEHOLDERS);
+    FOLDERS.contains(&folder) && named && !code.contains(char::is_whitespace)
+}
+
+/// The text of a page without its fenced blocks, which show what a reader types or sees.
+fn prose(text: &str) -> String {
+    text.split("```").step_by(2).collect()
+}
+
+#[test]
+fn every_path_on_a_page_exists() {
+    let pages = ["compiler", "tests", "fuzz"].iter().flat_map(|folder| paths_below(folder, ".md"));
+    let pages = pages.chain(["README.md".to_owned()]);
+    let mut missing = Vec::new();
+    for page in pages {
+        let text = prose(&shardwise_tests::read(&page));
+        let paths = named(&page, &text).into_iter().filter(|path| !root().join(path).exists());
+        missing.extend(paths.map(|path| format!("{page} names {path}")));
+    }
+    super::none(&missing, "these paths do not exist");
+}

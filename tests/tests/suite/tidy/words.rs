@@ -1,0 +1,105 @@
+//! Retired words: names, comments, messages and pages use the terms of the literature, so that who
+//! knows it can read the code. The glossary is in `compiler/README.md`.
+//!
+//! A text is read as a sequence of lower-case words, with identifiers of either case split into
+//! theirs (`way_home`, `WayHome` and "way home" are the same), so that a phrase is found across
+//! line ends too. A word that is standard in another sense is excused by the phrase around it.
+
+use std::iter::once;
+
+use shardwise_tests::{paths_below, read};
+
+use super::{none, sources};
+
+/// A retired word or phrase, and what to say instead.
+const RETIRED: &[(&str, &str)] = &[
+    ("anew", "again, or name what is computed a second time"),
+    ("bystanders", "live_through"),
+    ("homewards", "towards the declared sharding"),
+    ("way home", "path to the declared sharding"),
+    ("ways home", "paths to the declared sharding"),
+];
+
+/// A phrase in which a retired word is standard, and the reason.
+const EXCUSED: &[(&str, &str)] = &[];
+
+/// The table itself, which has to name the words; and the record of what was said before.
+const EXEMPT: &[&str] = &["tests/tests/suite/tidy/words.rs", "CHANGELOG.md"];
+
+/// A word, and the line that it is on.
+type Word = (String, usize);
+
+/// Splits `readsOp`, `reads_op` and `reads op` into the same words.
+fn words(text: &str) -> Vec<Word> {
+    let letters = |line: &str| -> Vec<String> {
+        let pieces = line.split(|c: char| !c.is_ascii_alphabetic());
+        pieces.flat_map(split_camel_case).collect()
+    };
+    text.lines()
+        .enumerate()
+        .flat_map(|(number, line)| letters(line).into_iter().map(move |word| (word, number + 1)))
+        .collect()
+}
+
+/// `AllReduce` is two words; `ICI` and `GSPMDs` are one.
+fn split_camel_case(piece: &str) -> Vec<String> {
+    let bytes = piece.as_bytes();
+    let starts = (1..bytes.len())
+        .filter(|&i| bytes[i].is_ascii_uppercase() && bytes[i - 1].is_ascii_lowercase());
+    let ends: Vec<usize> = once(0).chain(starts).chain(once(bytes.len())).collect();
+    ends.windows(2)
+        .map(|ends| piece[ends[0]..ends[1]].to_ascii_lowercase())
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
+/// Where a phrase begins in a sequence of words.
+fn occurrences<'t>(text: &'t [Word], phrase: &'t [&str]) -> impl Iterator<Item = usize> + 't {
+    (0..(text.len() + 1).saturating_sub(phrase.len())).filter(move |&start| {
+        phrase.iter().zip(&text[start..]).all(|(word, (written, _))| written == word)
+    })
+}
+
+/// Whether a phrase that excuses the word at `place` is written around it.
+fn is_excused(text: &[Word], place: usize) -> bool {
+    EXCUSED.iter().any(|(excuse, _)| {
+        let phrase: Vec<&str> = excuse.split(' ').collect();
+        (0..phrase.len().min(place + 1)).any(|before| {
+            let around = &text[place - before..];
+            occurrences(&around[..phrase.len().min(around.len())], &phrase).next() == Some(0)
+        })
+    })
+}
+
+/// The retired words of a text, one message each.
+fn retired(path: &str, text: &str) -> Vec<String> {
+    let text = words(text);
+    let mut found = Vec::new();
+    for (retired, instead) in RETIRED {
+        let phrase: Vec<&str> = retired.split(' ').collect();
+        for place in occurrences(&text, &phrase).filter(|&place| !is_excused(&text, place)) {
+            found.push(format!("{path}:{}: `{retired}`; say: {instead}", text[place].1));
+        }
+    }
+    found
+}
+
+#[test]
+fn retired_words_are_not_used() {
+    let folders = ["compiler", "tests", "fuzz"].map(|folder| paths_below(folder, ".md"));
+    let pages = folders.into_iter().flatten().chain(["README.md".to_owned()]);
+    let grammar = paths_below("grammar", ".pest");
+    let others = pages.chain(grammar).map(|path| (path.clone(), read(&path)));
+    let texts = sources().into_iter().chain(others);
+    let texts = texts.filter(|(path, _)| !EXEMPT.contains(&path.as_str()));
+    let found: Vec<String> = texts.flat_map(|(path, text)| retired(&path, &text)).collect();
+    none(&found, "these words are retired");
+}
+
+#[test]
+fn identifiers_and_wrapped_phrases_are_found() {
+    for text in ["let way_home = 1;", "struct WayHome;", "/// The way\n    /// home."] {
+        assert_eq!(retired("a.rs", text).len(), 1, "{text}");
+    }
+    assert!(retired("a.rs", "away, homework").is_empty());
+}
