@@ -19,20 +19,21 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: BROKEN,
         name: "broken-budget",
-        page: r"The plan breaks an `assert` of the program.
+        page: "The plan breaks an `assert` of the program.
 
 Triggered by:
 
     assert comm <= 1us
 
-Write instead a limit that can be held, or another sharding:
+Write instead a limit that the plan meets, or another sharding:
 
     assert comm <= 2ms",
     },
     Code {
         code: BAD_ASSERT,
         name: "bad-assert",
-        page: r"An `assert` limits `comm`, `serial`, `compute`, `overlap`, `scheduled` (a time) or `memory` (bytes), forbids a collective, or keeps a value sharded.
+        page: "An `assert` limits `comm`, `serial`, `compute`, `overlap`, `scheduled` (a time) or \
+            `memory` (bytes), forbids a collective, or keeps a value sharded.
 
 Triggered by:
 
@@ -45,7 +46,7 @@ Write instead:
     Code {
         code: MEMORY,
         name: "over-memory",
-        page: r"A device would hold more than it has room for at some step of the plan.
+        page: "At some step of the plan, a device needs more memory than it has.
 
 Triggered by:
 
@@ -60,9 +61,10 @@ Write instead a sharding that splits it, or plan with `--memory` for another cap
     Code {
         code: UNLIKE,
         name: "unlike-the-program",
-        page: r"A plan that is run against a program (`verify PLAN --against PROGRAM`) starts from other values or sizes than the program.
+        page: "A plan that is run against a program (`verify PLAN --against PROGRAM`) starts from \
+            other values or sizes than the program.
 
-Triggered by a plan that declares what the program has not, or has in another size:
+Triggered by a plan that declares what the program does not have, or has in another size:
 
     dim D=4096
 
@@ -73,23 +75,27 @@ Write instead the program's own declarations:
     Code {
         code: NO_ROOM,
         name: "no-room",
-        page: r"No plan fits into a device's memory: what is resident, and what is live beside it at the worst step, is more than the chip (or `--memory`) has.
+        page: "No plan fits into the memory of a device: resident values plus the values that are \
+            live at the peak exceed the memory of the chip (or `--memory`).
 
-Triggered by a gather of a whole matrix that is larger than what is free:
+Triggered by a gather of a matrix that is larger than the free memory:
 
     param W[D_X, F]
     output C[B, F]
 
-Write instead a sharding under which less is whole at a time, or use more devices. The message says what the smallest plan found needs and
-what it holds at its peak.",
+Write instead a sharding with smaller live values, or use more devices. The message reports how \
+            much memory the smallest plan found needs, and what is live at its peak.",
     },
     Code {
         code: TOO_LARGE_TO_RUN,
         name: "too-large-to-run",
-        page: r"`verify` would need gigabytes or minutes to run the program on simulated devices. It runs at most 2^27 elements held on all devices
-together, 2^25 multiply-adds in one product of one device, and 2^31 elements computed in all, each after sizes were scaled down.
+        page: "`verify` would need gigabytes or minutes to run the program on simulated devices. \
+            It runs at most 2^27 elements on all devices together, 2^25 multiply-adds in one \
+            product of one device, and 2^31 elements computed in all, each after sizes were scaled \
+            down.
 
-Triggered by `verify --full`, or by sizes that cannot be scaled down (a reshape that some smaller size would not divide):
+Triggered by `verify --full`, or by sizes that cannot be scaled down (a reshape that some smaller \
+            size would not divide):
 
     dim D=8192, F=32768                 # verify --full
 

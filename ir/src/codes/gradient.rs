@@ -25,19 +25,24 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: EXPLICIT,
         name: "explicit-backward",
-        page: r"An explicit program says `backward`, but nothing is derived in a program that leaves nothing to choose.
+        page:
+            "An explicit program has a `backward` statement, but no statements are derived in an \
+            explicit program.
 
 Triggered by:
 
     plan
     backward from Out given dOut
 
-Write instead the gradient statements with their brackets, or leave `plan` out and let the compiler derive them.",
+Write instead the gradient statements with their brackets, or leave `plan` out and let the \
+            compiler derive them.",
     },
     Code {
         code: TWICE,
         name: "backward-twice",
-        page: r"A program says `backward` twice. Gradients are named after their values, so there is one for each.
+        page:
+            "A program has two `backward` statements. Gradients are named after their values, so \
+            there is one for each.
 
 Triggered by:
 
@@ -49,19 +54,20 @@ Write instead one `backward`, from the sum of what is to be differentiated.",
     Code {
         code: NOTHING,
         name: "nothing-to-differentiate",
-        page: r"No path leads from the parameters, or from a value whose gradient the program names, to what `backward` starts from.
+        page: "No path leads from the parameters, or from a value whose gradient the program \
+            names, to what `backward` starts from.
 
 Triggered by:
 
     input A[B, D], dA[B, D]
     backward from A given dA
 
-Write instead `backward` from a value that depends on a `param`, or name a gradient that there is.",
+Write instead `backward` from a value that depends on a `param`, or name a gradient that exists.",
     },
     Code {
         code: NO_DERIVATIVE,
         name: "no-derivative",
-        page: r"A gradient would have to pass through a function that has no derivative.
+        page: "A gradient would have to pass through a function that has no derivative.
 
 Triggered by:
 
@@ -76,7 +82,8 @@ Write instead `stop_gradient` around what is a constant to the gradient:
     Code {
         code: NAME_TAKEN,
         name: "gradient-name-taken",
-        page: r"The gradient of a value is called `d` and its name, but something else has that name.
+        page: "The gradient of a value is called `d` and its name, but something else has that \
+            name.
 
 Triggered by:
 
@@ -88,22 +95,24 @@ Write instead another name for what is not a gradient.",
     Code {
         code: BATCH,
         name: "batch-unclear",
-        page: r"A step is to be cut into microbatches, but which dimension is the batch does not follow: it is the one that all inputs share and no `param` has. Or
-the dimension named cannot be cut: a `param` has it, it is padded, or a product of others.
+        page: "A step is split into microbatches, but its batch dimension is ambiguous: it is the \
+            dimension that all inputs share and no `param` has. Or the named dimension cannot be \
+            split: a `param` has it, it is padded, or it is a product of others.
 
 Triggered by:
 
     input In[B, S, D]
     backward from Loss, microbatches=8
 
-Write instead which dimension is cut:
+Write instead which dimension is split:
 
     backward from Loss, microbatches=8 of B",
     },
     Code {
         code: INDIVISIBLE,
         name: "microbatches-do-not-divide",
-        page: r"So many microbatches do not divide the batch, or the rows that a microbatch has cannot be split as brackets say.
+        page: "The number of microbatches does not divide the batch, or the rows of a microbatch \
+            cannot be sharded as brackets declare.
 
 Triggered by:
 
@@ -112,13 +121,16 @@ Triggered by:
     input In[B_X, D]
     backward from Loss, microbatches=16
 
-Write instead a number that leaves each microbatch a multiple of what splits it: `microbatches=8`.",
+Write instead a number that leaves each microbatch a multiple of the number of its shards: \
+            `microbatches=8`.",
     },
     Code {
         code: MIXED,
         name: "batch-mixed",
-        page: r"A statement that gradients pass through needs all rows of the batch at once, so no microbatch can be done before the others. Rows may be added up, and
-such a sum may go through what is linear in it.
+        page:
+            "A statement that gradients pass through needs all rows of the batch at once, so the \
+            batch cannot be split into microbatches. Rows may be summed, and linear functions of \
+            such a sum may follow.
 
 Triggered by:
 
@@ -126,12 +138,15 @@ Triggered by:
     Loss = sum_{B,D}(Normed *D W)
     backward from Loss, microbatches=8
 
-Write instead what works row by row (`layernorm_D` has no such mean), or leave `microbatches` out.",
+Write instead an operation that works row by row (`layernorm_D` has no such mean), or omit \
+            `microbatches`.",
     },
     Code {
         code: CUT_BEFORE,
         name: "backward-behind-microbatches",
-        page: r"`backward` stands in a program that is cut into microbatches already, or asks for microbatches where a pipeline has its own. Gradients are derived for the whole batch, and then cut.
+        page: "`backward` is in a program that is already split into microbatches, or asks for \
+            microbatches where a pipeline has its own. Gradients are derived for the whole batch, \
+            which is split afterwards.
 
 Triggered by:
 
@@ -146,6 +161,7 @@ Write instead the step for the whole batch:
     Out = x *D W
     backward from Out given dOut, microbatches=8
 
-and for a pipeline all microbatches as its own: `pipeline Z, microbatches=64, schedule=1f1b {`.",
+and for a pipeline all microbatches as those of the pipeline: `pipeline Z, microbatches=64, \
+            schedule=1f1b {`.",
     },
 ];

@@ -27,7 +27,9 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: UNKNOWN_HARDWARE,
         name: "unknown-hardware",
-        page: r"The hardware is none of the presets (`shardwise hardware` lists them), or is not in the file that it is taken from.
+        page:
+            "The hardware is none of the presets (`shardwise hardware` lists them), or is not in \
+            the named file.
 
 Triggered by:
 
@@ -40,18 +42,20 @@ Write instead:
     Code {
         code: NO_HARDWARE,
         name: "no-hardware",
-        page: r"Costs depend on the chip, and the program names none.
+        page: "Costs depend on the chip, and the program names none.
 
 Triggered by a program without a line such as
 
     hardware tpu-v5p
 
-Write one, or give `--hardware tpu-v5p`.",
+Write one, or pass `--hardware tpu-v5p`.",
     },
     Code {
         code: BAD_AXIS,
         name: "bad-axis",
-        page: r"An axis has a name, a size from 1 on, and the options `ring`, `line`, `switch`, `dcn` and `over 4x4` (whose product is the size).
+        page:
+            "An axis has a name, a size of at least 1, and the options `ring`, `line`, `switch`, \
+            `dcn` and `over 4x4` (whose product is the size).
 
 Triggered by:
 
@@ -64,7 +68,7 @@ Write instead:
     Code {
         code: NO_LINK,
         name: "no-such-link",
-        page: r"The hardware has no figure for links of that kind, and none is guessed.
+        page: "The hardware has no figure for links of that kind, and none is guessed.
 
 Triggered by:
 
@@ -79,7 +83,7 @@ Write instead hardware that has them, or another kind of axis:
     Code {
         code: TOO_MANY,
         name: "too-many-axes",
-        page: r"A mesh has at most 16 axes and fewer than 2^63 devices.
+        page: "A mesh has at most 16 axes and fewer than 2^63 devices.
 
 Triggered by:
 
@@ -92,20 +96,21 @@ Write instead:
     Code {
         code: TOO_LARGE,
         name: "too-many-shardings",
-        page: r"A value has more shardings on this mesh than the planner tabulates (their number grows with the factorial of the axes).
+        page: "A value has more shardings on this mesh than the planner tabulates (their number \
+            grows with the factorial of the axes).
 
 Triggered by a value of many dimensions on a mesh such as
 
     mesh A=2, B=2, C=2, D=2, E=2, F=2, G=2, H=1, I=1
 
-Write instead a mesh without axes of size 1, with axes joined that always go together:
+Write instead a mesh without axes of size 1, and merge axes that are always used together:
 
     mesh A=4, C=4, E=4, G=2",
     },
     Code {
         code: BAD_HARDWARE,
         name: "bad-hardware-file",
-        page: r#"A hardware file cannot be read, or says something that hardware does not have. Each table is one chip, named as programs name it.
+        page: r#"A hardware file cannot be parsed, or has a key that hardware does not have. Each table is one chip, named as programs name it.
 
 Triggered by:
 
@@ -121,31 +126,31 @@ Write instead numbers in bytes, seconds and FLOP/s; `shardwise hardware --format
     Code {
         code: UNREAD_HARDWARE,
         name: "hardware-file-unread",
-        page: r#"The hardware file that a program names is not there, or cannot be read: a folder, no permission, more than a mebibyte. Paths count from the
-program's own folder (of a program on standard input, from the working directory).
+        page: r#"The hardware file that a program names is not there, or cannot be read: a folder, no permission, more than a mebibyte. Paths are relative to the
+folder of the program (for a program on standard input, to the working directory).
 
 Triggered by:
 
     hardware "no-such-file.toml"
 
-Write instead the path of a file that is there; `shardwise hardware --format toml h100` prints one to start from:
+Write instead the path of an existing file; `shardwise hardware --format toml h100` prints one to start from:
 
     hardware "hardware/cluster.toml""#,
     },
     Code {
         code: UNCLEAR_HARDWARE,
         name: "hardware-unclear",
-        page: r#"The hardware file that a program names describes several chips, and the program does not say which; or a chip of it is known by the same name and
-with other numbers, as a preset or from another file.
+        page: r#"The hardware file that a program names describes several chips, and the program does not name one; or a preset or another file has a chip of the same name
+with other numbers.
 
 Triggered by a file of several chips and
 
     hardware "cluster.toml"
 
-Write instead the one that is meant:
+Write instead the name of one:
 
     hardware my-chip from "cluster.toml"
 
-Where a name is taken, give the chip another (`[my-h100]`), perhaps with `base = "h100"`."#,
+Where a name is in use, give the chip another name (`[my-h100]`), perhaps with `base = "h100"`."#,
     },
 ];

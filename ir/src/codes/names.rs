@@ -35,7 +35,7 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: UNKNOWN_VALUE,
         name: "unknown-value",
-        page: r"A statement uses a value that no declaration or earlier statement gives.
+        page: "A statement uses a value that no declaration or earlier statement defines.
 
 Triggered by:
 
@@ -48,7 +48,7 @@ Write instead:
     Code {
         code: UNKNOWN_DIM,
         name: "unknown-dimension",
-        page: r"A dimension without a size. Every dimension is declared by `dim`.
+        page: "A dimension without a size. Every dimension is declared by `dim`.
 
 Triggered by:
 
@@ -62,7 +62,8 @@ Write instead:
     Code {
         code: DUPLICATE,
         name: "duplicate-name",
-        page: r"The name is taken. A value may be defined again only by a collective on itself, which adds another sharding of it.
+        page: "The name is already in use. A value may be redefined only by a collective on \
+            itself, which adds another sharding of it.
 
 Triggered by:
 
@@ -77,7 +78,7 @@ Write instead:
     Code {
         code: DIMS_DIFFER,
         name: "dimensions-differ",
-        page: r"The brackets do not name the dimensions that the value has, in its order.
+        page: "The brackets do not name the dimensions that the value has, in its order.
 
 Triggered by:
 
@@ -91,7 +92,8 @@ Write instead:
     Code {
         code: CONTRACTION,
         name: "contraction",
-        page: r"The suffix of a product and its left side disagree: what is summed is in both operands and not on the left; what is in an operand is summed or on the left.
+        page: "The suffix of a product and its left side disagree: what is summed is in both \
+            operands and not on the left; what is in an operand is summed or on the left.
 
 Triggered by:
 
@@ -104,7 +106,7 @@ Write instead:
     Code {
         code: UNKNOWN_FUNCTION,
         name: "unknown-function",
-        page: r"The function is not known, so neither is whether it is linear.
+        page: "The function is unknown, so its linearity is unknown too.
 
 Triggered by:
 
@@ -117,7 +119,7 @@ Write instead:
     Code {
         code: BAD_CALL,
         name: "bad-call",
-        page: r"A function or collective was given arguments it does not take.
+        page: "A function or collective has arguments that it does not accept.
 
 Triggered by:
 
@@ -130,7 +132,7 @@ Write instead:
     Code {
         code: BAD_SIZE,
         name: "bad-size",
-        page: r"A size is a whole number from 1 to 2^63, or a product of such.
+        page: "A size is a whole number from 1 to 2^63, or a product of such.
 
 Triggered by:
 
@@ -143,7 +145,8 @@ Write instead:
     Code {
         code: UNKNOWN_DTYPE,
         name: "unknown-dtype",
-        page: r"The dtypes are f32, bf16, f16, fp8, int8, int4, int32 and bool; the default is bf16.
+        page: "The dtypes are f32, bf16, f16, fp8, int8, int4, int32 and bool; the default is \
+            bf16.
 
 Triggered by:
 
@@ -156,7 +159,8 @@ Write instead:
     Code {
         code: NEEDS_BRACKETS,
         name: "needs-brackets",
-        page: r"A declaration says how the value is laid out: it has brackets. So does every operand and left side of an explicit program.
+        page: "A declaration gives the sharding of its value in brackets. So does every operand \
+            and left side of an explicit program.
 
 Triggered by:
 
@@ -169,7 +173,7 @@ Write instead:
     Code {
         code: ONE_OPERATION,
         name: "one-operation",
-        page: r"A statement of an explicit program is one local operation or one collective.
+        page: "A statement of an explicit program is one local operation or one collective.
 
 Triggered by:
 
@@ -185,17 +189,19 @@ Write instead:
     Code {
         code: TOO_MANY_DIMS,
         name: "too-many-dimensions",
-        page: r"A value has at most 64 dimensions.
+        page: "A value has at most 64 dimensions.
 
-Triggered by brackets with more than 64 names. Write instead one dimension for several, as a product:
+Triggered by brackets with more than 64 names. Write instead one dimension for several, as a \
+            product:
 
     dim K=8, G=4, N=K*G",
     },
     Code {
         code: DTYPES_DIFFER,
         name: "dtypes-differ",
-        page: r"A collective moves a value, and an output is the value as it is: neither converts it. What goes from layer to layer keeps its dtype, too: whole
-numbers that are given as others must say so.
+        page: "A collective communicates a value, and an output returns it: neither converts its \
+            dtype. A loop-carried value keeps its dtype, too: integers that become floating-point \
+            numbers need a cast.
 
 Triggered by:
 
@@ -209,7 +215,9 @@ Write instead:
     Code {
         code: RESERVED,
         name: "reserved-name",
-        page: r"A value is called like a collective, or like a word that begins another kind of statement: its plan could not be read again.
+        page:
+            "A value has the name of a collective or of a keyword that begins another statement: \
+            its plan could not be parsed.
 
 Triggered by:
 
@@ -221,6 +229,7 @@ Write instead any other name:
     input Part[I_X]
     gelu(A) -> Out
 
-Taken are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan, hardware, mesh, dim, output, assert and allow.",
+Reserved are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan, hardware, \
+            mesh, dim, output, assert and allow.",
     },
 ];

@@ -15,20 +15,23 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: UNKNOWN,
         name: "unknown-optimizer",
-        page: r"A program asks for an optimizer that the language does not have. There are `adam`, `adamw` and `sgd`.
+        page: "A program asks for an optimizer that the language does not have. There are `adam`, \
+            `adamw` and `sgd`.
 
 Triggered by:
 
     backward from Loss
     optimizer adams
 
-Write instead the nearest one, or the update in statements of its own: `next W = W.new` says what a parameter is in the next step.",
+Write instead the nearest one, or write the update as statements: `next W = W.new` declares the \
+            parameter of the next step.",
     },
     Code {
         code: SETTING,
         name: "bad-setting",
-        page: r"An optimizer does not have this setting, or the setting is not such a thing. All optimizers have `rate` (a number) and the dtypes `moments`
-and `master`; `adam` and `adamw` have `beta1`, `beta2`, `eps` and `decay`, `sgd` has `momentum`.
+        page: "An optimizer does not have this setting, or its value has the wrong type. All \
+            optimizers have `rate` (a number) and the dtypes `moments` and `master`; `adam` and \
+            `adamw` have `beta1`, `beta2`, `eps` and `decay`, `sgd` has `momentum`.
 
 Triggered by:
 
@@ -41,21 +44,23 @@ Write instead the value that the help shows:
     Code {
         code: MISPLACED,
         name: "misplaced-optimizer",
-        page: r"An optimizer stands where there is nothing to update by: without a `backward` before it, a second time, inside a `repeat`, or in an
-explicit program.
+        page: "An optimizer is where there are no gradients to update by: without a `backward` \
+            before it, a second time, inside a `repeat`, or in an explicit program.
 
 Triggered by:
 
     optimizer adam
     backward from Loss
 
-Write instead one optimizer behind `backward`, outside all blocks; it updates the parameters of every layer.",
+Write instead one optimizer after `backward`, outside all blocks; it updates the parameters of \
+            every layer.",
     },
     Code {
         code: NAME_TAKEN,
         name: "state-name-taken",
-        page: r"The optimizer's state of a parameter `W` is called `mW` and `vW`, and its copy `W.master`. A `state` of that name and with the parameter's
-dimensions is taken for it, however it is sharded; but here something else has the name.
+        page: "The optimizer's state of a parameter `W` is called `mW` and `vW`, and its copy \
+            `W.master`. A `state` of that name and with the parameter's dimensions is used as the \
+            optimizer's, however it is sharded; but here another value has the name.
 
 Triggered by:
 

@@ -19,7 +19,8 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: FORM,
         name: "pipeline-without-layers",
-        page: r"A `pipeline` does not hold exactly one `repeat` and nothing else, stands inside another block, or has an option that does not exist.
+        page: "A `pipeline` contains something other than exactly one `repeat`, is inside another \
+            block, or has an unknown option.
 
 Triggered by:
 
@@ -27,13 +28,15 @@ Triggered by:
       y = gelu(x)
     }
 
-Write instead the layers that its stages have: `repeat L=40 { carry x … }`, and other statements before or behind the pipeline.
-Options are `microbatches=8` (or `microbatches=8 of B`), `schedule=gpipe` or `schedule=1f1b`, and `chunks=2`.",
+Write instead the layers of its stages: `repeat L=40 { carry x … }`, and other statements before \
+            or after the pipeline. Options are `microbatches=8` (or `microbatches=8 of B`), \
+            `schedule=gpipe` or `schedule=1f1b`, and `chunks=2`.",
     },
     Code {
         code: UNEVEN,
         name: "uneven-stages",
-        page: r"The stages of a `pipeline` do not divide its layers (with `chunks=v`: the stages times `v` do not), or with chunks the microbatches.
+        page: "The stages of a `pipeline` do not divide its layers (with `chunks=v`: the stages \
+            times `v` do not), or with chunks the microbatches.
 
 Triggered by:
 
@@ -41,13 +44,15 @@ Triggered by:
     pipeline Z, microbatches=8 {
       repeat L=6 {
 
-Write instead a number of layers that every stage has as many of: `repeat L=8 {`.",
+Write instead a number of layers that the number of stages divides: `repeat L=8 {`.",
     },
     Code {
         code: BATCH,
         name: "no-such-batch",
-        page: r"It is not clear which dimension the microbatches of a `pipeline` are parts of, or they do not divide it. It is the one that all carried
-values have and no `param`; where that is none or several, the program says which.
+        page:
+            "The batch dimension of a `pipeline` is ambiguous, or the microbatches do not divide \
+            it. It is the dimension that all carried values have and no `param`; where there is \
+            none or more than one, the program must name it.
 
 Triggered by:
 
@@ -61,8 +66,10 @@ Write instead `microbatches=8 of B`.",
     Code {
         code: STAGES_AXIS,
         name: "split-over-stages",
-        page: r"Brackets inside a `pipeline` split something over the axis of its stages. The devices along that axis have different layers, so that no
-value of a layer can be spread over them.
+        page:
+            "Brackets inside a `pipeline` shard a value over the axis of its stages. The devices \
+            along that axis have different layers, so no value of a layer can be sharded over \
+            them.
 
 Triggered by:
 
@@ -70,14 +77,17 @@ Triggered by:
       repeat L=4 {
         param W[D_Z, F]
 
-Write instead another axis, or none: layers are spread over `Z` already.",
+Write instead another axis, or none: the layers are already sharded over `Z`.",
     },
     Code {
         code: MIXED,
         name: "mixed-microbatches",
-        page: r"A statement needs rows of the batch that come in other microbatches: a softmax along it, or a sum over it that flows back into rows.
-Inside a `pipeline` every row is computed by itself, and sums over rows only leave it. With `schedule=1f1b` the same holds for what stands
-between the pipeline and its gradient, since the first microbatch goes back before the last has come.
+        page:
+            "A statement needs rows of the batch that are in other microbatches: a softmax along \
+            it, or a sum over it that rows depend on. Inside a `pipeline` every row is computed \
+            independently, and sums over rows are only outputs. With `schedule=1f1b` the same \
+            holds for statements between the pipeline and its gradient, since the first microbatch \
+            goes backward before the last one has come forward.
 
 Triggered by:
 
@@ -86,13 +96,16 @@ Triggered by:
         carry x
         x = x - mean_B(x)
 
-Write instead what needs the whole batch before or behind the pipeline; and `schedule=gpipe` where the gradient needs it.",
+Write instead statements that need the whole batch before or after the pipeline; use \
+            `schedule=gpipe` where the gradient needs it.",
     },
     Code {
         code: HELD,
         name: "held-in-vain",
-        page: r"`hold` names what a collective makes of a layer's parameter or state, in the block in which it stands and with all its brackets, so that it is
-made once a step and held for all microbatches. Something else is named, or nothing gives it.
+        page: "`hold` names the result of a collective on a layer's parameter or state, in the \
+            same block and with all its brackets; the collective then runs once per step and its \
+            result is retained for all microbatches. Here another value is named, or nothing \
+            defines it.
 
 Triggered by:
 
@@ -101,6 +114,7 @@ Triggered by:
       hold Win[D, F]
       h = gelu(x *D Win)
 
-Write instead the collective, too: `Win[D, F] = AllGather_X(Win[D_X, F])`; or leave `hold` out: the search decides what is worth its room.",
+Write instead the collective, too: `Win[D, F] = AllGather_X(Win[D_X, F])`; or omit `hold`: the \
+            search decides what is worth its memory.",
     },
 ];

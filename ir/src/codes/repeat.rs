@@ -17,19 +17,21 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: NESTED,
         name: "repeat-in-repeat",
-        page: r"A `repeat` stands inside another one, or `microbatches` inside any block. (A `repeat` may stand inside `microbatches`.)
+        page: "A `repeat` is inside another one, or `microbatches` inside any block. (A `repeat` \
+            may be inside `microbatches`.)
 
 Triggered by:
 
     repeat L=4 {
       repeat M=2 {
 
-Write instead one `repeat` over the product of both, or write the inner body out.",
+Write instead one `repeat` over the product of both, or unroll the inner body.",
     },
     Code {
         code: OF_A_LAYER,
         name: "value-of-a-layer",
-        page: r"A value of a `repeat` is used where there are no layers. Each layer gives one of its own, so a name alone does not say which is meant.
+        page: "A value of a `repeat` is used outside of it. Each layer has its own, so the name \
+            alone is ambiguous.
 
 Triggered by:
 
@@ -40,12 +42,14 @@ Triggered by:
     }
     y = 2.0 * h
 
-Write instead `last(h)` for that of the last layer, `total(h)` for the sum of all, or carry it. What is carried keeps its name behind the block.",
+Write instead `last(h)` for that of the last layer, `total(h)` for the sum of all, or carry it. A \
+            loop-carried value keeps its name after the block.",
     },
     Code {
         code: CARRY,
         name: "carry-without-end",
-        page: r"What a `repeat` carries from layer to layer is not given anew by its body, or not with the same dimensions and dtype, or twice.
+        page: "The body of a `repeat` does not redefine a loop-carried value, or defines it with \
+            other dimensions or another dtype, or twice.
 
 Triggered by:
 
@@ -54,12 +58,13 @@ Triggered by:
       h = gelu(x)
     }
 
-Write instead what the next layer starts from: `x = x + h`, or leave `carry` out.",
+Write instead the value with which the next layer starts: `x = x + h`, or omit `carry`.",
     },
     Code {
         code: NO_BLOCK,
         name: "no-such-repeat",
-        page: r"`carry` or `next` stands outside a `repeat`, or `repeat L reversed` goes back through layers that no earlier `repeat L=…` has.
+        page: "`carry` or `next` is outside a `repeat`, or `repeat L reversed` has no earlier \
+            `repeat L=…`.
 
 Triggered by:
 
@@ -70,7 +75,8 @@ Write instead the block: `repeat L=4 {`, then `carry x`.",
     Code {
         code: OF_A_MICROBATCH,
         name: "value-of-a-microbatch",
-        page: r"A value that is given for each microbatch is used where there are no microbatches, so a name alone does not say which is meant.
+        page: "A value of a microbatch is used outside of the microbatches. Each microbatch has \
+            its own, so the name alone is ambiguous.
 
 Triggered by:
 
@@ -79,6 +85,7 @@ Triggered by:
     }
     y = 2.0 * h
 
-Write instead `join(h)` for the rows of all microbatches, `total(h)` for the sum of all, or `last(h)` for that of the last.",
+Write instead `join(h)` for the rows of all microbatches, `total(h)` for the sum of all, or \
+            `last(h)` for that of the last.",
     },
 ];

@@ -33,7 +33,9 @@ pub(super) const CODES: &[Code] = &[
     Code {
         code: AXIS_TWICE,
         name: "axis-twice",
-        page: r"Each mesh axis may appear once in a sharding, the unreduced set included: an axis that splits two dimensions would leave every device with a diagonal block, and nothing could put the rest together.
+        page: "Each mesh axis may appear once in a sharding, the unreduced set included: an axis \
+            that splits two dimensions would leave every device with a diagonal block, and the \
+            other blocks would be lost.
 
 Triggered by:
 
@@ -46,7 +48,7 @@ Write instead:
     Code {
         code: NOT_DIVISIBLE,
         name: "not-divisible",
-        page: r"The axes do not divide the dimension into equal blocks.
+        page: "The axes do not divide the dimension into equal blocks.
 
 Triggered by:
 
@@ -61,7 +63,9 @@ Write instead `pad` on the dimension, or split it over an axis that divides it:
     Code {
         code: MIXED_KINDS,
         name: "mixed-reductions",
-        page: r"A value is a partial sum, a partial maximum or a partial minimum: two kinds at once would depend on the order of reducing.
+        page:
+            "A value is a partial sum, a partial maximum or a partial minimum: with two kinds at \
+            once the result would depend on the order of the reductions.
 
 Triggered by:
 
@@ -74,7 +78,7 @@ Write instead:
     Code {
         code: UNKNOWN_AXIS,
         name: "unknown-axis",
-        page: r"The subscript names no axis of the mesh.
+        page: "The subscript is not an axis of the mesh.
 
 Triggered by:
 
@@ -89,7 +93,8 @@ Write instead:
     Code {
         code: SPLIT_DIFFERENTLY,
         name: "split-differently",
-        page: r"One index is split differently in two operands, so that the blocks on a device do not belong together (cases 2 and 4). In an explicit program, gather or slice one of them first.
+        page: "One index is split differently in two operands, so the local blocks do not match \
+            (cases 2 and 4). In an explicit program, gather or slice one of them first.
 
 Triggered by:
 
@@ -105,7 +110,8 @@ Write instead:
     Code {
         code: AXIS_CONFLICT,
         name: "axis-conflict",
-        page: r"One axis splits two different indices of an operation (case 4): the result would use it twice, and only its diagonal blocks would be known. Gather one operand first.
+        page: "One axis splits two different indices of an operation (case 4): the result would \
+            use it twice, and only its diagonal blocks would be known. Gather one operand first.
 
 Triggered by:
 
@@ -114,7 +120,8 @@ Triggered by:
     Code {
         code: PARTIAL_THROUGH,
         name: "partial-through-nonlinear",
-        page: r"A partial sum passes through linear operations and through no other: gelu(p + q) is not gelu(p) + gelu(q). Settle it first.
+        page: "A partial sum passes through linear operations only: gelu(p + q) is not gelu(p) + \
+            gelu(q). Reduce it first.
 
 Triggered by:
 
@@ -128,7 +135,8 @@ Write instead:
     Code {
         code: WRONG_RESULT,
         name: "wrong-result",
-        page: r"In an explicit program the left side says exactly what the operation gives; nothing is inserted.
+        page: "In an explicit program the left side is exactly the sharding that the operation \
+            produces; no collective is inserted.
 
 Triggered by:
 
@@ -144,7 +152,9 @@ Write instead:
     Code {
         code: BAD_COLLECTIVE,
         name: "bad-collective",
-        page: r"The collective does not lead from its operand to its left side. A gather strips trailing axes only, a scatter and an AllToAll append at the end: the order of subscripts says which device holds which block.
+        page: "The collective does not produce the left side from its operand. A gather removes \
+            trailing axes only, a scatter and an AllToAll append axes at the end: the order of \
+            subscripts determines which device has which block.
 
 Triggered by:
 
@@ -157,11 +167,12 @@ Write instead:
     Code {
         code: NO_LAYOUT,
         name: "no-layout",
-        page: r"Brackets at operands and at the left side ask for shardings that no layout of the operation has together.
+        page: "No layout of the operation has the shardings that brackets at its operands and its \
+            left side ask for.
 
 Triggered by:
 
-    A[I] {U_X} = gelu(B)                # nothing makes a partial sum of gelu
+    A[I] {U_X} = gelu(B)                # gelu produces no partial sums
 
 Write instead:
 
@@ -170,7 +181,8 @@ Write instead:
     Code {
         code: NO_MATERIALIZATION,
         name: "no-such-materialization",
-        page: r"An explicit program uses a value in a sharding that no earlier statement gives; nothing is inserted.
+        page: "An explicit program uses a value in a sharding that no earlier statement produces; \
+            no collective is inserted.
 
 Triggered by:
 
@@ -187,7 +199,12 @@ Write instead:
     Code {
         code: MUST_BE_WHOLE,
         name: "must-be-whole",
-        page: r"The operation needs all elements along a dimension at once, and the operand's brackets split it. A `softmax` (and `logsumexp`, `layernorm`, `rmsnorm`) is one local operation where its dimension is whole; where it is split, the compiler writes it out so that only maxima and sums travel, and a plan that does so shows these statements. `slice`, `pad` and `concat` cut and join at constant places, which do not fall on the borders of blocks.
+        page: "The operation needs all elements along a dimension at once, and the operand's \
+            brackets shard it. A `softmax` (and `logsumexp`, `layernorm`, `rmsnorm`) is one local \
+            operation where its dimension is unsharded; where it is sharded, the compiler expands \
+            it so that only maxima and sums are communicated, and a plan shows these statements. \
+            `slice`, `pad` and `concat` split and join at constant places, which are not the \
+            boundaries of blocks.
 
 Triggered by:
 
@@ -200,13 +217,16 @@ Write instead, and let the compiler choose:
     Code {
         code: BLOCKS_BREAK,
         name: "blocks-break",
-        page: r"A reshape is local only where the block of every device stays one block. Splitting `N = K*M` sends `N_Y` to `K_Y` where |Y| divides K; merging `K_Y` and `M_Z` gives `N_YZ` only where |Y| = K: with two of `K` to a device, its data would be two separate runs of `N`.
+        page: "A reshape is local only where the block of every device stays one block. Splitting \
+            `N = K*M` sends `N_Y` to `K_Y` where |Y| divides K; merging `K_Y` and `M_Z` produces \
+            `N_YZ` only where |Y| = K: with two of `K` per device, its data would be two separate \
+            ranges of `N`.
 
 Triggered by (with K=8, Y=4):
 
     Af = reshape(A[B, K_Y, M_Z])
 
-Write instead, and let the compiler plan a move:
+Write instead, and let the compiler insert a reshard:
 
     Af[B_?, N_?] = reshape(A)",
     },

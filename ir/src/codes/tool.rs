@@ -1,4 +1,4 @@
-//! What the tool is told from outside programs (`SW902` …; `SW900` and `SW901` are lints).
+//! Configuration of the tool (`SW902` …; `SW900` and `SW901` are lints).
 
 use super::Code;
 
@@ -8,7 +8,7 @@ pub const BAD_CONFIGURATION: &str = "SW902";
 pub(super) const CODES: &[Code] = &[Code {
     code: BAD_CONFIGURATION,
     name: "bad-configuration",
-    page: r#"A `shardwise.toml` cannot be read: it is no TOML, has a key that does not exist, or names what is no lint.
+    page: r#"A `shardwise.toml` cannot be read: it is not TOML, has an unknown key, or names something that is not a lint.
 
 Triggered by:
 
