@@ -5,7 +5,7 @@
 //! device's bytes and FLOPs taken from the plan (`passes::serving`): where everything is split
 //! evenly that is the book's total over the total bandwidth, and where it is not it is what the
 //! plan pays. Other batches keep the plan and change the size of one dimension; to plan every batch
-//! anew is what `sweep` is for. Which programs are steps of serving is decided by what they do:
+//! again is what `sweep` is for. Which programs are steps of serving is decided by what they do:
 //! caches that are read make a decode step, tokens that look at each other a prefill.
 
 mod table;

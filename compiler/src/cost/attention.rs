@@ -6,7 +6,7 @@
 //! first, the last two and their mixtures by itself; a ring is another program (`roll`), which an
 //! author writes. So that nobody has to write all of them to know, `cost` plans each for every
 //! attention whose sequence is split: a program of its own with the sizes, the mesh and the other
-//! splits of the plan at hand. Planning the whole program anew in four ways would say the same with
+//! splits of the plan at hand. Planning the whole program four times would say the same with
 //! more noise, and could not say anything of the ring.
 //!
 //! No mask is counted, in any of them: which blocks a causal mask leaves out is a question of who

@@ -33,7 +33,7 @@ pub(super) struct Operation {
 impl Resolver<'_> {
     pub(super) fn define(&mut self, definition: &Definition, span: Span) {
         self.links = 0;
-        if let Some((renamed, carried)) = self.given_anew(definition) {
+        if let Some((renamed, carried)) = self.redefined(definition) {
             self.define(&renamed, span);
             self.took(&carried, &renamed.target.name.node);
             return;

@@ -1,6 +1,6 @@
 //! Blocks: what is carried from layer to layer, and what names mean inside a block and behind it.
 //!
-//! An author writes `carry x` and gives `x` anew. In the tables every value has a name of its own:
+//! An author writes `carry x` and redefines `x`. In the tables every value has a name of its own:
 //! inside the block `x` is `x.in`, what the body makes of it `x.1`, `x.2`, …, and behind the block
 //! `x.end`. Plans are printed with these names, which is why the language has `carry x.in = x`,
 //! `next x.in = x.2` and `x.end = last(x.2)`, too. One name for all of them would make brackets
@@ -23,8 +23,8 @@ pub(super) struct Block {
     pub(super) id: RepeatId,
     /// What its author carries, by the author's name.
     carried: IndexMap<String, Carried>,
-    /// For names under which carried values are given anew, what enters a layer in their place.
-    anew: IndexMap<String, ValueId>,
+    /// For names that redefine a loop-carried value, what enters a layer instead.
+    redefined: IndexMap<String, ValueId>,
     /// What enters a layer and is said to be handed on.
     handed_on: IndexSet<ValueId>,
     /// Where it says what it holds for microbatches.
@@ -104,7 +104,7 @@ impl Resolver<'_> {
         self.block = Some(Block {
             id,
             carried: IndexMap::new(),
-            anew: IndexMap::new(),
+            redefined: IndexMap::new(),
             handed_on: IndexSet::new(),
             holds: Vec::new(),
             span,
@@ -196,12 +196,12 @@ impl Resolver<'_> {
 
     /// A definition of a carried name, under the name that it has in the tables; and the carried
     /// name.
-    pub(super) fn given_anew(&mut self, definition: &Definition) -> Option<(Definition, String)> {
+    pub(super) fn redefined(&mut self, definition: &Definition) -> Option<(Definition, String)> {
         let name = definition.target.name.node.clone();
         let enters = self.block.as_ref()?.carried.get(&name)?.enters;
         let mut renamed = definition.clone();
         renamed.target.name.node = self.fresh(std::iter::empty(), &name);
-        self.block.as_mut()?.anew.insert(renamed.target.name.node.clone(), enters);
+        self.block.as_mut()?.redefined.insert(renamed.target.name.node.clone(), enters);
         Some((renamed, name))
     }
 
@@ -217,7 +217,7 @@ impl Resolver<'_> {
 
     /// The value that enters a layer under the name for which `fresh` is about to be given.
     pub(super) fn entering(&self, fresh: &str) -> Option<&Value> {
-        Some(&self.values[*self.block.as_ref()?.anew.get(fresh)?])
+        Some(&self.values[*self.block.as_ref()?.redefined.get(fresh)?])
     }
 
     /// `carry x.in = x`; `carry x = h + y` is also what the next layer starts from.
@@ -358,7 +358,7 @@ impl Resolver<'_> {
         self.block = Some(block);
         for (name, carried) in carried {
             if carried.latest == carried.enters {
-                let message = format!("the block carries `{name}`, and never gives it anew");
+                let message = format!("the block carries `{name}`, and never redefines it");
                 let diag = Diag::error(codes::CARRY, message, carried.span, "carried here");
                 self.error(
                     diag.help(format!("write what the next layer starts from: `{name} = …`")),

@@ -78,7 +78,7 @@ fn reshard_tree(
     ReshardTree { to_declared, to_uses, served }
 }
 
-/// Leaves out what only leads, by free steps, to what the way home has passed.
+/// Removes free steps whose result is already on the path to the declared sharding.
 fn leave_out_passed(
     problem: &Problem<'_>,
     source: &Source,
@@ -274,7 +274,8 @@ impl PlanBuilder<'_, '_> {
         }
     }
 
-    /// What stands right behind the operation that gives the value: the way home and to outputs.
+    /// The steps right after the operation that produces the value: those on the paths to its
+    /// declared sharding and to outputs.
     fn settle(&mut self, source: usize) {
         for hop in std::mem::take(&mut self.trees[source].to_declared) {
             self.hop(source, &hop);

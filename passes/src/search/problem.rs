@@ -208,7 +208,7 @@ impl<'a> Problem<'a> {
             .iter()
             .filter_map(|variable| Some((variable.decides.operation()?, &variable.choices)));
         let choices_of: IndexMap<OpId, &Vec<Choice>> = variables.collect();
-        // Without what is handed on, which is asked for anew.
+        // Without results, whose shardings are added when a use asks for them.
         let read_only = |choice: &Choice, op: &Op| Choice {
             needs: choice.needs.iter().copied().take(op.operands.len()).collect(),
             ..choice.clone()

@@ -67,7 +67,7 @@ pub(crate) enum PinnedBy {
     Gather,
 }
 
-/// Statements planned anew for all edits together: a second or two.
+/// Statements that are planned for all edits together: a second or two.
 const SEARCHED_TRIALS: usize = 8_000;
 const TEXTBOOK_TRIALS: usize = 200_000;
 

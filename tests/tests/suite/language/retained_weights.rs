@@ -1,5 +1,5 @@
 //! What microbatches hold of layers' parameters: made once a step where there is room for all
-//! layers, else for each microbatch anew.
+//! layers, else for each microbatch separately.
 
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::verify::Sizes;

@@ -209,7 +209,7 @@ fn the_readme_shows_what_is_printed() {
 /// `T` is gathered to where its author wants it, and what it was before that is read on: nothing is
 /// cut out of it on the way there.
 #[test]
-fn what_the_way_home_has_passed_is_not_made_again() {
+fn materializations_on_the_path_to_the_declared_sharding_are_reused() {
     let source = "hardware tpu-v5p\nmesh X=4, Y=3\ndim J=4800, K=96\nparam A[J_X, K] {max_Y}\n\
         T[J, K] = abs(A)\nS = T + A\noutput S[J_XY, K]\n";
     let planned = searched(source).to_string();

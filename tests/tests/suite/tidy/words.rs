@@ -14,7 +14,6 @@ use super::{none, sources};
 /// A retired word or phrase, and what to say instead.
 const RETIRED: &[(&str, &str)] = &[
     ("anew", "again, or name what is computed a second time"),
-    ("bystanders", "live_through"),
     ("homewards", "towards the declared sharding"),
     ("way home", "path to the declared sharding"),
     ("ways home", "paths to the declared sharding"),
