@@ -1,9 +1,9 @@
-//! The syntax tree: what was written, with spans, and no meaning.
+//! The syntax tree: the parsed text with spans, without meaning.
 //!
-//! A statement that could not be read is missing from the tree (its errors are in the list beside
-//! it), and so is an item of a list of declarations, so every node here is whole. What they would
-//! have named is kept apart. Sizes are kept as expressions and names as text; `ir` gives them
-//! meaning.
+//! A statement that could not be parsed is missing from the tree (its errors are in the list beside
+//! it), and so is an item of a list of declarations, so every node here is complete. The names that
+//! missing statements would have defined are kept separately. Sizes are kept as expressions and
+//! names as text; `ir` resolves them.
 
 use crate::span::{Name, Span, Spanned};
 

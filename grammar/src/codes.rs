@@ -1,7 +1,6 @@
-//! Diagnostic codes of the syntax (`SW0xx`), and what a code is.
+//! Diagnostic codes of the syntax (`SW0xx`), and the type of a code.
 //!
-//! Codes about meaning, and the table of all codes, are in the crate that gives programs a meaning
-//! (`shardwise_ir::codes`).
+//! Codes about meaning, and the table of all codes, are in `shardwise_ir::codes`.
 
 /// A diagnostic code and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

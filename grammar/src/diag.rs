@@ -1,8 +1,8 @@
-//! What is wrong with a program, told so that its author can mend it.
+//! Diagnostics: what is wrong with a program, and how its author can fix it.
 //!
-//! One plain struct serves every crate: the text of a diagnostic is decided where the fault is
-//! found, and how it is drawn (terminal, JSON, editor) is decided by whoever shows it. Nothing here
-//! prints.
+//! One plain struct serves every crate: the code that finds a fault decides the text of the
+//! diagnostic, and the code that shows it (terminal, JSON, editor) decides how it is drawn. Nothing
+//! here prints.
 
 use crate::span::Span;
 

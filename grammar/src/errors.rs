@@ -1,4 +1,4 @@
-//! How syntax errors are worded: each mark of the grammar, said as a sentence about the reader's
+//! Wording of syntax errors: each expected token of the grammar, as a sentence about the reader's
 //! program.
 
 use crate::codes as syntax;

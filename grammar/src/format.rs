@@ -1,9 +1,9 @@
 //! The canonical layout of a source, comments kept.
 //!
-//! Statements are printed from the tree; comments and blank lines are found again in the gaps
-//! between them, so the tree needs to hold neither. A comment behind a statement stays behind it,
-//! one on its own line stays on its own line, one inside a statement of several lines goes before
-//! it, and runs of blank lines become one.
+//! Statements are printed from the tree; comments and blank lines are recovered from the gaps
+//! between statements, so the tree stores neither. A comment after a statement stays on its line, a
+//! comment on its own line stays on its own line, a comment inside a statement of several lines
+//! moves before it, and consecutive blank lines become one.
 
 mod subscripts;
 #[cfg(test)]

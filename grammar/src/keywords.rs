@@ -1,4 +1,4 @@
-//! The words that begin statements.
+//! The keywords that begin statements.
 
 /// The words a statement can begin with.
 pub(crate) const KEYWORDS: [&str; 19] = [

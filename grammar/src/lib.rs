@@ -1,5 +1,5 @@
-//! Text to a syntax tree with spans, and back. This crate knows what a program looks like and
-//! nothing of what it means.
+//! Text to a syntax tree with spans, and back. This crate knows the syntax of a program and nothing
+//! of its meaning.
 
 pub mod ast;
 pub mod codes;

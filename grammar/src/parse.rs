@@ -1,4 +1,4 @@
-//! From the grammar's pairs to the tree: the only file that matches on its rules.
+//! Converts pest's pairs to the syntax tree: the only file that matches on the grammar's rules.
 
 mod expression;
 mod hardware;

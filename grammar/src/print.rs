@@ -1,4 +1,4 @@
-//! Canonical text for pieces of the tree.
+//! Canonical text of nodes of the tree.
 
 use crate::ast::{
     Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind,

@@ -1,12 +1,11 @@
-//! Cuts a source into statements before the grammar sees it.
+//! Separates a source into statements before the grammar parses them.
 //!
-//! A statement is a line; it goes on where a bracket is open or the line ends in a comma, and the
-//! block of a form that is not compiled yet goes on until its brace is closed. What opens the block
-//! of a `repeat`, `microbatches` or `pipeline` and the brace that closes it are statements of their
-//! own, so that blocks nest nothing: a file is a list of statements. A line that can only begin a
-//! statement ends an unclosed one before it. Cutting first keeps every error inside its statement,
-//! keeps parsing linear, and is where hostile input (50,000 open parentheses) is turned away before
-//! anything recursive sees it.
+//! A statement is a line; it continues where a bracket is open or the line ends in a comma, and the
+//! block of an unknown form continues until its brace is closed. The line that opens a `repeat`,
+//! `microbatches` or `pipeline` block and the brace that closes it are separate statements, so a
+//! file is a flat list of statements. A line that can only begin a statement ends an unclosed one
+//! before it. Separating first keeps every error inside its statement, keeps parsing linear, and
+//! rejects hostile input (50,000 open parentheses) before anything recursive runs.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Where something stands in the source text.
+//! Positions in the source text.
 
 /// A half-open byte range `start..end` of the source text; both ends lie on character boundaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

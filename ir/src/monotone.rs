@@ -1,10 +1,9 @@
-//! Where partial maxima and minima may pass: through what never turns the order of elements around,
-//! or always does.
+//! Where partial maxima and minima may pass: through monotone functions.
 //!
 //! `f(max(p, q)) = max(f(p), f(q))` holds if `f` is increasing, and with a minimum on the right if
-//! it is decreasing. A function of several operands is looked at in one of them, the others being
-//! whole. `f` must be defined everywhere: a device whose own maximum is negative has no logarithm
-//! of it, though the maximum of all may have one.
+//! it is decreasing. A function of several operands is considered in one of them, the others being
+//! reduced. `f` must be defined everywhere: the logarithm of a negative local maximum does not
+//! exist, though that of the global maximum may.
 
 use crate::program::{MapFn, MapForm};
 use crate::sharding::Reduction;

@@ -1,5 +1,5 @@
-//! Names to ids, once: the syntax tree becomes a [`Program`], or every error that can be told
-//! becomes a diagnostic.
+//! Resolves names to ids, once: the syntax tree becomes a [`Program`], or every error that can be
+//! found becomes a diagnostic.
 //!
 //! A statement with an error still defines its name ("poisoned"), so that one mistake gives one
 //! error.

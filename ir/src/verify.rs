@@ -1,19 +1,19 @@
 //! The one verifier: what is a legal sharding, collective, local operation, plan.
 //!
-//! * An axis stands once in a sharding, unreduced set included; its sizes divide, unless the
+//! * An axis appears once in a sharding, unreduced set included; its sizes divide, unless the
 //!   dimension is padded.
-//! * A collective leads from its operand to its result by exactly one step of the language's
-//!   section 4, and its text says which.
-//! * A local operation finds every index split alike in all operands that have it, and no axis on
+//! * A collective produces its result from its operand by exactly one step of the language's
+//!   section 4, and its text names that step.
+//! * A local operation has every index sharded alike in all operands that have it, and no axis on
 //!   two indices.
-//! * What it gives is what its layout projects: kept indices keep their axes, summed ones leave the
+//! * Its result has the projected sharding: kept indices keep their axes, summed ones leave the
 //!   result unreduced.
 //! * Partial sums pass through linear operations only, and in one operand of a product only;
-//!   partial maxima and minima through what keeps the order of elements, or turns it around.
-//! * A reshape leaves every device one block; what is cut, joined or normalised is whole along that
-//!   dimension.
-//! * A plan reads only what is declared or given before, each step does what the statement behind
-//!   it says, values come to their homes, and outputs leave as they were asked for.
+//!   partial maxima and minima through monotone functions.
+//! * A reshape leaves every device one block; a dimension that is sliced, concatenated or
+//!   normalised is unsharded.
+//! * A plan reads only what is declared or produced earlier, each step implements its statement,
+//!   values reach their declared shardings, and outputs have the shardings that were asked for.
 //!
 //! Nothing here shares code with the passes, whose results it judges.
 

@@ -1,7 +1,6 @@
-//! Writes `D_{X,Y}` as `D_XY`, and `{U_X,Y}` as `{U_XY}`, where a reader cannot take it for
-//! anything else.
+//! Writes `D_{X,Y}` as `D_XY`, and `{U_X,Y}` as `{U_XY}`, where the short form is unambiguous.
 //!
-//! That is the case where the file's own mesh declares every letter as an axis and no axis of the
+//! That is the case if the file's own mesh declares every letter as an axis and no axis with the
 //! joined name. A file without a mesh keeps its braces.
 
 use crate::ast::{Expr, ExprKind, File, Layout, Statement, Subscript};

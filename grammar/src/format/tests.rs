@@ -1,5 +1,5 @@
-//! The canonical layout: every notation has one, it reads the same, and formatting it again changes
-//! nothing.
+//! The canonical layout: every notation has one, it parses to the same tree, and formatting is
+//! idempotent.
 
 use super::{format, subscripts};
 use crate::parse::parse;

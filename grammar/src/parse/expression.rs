@@ -1,4 +1,4 @@
-//! Right sides, from pairs to the tree: the one part of a statement that nests.
+//! Converts right sides to the tree: the one part of a statement that nests.
 
 use super::{Pair, Reader, Rule, nothing};
 use crate::ast::{BinaryOp, Call, Comparison, Expr, ExprKind};

@@ -1,10 +1,9 @@
-//! What is still known of statements that could not be read, so that one mistake gives one error:
-//! the items of a list that are whole, and the names that would have got a meaning, whose uses are
-//! then no further errors.
+//! Error recovery: what is known of statements that could not be parsed, so that one mistake gives
+//! one error. Complete items of a list are kept, and so are the names that the statement would have
+//! defined, whose uses are then not reported as unknown.
 //!
-//! A block whose head could not be read is left out whole: its statements mean something else
-//! outside. The alternative, guessing what was meant, gives errors about programs that nobody
-//! wrote.
+//! A block whose head could not be parsed is skipped: its statements mean something else outside.
+//! The alternative, guessing what was meant, gives errors about programs that nobody wrote.
 
 use super::{Pair, Pieces, Reader, Rule, pieces};
 use crate::ast::{File, Statement};

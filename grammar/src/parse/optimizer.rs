@@ -1,5 +1,5 @@
-//! `optimizer adam over X, moments=f32`, from pairs to the tree: a file of its own, since nothing
-//! else of the grammar has settings.
+//! Converts `optimizer adam over X, moments=f32` to the tree, in its own file, since no other
+//! statement has settings.
 
 use super::{Pieces, Reader, Rule};
 use crate::ast::{Optimizer, Setting, StateOver};

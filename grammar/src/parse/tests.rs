@@ -1,4 +1,4 @@
-//! What is read, what is refused and how it is told; and that no text at all can do harm.
+//! What parses, what is rejected and with which message; and that no text makes the parser panic.
 
 use proptest::prelude::*;
 

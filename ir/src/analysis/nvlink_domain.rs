@@ -1,16 +1,15 @@
-//! Which parts of axes run inside a switched domain (a node of GPUs, a rack of NVL72), and which
-//! between domains.
+//! Splits mesh axes into the part inside a switched domain (a node of GPUs, a rack of NVL72) and
+//! the part between domains.
 //!
-//! Devices are counted as a mesh counts them, the last axis innermost. Going from it to the first,
-//! an axis is inside as long as it fits beside those that are; the first that outgrows the room is
-//! cut: as many of its devices as divide it are inside, which are its minor coordinates, and the
-//! rest is reached over the network. That is what ranks in order do (16 ranks over nodes of 8 are
-//! two nodes of 8), and it costs less than to take such an axis for one that lies wholly on the
-//! network, which is the alternative and what cannot be cut still gets: an axis of 11 puts no even
-//! share into a node.
+//! Devices are numbered in mesh order, the last axis innermost. Going from it to the first, an axis
+//! is inside as long as it fits together with those already inside. The first axis that does not
+//! fit is split: its largest divisor that fits is inside, as its minor coordinates, and the rest is
+//! reached over the network. Ranks assigned in order behave like this (16 ranks over nodes of 8 are
+//! two nodes of 8). The alternative, treating such an axis as entirely on the network, is costlier,
+//! and remains for axes that cannot be split: an axis of 11 has no even share in a node of 8.
 //!
-//! What is written goes first: kinds (`X=16 ib`, `Y=8 nvlink`), which take room before all others,
-//! and folds (`X=16 over 8x2`: two in a node), whose factors are inside or not as a whole.
+//! Explicit kinds (`X=16 ib`, `Y=8 nvlink`) are placed before all others; so are folds
+//! (`X=16 over 8x2`: two in a node), each of whose factors is entirely inside or entirely outside.
 
 use crate::mesh::AxisKind;
 

@@ -1,8 +1,7 @@
-//! Which dimensions an operation gives, in which order where no left side says it, and of which
-//! dtype.
+//! Infers the dimensions of a result, their order where no left side declares it, and its dtype.
 //!
 //! Resolving text and deriving statements must agree on this: a derived statement is printed
-//! without brackets and read again.
+//! without brackets and parsed again.
 
 use crate::dtype::DType;
 use crate::functions;

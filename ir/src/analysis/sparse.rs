@@ -1,12 +1,12 @@
-//! Which products count only a share of their terms: those of causal attention, half of whose terms
-//! are masked, and those with a routed mask, which picks few of all slots for a token.
+//! Finds products that count only a share of their terms: those of causal attention, half of whose
+//! terms are masked, and those with a routing mask, which selects few slots per token.
 //!
-//! Nothing is marked by hand. A product with an operand that is zero in a known pattern skips the
-//! terms of these zeros; so does one whose result is only looked at where such a pattern is not
-//! (scores behind `causal`, gradients of combine weights). What is zero, or minus infinite, follows
-//! from the statements, so that it is found again in a plan, where a softmax may be written out.
-//! Only products with a contraction are counted so: what is element-wise is small beside them, and
-//! on most hardware touches every element anyway.
+//! Nothing is annotated by hand. A product with an operand that is zero in a known pattern skips
+//! the terms of these zeros; so does a product whose result is only read where such a pattern is
+//! nonzero (scores before `causal`, gradients of combine weights). The patterns are inferred from
+//! the statements, so they are found in a plan too, where a softmax may be expanded. Only products
+//! with a contraction are counted this way: element-wise operations are small in comparison, and on
+//! most hardware touch every element anyway.
 
 use index_vec::IndexVec;
 

@@ -1,15 +1,15 @@
-//! Blocks: statements that are done once a layer, once a microbatch, or once for each layer of each
+//! Blocks: statements that run once per layer, once per microbatch, or once per layer of each
 //! microbatch.
 //!
-//! There are two kinds, and they nest in one way: microbatches around layers. A block knows the
-//! block that it stands in, and what belongs to a block names the innermost one, so that tables
-//! need one id and no list. The other way round (layers around microbatches) would mean that a
-//! batch passes through one layer whole before the next one sees any of it, which needs no
-//! microbatches.
+//! There are two kinds, and they nest in one way: microbatches around layers. A block stores its
+//! enclosing block, and a statement stores the innermost block, so tables need one id and no list.
+//! The other nesting (layers around microbatches) would run the whole batch through one layer
+//! before the next layer, which needs no microbatches.
 //!
-//! A microbatch is every so-manieth row: `B=B'*8` cuts a batch into eight so that its number is the
-//! minor factor. A device that holds a block of rows then holds the same block of every microbatch,
-//! and cutting moves nothing. Runs of rows would be on few devices each.
+//! A microbatch is a strided selection of rows: `B=B'*8` splits a batch into eight so that the
+//! number of the microbatch is the minor factor. A device that holds a block of rows then holds the
+//! same block of every microbatch, and selecting rows needs no communication. With contiguous
+//! ranges of rows, each microbatch would be on few devices.
 
 use index_vec::IndexVec;
 use shardwise_grammar::span::Span;

@@ -1,16 +1,16 @@
-//! `hold Win[D, F]`: what is made of a layer's parameter once a step, and held from microbatch to
-//! microbatch.
+//! `hold Win[D, F]`: keeps the gathered form of a layer's parameter from microbatch to microbatch
+//! (no reshard after forward).
 //!
-//! Microbatches come by a layer again and again, in a block of their own or through the stages of a
-//! pipeline, and all of them read the same weights. What collectives make of such a weight is
-//! either made for each of them and dropped, which takes the room of one layer, or made for the
-//! first and held, which takes the room of all layers of a device. That changes no number, so it is
-//! a note on the block, as `checkpoint` is, and no other kind of statement: who runs a plan need
-//! not know it, who prices one asks here.
+//! Every microbatch runs through the same layers, in a block or through the stages of a pipeline,
+//! and reads the same weights. The result of a collective on such a weight is either produced for
+//! each microbatch and freed, which takes the memory of one layer, or produced for the first
+//! microbatch and retained, which takes the memory of all layers of a device. Retaining changes no
+//! value, so it is an annotation of the block, as `checkpoint` is, and not another kind of
+//! statement: execution ignores it, the cost model reads it here.
 //!
-//! Alternatives: a block of its own before the microbatches, with nothing in it but gathers, would
-//! go through layers before they are declared; a word on the statement would be one more field of
-//! every step, in every pass, for the sake of very few.
+//! Alternatives: a separate block of gathers before the microbatches would read the parameters of
+//! layers before they are declared; a flag of the statement would be one more field of every step,
+//! in every pass, for the sake of very few.
 
 use crate::Role;
 use crate::ids::{RepeatId, ValueId};

@@ -1,18 +1,17 @@
-//! Pipelines: the layers of a block live on stages along a mesh axis, and go through the batch in
-//! microbatches.
+//! Pipelines: the layers of a block are placed on stages along a mesh axis, and the batch runs
+//! through them in microbatches.
 //!
-//! A pipeline is an attribute of a block, not another kind of block: what it means is what the
-//! block means. Layer by layer the numbers are the same, whoever computes them and in how many
-//! parts the batch comes by, as long as no row of the batch looks at another; that it does not is
-//! checked ([`faults`]). So gradients, unrolling and checking need no rules of their own for
-//! microbatches. The alternative, a loop over microbatches with operations that cut the batch and
-//! join it, would say the same in four more kinds of statements.
+//! A pipeline is an attribute of a block, not another kind of block: it has the meaning of the
+//! block. The values are the same, whichever device computes a layer and in however many parts the
+//! batch arrives, as long as no row of the batch depends on another; [`faults`] checks that. So
+//! gradients, unrolling and checking need no rules for microbatches. The alternative, a loop over
+//! microbatches with operations that split and join the batch, would express the same with four
+//! more kinds of statements.
 //!
-//! What is of one microbatch is smaller ([`Program::size_in`]) and done more often
-//! ([`Program::turns`]); what the batch has no part in (a gathered weight, a gradient once it is
-//! added up) is done once a step. What leaves a stage for the statements behind the block is known
-//! to the devices of that stage only: as a partial sum over the axis to which the other stages add
-//! nothing.
+//! A value of one microbatch is smaller ([`Program::size_in`]) and computed more often; a value
+//! that does not depend on the batch (a gathered weight, an accumulated gradient) is computed once
+//! per step. What leaves a stage for the statements after the block is known to the devices of that
+//! stage only: it is a partial sum over the axis to which the other stages contribute zero.
 
 use crate::codes::pipeline as codes;
 use shardwise_grammar::span::Span;

@@ -1,13 +1,11 @@
-//! What blocks mean, by writing their layers and microbatches out one after another: each gets
-//! operations and values of its own.
+//! Unrolls blocks: every layer and microbatch gets its own operations and values.
 //!
-//! This is the language's definition of blocks, for whoever executes programs or wants to see
-//! layers side by side. Planning never unrolls: a body is planned once, however many layers there
-//! are.
+//! This is the language's definition of blocks, for code that executes programs or compares layers.
+//! Planning never unrolls: a body is planned once, however many layers there are.
 //!
-//! Layers of a pipeline are written out like others, with the stage that each copy is on:
-//! microbatches change no number, so the whole batch goes through at once. What is taken out of the
-//! layers is a partial sum over the stages: that of a stage that has no part in it is zero.
+//! Layers of a pipeline are unrolled like others, each copy with its stage: microbatches change no
+//! value, so the whole batch passes at once. A value that leaves the layers is a partial sum over
+//! the stages, zero on the stages that do not compute it.
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;

@@ -1,8 +1,8 @@
-//! Blocks as they are written: what opens them, what they hand on, what closes them, and the
+//! Prints blocks: the line that opens them, the values that they yield, the closing brace, and the
 //! pipeline around their layers.
 //!
-//! Lines say in which block they stand and nothing opens or closes one, so that statements of
-//! programs and steps of plans go through the same walk.
+//! Each line names its block, and no statement opens or closes one, so statements of programs and
+//! steps of plans share one traversal.
 
 use super::Printer;
 use crate::ids::{RepeatId, ValueId};

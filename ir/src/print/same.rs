@@ -1,5 +1,4 @@
-//! Whether two programs say the same. Not `==`, since spans say where a program says it, and what
-//! is printed stands elsewhere.
+//! Whether two programs are the same except for spans, which `==` would compare.
 
 use crate::Span;
 use crate::program::{Phase, Program};

@@ -1,9 +1,10 @@
-//! Which chip a program is for: the one that the caller says, else what its `hardware` names, among
-//! presets, what the caller knows, or what a file of its own describes.
+//! Selects the chip of a program: the one that the caller names, else the one that its `hardware`
+//! statement names, among presets, the chips of the caller, and those of the file that the
+//! statement names.
 //!
-//! What a program takes from a file keeps the file's name, so that the program prints as it was
-//! written and reads back. A name that a file gives is looked for in that file alone:
-//! `my-chip from "a.toml"` is never another chip that the caller knows under the same name.
+//! A chip from a file keeps the name of the file, so that the program prints as it was written and
+//! parses back. A name with a file is looked up in that file alone: `my-chip from "a.toml"` is
+//! never another chip that the caller knows under the same name.
 
 use crate::codes::{mesh as codes, names};
 use shardwise_grammar::ast::{self, HardwareRef, Statement};

@@ -1,4 +1,4 @@
-//! Collectives that the author wrote, in every spelling: what the text leaves out, the types say.
+//! Explicit collectives, in every spelling: what the text omits is inferred from the shardings.
 
 use crate::codes::{names, sharding as codes};
 use shardwise_grammar::ast::{Call, Definition, ExprKind};

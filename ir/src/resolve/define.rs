@@ -1,4 +1,4 @@
-//! Definitions: a left side, and the operation that gives it.
+//! Definitions: a left side, and the operation that defines it.
 
 use crate::codes::names;
 use shardwise_grammar::ast::{Call, Definition, Expr, ExprKind};

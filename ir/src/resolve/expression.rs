@@ -1,4 +1,4 @@
-//! Expressions: which operation, from which operands.
+//! Expressions: the operation, and its operands.
 
 use crate::codes::names;
 use shardwise_grammar::ast::{BinaryOp, Call, Comparison, Expr, ExprKind, Layout};

@@ -1,7 +1,7 @@
-//! `backward`: what is differentiated, and the gradients that the program names before anything
+//! `backward`: what is differentiated, and the gradients that the program names before a pass
 //! derives them.
 //!
-//! A gradient comes to be when its name is first used, so that a program in which nobody asks for
+//! The value of a gradient is created when its name is first used, so a program that does not use
 //! `dTmp` has no such value.
 
 use crate::codes::{gradient, names};

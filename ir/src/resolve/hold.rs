@@ -1,5 +1,5 @@
-//! `hold Win[D, F]`: what of the statement can be wrong, and when: a name at once, what nothing
-//! gives when the block is closed.
+//! `hold Win[D, F]`: an unknown name is reported at the statement; a value that no collective
+//! produces is reported when the block closes.
 
 use crate::codes::pipeline as codes;
 use shardwise_grammar::ast::{Role, TensorDecl};

@@ -1,4 +1,4 @@
-//! Brackets: dimensions, subscripts, what is unreduced.
+//! Brackets: dimensions, subscripts, and unreduced axes.
 
 use crate::codes::{names, sharding as codes};
 use shardwise_grammar::ast::{DimUse, Layout, Subscript};

@@ -1,4 +1,4 @@
-//! Mesh and dimensions, on the hardware that was chosen.
+//! Mesh and dimensions, on the selected hardware.
 
 use crate::codes::{mesh as codes, names};
 use shardwise_grammar::ast::{self, AxisDecl, SizeExpr, SizeFactor, Statement};

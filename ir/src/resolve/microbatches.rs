@@ -1,8 +1,8 @@
-//! Blocks that are done once a microbatch: what opens them, what goes in (`part`) and what comes
-//! out (`join`; `total` and `last` as of layers).
+//! Blocks that run once per microbatch: what opens them, what enters (`part`) and what leaves
+//! (`join`; `total` and `last` as for layers).
 //!
-//! Nothing is carried from microbatch to microbatch: what they give is put side by side or added
-//! up, in any order. That is what makes their number a matter of memory and not of meaning.
+//! Nothing is carried from microbatch to microbatch: their results are concatenated or summed, in
+//! any order. So their number affects memory and not the result.
 
 use crate::codes::{names, repeat as codes};
 use shardwise_grammar::ast::{self, Call, ExprKind};

@@ -1,9 +1,9 @@
-//! `optimizer adam over X`, and the `next W = W.new` that it stands for: what parameters and state
-//! are in the next step.
+//! `optimizer adam over X`, and the `next W = W.new` that it expands to: the parameters and state
+//! of the next step.
 //!
-//! `next` says it in blocks of what the next layer starts from. A step is the block around all
-//! blocks, and what it hands on is what stays on the devices; so one word serves for both, and a
-//! plan needs no other to be printed.
+//! In a block, `next` defines the value with which the next layer starts. A step is the outermost
+//! block, and the values that it passes on are those that stay on the devices; so one keyword
+//! serves for both, and a plan needs no other.
 
 use crate::codes::{optimizer as codes, repeat};
 use shardwise_grammar::ast;

@@ -1,6 +1,6 @@
-//! What a caller may say instead of the source: hardware, axes and sizes. A name that the program
-//! does not have is an error without a place, since nothing in the source is at fault; it lists
-//! what there is.
+//! What a caller may override: hardware, axes and sizes. A name that the program does not have is
+//! an error without a span, since the source is not at fault; the message lists the names that
+//! exist.
 
 use crate::codes::{names, sharding};
 

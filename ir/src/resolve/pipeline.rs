@@ -1,8 +1,8 @@
-//! `pipeline Z, microbatches=8 { repeat L=40 { … } }`: which layers go on which stage, and what the
-//! microbatches are parts of.
+//! `pipeline Z, microbatches=8 { repeat L=40 { … } }`: the assignment of layers to stages, and the
+//! dimension that the microbatches split.
 //!
-//! The block is a frame around one `repeat`: it adds an attribute to that block and no statement.
-//! The reverse of such layers is on the same stages wherever it stands, and is not framed again.
+//! The block encloses one `repeat`: it adds an attribute to that block and no statement. The
+//! reverse of such layers is on the same stages wherever it stands, and is not enclosed again.
 
 use crate::codes::pipeline as codes;
 use shardwise_grammar::ast::{self, Role, SizeExpr, Statement};

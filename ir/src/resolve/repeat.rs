@@ -1,9 +1,9 @@
-//! Blocks: what is carried from layer to layer, and what names mean inside a block and behind it.
+//! Blocks: loop-carried values, and the meaning of names inside a block and after it.
 //!
-//! An author writes `carry x` and redefines `x`. In the tables every value has a name of its own:
-//! inside the block `x` is `x.in`, what the body makes of it `x.1`, `x.2`, …, and behind the block
-//! `x.end`. Plans are printed with these names, which is why the language has `carry x.in = x`,
-//! `next x.in = x.2` and `x.end = last(x.2)`, too. One name for all of them would make brackets
+//! An author writes `carry x` and redefines `x`. In the tables every value has its own name: inside
+//! the block `x` is `x.in`, its redefinitions are `x.1`, `x.2`, …, and after the block it is
+//! `x.end`. Plans are printed with these names, so the language also has `carry x.in = x`,
+//! `next x.in = x.2` and `x.end = last(x.2)`. One name for all of them would make brackets
 //! ambiguous: `x[B_X]` of which layer?
 
 use crate::codes::repeat as codes;

@@ -1,5 +1,5 @@
-//! Calls that change dimensions otherwise than by summing: renamed, reshaped, looked up, cut and
-//! joined; and those that know where an element stands.
+//! Calls that change dimensions otherwise than by summing (rename, reshape, lookup, slice, concat),
+//! and those that depend on the index of an element.
 
 use crate::codes::names;
 use indexmap::IndexSet;

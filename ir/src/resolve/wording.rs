@@ -1,4 +1,4 @@
-//! What is said of calls that do not fit, each with what to type instead.
+//! Messages about calls with wrong arguments, each with what to type instead.
 
 use crate::codes::names;
 use shardwise_grammar::ast::{Call, ExprKind};

@@ -1,11 +1,10 @@
-//! `optimizer adam over X`: how parameters that have gradients are updated, until a pass puts the
-//! statements in its place.
+//! `optimizer adam over X`: how parameters that have gradients are updated, until a pass replaces
+//! the statement with updates.
 //!
-//! An optimizer is a few element-wise functions of the language, one for each array that it
-//! updates, each of which reads and writes every element once, as the kernels that do this work
-//! are: written out in sums and products, every one of them would cost a pass over memory of its
-//! own and a copy of the array. Its numbers are kept as written, since they are printed and never
-//! compared.
+//! An optimizer consists of a few element-wise functions of the language, one for each array that
+//! it updates, each of which reads and writes every element once, as fused optimizer kernels do.
+//! Written as sums and products, each of these would cost a pass over memory and a copy of the
+//! array. Its numbers are kept as text, since they are printed and never compared.
 
 use crate::Span;
 use crate::dtype::DType;

@@ -1,4 +1,4 @@
-//! The explicit form: every step is one local operation or one collective, and every operand says
+//! The explicit form: every step is one local operation or one collective, and every operand has
 //! its sharding.
 
 use crate::ids::{OpId, RepeatId, ValueId};

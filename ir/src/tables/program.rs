@@ -1,7 +1,7 @@
 //! The program as tables: what the author wrote, with names resolved to ids.
 //!
-//! Two forms of one language live in this crate. A [`Program`] is what an author writes: values,
-//! operations, and pins (brackets) that say how some of them must be laid out. A
+//! This crate has two forms of one language. A [`Program`] is what an author writes: values,
+//! operations, and pins (brackets) that constrain the shardings of some of them. A
 //! [`crate::plan::Plan`] is the explicit form: every operand has its sharding and every collective
 //! is a step. What was written (pins) is never mixed with what a pass decides (plans).
 

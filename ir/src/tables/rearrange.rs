@@ -1,10 +1,10 @@
-//! What operations do with dimensions other than summing them: other names, other sizes, rows
-//! looked up.
+//! Operations that change dimensions otherwise than by summing: rename, reshape, slice, pad,
+//! concat, lookups.
 //!
-//! These are kinds of operation and not element-wise functions, because a dimension of theirs is
-//! another one behind them; and they are few kinds and not one, because what each asks of shardings
-//! differs: a renamed dimension keeps its axes, a reshaped one keeps those that leave blocks whole,
-//! one that is cut or joined at constant places must be whole.
+//! They are kinds of operation and not element-wise functions, because their results have other
+//! dimensions; and they are several kinds and not one, because each constrains shardings
+//! differently: a renamed dimension keeps its axes, a reshaped one keeps those that keep blocks
+//! contiguous, and one that is sliced or concatenated at constant places must be unsharded.
 
 use index_vec::IndexVec;
 

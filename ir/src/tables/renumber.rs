@@ -1,8 +1,8 @@
-//! Values as reading a printed program numbers them: declarations, then results, each in order of
-//! appearance; and so with blocks.
+//! Renumbers values in the order in which parsing the printed program would number them:
+//! declarations, then results, each in order of appearance; and likewise blocks.
 //!
-//! A declaration between statements, and statements that a pass puts between others, then change no
-//! table.
+//! So a declaration between statements, or statements inserted by a pass, lead to the same tables
+//! as the printed program.
 
 use index_vec::IndexVec;
 use indexmap::IndexSet;

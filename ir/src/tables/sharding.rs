@@ -1,10 +1,10 @@
 //! Shardings: which mesh axes split which dimension, in which order, and over which axes a value is
-//! still to be reduced.
+//! unreduced.
 //!
 //! Constraints (each checked by [`crate::verify`]):
 //! * an axis appears at most once in a sharding, the unreduced set included;
-//! * an unreduced set has one kind: sums, maxima and minima do not mix, since the order of reducing
-//!   would matter;
+//! * an unreduced set has one kind: sums, maxima and minima do not mix, since the result would
+//!   depend on the order of the reductions;
 //! * the product of a dimension's axes divides its size, unless the dimension is padded.
 
 use serde::Serialize;

@@ -1,8 +1,8 @@
-//! Collectives: which single step leads from one sharding to another.
+//! Collectives: the single step that leads from one sharding to another.
 //!
-//! The axes of the result stand in the order in which they are printed: those of a gather dimension
-//! by dimension, major to minor; those of a reduction and of a Permute in mesh order; those of a
-//! scatter, a move and a slice in order of the receiving dimensions.
+//! The axes of the result are in printed order: those of a gather dimension by dimension, major to
+//! minor; those of a reduction and of a Permute in mesh order; those of a scatter, an AllToAll and
+//! a slice in order of the receiving dimensions.
 
 use crate::mesh::Mesh;
 use crate::plan::Collective;

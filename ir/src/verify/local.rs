@@ -1,4 +1,4 @@
-//! Local operations: what blocks give when each device works on its own.
+//! Local operations: the sharding of the result when each device computes on its own blocks.
 
 use super::scale;
 use crate::ids::DimId;

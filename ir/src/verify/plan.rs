@@ -1,5 +1,5 @@
-//! Plans: every step against what exists before it, and the whole against what the program asks
-//! for.
+//! Plans: every step is checked against what exists before it, and the whole plan against what the
+//! program asks for.
 
 use index_vec::IndexVec;
 use indexmap::IndexSet;

@@ -1,10 +1,10 @@
-//! Whether a reshape leaves blocks whole.
+//! Whether a reshape keeps blocks contiguous.
 //!
 //! Split or merged dimensions share a scale: the elements of the group in row-major order, major
-//! dimensions first. An axis that splits a dimension into parts stands somewhere on that scale:
-//! behind as many parts as the dimensions and axes before it make, and it multiplies them by its
-//! size. A device's block is one block on the other side exactly if every axis finds there a
-//! dimension in which it stands at the same place.
+//! dimensions first. An axis that shards a dimension has a position on that scale: the product of
+//! the dimensions and axes before it; and it multiplies the position by its size. A device's block
+//! is one block after the reshape exactly if every axis finds a dimension there in which it has the
+//! same position.
 
 use smallvec::SmallVec;
 

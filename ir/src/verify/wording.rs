@@ -1,4 +1,4 @@
-//! How faults of plans are said: what is, where it is, and the statement that would mend it.
+//! Messages about faults of plans: what is wrong, where, and the statement that fixes it.
 
 use crate::codes::{repeat, sharding as codes};
 use shardwise_grammar::span::Span;
