@@ -18,7 +18,7 @@ use shardwise_passes::cost::report::StepCost;
 use strum::VariantArray;
 
 use crate::Planned;
-use crate::export::text as plan_text;
+use crate::export::{Format, text as plan_text};
 use crate::hardware;
 use crate::readers::{Reader, Readers, moves_data};
 
@@ -261,6 +261,17 @@ fn totals(before: &Planned, after: &Planned) -> Vec<Total> {
     })
     .collect()
 }
+
+/// The formats of differences.
+pub const FORMATS: &[Format<Diff>] = &[
+    Format { name: "text", about: "Lines for a terminal", write: |diff| Ok(diff.to_string()) },
+    Format {
+        name: "markdown",
+        about: "For a comment on a pull request",
+        write: |diff| Ok(diff.markdown()),
+    },
+    Format { name: "json", about: "JSON, `shardwise.diff/1`", write: |diff| Ok(diff.json()) },
+];
 
 impl Diff {
     /// Whether both plans do the same at the same price.

@@ -19,6 +19,7 @@ use serde::Serialize;
 use shardwise_ir::codes::budget;
 
 use crate::driver;
+use crate::export::Format;
 use crate::planned::link_breakdown::Network;
 use crate::readers::moves_data;
 use crate::{Findings, Options};
@@ -176,6 +177,16 @@ struct Document<'e> {
     #[serde(flatten)]
     explanation: &'e Explanation,
 }
+
+/// The formats of explanations.
+pub const FORMATS: &[Format<Explanation>] = &[
+    Format { name: "text", about: "Sentences", write: |explanation| Ok(explanation.to_string()) },
+    Format {
+        name: "json",
+        about: "JSON, `shardwise.explain/1`",
+        write: |explanation| Ok(explanation.json()),
+    },
+];
 
 impl Explanation {
     /// The JSON text, indented: `kind` is `plan`, `conflict` or `no_room`, the rest is what stands

@@ -1,12 +1,35 @@
-//! A plan in the formats that others read: text, JSON, DOT, Chrome trace.
+//! A plan in the formats that others read, one file each, and the table of them.
 
 pub(crate) mod dot;
+mod format;
 pub mod json;
 pub(crate) mod text;
 pub(crate) mod trace;
 
 use crate::Planned;
 use json::PlanJson;
+
+pub use format::Format;
+
+/// The formats of plans.
+pub const FORMATS: &[Format<Planned>] = &[
+    Format {
+        name: "text",
+        about: "The plan as a program, with costs as comments",
+        write: |planned| Ok(planned.to_string()),
+    },
+    Format {
+        name: "json",
+        about: "JSON, `shardwise.plan/1`",
+        write: |planned| Ok(planned.json().to_text() + "\n"),
+    },
+    Format { name: "dot", about: "The dataflow, for Graphviz", write: |planned| Ok(planned.dot()) },
+    Format {
+        name: "trace",
+        about: "The schedule as a Chrome trace, for Perfetto",
+        write: |planned| Ok(planned.trace()),
+    },
+];
 
 impl Planned {
     /// The stable JSON form.

@@ -17,6 +17,8 @@ mod table;
 use serde::Serialize;
 use shardwise_passes::cost::report::Report;
 
+use crate::export::Format;
+
 pub use grid::{DimSizes, Grid, Mesh, Sizes};
 pub use run::{Refused, sweep};
 
@@ -148,6 +150,14 @@ impl From<&Report> for Price {
         }
     }
 }
+
+/// The formats of sweeps.
+pub const FORMATS: &[Format<Swept>] = &[
+    Format { name: "text", about: "A table", write: |swept| Ok(swept.table()) },
+    Format { name: "csv", about: "CSV, a line a point", write: |swept| Ok(swept.csv()) },
+    Format { name: "json", about: "JSON, `shardwise.sweep/1`", write: |swept| Ok(swept.json()) },
+    Format { name: "svg", about: "A plot of time over a size", write: Swept::svg },
+];
 
 impl Swept {
     /// The rows for people, at most 100 columns wide.

@@ -1,8 +1,12 @@
 //! `check`: which programs, which lints at which levels, and how findings are printed.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use shardwise::lint::Selector;
+use shardwise::export::Format;
+use shardwise::lint::formats::FORMATS;
+use shardwise::lint::{Linted, Selector};
 
+use super::one_of::possible;
 use super::planning::SizeArgs;
 
 #[derive(Args, Debug)]
@@ -22,7 +26,7 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub(crate) watch: bool,
     /// Output format.
-    #[arg(long, value_enum, default_value_t = CheckFormat::Graphical)]
+    #[arg(long, value_parser = check_format(), default_value = GRAPHICAL)]
     pub(crate) format: CheckFormat,
     /// Order of the findings.
     #[arg(long, value_enum, default_value_t = Sort::Place)]
@@ -65,19 +69,24 @@ pub(crate) struct LevelArgs {
     pub(crate) isolated: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// How findings are printed.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum CheckFormat {
-    /// The source with the findings marked.
+    /// The source with the findings marked, drawn by this crate, which knows the terminal.
     Graphical,
-    /// A line a finding.
-    Concise,
-    Json,
-    /// SARIF 2.1.0, for code scanning.
-    Sarif,
-    /// Annotations of GitHub Actions.
-    Github,
-    /// JUnit XML, for test reports.
-    Junit,
+    /// A format of the library.
+    Of(&'static Format<[Linted]>),
+}
+
+const GRAPHICAL: &str = "graphical";
+
+fn check_format() -> impl TypedValueParser<Value = CheckFormat> {
+    let graphical = PossibleValue::new(GRAPHICAL).help("The source with the findings marked");
+    let values = std::iter::once(graphical).chain(FORMATS.iter().map(possible));
+    PossibleValuesParser::new(values).map(|name| {
+        let named = FORMATS.iter().find(|format| format.name == name);
+        named.map_or(CheckFormat::Graphical, CheckFormat::Of)
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

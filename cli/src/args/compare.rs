@@ -1,10 +1,12 @@
 //! `diff`, `explain` and `verify`: what is compared, asked about or run.
 
-use clap::{Args, ValueEnum};
-use shardwise::diff::Quantity;
+use clap::Args;
+use shardwise::diff::{self, Diff, Quantity};
+use shardwise::explain::{self, Explanation};
+use shardwise::export::Format;
 use shardwise::setting;
 
-use super::one_of::one_of;
+use super::one_of::{format_of, one_of};
 use super::planning::{PlanningArgs, SizeArgs};
 
 #[derive(Args, Debug)]
@@ -16,8 +18,8 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) planning: PlanningArgs,
     /// Output format.
-    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
-    pub(crate) format: DiffFormat,
+    #[arg(long, value_parser = format_of(diff::FORMATS), default_value = diff::FORMATS[0].name)]
+    pub(crate) format: &'static Format<Diff>,
     /// Time limit of the second plan: 2ms, 300us. Exit with 1 if it takes longer.
     #[arg(long, value_name = "TIME", value_parser = setting::time)]
     pub(crate) budget: Option<f64>,
@@ -34,14 +36,6 @@ pub(crate) struct DiffArgs {
     pub(crate) by: Quantity,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DiffFormat {
-    Text,
-    /// For a comment on a pull request.
-    Markdown,
-    Json,
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
     /// A diagnostic code such as SW201, or a program; `-` is standard input.
@@ -54,14 +48,12 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) planning: PlanningArgs,
     /// Output format for a program.
-    #[arg(long, value_enum, default_value_t = ExplainFormat::Text)]
-    pub(crate) format: ExplainFormat,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExplainFormat {
-    Text,
-    Json,
+    #[arg(
+        long,
+        value_parser = format_of(explain::FORMATS),
+        default_value = explain::FORMATS[0].name
+    )]
+    pub(crate) format: &'static Format<Explanation>,
 }
 
 #[derive(Args, Debug)]

@@ -1,8 +1,9 @@
-//! Parses the enums of the library by the names that these give their variants, so that no enum is
-//! declared here a second time. (`clap::ValueEnum` would have to be derived in the library, which
-//! then depends on clap.)
+//! Parses the enums and the output formats of the library by the names that the library gives them,
+//! so that nothing is declared here a second time. (`clap::ValueEnum` would have to be derived in
+//! the library, which then depends on clap.)
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use shardwise::export::Format;
 use strum::{EnumMessage, VariantArray};
 
 /// A parser of the variants' names; help lists them with the variants' documentation.
@@ -21,5 +22,20 @@ where
     PossibleValuesParser::new(values).map(|name| {
         let named = T::VARIANTS.iter().find(|&&variant| <&str>::from(variant) == name);
         *named.expect("clap accepts only the names of variants")
+    })
+}
+
+/// A format's name, with what help says of it.
+pub(super) fn possible<T: ?Sized>(format: &Format<T>) -> PossibleValue {
+    PossibleValue::new(format.name).help(format.about)
+}
+
+/// A parser of the names of a table of output formats.
+pub(super) fn format_of<T: ?Sized>(
+    table: &'static [Format<T>],
+) -> impl TypedValueParser<Value = &'static Format<T>> {
+    PossibleValuesParser::new(table.iter().map(possible)).map(|name| {
+        let named = table.iter().find(|format| format.name == name);
+        named.expect("clap accepts only the names of formats")
     })
 }

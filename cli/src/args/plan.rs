@@ -1,10 +1,11 @@
 //! `plan` and `cost`: which programs, how they are planned, and what is printed.
 
 use clap::{Args, ValueEnum};
-use shardwise::Pass;
+use shardwise::export::{FORMATS, Format};
 use shardwise::inference::RequestedPhase;
+use shardwise::{Pass, Planned};
 
-use super::one_of::one_of;
+use super::one_of::{format_of, one_of};
 use super::planning::PlanningArgs;
 
 /// The programs that are planned.
@@ -38,8 +39,8 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) programs: ProgramArgs,
     /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    #[arg(long, value_parser = format_of(FORMATS), default_value = FORMATS[0].name)]
+    pub(crate) format: &'static Format<Planned>,
     /// Print the program as it is after a pass, instead of the plan.
     #[arg(long, value_name = "PASS", value_parser = one_of::<Pass>())]
     pub(crate) print_after: Option<Pass>,
@@ -96,14 +97,4 @@ pub(crate) struct CostArgs {
 pub(crate) enum CostFormat {
     Text,
     Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Text,
-    Json,
-    /// The dataflow, for Graphviz.
-    Dot,
-    /// The schedule as a Chrome trace, for Perfetto.
-    Trace,
 }

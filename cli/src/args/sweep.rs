@@ -1,7 +1,10 @@
 //! `sweep`: which programs, over which mesh shapes, sizes and chips, and where the rows go.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use shardwise::export::Format;
+use shardwise::sweep::{FORMATS, Swept};
 
+use super::one_of::format_of;
 use super::planning::{HardwareFileArgs, SearchArgs};
 
 #[derive(Args, Debug)]
@@ -24,19 +27,9 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) search: SearchArgs,
     /// Output format.
-    #[arg(long, value_enum, default_value_t = SweepFormat::Text)]
-    pub(crate) format: SweepFormat,
+    #[arg(long, value_parser = format_of(FORMATS), default_value = FORMATS[0].name)]
+    pub(crate) format: &'static Format<Swept>,
     /// Write to a file, instead of to standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SweepFormat {
-    /// A table.
-    Text,
-    Csv,
-    Json,
-    /// A plot of time over a size.
-    Svg,
 }

@@ -9,13 +9,13 @@ use std::cmp::Ordering;
 
 use rayon::prelude::*;
 use shardwise::Options;
-use shardwise::lint::formats::{self, Summary};
+use shardwise::lint::formats::Summary;
 use shardwise::lint::{self, Finding, Levels, Linted, Settings};
 use similar::TextDiff;
 
 use self::configs::Configs;
 use crate::args::check::{CheckArgs, CheckFormat, LevelArgs, Sort};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
 use crate::input::read;
 use crate::options;
@@ -145,7 +145,11 @@ fn summarize(args: &CheckArgs, files: &[Linted], edits: usize, output: &mut Outp
     let summary = Summary::of(files);
     let is_news =
         summary.files > 1 || summary.with_findings > 0 || summary.untried > 0 || edits > 0;
-    if is_news && matches!(args.format, CheckFormat::Graphical | CheckFormat::Concise) {
+    let for_people = match args.format {
+        CheckFormat::Graphical => true,
+        CheckFormat::Of(format) => format.name == "concise",
+    };
+    if is_news && for_people {
         let edits = if edits > 0 { format!("{edits} edits made; ") } else { String::new() };
         output.remark(&format!("{edits}{summary}"))?;
     }
@@ -174,11 +178,7 @@ fn print(args: &CheckArgs, files: &[Linted], output: &mut Output) -> Result {
             None => return files.iter().try_for_each(|file| output.findings(&file.reports())),
             Some(_) => graphical(files),
         },
-        CheckFormat::Concise => formats::concise(files),
-        CheckFormat::Json => formats::json(files),
-        CheckFormat::Sarif => formats::sarif(files),
-        CheckFormat::Github => formats::github(files),
-        CheckFormat::Junit => formats::junit(files),
+        CheckFormat::Of(format) => (format.write)(files).map_err(Error::usage)?,
     };
     match &args.output {
         Some(path) => write_file(path, &text),

@@ -4,7 +4,7 @@
 use shardwise::diff::Limits;
 use shardwise::{Options, Planned};
 
-use crate::args::compare::{DiffArgs, DiffFormat};
+use crate::args::compare::DiffArgs;
 use crate::error::{Error, Result};
 use crate::input::read;
 use crate::options;
@@ -24,11 +24,7 @@ pub(super) fn diff(args: &DiffArgs, output: &mut Output) -> Result {
         }
     };
     let diff = shardwise::diff(&before, &after);
-    output.print(&match args.format {
-        DiffFormat::Text => diff.to_string(),
-        DiffFormat::Markdown => diff.markdown(),
-        DiffFormat::Json => diff.json(),
-    })?;
+    output.print(&(args.format.write)(&diff).map_err(Error::usage)?)?;
     let limits = Limits { by: args.by, budget_s: args.budget, max_regression: args.max_regression };
     diff.broken(&limits).into_iter().try_for_each(|text| output.error(Error::input(text)))
 }

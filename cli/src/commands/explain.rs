@@ -4,7 +4,7 @@
 use shardwise::explain::{self, Explanation, Target};
 use shardwise::{codes, lint};
 
-use crate::args::compare::{ExplainArgs, ExplainFormat};
+use crate::args::compare::ExplainArgs;
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
 use crate::input::read;
@@ -30,10 +30,7 @@ pub(super) fn explain(args: &ExplainArgs, output: &mut Output) -> Result {
     if !matches!(explanation, Explanation::Plan(_)) {
         output.at_least(ExitStatus::Failure);
     }
-    output.print(&match args.format {
-        ExplainFormat::Text => explanation.to_string(),
-        ExplainFormat::Json => explanation.json(),
-    })
+    output.print(&(args.format.write)(&explanation).map_err(Error::usage)?)
 }
 
 /// `SW` and digits, in any case.

@@ -2,9 +2,9 @@
 
 use shardwise::Options;
 use shardwise::build::from_disk;
-use shardwise::sweep::{Grid, Refused, Source, Swept};
+use shardwise::sweep::{Grid, Refused, Source};
 
-use crate::args::sweep::{SweepArgs, SweepFormat};
+use crate::args::sweep::SweepArgs;
 use crate::error::{Error, Result};
 
 use crate::input::read;
@@ -23,7 +23,7 @@ pub(super) fn sweep(args: &SweepArgs, output: &mut Output) -> Result {
         Refused::Program(findings) => findings.into(),
         Refused::Options(text) => Error::usage(text),
     })?;
-    let text = in_format(&swept, args.format)?;
+    let text = (args.format.write)(&swept).map_err(Error::usage)?;
     match &args.output {
         Some(path) => write_file(path, &text),
         None => output.print(&text),
@@ -33,13 +33,4 @@ pub(super) fn sweep(args: &SweepArgs, output: &mut Output) -> Result {
 fn source(path: &str) -> Result<Source> {
     let source = read(path)?;
     Ok(Source { name: source.program(), path: source.path, text: source.text })
-}
-
-fn in_format(swept: &Swept, format: SweepFormat) -> Result<String> {
-    match format {
-        SweepFormat::Text => Ok(swept.table()),
-        SweepFormat::Csv => Ok(swept.csv()),
-        SweepFormat::Json => Ok(swept.json()),
-        SweepFormat::Svg => swept.svg().map_err(Error::usage),
-    }
 }

@@ -20,7 +20,7 @@ use crate::output::{Output, write_file};
 pub(super) fn plan(
     path: &str,
     args: &PlanArgs,
-    in_format: impl Fn(&Planned) -> String,
+    in_format: impl Fn(&Planned) -> Result<String>,
     output: &mut Output,
 ) -> Result {
     let PlanArgs { programs, target, .. } = args;
@@ -29,7 +29,7 @@ pub(super) fn plan(
     }
     let mut text = String::new();
     for_each_plan(programs, output, |planned, _| {
-        text = in_format(&as_read_from(path, planned, programs)?);
+        text = in_format(&as_read_from(path, planned, programs)?)?;
         Ok(())
     })?;
     if output.status() != ExitStatus::Success {

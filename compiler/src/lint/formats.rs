@@ -18,12 +18,22 @@ use shardwise_ir::codes;
 use super::definition::{Finding, Safety};
 use super::engine::Linted;
 use super::rules::find;
+use crate::export::Format;
 
 pub use concise::concise;
 pub use github::github;
 pub use json::json;
 pub use junit::junit;
 pub use sarif::sarif;
+
+/// The formats of findings.
+pub const FORMATS: &[Format<[Linted]>] = &[
+    Format { name: "concise", about: "A line a finding", write: |of| Ok(concise(of)) },
+    Format { name: "json", about: "JSON, `shardwise.check/1`", write: |of| Ok(json(of)) },
+    Format { name: "sarif", about: "SARIF 2.1.0, for code scanning", write: |of| Ok(sarif(of)) },
+    Format { name: "github", about: "Annotations of GitHub Actions", write: |of| Ok(github(of)) },
+    Format { name: "junit", about: "JUnit XML, for test reports", write: |of| Ok(junit(of)) },
+];
 
 /// How many findings of which kind there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,20 @@
+//! Tables of output formats, all of one shape: a new format is one file with a function, and one
+//! row. The command's `--format`, its help and its dispatch read the tables.
+
+use std::fmt;
+
+/// A row of a table of formats for a `T`; the first row of a table is the default.
+pub struct Format<T: ?Sized> {
+    /// As `--format` writes it.
+    pub name: &'static str,
+    /// What it is for, in a few words.
+    pub about: &'static str,
+    /// Writes it; an error says why there is nothing to write.
+    pub write: fn(&T) -> Result<String, String>,
+}
+
+impl<T: ?Sized> fmt::Debug for Format<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
