@@ -43,7 +43,7 @@ pub enum Statement {
     Declare(Role, Vec<TensorDecl>),
     /// `C[I, K] = A *J B`, also `output C[I, K] = …` and `A -> C[I]` (a chain with an arrow).
     Define(Definition),
-    /// `assert comm <= 2ms` and its kin.
+    /// A limit that a plan must meet, such as `assert comm <= 2ms`.
     Assert(Assertion),
     /// `allow SW301` on a line of its own or before a statement.
     Allow(Vec<Name>),
@@ -345,7 +345,7 @@ pub enum BinaryOp {
     Sub,
     /// `/`
     Div,
-    /// `<=` and its kin, which give a mask.
+    /// Comparisons such as `<=`, whose result is a mask.
     Compare(Comparison),
 }
 

@@ -30,7 +30,7 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 }
 
 /// How often each byte stands in a word: one edit changes few of the counts, so that most words are
-/// told apart without comparing them.
+/// distinguished without comparing them.
 struct Letters([u8; 128]);
 
 impl Letters {

@@ -17,12 +17,12 @@ fn read(source: &str) -> Vec<Statement> {
 
 /// `code at "text": message (help)` for every error.
 fn errors(source: &str) -> Vec<String> {
-    let told = |diag: &Diag| {
+    let reported = |diag: &Diag| {
         let at = diag.labels[0].span;
         let help = diag.help.as_deref().unwrap_or("");
         format!("{} at {:?}: {} ({help})", diag.code, &source[at.start..at.end], diag.message)
     };
-    parse(source).1.iter().map(told).collect()
+    parse(source).1.iter().map(reported).collect()
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn microbatches_name_what_is_cut_and_into_what() {
 }
 
 #[test]
-fn broken_blocks_of_microbatches_are_told_and_end_where_they_end() {
+fn broken_blocks_of_microbatches_are_reported_and_end_where_they_end() {
     let cases = [
         ("microbatches {\n", 1),
         ("microbatches B {\n", 1),
@@ -301,7 +301,7 @@ fn labels_take_in_white_space_of_several_bytes_whole() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_remedy() {
+fn mistakes_are_reported_with_their_remedy() {
     let cases = [
         ("mehs X=4", "SW001 at \"mehs\": `mehs` is not a keyword (did you mean `mesh`?)"),
         (

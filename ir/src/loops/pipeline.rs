@@ -160,7 +160,7 @@ impl Program {
         }
     }
 
-    /// Whether an operation lets a value enter the layers of a pipeline: what stages hand on to
+    /// Whether an operation lets a value enter the layers of a pipeline: what stages send to
     /// their neighbours.
     pub fn is_stage_send(&self, op: &Op) -> bool {
         op.is(&MapForm::LoopCarried) && self.pipeline(op.repeat).is_some()

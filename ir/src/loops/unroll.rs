@@ -301,15 +301,15 @@ impl<'p> Writer<'p> {
         })
     }
 
-    /// What `op` reads as `value` in one of its copies: what the layer before handed on, where it
+    /// What `op` reads as `value` in one of its copies: what the layer before yielded, where it
     /// lets that enter; what the last time gave, where it takes that out.
     fn operand(&self, op: &Op, value: ValueId, copy: Copy) -> ValueId {
         if let (true, Some(block)) = (op.is(&MapForm::LoopCarried), op.repeat)
             && let Some(before) = self.before(block, copy.layer)
-            && let Some(handed_on) =
+            && let Some(yielded) =
                 self.old.outputs.iter().find(|output| output.yields_to == Some(op.result))
         {
-            return self.value(handed_on.value, Copy { layer: before, ..copy });
+            return self.value(yielded.value, Copy { layer: before, ..copy });
         }
         if op.is(&MapForm::Last) {
             return self

@@ -75,10 +75,10 @@ impl<'a> Printer<'a> {
         )
     }
 
-    /// What a block hands on, and the line that closes it. `pin` says where each value is then.
+    /// The values that a block yields, and the line that closes it, with their shardings by `pin`.
     fn closing(self, id: RepeatId, pin: impl Fn(&Output) -> Option<Pin>) -> Vec<String> {
         let inner = &self.body_indent(id);
-        let hands_on = self.program.outputs.iter().filter_map(|output| {
+        let yields = self.program.outputs.iter().filter_map(|output| {
             let in_block = self.program.values[output.value].repeat == Some(id);
             Some(format!(
                 "{inner}{}",
@@ -91,10 +91,10 @@ impl<'a> Printer<'a> {
             format!("{inner}checkpoint {}", names.join(", ")).trim_end().to_owned()
         });
         let frame = self.frame(id).map(|_| "}".to_owned());
-        hands_on.chain(kept).chain([format!("{}}}", self.frame_indent(id))]).chain(frame).collect()
+        yields.chain(kept).chain([format!("{}}}", self.frame_indent(id))]).chain(frame).collect()
     }
 
-    /// `next x.in[B] = x.1[B]`: what is handed on, and what it is then.
+    /// `next x.in[B] = x.1[B]`: the value that is yielded, and its name in the next layer.
     pub(super) fn next(self, output: &Output, then: ValueId, pin: Option<&Pin>) -> String {
         let side = |value: ValueId| {
             let value = &self.program.values[value];

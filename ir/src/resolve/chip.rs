@@ -55,8 +55,8 @@ impl Resolver<'_> {
 
     fn known_chip(&mut self, name: &str, span: Span, overrides: &Overrides) -> Option<Hardware> {
         let chip = overrides.hardware_called(name);
-        let is_told = overrides.file.as_ref().is_some_and(|file| file.chips.is_none());
-        if chip.is_none() && !is_told {
+        let is_reported = overrides.file.as_ref().is_some_and(|file| file.chips.is_none());
+        if chip.is_none() && !is_reported {
             let known = overrides.hardware_names();
             let diag = Diag::error(
                 codes::UNKNOWN_HARDWARE,
@@ -74,7 +74,7 @@ impl Resolver<'_> {
     }
 
     /// The chip that a file describes, by its name where one is given; nothing where the file could
-    /// not be read, which is told.
+    /// not be read, which is reported.
     fn chip_of_file(
         &mut self,
         name: Option<&Name>,

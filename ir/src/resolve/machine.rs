@@ -184,7 +184,7 @@ impl Resolver<'_> {
         Some(Extent { size: given.size, physical, over, kind })
     }
 
-    /// The kind written for an axis, if any; an error (told) where another option stands there.
+    /// The kind written for an axis, if any; an error (reported) where another option stands there.
     fn axis_kind(&mut self, axis: &AxisDecl) -> Result<Option<AxisKind>, ()> {
         let mut kind = None;
         for option in &axis.options {

@@ -32,7 +32,7 @@ pub struct Overrides {
 pub struct HardwareFile {
     /// Its path, as the program writes it.
     pub path: String,
-    /// The chips that it describes; `None` where it could not be read, which is told already.
+    /// The chips that it describes; `None` where it could not be read, which is already reported.
     pub chips: Option<Vec<Hardware>>,
 }
 

@@ -25,8 +25,8 @@ pub(super) struct Block {
     carried: IndexMap<String, Carried>,
     /// For names that redefine a loop-carried value, what enters a layer instead.
     redefined: IndexMap<String, ValueId>,
-    /// What enters a layer and is said to be handed on.
-    handed_on: IndexSet<ValueId>,
+    /// Loop-carried values that have been yielded.
+    yielded: IndexSet<ValueId>,
     /// Where it says what it holds for microbatches.
     pub(super) holds: Vec<Span>,
     pub(super) span: Span,
@@ -105,7 +105,7 @@ impl Resolver<'_> {
             id,
             carried: IndexMap::new(),
             redefined: IndexMap::new(),
-            handed_on: IndexSet::new(),
+            yielded: IndexSet::new(),
             holds: Vec::new(),
             span,
         });
@@ -268,7 +268,7 @@ impl Resolver<'_> {
         let ExprKind::Tensor { name: given, layout } = &definition.value.node else {
             let diag = Diag::error(
                 codes::CARRY,
-                "what is handed on has no name",
+                "what is yielded has no name",
                 definition.value.span,
                 "not a value",
             );
@@ -282,13 +282,13 @@ impl Resolver<'_> {
         if updates {
             self.update(enters, operand.value, operand.pin, span);
         } else {
-            self.hand_on(enters, operand.value, operand.pin, span);
+            self.yield_value(enters, operand.value, operand.pin, span);
         }
     }
 
-    /// Notes what the next layer starts from.
-    fn hand_on(&mut self, enters: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
-        self.note_handed_on(enters);
+    /// Records the value with which the next layer starts.
+    fn yield_value(&mut self, enters: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
+        self.note_yielded(enters);
         let (before, after) = (&self.values[enters], &self.values[given]);
         let is_entry = before.producer.is_some_and(|op| self.ops[op].is(&MapForm::LoopCarried))
             && before.repeat == self.inside();
@@ -299,7 +299,7 @@ impl Resolver<'_> {
                 before.name, after.name
             ))
         } else if twice {
-            Some(format!("`{}` is handed on twice", before.name))
+            Some(format!("`{}` is yielded twice", before.name))
         } else if before.dims != after.dims || before.dtype != after.dtype {
             Some(format!("`{}` and `{}` differ in dimensions or dtype", before.name, after.name))
         } else {
@@ -309,8 +309,8 @@ impl Resolver<'_> {
             let diag =
                 Diag::error(codes::CARRY, message, span, "the next layer would start from this");
             self.error(diag.help(
-                "what a layer hands on must be what it got: the same dimensions \
-                in the same order, the same dtype",
+                "a layer must yield what it received: the same dimensions in the \
+                same order, the same dtype",
             ));
         } else {
             let open = Pin { dims: vec![None; after.dims.len()], unreduced: Unreduced::default() };
@@ -363,19 +363,16 @@ impl Resolver<'_> {
                 self.error(
                     diag.help(format!("write what the next layer starts from: `{name} = …`")),
                 );
-                self.note_handed_on(carried.enters);
+                self.note_yielded(carried.enters);
             } else {
                 let pin = self.values[carried.enters].declared_sharding.clone();
-                self.hand_on(carried.enters, carried.latest, pin, carried.span);
+                self.yield_value(carried.enters, carried.latest, pin, carried.span);
                 self.ends.insert(name, End::Pending(carried.latest));
             }
         }
-        let handed_on = self
-            .block
-            .as_mut()
-            .map(|block| std::mem::take(&mut block.handed_on))
-            .unwrap_or_default();
-        self.unfinished(&handed_on);
+        let yielded =
+            self.block.as_mut().map(|block| std::mem::take(&mut block.yielded)).unwrap_or_default();
+        self.unfinished(&yielded);
         self.is_empty(id);
         self.stage(id);
         self.block = None;
@@ -396,24 +393,24 @@ impl Resolver<'_> {
         }
     }
 
-    fn note_handed_on(&mut self, enters: ValueId) {
+    fn note_yielded(&mut self, enters: ValueId) {
         if let Some(block) = &mut self.block {
-            block.handed_on.insert(enters);
+            block.yielded.insert(enters);
         }
     }
 
-    /// Values that enter the block's layers, and that none of them hands on.
-    fn unfinished(&mut self, handed_on: &IndexSet<ValueId>) {
+    /// Reports values that enter the block's layers and are not yielded.
+    fn unfinished(&mut self, yielded: &IndexSet<ValueId>) {
         let entries = self
             .ops
             .iter()
             .filter(|op| op.repeat == self.inside() && op.is(&MapForm::LoopCarried))
             .map(|op| op.result);
-        for enters in entries.filter(|enters| !handed_on.contains(enters)).collect::<Vec<_>>() {
+        for enters in entries.filter(|enters| !yielded.contains(enters)).collect::<Vec<_>>() {
             let value = &self.values[enters];
             let diag = Diag::error(
                 codes::CARRY,
-                format!("no layer hands `{}` on", value.name),
+                format!("no layer yields `{}`", value.name),
                 value.span,
                 "carried here",
             );

@@ -238,7 +238,7 @@ impl CollectiveKind {
     }
 }
 
-/// `sum_D(x)` and its kin.
+/// Reductions such as `sum_D(x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReduceFn {
     /// Sum: linear.
@@ -314,7 +314,7 @@ pub enum OpKind {
     Rearrange(Rearrange),
     /// `route_{T,E->C}(Scores, 2)`: which slot of which expert each token is sent to.
     Route(Route),
-    /// A softmax and its kin.
+    /// Composites such as a softmax.
     Composite {
         /// Which.
         function: Composite,

@@ -31,7 +31,7 @@ pub enum Rearrange {
     },
     /// `roll_R(x, 1)`: each element so many places further along, from the end on to the beginning.
     Roll(Roll),
-    /// `part(x)`: the rows of a microbatch, every so-manieth of the batch.
+    /// `part(x)`: the rows of a microbatch, a strided selection of the batch.
     Part {
         /// The batch.
         from: DimId,

@@ -252,14 +252,14 @@ impl<'p> Check<'p> {
 
     fn outputs(&mut self) {
         for output in &self.program.outputs {
-            let told = self.tainted.contains(&output.value) || self.diags.len() >= MOST_ERRORS;
+            let reported = self.tainted.contains(&output.value) || self.diags.len() >= MOST_ERRORS;
             // What enters a layer is there as its first form says.
             let entered = output.yields_to.and_then(|enters| self.forms[enters].first());
             let wanted = Output {
                 pin: entered.map_or_else(|| output.pin.clone(), |form| form.clone().into()),
                 ..output.clone()
             };
-            if !told && !self.has(wanted.value, &wanted.pin) {
+            if !reported && !self.has(wanted.value, &wanted.pin) {
                 self.diags.push(self.words.no_output(&wanted, &self.forms[output.value]));
             }
         }

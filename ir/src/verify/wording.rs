@@ -152,12 +152,12 @@ impl<'p> Words<'p> {
         let (message, how) = if let Some(of) = self.program.updates(output) {
             let of = self.name(of);
             (
-                format!("`{name}` is not handed on as `{wanted}`, which is how `{of}` is declared"),
+                format!("`{name}` is not yielded as `{wanted}`, which is how `{of}` is declared"),
                 "to take its place like this",
             )
         } else if output.yields_to.is_some() {
             (
-                format!("`{name}` is not handed on as `{wanted}`, which is how it enters a layer"),
+                format!("`{name}` is not yielded as `{wanted}`, which is how it enters a layer"),
                 "to enter the next layer like this",
             )
         } else {

@@ -264,7 +264,7 @@ fn explicit_programs_leave_nothing_open() {
 }
 
 #[test]
-fn pins_that_no_layout_has_are_told_at_once() {
+fn pins_that_no_layout_has_are_reported_at_once() {
     assert_eq!(codes(&on_machine("input A[I] {U_X}\nB = gelu(A[I] {U_X})")), ["SW207"]);
     assert_eq!(codes(&on_machine("input A[I, J_X], B[J, K]\nC = A[I, J_X] *J B[J, K]")), ["SW205"]);
     assert_eq!(
@@ -308,7 +308,7 @@ fn gradients_come_to_be_when_they_are_named() {
 }
 
 #[test]
-fn gradients_that_cannot_be_are_told() {
+fn gradients_that_cannot_be_are_reported() {
     let declared = "input A[I, J], dC[I, K]\nparam B[J, K]\nC = A *J B\n";
     for (statements, code) in [
         ("backward from C given dC, microbatches=4 of Q", "SW102"),
