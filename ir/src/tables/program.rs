@@ -405,9 +405,9 @@ pub struct Output {
     pub value: ValueId,
     /// How it must leave.
     pub pin: Pin,
-    /// Of a value that is handed on, what it is there, in whose sharding it must be: in the next
-    /// layer an [`MapForm::Enter`]'s result, in the next step the parameter or state that it
-    /// updates.
+    /// Of a value that a block yields, the value whose sharding it must have: the result of a
+    /// [`MapForm::LoopCarried`] in the next layer, or the parameter or state that it updates in
+    /// the next step.
     pub yields_to: Option<ValueId>,
     /// Where it was declared.
     pub span: Span,
