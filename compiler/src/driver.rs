@@ -9,7 +9,7 @@ use shardwise_ir::{Diag, Severity, Span, verify};
 use shardwise_passes::cost::report::report;
 use shardwise_passes::pipeline::{self, Pass, PlanRequest, Planning, Reports, RewriteFault};
 use shardwise_passes::propagate::composite::ExpandedPlan;
-use shardwise_passes::search::plan::Request;
+use shardwise_passes::search::Request;
 
 use crate::diagnostics::Findings;
 use crate::hardware::named_file::hardware_file;

@@ -10,7 +10,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_passes::cost::report::Report;
 use shardwise_passes::propagate::composite::ExpandedPlan;
-use shardwise_passes::search::plan::Optimality;
+use shardwise_passes::search::Optimality;
 
 use crate::diagnostics::Findings;
 use crate::options::{Objective, Refinement};

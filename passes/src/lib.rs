@@ -2,6 +2,7 @@
 pub mod cost;
 pub mod insert_collectives;
 pub mod pipeline;
+pub mod problem;
 pub mod propagate;
 pub mod reshard;
 pub mod search;

@@ -22,7 +22,7 @@ use crate::cost::report::{Report, report};
 use crate::propagate::composite::ExpandedPlan;
 use crate::propagate::textbook::{self, Infeasible};
 use crate::reshard::tables::Tables;
-use crate::search::plan::{Found, Optimality, Refusal, Request, search};
+use crate::search::{Found, Optimality, Refusal, Request, search};
 use crate::training::gradient::{self, GradientFault};
 use crate::training::optimizer::{self, OptimizerFault};
 

@@ -1,7 +1,84 @@
-//! The cheapest plan: the sharding problem, and the searches that solve it.
+//! The cheapest plan there is, and the proof.
+//!
+//! The sharding problem ([`crate::problem`]) is a model of the generic solver ([`crate::solver`]);
+//! this folder asks for its minimum, says which of equally good plans is preferred (`tie_break`),
+//! and makes the assignment a plan ([`crate::insert_collectives`]). There are three clients:
+//!
+//! * [`serial`] adds up all steps, or all collectives: one minimisation;
+//! * [`bottleneck`] makes the busiest resource the least busy: minimisations under weights of the
+//!   resources, in cutting planes and then in branch and bound;
+//! * [`memory`] keeps a plan within a device's memory: capacity rows, and Lagrangian relaxation.
+//!
+//! `bottleneck` and `memory` ask `serial`, and none of the three knows this file, which picks one.
+//!
+//! The textbook's plan ([`crate::propagate::textbook`]) is the first known solution, so that the
+//! search is never worse. Axes are not searched one at a time: a choice on one axis changes what is
+//! cheap on another (gathers over two axes are one collective with twice the bandwidth, and an axis
+//! can serve one index only).
 
-pub mod bottleneck;
-pub mod memory;
-pub mod plan;
-pub mod problem;
-pub(crate) mod tie_break;
+pub(crate) mod bottleneck;
+pub(crate) mod memory;
+mod objective;
+mod outcome;
+pub(crate) mod serial;
+mod tie_break;
+
+use shardwise_ir::plan::Plan;
+
+use crate::cost::liveness::memory as memory_of;
+use crate::propagate::composite::ExpandedPlan;
+use crate::reshard::tables::Tables;
+use crate::search::memory::limit::Limit;
+use crate::search::objective::objective_s;
+use crate::solver::branch_and_bound::can_prune;
+
+pub use objective::Objective;
+pub use outcome::{Found, Optimality, Refusal, Request};
+
+/// The cheapest plan that fits into the capacity; never worse than `textbook`, if that fits.
+pub fn search(tables: &Tables<'_>, textbook: &Plan, request: Request) -> Result<Found, Refusal> {
+    let found = match request.objective {
+        Objective::Overlap => bottleneck::search(tables, textbook, request.timeout),
+        Objective::Serial | Objective::Comm => serial::search(tables, textbook, request),
+    };
+    let found = found.map_err(Refusal::Infeasible)?;
+    match request
+        .capacity
+        .filter(|&capacity| memory_of(&ExpandedPlan::from(&found.plan)).peak_bytes > capacity)
+    {
+        None => Ok(found),
+        Some(capacity) => within(tables, textbook, found, request, capacity),
+    }
+}
+
+/// The cheapest plan within `capacity`, in which `found` does not fit.
+fn within(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    found: Found,
+    request: Request,
+    capacity: f64,
+) -> Result<Found, Refusal> {
+    let limit = Limit::new(tables, textbook, request, capacity);
+    let fitting = limit.fitting();
+    let Some((plan, seconds)) = fitting.plan else {
+        let smallest = limit.smallest(&found.plan);
+        let peak = memory_of(&ExpandedPlan::from(&smallest)).peak_bytes;
+        return Err(Refusal::NoRoom(Box::new(smallest), peak));
+    };
+    // The limited search adds up steps; what it says of the busiest resource is only what is so
+    // without a limit.
+    let lower_bound_s = match (request.objective, found.optimality) {
+        (Objective::Overlap, Optimality::Optimal) => {
+            objective_s(tables, &found.plan, request.objective)
+        }
+        (Objective::Overlap, Optimality::Bounded { lower_bound_s }) => lower_bound_s,
+        _ => fitting.lower_bound_s,
+    };
+    let optimality = if can_prune(lower_bound_s, seconds) {
+        Optimality::Optimal
+    } else {
+        Optimality::Bounded { lower_bound_s }
+    };
+    Ok(Found { plan, optimality, alternatives: Vec::new(), layouts: found.layouts })
+}

@@ -1,15 +1,28 @@
-//! Minimisation over finite choices: bounds, elimination, branch and bound.
+//! A generic optimiser over finite domains.
 
-pub mod anytime;
+pub(crate) mod anytime;
 pub(crate) mod branch_and_bound;
-pub mod decode;
-pub mod dominance;
-pub mod dreyfus_wagner;
-pub mod dual;
-pub mod eliminate;
-pub mod factor;
-pub mod graph;
-pub mod marginals;
-pub mod reprice;
-pub mod tabulate;
-pub mod weight;
+pub(crate) mod cutting_plane;
+pub(crate) mod dreyfus_wagner;
+mod dual;
+pub(crate) mod eliminate;
+mod factor;
+pub(crate) mod graph;
+pub(crate) mod lagrangian;
+mod marginals;
+pub(crate) mod minimize;
+pub(crate) mod model;
+mod primal_heuristic;
+pub(crate) mod reprice;
+pub(crate) mod tabulate;
+mod term_marginals;
+pub(crate) mod weight;
+
+pub use dreyfus_wagner::{Terminal, Trees};
+pub use eliminate::TableLimits;
+pub use graph::{Graph, Node};
+pub use minimize::{Limits, Solution, StopReason, minimize};
+pub use model::{
+    CapacityRow, Contribution, CostTable, End, Model, Placement, SteinerTerm, Term, UnaryCosts,
+};
+pub use weight::Weight;

@@ -1,34 +1,19 @@
-//! What a search problem's assignments cost, and what the dual alone says of it: for tests that
-//! hold these against other ways to solve the problem.
+//! What the solver's bounds and rounding alone say of a search problem: for tests that hold these
+//! against other ways to solve the problem.
 
 use shardwise_ir::program::Program;
 use shardwise_passes::cost::collective::Refinement;
+use shardwise_passes::problem::Problem;
 use shardwise_passes::reshard::tables::Tables;
-use shardwise_passes::search::problem::Problem;
-use shardwise_passes::solver::decode::Decoder;
-use shardwise_passes::solver::dreyfus_wagner::Trees;
-use shardwise_passes::solver::dual::Dual;
-use shardwise_passes::solver::factor::source_price;
-use shardwise_passes::solver::marginals::Metric;
-use shardwise_passes::solver::weight::Weight;
+use shardwise_passes::solver::{Limits, Model, TableLimits, minimize};
 
-/// Times that an assignment is decoded, and sweeps before each.
-const ROUNDS: usize = 3;
-const SWEEPS: usize = 3;
-
-/// What an assignment costs in the model.
-pub fn price(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
-    let own = problem
-        .variables
-        .iter()
-        .zip(assignment)
-        .map(|(variable, &choice)| variable.choices[choice].weight);
-    let own: Weight = own.sum();
-    let around = problem.sources.iter().map(|source| {
-        source_price(problem, source, assignment, &mut trees[problem.tables.number(source.value)])
-    });
-    problem.fixed + own + around.sum()
-}
+/// No elimination, of however few choices.
+pub const NO_ELIMINATION: Limits = Limits {
+    elimination: TableLimits { table: 0, work: 0 },
+    heuristic: TableLimits { table: 0, work: 0 },
+    proof: TableLimits { table: 0, work: 0 },
+    deadline: None,
+};
 
 /// How far two sums of as many seconds may lie apart by rounding: each part is a whole number of
 /// femtoseconds.
@@ -44,25 +29,12 @@ pub struct Bounded {
     pub found_s: f64,
 }
 
-/// What sweeps of the dual and decoding find without any elimination, each assignment dropping what
-/// costs more than it for the sweeps behind it.
-pub fn bounded(problem: &Problem<'_>) -> Bounded {
-    let metrics: Vec<Metric> =
-        problem.tables.all.iter().map(|table| Metric::new(table.graph())).collect();
-    let mut trees: Vec<Trees<'_>> =
-        problem.tables.all.iter().map(|table| Trees::new(table.graph())).collect();
-    let mut dual = Dual::new(problem, &metrics);
-    let mut highest_s = 0.0_f64;
-    for _ in 0..ROUNDS {
-        for _ in 0..SWEEPS {
-            highest_s = highest_s.max(dual.sweep().min(dual.known_s));
-        }
-        let found = Decoder::new(&mut dual).run().map(|found| price(problem, &found, &mut trees));
-        let found_s =
-            found.filter(|found| found.is_finite()).map_or(f64::INFINITY, Weight::as_seconds);
-        dual.known_s = dual.known_s.min(found_s);
-    }
-    Bounded { bound_s: highest_s, found_s: dual.known_s }
+/// What sweeps of the dual and rounding find without any elimination.
+pub fn bounded(model: &Model) -> Bounded {
+    let solution = minimize(model, NO_ELIMINATION);
+    let found_s =
+        if solution.value.is_finite() { solution.value.as_seconds() } else { f64::INFINITY };
+    Bounded { bound_s: solution.bound.as_seconds(), found_s }
 }
 
 /// The same of a program, where a second of compute counts `compute`; nothing if some operation has
@@ -70,5 +42,9 @@ pub fn bounded(problem: &Problem<'_>) -> Bounded {
 pub fn bounded_program(program: &Program, compute: f64) -> Option<Bounded> {
     let tables = Tables::new(program, Refinement::default());
     let problem = Problem::new(&tables, compute);
-    problem.variables.iter().all(|variable| !variable.choices.is_empty()).then(|| bounded(&problem))
+    problem
+        .variables
+        .iter()
+        .all(|variable| !variable.choices.is_empty())
+        .then(|| bounded(&problem.model()))
 }

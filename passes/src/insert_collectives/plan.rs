@@ -10,19 +10,23 @@ use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
 
 use crate::insert_collectives::placement::{self, StepPlacer};
+use crate::problem::{Decision, Demand, Problem, Root, Source};
 use crate::propagate::textbook::{closed, collective_step};
 use crate::reshard::paths::Hop;
 use crate::reshard::sharding_space::{State, describe};
-use crate::search::problem::{Decision, Demand, Problem, Root, Source};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
-use crate::solver::factor::realised;
 
 /// The plan that an assignment stands for.
 pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
     let mut builder =
         PlanBuilder { problem, assignment, trees: Vec::new(), steps: StepPlacer::default() };
     for source in &problem.sources {
-        builder.trees.push(reshard_tree(problem, source, assignment, &mut trees[source.table]));
+        builder.trees.push(reshard_tree(
+            problem,
+            source,
+            assignment,
+            &mut trees[problem.tables.number(source.value)],
+        ));
     }
     builder.run();
     let chosen = problem.variables.iter().zip(assignment).filter_map(|(variable, &choice)| {
@@ -56,7 +60,7 @@ fn reshard_tree(
     assignment: &[usize],
     trees: &mut Trees<'_>,
 ) -> ReshardTree {
-    let (root, uses) = realised(problem, source, assignment);
+    let (root, uses) = problem.realised(source, assignment);
     let mut to_declared = Vec::new();
     let mut start = root;
     if let Some(home) = &source.home {

@@ -11,7 +11,7 @@ use crate::cost::collective::{CostModel, Refinement};
 use crate::propagate::op_layouts::{self, Layout};
 use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::{State, StateSpace, ValueShape};
-use crate::solver::dreyfus_wagner::Terminal;
+use crate::solver::dreyfus_wagner::{Terminal, Trees};
 
 /// All tables, and which value has which.
 pub struct Tables<'a> {
@@ -72,6 +72,11 @@ impl<'a> Tables<'a> {
             .map(|shape| Reshards::new(StateSpace::new(program, shape, &cost_model)))
             .collect();
         Self { program, cost_model, all, table_of, partial }
+    }
+
+    /// An empty table of the cheapest trees for each of [`Tables::all`].
+    pub fn trees(&self) -> Vec<Trees<'_>> {
+        self.all.iter().map(|table| Trees::new(table.graph())).collect()
     }
 
     /// The number of a value's table among [`Tables::all`].

@@ -23,16 +23,19 @@ use shardwise_ir::plan::Plan;
 use crate::cost::collective::CostModel;
 use crate::cost::report::report;
 use crate::insert_collectives::plan;
+use crate::problem::Problem;
 use crate::propagate::composite::ExpandedPlan;
 use crate::propagate::textbook::Infeasible;
 use crate::reshard::tables::Tables;
-use crate::search::plan::{Found, Optimality, solve};
-use crate::search::problem::{Objective, Problem};
+use crate::search::objective::Objective;
+use crate::search::outcome::{Found, Optimality};
+use crate::search::serial::solve;
 use crate::search::tie_break::prefer;
-use crate::solver::branch_and_bound::{Node, Outcome, explore, is_beaten};
+use crate::solver::branch_and_bound::{Node, Outcome, best_first, can_prune};
 use crate::solver::dreyfus_wagner::Trees;
-use crate::solver::eliminate::Limits;
-use crate::solver::tabulate::Prices;
+use crate::solver::model::UnaryCosts;
+use crate::solver::reprice;
+use crate::solver::tabulate::TabulatedTerms;
 
 /// Shares tried at most.
 const ROUNDS: usize = 24;
@@ -48,10 +51,7 @@ const KEPT: usize = 3;
 /// solutions look at, at most: seconds.
 const MOST_SOLUTIONS: usize = 6000;
 const MOST_WORK: usize = 30_000;
-const MOST_LOOKS: usize = 1 << 28;
-
-/// Tables for many solutions.
-const LIMITS: Limits = Limits { table: 1 << 19, work: 1 << 24 };
+const MOST_EVALUATIONS: usize = 1 << 28;
 
 /// Searches; never worse than `textbook`.
 pub(crate) fn search(
@@ -79,7 +79,7 @@ pub(crate) fn search(
     }
     bounds.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut lower_bound_s = bounds.first().map_or(0.0, |bound| bound.0);
-    if !is_beaten(lower_bound_s, known.best_s()) && !late() {
+    if !can_prune(lower_bound_s, known.best_s()) && !late() {
         let alone = |resource: usize| {
             (0..known.resources)
                 .map(|other| f64::from(u8::from(other == resource)))
@@ -93,7 +93,7 @@ pub(crate) fn search(
             .collect();
         lower_bound_s = lower_bound_s.max(branch(tables, textbook, &kept, &mut known, deadline));
     }
-    let closed = is_beaten(lower_bound_s, known.best_s());
+    let closed = can_prune(lower_bound_s, known.best_s());
     let optimality =
         if closed { Optimality::Optimal } else { Optimality::Bounded { lower_bound_s } };
     Ok(Found { plan: known.best(), optimality, alternatives: Vec::new(), layouts: (0, 0) })
@@ -126,14 +126,16 @@ fn branch(
         .map(|(counted, shares)| View::new(counted, textbook, shares[0]))
         .collect();
     let solutions = MOST_SOLUTIONS.min(MOST_WORK / views[0].problem.variables.len().max(1));
-    let mut search = Search { tables, views, known, solutions, looks: MOST_LOOKS, deadline };
-    explore(&mut search, |search| search.known.best_s(), Search::is_over, Search::look)
+    let mut search =
+        Search { tables, views, known, solutions, evaluations: MOST_EVALUATIONS, deadline };
+    best_first(&mut search, |search| search.known.best_s(), Search::is_over, Search::evaluate)
 }
 
 /// The problem under one set of shares.
 struct View<'t> {
     problem: Problem<'t>,
-    prices: Prices,
+    unary: UnaryCosts,
+    terms: TabulatedTerms,
     trees: Vec<Trees<'t>>,
 }
 
@@ -141,10 +143,10 @@ impl<'t> View<'t> {
     fn new(tables: &'t Tables<'t>, textbook: &Plan, compute: f64) -> Self {
         let mut problem = Problem::new(tables, compute);
         prefer(&mut problem, textbook);
-        let mut trees: Vec<Trees<'_>> =
-            tables.all.iter().map(|table| Trees::new(table.graph())).collect();
-        let prices = Prices::new(&problem, &mut trees, LIMITS);
-        Self { problem, prices, trees }
+        let mut trees = tables.trees();
+        let model = problem.model();
+        let terms = TabulatedTerms::new(&model, &mut trees, reprice::LIMITS);
+        Self { problem, unary: model.unary, terms, trees }
     }
 }
 
@@ -155,26 +157,26 @@ struct Search<'s, 't> {
     /// How many times views may still be solved.
     solutions: usize,
     /// How many combinations they may still look at.
-    looks: usize,
+    evaluations: usize,
     deadline: Option<Instant>,
 }
 
 impl Search<'_, '_> {
     fn is_over(&self) -> bool {
         self.solutions == 0
-            || self.looks == 0
+            || self.evaluations == 0
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Bounds a part under every set of shares, and splits it where the solutions differ, else at
     /// what can still be chosen most freely.
-    fn look(&mut self, node: &Node) -> Outcome {
+    fn evaluate(&mut self, node: &Node) -> Outcome {
         self.solutions = self.solutions.saturating_sub(self.views.len());
         let mut bound_s = node.bound_s;
         let mut assignments: Vec<Vec<usize>> = Vec::new();
         for view in &mut self.views {
-            let solved = view.prices.minimise(&node.part.allowed(&view.problem));
-            self.looks = self.looks.saturating_sub(solved.looks);
+            let solved = view.terms.minimize(&node.subproblem.allowed(&view.unary));
+            self.evaluations = self.evaluations.saturating_sub(solved.evaluations);
             if !solved.bound.is_finite() {
                 return Outcome::Empty;
             }
@@ -183,12 +185,13 @@ impl Search<'_, '_> {
                 .add(self.tables, plan::plan(&view.problem, &solved.assignment, &mut view.trees));
             assignments.push(solved.assignment);
         }
-        if is_beaten(bound_s, self.known.best_s()) {
+        if can_prune(bound_s, self.known.best_s()) {
             return Outcome::Closed(bound_s);
         }
         let variables = &self.views[0].problem.variables;
         let others = |v: usize| {
-            node.part.of(v, variables[v].choices.len(), |choice| choice != assignments[0][v])
+            node.subproblem
+                .choices(v, variables[v].choices.len(), |choice| choice != assignments[0][v])
         };
         let freedom = |v: &usize| others(*v).iter().filter(|left| **left).count();
         let differ = |v: &usize| assignments.iter().any(|other| other[*v] != assignments[0][*v]);
@@ -197,9 +200,9 @@ impl Search<'_, '_> {
             None => Outcome::Closed(bound_s),
             Some(v) => {
                 let taken = node
-                    .part
-                    .of(v, variables[v].choices.len(), |choice| choice == assignments[0][v]);
-                Outcome::Split(bound_s, node.part.split(v, taken))
+                    .subproblem
+                    .choices(v, variables[v].choices.len(), |choice| choice == assignments[0][v]);
+                Outcome::Branched(bound_s, node.subproblem.branch(v, taken))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The cheapest plan that a device's memory has capacity for.
 
-pub mod demand;
-pub mod lagrangian;
+mod demand;
+mod feasible;
 pub(crate) mod limit;
-pub mod rematerialize;
+mod rematerialize;

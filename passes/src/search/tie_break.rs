@@ -7,21 +7,16 @@
 use shardwise_ir::plan::{Materialization, Plan, StepKind};
 use shardwise_ir::sharding::{AxisList, Sharding};
 
-use crate::search::problem::{Choice, Decision, Problem, Variable};
-use crate::solver::eliminate::Minimum;
-use crate::solver::tabulate::{Prices, unary};
-use crate::solver::weight::Weight;
+use crate::problem::{Choice, Decision, Problem, Variable};
+use crate::solver::minimize::Solution;
 
 /// More open declarations than this, and no alternatives are looked for.
 const MOST_OPEN: usize = 8;
 
 /// For each open declaration, another sharding that some equally cheap plan starts from: the same
-/// minimum without the one chosen.
-pub(crate) fn alternatives(
-    problem: &Problem<'_>,
-    prices: &Prices,
-    minimum: &Minimum,
-) -> Vec<Materialization> {
+/// minimum without the one chosen. None where the plan is not proven to be the cheapest.
+pub(crate) fn alternatives(problem: &Problem<'_>, solution: &Solution) -> Vec<Materialization> {
+    let Some(assignment) = &solution.assignment else { return Vec::new() };
     let is_open = |variable: &usize| problem.variables[*variable].decides.operation().is_none();
     let open: Vec<usize> =
         (0..problem.variables.len()).filter(is_open).take(MOST_OPEN + 1).collect();
@@ -32,17 +27,10 @@ pub(crate) fn alternatives(
         let Variable { gives, choices, .. } = &problem.variables[variable];
         let value = problem.sources[*gives].value;
         let sharding = |choice: usize| problem.table(value).space.sharding(choices[choice].gives);
-        let taken = sharding(minimum.assignment[variable]);
-        let mut without = unary(problem);
-        let same = without[variable]
-            .iter_mut()
-            .enumerate()
-            .filter(|(choice, _)| is_reordering(sharding(*choice), taken));
-        same.for_each(|(_, weight)| *weight = Weight::INFINITE);
-        let second = prices.minimise(&without);
-        let other = second.assignment[variable];
-        (second.exact && second.bound == minimum.bound)
-            .then(|| Materialization { value, sharding: sharding(other).clone() })
+        let taken = sharding(assignment[variable]);
+        let other =
+            solution.alternative(variable, |choice| is_reordering(sharding(choice), taken))?;
+        Some(Materialization { value, sharding: sharding(other).clone() })
     };
     open.into_iter().filter_map(other).collect()
 }

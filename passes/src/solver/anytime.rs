@@ -1,45 +1,37 @@
-//! From a first plan and bound to the proof, for programs that elimination cannot close as they
+//! From a first solution and bound to the proof, for models that elimination cannot minimise as they
 //! are.
 //!
-//! Rounds of three steps, each making the others' work less: the dual ([`crate::solver::dual`]) raises the
-//! bound and says of every choice what a plan with it costs at least; elimination over the few best
-//! choices of every operation gives a plan; what must cost more than that plan is dropped. When so
-//! few choices are left that elimination over all of them is exact, the plan is optimal and that is
-//! the proof. If the rounds stop winning anything, or the work allowed is done, the bound and the
-//! plan are what is known, and their difference is the stated gap.
+//! Rounds of three steps, each making the others' work less: the dual ([`crate::solver::dual`])
+//! raises the bound and says of every choice what an assignment with it costs at least; elimination
+//! over the few best choices of every variable gives a solution; reduced-cost fixing removes the
+//! choices above its cost. When so few choices are left that elimination over all of them is exact,
+//! the solution is optimal and that is the proof. If the rounds stop gaining anything, or the work
+//! allowed is done, the bound and the solution are what is known.
 //!
-//! Work is counted, never timed, so the same program gives the same plan on every machine; a
+//! Work is counted, never timed, so the same model gives the same solution on every machine; a
 //! caller's deadline comes on top.
 
 use std::time::Instant;
 
-use rayon::prelude::*;
-
-use crate::search::problem::Problem;
-use crate::solver::decode::Decoder;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
-use crate::solver::eliminate::{Limits, Minimum};
-use crate::solver::factor::source_price;
-use crate::solver::marginals::{Metric, NEVER, seconds};
-use crate::solver::tabulate::{Prices, looks, unary};
+use crate::solver::eliminate::{Minimum, TableLimits};
+use crate::solver::marginals::{UNREACHABLE, seconds};
+use crate::solver::minimize::{Evaluate, Limits, Reduced, Solution, StopReason};
+use crate::solver::model::Model;
+use crate::solver::primal_heuristic::PrimalHeuristic;
+use crate::solver::tabulate::{TabulatedTerms, evaluations};
 use crate::solver::weight::Weight;
 
-/// Tables for the few best choices: a few milliseconds each.
-const FEW: Limits = Limits { table: 1 << 16, work: 1 << 20 };
+/// Evaluations of nodes while the tables of few choices are filled: a tenth of a second.
+const MOST_EVALUATIONS: usize = 1 << 25;
 
-/// Looks at states while all these tables are filled: a tenth of a second.
-const MOST_LOOKS: usize = 1 << 25;
-
-/// Tables for all that are left.
-const ALL: Limits = Limits { table: 1 << 21, work: 1 << 26 };
-
-/// Looks at states that the first try at a proof may take, and the bits by which that grows from
-/// round to round: sweeps make tables smaller.
+/// Evaluations of nodes that the first try at a proof may take, and the bits by which that grows
+/// from round to round: sweeps make tables smaller.
 const FIRST_PROOF: usize = 1 << 22;
 const GROWTH_OF_PROOFS: usize = 3;
 
-/// Numbers that the dual may look at: a few seconds.
+/// Numbers that the dual may evaluate: a few seconds.
 const MOST_WORK: usize = 1_500_000_000;
 
 /// Sweeps in a round, and what each of the last few must add to the bound (as a share of it) for
@@ -50,194 +42,191 @@ const WORTHWHILE: f64 = 1e-5;
 /// Rounds at most.
 const ROUNDS: usize = 8;
 
-/// How many choices of every operation are tried, as long as tables stay small.
+/// How many choices of every variable are tried, as long as tables stay small.
 const WIDTHS: [usize; 7] = [2, 3, 5, 8, 12, 20, 32];
 
-/// What was found.
-pub struct Closed<'a> {
-    /// A choice for each variable, of the problem as it was given; nothing if none was found that
-    /// can be realised.
-    pub assignment: Option<Vec<usize>>,
-    /// No plan is cheaper.
-    pub bound: Weight,
-    /// Why the assignment attains it, if it does.
-    pub(crate) proof: Option<Proof<'a>>,
+/// What a round ends with: the bound and the cost of the best solution in seconds, and how many
+/// choices are left.
+type Progress = (f64, f64, usize);
+
+struct Rounds<'r, 'm> {
+    model: &'m Model,
+    trees: &'r mut [Trees<'m>],
+    limits: &'r Limits,
+    evaluate: &'r mut Evaluate<'r>,
+    dual: Dual<'m>,
+    best: Option<(Weight, Vec<usize>)>,
 }
 
-impl Closed<'_> {
-    /// Whether the assignment attains the bound by proof.
-    pub fn is_proven(&self) -> bool {
-        self.proof.is_some()
+/// Minimises a model without rows, where an assignment of cost `cutoff` is known already.
+pub(crate) fn solve<'m>(
+    model: &'m Model,
+    trees: &mut [Trees<'m>],
+    limits: &Limits,
+    cutoff: Weight,
+    evaluate: &mut Evaluate<'_>,
+) -> Solution {
+    model.prepare_metrics();
+    let mut dual = Dual::new(model);
+    dual.upper_bound = seconds(cutoff);
+    Rounds { model, trees, limits, evaluate, dual, best: None }.run()
+}
+
+impl Rounds<'_, '_> {
+    fn run(mut self) -> Solution {
+        let mut before: Progress = (0.0, UNREACHABLE, usize::MAX);
+        let mut bound = 0.0_f64;
+        let mut number = 0;
+        let stop_reason = loop {
+            self.ascend(SWEEPS[number.min(SWEEPS.len() - 1)]);
+            self.find_incumbents();
+            // What costs too much goes, and what then has no partner.
+            self.dual.sweep();
+            let left = left(&self.dual);
+            let now = (self.dual.bound(), self.dual.upper_bound, left.iter().map(Vec::len).sum());
+            let stop = self.stop(number, before, now);
+            let most = if stop.is_some() {
+                usize::MAX
+            } else {
+                FIRST_PROOF << (GROWTH_OF_PROOFS * number)
+            };
+            if let Some(reduced) = self.proof(&left, most) {
+                return Solution::proven(StopReason::Fixed, reduced);
+            }
+            bound = bound.max(now.0.min(now.1));
+            if let Some(reason) = stop {
+                break reason;
+            }
+            (before, number) = (now, number + 1);
+        };
+        let bound = Weight::seconds(bound);
+        let (value, assignment) = self.best.unzip();
+        let value = value.unwrap_or(Weight::INFINITE);
+        Solution { assignment, value, bound, stop_reason, reduced: None }
     }
-}
 
-/// What is left when all that must cost more than a known plan is gone: every plan that is no
-/// dearer, and its exact minimum.
-pub struct Proof<'a> {
-    /// With the choices that are left.
-    pub(crate) problem: Problem<'a>,
-    pub(crate) prices: Prices,
-    pub(crate) minimum: Minimum,
-}
+    /// Why this round is the last, if it is.
+    fn stop(&self, number: usize, before: Progress, now: Progress) -> Option<StopReason> {
+        let stalled =
+            now.0 <= before.0 * (1.0 + WORTHWHILE) && now.1 >= before.1 && now.2 == before.2;
+        if now.0 >= now.1 {
+            Some(StopReason::BoundReached)
+        } else if self.is_late() {
+            Some(StopReason::Deadline)
+        } else if stalled {
+            Some(StopReason::Stalled)
+        } else if self.dual.work > MOST_WORK || number + 1 == ROUNDS {
+            Some(StopReason::WorkLimit)
+        } else {
+            None
+        }
+    }
 
-/// Searches, where a plan of `known` is at hand already. `price` says what an assignment really
-/// costs.
-pub fn close<'a>(
-    problem: &Problem<'a>,
-    trees: &mut [Trees<'_>],
-    known: Weight,
-    deadline: Option<Instant>,
-    price: &mut dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight,
-) -> Closed<'a> {
-    let metrics: Vec<Metric> =
-        problem.tables.all.par_iter().map(|table| Metric::new(table.graph())).collect();
-    let mut dual = Dual::new(problem, &metrics);
-    dual.known_s = seconds(known);
-    let mut best: Option<(Weight, Vec<usize>)> = None;
-    let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    let mut before = (0.0, NEVER, usize::MAX);
-    let mut bound_s = 0.0_f64;
-    for number in 0..ROUNDS {
-        raise(&mut dual, &late, SWEEPS[number.min(SWEEPS.len() - 1)]);
-        let decoded = Decoder::new(&mut dual).run();
-        let best_so_far = best.as_ref().map(|(_, assignment)| &assignment[..]);
-        let eliminated = eliminated(problem, trees, &dual.beyond, best_so_far);
-        let descended = eliminated.and_then(|found| Decoder::from(&mut dual, &found).run());
-        for found in decoded.into_iter().chain(descended) {
-            if is_realisable(problem, &found, trees) {
-                let cost = price(&found, trees);
-                if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                    best = Some((cost, found));
+    fn is_late(&self) -> bool {
+        self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Sweeps until they add little.
+    fn ascend(&mut self, most: usize) {
+        let mut bound = self.dual.bound();
+        let mut idle = 0;
+        for _ in 0..most {
+            let raised = self.dual.sweep();
+            idle = if raised > bound * (1.0 + WORTHWHILE) { 0 } else { idle + 1 };
+            bound = raised;
+            if idle >= 3 || self.is_late() || self.dual.work > MOST_WORK || !bound.is_finite() {
+                return;
+            }
+        }
+    }
+
+    /// Rounds the dual to assignments, and keeps the best.
+    fn find_incumbents(&mut self) {
+        let rounded = PrimalHeuristic::new(&mut self.dual).run();
+        let descended =
+            self.eliminated().and_then(|found| PrimalHeuristic::from(&mut self.dual, &found).run());
+        for found in rounded.into_iter().chain(descended) {
+            if self.model.is_feasible(&found, self.trees) {
+                let cost = (self.evaluate)(&found, self.trees);
+                if self.best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                    self.best = Some((cost, found));
                 }
             }
         }
-        dual.known_s = dual.known_s.min(best.as_ref().map_or(NEVER, |(cost, _)| seconds(*cost)));
-        // What is too dear goes, and what then has no partner.
-        dual.sweep();
-        let left = left(&dual);
-        let now = (dual.bound_s(), dual.known_s, left.iter().map(Vec::len).sum());
-        let stuck =
-            now.0 <= before.0 * (1.0 + WORTHWHILE) && now.1 >= before.1 && now.2 == before.2;
-        let done =
-            stuck || now.0 >= now.1 || late() || dual.work > MOST_WORK || number + 1 == ROUNDS;
-        let most = if done { usize::MAX } else { FIRST_PROOF << (GROWTH_OF_PROOFS * number) };
-        if let Some(proof) = whole(problem, trees, &left, most) {
-            let assignment = taken(&left, &proof.minimum.assignment);
-            return Closed {
-                assignment: Some(assignment),
-                bound: proof.minimum.bound,
-                proof: Some(proof),
+        let best = self.best.as_ref().map_or(UNREACHABLE, |(cost, _)| seconds(*cost));
+        self.dual.upper_bound = self.dual.upper_bound.min(best);
+    }
+
+    /// The minimum over all choices that are left, if it can be had exactly.
+    fn proof(&mut self, left: &[Vec<usize>], most_evaluations: usize) -> Option<Reduced> {
+        if left.iter().any(Vec::is_empty) {
+            return None;
+        }
+        let model = self.model.restricted(left);
+        if evaluations(&model) > most_evaluations {
+            return None;
+        }
+        Reduced::eliminate(&model, Some(left), self.trees, self.limits.proof)
+            .filter(Reduced::is_feasible)
+    }
+
+    /// The best assignment among ever more of the choices nearest to the bound, as long as tables
+    /// stay small.
+    fn eliminated(&mut self) -> Option<Vec<usize>> {
+        let best = self.best.as_ref().map(|(_, assignment)| &assignment[..]);
+        let ranked: Vec<Vec<usize>> =
+            self.dual.reduced_cost.iter().map(|reduced_cost| ranked(reduced_cost)).collect();
+        let mut found = None;
+        for width in WIDTHS {
+            let kept: Vec<Vec<usize>> = ranked
+                .iter()
+                .enumerate()
+                .map(|(v, ranked)| nearest(ranked, width, best.map(|best| best[v])))
+                .collect();
+            let restricted = self.model.restricted(&kept);
+            if evaluations(&restricted) > MOST_EVALUATIONS {
+                break;
+            }
+            let Some(minimum) = eliminate(&restricted, self.trees, self.limits.heuristic) else {
+                break;
             };
+            found = Some(in_full(&kept, &minimum.assignment));
         }
-        bound_s = bound_s.max(now.0.min(now.1));
-        if done {
-            break;
-        }
-        before = now;
+        found
     }
-    let bound = Weight::seconds(bound_s);
-    Closed { assignment: best.map(|(_, assignment)| assignment), bound, proof: None }
 }
 
-/// Whether every value can be brought from where these choices give it to where they need it.
-pub(crate) fn is_realisable(
-    problem: &Problem<'_>,
-    assignment: &[usize],
-    trees: &mut [Trees<'_>],
-) -> bool {
-    problem.sources.iter().all(|source| {
-        source_price(problem, source, assignment, &mut trees[source.table]).is_finite()
-    })
-}
-
-/// Sweeps until they add little.
-fn raise(dual: &mut Dual<'_, '_>, late: &dyn Fn() -> bool, most: usize) {
-    let mut bound_s = dual.bound_s();
-    let mut idle = 0;
-    for _ in 0..most {
-        let raised_s = dual.sweep();
-        idle = if raised_s > bound_s * (1.0 + WORTHWHILE) { 0 } else { idle + 1 };
-        bound_s = raised_s;
-        if idle >= 3 || late() || dual.work > MOST_WORK || !bound_s.is_finite() {
-            return;
-        }
-    }
+fn eliminate(model: &Model, trees: &mut [Trees<'_>], limits: TableLimits) -> Option<Minimum> {
+    TabulatedTerms::exactly(model, trees, limits)?.minimize_exactly(&model.unary)
 }
 
 /// The choices that are left, in their order.
-fn left(dual: &Dual<'_, '_>) -> Vec<Vec<usize>> {
-    dual.beyond
-        .iter()
-        .map(|beyond| (0..beyond.len()).filter(|&choice| beyond[choice] < NEVER).collect())
-        .collect()
+fn left(dual: &Dual<'_>) -> Vec<Vec<usize>> {
+    let finite = |costs: &Vec<f64>| (0..costs.len()).filter(|&c| costs[c] < UNREACHABLE).collect();
+    dual.reduced_cost.iter().map(finite).collect()
 }
 
-/// Choices of a restricted problem in numbers of the whole one.
-fn taken(kept: &[Vec<usize>], assignment: &[usize]) -> Vec<usize> {
+/// Choices of a restricted model in numbers of the full one.
+pub(crate) fn in_full(kept: &[Vec<usize>], assignment: &[usize]) -> Vec<usize> {
     kept.iter().zip(assignment).map(|(kept, &choice)| kept[choice]).collect()
 }
 
-/// The minimum over all that is left, if it can be had exactly.
-fn whole<'a>(
-    problem: &Problem<'a>,
-    trees: &mut [Trees<'_>],
-    left: &[Vec<usize>],
-    most_looks: usize,
-) -> Option<Proof<'a>> {
-    if left.iter().any(Vec::is_empty) {
-        return None;
-    }
-    let problem = problem.restricted(left);
-    if looks(&problem) > most_looks {
-        return None;
-    }
-    let prices = Prices::whole(&problem, trees, ALL)?;
-    let minimum =
-        prices.minimise_exactly(&unary(&problem)).filter(|minimum| minimum.bound.is_finite())?;
-    Some(Proof { problem, prices, minimum })
+/// The choices by their reduced costs.
+fn ranked(reduced_cost: &[f64]) -> Vec<usize> {
+    let mut ranked: Vec<usize> = (0..reduced_cost.len()).collect();
+    ranked.sort_by(|&a, &b| reduced_cost[a].total_cmp(&reduced_cost[b]).then(a.cmp(&b)));
+    ranked
 }
 
-/// The best assignment among ever more of the choices nearest to the bound, as long as tables stay
-/// small.
-fn eliminated(
-    problem: &Problem<'_>,
-    trees: &mut [Trees<'_>],
-    beyond: &[Vec<f64>],
-    best: Option<&[usize]>,
-) -> Option<Vec<usize>> {
-    let mut ranked: Vec<Vec<usize>> =
-        beyond.iter().map(|beyond| (0..beyond.len()).collect()).collect();
-    for (ranked, beyond) in ranked.iter_mut().zip(beyond) {
-        ranked.sort_by(|&a, &b| beyond[a].total_cmp(&beyond[b]).then(a.cmp(&b)));
-    }
-    let mut found = None;
-    for width in WIDTHS {
-        let kept: Vec<Vec<usize>> = ranked
-            .iter()
-            .enumerate()
-            .map(|(v, ranked)| nearest(ranked, width, best.map(|best| best[v])))
-            .collect();
-        let restricted = problem.restricted(&kept);
-        if looks(&restricted) > MOST_LOOKS {
-            break;
-        }
-        let exact = Prices::whole(&restricted, trees, FEW)
-            .and_then(|prices| prices.minimise_exactly(&unary(&restricted)));
-        let Some(minimum) = exact else { break };
-        found = Some(taken(&kept, &minimum.assignment));
-    }
-    found
-}
-
-/// Of every operation the choice nearest to the bound.
-pub(crate) fn nearest_to_the_bound(beyond: &[Vec<f64>]) -> Vec<usize> {
-    let nearest = |beyond: &Vec<f64>| {
-        (0..beyond.len()).min_by(|&a, &b| beyond[a].total_cmp(&beyond[b])).unwrap_or(0)
+/// Of every variable the choice nearest to the bound.
+pub(crate) fn nearest_to_the_bound(reduced_cost: &[Vec<f64>]) -> Vec<usize> {
+    let nearest = |costs: &Vec<f64>| {
+        (0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0)
     };
-    beyond.iter().map(nearest).collect()
+    reduced_cost.iter().map(nearest).collect()
 }
 
-/// The first few, and what was best so far.
+/// The first few, and what was best so far, in ascending order.
 fn nearest(ranked: &[usize], width: usize, best: Option<usize>) -> Vec<usize> {
     let mut kept: Vec<usize> = ranked.iter().copied().take(width).collect();
     kept.extend(best.filter(|best| !kept.contains(best)));

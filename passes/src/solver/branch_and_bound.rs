@@ -1,21 +1,20 @@
-//! Branch and bound over choices: parts of the space, the one with the least bound first.
+//! Branch and bound over choices: best-first, the subproblem with the least bound next.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::search::problem::Problem;
-use crate::solver::tabulate::{Unary, unary};
+use crate::solver::model::UnaryCosts;
 use crate::solver::weight::Weight;
 
-/// A part of the space: for each variable that was split, which of its choices are left.
+/// A part of the space: for each variable that was branched on, which of its choices are left.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct Subproblem {
     left: Vec<(usize, Vec<bool>)>,
 }
 
-impl Part {
+impl Subproblem {
     /// The choices of a variable, of which there are `choices`, that are left here and `wanted`.
-    pub(crate) fn of(
+    pub(crate) fn choices(
         &self,
         variable: usize,
         choices: usize,
@@ -25,9 +24,10 @@ impl Part {
         (0..choices).map(|choice| left.is_none_or(|left| left[choice]) && wanted(choice)).collect()
     }
 
-    /// This part in two: with only the `first` choices of a variable, and with only the others.
-    pub(crate) fn split(&self, variable: usize, first: Vec<bool>) -> [Self; 2] {
-        let rest = self.of(variable, first.len(), |choice| !first[choice]);
+    /// This subproblem in two: with only the `first` choices of a variable, and with only the
+    /// others.
+    pub(crate) fn branch(&self, variable: usize, first: Vec<bool>) -> [Self; 2] {
+        let rest = self.choices(variable, first.len(), |choice| !first[choice]);
         let with = |choices: Vec<bool>| {
             let others = self.left.iter().filter(|(v, _)| *v != variable).cloned();
             Self { left: others.chain([(variable, choices)]).collect() }
@@ -35,9 +35,9 @@ impl Part {
         [with(first), with(rest)]
     }
 
-    /// The choices' own prices where they are left, else infinity.
-    pub(crate) fn allowed(&self, problem: &Problem<'_>) -> Unary {
-        let mut allowed = unary(problem);
+    /// The unary costs of choices that are left, else infinity.
+    pub(crate) fn allowed(&self, unary: &UnaryCosts) -> UnaryCosts {
+        let mut allowed = unary.clone();
         for (variable, left) in &self.left {
             for (weight, _) in allowed[*variable].iter_mut().zip(left).filter(|(_, left)| !**left) {
                 *weight = Weight::INFINITE;
@@ -47,13 +47,13 @@ impl Part {
     }
 }
 
-/// A part to look at.
+/// A node of the search tree.
 pub(crate) struct Node {
-    /// Nothing in it is cheaper, in seconds.
+    /// Nothing in it costs less, in seconds.
     pub(crate) bound_s: f64,
     /// In the order of making; the root is 0.
     pub(crate) number: usize,
-    pub(crate) part: Part,
+    pub(crate) subproblem: Subproblem,
 }
 
 impl Ord for Node {
@@ -76,38 +76,39 @@ impl PartialEq for Node {
 
 impl Eq for Node {}
 
-/// What a search does with a part.
+/// What a search does with a node.
 pub(crate) enum Outcome {
-    /// Nothing in it is cheaper than this, and it is not looked into further.
+    /// Nothing in it costs less than this, and it is not branched on.
     Closed(f64),
-    /// It was split; nothing in either is cheaper than this.
-    Split(f64, [Part; 2]),
+    /// It was branched on; nothing in either subproblem costs less than this.
+    Branched(f64, [Subproblem; 2]),
     /// Nothing is left in it.
     Empty,
 }
 
-/// Looks at parts, least bound first, until none can be cheaper than `best_s` says or `look` stops;
+/// Evaluates nodes, least bound first, until none can improve on what `best_s` says or `stop` holds;
 /// the least bound of what was not refuted.
-pub(crate) fn explore<S>(
+pub(crate) fn best_first<S>(
     search: &mut S,
     best_s: impl Fn(&S) -> f64,
     stop: impl Fn(&S) -> bool,
-    look: impl Fn(&mut S, &Node) -> Outcome,
+    evaluate: impl Fn(&mut S, &Node) -> Outcome,
 ) -> f64 {
-    let mut queue = BinaryHeap::from([Node { bound_s: 0.0, number: 0, part: Part::default() }]);
+    let root = Node { bound_s: 0.0, number: 0, subproblem: Subproblem::default() };
+    let mut queue = BinaryHeap::from([root]);
     let mut made = 1;
     let mut closed_s = f64::INFINITY;
     while let Some(node) = queue.pop() {
-        if is_beaten(node.bound_s, best_s(search)) || (node.number > 0 && stop(search)) {
+        if can_prune(node.bound_s, best_s(search)) || (node.number > 0 && stop(search)) {
             // All others have no smaller bound.
             return closed_s.min(node.bound_s);
         }
-        match look(search, &node) {
+        match evaluate(search, &node) {
             Outcome::Empty => {}
             Outcome::Closed(bound_s) => closed_s = closed_s.min(bound_s),
-            Outcome::Split(bound_s, parts) => {
-                for part in parts {
-                    queue.push(Node { bound_s, number: made, part });
+            Outcome::Branched(bound_s, subproblems) => {
+                for subproblem in subproblems {
+                    queue.push(Node { bound_s, number: made, subproblem });
                     made += 1;
                 }
             }
@@ -119,7 +120,7 @@ pub(crate) fn explore<S>(
 /// Relative differences below this are rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// Whether a bound leaves nothing to win over what is known.
-pub(crate) fn is_beaten(bound_s: f64, best_s: f64) -> bool {
+/// Whether a bound leaves nothing to gain over a known solution.
+pub(crate) fn can_prune(bound_s: f64, best_s: f64) -> bool {
     bound_s >= best_s * (1.0 - ROUNDING)
 }

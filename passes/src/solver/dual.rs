@@ -1,477 +1,391 @@
-//! A lower bound for any program, however wide, in time that grows with its length: the dual of the
-//! search's linear relaxation.
+//! A lower bound for any model, however wide, in time that grows with its length: block-coordinate
+//! ascent on the dual of its linear relaxation.
 //!
-//! The problem is taken apart into its operations (each alone takes its cheapest layout) and its
-//! sources (each alone takes its cheapest tree, see [`crate::solver::marginals`]), which must agree on a
-//! state wherever an operation reads or gives a value: a *joint*. A joint has a price for each
-//! state that the operation pays and the source gets back; whatever these prices are, the sum of
-//! all minima is below every plan. They are moved so that the sum grows: forwards and backwards
-//! through the program, every part hands what its choices cost more than its least on to the parts
-//! that come next, in even shares (sequential reweighted message passing: Kolmogorov 2006, 2015).
-//! The sum never falls.
+//! The model is decomposed into its variables (each alone takes its cheapest choice) and its terms
+//! (each alone takes its cheapest tree or table entry, see [`crate::solver::marginals`]), which must
+//! agree on a label wherever a term depends on a variable: a *consistency edge*. An edge has a dual
+//! price for each label that the variable pays and the term gets back; whatever these prices are,
+//! the sum of all minima is below the cost of every assignment. They are moved so that the sum
+//! grows: forwards and backwards through the order of the variables, every subproblem sends what its
+//! choices cost more than its least (its *min-marginals*) on to those that come next, in even shares
+//! (sequential reweighted message passing: TRW-S, Kolmogorov 2006, and SRMP, Kolmogorov 2015; MPLP,
+//! Globerson and Jaakkola 2007, is the parallel relative). The sum never falls.
 //!
-//! Beside the bound this says of every choice what a plan with it costs at least. What is dearer
-//! than a known plan goes for good (*reduced cost fixing*), and mostly few choices are left, for
-//! which elimination is exact; the choices nearest to the bound are where good plans are sought.
-//! [`crate::solver::anytime`] puts the three together. Alternatives: mini-buckets alone leave gaps of ten
-//! percent on three axes; a general linear programme solver takes minutes for what these sweeps do
-//! in milliseconds, for the trees are dynamic programmes.
+//! Beside the bound this says of every choice what an assignment with it costs at least. A choice
+//! whose *reduced cost* exceeds the optimality gap to a known solution is fixed away (reduced-cost
+//! fixing), and mostly few choices are left, for which elimination is exact; the choices nearest to
+//! the bound are where good solutions are sought. [`crate::solver::anytime`] puts the three
+//! together. Alternatives: mini-buckets alone leave gaps of ten percent on three-axis sharding
+//! problems; a general linear-programming solver takes minutes for what these sweeps do in
+//! milliseconds, for the trees are dynamic programmes.
 
 use std::sync::Arc;
 
-use crate::reshard::sharding_space::State;
-use crate::search::problem::{Choice, Demand, Problem, Root};
-use crate::solver::marginals::{
-    Inside, Marginals, Metric, NEVER, inside, lesser, marginals, seconds,
-};
-use crate::solver::weight::Weight;
-
-/// Uses whose trees are taken together at most, and what that may look at: both double with each.
-/// Of a value with more, several trees at their share of the price, which is a bound still.
-const TOGETHER: usize = 8;
-const LOOKS: usize = 1 << 22;
-
-/// Uses in each of several groups, at most.
-const GROUP: usize = 6;
-
-/// Of so many uses, how many are taken together.
-fn together(metric: &Metric, uses: usize) -> usize {
-    let fits = |&uses: &usize| metric.size() << uses <= LOOKS;
-    let most = (2..=TOGETHER).rev().find(fits).unwrap_or(2);
-    if uses <= most { most } else { most.min(GROUP) }
-}
+use crate::solver::graph::Node;
+use crate::solver::marginals::{UNREACHABLE, lesser, seconds};
+use crate::solver::model::{End, Model, Placement, Term, UnaryCosts};
+use crate::solver::term_marginals::{self, Subtrees};
 
 /// What differs by less than this share of the whole is rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// Which end of a source.
+/// Which end of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum Slot {
+    /// Where a tree begins.
     Root,
-    Use(usize),
+    /// A terminal of a tree, or a variable of a table's scope.
+    Terminal(usize),
 }
 
-/// Where a choice and a tree must agree on a state.
+/// Where a variable and a term must agree on a label: a node of a tree's graph, or a class of a
+/// table.
 #[derive(Clone)]
-pub(crate) struct Joint {
+pub(crate) struct ConsistencyEdge {
     pub(crate) variable: usize,
-    pub(crate) source: usize,
-    pub(crate) end: End,
-    /// For each choice of the operation, in which state its operand or result is here: one run of
-    /// memory, for there may be a million choices.
-    pub(crate) states: Arc<[u32]>,
-    /// What the operation pays in each state, and the source gets.
+    pub(crate) term: usize,
+    pub(crate) slot: Slot,
+    /// The label that each choice of the variable has here: one run of memory, for there may be a
+    /// million choices.
+    labels: Arc<[u32]>,
+    /// What the variable pays for each label, and the term gets.
     price: Vec<f64>,
-    /// States that some plan worth looking at has here.
+    /// Labels that some assignment worth a look has here.
     live: Vec<bool>,
 }
 
-impl Joint {
-    /// For every choice of the operation, its state.
-    pub(crate) fn states(&self) -> impl Iterator<Item = State> {
-        self.states.iter().map(|&state| state as State)
+impl ConsistencyEdge {
+    fn new((variable, term, slot): (usize, usize, Slot), labels: Arc<[u32]>, count: usize) -> Self {
+        let mut live = vec![false; count];
+        for &label in &*labels {
+            live[label as usize] = true;
+        }
+        Self { variable, term, slot, labels, price: vec![0.0; count], live }
     }
 
-    fn of_operation(&self) -> Vec<f64> {
+    /// The label of a choice.
+    pub(crate) fn label(&self, choice: usize) -> Node {
+        self.labels[choice] as Node
+    }
+
+    /// How many labels there are.
+    pub(crate) fn count(&self) -> usize {
+        self.price.len()
+    }
+
+    /// For every choice of the variable, its label.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = Node> {
+        self.labels.iter().map(|&label| label as Node)
+    }
+
+    /// Whether another edge of the same variable says the same of the same term.
+    pub(crate) fn is_repeated_by(&self, other: &Self) -> bool {
+        other.term == self.term && other.labels == self.labels
+    }
+
+    fn of_variable(&self) -> Vec<f64> {
+        self.priced(|price| price)
+    }
+
+    /// What the term pays for each label.
+    pub(crate) fn of_term(&self) -> Vec<f64> {
+        self.priced(|price| -price)
+    }
+
+    fn priced(&self, price: impl Fn(f64) -> f64) -> Vec<f64> {
         self.live
             .iter()
             .zip(&self.price)
-            .map(|(&live, &price)| if live { price } else { NEVER })
+            .map(|(&live, &of_label)| if live { price(of_label) } else { UNREACHABLE })
             .collect()
     }
 
-    pub(crate) fn of_source(&self) -> Vec<f64> {
-        self.live
-            .iter()
-            .zip(&self.price)
-            .map(|(&live, &price)| if live { -price } else { NEVER })
-            .collect()
-    }
-
-    /// Takes `share` of what each state costs more than the least, off the operation (or, negative,
-    /// off the source).
-    fn hand_on(&mut self, marginal: &[f64], least: f64, share: f64) {
+    /// Takes `share` of what each label costs more than the least, off the variable (or, negative,
+    /// off the term).
+    fn send_message(&mut self, marginal: &[f64], least: f64, share: f64) {
         for (price, marginal) in
-            self.price.iter_mut().zip(marginal).filter(|(_, marginal)| **marginal < NEVER)
+            self.price.iter_mut().zip(marginal).filter(|(_, marginal)| **marginal < UNREACHABLE)
         {
             *price -= share * (marginal - least);
         }
     }
 }
 
-/// An operation or a source.
+/// A variable or a term: what is minimised by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Operation(usize),
-    Source(usize),
+enum Block {
+    Variable(usize),
+    Term(usize),
 }
 
-/// Prices of all joints, and what follows from them.
+/// The dual prices of all consistency edges, and what follows from them.
 #[derive(Clone)]
-pub struct Dual<'p, 'a> {
-    pub(crate) problem: &'p Problem<'a>,
-    pub(crate) metrics: &'p [Metric],
-    pub(crate) joints: Vec<Joint>,
-    pub(crate) joints_of_operation: Vec<Vec<usize>>,
-    pub(crate) joints_of_source: Vec<Vec<usize>>,
-    /// All parts in the order of the program.
-    order: Vec<Part>,
-    place_of_operation: Vec<usize>,
-    place_of_source: Vec<usize>,
+pub(crate) struct Dual<'m> {
+    pub(crate) model: &'m Model,
+    pub(crate) edges: Vec<ConsistencyEdge>,
+    pub(crate) edges_of_variable: Vec<Vec<usize>>,
+    pub(crate) edges_of_term: Vec<Vec<usize>>,
+    /// All blocks in the order of a forward pass.
+    order: Vec<Block>,
+    position_of_variable: Vec<usize>,
+    position_of_term: Vec<usize>,
     /// What each choice costs by itself.
-    pub(crate) own: Vec<Vec<f64>>,
-    least_of_operation: Vec<f64>,
-    pub(crate) least_of_source: Vec<f64>,
-    /// Trees to the uses of each source as of the way back: until the source is met on the way
-    /// forwards, nothing that they depend on is moved.
-    kept: Vec<Vec<Inside>>,
-    /// For each choice, what a plan with it costs more than the bound at least, as of the last
-    /// sweep; infinite if that is too much.
-    pub(crate) beyond: Vec<Vec<f64>>,
-    /// A plan of this price is known, in seconds.
-    pub known_s: f64,
+    pub(crate) unary: Vec<Vec<f64>>,
+    least_of_variable: Vec<f64>,
+    least_of_term: Vec<f64>,
+    /// Trees to the terminals of each term as of the backward pass: until the term is met on the
+    /// forward pass, nothing that they depend on is moved.
+    kept: Vec<Subtrees>,
+    /// For each choice, what an assignment with it costs more than the bound at least, as of the
+    /// last sweep; infinite if that is too much.
+    pub(crate) reduced_cost: Vec<Vec<f64>>,
+    /// An assignment of this cost is known, in seconds.
+    pub(crate) upper_bound: f64,
     /// The bound before the pass that is under way.
-    before_s: f64,
-    /// Numbers looked at so far.
+    before: f64,
+    /// Numbers evaluated so far.
     pub(crate) work: usize,
 }
 
-impl<'p, 'a> Dual<'p, 'a> {
-    /// With all prices at zero. `metrics` are those of the problem's tables.
-    pub fn new(problem: &'p Problem<'a>, metrics: &'p [Metric]) -> Self {
+impl<'m> Dual<'m> {
+    /// With all prices at zero.
+    pub(crate) fn new(model: &'m Model) -> Self {
+        let (variables, terms) = (model.unary.len(), model.terms.len());
+        let in_seconds = |costs: &Vec<_>| costs.iter().copied().map(seconds).collect();
         let mut this = Self {
-            problem,
-            metrics,
-            joints: Vec::new(),
-            joints_of_operation: vec![Vec::new(); problem.variables.len()],
-            joints_of_source: vec![Vec::new(); problem.sources.len()],
+            model,
+            edges: Vec::new(),
+            edges_of_variable: vec![Vec::new(); variables],
+            edges_of_term: vec![Vec::new(); terms],
             order: Vec::new(),
-            place_of_operation: vec![0; problem.variables.len()],
-            place_of_source: vec![0; problem.sources.len()],
-            own: problem
-                .variables
-                .iter()
-                .map(|variable| {
-                    variable.choices.iter().map(|choice| seconds(choice.weight)).collect()
-                })
-                .collect(),
-            least_of_operation: vec![0.0; problem.variables.len()],
-            least_of_source: vec![0.0; problem.sources.len()],
-            kept: vec![Vec::new(); problem.sources.len()],
-            beyond: problem
-                .variables
-                .iter()
-                .map(|variable| vec![0.0; variable.choices.len()])
-                .collect(),
-            known_s: NEVER,
-            before_s: 0.0,
+            position_of_variable: vec![0; variables],
+            position_of_term: vec![0; terms],
+            unary: model.unary.iter().map(in_seconds).collect(),
+            least_of_variable: vec![0.0; variables],
+            least_of_term: vec![0.0; terms],
+            kept: vec![Subtrees::default(); terms],
+            reduced_cost: model.unary.iter().map(|costs| vec![0.0; costs.len()]).collect(),
+            upper_bound: UNREACHABLE,
+            before: 0.0,
             work: 0,
         };
-        for (number, source) in problem.sources.iter().enumerate() {
-            if let Root::Produced(variable) = source.root {
-                this.join(variable, number, None, End::Root);
-            }
-            for (use_number, demand) in source.demands.iter().enumerate() {
-                if let Demand::Operand(variable, k) = *demand {
-                    this.join(variable, number, Some(k), End::Use(use_number));
-                }
-            }
+        for (number, term) in model.terms.iter().enumerate() {
+            this.connect(number, term);
         }
         this.set_order();
         this
     }
 
-    fn join(&mut self, variable: usize, source: usize, operand: Option<usize>, end: End) {
-        let states = self.metrics[self.problem.sources[source].table].states();
-        let state = |choice: &Choice| operand.map_or(choice.gives, |k| choice.needs[k]) as u32;
-        let of_choices = self.problem.variables[variable].choices.iter().map(state).collect();
-        let mut joint = Joint {
-            variable,
-            source,
-            end,
-            states: of_choices,
-            price: vec![0.0; states],
-            live: vec![false; states],
+    fn connect(&mut self, number: usize, term: &Term) {
+        let mut add = |variable: usize, slot: Slot, labels: Arc<[u32]>, count: usize| {
+            self.edges_of_variable[variable].push(self.edges.len());
+            self.edges_of_term[number].push(self.edges.len());
+            self.edges.push(ConsistencyEdge::new((variable, number, slot), labels, count));
         };
-        for &state in &*joint.states {
-            joint.live[state as usize] = true;
+        match term {
+            Term::Table(table) => {
+                let factor = &table.factor;
+                for (i, (&variable, classes)) in
+                    factor.scope.iter().zip(&factor.classes).enumerate()
+                {
+                    add(variable, Slot::Terminal(i), classes[..].into(), factor.classes_of(i));
+                }
+            }
+            Term::Tree(tree) => {
+                let nodes = self.model.graphs[tree.graph].nodes();
+                if let End::Chosen(Placement { variable, nodes: labels }) = &tree.root {
+                    add(*variable, Slot::Root, Arc::clone(labels), nodes);
+                }
+                for (i, terminal) in tree.terminals.iter().enumerate() {
+                    if let End::Chosen(Placement { variable, nodes: labels }) = terminal {
+                        add(*variable, Slot::Terminal(i), Arc::clone(labels), nodes);
+                    }
+                }
+            }
         }
-        self.joints_of_operation[variable].push(self.joints.len());
-        self.joints_of_source[source].push(self.joints.len());
-        self.joints.push(joint);
     }
 
-    /// Sources stand behind what gives them, those of declared values before what first uses them.
+    /// A tree stands behind the variable that places its root, any other term before the first
+    /// variable of its scope.
     fn set_order(&mut self) {
-        let place = |(number, joints): (usize, &Vec<usize>)| {
-            let operations = joints.iter().map(|&joint| self.joints[joint].variable);
-            match self.problem.sources[number].root {
-                Root::Produced(variable) => ((variable, 2), Part::Source(number)),
-                Root::Fixed(_) => ((operations.min().unwrap_or(0), 0), Part::Source(number)),
-            }
+        let place = |(number, edges): (usize, &Vec<usize>)| {
+            let root = edges.iter().map(|&edge| &self.edges[edge]).find(|e| e.slot == Slot::Root);
+            let first = edges.iter().map(|&edge| self.edges[edge].variable).min().unwrap_or(0);
+            let place = root.map_or((first, 0), |edge| (edge.variable, 2));
+            (place, Block::Term(number))
         };
-        let sources = self.joints_of_source.iter().enumerate().map(place);
-        let operations = (0..self.problem.variables.len())
-            .map(|variable| ((variable, 1), Part::Operation(variable)));
-        let mut placed: Vec<((usize, usize), Part)> = sources.chain(operations).collect();
+        let terms = self.edges_of_term.iter().enumerate().map(place);
+        let variables = (0..self.edges_of_variable.len())
+            .map(|variable| ((variable, 1), Block::Variable(variable)));
+        let mut placed: Vec<((usize, usize), Block)> = terms.chain(variables).collect();
         placed.sort_by_key(|(place, _)| *place);
-        self.order = placed.into_iter().map(|(_, part)| part).collect();
-        for (place, part) in self.order.iter().enumerate() {
-            match *part {
-                Part::Operation(variable) => self.place_of_operation[variable] = place,
-                Part::Source(source) => self.place_of_source[source] = place,
+        self.order = placed.into_iter().map(|(_, block)| block).collect();
+        for (position, block) in self.order.iter().enumerate() {
+            match *block {
+                Block::Variable(variable) => self.position_of_variable[variable] = position,
+                Block::Term(term) => self.position_of_term[term] = position,
             }
         }
     }
 
-    /// Nothing is cheaper, in seconds.
-    pub fn bound_s(&self) -> f64 {
-        let parts = self.least_of_operation.iter().chain(&self.least_of_source);
-        seconds(self.problem.fixed) + parts.sum::<f64>()
+    /// No assignment costs less, in seconds.
+    pub(crate) fn bound(&self) -> f64 {
+        let blocks = self.least_of_variable.iter().chain(&self.least_of_term);
+        seconds(self.model.constant) + blocks.sum::<f64>()
     }
 
-    /// Other prices of the choices, infinite for those that may not be taken; those of the joints
-    /// stay, and all that was dropped is back.
-    pub(crate) fn charge(&mut self, prices: &[Vec<Weight>]) {
-        self.own = prices
+    /// Other unary costs, infinite for choices that are forbidden; the prices of the edges stay, and
+    /// all choices that were fixed away are back.
+    pub(crate) fn reprice(&mut self, unary: &UnaryCosts) {
+        self.unary = unary
             .iter()
-            .map(|prices| prices.iter().map(|&weight| seconds(weight)).collect())
+            .map(|costs| costs.iter().map(|&weight| seconds(weight)).collect())
             .collect();
-        self.beyond = self
-            .own
-            .iter()
-            .map(|own| own.iter().map(|&own| if own < NEVER { 0.0 } else { NEVER }).collect())
-            .collect();
-        self.least_of_operation.fill(0.0);
-        self.least_of_source.fill(0.0);
-        self.kept.fill(Vec::new());
-        for joint in &mut self.joints {
-            joint.live.fill(false);
-            for (&state, _) in
-                joint.states.iter().zip(&self.own[joint.variable]).filter(|(_, own)| **own < NEVER)
-            {
-                joint.live[state as usize] = true;
+        let reset = |&own: &f64| if own < UNREACHABLE { 0.0 } else { UNREACHABLE };
+        self.reduced_cost =
+            self.unary.iter().map(|costs| costs.iter().map(reset).collect()).collect();
+        self.least_of_variable.fill(0.0);
+        self.least_of_term.fill(0.0);
+        self.kept.fill(Subtrees::default());
+        for edge in &mut self.edges {
+            edge.live.fill(false);
+            let allowed = edge.labels.iter().zip(&self.unary[edge.variable]);
+            for (&label, _) in allowed.filter(|(_, own)| **own < UNREACHABLE) {
+                edge.live[label as usize] = true;
             }
         }
     }
 
-    /// Once through the program and back; the bound then.
-    pub fn sweep(&mut self) -> f64 {
+    /// A forward and a backward pass; the bound then.
+    pub(crate) fn sweep(&mut self) -> f64 {
         self.pass(true);
         self.pass(false);
-        self.bound_s()
+        self.bound()
     }
 
     fn pass(&mut self, forwards: bool) {
-        self.before_s = self.bound_s();
+        self.before = self.bound();
         let last = self.order.len();
         for i in 0..last {
-            let part = self.order[if forwards { i } else { last - 1 - i }];
-            match part {
-                Part::Operation(variable) => self.balance_operation(variable, forwards),
-                Part::Source(source) => self.balance_source(source, forwards),
+            match self.order[if forwards { i } else { last - 1 - i }] {
+                Block::Variable(variable) => self.balance_variable(variable, forwards),
+                Block::Term(term) => self.balance_term(term, forwards),
             }
         }
     }
 
-    /// Which of the joints lead to parts that come next, and the share that each of these gets.
-    fn next(&self, joints: &[usize], part: Part, forwards: bool) -> (Vec<bool>, f64) {
-        let is_next = |&joint: &usize| {
-            let Joint { variable, source, .. } = self.joints[joint];
-            let (operation, source) =
-                (self.place_of_operation[variable], self.place_of_source[source]);
-            let later = if matches!(part, Part::Operation(_)) {
-                source > operation
-            } else {
-                operation > source
+    /// Which of the edges lead to blocks that come next, and the share that each of these gets.
+    fn next(&self, edges: &[usize], block: Block, forwards: bool) -> (Vec<bool>, f64) {
+        let is_next = |&edge: &usize| {
+            let ConsistencyEdge { variable, term, .. } = self.edges[edge];
+            let (variable, term) =
+                (self.position_of_variable[variable], self.position_of_term[term]);
+            let is_later = match block {
+                Block::Variable(_) => term > variable,
+                Block::Term(_) => variable > term,
             };
-            later == forwards
+            is_later == forwards
         };
-        let next: Vec<bool> = joints.iter().map(is_next).collect();
+        let next: Vec<bool> = edges.iter().map(is_next).collect();
         let ahead = next.iter().filter(|next| **next).count();
-        (next, 1.0 / ahead.max(joints.len() - ahead).max(1) as f64)
+        (next, 1.0 / ahead.max(edges.len() - ahead).max(1) as f64)
     }
 
-    /// What a part of a plan may cost more than its least, by the bound before this pass: it has
-    /// only risen since.
-    fn allowance(&self) -> f64 {
-        self.known_s * (1.0 + ROUNDING) - self.before_s
+    /// What a block may cost more than its least in an assignment worth a look, by the bound before
+    /// this pass: it has only risen since.
+    fn optimality_gap(&self) -> f64 {
+        self.upper_bound * (1.0 + ROUNDING) - self.before
     }
 
-    fn balance_operation(&mut self, variable: usize, forwards: bool) {
-        let joints = self.joints_of_operation[variable].clone();
-        let known = self.own[variable].iter().zip(&self.beyond[variable]);
-        let mut costs: Vec<f64> =
-            known.map(|(&own, &beyond)| if beyond < NEVER { own } else { NEVER }).collect();
-        for joint in joints.iter().map(|&joint| &self.joints[joint]) {
-            let prices = joint.of_operation();
-            costs.iter_mut().zip(joint.states()).for_each(|(cost, state)| *cost += prices[state]);
+    /// What each choice of a variable costs with the prices of its edges.
+    fn priced_choices(&self, variable: usize, edges: &[usize]) -> Vec<f64> {
+        let known = self.unary[variable].iter().zip(&self.reduced_cost[variable]);
+        let left = |(&own, &reduced): (&f64, &f64)| {
+            if reduced < UNREACHABLE { own } else { UNREACHABLE }
+        };
+        let mut costs: Vec<f64> = known.map(left).collect();
+        for edge in edges.iter().map(|&edge| &self.edges[edge]) {
+            let prices = edge.of_variable();
+            costs.iter_mut().zip(edge.labels()).for_each(|(cost, label)| *cost += prices[label]);
         }
-        let least = costs.iter().copied().fold(NEVER, f64::min);
-        self.work += costs.len() * (1 + joints.len());
-        self.least_of_operation[variable] = least;
-        if least == NEVER {
+        costs
+    }
+
+    fn balance_variable(&mut self, variable: usize, forwards: bool) {
+        let edges = self.edges_of_variable[variable].clone();
+        let mut costs = self.priced_choices(variable, &edges);
+        let least = costs.iter().copied().fold(UNREACHABLE, f64::min);
+        self.work += costs.len() * (1 + edges.len());
+        self.least_of_variable[variable] = least;
+        if least == UNREACHABLE {
             return;
         }
-        let allowance = self.allowance();
-        for (cost, beyond) in costs.iter_mut().zip(&mut self.beyond[variable]) {
-            *beyond = if *cost - least > allowance { NEVER } else { *cost - least };
-            *cost = *beyond + least;
+        let gap = self.optimality_gap();
+        for (cost, reduced) in costs.iter_mut().zip(&mut self.reduced_cost[variable]) {
+            *reduced = if *cost - least > gap { UNREACHABLE } else { *cost - least };
+            *cost = *reduced + least;
         }
-        let (next, share) = self.next(&joints, Part::Operation(variable), forwards);
-        for (joint, next) in joints.into_iter().zip(next) {
-            let joint = &mut self.joints[joint];
-            let mut marginal = vec![NEVER; joint.price.len()];
-            for (state, &cost) in joint.states().zip(&costs) {
-                marginal[state] = lesser(marginal[state], cost);
+        let (next, share) = self.next(&edges, Block::Variable(variable), forwards);
+        for (edge, next) in edges.into_iter().zip(next) {
+            let edge = &mut self.edges[edge];
+            let mut marginal = vec![UNREACHABLE; edge.price.len()];
+            for (label, &cost) in edge.labels().zip(&costs) {
+                marginal[label] = lesser(marginal[label], cost);
             }
-            for (live, marginal) in joint.live.iter_mut().zip(&marginal) {
-                *live &= *marginal < NEVER;
+            for (live, marginal) in edge.live.iter_mut().zip(&marginal) {
+                *live &= *marginal < UNREACHABLE;
             }
             if next {
-                joint.hand_on(&marginal, least, share);
+                edge.send_message(&marginal, least, share);
             }
         }
     }
 
-    fn balance_source(&mut self, number: usize, forwards: bool) {
-        let joints = self.joints_of_source[number].clone();
-        let (next, share) = self.next(&joints, Part::Source(number), forwards);
-        let with_uses = joints
+    fn balance_term(&mut self, number: usize, forwards: bool) {
+        let edges = self.edges_of_term[number].clone();
+        let (next, share) = self.next(&edges, Block::Term(number), forwards);
+        let with_terminals = edges
             .iter()
             .zip(&next)
-            .any(|(&joint, &next)| next && self.joints[joint].end != End::Root);
-        let Some((least, marginals)) = self.of_source(number, &joints, with_uses) else { return };
-        self.least_of_source[number] = least;
-        if least == NEVER {
+            .any(|(&edge, &next)| next && self.edges[edge].slot != Slot::Root);
+        let Some((least, marginals)) = self.of_term(number, &edges, with_terminals) else { return };
+        self.least_of_term[number] = least;
+        if least == UNREACHABLE {
             return;
         }
-        let allowance = self.allowance();
-        for ((joint, marginal), next) in joints.into_iter().zip(marginals).zip(next) {
-            let (joint, Some(marginal)) = (&mut self.joints[joint], marginal) else { continue };
-            for (live, marginal) in joint.live.iter_mut().zip(&marginal) {
-                *live &= marginal - least <= allowance;
+        let gap = self.optimality_gap();
+        for ((edge, marginal), next) in edges.into_iter().zip(marginals).zip(next) {
+            let (edge, Some(marginal)) = (&mut self.edges[edge], marginal) else { continue };
+            for (live, marginal) in edge.live.iter_mut().zip(&marginal) {
+                *live &= marginal - least <= gap;
             }
             if next {
-                joint.hand_on(&marginal, least, -share);
+                edge.send_message(&marginal, least, -share);
             }
         }
     }
 
-    /// A source's least, and for each of its joints that with the joint in each state, of uses only
-    /// if they are asked for; nothing for what is not used.
-    fn of_source(
+    /// A term's least, and for each of its edges the least with each label, of terminals only if
+    /// they are asked for; nothing for a tree without terminals.
+    fn of_term(
         &mut self,
         number: usize,
-        joints: &[usize],
-        with_uses: bool,
+        edges: &[usize],
+        with_terminals: bool,
     ) -> Option<(f64, Vec<Option<Vec<f64>>>)> {
-        let source = &self.problem.sources[number];
-        let metric = &self.metrics[source.table];
-        let prices = |end: End| {
-            joints
-                .iter()
-                .find(|&&joint| self.joints[joint].end == end)
-                .map(|&joint| self.joints[joint].of_source())
+        let prices: Vec<(Slot, Vec<f64>)> =
+            edges.iter().map(|&edge| (self.edges[edge].slot, self.edges[edge].of_term())).collect();
+        let found = match &self.model.terms[number] {
+            Term::Table(table) => term_marginals::of_table(&table.factor, &prices),
+            Term::Tree(tree) => term_marginals::of_tree(
+                tree,
+                self.model.graphs[tree.graph].metric(),
+                &prices,
+                &mut self.kept[number],
+                with_terminals,
+            )?,
         };
-        let root = match source.root {
-            Root::Fixed(state) => at(metric, &[state]),
-            Root::Produced(_) => prices(End::Root)?,
-        };
-        let ends = source.demands.iter().enumerate().map(|(i, demand)| match demand {
-            Demand::Fixed(states) => Some(at(metric, states)),
-            Demand::Operand(..) => prices(End::Use(i)),
-        });
-        let ends: Vec<Vec<f64>> = ends.collect::<Option<_>>()?;
-        if ends.is_empty() {
-            return None;
-        }
-        let times = source.times as f64;
-        let start = source.home.as_ref().map(|home| only(home, &metric.onwards(times, &root)));
-        let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
-        let mut trees = std::mem::take(&mut self.kept[number]);
-        let mut walks = usize::from(with_uses);
-        if trees.is_empty() {
-            trees = ends
-                .chunks(together(metric, ends.len()))
-                .map(|group| inside(metric, times * share(group, &ends), group))
-                .collect();
-            walks += 1;
-        }
-        let mut found =
-            shared(metric, times, start.as_ref().unwrap_or(&root), (&ends, &trees), with_uses);
-        if !with_uses {
-            self.kept[number] = trees;
-        }
-        let beyond = source
-            .home
-            .as_ref()
-            .map(|home| metric.backwards(times, &only(home, &found.beyond)))
-            .unwrap_or(found.beyond);
-        let together = together(metric, ends.len());
-        self.work +=
-            ends.len().div_ceil(together) * ((walks * metric.size()) << ends.len().min(together));
-        let of_joint = |&joint: &usize| match self.joints[joint].end {
-            End::Root => {
-                Some(root.iter().zip(&beyond).map(|(root, beyond)| root + beyond).collect())
-            }
-            End::Use(i) => found.of_use.get_mut(i).map(std::mem::take),
-        };
-        Some((found.least, joints.iter().map(of_joint).collect()))
+        self.work += found.work;
+        Some((found.least, found.of_edges))
     }
-}
-
-/// Nothing to pay in these states, and no other.
-pub(crate) fn at(metric: &Metric, states: &[State]) -> Vec<f64> {
-    only(states, &vec![0.0; metric.states()])
-}
-
-/// These prices in these states only.
-pub(crate) fn only(states: &[State], prices: &[f64]) -> Vec<f64> {
-    let mut kept = vec![NEVER; prices.len()];
-    for &state in states {
-        kept[state] = prices[state];
-    }
-    kept
-}
-
-/// The marginals of a tree to many uses: of trees to some of them each, at their share of the
-/// price. The whole costs as much as any of its parts, so it costs at least their mean. What the
-/// root may give away in a state is what every part can spare there at its share.
-fn shared(
-    metric: &Metric,
-    times: f64,
-    root: &[f64],
-    (ends, trees): (&[&[f64]], &[Inside]),
-    with_uses: bool,
-) -> Marginals {
-    if let [whole] = trees {
-        return marginals(metric, times, root, (ends, whole), with_uses);
-    }
-    let mut all = Marginals { beyond: vec![NEVER; root.len()], ..Marginals::default() };
-    for (group, trees) in ends.chunks(together(metric, ends.len())).zip(trees) {
-        let share = share(group, ends);
-        let own_root: Vec<f64> = root.iter().map(|price| price * share).collect();
-        let part = marginals(metric, times * share, &own_root, (group, trees), with_uses);
-        all.least += part.least;
-        let spared = part.beyond.iter().map(|beyond| (beyond - part.least) / share);
-        all.beyond
-            .iter_mut()
-            .zip(spared)
-            .for_each(|(least, spared)| *least = lesser(*least, spared));
-        all.of_use.extend(part.of_use.into_iter().map(|of_use| {
-            of_use.iter().map(|marginal| marginal - part.least).collect::<Vec<f64>>()
-        }));
-    }
-    let least = all.least;
-    all.beyond
-        .iter_mut()
-        .chain(all.of_use.iter_mut().flatten())
-        .for_each(|beyond| *beyond += least);
-    all
-}
-
-/// A group's share of the price: as large as its share of the uses.
-fn share(group: &[&[f64]], ends: &[&[f64]]) -> f64 {
-    group.len() as f64 / ends.len() as f64
 }

@@ -3,8 +3,8 @@
 //! Eliminating a variable replaces the factors that mention it by one over the other variables they
 //! mention, holding the best over its choices (bucket elimination, Dechter 1999; degree-1 and -2
 //! reductions are its first steps). The order is greedy: next goes the variable whose elimination
-//! is least work. Programs are narrow (a layer's width is 2 to 4), so this alone proves most plans
-//! optimal in milliseconds.
+//! is least work. Where the graph of the terms is narrow (its treewidth is small), this alone
+//! minimises in milliseconds.
 //!
 //! Where a table would grow over the limit, the factors are split into groups that are minimised
 //! apart ("mini-buckets"): the result is then a true lower bound instead of the optimum. Branch and
@@ -18,36 +18,40 @@ use crate::solver::factor::{Factor, classify, strides};
 use crate::solver::weight::Weight;
 
 /// What elimination found.
-pub struct Minimum {
-    /// The least price, or a lower bound of it.
-    pub bound: Weight,
+pub(crate) struct Minimum {
+    /// The least cost, or a lower bound of it.
+    pub(crate) bound: Weight,
     /// Whether nothing was split, so that `bound` is attained by `assignment`.
-    pub exact: bool,
+    pub(crate) exact: bool,
     /// A choice for each variable.
-    pub assignment: Vec<usize>,
-    /// Combinations looked at: what it took.
-    pub looks: usize,
+    pub(crate) assignment: Vec<usize>,
+    /// Combinations evaluated: what it took.
+    pub(crate) evaluations: usize,
 }
 
-/// How much may be spent.
+/// How large tables may get.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct TableLimits {
     /// Entries of one table.
     pub table: usize,
-    /// Combinations looked at for one variable.
+    /// Combinations evaluated for one variable.
     pub work: usize,
 }
 
 /// Minimises the sum of `factors` plus `unary[variable][choice]`.
-pub fn minimise(unary: &[Vec<Weight>], factors: Vec<Factor>, limits: Limits) -> Minimum {
+pub(crate) fn minimize(
+    unary: &[Vec<Weight>],
+    factors: Vec<Factor>,
+    limits: TableLimits,
+) -> Minimum {
     Elimination::new(unary, factors, limits).run()
 }
 
 /// The same if no table needs to be split; as soon as one would, nothing.
-pub fn minimise_exactly(
+pub(crate) fn minimize_exactly(
     unary: &[Vec<Weight>],
     factors: Vec<Factor>,
-    limits: Limits,
+    limits: TableLimits,
 ) -> Option<Minimum> {
     let minimum =
         Elimination { exact_only: true, ..Elimination::new(unary, factors, limits) }.run();
@@ -61,16 +65,16 @@ struct Elimination<'a> {
     factors: Vec<Option<Factor>>,
     /// Live factors of each variable.
     factors_of: Vec<BTreeSet<usize>>,
-    limits: Limits,
+    limits: TableLimits,
     constant: Weight,
     exact: bool,
-    looks: usize,
+    evaluations: usize,
     /// Eliminated variables with the factors that decide them, in order.
     decided: Vec<(usize, Vec<Factor>)>,
 }
 
 impl<'a> Elimination<'a> {
-    fn new(unary: &'a [Vec<Weight>], factors: Vec<Factor>, limits: Limits) -> Self {
+    fn new(unary: &'a [Vec<Weight>], factors: Vec<Factor>, limits: TableLimits) -> Self {
         let mut this = Self {
             exact_only: false,
             unary,
@@ -79,7 +83,7 @@ impl<'a> Elimination<'a> {
             limits,
             constant: Weight::ZERO,
             exact: true,
-            looks: 0,
+            evaluations: 0,
             decided: Vec::new(),
         };
         for factor in factors {
@@ -127,7 +131,7 @@ impl<'a> Elimination<'a> {
         self.factors_of[variable].iter().filter_map(|&f| self.factors[f].as_ref())
     }
 
-    /// An upper estimate of the combinations that eliminating `variable` looks at.
+    /// An upper estimate of the combinations that eliminating `variable` evaluates.
     fn work(&self, variable: usize) -> usize {
         let mut others: Vec<(usize, usize)> = Vec::new();
         for factor in self.factors_with(variable) {
@@ -163,8 +167,8 @@ impl<'a> Elimination<'a> {
         for (i, group) in groups.into_iter().enumerate() {
             let zero = vec![Weight::ZERO; self.unary[variable].len()];
             let own = if i == 0 { &self.unary[variable] } else { &zero };
-            let (message, looks) = message(variable, own, &group);
-            self.looks = self.looks.saturating_add(looks);
+            let (message, evaluations) = message(variable, own, &group);
+            self.evaluations = self.evaluations.saturating_add(evaluations);
             self.add(message);
         }
         self.decided.push((variable, involved));
@@ -203,7 +207,12 @@ impl<'a> Elimination<'a> {
             });
             assignment[*variable] = best.unwrap_or(0);
         }
-        Minimum { bound: self.constant, exact: self.exact, assignment, looks: self.looks }
+        Minimum {
+            bound: self.constant,
+            exact: self.exact,
+            assignment,
+            evaluations: self.evaluations,
+        }
     }
 }
 
@@ -285,8 +294,8 @@ fn message(variable: usize, own: &[Weight], factors: &[&Factor]) -> (Factor, usi
         table.push(best.min().unwrap_or(Weight::INFINITE));
         advance(&mut picked, &counts);
     }
-    let looks = table.len().saturating_mul(moves.len() * factors.len().max(1));
-    (Factor { scope: others.variables, classes: others.classes, strides, table }, looks)
+    let evaluations = table.len().saturating_mul(moves.len() * factors.len().max(1));
+    (Factor { scope: others.variables, classes: others.classes, strides, table }, evaluations)
 }
 
 /// Where in a factor's table the others' choices point.

@@ -13,6 +13,7 @@
 use std::ops::Add;
 use std::sync::OnceLock;
 
+use crate::solver::marginals::Metric;
 use crate::solver::weight::Weight;
 
 /// A node's number in its graph.
@@ -110,6 +111,7 @@ pub struct Graph {
     pub(crate) into: Adjacency<Weight>,
     /// For each node, the distances from it to all nodes.
     distances: Vec<OnceLock<Vec<Weight>>>,
+    metric: OnceLock<Metric>,
 }
 
 impl Graph {
@@ -144,7 +146,7 @@ impl Graph {
 
     fn from_adjacency(out: Adjacency<Weight>, into: Adjacency<Weight>) -> Self {
         let distances = (0..out.nodes()).map(|_| OnceLock::new()).collect();
-        Self { out, into, distances }
+        Self { out, into, distances, metric: OnceLock::new() }
     }
 
     /// The same graph with one node more behind the others, a *store*: every node reaches it for
@@ -163,6 +165,11 @@ impl Graph {
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         self.out.nodes()
+    }
+
+    /// Its edges in floating point, for bounds.
+    pub(crate) fn metric(&self) -> &Metric {
+        self.metric.get_or_init(|| Metric::new(self))
     }
 
     /// The distances from `from` to all nodes.

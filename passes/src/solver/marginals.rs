@@ -1,12 +1,12 @@
-//! What a value's reshards cost at least for every state that one of its ends may be in.
+//! What a Steiner tree costs at least for every node that one of its ends may be at.
 //!
-//! The ends are the root (where the value comes to be) and the uses; each has a price for every
-//! state. The cheapest tree over all choices of states is the dynamic programme of Dreyfus and
-//! Wagner (see [`crate::solver::dreyfus_wagner`]) with priced ends; run outwards again from the root it gives, for
-//! each end and state, the least total with that end there (*min-marginals*; the two passes are the
-//! inside and outside passes of parsing). No table over combinations of ends is made, which is what
-//! [`crate::solver::factor`] has to do: `2^k` shortest-path searches and `3^k·n` sums for `k` ends and `n`
-//! states, instead of `n^k`.
+//! The ends are the root and the terminals; each has a price for every node. The cheapest tree over
+//! all choices of nodes is the dynamic programme of Dreyfus and Wagner (see
+//! [`crate::solver::dreyfus_wagner`]) with priced ends; run outwards again from the root it gives,
+//! for each end and node, the least total with that end there (*min-marginals*; the two passes are
+//! the inside and outside passes of parsing). No table over combinations of ends is made, which is
+//! what [`crate::solver::factor`] has to do: `2^k` shortest-path searches and `3^k·n` sums for `k`
+//! ends and `n` nodes, instead of `n^k`.
 //!
 //! Prices are seconds in `f64`: they steer and bound; what is exact is decided by
 //! [`crate::solver::eliminate`] on whole numbers.
@@ -14,52 +14,52 @@
 use crate::solver::graph::{Adjacency, Graph};
 use crate::solver::weight::Weight;
 
-/// What cannot be.
-pub(crate) const NEVER: f64 = f64::INFINITY;
+/// The distance of what cannot be reached, and the cost of what cannot be.
+pub(crate) const UNREACHABLE: f64 = f64::INFINITY;
 
 /// The seconds of a weight.
 pub(crate) fn seconds(weight: Weight) -> f64 {
-    if weight.is_finite() { weight.as_seconds() } else { NEVER }
+    if weight.is_finite() { weight.as_seconds() } else { UNREACHABLE }
 }
 
-/// The steps between the states of a space, in seconds: a few for each state, where a table of
-/// distances would be millions on four axes.
+/// The edges of a graph in seconds: a few for each node, where a table of distances may have
+/// millions of entries.
 #[derive(Debug)]
-pub struct Metric {
+pub(crate) struct Metric {
     out: Adjacency<f64>,
     into: Adjacency<f64>,
 }
 
 impl Metric {
     /// The edges of a graph.
-    pub fn new(graph: &Graph) -> Self {
+    pub(crate) fn new(graph: &Graph) -> Self {
         Self { out: graph.out.map(seconds), into: graph.into.map(seconds) }
     }
 
-    /// How many states there are.
-    pub(crate) fn states(&self) -> usize {
+    /// How many nodes there are.
+    pub(crate) fn nodes(&self) -> usize {
         self.out.nodes()
     }
 
-    /// What one walk over all states and steps looks at.
+    /// What one pass over all nodes and edges evaluates.
     pub(crate) fn size(&self) -> usize {
-        8 * self.states() + self.out.len()
+        8 * self.nodes() + self.out.len()
     }
 
-    /// For every state, the least of the way from any state and the price there.
-    pub(crate) fn onwards(&self, times: f64, prices: &[f64]) -> Vec<f64> {
-        closed(&self.out, times, prices)
+    /// For every node, the least of the distance from any node plus the price there.
+    pub(crate) fn forward_distances(&self, times: f64, prices: &[f64]) -> Vec<f64> {
+        relaxed(&self.out, times, prices)
     }
 
-    /// For every state, the least of the way to any state and the price there.
-    pub(crate) fn backwards(&self, times: f64, prices: &[f64]) -> Vec<f64> {
-        closed(&self.into, times, prices)
+    /// For every node, the least of the distance to any node plus the price there.
+    pub(crate) fn backward_distances(&self, times: f64, prices: &[f64]) -> Vec<f64> {
+        relaxed(&self.into, times, prices)
     }
 }
 
-fn closed(steps: &Adjacency<f64>, times: f64, prices: &[f64]) -> Vec<f64> {
+fn relaxed(edges: &Adjacency<f64>, times: f64, prices: &[f64]) -> Vec<f64> {
     let mut least = prices.to_vec();
-    steps.relax(&mut least, NEVER, |step| step * times);
+    edges.relax(&mut least, UNREACHABLE, |weight| weight * times);
     least
 }
 
@@ -71,57 +71,58 @@ pub(crate) fn lesser(a: f64, b: f64) -> f64 {
 /// A tree's least price, by every end.
 #[derive(Default)]
 pub(crate) struct Marginals {
-    /// Over all choices of states.
+    /// Over all choices of nodes.
     pub(crate) least: f64,
-    /// From each state on, if the tree starts there: without the root's own price.
-    pub(crate) beyond: Vec<f64>,
-    /// For each use and state, with that use there; empty if that was not asked for.
-    pub(crate) of_use: Vec<Vec<f64>>,
+    /// From each node on, if the tree starts there: without the root's own price.
+    pub(crate) from_root: Vec<f64>,
+    /// For each terminal and node, with that terminal there; empty if that was not asked for.
+    pub(crate) of_terminal: Vec<Vec<f64>>,
 }
 
-/// For every set of uses, the cheapest trees from all states: see [`inside`].
+/// For every set of terminals, the cheapest trees from all nodes: see [`inside`].
 pub(crate) type Inside = Vec<Vec<f64>>;
 
-/// The cheapest trees from `root` to `uses`, each given by the prices of its states and all sets of
-/// them by their trees; every step counts `times`.
+/// The cheapest trees from `root` to `terminals`, each given by the prices of its nodes and all sets
+/// of them by their trees; every edge is paid `times` times.
 pub(crate) fn marginals(
     metric: &Metric,
     times: f64,
     root: &[f64],
-    (uses, inside): (&[&[f64]], &Inside),
-    with_uses: bool,
+    (terminals, inside): (&[&[f64]], &Inside),
+    with_terminals: bool,
 ) -> Marginals {
-    let beyond = inside.last().cloned().unwrap_or_default();
-    let least = root.iter().zip(&beyond).map(|(at, on)| at + on).fold(NEVER, lesser);
-    let of_use = if with_uses { outside(metric, times, root, uses, inside) } else { Vec::new() };
-    Marginals { least, beyond, of_use }
+    let from_root = inside.last().cloned().unwrap_or_default();
+    let least = root.iter().zip(&from_root).map(|(at, on)| at + on).fold(UNREACHABLE, lesser);
+    let of_terminal =
+        if with_terminals { outside(metric, times, root, terminals, inside) } else { Vec::new() };
+    Marginals { least, from_root, of_terminal }
 }
 
-/// From each state, the cheapest tree to `uses`.
-pub(crate) fn of_root(metric: &Metric, times: f64, uses: &[&[f64]]) -> Vec<f64> {
-    inside(metric, times, uses)
+/// From each node, the cheapest tree to `terminals`.
+pub(crate) fn of_root(metric: &Metric, times: f64, terminals: &[&[f64]]) -> Vec<f64> {
+    inside(metric, times, terminals)
         .pop()
-        .filter(|_| !uses.is_empty())
-        .unwrap_or_else(|| vec![0.0; metric.states()])
+        .filter(|_| !terminals.is_empty())
+        .unwrap_or_else(|| vec![0.0; metric.nodes()])
 }
 
-/// To each state, the cheapest tree from `root` that reaches it and serves `others`: the way to it,
-/// from which trees to all sets of others branch off.
+/// To each node, the cheapest tree from `root` that reaches it and `others`: the path to it, from
+/// which trees to all sets of others branch off.
 pub(crate) fn of_one(metric: &Metric, times: f64, root: &[f64], others: &[&[f64]]) -> Vec<f64> {
     let inside = inside(metric, times, others);
-    // For every set of others that are still to be served, what has been paid on the way to each
-    // state.
-    let mut around: Vec<Vec<f64>> = vec![vec![NEVER; metric.states()]; inside.len()];
+    // For every set of others that are still to be reached, what has been paid on the path to each
+    // node.
+    let mut around: Vec<Vec<f64>> = vec![vec![UNREACHABLE; metric.nodes()]; inside.len()];
     if let Some(whole) = around.last_mut() {
         *whole = root.to_vec();
     }
     for set in (0..inside.len()).rev() {
-        let reached = metric.onwards(times, &around[set]);
+        let reached = metric.forward_distances(times, &around[set]);
         for branch in subsets(set) {
-            for (around, (way, beside)) in
+            for (around, (path, beside)) in
                 around[set ^ branch].iter_mut().zip(reached.iter().zip(&inside[branch]))
             {
-                *around = lesser(*around, way + beside);
+                *around = lesser(*around, path + beside);
             }
         }
         around[set] = reached;
@@ -135,58 +136,58 @@ fn subsets(set: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(set).filter(|&set| set != 0), next)
 }
 
-/// For every set of uses (a bit each), the cheapest tree from every state that serves it.
-pub(crate) fn inside(metric: &Metric, times: f64, uses: &[&[f64]]) -> Inside {
-    let mut trees: Vec<Vec<f64>> = vec![Vec::new(); 1 << uses.len()];
+/// For every set of terminals (a bit each), the cheapest tree from every node that reaches it.
+pub(crate) fn inside(metric: &Metric, times: f64, terminals: &[&[f64]]) -> Inside {
+    let mut trees: Vec<Vec<f64>> = vec![Vec::new(); 1 << terminals.len()];
     for set in 1..trees.len() {
         let at_fork = if set.is_power_of_two() {
-            metric.backwards(times, uses[set.trailing_zeros() as usize])
+            metric.backward_distances(times, terminals[set.trailing_zeros() as usize])
         } else {
-            let mut fork = vec![NEVER; metric.states()];
+            let mut fork = vec![UNREACHABLE; metric.nodes()];
             for (part, rest) in forks(set) {
                 for (fork, (a, b)) in fork.iter_mut().zip(trees[part].iter().zip(&trees[rest])) {
                     *fork = lesser(*fork, a + b);
                 }
             }
-            metric.backwards(times, &fork)
+            metric.backward_distances(times, &fork)
         };
         trees[set] = at_fork;
     }
     trees
 }
 
-/// For every use and state, the least of all trees with the use there.
+/// For every terminal and node, the least of all trees with the terminal there.
 fn outside(
     metric: &Metric,
     times: f64,
     root: &[f64],
-    uses: &[&[f64]],
+    terminals: &[&[f64]],
     inside: &[Vec<f64>],
 ) -> Vec<Vec<f64>> {
-    let mut around: Vec<Vec<f64>> = vec![vec![NEVER; metric.states()]; inside.len()];
-    let mut of_use = vec![Vec::new(); uses.len()];
+    let mut around: Vec<Vec<f64>> = vec![vec![UNREACHABLE; metric.nodes()]; inside.len()];
+    let mut of_terminal = vec![Vec::new(); terminals.len()];
     if let Some(whole) = around.last_mut() {
         *whole = root.to_vec();
     }
     for set in (1..inside.len()).rev() {
-        let reached = metric.onwards(times, &around[set]);
+        let reached = metric.forward_distances(times, &around[set]);
         if set.is_power_of_two() {
             let number = set.trailing_zeros() as usize;
-            of_use[number] =
-                reached.iter().zip(uses[number]).map(|(way, price)| way + price).collect();
+            of_terminal[number] =
+                reached.iter().zip(terminals[number]).map(|(path, price)| path + price).collect();
             continue;
         }
         for (part, rest) in forks(set) {
             for (one, other) in [(part, rest), (rest, part)] {
-                for (around, (way, beside)) in
+                for (around, (path, beside)) in
                     around[one].iter_mut().zip(reached.iter().zip(&inside[other]))
                 {
-                    *around = lesser(*around, way + beside);
+                    *around = lesser(*around, path + beside);
                 }
             }
         }
     }
-    of_use
+    of_terminal
 }
 
 /// Every way to cut a set in two, each once.
@@ -211,28 +212,32 @@ mod tests {
         assert_eq!(forks(0b11_1111).count(), (1 << 5) - 1);
     }
 
-    /// Three states in a row, a second apart, going up only.
-    fn row() -> Metric {
+    /// A path of three nodes, a second apart, going up only.
+    fn path() -> Metric {
         let out = Adjacency::new(&[vec![(1, 1.0)], vec![(2, 1.0)], Vec::new()]);
         Metric { out, into: Adjacency::new(&[Vec::new(), vec![(0, 1.0)], vec![(1, 1.0)]]) }
     }
 
     #[test]
-    fn steps_that_serve_two_uses_are_paid_once() {
-        let (at_0, at_2) = ([0.0, NEVER, NEVER], [NEVER, NEVER, 0.0]);
-        let uses: [&[f64]; 2] = [&at_2, &[NEVER, 5.0, 0.0]];
-        let found = marginals(&row(), 1.0, &at_0, (&uses, &inside(&row(), 1.0, &uses)), true);
+    fn edges_to_two_terminals_are_paid_once() {
+        let (at_0, at_2) = ([0.0, UNREACHABLE, UNREACHABLE], [UNREACHABLE, UNREACHABLE, 0.0]);
+        let terminals: [&[f64]; 2] = [&at_2, &[UNREACHABLE, 5.0, 0.0]];
+        let found =
+            marginals(&path(), 1.0, &at_0, (&terminals, &inside(&path(), 1.0, &terminals)), true);
         assert_eq!(found.least, 2.0);
-        assert_eq!(found.of_use[1], [NEVER, 7.0, 2.0]);
-        assert_eq!(found.beyond, [2.0, 1.0, 0.0]);
+        assert_eq!(found.of_terminal[1], [UNREACHABLE, 7.0, 2.0]);
+        assert_eq!(found.from_root, [2.0, 1.0, 0.0]);
     }
 
     #[test]
-    fn one_end_is_judged_in_every_state_beside_the_others() {
-        let (at_0, at_1) = ([0.0, NEVER, NEVER], [NEVER, 0.0, NEVER]);
-        assert_eq!(of_one(&row(), 1.0, &at_0, &[&at_1]), [1.0, 1.0, 2.0]);
-        assert_eq!(of_one(&row(), 3.0, &at_0, &[]), [0.0, 3.0, 6.0]);
-        assert_eq!(of_root(&row(), 1.0, &[&at_1, &[NEVER, NEVER, 0.0]]), [2.0, 1.0, NEVER]);
-        assert_eq!(of_root(&row(), 1.0, &[]), [0.0, 0.0, 0.0]);
+    fn one_end_is_priced_at_every_node_beside_the_others() {
+        let (at_0, at_1) = ([0.0, UNREACHABLE, UNREACHABLE], [UNREACHABLE, 0.0, UNREACHABLE]);
+        assert_eq!(of_one(&path(), 1.0, &at_0, &[&at_1]), [1.0, 1.0, 2.0]);
+        assert_eq!(of_one(&path(), 3.0, &at_0, &[]), [0.0, 3.0, 6.0]);
+        assert_eq!(
+            of_root(&path(), 1.0, &[&at_1, &[UNREACHABLE, UNREACHABLE, 0.0]]),
+            [2.0, 1.0, UNREACHABLE]
+        );
+        assert_eq!(of_root(&path(), 1.0, &[]), [0.0, 0.0, 0.0]);
     }
 }

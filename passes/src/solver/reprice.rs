@@ -1,46 +1,41 @@
-//! The problem solved again and again at other prices of its choices, as a limit on memory asks
-//! for.
+//! A model minimised again and again under other unary costs: the subproblem of a Lagrangian
+//! relaxation, whose multipliers are charged on single choices.
 //!
-//! Where elimination closes, each solution is exact. Where it does not, the dual ([`crate::solver::dual`])
-//! bounds it: its prices are kept from one solution to the next, so that a few sweeps are enough,
-//! and the assignment is decoded from them ([`crate::solver::decode`]). Either way the work is bounded by
-//! counts.
+//! Where elimination is exact, so is each solution. Where it is not, the dual
+//! ([`crate::solver::dual`]) bounds it: its prices are kept from one solution to the next, so that a
+//! few sweeps are enough, and the assignment is rounded from them
+//! ([`crate::solver::primal_heuristic`]). Either way the work is bounded by counts.
 
-use crate::search::problem::Problem;
-use crate::solver::anytime;
-use crate::solver::decode::Decoder;
+use crate::solver::anytime::nearest_to_the_bound;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::dual::Dual;
-use crate::solver::eliminate::{Limits, Minimum};
-use crate::solver::marginals::Metric;
-use crate::solver::tabulate::{Prices, Unary, unary};
+use crate::solver::eliminate::{Minimum, TableLimits};
+use crate::solver::model::{Model, UnaryCosts};
+use crate::solver::primal_heuristic::PrimalHeuristic;
+use crate::solver::tabulate::TabulatedTerms;
 use crate::solver::weight::Weight;
 
-/// Tables a good deal smaller than the unlimited search's: there are many solutions.
-const LIMITS: Limits = Limits { table: 1 << 19, work: 1 << 24 };
+/// Tables a good deal smaller than those of a single minimisation: there are many solutions.
+pub(crate) const LIMITS: TableLimits = TableLimits { table: 1 << 19, work: 1 << 24 };
 
 /// Sweeps of the dual for the first solution, and for later ones.
 const SWEEPS: (usize, usize) = (24, 3);
 
 /// How each solution is found.
-pub(crate) enum Solver<'p, 'a> {
+pub(crate) enum LagrangianSubproblem<'m> {
     /// By elimination.
-    Exact(Prices),
-    /// By the dual, and an assignment decoded from its prices.
-    Bounded { dual: Box<Dual<'p, 'a>>, is_first: bool },
+    Exact(TabulatedTerms),
+    /// By the dual, and an assignment rounded from its prices.
+    Bounded { dual: Box<Dual<'m>>, is_first: bool },
 }
 
-impl<'p, 'a> Solver<'p, 'a> {
+impl<'m> LagrangianSubproblem<'m> {
     /// The exact one, if it can be had.
-    pub(crate) fn new(
-        problem: &'p Problem<'a>,
-        metrics: &'p [Metric],
-        trees: &mut [Trees<'_>],
-    ) -> Self {
-        let prices = Prices::whole(problem, trees, LIMITS);
-        match prices.filter(|prices| prices.minimise_exactly(&unary(problem)).is_some()) {
-            Some(prices) => Self::Exact(prices),
-            None => Self::Bounded { dual: Box::new(Dual::new(problem, metrics)), is_first: true },
+    pub(crate) fn new(model: &'m Model, trees: &mut [Trees<'_>]) -> Self {
+        let terms = TabulatedTerms::exactly(model, trees, LIMITS);
+        match terms.filter(|terms| terms.minimize_exactly(&model.unary).is_some()) {
+            Some(terms) => Self::Exact(terms),
+            None => Self::Bounded { dual: Box::new(Dual::new(model)), is_first: true },
         }
     }
 
@@ -52,21 +47,21 @@ impl<'p, 'a> Solver<'p, 'a> {
         }
     }
 
-    /// The least total at these prices of choices, or a bound of it and a good assignment.
-    pub(crate) fn minimise(&mut self, charged: &Unary) -> Minimum {
+    /// The least total under these unary costs, or a bound of it and a good assignment.
+    pub(crate) fn minimize(&mut self, unary: &UnaryCosts) -> Minimum {
         match self {
-            Self::Exact(prices) => prices.minimise(charged),
+            Self::Exact(terms) => terms.minimize(unary),
             Self::Bounded { dual, is_first } => {
                 let before = dual.work;
-                dual.charge(charged);
+                dual.reprice(unary);
                 let sweeps = if std::mem::take(is_first) { SWEEPS.0 } else { SWEEPS.1 };
                 let bound_s = (0..sweeps).map(|_| dual.sweep()).last().unwrap_or(0.0);
                 let bound =
                     if bound_s.is_finite() { Weight::seconds(bound_s) } else { Weight::INFINITE };
-                let assignment = Decoder::new(dual)
+                let assignment = PrimalHeuristic::new(dual)
                     .run()
-                    .unwrap_or_else(|| anytime::nearest_to_the_bound(&dual.beyond));
-                Minimum { bound, exact: false, assignment, looks: dual.work - before }
+                    .unwrap_or_else(|| nearest_to_the_bound(&dual.reduced_cost));
+                Minimum { bound, exact: false, assignment, evaluations: dual.work - before }
             }
         }
     }

@@ -1,86 +1,88 @@
-//! The prices of a problem, tabulated once, and minimised under whatever the choices cost by
-//! themselves.
+//! The terms of a model as tables, made once and minimised under any unary costs.
 //!
-//! What a value's reshards cost depends on choices only through its factor, which stays; what a
-//! choice costs by itself changes: forbidden choices cost infinity, and a limit on memory adds what
-//! its multipliers ask for each byte.
+//! What the choices cost together stays; what a choice costs by itself changes: forbidden choices
+//! cost infinity, and capacity rows add what their multipliers charge.
 
-use crate::search::problem::Problem;
 use crate::solver::dreyfus_wagner::Trees;
-use crate::solver::eliminate::{Limits, Minimum, minimise, minimise_exactly};
-use crate::solver::factor::{self, Factor, Pricing, is_small, price_source};
+use crate::solver::eliminate::{Minimum, TableLimits, minimize, minimize_exactly};
+use crate::solver::factor::{self, Factor, Tabulated, is_small};
+use crate::solver::model::{Model, Term, UnaryCosts};
 use crate::solver::weight::Weight;
 
-/// A price for each choice of each variable.
-pub type Unary = Vec<Vec<Weight>>;
+/// What a combination of elimination may take, in evaluations of nodes while a term is tabulated.
+const EVALUATIONS: usize = 64;
 
-/// What a combination of elimination may take, in looks at states while a source's table is filled.
-const LOOKS: usize = 64;
-
-/// The factors of a problem.
-pub struct Prices {
+/// The factors of a model.
+pub(crate) struct TabulatedTerms {
     factors: Vec<Factor>,
-    /// Whether every source is priced in one table.
-    whole: bool,
-    /// The price of what is not chosen.
-    fixed: Weight,
-    limits: Limits,
+    /// Whether every term is in one table.
+    exact: bool,
+    constant: Weight,
+    limits: TableLimits,
 }
 
-impl Prices {
-    /// Tabulates the trees of all sources.
-    pub fn new(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Self {
-        let mut prices = Self { factors: Vec::new(), whole: true, fixed: problem.fixed, limits };
-        for source in &problem.sources {
-            match price_source(problem, source, &mut trees[source.table], limits.table / 8) {
-                Pricing::Exact(factor) => prices.factors.push(factor),
-                Pricing::Relaxed(parts) => {
-                    prices.whole = false;
-                    prices.factors.extend(parts);
+impl TabulatedTerms {
+    /// Tabulates all terms; those with too many combinations as lower bounds.
+    pub(crate) fn new(model: &Model, trees: &mut [Trees<'_>], limits: TableLimits) -> Self {
+        let mut this = Self { factors: Vec::new(), exact: true, constant: model.constant, limits };
+        for term in &model.terms {
+            let tree = match term {
+                Term::Table(table) => {
+                    this.factors.push(table.factor.clone());
+                    continue;
+                }
+                Term::Tree(tree) => tree,
+            };
+            match factor::tabulate(tree, &mut trees[tree.graph], limits.table / 8) {
+                Tabulated::Exact(factor) => this.factors.push(factor),
+                Tabulated::Relaxed(parts) => {
+                    this.exact = false;
+                    this.factors.extend(parts);
                 }
             }
         }
-        prices
+        this
     }
 
-    /// The same where every source fits into one table; else nothing, found out before anything is
+    /// The same where every term fits into one table; else nothing, found out before anything is
     /// tabulated.
-    pub fn whole(problem: &Problem<'_>, trees: &mut [Trees<'_>], limits: Limits) -> Option<Self> {
-        let looks = limits.work.saturating_mul(LOOKS);
-        let fits =
-            problem.sources.iter().all(|source| is_small(problem, source, limits.table / 8, looks));
-        fits.then(|| Self::new(problem, trees, limits)).filter(|prices| prices.whole)
+    pub(crate) fn exactly(
+        model: &Model,
+        trees: &mut [Trees<'_>],
+        limits: TableLimits,
+    ) -> Option<Self> {
+        let most = limits.work.saturating_mul(EVALUATIONS);
+        let fits = |term: &Term| match term {
+            Term::Table(table) => table.factor.table.len() <= limits.table,
+            Term::Tree(tree) => {
+                is_small(tree, model.graphs[tree.graph].nodes(), limits.table / 8, most)
+            }
+        };
+        let fit = model.terms.iter().all(fits);
+        fit.then(|| Self::new(model, trees, limits)).filter(|this| this.exact)
     }
 
     /// The least total over all assignments, if it can be had within the limits.
-    pub fn minimise_exactly(&self, unary: &Unary) -> Option<Minimum> {
+    pub(crate) fn minimize_exactly(&self, unary: &UnaryCosts) -> Option<Minimum> {
         let minimum =
-            minimise_exactly(unary, self.factors.clone(), self.limits).filter(|_| self.whole)?;
-        Some(Minimum { bound: minimum.bound + self.fixed, ..minimum })
+            minimize_exactly(unary, self.factors.clone(), self.limits).filter(|_| self.exact)?;
+        Some(Minimum { bound: minimum.bound + self.constant, ..minimum })
     }
 
     /// The least total over all assignments, or a lower bound of it.
-    pub fn minimise(&self, unary: &Unary) -> Minimum {
-        let mut minimum = minimise(unary, self.factors.clone(), self.limits);
-        minimum.bound = minimum.bound + self.fixed;
-        minimum.exact &= self.whole;
+    pub(crate) fn minimize(&self, unary: &UnaryCosts) -> Minimum {
+        let mut minimum = minimize(unary, self.factors.clone(), self.limits);
+        minimum.bound = minimum.bound + self.constant;
+        minimum.exact &= self.exact;
         minimum
     }
 }
 
-/// What the choices of a problem cost by themselves.
-pub fn unary(problem: &Problem<'_>) -> Unary {
-    problem
-        .variables
-        .iter()
-        .map(|variable| variable.choices.iter().map(|choice| choice.weight).collect())
-        .collect()
-}
-
-/// Looks at states while the tables of all sources are filled.
-pub(crate) fn looks(problem: &Problem<'_>) -> usize {
-    problem
-        .sources
-        .iter()
-        .fold(0, |looks, source| looks.saturating_add(factor::looks(problem, source)))
+/// Evaluations of nodes while all terms are tabulated.
+pub(crate) fn evaluations(model: &Model) -> usize {
+    let of_term = |term: &Term| match term {
+        Term::Table(table) => table.factor.table.len(),
+        Term::Tree(tree) => factor::evaluations(tree, model.graphs[tree.graph].nodes()),
+    };
+    model.terms.iter().map(of_term).fold(0, usize::saturating_add)
 }

@@ -1,4 +1,4 @@
-//! How much memory a choice needs at least: what makes a limit on memory a matter of single
+//! How much memory a choice demands at least: what makes a limit on memory a matter of single
 //! choices.
 //!
 //! While an operation runs, a device holds what is resident, the operation's operands and result,
@@ -7,12 +7,15 @@
 //! declarations, and of the sums that microbatches add to; the last is a constant; so
 //!
 //! ```text
-//! peak ≥ needed[op] = base[op] + Σ held[another's choice] + own[op's choice]
+//! peak ≥ demand[op] = base[op] + Σ live_across[another's choice] + own[op's choice]
 //! ```
 //!
-//! which is linear in the choices taken one by one. The real peak (see [`crate::cost::liveness`]) may be
-//! higher: a value may be held in more than one sharding, or in a larger one than its smallest, and
-//! a collective holds its operand and its result.
+//! which is linear in the choices taken one by one: a capacity row of the solver's for each
+//! operation. The real peak (see [`crate::cost::liveness`]) may be higher: a value may be held in
+//! more than one sharding, or in a larger one than its smallest, and a collective holds its operand
+//! and its result.
+
+use std::sync::Arc;
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
@@ -26,110 +29,118 @@ use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::local;
 use crate::cost::pipeline_stages;
+use crate::problem::{Choice, Decision, Problem, Variable};
 use crate::reshard::tables::Tables;
-use crate::search::problem::{Choice, Decision, Problem, Variable};
+use crate::solver::model::CapacityRow;
 
-/// The bytes that choices need.
-pub struct Room {
+/// The bytes that choices demand.
+pub(crate) struct MemoryDemand {
     /// For each operation's variable, what is held whatever is chosen; nothing for declarations.
-    pub base: Vec<f64>,
+    pub(crate) base: Vec<f64>,
     /// For each variable, what each of its choices adds: while it runs, for an operation; always,
     /// for a resident declaration.
-    pub own: Vec<Vec<f64>>,
-    /// What is held while others run.
-    pub held: Vec<Held>,
+    own: Vec<Arc<[f64]>>,
+    /// What is live while others run.
+    pub(crate) live_across: Vec<LiveAcross>,
     /// For each variable, the microbatches that its operation is among.
     among: Vec<Option<RepeatId>>,
+    /// For each variable, whether it is an operation's.
+    runs: Vec<bool>,
 }
 
 /// What a variable's choice holds while others run: a declaration that stays on the devices, or a
 /// sum that microbatches add to.
-pub struct Held {
+pub(crate) struct LiveAcross {
     /// Whose choice.
-    pub variable: usize,
+    pub(crate) variable: usize,
     /// The bytes of each.
-    pub bytes: Vec<f64>,
+    pub(crate) bytes: Arc<[f64]>,
     /// While what runs; `None`: everything.
     during: Option<RepeatId>,
 }
 
-impl Held {
+impl LiveAcross {
     /// Whether it is there whatever runs.
-    pub fn stays(&self) -> bool {
+    pub(crate) fn is_resident(&self) -> bool {
         self.during.is_none()
     }
 }
 
-impl Room {
-    /// The needs of every choice of a problem.
-    pub fn new(problem: &Problem<'_>) -> Self {
-        let own: Vec<Vec<f64>> = problem
+impl MemoryDemand {
+    /// The demand of every choice of a problem.
+    pub(crate) fn new(problem: &Problem<'_>) -> Self {
+        let own: Vec<Arc<[f64]>> = problem
             .variables
             .iter()
             .map(|v| v.choices.iter().map(|choice| own(problem, v, choice)).collect())
             .collect();
-        let held = (0..problem.variables.len()).filter_map(|v| held(problem, v, &own[v])).collect();
+        let live_across =
+            (0..problem.variables.len()).filter_map(|v| live_across(problem, v, &own[v])).collect();
         let fixed = fixed_bytes(problem.program);
-        let bystanders = bystanders(problem);
+        let live_through = live_through(problem);
         let base = |variable: &Variable| {
-            variable.decides.operation().map_or(0.0, |op| fixed + bystanders[op.index()])
+            variable.decides.operation().map_or(0.0, |op| fixed + live_through[op.index()])
         };
         let repeats = &problem.program.repeats;
         let among = |variable: &Variable| {
             repeats.microbatches(problem.program.ops[variable.decides.operation()?].repeat)
         };
-        let among = problem.variables.iter().map(among).collect();
-        Self { base: problem.variables.iter().map(base).collect(), own, held, among }
+        let runs = |variable: &Variable| variable.decides.operation().is_some();
+        let variables = problem.variables.iter();
+        Self {
+            base: variables.clone().map(base).collect(),
+            own,
+            live_across,
+            among: variables.clone().map(among).collect(),
+            runs: variables.map(runs).collect(),
+        }
     }
 
-    /// Whether something is held while a variable's operation runs.
-    fn is_held(&self, held: &Held, variable: usize) -> bool {
-        held.variable != variable && (held.during.is_none() || held.during == self.among[variable])
+    /// Whether something is live while a variable's operation runs.
+    fn is_live(&self, live: &LiveAcross, variable: usize) -> bool {
+        live.variable != variable && (live.during.is_none() || live.during == self.among[variable])
     }
 
-    /// What is needed while an operation's variable runs, at least.
-    pub fn needed(&self, variable: usize, assignment: &[usize]) -> f64 {
-        let held = self.held.iter().filter(|held| self.is_held(held, variable));
-        let beside: f64 = held.map(|held| held.bytes[assignment[held.variable]]).sum();
-        self.base[variable] + beside + self.own[variable][assignment[variable]]
+    /// A row for each variable: what is demanded while it runs, which the capacity limits for an
+    /// operation; that of a declaration never binds.
+    pub(crate) fn rows(&self, capacity: f64) -> Vec<CapacityRow> {
+        let row = |variable: usize| {
+            let live = self.live_across.iter().filter(|live| self.is_live(live, variable));
+            CapacityRow {
+                constant: self.base[variable],
+                own: (variable, Arc::clone(&self.own[variable])),
+                shared: live.map(|live| (live.variable, Arc::clone(&live.bytes))).collect(),
+                limit: if self.runs[variable] { capacity } else { f64::INFINITY },
+            }
+        };
+        (0..self.own.len()).map(row).collect()
     }
 
-    /// The least that is needed with one choice of a variable.
-    pub fn least(&self, variable: usize, choice: usize) -> f64 {
-        let least = |held: &Held| held.bytes.iter().copied().fold(f64::INFINITY, f64::min);
-        let beside = |of: &dyn Fn(&Held) -> bool| {
-            self.held.iter().filter(|held| of(held)).map(least).sum::<f64>()
+    /// The least that is demanded with one choice of a variable.
+    pub(crate) fn least(&self, variable: usize, choice: usize) -> f64 {
+        let least = |live: &LiveAcross| live.bytes.iter().copied().fold(f64::INFINITY, f64::min);
+        let beside = |of: &dyn Fn(&LiveAcross) -> bool| {
+            self.live_across.iter().filter(|live| of(live)).map(least).sum::<f64>()
         };
         let running = self.base[variable]
             + self.own[variable][choice]
-            + beside(&|held| self.is_held(held, variable));
+            + beside(&|live| self.is_live(live, variable));
         let itself =
-            self.held.iter().find(|held| held.variable == variable && held.during.is_some());
-        let adding = itself.map_or(0.0, |held| {
-            held.bytes[choice]
-                + beside(&|other| other.variable != variable && other.during == held.during)
+            self.live_across.iter().find(|live| live.variable == variable && !live.is_resident());
+        let adding = itself.map_or(0.0, |live| {
+            live.bytes[choice]
+                + beside(&|other| other.variable != variable && other.during == live.during)
         });
         running.max(adding)
-    }
-
-    /// What a byte of something held is charged, where those of running operations are charged
-    /// `charge`.
-    pub fn charged(&self, held: &Held, charge: &[f64]) -> f64 {
-        charge
-            .iter()
-            .enumerate()
-            .filter(|(variable, _)| self.is_held(held, *variable))
-            .map(|(_, charge)| charge)
-            .sum()
     }
 }
 
 /// What a variable holds while others run.
-fn held(problem: &Problem<'_>, variable: usize, own: &[f64]) -> Option<Held> {
+fn live_across(problem: &Problem<'_>, variable: usize, own: &Arc<[f64]>) -> Option<LiveAcross> {
     let program = problem.program;
     match problem.variables[variable].decides {
         Decision::Declaration(value) if is_resident(program, value) => {
-            Some(Held { variable, bytes: own.to_vec(), during: None })
+            Some(LiveAcross { variable, bytes: Arc::clone(own), during: None })
         }
         Decision::Declaration(_) => None,
         Decision::Operation(op) => {
@@ -148,7 +159,7 @@ fn held(problem: &Problem<'_>, variable: usize, own: &[f64]) -> Option<Held> {
                 .iter()
                 .map(|choice| bytes(choice.gives))
                 .collect();
-            is_loop_exit(op).then_some(Held { variable, bytes, during: Some(during) })
+            is_loop_exit(op).then_some(LiveAcross { variable, bytes, during: Some(during) })
         }
     }
 }
@@ -167,12 +178,12 @@ fn are_rows(program: &Program, value: ValueId) -> bool {
 }
 
 /// Whether a declared value stays on the devices.
-pub fn is_resident(program: &Program, value: ValueId) -> bool {
+pub(crate) fn is_resident(program: &Program, value: ValueId) -> bool {
     matches!(program.values[value].role, Some(Role::Param | Role::State))
 }
 
 /// Bytes of the params and states whose sharding is written.
-pub fn fixed_bytes(program: &Program) -> f64 {
+pub(crate) fn fixed_bytes(program: &Program) -> f64 {
     let written =
         |value: ValueId| program.values[value].declared_sharding.as_ref().and_then(Pin::exact);
     let resident = program.values.indices().filter(|&value| is_resident(program, value));
@@ -237,7 +248,7 @@ fn held_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization)
 /// For each operation, the bytes that values need which are held across it: where declared, until
 /// their first use; after that their smallest. What another block reads of a block is held for
 /// every layer, what a block reads from before it until its end.
-fn bystanders(problem: &Problem<'_>) -> Vec<f64> {
+fn live_through(problem: &Problem<'_>) -> Vec<f64> {
     let program = problem.program;
     let mut bytes = vec![0.0; program.ops.len()];
     let blocks_of = |(id, op): (OpId, &Op)| {

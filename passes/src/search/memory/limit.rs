@@ -22,17 +22,18 @@ use crate::cost::collective::CostModel;
 use crate::cost::liveness::memory;
 use crate::cost::local;
 use crate::insert_collectives::plan;
+use crate::problem::{Dropped, Problem};
 use crate::propagate::composite::ExpandedPlan;
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::fixed_bytes;
-use crate::search::memory::lagrangian::{self, Fitting};
-use crate::search::memory::rematerialize::{Asked, Holding, holding};
-use crate::search::plan::{Request, objective_s, solve};
-use crate::search::problem::{Dropped, Problem};
+use crate::search::memory::feasible::{self, FeasiblePlan};
+use crate::search::memory::rematerialize::{CutRequest, Retention, retain_across};
+use crate::search::objective::objective_s;
+use crate::search::outcome::Request;
+use crate::search::serial::solve;
 use crate::search::tie_break::prefer;
-use crate::solver::anytime::is_realisable;
-use crate::solver::branch_and_bound::is_beaten;
-use crate::solver::dreyfus_wagner::Trees;
+use crate::solver::branch_and_bound::can_prune;
+use crate::solver::lagrangian::{MOST_SOLUTIONS, RowLimits};
 
 /// Layouts of all operations, with some values held from part to part and others dropped.
 struct Laid<'s> {
@@ -84,11 +85,11 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     /// The cheapest plan that fits, and a bound of all that do.
-    pub(crate) fn fitting(&self) -> Fitting {
-        let mut best = self.limited(&IndexSet::default(), lagrangian::MOST_SOLUTIONS);
+    pub(crate) fn fitting(&self) -> FeasiblePlan {
+        let mut best = self.limited(&IndexSet::default(), MOST_SOLUTIONS);
         self.offer(&mut best, self.textbook.clone());
         let parts = drop_candidates(self.tables.program);
-        if !parts.is_empty() && !is_beaten(best.lower_bound_s, best.seconds()) {
+        if !parts.is_empty() && !can_prune(best.lower_bound_s, best.seconds()) {
             self.dropping(&mut best, &parts);
         }
         best.lower_bound_s = best.lower_bound_s.min(best.seconds());
@@ -96,24 +97,24 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     /// Drops all of `parts` after use, then holds what is worth it.
-    fn dropping(&self, best: &mut Fitting, parts: &[ValueId]) {
+    fn dropping(&self, best: &mut FeasiblePlan, parts: &[ValueId]) {
         let all: IndexSet<ValueId> = parts.iter().copied().collect();
         let problem = self.problem(&all);
         let Ok(dropped) = solve(problem.clone(), self.textbook, self.request.timeout) else {
             return;
         };
         if !self.offer(best, dropped.plan) {
-            if let Some((plan, _)) = self.limited(&all, lagrangian::MOST_SOLUTIONS).plan {
+            if let Some((plan, _)) = self.limited(&all, MOST_SOLUTIONS).plan {
                 self.offer(best, plan);
             }
         }
-        let asked = Asked {
+        let asked = CutRequest {
             compute: self.request.objective.compute(),
             capacity: self.capacity,
-            dropped_s: dropped.bound.as_seconds(),
+            rematerialized_s: dropped.bound.as_seconds(),
         };
-        let Some(Holding { lower_bound_s, assignments }) =
-            holding(&self.within, parts, &asked, self.deadline())
+        let Some(Retention { lower_bound_s, assignments }) =
+            retain_across(&self.within, parts, &asked, self.deadline())
         else {
             return self.hold_again(best, parts, all);
         };
@@ -129,7 +130,12 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     /// Holds the largest values, one after another, where a plan for that fits and is cheaper.
-    fn hold_again(&self, best: &mut Fitting, parts: &[ValueId], mut dropped: IndexSet<ValueId>) {
+    fn hold_again(
+        &self,
+        best: &mut FeasiblePlan,
+        parts: &[ValueId],
+        mut dropped: IndexSet<ValueId>,
+    ) {
         for &value in parts.iter().take(MOST_HELD_AGAIN) {
             let before = best.seconds();
             dropped.shift_remove(&value);
@@ -144,7 +150,7 @@ impl<'a, 't> Limit<'a, 't> {
 
     /// Holds one value after another while there is room: those first that save most for the memory
     /// they take.
-    fn fill(&self, best: &mut Fitting, problem: &Problem<'_>, mut laid: Laid<'_>) {
+    fn fill(&self, best: &mut FeasiblePlan, problem: &Problem<'_>, mut laid: Laid<'_>) {
         let rate = |&value: &ValueId| {
             let held = self.with_held(problem, &laid, value)?;
             let saved_s = laid.seconds - held.seconds;
@@ -183,9 +189,9 @@ impl<'a, 't> Limit<'a, 't> {
         dropped: IndexSet<ValueId>,
     ) -> Option<Laid<'s>> {
         let problem = problem.dropping_others(Dropped { values: Some(&dropped), before: None });
-        let mut trees: Vec<Trees<'_>> =
-            self.within.all.iter().map(|table| Trees::new(table.graph())).collect();
-        let plan = is_realisable(&problem, assignment, &mut trees)
+        let mut trees = self.within.trees();
+        let plan = problem
+            .is_realisable(assignment, &mut trees)
             .then(|| plan::plan(&problem, assignment, &mut trees))?;
         Some(Laid {
             assignment,
@@ -197,16 +203,11 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     /// The limited search, with these values dropped.
-    fn limited(&self, dropped: &IndexSet<ValueId>, most_solutions: usize) -> Fitting {
+    fn limited(&self, dropped: &IndexSet<ValueId>, most_solutions: usize) -> FeasiblePlan {
         let mut problem = self.problem(dropped);
         prefer(&mut problem, self.textbook);
-        lagrangian::search(
-            &mut problem,
-            self.capacity,
-            self.deadline(),
-            &|plan| self.seconds(plan),
-            most_solutions,
-        )
+        let limits = RowLimits { solutions: most_solutions, deadline: self.deadline() };
+        feasible::search(&mut problem, self.capacity, limits, &|plan| self.seconds(plan))
     }
 
     fn problem(&self, dropped: &IndexSet<ValueId>) -> Problem<'_> {
@@ -227,7 +228,7 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     /// Takes a plan if it fits and nothing cheaper is known; whether it fits.
-    fn offer(&self, best: &mut Fitting, plan: Plan) -> bool {
+    fn offer(&self, best: &mut FeasiblePlan, plan: Plan) -> bool {
         let fits = memory(&ExpandedPlan::from(&plan)).peak_bytes <= self.capacity;
         let seconds = self.seconds(&plan);
         if fits && seconds < best.seconds() {

@@ -26,6 +26,7 @@
 //! number of choices and put all values' bytes into one sum, which elimination cannot; a knapsack
 //! over values, each at its best rate of seconds a byte, is a weaker bound of the same kind.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use indexmap::{IndexMap, IndexSet};
@@ -34,82 +35,80 @@ use shardwise_ir::program::{Blocks, Op, Phase, Program};
 
 use crate::cost::local;
 use crate::cost::pipeline_stages;
+use crate::problem::{Demand, Dropped, Problem};
 use crate::reshard::tables::Tables;
-use crate::search::memory::demand::{self, Room};
-use crate::search::problem::{Demand, Dropped, Problem};
-use crate::solver::dreyfus_wagner::Trees;
+use crate::search::memory::demand::{self, MemoryDemand};
+use crate::solver::cutting_plane::maximize_concave;
 use crate::solver::eliminate::Minimum;
-use crate::solver::factor::source_price;
-use crate::solver::graph::Graph;
-use crate::solver::marginals::Metric;
-use crate::solver::reprice::Solver;
-use crate::solver::tabulate::{Unary, unary};
+use crate::solver::model::{Model, Term, UnaryCosts};
+use crate::solver::reprice::LagrangianSubproblem;
 use crate::solver::weight::Weight;
 
 /// Prices that are tried; each takes a solution.
-const MOST_LOOKS: usize = 12;
+const MOST_EVALUATIONS: usize = 12;
 
 /// The first, as a share of the one at which the room is worth all the time there is: steps mostly
 /// save a small part of that.
 const FIRST: f64 = 1e-2;
 
 /// What was found.
-pub struct Holding {
+pub(crate) struct Retention {
     /// No plan that fits is cheaper, in seconds.
-    pub lower_bound_s: f64,
+    pub(crate) lower_bound_s: f64,
     /// What is cheapest at some prices of a byte, a choice for each variable; those nearest to the
     /// best price first.
-    pub assignments: Vec<Vec<usize>>,
+    pub(crate) assignments: Vec<Vec<usize>>,
 }
 
 /// What is asked.
-pub struct Asked {
+pub(crate) struct CutRequest {
     /// What a second of compute counts.
-    pub compute: f64,
+    pub(crate) compute: f64,
     /// Bytes that a device may hold.
-    pub capacity: f64,
+    pub(crate) capacity: f64,
     /// About what it costs to hold nothing, in seconds.
-    pub dropped_s: f64,
+    pub(crate) rematerialized_s: f64,
 }
 
 /// The best bound, where plans may hold `candidates` or drop them after use. Nothing where the
 /// program has no two sides, or they share nothing that could be held.
-pub fn holding(
+pub(crate) fn retain_across(
     tables: &Tables<'_>,
     candidates: &[ValueId],
-    asked: &Asked,
+    asked: &CutRequest,
     deadline: Option<Instant>,
-) -> Option<Holding> {
+) -> Option<Retention> {
     let before = backward_part(tables.program)?;
     let share = |&value: &ValueId| Some((value, shared(tables.program, value, before)?));
     let values: IndexMap<ValueId, Share> = candidates.iter().filter_map(share).collect();
-    let mut problem = Problem::dropping(
+    let problem = Problem::dropping(
         tables,
         asked.compute,
         Dropped { values: Some(&values.keys().copied().collect()), before: Some(before) },
     );
-    let held = held(&mut problem, &values, before);
+    let retainable = retainable(&problem, &values, before);
     let first = problem
         .variables
         .iter()
         .position(|variable| variable.decides.operation() == Some(before))?;
-    let room = Room::new(&problem);
-    let left = asked.capacity - room.base[first];
-    if left <= 0.0 || held.is_empty() {
+    let demand = MemoryDemand::new(&problem);
+    let left = asked.capacity - demand.base[first];
+    if left <= 0.0 || retainable.is_empty() {
         return None;
     }
-    let middle = Middle { room, held, problem: &problem };
-    let mut looks: Vec<Look> = Vec::new();
-    climb(FIRST * asked.dropped_s / left, MOST_LOOKS, |price| {
-        let look = middle.at(price, left);
-        let (bound_s, slope) = (look.bound_s, look.held_bytes - left);
-        looks.push(look);
+    let cut = CutPoint::new(&problem, demand, retainable);
+    let mut evaluations: Vec<Evaluation> = Vec::new();
+    maximize_concave(FIRST * asked.rematerialized_s / left, MOST_EVALUATIONS, |price| {
+        let found = cut.evaluate(price, left);
+        let (bound_s, slope) = (found.bound_s, found.retained_bytes - left);
+        evaluations.push(found);
         deadline.is_none_or(|deadline| Instant::now() < deadline).then_some((bound_s, slope))
     });
-    looks.sort_by(|a, b| b.bound_s.total_cmp(&a.bound_s));
-    let lower_bound_s = looks.first()?.bound_s;
-    let assignments: IndexSet<Vec<usize>> = looks.into_iter().map(|look| look.assignment).collect();
-    Some(Holding { lower_bound_s, assignments: assignments.into_iter().collect() })
+    evaluations.sort_by(|a, b| b.bound_s.total_cmp(&a.bound_s));
+    let lower_bound_s = evaluations.first()?.bound_s;
+    let assignments: IndexSet<Vec<usize>> =
+        evaluations.into_iter().map(|of| of.assignment).collect();
+    Some(Retention { lower_bound_s, assignments: assignments.into_iter().collect() })
 }
 
 /// The first operation of the backward part, or of the block of layers that it stands in.
@@ -166,15 +165,19 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
     }
 }
 
-/// A source that may begin in what is held.
-struct Held {
+/// A source that may begin in what is kept.
+struct Retainable {
     source: usize,
-    /// What holding each sharding costs at a price of one for a byte.
+    /// What keeping each sharding costs at a price of one for a byte.
     charges: Vec<f64>,
 }
 
-/// The sources that may, each with a table of its own.
-fn held(problem: &mut Problem<'_>, values: &IndexMap<ValueId, Share>, before: OpId) -> Vec<Held> {
+/// The sources that may.
+fn retainable(
+    problem: &Problem<'_>,
+    values: &IndexMap<ValueId, Share>,
+    before: OpId,
+) -> Vec<Retainable> {
     let is_behind = |demand: &Demand| match demand {
         Demand::Operand(variable, _) => {
             problem.variables[*variable].decides.operation().is_some_and(|op| op >= before)
@@ -191,16 +194,12 @@ fn held(problem: &mut Problem<'_>, values: &IndexMap<ValueId, Share>, before: Op
     };
     let parts =
         (0..problem.sources.len()).filter_map(|source| Some((source, part_of_price(source)?)));
-    let held: Vec<Held> = parts
-        .map(|(source, part)| Held { source, charges: charges(problem, source, part) })
-        .collect();
-    for (number, held) in held.iter().enumerate() {
-        problem.sources[held.source].table = problem.tables.all.len() + number;
-    }
-    held
+    parts
+        .map(|(source, part)| Retainable { source, charges: charges(problem, source, part) })
+        .collect()
 }
 
-/// For each sharding, the bytes that holding it adds, as a source pays for them each time its steps
+/// For each sharding, the bytes that keeping it adds, as a source pays for them each time its steps
 /// are taken.
 fn charges(problem: &Problem<'_>, source: usize, part: f64) -> Vec<f64> {
     let source = &problem.sources[source];
@@ -218,151 +217,84 @@ fn charges(problem: &Problem<'_>, source: usize, part: f64) -> Vec<f64> {
     shardings().map(|sharding| times * (bytes(sharding) - there)).collect()
 }
 
-/// The problem with its two sides, at prices of what is held between them.
-struct Middle<'p, 'a> {
+/// The problem with its two sides, at prices of what is kept between them.
+struct CutPoint<'p, 'a> {
     problem: &'p Problem<'a>,
-    room: Room,
-    held: Vec<Held>,
+    /// Its terms of retainable sources have graphs of their own, behind the others.
+    model: Model,
+    demand: MemoryDemand,
+    retainable: Vec<Retainable>,
 }
 
 /// What is cheapest at a price of a byte.
-struct Look {
+struct Evaluation {
     bound_s: f64,
     assignment: Vec<usize>,
-    held_bytes: f64,
+    retained_bytes: f64,
 }
 
-/// By how much dearer a byte is made to see how many are held.
-const DEARER: f64 = 1.0 + 1e-3;
+/// By how much costlier a byte is made to see how many are kept.
+const PERTURBED: f64 = 1.0 + 1e-3;
 
-impl Middle<'_, '_> {
-    /// The least of steps and what is held, at `price` seconds a byte, less what the `left` bytes
+impl<'p, 'a> CutPoint<'p, 'a> {
+    fn new(problem: &'p Problem<'a>, demand: MemoryDemand, retainable: Vec<Retainable>) -> Self {
+        let mut model = problem.model();
+        for (number, Retainable { source, .. }) in retainable.iter().enumerate() {
+            if let Term::Tree(tree) = &mut model.terms[*source] {
+                tree.graph = model.graphs.len() + number;
+            }
+        }
+        Self { problem, model, demand, retainable }
+    }
+
+    /// The least of steps and what is kept, at `price` seconds a byte, less what the `left` bytes
     /// are worth.
-    fn at(&self, price: f64, left: f64) -> Look {
-        let own = self.with_held(price);
-        let tables = self.problem.tables.all.iter().map(|table| &**table.graph());
-        let graphs: Vec<&Graph> = tables.chain(&own).collect();
-        let metrics: Vec<Metric> = graphs.iter().map(|graph| Metric::new(graph)).collect();
-        let mut trees: Vec<Trees<'_>> = graphs.iter().map(|graph| Trees::new(graph)).collect();
+    fn evaluate(&self, price: f64, left: f64) -> Evaluation {
+        let model = self.priced(price);
+        let mut trees = model.tree_tables();
         let Minimum { bound, assignment, .. } =
-            Solver::new(self.problem, &metrics, &mut trees).minimise(&self.charged(price));
-        let more_s = self.held_s(&self.with_held(price * DEARER), &assignment)
-            - self.held_s(&own, &assignment);
-        let stay = self
-            .room
-            .held
+            LagrangianSubproblem::new(&model, &mut trees).minimize(&self.charged(price));
+        let more_s = self.retained_s(&self.priced(price * PERTURBED), &assignment)
+            - self.retained_s(&model, &assignment);
+        let resident = self
+            .demand
+            .live_across
             .iter()
-            .filter(|held| held.stays())
-            .map(|held| held.bytes[assignment[held.variable]]);
-        let held_bytes = more_s / (price * DEARER - price) + stay.sum::<f64>();
-        Look { bound_s: bound.as_seconds() - price * left, assignment, held_bytes }
+            .filter(|live| live.is_resident())
+            .map(|live| live.bytes[assignment[live.variable]]);
+        let retained_bytes = more_s / (price * PERTURBED - price) + resident.sum::<f64>();
+        Evaluation { bound_s: bound.as_seconds() - price * left, assignment, retained_bytes }
     }
 
-    /// The ways of what may be held, each sharding at `price` seconds a byte.
-    fn with_held(&self, price: f64) -> Vec<Graph> {
-        let ways = |held: &Held| {
-            let weights: Vec<Weight> =
-                held.charges.iter().map(|bytes| Weight::seconds(price * bytes)).collect();
-            self.problem.table(self.problem.sources[held.source].value).graph().with_store(&weights)
+    /// The model where what may be kept can be had, from anywhere, each sharding at `price` seconds
+    /// a byte.
+    fn priced(&self, price: f64) -> Model {
+        let with_store = |Retainable { source, charges }: &Retainable| {
+            let offers: Vec<Weight> =
+                charges.iter().map(|bytes| Weight::seconds(price * bytes)).collect();
+            let value = self.problem.sources[*source].value;
+            Arc::new(self.problem.table(value).graph().with_store(&offers))
         };
-        self.held.iter().map(ways).collect()
+        let graphs = self.model.graphs.iter().cloned();
+        let graphs = graphs.chain(self.retainable.iter().map(with_store)).collect();
+        Model { graphs, ..self.model.clone() }
     }
 
-    /// What the sources cost that may begin in what is held, in seconds.
-    fn held_s(&self, ways: &[Graph], assignment: &[usize]) -> f64 {
-        let cost = |(held, ways): (&Held, &Graph)| {
-            source_price(
-                self.problem,
-                &self.problem.sources[held.source],
-                assignment,
-                &mut Trees::new(ways),
-            )
-            .as_seconds()
-        };
-        self.held.iter().zip(ways).map(cost).sum()
+    /// What the sources cost that may begin in what is kept, in seconds.
+    fn retained_s(&self, model: &Model, assignment: &[usize]) -> f64 {
+        let mut trees = model.tree_tables();
+        let terms = self.retainable.iter().map(|retainable| &model.terms[retainable.source]);
+        terms.map(|term| term.cost(assignment, &mut trees).as_seconds()).sum()
     }
 
     /// The choices' own prices, and those of what they hold while everything runs.
-    fn charged(&self, price: f64) -> Unary {
-        let mut charged = unary(self.problem);
-        for held in self.room.held.iter().filter(|held| held.stays()) {
-            for (weight, bytes) in charged[held.variable].iter_mut().zip(&held.bytes) {
+    fn charged(&self, price: f64) -> UnaryCosts {
+        let mut charged = self.model.unary.clone();
+        for live in self.demand.live_across.iter().filter(|live| live.is_resident()) {
+            for (weight, bytes) in charged[live.variable].iter_mut().zip(&*live.bytes) {
                 *weight = *weight + Weight::seconds(price * bytes);
             }
         }
         charged
-    }
-}
-
-/// How much further the next look is while all are on one side of the greatest.
-const STRIDE: f64 = 8.0;
-
-/// What a further look must be able to add, as a share.
-const WORTHWHILE: f64 = 1e-4;
-
-/// A straight line that a concave function is nowhere above.
-#[derive(Clone, Copy)]
-struct Tangent {
-    at: f64,
-    value: f64,
-    slope: f64,
-}
-
-impl Tangent {
-    /// Where it meets one that falls where this rises, and how high.
-    fn meets(&self, falling: &Self) -> (f64, f64) {
-        let ahead = falling.at - self.at;
-        let at =
-            (falling.value - falling.slope * ahead - self.value) / (self.slope - falling.slope);
-        (self.at + at, self.value + self.slope * at)
-    }
-}
-
-/// Looks where a concave function of a positive number is greatest, from `start` on and at most
-/// `looks` times; `look` gives its value and how it goes on from there, as long as it is worth
-/// going on. On each side of the greatest one tangent is kept, and the next look is where they meet
-/// (Kelley 1960, in one dimension).
-fn climb(start: f64, looks: usize, mut look: impl FnMut(f64) -> Option<(f64, f64)>) {
-    let (mut rising, mut falling): (Option<Tangent>, Option<Tangent>) = (None, None);
-    let mut best = f64::NEG_INFINITY;
-    let mut at = start;
-    for _ in 0..looks {
-        let Some((value, slope)) = look(at) else { return };
-        best = best.max(value);
-        *(if slope > 0.0 { &mut rising } else { &mut falling }) =
-            Some(Tangent { at, value, slope });
-        at = match (&rising, &falling) {
-            (Some(rising), Some(falling)) => {
-                let (meeting, most) = rising.meets(falling);
-                if most <= best * (1.0 + WORTHWHILE) {
-                    return;
-                }
-                let margin = 0.1 * (falling.at - rising.at);
-                meeting.max(rising.at + margin).min(falling.at - margin)
-            }
-            (Some(_), None) => at * STRIDE,
-            (None, _) => at / STRIDE,
-        };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::climb;
-
-    #[test]
-    fn the_greatest_of_a_concave_function_is_found() {
-        let lines = [(0.0, 10.0), (30.0, 3.0), (55.0, -1.0), (100.0, -8.0)];
-        let mut looked: Vec<f64> = Vec::new();
-        climb(0.01, 20, |at| {
-            looked.push(at);
-            lines
-                .map(|(value, slope)| (value + slope * at, slope))
-                .into_iter()
-                .min_by(|a, b| a.0.total_cmp(&b.0))
-        });
-        // The second and the third meet there.
-        assert!(looked.iter().any(|at| (at - 6.25).abs() < 0.01), "{looked:?}");
-        assert!(looked.len() < 15, "{looked:?}");
     }
 }

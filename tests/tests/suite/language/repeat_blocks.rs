@@ -8,7 +8,7 @@ use shardwise_ir::unroll;
 use shardwise_passes::cost::collective::Refinement;
 use shardwise_passes::propagate::textbook;
 use shardwise_passes::reshard::tables::Tables;
-use shardwise_passes::search::plan::{Request, search};
+use shardwise_passes::search::{Request, search};
 use shardwise_tests::properties::{checked_plans, plan, program};
 use shardwise_tests::random::{Arrays, arrays, for_all, numbers};
 use shardwise_tests::snapshot::plan_snapshot;

@@ -1,17 +1,14 @@
 //! The search for wide programs against elimination: where both can do a program, the bounds of the
 //! one are below the minimum of the other, and what the one calls proven is that minimum.
 
+use std::time::Instant;
+
 use shardwise_ir::program::Program;
 use shardwise_passes::cost::collective::Refinement;
+use shardwise_passes::problem::{Problem, dominance};
 use shardwise_passes::reshard::tables::Tables;
-use shardwise_passes::search::problem::Problem;
-use shardwise_passes::solver::anytime::close;
-use shardwise_passes::solver::dominance;
-use shardwise_passes::solver::dreyfus_wagner::Trees;
-use shardwise_passes::solver::eliminate::Limits;
-use shardwise_passes::solver::tabulate::{Prices, unary};
-use shardwise_passes::solver::weight::Weight;
-use shardwise_tests::model::{bounded, price, rounding_s};
+use shardwise_passes::solver::{Limits, StopReason, TableLimits, minimize};
+use shardwise_tests::model::{NO_ELIMINATION, bounded, rounding_s};
 use shardwise_tests::random::draws;
 use shardwise_tests::{random_program, read};
 
@@ -19,7 +16,7 @@ fn program(name: &str, source: &str) -> Option<Program> {
     shardwise::check(name, source, &shardwise::Options::default()).program
 }
 
-const AMPLE: Limits = Limits { table: 1 << 24, work: 1 << 28 };
+const AMPLE: TableLimits = TableLimits { table: 1 << 24, work: 1 << 28 };
 
 fn agrees(path: &str) {
     let source = read(path);
@@ -27,14 +24,11 @@ fn agrees(path: &str) {
     let tables = Tables::new(&program, Refinement::default());
     let mut problem = Problem::new(&tables, 1.0);
     dominance::prune(&mut problem);
-    let mut trees: Vec<Trees<'_>> =
-        tables.all.iter().map(|table| Trees::new(table.graph())).collect();
-    let exact = Prices::whole(&problem, &mut trees, AMPLE)
-        .and_then(|prices| prices.minimise_exactly(&unary(&problem)));
-    let exact = exact.unwrap_or_else(|| panic!("{path} can be eliminated"));
-    let closed = close(&problem, &mut trees, Weight::INFINITE, None, &mut |assignment, trees| {
-        price(&problem, assignment, trees)
-    });
+    let model = problem.model();
+    let exact = minimize(&model, Limits { elimination: AMPLE, ..Limits::default() });
+    assert_eq!(exact.stop_reason, StopReason::Eliminated, "{path} can be eliminated");
+    let elimination = TableLimits { table: 0, work: 0 };
+    let closed = minimize(&model, Limits { elimination, ..Limits::default() });
     assert!(
         closed.bound <= exact.bound,
         "{path}: {:?} is no bound of {:?}",
@@ -42,9 +36,10 @@ fn agrees(path: &str) {
         exact.bound
     );
     let assignment = closed.assignment.as_ref().expect("some assignment");
-    let found = price(&problem, assignment, &mut trees);
+    let found = model.cost(assignment, &mut model.tree_tables());
+    assert_eq!(found, closed.value, "{path}: an assignment costs what is said");
     assert!(found >= exact.bound, "{path}: nothing is below the minimum");
-    if closed.is_proven() {
+    if closed.stop_reason.is_proof() {
         assert_eq!(found, exact.bound, "{path}: what is proven is the minimum");
     }
     assert!(
@@ -70,17 +65,16 @@ fn the_dual_bounds_what_elimination_finds() {
 
 /// The least price and how near the dual comes to it from both sides, if elimination can do the
 /// program.
-fn nearness(source: &str, limits: Limits) -> Option<(f64, f64)> {
+fn nearness(source: &str, limits: TableLimits) -> Option<(f64, f64)> {
     let program = program("random", source)?;
     let tables = Tables::new(&program, Refinement::default());
-    let problem = Problem::new(&tables, 1.0);
-    let mut trees: Vec<Trees<'_>> =
-        tables.all.iter().map(|table| Trees::new(table.graph())).collect();
-    let exact = Prices::whole(&problem, &mut trees, limits)?.minimise_exactly(&unary(&problem))?;
-    if !exact.bound.is_finite() {
+    let model = Problem::new(&tables, 1.0).model();
+    let deadline = Some(Instant::now());
+    let exact = minimize(&model, Limits { elimination: limits, deadline, ..NO_ELIMINATION });
+    if exact.stop_reason != StopReason::Eliminated {
         return None;
     }
-    let (least_s, bounded) = (exact.bound.as_seconds(), bounded(&problem));
+    let (least_s, bounded) = (exact.bound.as_seconds(), bounded(&model));
     let close = rounding_s(least_s);
     assert!(bounded.bound_s <= least_s + close, "{} bounds {least_s}\n{source}", bounded.bound_s);
     assert!(bounded.found_s >= least_s - close, "{} is below {least_s}\n{source}", bounded.found_s);
@@ -88,7 +82,7 @@ fn nearness(source: &str, limits: Limits) -> Option<(f64, f64)> {
     Some((share(bounded.bound_s, least_s), share(least_s, bounded.found_s)))
 }
 
-const FEW: Limits = Limits { table: 1 << 16, work: 1 << 20 };
+const FEW: TableLimits = TableLimits { table: 1 << 16, work: 1 << 20 };
 
 /// On random programs of many operations: never on the wrong side, and mostly within a few percent.
 #[test]

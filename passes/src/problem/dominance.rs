@@ -12,7 +12,7 @@
 //! at nodes that the plan reaches anyway. Where two dominate each other (they are then equal in
 //! price), the earlier one stays.
 
-use crate::search::problem::{Choice, Problem, Variable};
+use crate::problem::{Choice, Problem, Variable};
 use crate::solver::weight::Weight;
 
 /// Drops dominated layouts from every domain.

@@ -1,0 +1,69 @@
+//! The layouts of an operation as choices of a variable.
+
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
+use shardwise_ir::ids::OpId;
+use shardwise_ir::program::{MapForm, Op, OpKind};
+use shardwise_ir::sharding::{Reduction, Sharding};
+
+use crate::cost::local;
+use crate::cost::report;
+use crate::cost::send_recv::{self, Sent};
+use crate::problem::{Choice, Problem};
+use crate::propagate::composite;
+use crate::propagate::op_layouts;
+use crate::reshard::sharding_space::State;
+use crate::solver::weight::Weight;
+
+/// All layouts of `op` that its pins allow; none of a collective, which its author laid out.
+pub(super) fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
+    let program = problem.program;
+    let op = &program.ops[op];
+    if matches!(op.kind, OpKind::Collective(_)) {
+        return Vec::new();
+    }
+    let partial: Vec<Option<Reduction>> =
+        op.operands.iter().map(|operand| problem.tables.partial(operand.value)).collect();
+    let mut best: IndexMap<(Vec<State>, State), Weight, FxBuildHasher> = IndexMap::default();
+    for layout in op_layouts::layouts(program, op, &partial) {
+        let allowed = op
+            .operands
+            .iter()
+            .zip(&layout.operands)
+            .all(|(operand, need)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(need)));
+        let needs: Option<Vec<State>> = op
+            .operands
+            .iter()
+            .zip(&layout.operands)
+            .map(|(operand, need)| problem.table(operand.value).space.find(need))
+            .collect();
+        let gives = problem.table(op.result).space.find(&layout.result);
+        let enters = !op.is(&MapForm::LoopCarried)
+            || op.result_pin.as_ref().is_none_or(|pin| pin.accepts(&layout.result));
+        let (true, Some(needs), Some(gives)) = (allowed && enters, needs, gives) else {
+            continue;
+        };
+        let own = own_price(problem, op, &layout);
+        let weight = best.entry((needs, gives)).or_insert(Weight::INFINITE);
+        *weight = (*weight).min(
+            own.times(problem.tables.cost_model.turns(program.trip_count_of(op), problem.compute)),
+        );
+    }
+    best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
+}
+
+/// What an operation laid out so costs by itself: that of the statements and reductions that it is
+/// written out in, if it is.
+fn own_price(problem: &Problem<'_>, op: &Op, layout: &op_layouts::Layout) -> Weight {
+    if composite::is_split(problem.program, op, &layout.operands[0]) {
+        let plan = composite::alone(problem.program, op, &layout.operands[0]);
+        return report::weight(&plan, problem.compute, &problem.tables.cost_model);
+    }
+    if let Some(Sent { seconds, axes, .. }) = send_recv::sent(problem.program, op, &layout.result) {
+        return report::moved(seconds, &axes, &problem.tables.cost_model);
+    }
+    let sharded: Vec<&Sharding> = layout.operands.iter().collect();
+    Weight::seconds(
+        problem.compute * local::work(problem.program, op, &sharded, &layout.result).seconds,
+    )
+}

@@ -1,0 +1,93 @@
+//! The plan whose steps add up to the least: all of them, or the collectives alone.
+//!
+//! One minimisation of the sharding problem, as it is if no value has too many shardings, without
+//! the dominated layouts. Where the solver cannot close the gap, the bound says how much cheaper a
+//! plan could be at most.
+
+use std::time::{Duration, Instant};
+
+use shardwise_ir::plan::{Materialization, Plan};
+
+use crate::cost::report;
+use crate::insert_collectives::plan;
+use crate::problem::{Problem, dominance};
+use crate::propagate::textbook::Infeasible;
+use crate::reshard::tables::Tables;
+use crate::search::objective::plan_price;
+use crate::search::outcome::{Found, Optimality, Request};
+use crate::search::tie_break::{alternatives, prefer};
+use crate::solver::dreyfus_wagner::Trees;
+use crate::solver::minimize::{Limits, minimize_with};
+use crate::solver::weight::Weight;
+
+/// States of one value up to which layouts are compared with each other: that takes the distances
+/// between all of them. Beyond, the solver's bounds alone say which are too costly.
+const PRUNED: usize = 500;
+
+/// The cheapest plan, however much memory it takes.
+pub(crate) fn search(
+    tables: &Tables<'_>,
+    textbook: &Plan,
+    Request { objective, timeout, .. }: Request,
+) -> Result<Found, Infeasible> {
+    let problem = Problem::new(tables, objective.compute());
+    let Solved { plan: found, bound, exact, alternatives, layouts } =
+        solve(problem, textbook, timeout)?;
+    let (price, known) =
+        (plan_price(tables, &found, objective), plan_price(tables, textbook, objective));
+    let plan = if price < known { found } else { textbook.clone() };
+    let closed = exact || bound >= price.min(known);
+    let optimality = if closed {
+        Optimality::Optimal
+    } else {
+        Optimality::Bounded { lower_bound_s: bound.as_seconds() }
+    };
+    Ok(Found { plan, optimality, alternatives, layouts })
+}
+
+/// A plan whose sum of counted seconds is small, and a bound of that sum.
+pub(crate) struct Solved {
+    pub(crate) plan: Plan,
+    pub(crate) bound: Weight,
+    /// Whether the plan attains the bound.
+    pub(crate) exact: bool,
+    alternatives: Vec<Materialization>,
+    layouts: (usize, usize),
+}
+
+/// Minimises the sum of what the problem's tables count for reshards and of its operations'
+/// seconds.
+pub(crate) fn solve(
+    mut problem: Problem<'_>,
+    textbook: &Plan,
+    timeout: Option<Duration>,
+) -> Result<Solved, Infeasible> {
+    let (tables, compute) = (problem.tables, problem.compute);
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    prefer(&mut problem, textbook);
+    let before = problem.variables.iter().map(|variable| variable.choices.len()).sum();
+    if tables.all.iter().all(|table| table.space.len() <= PRUNED) {
+        dominance::prune(&mut problem);
+    }
+    let after = problem.variables.iter().map(|variable| variable.choices.len()).sum();
+    let mut impossible = problem.variables.iter().filter(|variable| variable.choices.is_empty());
+    if let Some(op) = impossible.find_map(|variable| variable.decides.operation()) {
+        return Err(Infeasible { op });
+    }
+    let model = problem.model();
+    let mut trees = model.tree_tables();
+    let weight = |plan: &Plan| report::weight(&plan.into(), compute, &tables.cost_model);
+    let mut evaluate = |assignment: &[usize], trees: &mut [Trees<'_>]| {
+        weight(&plan::plan(&problem, assignment, trees))
+    };
+    let limits = Limits { deadline, ..Limits::default() };
+    let solution = minimize_with(&model, &mut trees, limits, weight(textbook), &mut evaluate);
+    let found = solution.assignment.as_ref().map(|found| plan::plan(&problem, found, &mut trees));
+    Ok(Solved {
+        plan: found.unwrap_or_else(|| textbook.clone()),
+        bound: solution.bound,
+        exact: solution.stop_reason.is_proof(),
+        alternatives: alternatives(&problem, &solution),
+        layouts: (before, after),
+    })
+}

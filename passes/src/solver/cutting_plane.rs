@@ -1,0 +1,78 @@
+//! Cutting planes in one dimension: where a concave function is greatest, as a Lagrangian bound is in
+//! a single multiplier (Kelley 1960).
+
+/// How much further the next evaluation is while all are on one side of the maximum.
+const STRIDE: f64 = 8.0;
+
+/// What a further evaluation must be able to add, as a share.
+const WORTHWHILE: f64 = 1e-4;
+
+/// A straight line that a concave function is nowhere above.
+#[derive(Clone, Copy)]
+struct Tangent {
+    at: f64,
+    value: f64,
+    slope: f64,
+}
+
+impl Tangent {
+    /// Where it meets one that falls where this rises, and how high.
+    fn meets(&self, falling: &Self) -> (f64, f64) {
+        let ahead = falling.at - self.at;
+        let at =
+            (falling.value - falling.slope * ahead - self.value) / (self.slope - falling.slope);
+        (self.at + at, self.value + self.slope * at)
+    }
+}
+
+/// Evaluates a concave function of a positive number where it is greatest, from `start` on and at
+/// most `evaluations` times; `evaluate` gives its value and slope, as long as it is worth going on.
+/// On each side of the maximum one tangent is kept, and the next evaluation is where they meet.
+pub(crate) fn maximize_concave(
+    start: f64,
+    evaluations: usize,
+    mut evaluate: impl FnMut(f64) -> Option<(f64, f64)>,
+) {
+    let (mut rising, mut falling): (Option<Tangent>, Option<Tangent>) = (None, None);
+    let mut best = f64::NEG_INFINITY;
+    let mut at = start;
+    for _ in 0..evaluations {
+        let Some((value, slope)) = evaluate(at) else { return };
+        best = best.max(value);
+        *(if slope > 0.0 { &mut rising } else { &mut falling }) =
+            Some(Tangent { at, value, slope });
+        at = match (&rising, &falling) {
+            (Some(rising), Some(falling)) => {
+                let (meeting, most) = rising.meets(falling);
+                if most <= best * (1.0 + WORTHWHILE) {
+                    return;
+                }
+                let margin = 0.1 * (falling.at - rising.at);
+                meeting.max(rising.at + margin).min(falling.at - margin)
+            }
+            (Some(_), None) => at * STRIDE,
+            (None, _) => at / STRIDE,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::maximize_concave;
+
+    #[test]
+    fn the_greatest_of_a_concave_function_is_found() {
+        let lines = [(0.0, 10.0), (30.0, 3.0), (55.0, -1.0), (100.0, -8.0)];
+        let mut evaluated: Vec<f64> = Vec::new();
+        maximize_concave(0.01, 20, |at| {
+            evaluated.push(at);
+            lines
+                .map(|(value, slope)| (value + slope * at, slope))
+                .into_iter()
+                .min_by(|a, b| a.0.total_cmp(&b.0))
+        });
+        // The second and the third meet there.
+        assert!(evaluated.iter().any(|at| (at - 6.25).abs() < 0.01), "{evaluated:?}");
+        assert!(evaluated.len() < 15, "{evaluated:?}");
+    }
+}

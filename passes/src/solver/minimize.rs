@@ -1,0 +1,226 @@
+//! The solver's entry: which methods are tried on a model, and what is known in the end.
+
+use std::time::Instant;
+
+use crate::solver::anytime::{self, in_full};
+use crate::solver::branch_and_bound::can_prune;
+use crate::solver::dreyfus_wagner::Trees;
+use crate::solver::eliminate::{Minimum, TableLimits};
+use crate::solver::lagrangian::{self, MOST_SOLUTIONS, RowLimits};
+use crate::solver::model::{Model, UnaryCosts};
+use crate::solver::tabulate::TabulatedTerms;
+use crate::solver::weight::Weight;
+
+/// How much may be spent. All but the deadline are counts, so that the same model has the same
+/// solution on every machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Tables for elimination of the whole model, which is tried first.
+    pub elimination: TableLimits,
+    /// Tables for elimination over the few best choices, which finds solutions.
+    pub heuristic: TableLimits,
+    /// Tables for elimination over what reduced-cost fixing leaves, which is the proof.
+    pub proof: TableLimits,
+    /// When to stop with what is known.
+    pub deadline: Option<Instant>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            elimination: TableLimits { table: 1 << 18, work: 1 << 20 },
+            heuristic: TableLimits { table: 1 << 16, work: 1 << 20 },
+            proof: TableLimits { table: 1 << 21, work: 1 << 26 },
+            deadline: None,
+        }
+    }
+}
+
+/// What a minimisation found.
+pub struct Solution {
+    /// A choice for each variable; nothing if no feasible assignment was found.
+    pub assignment: Option<Vec<usize>>,
+    /// What the assignment costs; infinite if there is none.
+    pub value: Weight,
+    /// No assignment costs less.
+    pub bound: Weight,
+    /// Why the search ended.
+    pub stop_reason: StopReason,
+    pub(crate) reduced: Option<Reduced>,
+}
+
+/// Why a minimisation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// Elimination of the whole model was exact: the assignment is optimal.
+    Eliminated,
+    /// Elimination of what reduced-cost fixing left was exact: the assignment is optimal.
+    Fixed,
+    /// The bound reached the cost of a known solution.
+    BoundReached,
+    /// Neither the bound nor the solution nor the number of choices left improved.
+    Stalled,
+    /// The counts of [`Limits`] or of the method ran out.
+    WorkLimit,
+    /// The deadline passed.
+    Deadline,
+    /// Some variable has no choice left: there is no solution.
+    Infeasible,
+}
+
+impl StopReason {
+    /// Whether the assignment is proven to be optimal.
+    pub fn is_proof(self) -> bool {
+        matches!(self, Self::Eliminated | Self::Fixed)
+    }
+}
+
+/// An incumbent callback: what a feasible assignment really costs, which is at most what it costs in
+/// the model.
+pub(crate) type Evaluate<'e> = dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight + 'e;
+
+/// Minimises a model; see [`crate::solver`].
+pub fn minimize(model: &Model, limits: Limits) -> Solution {
+    let mut trees = model.tree_tables();
+    if !model.rows.is_empty() {
+        return minimize_within_rows(model, &mut trees, limits);
+    }
+    let mut cost = |assignment: &[usize], trees: &mut [Trees<'_>]| model.cost(assignment, trees);
+    minimize_with(model, &mut trees, limits, Weight::INFINITE, &mut cost)
+}
+
+fn minimize_within_rows<'m>(model: &'m Model, trees: &mut [Trees<'m>], limits: Limits) -> Solution {
+    let mut best = None;
+    let mut offer = |assignment: &[usize], trees: &mut [Trees<'_>], best_s: f64| {
+        let keeps_rows = model.rows.iter().all(|row| row.excess(assignment) <= 0.0);
+        let value = keeps_rows.then(|| model.cost(assignment, trees))?;
+        (value.is_finite() && value.as_seconds() < best_s).then(|| {
+            best = Some((value, assignment.to_vec()));
+            value.as_seconds()
+        })
+    };
+    let row_limits = RowLimits { solutions: MOST_SOLUTIONS, deadline: limits.deadline };
+    let found = lagrangian::minimize_within(model, trees, row_limits, &mut offer);
+    let bound = if found.lower_bound_s.is_finite() {
+        Weight::seconds(found.lower_bound_s)
+    } else {
+        Weight::INFINITE
+    };
+    let stop_reason = if !bound.is_finite() {
+        StopReason::Infeasible
+    } else if can_prune(found.lower_bound_s, found.best_s) {
+        StopReason::BoundReached
+    } else if limits.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        StopReason::Deadline
+    } else if found.was_cut_short {
+        StopReason::WorkLimit
+    } else {
+        StopReason::Stalled
+    };
+    let (value, assignment) = best.unzip();
+    let value = value.unwrap_or(Weight::INFINITE);
+    Solution { assignment, value, bound, stop_reason, reduced: None }
+}
+
+/// The same with an incumbent callback, and a *cutoff*: what a solution costs that is known
+/// already. `trees` are kept for what the caller does with them.
+pub(crate) fn minimize_with<'m>(
+    model: &'m Model,
+    trees: &mut [Trees<'m>],
+    limits: Limits,
+    cutoff: Weight,
+    evaluate: &mut Evaluate<'_>,
+) -> Solution {
+    if model.unary.iter().any(Vec::is_empty) {
+        return Solution::infeasible();
+    }
+    match Reduced::eliminate(model, None, trees, limits.elimination) {
+        Some(reduced) if !reduced.is_feasible() => Solution::infeasible(),
+        Some(reduced) => Solution::proven(StopReason::Eliminated, reduced),
+        None => anytime::solve(model, trees, &limits, cutoff, evaluate),
+    }
+}
+
+impl Solution {
+    fn infeasible() -> Self {
+        Self {
+            assignment: None,
+            value: Weight::INFINITE,
+            bound: Weight::INFINITE,
+            stop_reason: StopReason::Infeasible,
+            reduced: None,
+        }
+    }
+
+    /// The choice of `variable` in an assignment of the same cost that makes none of the `excluded`
+    /// ones, if there is one and the solution is proven to be optimal.
+    pub(crate) fn alternative(
+        &self,
+        variable: usize,
+        excluded: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        self.reduced.as_ref()?.alternative(variable, excluded)
+    }
+
+    pub(crate) fn proven(stop_reason: StopReason, reduced: Reduced) -> Self {
+        let Minimum { bound, assignment, .. } = &reduced.minimum;
+        Self {
+            assignment: Some(reduced.in_full(assignment)),
+            value: *bound,
+            bound: *bound,
+            stop_reason,
+            reduced: Some(reduced),
+        }
+    }
+}
+
+/// A model's terms over choices among which all optimal assignments are, and its exact minimum.
+pub(crate) struct Reduced {
+    unary: UnaryCosts,
+    /// The choices that are left, if not all are.
+    kept: Option<Vec<Vec<usize>>>,
+    terms: TabulatedTerms,
+    minimum: Minimum,
+}
+
+impl Reduced {
+    /// Eliminates a model of the choices `kept`, if that is exact within the limits.
+    pub(crate) fn eliminate(
+        model: &Model,
+        kept: Option<&[Vec<usize>]>,
+        trees: &mut [Trees<'_>],
+        limits: TableLimits,
+    ) -> Option<Self> {
+        let terms = TabulatedTerms::exactly(model, trees, limits)?;
+        let minimum = terms.minimize_exactly(&model.unary)?;
+        let kept = kept.map(<[_]>::to_vec);
+        Some(Self { unary: model.unary.clone(), kept, terms, minimum })
+    }
+
+    /// Whether some assignment is feasible.
+    pub(crate) fn is_feasible(&self) -> bool {
+        self.minimum.bound.is_finite()
+    }
+
+    fn in_full(&self, assignment: &[usize]) -> Vec<usize> {
+        match &self.kept {
+            Some(kept) => in_full(kept, assignment),
+            None => assignment.to_vec(),
+        }
+    }
+
+    /// See [`Solution::alternative`].
+    fn alternative(&self, variable: usize, excluded: impl Fn(usize) -> bool) -> Option<usize> {
+        let number =
+            |choice: usize| self.kept.as_ref().map_or(choice, |kept| kept[variable][choice]);
+        let mut unary = self.unary.clone();
+        for (choice, cost) in unary[variable].iter_mut().enumerate() {
+            if excluded(number(choice)) {
+                *cost = Weight::INFINITE;
+            }
+        }
+        let second = self.terms.minimize(&unary);
+        (second.exact && second.bound == self.minimum.bound)
+            .then(|| number(second.assignment[variable]))
+    }
+}

@@ -1,0 +1,259 @@
+//! What is minimised: a sum of costs over variables that each take one of finitely many choices.
+//!
+//! A model is a *weighted constraint satisfaction problem* (Cooper et al. 2010) with two kinds of
+//! terms. A [`CostTable`] lists the cost of every combination of a few variables' choices. A
+//! [`SteinerTerm`] costs as much as the cheapest tree in a graph from a root to its terminals, where
+//! the choices of variables say at which nodes the ends of the tree are: a table of it would grow
+//! with the product of the domains, while its bounds are computed on the graph
+//! ([`crate::solver::marginals`]). Beside the terms stand [`CapacityRow`]s, which limit sums of
+//! numbers that single choices contribute. An infeasible choice costs [`Weight::INFINITE`].
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::solver::dreyfus_wagner::{Terminal, Trees};
+use crate::solver::factor::Factor;
+use crate::solver::graph::{Graph, Node};
+use crate::solver::weight::Weight;
+
+/// The costs of single choices: for each variable, one number a choice.
+pub type UnaryCosts = Vec<Vec<Weight>>;
+
+/// A minimisation problem over finite domains.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// What every choice of every variable costs by itself; the domains are its lengths. Of equally
+    /// good choices the first is preferred.
+    pub unary: UnaryCosts,
+    /// What choices cost together.
+    pub terms: Vec<Term>,
+    /// The graphs of the Steiner-tree terms.
+    pub graphs: Vec<Arc<Graph>>,
+    /// Limits that an assignment must keep.
+    pub rows: Vec<CapacityRow>,
+    /// What is paid whatever is chosen.
+    pub constant: Weight,
+}
+
+/// A cost that depends on the choices of several variables.
+#[derive(Clone, Debug)]
+pub enum Term {
+    /// A cost for each combination.
+    Table(CostTable),
+    /// A tree between nodes that the choices name.
+    Tree(SteinerTerm),
+}
+
+/// A cost for each combination of choices of a few variables.
+#[derive(Clone, Debug)]
+pub struct CostTable {
+    pub(crate) factor: Factor,
+}
+
+impl CostTable {
+    /// The table of what `cost` says of each combination of the `scope`'s choices, where the
+    /// variables of the scope, all different, have domains of these sizes.
+    pub fn new(scope: Vec<usize>, domains: &[usize], cost: impl Fn(&[usize]) -> Weight) -> Self {
+        let mut strides = Vec::with_capacity(domains.len());
+        let size = domains.iter().fold(1, |size, &domain| {
+            strides.push(size);
+            size * domain
+        });
+        let combination = |place: usize| {
+            strides.iter().zip(domains).map(|(stride, domain)| place / stride % domain).collect()
+        };
+        let table = (0..size).map(|place| cost(&combination(place) as &Vec<usize>)).collect();
+        let classes = domains.iter().map(|&domain| (0..domain as u32).collect()).collect();
+        Self { factor: Factor { scope, classes, strides, table } }
+    }
+}
+
+/// The cheapest tree from a root to terminals, its edges paid `multiplicity` times.
+#[derive(Clone, Debug)]
+pub struct SteinerTerm {
+    /// The number of its graph among [`Model::graphs`].
+    pub graph: usize,
+    /// Where the tree begins.
+    pub root: End<Node>,
+    /// A group of nodes one of which the tree passes before it forks, if there is one.
+    pub via: Option<Terminal>,
+    /// What it reaches.
+    pub terminals: Vec<End<Terminal>>,
+    /// How often each edge is paid.
+    pub multiplicity: u64,
+}
+
+/// Where an end of a tree is.
+#[derive(Clone, Debug)]
+pub enum End<Fixed> {
+    /// Whatever is chosen.
+    Fixed(Fixed),
+    /// At the node that a choice names.
+    Chosen(Placement),
+}
+
+/// A node for each choice of a variable.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// Whose choice.
+    pub variable: usize,
+    /// One node a choice; shared, for there may be a million choices.
+    pub nodes: Arc<[u32]>,
+}
+
+/// A limit on a sum of numbers that single choices contribute:
+/// `constant + Σ shared numbers + own number ≤ limit`.
+#[derive(Clone, Debug)]
+pub struct CapacityRow {
+    /// What is contributed whatever is chosen.
+    pub constant: f64,
+    /// The variable that the row is about.
+    pub own: Contribution,
+    /// Other variables, which may contribute to many rows; what a variable contributes equally to
+    /// several rows is best one array.
+    pub shared: Vec<Contribution>,
+    /// What the sum may be; infinite in a row that never binds.
+    pub limit: f64,
+}
+
+/// A variable, and a number for each of its choices.
+pub type Contribution = (usize, Arc<[f64]>);
+
+impl CapacityRow {
+    /// By how much an assignment exceeds the limit; negative where it stays below.
+    pub fn excess(&self, assignment: &[usize]) -> f64 {
+        let of = |(variable, numbers): &Contribution| numbers[assignment[*variable]];
+        self.constant + self.shared.iter().map(of).sum::<f64>() + of(&self.own) - self.limit
+    }
+}
+
+impl Model {
+    /// The model without its rows and with only the choices `kept`, each variable's in ascending
+    /// order.
+    pub(crate) fn restricted(&self, kept: &[Vec<usize>]) -> Self {
+        let pick = |variable: usize, of: &[Weight]| -> Vec<Weight> {
+            kept[variable].iter().map(|&choice| of[choice]).collect()
+        };
+        let unary = self.unary.iter().enumerate().map(|(v, costs)| pick(v, costs)).collect();
+        let terms = self.terms.iter().map(|term| term.restricted(kept)).collect();
+        Self {
+            unary,
+            terms,
+            graphs: self.graphs.clone(),
+            rows: Vec::new(),
+            constant: self.constant,
+        }
+    }
+
+    /// An empty table of Dreyfus and Wagner for each graph.
+    pub fn tree_tables(&self) -> Vec<Trees<'_>> {
+        self.graphs.iter().map(|graph| Trees::new(graph)).collect()
+    }
+
+    /// Prepares the graphs for bounds, side by side.
+    pub(crate) fn prepare_metrics(&self) {
+        self.graphs.par_iter().for_each(|graph| {
+            graph.metric();
+        });
+    }
+
+    /// What an assignment costs; infinite if it is infeasible. Rows are not looked at.
+    pub fn cost(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
+        let unary: Weight =
+            self.unary.iter().zip(assignment).map(|(costs, &choice)| costs[choice]).sum();
+        let terms: Weight = self.terms.iter().map(|term| term.cost(assignment, trees)).sum();
+        self.constant + unary + terms
+    }
+
+    /// Whether every term of an assignment has a finite cost. Rows are not looked at.
+    pub(crate) fn is_feasible(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
+        self.terms.iter().all(|term| term.cost(assignment, trees).is_finite())
+    }
+}
+
+impl Term {
+    /// What it costs under an assignment.
+    pub(crate) fn cost(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
+        match self {
+            Self::Table(table) => table.factor.price(assignment),
+            Self::Tree(tree) => tree.cost(assignment, &mut trees[tree.graph]),
+        }
+    }
+
+    fn restricted(&self, kept: &[Vec<usize>]) -> Self {
+        match self {
+            Self::Table(CostTable { factor }) => {
+                let pick = |(classes, &variable): (&Vec<u32>, &usize)| {
+                    kept[variable].iter().map(|&choice| classes[choice]).collect()
+                };
+                let classes = factor.classes.iter().zip(&factor.scope).map(pick).collect();
+                Self::Table(CostTable { factor: Factor { classes, ..factor.clone() } })
+            }
+            Self::Tree(tree) => Self::Tree(SteinerTerm {
+                root: tree.root.restricted(kept),
+                terminals: tree.terminals.iter().map(|end| end.restricted(kept)).collect(),
+                ..tree.clone()
+            }),
+        }
+    }
+}
+
+impl SteinerTerm {
+    /// The variables that its cost depends on, each once, in order.
+    pub(crate) fn scope(&self) -> Vec<usize> {
+        let root = self.root.placement().into_iter();
+        let ends = root.chain(self.terminals.iter().filter_map(End::placement));
+        let mut scope: Vec<usize> = ends.map(|placement| placement.variable).collect();
+        scope.sort_unstable();
+        scope.dedup();
+        scope
+    }
+
+    /// What it costs under an assignment.
+    pub(crate) fn cost(&self, assignment: &[usize], trees: &mut Trees<'_>) -> Weight {
+        let root = match &self.root {
+            End::Fixed(node) => *node,
+            End::Chosen(placement) => placement.node(assignment[placement.variable]),
+        };
+        let terminals = self.terminals.iter().map(|end| match end {
+            End::Fixed(nodes) => nodes.clone(),
+            End::Chosen(placement) => vec![placement.node(assignment[placement.variable])],
+        });
+        self.cost_of(root, &terminals.collect::<Vec<_>>(), trees)
+    }
+
+    /// What it costs with its ends at these nodes.
+    pub(crate) fn cost_of(
+        &self,
+        root: Node,
+        terminals: &[Terminal],
+        trees: &mut Trees<'_>,
+    ) -> Weight {
+        trees.cost_via(root, self.via.as_deref(), terminals).times(self.multiplicity)
+    }
+}
+
+impl<Fixed: Clone> End<Fixed> {
+    /// What places it, if that is chosen.
+    pub(crate) fn placement(&self) -> Option<&Placement> {
+        if let Self::Chosen(placement) = self { Some(placement) } else { None }
+    }
+
+    fn restricted(&self, kept: &[Vec<usize>]) -> Self {
+        match self {
+            Self::Fixed(at) => Self::Fixed(at.clone()),
+            Self::Chosen(Placement { variable, nodes }) => {
+                let nodes = kept[*variable].iter().map(|&choice| nodes[choice]).collect();
+                Self::Chosen(Placement { variable: *variable, nodes })
+            }
+        }
+    }
+}
+
+impl Placement {
+    /// The node of a choice.
+    pub(crate) fn node(&self, choice: usize) -> Node {
+        self.nodes[choice] as Node
+    }
+}

@@ -1,0 +1,168 @@
+//! What one term costs at least for each label of each of its ends, given the prices of the labels:
+//! its min-marginals.
+//!
+//! Of a Steiner-tree term they are the dynamic programme of [`crate::solver::marginals`], by way of
+//! the group of nodes that the tree must pass, if there is one. A tree to many terminals is replaced
+//! by several trees, each to a group of the terminals at its share of the cost: the whole costs as
+//! much as any of its parts, so it costs at least their mean, which is a bound still.
+
+use crate::solver::dual::Slot;
+use crate::solver::factor::Factor;
+use crate::solver::graph::Node;
+use crate::solver::marginals::{
+    Inside, Marginals, Metric, UNREACHABLE, inside, lesser, marginals, seconds,
+};
+use crate::solver::model::{End, SteinerTerm};
+
+/// Terminals whose trees are taken together at most, and what that may evaluate: both double with
+/// each.
+const TOGETHER: usize = 8;
+const EVALUATIONS: usize = 1 << 22;
+
+/// Terminals in each of several groups, at most.
+const GROUP: usize = 6;
+
+/// The trees to groups of a term's terminals; none if they are not known.
+pub(crate) type Subtrees = Vec<Inside>;
+
+/// Min-marginals of a term.
+pub(crate) struct TermMarginals {
+    /// Over all labels.
+    pub(crate) least: f64,
+    /// For each edge, the least with each label; of terminals only if they were asked for.
+    pub(crate) of_edges: Vec<Option<Vec<f64>>>,
+    /// Numbers evaluated.
+    pub(crate) work: usize,
+}
+
+/// Of a table, where each variable of its scope pays these prices.
+pub(crate) fn of_table(factor: &Factor, prices: &[(Slot, Vec<f64>)]) -> TermMarginals {
+    let mut least = UNREACHABLE;
+    let mut of_edges: Vec<Vec<f64>> =
+        prices.iter().map(|(_, prices)| vec![UNREACHABLE; prices.len()]).collect();
+    for (place, &weight) in factor.table.iter().enumerate() {
+        let label = |i: usize| place / factor.strides[i] % prices[i].1.len();
+        let paid: f64 = prices.iter().enumerate().map(|(i, (_, prices))| prices[label(i)]).sum();
+        let cost = seconds(weight) + paid;
+        least = lesser(least, cost);
+        for (i, of_edge) in of_edges.iter_mut().enumerate() {
+            of_edge[label(i)] = lesser(of_edge[label(i)], cost);
+        }
+    }
+    let work = factor.table.len() * prices.len();
+    TermMarginals { least, of_edges: of_edges.into_iter().map(Some).collect(), work }
+}
+
+/// Of a tree, where its ends pay these prices; nothing without terminals. `kept` are the trees to
+/// its terminals as of an evaluation without the terminals' marginals, which leaves them there.
+pub(crate) fn of_tree(
+    term: &SteinerTerm,
+    metric: &Metric,
+    prices: &[(Slot, Vec<f64>)],
+    kept: &mut Subtrees,
+    with_terminals: bool,
+) -> Option<TermMarginals> {
+    let priced = |slot: Slot| prices.iter().find(|(of, _)| *of == slot).map(|(_, p)| p.clone());
+    let root = match &term.root {
+        End::Fixed(node) => at(metric, &[*node]),
+        End::Chosen(_) => priced(Slot::Root)?,
+    };
+    let ends = term.terminals.iter().enumerate().map(|(i, terminal)| match terminal {
+        End::Fixed(nodes) => Some(at(metric, nodes)),
+        End::Chosen(_) => priced(Slot::Terminal(i)),
+    });
+    let ends: Vec<Vec<f64>> = ends.collect::<Option<_>>()?;
+    if ends.is_empty() {
+        return None;
+    }
+    let times = term.multiplicity as f64;
+    let start = term.via.as_ref().map(|via| only(via, &metric.forward_distances(times, &root)));
+    let ends: Vec<&[f64]> = ends.iter().map(Vec::as_slice).collect();
+    let mut trees = std::mem::take(kept);
+    let mut passes = usize::from(with_terminals);
+    if trees.is_empty() {
+        trees = ends
+            .chunks(together(metric, ends.len()))
+            .map(|group| inside(metric, times * share(group, &ends), group))
+            .collect();
+        passes += 1;
+    }
+    let mut found =
+        grouped(metric, times, start.as_ref().unwrap_or(&root), (&ends, &trees), with_terminals);
+    if !with_terminals {
+        *kept = trees;
+    }
+    let from_root = match &term.via {
+        None => std::mem::take(&mut found.from_root),
+        Some(via) => metric.backward_distances(times, &only(via, &found.from_root)),
+    };
+    let together = together(metric, ends.len());
+    let work =
+        ends.len().div_ceil(together) * ((passes * metric.size()) << ends.len().min(together));
+    let of_edge = |(slot, _): &(Slot, Vec<f64>)| match *slot {
+        Slot::Root => Some(root.iter().zip(&from_root).map(|(root, on)| root + on).collect()),
+        Slot::Terminal(i) => found.of_terminal.get_mut(i).map(std::mem::take),
+    };
+    Some(TermMarginals { least: found.least, of_edges: prices.iter().map(of_edge).collect(), work })
+}
+
+/// Of so many terminals, how many are taken together.
+fn together(metric: &Metric, terminals: usize) -> usize {
+    let fits = |&terminals: &usize| metric.size() << terminals <= EVALUATIONS;
+    let most = (2..=TOGETHER).rev().find(fits).unwrap_or(2);
+    if terminals <= most { most } else { most.min(GROUP) }
+}
+
+/// Nothing to pay at these nodes, and no other.
+pub(crate) fn at(metric: &Metric, nodes: &[Node]) -> Vec<f64> {
+    only(nodes, &vec![0.0; metric.nodes()])
+}
+
+/// These prices at these nodes only.
+pub(crate) fn only(nodes: &[Node], prices: &[f64]) -> Vec<f64> {
+    let mut kept = vec![UNREACHABLE; prices.len()];
+    for &node in nodes {
+        kept[node] = prices[node];
+    }
+    kept
+}
+
+/// The marginals of a tree to all ends, or of trees to groups of them, each at its share of the
+/// cost. What the root may give away at a node is what every part can spare there at its share.
+fn grouped(
+    metric: &Metric,
+    times: f64,
+    root: &[f64],
+    (ends, trees): (&[&[f64]], &[Inside]),
+    with_terminals: bool,
+) -> Marginals {
+    if let [whole] = trees {
+        return marginals(metric, times, root, (ends, whole), with_terminals);
+    }
+    let mut all = Marginals { from_root: vec![UNREACHABLE; root.len()], ..Marginals::default() };
+    for (group, trees) in ends.chunks(together(metric, ends.len())).zip(trees) {
+        let share = share(group, ends);
+        let own_root: Vec<f64> = root.iter().map(|price| price * share).collect();
+        let part = marginals(metric, times * share, &own_root, (group, trees), with_terminals);
+        all.least += part.least;
+        let spared = part.from_root.iter().map(|from_root| (from_root - part.least) / share);
+        all.from_root
+            .iter_mut()
+            .zip(spared)
+            .for_each(|(least, spared)| *least = lesser(*least, spared));
+        all.of_terminal.extend(part.of_terminal.into_iter().map(|of_terminal| {
+            of_terminal.iter().map(|marginal| marginal - part.least).collect::<Vec<f64>>()
+        }));
+    }
+    let least = all.least;
+    all.from_root
+        .iter_mut()
+        .chain(all.of_terminal.iter_mut().flatten())
+        .for_each(|marginal| *marginal += least);
+    all
+}
+
+/// A group's share of the cost: as large as its share of the terminals.
+fn share(group: &[&[f64]], ends: &[&[f64]]) -> f64 {
+    group.len() as f64 / ends.len() as f64
+}
