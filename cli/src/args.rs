@@ -8,6 +8,9 @@ pub(crate) mod plan;
 pub(crate) mod planning;
 pub(crate) mod sweep;
 
+use std::path::Path;
+
+use clap::error::{ContextKind, ContextValue};
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -46,6 +49,23 @@ pub(crate) struct Cli {
     /// When to color diagnostics.
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     pub(crate) color: ColorChoice,
+}
+
+impl Cli {
+    /// The arguments as typed. Wrong ones end the process with a message: where it was a program
+    /// instead of a command, with the command to type.
+    pub(crate) fn typed() -> Self {
+        Self::try_parse().unwrap_or_else(|mut error| {
+            if let Some(ContextValue::String(path)) = error.get(ContextKind::InvalidSubcommand)
+                && Path::new(path).exists()
+            {
+                let tip = format!("to plan a program, type `shardwise plan {path}`");
+                let tips = ContextValue::StyledStrs(vec![tip.into()]);
+                error.insert(ContextKind::Suggested, tips);
+            }
+            error.exit()
+        })
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -13,13 +13,11 @@ mod progress;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::Cli;
 use crate::output::Output;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::typed();
     let mut output = Output::new(cli.color);
     let result = commands::run(&cli, &mut output);
     output.finish(result).into()

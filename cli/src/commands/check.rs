@@ -143,6 +143,9 @@ fn report(args: &CheckArgs, files: Vec<Checked>, output: &mut Output) -> Result 
 /// Says how many findings there were, where people read: not for one clean program.
 fn summarize(args: &CheckArgs, files: &[Linted], edits: usize, output: &mut Output) -> Result {
     let summary = Summary::of(files);
+    if summary.files == 0 && output.status() == ExitStatus::Success {
+        return output.remark(&format!("no programs (*.shard) in {}", args.files.join(", ")));
+    }
     let is_news =
         summary.files > 1 || summary.with_findings > 0 || summary.untried > 0 || edits > 0;
     let for_people = match args.format {

@@ -1,8 +1,10 @@
-//! `check` as its users meet it: folders, configurations, formats, fixes, exit codes.
+//! `check` as its users meet it: folders, configurations, formats, fixes, exit statuses.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use crate::common::{SHARDWISE, text};
 
 /// A folder of its own for a test, gone with it.
 struct Folder(PathBuf);
@@ -30,7 +32,7 @@ impl Folder {
 
     fn check(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         ended(
-            Command::new(env!("CARGO_BIN_EXE_shardwise"))
+            Command::new(SHARDWISE)
                 .arg("check")
                 .args(arguments)
                 .current_dir(&self.0)
@@ -47,7 +49,6 @@ impl Drop for Folder {
 }
 
 fn ended(output: Output) -> (Option<i32>, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
@@ -78,7 +79,7 @@ fn the_same_is_said_on_one_core_and_on_many() {
         folder.write(&format!("{number:02}.shard"), if number % 3 == 0 { UNUSED } else { CLEAN });
     }
     let run = |threads: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_shardwise"));
+        let mut command = Command::new(SHARDWISE);
         ended(
             command
                 .args(["check", ".", "--format", "json"])
@@ -176,7 +177,7 @@ fn fix_writes_what_diff_shows() {
 
 #[test]
 fn standard_input_is_mended_to_standard_output() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_shardwise"))
+    let mut child = Command::new(SHARDWISE)
         .args(["check", "--fix", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -207,12 +208,7 @@ fn the_dearest_finding_comes_first_where_asked() {
 #[test]
 fn explain_knows_lints_by_code_and_by_name() {
     let explain = |word: &str| {
-        ended(
-            Command::new(env!("CARGO_BIN_EXE_shardwise"))
-                .args(["explain", word])
-                .output()
-                .expect("it starts"),
-        )
+        ended(Command::new(SHARDWISE).args(["explain", word]).output().expect("it starts"))
     };
     let (code, stdout, _) = explain("sw301");
     assert_eq!(code, Some(0));

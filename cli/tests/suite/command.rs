@@ -1,32 +1,11 @@
 //! The command as its users meet it: exit codes, standard input, pipes, no terminal.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
-}
+use crate::common::{SHARDWISE, root, text};
+use crate::run;
 
-fn run(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_shardwise"))
-        .args(arguments)
-        .current_dir(root())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    // A command that does not read its input closes it early; that is its right.
-    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input.as_bytes()));
-    child.wait_with_output().expect("the command ends")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-const MATMUL: &str = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I, J_X], B[J_X, \
+pub(crate) const MATMUL: &str = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I, J_X], B[J_X, \
     K]\nC = A *J B\noutput C[I, K]\n";
 
 #[test]
@@ -208,20 +187,6 @@ fn an_expression_is_a_program() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
-    let shell = format!(
-        "{} plan tests/programs/mlp-2d.shard | true; exit ${{PIPESTATUS[0]}}",
-        env!("CARGO_BIN_EXE_shardwise")
-    );
-    let output = Command::new("bash")
-        .args(["-c", &shell])
-        .current_dir(root())
-        .output()
-        .expect("bash starts");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-}
-
-#[test]
 fn every_other_command_prints_something() {
     for arguments in [
         &["hardware"][..],
@@ -289,89 +254,6 @@ fn an_option_that_fits_no_program_ends_with_2_and_says_what_exists() {
 }
 
 #[test]
-fn a_sweep_is_a_row_a_point() {
-    let arguments = [
-        "sweep",
-        "tests/programs/fsdp_tp.shard",
-        "--mesh",
-        "X*Y=16",
-        "--dim",
-        "B=1e4..1e5/3",
-        "--hardware",
-        "tpu-v5p,tpu-v5e",
-    ];
-    let table = run(&arguments, "");
-    let printed = text(&table.stdout);
-    assert_eq!(printed.lines().filter(|line| line.contains("X=")).count(), 30, "{printed}");
-    assert_eq!(
-        printed.lines().filter(|line| line.starts_with('*') && line.contains("X=")).count(),
-        6,
-        "{printed}"
-    );
-    assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
-    assert!(table.stderr.is_empty(), "no bar without a terminal");
-    let csv = text(&run(&[&arguments[..], &["--format", "csv"]].concat(), "").stdout);
-    assert_eq!(csv.lines().count(), 31);
-    assert!(
-        csv.lines().all(|line| line.replace("\"X=1, Y=16\"", "m").split(',').count() >= 22),
-        "{csv}"
-    );
-    let json = text(&run(&[&arguments[..], &["--format", "json"]].concat(), "").stdout);
-    assert!(json.contains("\"schema\": \"shardwise.sweep/1\"") && json.contains("\"links_s\""));
-}
-
-#[test]
-fn a_plot_is_written_where_asked_and_needs_something_to_vary() {
-    let path = std::env::temp_dir().join("shardwise-sweep.svg");
-    let name = path.to_string_lossy().into_owned();
-    let arguments = ["sweep", "-", "--mesh", "X=4|8", "--dim", "I=1e3..1e5", "--format", "svg"];
-    assert_eq!(run(&[&arguments[..], &["-o", &name]].concat(), MATMUL).status.code(), Some(0));
-    let written = std::fs::read_to_string(&path).expect("the plot is there");
-    assert_eq!(written, text(&run(&arguments, MATMUL).stdout), "equal bytes, run for run");
-    assert!(written.starts_with("<svg") && written.contains("communication-bound"), "{written}");
-    let nothing = run(&["sweep", "-", "--mesh", "X=4|8", "--format", "svg"], MATMUL);
-    assert_eq!(nothing.status.code(), Some(2));
-    assert!(text(&nothing.stderr).contains("several sizes"));
-}
-
-/// The fenced blocks of a page: language and text.
-fn blocks(page: &str) -> Vec<(String, String)> {
-    let fences: Vec<&str> = page.split("```").collect();
-    let inside = fences.iter().skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
-    inside.map(|(language, text)| (language.to_owned(), text.to_owned())).collect()
-}
-
-#[test]
-fn the_page_on_sweeps_shows_what_the_command_writes() {
-    let page =
-        std::fs::read_to_string(root().join("compiler/docs/sweep.md")).expect("the page is there");
-    let blocks = blocks(&page);
-    assert_eq!(blocks.iter().filter(|(language, _)| language == "sh").count(), 4);
-    for (number, (_, command)) in
-        blocks.iter().enumerate().filter(|(_, (language, _))| language == "sh")
-    {
-        let (command, file) = command
-            .trim()
-            .split_once(" -o ")
-            .map_or((command.trim(), None), |(command, file)| (command, Some(file)));
-        let shell =
-            format!("shardwise() {{ {} \"$@\"; }}; {command}", env!("CARGO_BIN_EXE_shardwise"));
-        let output = Command::new("bash")
-            .args(["-c", &shell])
-            .current_dir(root())
-            .output()
-            .expect("bash starts");
-        let shown = file
-            .map(|file| std::fs::read_to_string(root().join(file)).expect("the figure is there"));
-        assert_eq!(
-            text(&output.stdout),
-            shown.unwrap_or_else(|| blocks[number + 1].1.clone()),
-            "{command}"
-        );
-    }
-}
-
-#[test]
 fn cost_says_what_bounds_a_program_and_where_that_turns() {
     let arguments = ["cost", "tests/programs/sweep/fsdp.shard", "--strategy", "textbook"];
     let printed = text(&run(&arguments, "").stdout);
@@ -424,4 +306,19 @@ fn cost_sizes_decoding_by_batches() {
         Some(0)
     );
     assert_eq!(run(&["cost", program, "--batches", "0"], "").status.code(), Some(2));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut child = Command::new(SHARDWISE)
+        .args(["plan", "tests/programs/mlp-2d.shard"])
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the command ends");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
 }

@@ -1,6 +1,7 @@
 //! `diff` as its users meet it: plans and programs, formats, limits and exit codes.
 
-use crate::common::{run, text};
+use crate::common::text;
+use crate::run;
 
 const BEFORE: &str = "tests/programs/fsdp_tp.shard";
 

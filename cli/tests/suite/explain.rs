@@ -1,6 +1,7 @@
 //! `explain FILE` as its users meet it.
 
-use crate::common::{run, text};
+use crate::common::text;
+use crate::run;
 
 const MLP: &str = "tests/programs/fsdp_tp.shard";
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::common::{run, run_in, text};
+use crate::common::text;
+use crate::{run, run_in};
 
 const PROGRAM: &str = "hardware mine\nmesh X=16, Y=8\ndim B=64, D=64\ninput A[B_X, D_Y]\nB2 = \
     gelu(A)\noutput B2[B_X, D]\n";

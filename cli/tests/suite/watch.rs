@@ -72,7 +72,7 @@ fn a_plan_follows_its_program() {
     let program = folder.join("mlp.shard");
     std::fs::write(&program, MLP).expect("a file can be written");
     let watching = Watching::start(&folder, &["plan", "mlp.shard", "--watch", "-o", "mlp.plan"]);
-    watching.until("-- watching 1 program; Ctrl-C ends");
+    watching.until("-- watching 1 program; press Ctrl-C to stop");
     let first = std::fs::read_to_string(folder.join("mlp.plan")).expect("it was written");
     std::fs::write(&program, MLP.replace("B=1024", "B=2048")).expect("a file can be written");
     watching.until("-- mlp.shard changed");
@@ -125,6 +125,24 @@ fn a_check_follows_every_program_that_it_was_given() {
 }
 
 #[test]
+fn programs_that_gitignore_names_are_not_watched() {
+    let folder = crate::common::empty_folder("watch-ignored");
+    std::fs::create_dir(folder.join("out")).expect("a folder can be made");
+    std::fs::write(folder.join(".gitignore"), "out/\n").expect("a file can be written");
+    for name in ["a.shard", "out/b.shard"] {
+        std::fs::write(folder.join(name), MLP).expect("a file can be written");
+    }
+    let watching = Watching::start(&folder, &["check", "--watch"]);
+    watching.until("-- watching 1 program");
+    for name in ["out/b.shard", "a.shard"] {
+        std::fs::write(folder.join(name), MLP.replace("D_X", "D_Z")).expect("it can be written");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let printed = watching.until("-- watching").join("\n");
+    assert!(printed.contains("-- a.shard changed") && !printed.contains("b.shard"), "{printed}");
+}
+
+#[test]
 fn hardware_that_a_program_names_is_watched_as_well() {
     let folder = crate::common::empty_folder("watch-hardware");
     let (program, hardware) = (folder.join("mlp.shard"), folder.join("hw.toml"));
@@ -132,7 +150,7 @@ fn hardware_that_a_program_names_is_watched_as_well() {
         .expect("a file can be written");
     let watching = Watching::start(&folder, &["plan", "mlp.shard", "--watch", "-o", "mlp.plan"]);
     watching.until("SW408");
-    watching.until("-- watching 1 program and 1 hardware file; Ctrl-C ends");
+    watching.until("-- watching 1 program and 1 hardware file; press Ctrl-C to stop");
     for base in ["tpu-v5p", "tpu-v5e"] {
         std::fs::write(&hardware, format!("[chip]\nbase = \"{base}\"\n"))
             .expect("a file can be written");
@@ -150,6 +168,6 @@ fn what_cannot_be_watched_is_wrong_usage() {
         &["check", "-", "--watch"],
         &["plan", "--watch", "-e", "A[I] -> A[I]"],
     ] {
-        assert_eq!(crate::common::run(arguments, MLP).status.code(), Some(2), "{arguments:?}");
+        assert_eq!(crate::run(arguments, MLP).status.code(), Some(2), "{arguments:?}");
     }
 }

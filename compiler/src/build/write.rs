@@ -55,3 +55,29 @@ fn temporary() -> Builder<'static, 'static> {
     }
     builder
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{write, write_if_changed};
+
+    #[test]
+    fn a_file_is_written_and_its_folder_holds_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let path = folder.path().join("a.plan");
+        for text in ["first", "second"] {
+            write(&path, text).expect("it can be written");
+            assert_eq!(std::fs::read_to_string(&path).expect("it is there"), text);
+        }
+        assert_eq!(std::fs::read_dir(&folder).expect("it is there").count(), 1);
+        assert!(write(&folder.path().join("no/such/folder"), "text").is_err());
+        assert!(write(folder.path(), "text").is_err(), "a folder is not replaced");
+    }
+
+    #[test]
+    fn a_file_that_would_stay_the_same_is_not_written() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let path = folder.path().join("a.plan");
+        let written = ["one", "one", "two"].map(|text| write_if_changed(&path, text).ok());
+        assert_eq!(written, [Some(true), Some(false), Some(true)]);
+    }
+}

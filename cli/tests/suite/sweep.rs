@@ -1,0 +1,75 @@
+//! `sweep` as its users meet it: tables, CSV, JSON, plots, and the page.
+
+use crate::command::MATMUL;
+use crate::common::{blocks, root, shell, text};
+use crate::run;
+
+#[test]
+fn a_sweep_is_a_row_a_point() {
+    let arguments = [
+        "sweep",
+        "tests/programs/fsdp_tp.shard",
+        "--mesh",
+        "X*Y=16",
+        "--dim",
+        "B=1e4..1e5/3",
+        "--hardware",
+        "tpu-v5p,tpu-v5e",
+    ];
+    let table = run(&arguments, "");
+    let printed = text(&table.stdout);
+    assert_eq!(printed.lines().filter(|line| line.contains("X=")).count(), 30, "{printed}");
+    assert_eq!(
+        printed.lines().filter(|line| line.starts_with('*') && line.contains("X=")).count(),
+        6,
+        "{printed}"
+    );
+    assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
+    assert!(table.stderr.is_empty(), "no bar without a terminal");
+    let csv = text(&run(&[&arguments[..], &["--format", "csv"]].concat(), "").stdout);
+    assert_eq!(csv.lines().count(), 31);
+    assert!(
+        csv.lines().all(|line| line.replace("\"X=1, Y=16\"", "m").split(',').count() >= 22),
+        "{csv}"
+    );
+    let json = text(&run(&[&arguments[..], &["--format", "json"]].concat(), "").stdout);
+    assert!(json.contains("\"schema\": \"shardwise.sweep/1\"") && json.contains("\"links_s\""));
+}
+
+#[test]
+fn a_plot_is_written_where_asked_and_needs_something_to_vary() {
+    let path = std::env::temp_dir().join("shardwise-sweep.svg");
+    let name = path.to_string_lossy().into_owned();
+    let arguments = ["sweep", "-", "--mesh", "X=4|8", "--dim", "I=1e3..1e5", "--format", "svg"];
+    assert_eq!(run(&[&arguments[..], &["-o", &name]].concat(), MATMUL).status.code(), Some(0));
+    let written = std::fs::read_to_string(&path).expect("the plot is there");
+    assert_eq!(written, text(&run(&arguments, MATMUL).stdout), "equal bytes, run for run");
+    assert!(written.starts_with("<svg") && written.contains("communication-bound"), "{written}");
+    let nothing = run(&["sweep", "-", "--mesh", "X=4|8", "--format", "svg"], MATMUL);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(text(&nothing.stderr).contains("several sizes"));
+}
+
+/// A figure of the page is compared with what the command prints without `-o`.
+#[test]
+fn the_page_shows_what_the_command_writes() {
+    let page =
+        std::fs::read_to_string(root().join("compiler/docs/sweep.md")).expect("the page is there");
+    let blocks = blocks(&page);
+    assert_eq!(blocks.iter().filter(|(language, _)| language == "sh").count(), 4);
+    for (number, (_, command)) in
+        blocks.iter().enumerate().filter(|(_, (language, _))| language == "sh")
+    {
+        let (command, file) = command
+            .trim()
+            .split_once(" -o ")
+            .map_or((command.trim(), None), |(command, file)| (command, Some(file)));
+        let shown = file
+            .map(|file| std::fs::read_to_string(root().join(file)).expect("the figure is there"));
+        assert_eq!(
+            shell(&root(), command),
+            shown.unwrap_or_else(|| blocks[number + 1].1.clone()),
+            "{command}"
+        );
+    }
+}

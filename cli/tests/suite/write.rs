@@ -1,0 +1,131 @@
+//! How the command writes files: completely or not at all, through links, and never in the place of
+//! what is no file.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::{empty_folder, text};
+use crate::run_in;
+
+const PROGRAM: &str = "hardware tpu-v5p\nmesh X=4\ndim  I=8, J=8\ninput A[I_X]\noutput A[I_X]\n";
+
+/// A folder with a program that can be formatted and fixed.
+fn folder(name: &str) -> PathBuf {
+    let folder = empty_folder(name);
+    std::fs::write(folder.join("p.shard"), PROGRAM).expect("a file can be written");
+    folder
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("the file is there")
+}
+
+/// Every command that writes, with the file that it writes.
+const WRITERS: [(&[&str], &str); 6] = [
+    (&["plan", "p.shard", "-o", "p.plan"], "p.plan"),
+    (&["plan", "p.shard", "-o", "other.plan", "--depfile", "p.d"], "p.d"),
+    (&["fmt", "p.shard"], "p.shard"),
+    (&["check", "p.shard", "--fix"], "p.shard"),
+    (&["check", "p.shard", "--format", "json", "-o", "p.json"], "p.json"),
+    (&["sweep", "p.shard", "--mesh", "X=2|4", "-o", "p.txt"], "p.txt"),
+];
+
+#[test]
+fn nothing_but_the_file_is_left_behind() {
+    for (number, (arguments, written)) in WRITERS.iter().enumerate() {
+        let folder = folder(&format!("write-alone-{number}"));
+        let output = run_in(&folder, arguments, "");
+        assert_ne!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        assert!(!read(&folder.join(written)).is_empty(), "{arguments:?}");
+        let entries = std::fs::read_dir(&folder).expect("the folder is there");
+        let hidden = entries.filter(|entry| {
+            let name = entry.as_ref().map(|entry| entry.file_name());
+            name.is_ok_and(|name| name.to_string_lossy().starts_with('.'))
+        });
+        assert_eq!(hidden.count(), 0, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_folder_is_not_replaced() {
+    let folder = folder("write-folder");
+    std::fs::create_dir(folder.join("out")).expect("a folder can be made");
+    let output = run_in(&folder, &["plan", "p.shard", "-o", "out"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("cannot write `out`: is a directory"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(folder.join("out").is_dir());
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_link_stays_and_its_file_is_updated() {
+        for (number, (arguments, written)) in WRITERS.iter().enumerate() {
+            let folder = folder(&format!("write-link-{number}"));
+            std::fs::create_dir(folder.join("real")).expect("a folder can be made");
+            let (link, file) = (folder.join(written), folder.join("real/file"));
+            if link.exists() {
+                std::fs::rename(&link, &file).expect("a file can be renamed");
+            }
+            symlink("real/file", &link).expect("a link can be made");
+            let first = run_in(&folder, arguments, "");
+            assert_ne!(first.status.code(), Some(2), "{}", text(&first.stderr));
+            assert!(link.is_symlink() && read(&file) != PROGRAM, "{arguments:?}");
+            let before = read(&file);
+            std::fs::write(&file, PROGRAM).expect("a file can be written");
+            run_in(&folder, arguments, "");
+            assert!(link.is_symlink() && read(&file) == before, "{arguments:?}");
+        }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).expect("the file is there").permissions().mode()
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode_and_a_new_one_has_that_of_new_files() {
+        let folder = folder("write-mode");
+        let (program, plan) = (folder.join("p.shard"), folder.join("p.plan"));
+        let usual = mode(&program);
+        run_in(&folder, &["plan", "p.shard", "-o", "p.plan"], "");
+        assert_eq!(mode(&plan), usual);
+        for (path, wanted) in [(&program, 0o100_755), (&plan, 0o100_640)] {
+            let permissions = std::fs::Permissions::from_mode(wanted);
+            std::fs::set_permissions(path, permissions).expect("a mode can be set");
+        }
+        run_in(&folder, &["fmt", "p.shard"], "");
+        run_in(&folder, &["plan", "p.shard", "--dim", "I=16", "-o", "p.plan"], "");
+        assert_ne!(read(&program), PROGRAM);
+        assert_eq!((mode(&program), mode(&plan)), (0o100_755, 0o100_640));
+    }
+
+    #[test]
+    fn a_pipe_is_written_to_and_not_replaced() {
+        let folder = folder("write-pipe");
+        let printed = text(&run_in(&folder, &["plan", "p.shard"], "").stdout);
+        let stdout = run_in(&folder, &["plan", "p.shard", "-o", "/dev/stdout"], "");
+        assert_eq!(text(&stdout.stdout), printed, "{}", text(&stdout.stderr));
+        let pipe = folder.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()), "a pipe can be made");
+        for more in [&[][..], &["--if-changed"]] {
+            let reader = std::thread::spawn({
+                let pipe = pipe.clone();
+                move || std::fs::read_to_string(pipe)
+            });
+            let arguments = [&["plan", "p.shard", "-o", "pipe"], more].concat();
+            assert_eq!(run_in(&folder, &arguments, "").status.code(), Some(0));
+            let is_pipe = std::fs::metadata(&pipe).is_ok_and(|pipe| pipe.file_type().is_fifo());
+            assert!(is_pipe, "the pipe is still there");
+            let got = reader.join().expect("the reader ends").expect("it reads");
+            assert_eq!(got, printed);
+        }
+    }
+}

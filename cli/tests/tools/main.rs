@@ -1,0 +1,39 @@
+//! What needs tools besides Rust: plans as targets of make and ninja, the pre-commit hooks, the
+//! scripts of the GitHub Action, and the pages that show them.
+//!
+//! `cargo test` leaves this suite out, so that it passes on a machine that has only Rust. `.ci/run`
+//! installs the tools and runs it: `cargo test -p shardwise-cli --test tools`. Where a tool is
+//! missing, tests fail and say how to install it; none is skipped.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod build_tools;
+mod ci;
+
+/// The tools, and how each is installed.
+const TOOLS: [(&str, &str); 5] = [
+    ("bash", "apt-get install bash"),
+    ("git", "apt-get install git"),
+    ("make", "apt-get install make"),
+    ("ninja", "pip install ninja"),
+    ("pre-commit", "pip install pre-commit"),
+];
+
+/// Fails unless the tools are installed.
+fn require(tools: &[&str]) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_installed =
+        |tool: &str| std::env::split_paths(&path).any(|folder| folder.join(tool).is_file());
+    let missing: Vec<String> = TOOLS
+        .iter()
+        .filter(|(tool, _)| tools.contains(tool) && !is_installed(tool))
+        .map(|(tool, install)| format!("`{tool}` is not installed; run `{install}`"))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "this test runs {}:\n{}\n(`.ci/run` installs all tools of this suite)",
+        tools.join(" and "),
+        missing.join("\n")
+    );
+}
