@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fills the corpora with the programs of the tests, so that fuzzing starts from what is meant.
+# Fills the corpora with the programs of the tests, so that fuzzing starts from valid programs.
 set -euo pipefail
 cd "$(dirname "$0")"
 mkdir -p corpus/parse corpus/print_parse corpus/plan_verify

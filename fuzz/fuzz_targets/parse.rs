@@ -1,4 +1,4 @@
-//! Any text gives a tree and errors that point into it, formats to a fixed point, and is checked
+//! Any text parses to a tree and errors that point into it, formats to a fixed point, and is checked
 //! (and planned, if it is small) without a panic.
 #![no_main]
 
@@ -12,13 +12,8 @@ fuzz_target!(|bytes: &[u8]| {
     let checked = shardwise::check("fuzz", &text, &Options::default());
     points_into(&checked.findings, &text);
     if let Ok(once) = shardwise::format("fuzz", &text) {
-        assert_eq!(
-            shardwise::format("fuzz", &once).expect(
-                "what was formatted can be \
-            formatted"
-            ),
-            once
-        );
+        let twice = shardwise::format("fuzz", &once).expect("formatted text can be formatted");
+        assert_eq!(twice, once);
     }
     if checked.program.is_some_and(|program| program.ops.len() <= 6 && program.mesh.axes.len() <= 2)
     {
@@ -32,10 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn points_into(findings: &Findings, text: &str) {
     for label in findings.reports.iter().flat_map(|report| &report.diag.labels) {
-        assert!(
-            text.get(label.span.start..label.span.end).is_some(),
-            "{label:?} lies outside of \
-            the text or inside a character"
-        );
+        let is_inside = text.get(label.span.start..label.span.end).is_some();
+        assert!(is_inside, "{label:?} is outside of the text, or inside of a character");
     }
 }

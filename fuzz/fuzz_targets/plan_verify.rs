@@ -1,6 +1,6 @@
-//! Random programs, steered by the fuzzer: both plans are right when run, the search is never the
-//! dearer one, a plan planned again is the same text, and a plan with one character exchanged is
-//! read without a panic.
+//! Random programs that the fuzzer chooses: both plans compute what the program does, the search's is
+//! never the more expensive one, planning a plan gives the same text, and a plan with one character
+//! replaced is checked without a panic.
 #![no_main]
 
 use std::time::Duration;
@@ -8,13 +8,16 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use shardwise::verify::{Setup, verify};
 use shardwise::{Options, Strategy};
-use shardwise_tests::sketch;
+use shardwise_tests::random_program;
 
 fuzz_target!(|bytes: &[u8]| {
     let [shape, place, character, numbers @ ..] = bytes else { return };
     let numbers: Vec<u32> = numbers.iter().map(|&byte| u32::from(byte)).collect();
-    let source =
-        sketch::program(&numbers, 1 + usize::from(shape % 3), 1 + usize::from(shape / 4) % 12);
+    let source = random_program::program(
+        &numbers,
+        1 + usize::from(shape % 3),
+        1 + usize::from(shape / 4) % 12,
+    );
     let options = Options {
         timeout: Some(Duration::from_secs(2)),
         memory: Some(f64::INFINITY),
@@ -34,15 +37,8 @@ fuzz_target!(|bytes: &[u8]| {
         "{source}\n{planned}"
     );
     let text = planned.to_string();
-    assert_eq!(
-        shardwise::plan("fuzz", &text, &options)
-            .expect(
-                "a plan can be \
-        planned"
-            )
-            .to_string(),
-        text
-    );
+    let again = shardwise::plan("fuzz", &text, &options).expect("a plan can be planned");
+    assert_eq!(again.to_string(), text);
     let mut mutated: Vec<char> = text.chars().collect();
     let at = usize::from(*place) * mutated.len() / 256;
     mutated[at] = char::from(*character);

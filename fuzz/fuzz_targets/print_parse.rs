@@ -1,19 +1,18 @@
-//! A program that was read, printed and read again is the same program, and formatting keeps its
-//! meaning. The first byte chooses between text and the random programs of the tests, which the
-//! fuzzer then steers.
+//! Parsing a printed program gives the same program, and formatting keeps its meaning. The first byte
+//! chooses between text and the random programs of the tests.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use shardwise::Options;
 use shardwise_ir::print::same;
-use shardwise_tests::sketch;
+use shardwise_tests::random_program;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&first, rest)) = bytes.split_first() else { return };
     let text = if first % 4 == 0 {
         String::from_utf8_lossy(rest).into_owned()
     } else {
-        sketch::program(
+        random_program::program(
             &numbers(rest),
             1 + usize::from(first / 4) % 3,
             1 + usize::from(first / 16) % 12,

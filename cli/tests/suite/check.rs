@@ -145,7 +145,7 @@ fn levels_of_the_command_line_win() {
 }
 
 #[test]
-fn what_cannot_be_read_ends_with_2_and_the_rest_is_still_told() {
+fn what_cannot_be_read_ends_with_2_and_the_rest_is_still_reported() {
     let folder = Folder::new("unread");
     let (code, stdout, stderr) =
         folder.write("a.shard", UNUSED).check(&["none.shard", "a.shard", "--format", "concise"]);
@@ -176,7 +176,7 @@ fn fix_writes_what_diff_shows() {
 }
 
 #[test]
-fn standard_input_is_mended_to_standard_output() {
+fn standard_input_is_fixed_to_standard_output() {
     let mut child = Command::new(SHARDWISE)
         .args(["check", "--fix", "-"])
         .stdin(Stdio::piped())
@@ -190,7 +190,7 @@ fn standard_input_is_mended_to_standard_output() {
 }
 
 #[test]
-fn the_dearest_finding_comes_first_where_asked() {
+fn the_most_expensive_finding_comes_first_with_sort_cost() {
     let folder = Folder::new("cost");
     let costs = "hardware tpu-v5p\nmesh X=4\ndim B=8192, D=8192\ninput In[B_X, D]\nOld = tanh(In)\n\
         Out = gelu(In)\noutput Out[B_X, D]\n";
@@ -200,7 +200,10 @@ fn the_dearest_finding_comes_first_where_asked() {
     let both = costs.replace("dim B", "dim Q=1, B");
     let (_, _, stderr) = folder.write("b.shard", &both).check(&["--sort", "cost", "b.shard"]);
     assert!(
-        stderr.find("SW353").zip(stderr.find("SW352")).is_some_and(|(dear, cheap)| dear < cheap),
+        stderr
+            .find("SW353")
+            .zip(stderr.find("SW352"))
+            .is_some_and(|(expensive, cheap)| expensive < cheap),
         "{stderr}"
     );
 }

@@ -5,7 +5,7 @@ use crate::run;
 
 const BEFORE: &str = "tests/programs/fsdp_tp.shard";
 
-/// The same program with its input given whole along D.
+/// The same program with its input replicated along D.
 fn after() -> String {
     let source =
         std::fs::read_to_string(crate::common::root().join(BEFORE)).expect("the program is there");

@@ -47,7 +47,7 @@ fn a_line_is_what_it_reads_and_what_it_gives() {
 }
 
 #[test]
-fn everything_is_told_without_alternatives() {
+fn a_whole_program_is_explained_without_alternatives() {
     let printed = explained(&[MLP], "");
     assert_eq!(printed.matches("needed by:").count(), 4, "{printed}");
     assert!(!printed.contains("otherwise"), "{printed}");

@@ -149,12 +149,12 @@ fn files_that_are_no_hardware_are_refused() {
             &["plan", "models/p.shard", "-o", "p.plan"],
         ] {
             let output = run_in(&folder, arguments, "");
-            let told = crate::common::text(&output.stderr);
+            let printed = crate::common::text(&output.stderr);
             assert!(
                 output.status.code() == Some(1)
-                    && told.contains(expected)
-                    && !told.contains("panicked"),
-                "{arguments:?}: {told}"
+                    && printed.contains(expected)
+                    && !printed.contains("panicked"),
+                "{arguments:?}: {printed}"
             );
         }
     };

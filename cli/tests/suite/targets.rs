@@ -89,14 +89,17 @@ fn the_page_quotes_the_examples() {
     let makefile = example("make/Makefile");
     let mut quoted = 0;
     for (language, text) in blocks(&page) {
-        let whole = match language.as_str() {
+        let example_text = match language.as_str() {
             "rust" if !text.contains("configure()") => &rust,
             "make" => &makefile,
             _ => continue,
         };
         for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("//")) {
             let spelled = line.replace("plans::mlp", "mlp");
-            assert!(whole.lines().any(|other| other == spelled), "`{line}` is not in the example");
+            assert!(
+                example_text.lines().any(|other| other == spelled),
+                "`{line}` is not in the example"
+            );
             quoted += 1;
         }
     }

@@ -109,19 +109,21 @@ fn a_check_follows_every_program_that_it_was_given() {
     watching.until("-- watching 2 programs");
     std::fs::write(folder.join("b.shard"), MLP.replace("D_X", "D_Z"))
         .expect("a file can be written");
-    let told = watching.until("-- watching").join("\n");
+    let printed = watching.until("-- watching").join("\n");
     assert!(
-        told.contains("-- b.shard changed") && told.contains("SW204") && !told.contains("a.shard"),
-        "{told}"
+        printed.contains("-- b.shard changed")
+            && printed.contains("SW204")
+            && !printed.contains("a.shard"),
+        "{printed}"
     );
     // Written again with the same bytes: nothing has changed, and the next change is the next one
-    // that is told.
+    // that is printed.
     std::fs::write(folder.join("b.shard"), MLP.replace("D_X", "D_Z"))
         .expect("a file can be written");
     std::fs::write(folder.join("a.shard"), MLP.replace("B=1024", "B=2048"))
         .expect("a file can be written");
-    let told = watching.until("-- watching").join("\n");
-    assert!(told.contains("-- a.shard changed"), "{told}");
+    let printed = watching.until("-- watching").join("\n");
+    assert!(printed.contains("-- a.shard changed"), "{printed}");
 }
 
 #[test]
