@@ -1,121 +1,114 @@
-//! The element-wise functions that the language knows: whether each is linear decides where partial
-//! sums may pass, so none is unknown.
+//! One table of operations: every fact about a function of the language stands once, in its row.
+//!
+//! | table | rows | columns |
+//! | --- | --- | --- |
+//! | [`Function`] | element-wise functions that are called by name | [`Row`] |
+//! | [`ReduceFn`] | `sum`, `mean`, `max`, `min` | [`ReductionRow`] |
+//! | [`Composite`] | `softmax` and the normalisations | [`CompositeRow`] |
+//!
+//! Names are read once, in `resolve`; after that an operation holds an entry of a table. Derivatives
+//! and the definitions of composites are [`Formula`]s. What is not called by such a name, `a + b`,
+//! `-x`, `cast<f32>(x)`, is a [`MapForm`]: these are few, each with syntax of its own, and matched
+//! without a default wherever they are read.
+//!
+//! The values of a row, its evaluator, are what a function *means*. So they are here and not with
+//! the simulator of plans: planner and simulator agree on what `tanh` is, as both agree on what `+`
+//! is, and disagree about nothing that a plan decides. Structural operations (`take`, `reshape`,
+//! `route`) are in no table: each asks something of its own of shardings and of the simulator, and
+//! a row of them would be a pointer to code in every column.
 
-use crate::program::Linearity;
+mod composite;
+mod elementwise;
+mod formula;
+mod map;
+mod order;
+mod page;
+mod reduction;
+mod scalar;
+#[cfg(test)]
+mod tests;
 
-/// A function called by name.
+use crate::dtype::DType;
+
+pub use composite::{Composite, CompositeRow, EPSILON};
+pub use elementwise::{Function, Operand, Row};
+pub use formula::Formula;
+pub use map::{Arithmetic, Fill, MapFn, MapForm};
+pub use order::{Direction, Linearity};
+pub use page::page;
+pub use reduction::{ReduceFn, ReductionRow};
+pub use scalar::cast;
+
+/// Where a function is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Function {
-    /// As programs write it.
-    pub name: &'static str,
-    /// How many operands it takes.
-    pub arity: usize,
-    /// How many of these must be numbers, behind the values; where none must be, some may.
-    pub numbers: usize,
-    /// Where partial sums may pass.
-    pub linearity: Linearity,
+pub enum Domain {
+    /// Everywhere.
+    Any,
+    /// Above zero.
+    Positive,
 }
 
-/// A function of one operand.
-const fn unary(name: &'static str, linearity: Linearity) -> Function {
-    Function { name, arity: 1, numbers: 0, linearity }
+/// How the gradient of a result reaches an operand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Gradient {
+    /// By this formula, which is linear in [`Formula::Given`].
+    Through(Formula),
+    /// The result does not change with the operand, up to jumps.
+    Zero,
+    /// It is declared not to.
+    Stopped,
+    /// There is no derivative.
+    Undefined,
 }
 
-/// A function of two operands that is linear in neither.
-const fn binary(name: &'static str) -> Function {
-    Function { name, arity: 2, numbers: 0, linearity: Linearity::None }
+/// Which type a result has, where no left side says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultType {
+    /// True or false.
+    Bool,
+    /// That of the operands behind the first: what is chosen from.
+    Chosen,
+    /// That of the operands: of whole numbers it makes whole ones.
+    Whole,
+    /// That of the operands, and `int32` of true and false, which are counted.
+    Number,
+    /// That of the operands if it has fractions, else `f32`.
+    Float,
 }
 
-/// What a gradient becomes on its way through a function: takes what the function was applied to,
-/// then the gradient of its result.
-const fn derivative(name: &'static str) -> Function {
-    Function { name, arity: 2, numbers: 0, linearity: Linearity::Last }
+impl ResultType {
+    /// The type, of operands that are `all` together, and `rest` without the first.
+    pub fn of(self, all: DType, rest: DType) -> DType {
+        match self {
+            Self::Bool => DType::Bool,
+            Self::Chosen => rest,
+            Self::Whole => all,
+            Self::Number => {
+                if all == DType::Bool {
+                    DType::Int32
+                } else {
+                    all
+                }
+            }
+            Self::Float => {
+                if all.is_float() {
+                    all
+                } else {
+                    DType::F32
+                }
+            }
+        }
+    }
 }
 
-/// An update of an array by an optimizer, of values and numbers.
-const fn update(
-    name: &'static str,
-    arity: usize,
-    numbers: usize,
-    linearity: Linearity,
-) -> Function {
-    Function { name, arity, numbers, linearity }
-}
-
-/// All of them, by name.
-pub const FUNCTIONS: &[Function] = &[
-    unary("abs", Linearity::None),
-    // Array, both moments; step size, what is added to the root, decay.
-    update("adam_step", 6, 3, Linearity::None),
-    unary("copy", Linearity::Joint),
-    unary("cos", Linearity::None),
-    derivative("dabs"),
-    derivative("derf"),
-    derivative("dgelu"),
-    derivative("drelu"),
-    derivative("dsigmoid"),
-    derivative("dsilu"),
-    derivative("dtanh"),
-    // Moving averages of what comes second, and of its square, and how much of the first they keep.
-    update("ema", 3, 1, Linearity::Joint),
-    update("ema_square", 3, 1, Linearity::None),
-    binary("equal"),
-    unary("erf", Linearity::None),
-    unary("exp", Linearity::None),
-    unary("gelu", Linearity::None),
-    binary("greater"),
-    binary("greater_equal"),
-    unary("identity", Linearity::Joint),
-    binary("less"),
-    binary("less_equal"),
-    unary("log", Linearity::None),
-    binary("maximum"),
-    binary("minimum"),
-    // A sum of what comes second, and how much of the first it keeps.
-    update("momentum", 3, 1, Linearity::Joint),
-    unary("neg", Linearity::Joint),
-    binary("not_equal"),
-    unary("ones", Linearity::None),
-    binary("pow"),
-    unary("relu", Linearity::None),
-    unary("rsqrt", Linearity::None),
-    Function { name: "select", arity: 3, numbers: 0, linearity: Linearity::Rest },
-    // Array, gradient; step size.
-    update("sgd_step", 3, 1, Linearity::Joint),
-    unary("sigmoid", Linearity::None),
-    unary("silu", Linearity::None),
-    unary("sin", Linearity::None),
-    unary("softplus", Linearity::None),
-    unary("sqrt", Linearity::None),
-    unary("square", Linearity::None),
-    unary("stop_gradient", Linearity::Joint),
-    unary("swish", Linearity::None),
-    unary("tanh", Linearity::None),
-];
-
-/// The function called `name`.
-pub fn find(name: &str) -> Option<&'static Function> {
-    FUNCTIONS.iter().find(|function| function.name == name)
-}
-
-/// Whether a function gives true or false.
-pub fn is_comparison(name: &str) -> bool {
-    matches!(name, "equal" | "not_equal" | "less" | "less_equal" | "greater" | "greater_equal")
-}
-
-/// Whether a function gives whole numbers of whole numbers.
-pub fn keeps_whole(name: &str) -> bool {
-    matches!(
-        name,
-        "abs"
-            | "copy"
-            | "identity"
-            | "maximum"
-            | "minimum"
-            | "neg"
-            | "ones"
-            | "relu"
-            | "square"
-            | "stop_gradient"
-    )
+/// What a function makes of a mask: which elements of its result are known to be zero or minus
+/// infinity where those of its operand are. FLOPs are not counted for these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Masked {
+    /// Nothing is known of them.
+    Lost,
+    /// They stay what they are.
+    Kept,
+    /// Minus infinity becomes zero; nothing is known of zeros.
+    Zeroed,
 }

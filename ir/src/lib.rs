@@ -4,7 +4,7 @@
 //! | folder | what is in it |
 //! | --- | --- |
 //! | `tables` | the program and the plan as data: [`program`], [`plan`], [`sharding`], [`mesh`], [`hardware`] |
-//! | [`functions`], [`monotone`] | the element-wise functions, and which of them commute with maxima |
+//! | [`functions`] | one table of operations: what is known of every function |
 //! | `loops` | [`blocks`], [`pipeline`] stages, gathered weights that are kept, [`unroll`] |
 //! | `analysis` | [`shape`] inference, masked products ([`sparse`]), [`nvlink_domain`] placement, the [`dataflow`] graph |
 //! | [`codes`] | every diagnostic code with its page |
@@ -19,7 +19,6 @@ mod analysis;
 pub mod codes;
 pub mod functions;
 mod loops;
-pub mod monotone;
 pub mod print;
 pub mod resolve;
 pub mod suggest;

@@ -192,15 +192,20 @@ impl<'a> Printer<'a> {
     fn map(self, form: &MapForm, operands: &[String]) -> String {
         let operand = |i: usize| operands.get(i).map_or("", String::as_str);
         match form {
-            MapForm::Call { name, extra } => {
+            MapForm::Call { function, numbers } => {
                 let arguments: Vec<&str> =
-                    operands.iter().chain(extra).map(String::as_str).collect();
-                format!("{name}({})", arguments.join(", "))
+                    operands.iter().chain(numbers).map(String::as_str).collect();
+                format!("{}({})", function.name(), arguments.join(", "))
             }
-            MapForm::Infix(operator) => format!("{} {operator} {}", operand(0), operand(1)),
+            MapForm::Cast(dtype) => format!("cast<{}>({})", dtype.name(), operand(0)),
+            MapForm::Infix(how) => format!("{} {} {}", operand(0), how.symbol(), operand(1)),
             MapForm::ScaleBy(scalar) => format!("{scalar} * {}", operand(0)),
-            MapForm::InfixScalar(operator, scalar) => format!("{} {operator} {scalar}", operand(0)),
-            MapForm::ScalarInfix(scalar, operator) => format!("{scalar} {operator} {}", operand(0)),
+            MapForm::InfixScalar(how, scalar) => {
+                format!("{} {} {scalar}", operand(0), how.symbol())
+            }
+            MapForm::ScalarInfix(scalar, how) => {
+                format!("{scalar} {} {}", how.symbol(), operand(0))
+            }
             MapForm::LoopCarried => operand(0).to_owned(),
             MapForm::Last => format!("last({})", operand(0)),
             MapForm::Total => format!("total({})", operand(0)),

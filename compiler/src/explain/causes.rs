@@ -6,7 +6,7 @@ use shardwise_grammar::print::role_name;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Step, StepKind};
 use shardwise_ir::print;
-use shardwise_ir::program::{Linearity, MapForm, OpKind, Program};
+use shardwise_ir::program::{Linearity, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Sharding};
 
 use super::{Collective, End};
@@ -432,10 +432,8 @@ impl<'a> Told<'a> {
     fn settled(&self, op: OpId, axis: &str) -> String {
         match &self.program().ops[op].kind {
             OpKind::Map(function) if function.linearity == Linearity::None => {
-                let function = match &function.form {
-                    MapForm::Call { name, .. } => format!("`{name}`"),
-                    _ => "it".to_owned(),
-                };
+                let name = function.form.function_name();
+                let function = name.map_or("it".to_owned(), |name| format!("`{name}`"));
                 format!(
                     "{function} is not linear: the sum over `{axis}` must be finished before it"
                 )

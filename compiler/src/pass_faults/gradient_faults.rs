@@ -3,7 +3,7 @@
 use shardwise_ir::Diag;
 use shardwise_ir::codes::gradient as codes;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
-use shardwise_ir::program::{MapForm, OpKind, Program};
+use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::suggest::nearest_divisor;
 use shardwise_passes::training::gradient::GradientFault;
 use shardwise_passes::training::microbatches::MicrobatchFault;
@@ -45,13 +45,11 @@ fn unreached(program: &Program, of: ValueId) -> Diag {
 fn no_derivative(program: &Program, op: OpId, operand: usize) -> Diag {
     let op = &program.ops[op];
     let function = match &op.kind {
-        OpKind::Map(function) => match &function.form {
-            MapForm::Call { name, .. } => name.as_str(),
-            _ => "this",
-        },
-        OpKind::Update { .. } => "update",
-        _ => "this",
+        OpKind::Map(function) => function.form.function_name(),
+        OpKind::Update { .. } => Some("update".to_owned()),
+        _ => None,
     };
+    let function = function.as_deref().unwrap_or("this");
     let value = &program.values[op.operands[operand].value].name;
     let message = format!("`{function}` has no derivative with respect to `{value}`");
     let diag = Diag::error(codes::NO_DERIVATIVE, message, op.span, "a gradient would pass here")

@@ -1,15 +1,15 @@
 //! What operations compute, on whole arrays and on local blocks alike.
 
+mod definition;
 mod structure;
 
 pub(super) use structure::every;
-mod update;
 
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
-use shardwise_ir::functions;
+use shardwise_ir::functions::{Arithmetic, Domain, ResultType, cast};
 use shardwise_ir::ids::DimId;
-use shardwise_ir::program::{Fill, Linearity, MapForm, Op, OpKind, Program, ReduceFn};
+use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
 
 /// No element of the data is larger.
 pub(super) const LARGEST: f64 = 4.0;
@@ -61,16 +61,22 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
     match kind {
         OpKind::Composite { .. } => false,
         OpKind::Map(function) => match &function.form {
-            MapForm::Infix('+' | '-')
+            MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
             | MapForm::Negate
             | MapForm::LoopCarried
             | MapForm::Last
             | MapForm::Broadcast(_)
             | MapForm::Position(_) => true,
             MapForm::Causal { fill, .. } => *fill == Fill::Zero,
-            _ => false,
+            MapForm::Call { .. }
+            | MapForm::Cast(_)
+            | MapForm::Infix(Arithmetic::Div)
+            | MapForm::ScaleBy(_)
+            | MapForm::InfixScalar(..)
+            | MapForm::ScalarInfix(..)
+            | MapForm::Total => false,
         },
-        OpKind::Reduce { function, .. } => *function != ReduceFn::Mean,
+        OpKind::Reduce { function, .. } => function.row().result != ResultType::Float,
         OpKind::Einsum { .. }
         | OpKind::Gather { .. }
         | OpKind::ScatterAdd { .. }
@@ -84,9 +90,12 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
 /// Whether an operation is defined on positive numbers only.
 pub(super) fn wants_positive(kind: &OpKind) -> bool {
     let OpKind::Map(function) = kind else { return false };
-    let root = |name: &str| matches!(name, "log" | "sqrt" | "rsqrt" | "pow" | "adam_step");
-    matches!(&function.form, MapForm::Call { name, .. } if root(name))
-        || function.linearity == Linearity::First
+    match &function.form {
+        MapForm::Call { function, .. } => {
+            function.row().operands.iter().any(|operand| operand.domain == Domain::Positive)
+        }
+        form => *form == MapForm::Infix(Arithmetic::Div),
+    }
 }
 
 /// The result of `op` on these operands; `None` if they are not as long along the dimensions that
@@ -141,7 +150,7 @@ pub(super) fn operation(
                 reduced = reduce(*function, &reduced, Axis(result.len()));
             }
             let whole: f64 = over.iter().map(|&dim| program.dims[dim].size as f64).product();
-            if *function == ReduceFn::Mean { reduced / whole } else { reduced }
+            reduced.mapv_into(|total| (function.row().finish)(total, whole))
         }
         OpKind::Gather { dim } => structure::take(
             *dim,
@@ -179,18 +188,14 @@ pub(super) fn operation(
                 .collect();
             let whole: f64 = along.iter().map(|&dim| program.dims[dim].size as f64).product();
             let shape = shape(&order, &dims, operands);
-            let (computed, rank) = structure::composite(
-                *function,
-                spread(operands[0], dims[0], &order, &shape),
-                along.len(),
-                whole,
-            );
+            let spread = spread(operands[0], dims[0], &order, &shape);
+            let (computed, rank) = definition::composite(*function, &spread, along.len(), whole);
             let order = &order[..rank];
             let shape: Vec<usize> = result
                 .iter()
                 .filter_map(|dim| Some(computed.shape()[position(order, *dim)?]))
                 .collect();
-            spread(&computed, order, result, &shape)
+            self::spread(&computed, order, result, &shape)
         }
         OpKind::Collective(_) => operands[0].clone(),
     })
@@ -252,11 +257,8 @@ fn shape_of_map(
 }
 
 fn reduce(function: ReduceFn, array: &ArrayD<f64>, axis: Axis) -> ArrayD<f64> {
-    match function {
-        ReduceFn::Sum | ReduceFn::Mean => array.sum_axis(axis),
-        ReduceFn::Max => array.fold_axis(axis, f64::NEG_INFINITY, |&a, &b| a.max(b)),
-        ReduceFn::Min => array.fold_axis(axis, f64::INFINITY, |&a, &b| a.min(b)),
-    }
+    let row = function.row();
+    array.fold_axis(axis, row.start, |&a, &b| (row.combine)(a, b))
 }
 
 /// The sizes of `order`, read off the operands.
@@ -294,15 +296,8 @@ pub(super) fn spread(
 
 fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
     let number = |text: &String| text.parse::<f64>().unwrap_or(f64::NAN);
-    let both = |f: &dyn Fn(f64, f64) -> f64| {
-        let mut out = operands[0].clone();
-        out.zip_mut_with(&operands[1], |a, &b| *a = f(*a, b));
-        out
-    };
     match form {
-        MapForm::Infix('+') => both(&|a, b| a + b),
-        MapForm::Infix('-') => both(&|a, b| a - b),
-        MapForm::Infix(_) => both(&|a, b| a / b),
+        MapForm::Infix(how) => elementwise(operands, &[], |v| how.evaluate(v[0], v[1])),
         MapForm::Negate => operands[0].mapv(|x| -x),
         MapForm::LoopCarried
         | MapForm::Last
@@ -311,140 +306,28 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
         | MapForm::Position(_)
         | MapForm::Causal { .. } => operands[0].clone(),
         MapForm::ScaleBy(scalar) => operands[0].mapv(|x| number(scalar) * x),
-        MapForm::InfixScalar(symbol, scalar) => {
-            operands[0].mapv(|x| infix(*symbol, x, number(scalar)))
+        MapForm::InfixScalar(how, scalar) => operands[0].mapv(|x| how.evaluate(x, number(scalar))),
+        MapForm::ScalarInfix(scalar, how) => operands[0].mapv(|x| how.evaluate(number(scalar), x)),
+        MapForm::Cast(dtype) => operands[0].mapv(|x| cast(*dtype, x)),
+        MapForm::Call { function, numbers } => {
+            let numbers: Vec<f64> = numbers.iter().map(number).collect();
+            elementwise(operands, &numbers, function.row().evaluate)
         }
-        MapForm::ScalarInfix(scalar, symbol) => {
-            operands[0].mapv(|x| infix(*symbol, number(scalar), x))
+    }
+}
+
+/// A function of the elements at the same place in arrays of one shape, then of numbers.
+fn elementwise(
+    operands: &[ArrayD<f64>],
+    numbers: &[f64],
+    function: impl Fn(&[f64]) -> f64,
+) -> ArrayD<f64> {
+    let mut arguments = vec![0.0; operands.len()];
+    arguments.extend_from_slice(numbers);
+    ArrayD::from_shape_fn(operands[0].raw_dim(), |index| {
+        for (argument, operand) in arguments.iter_mut().zip(operands) {
+            *argument = operand[&index];
         }
-        MapForm::Call { name, extra } if name == "select" => {
-            let scalars: Vec<f64> = extra.iter().map(number).collect();
-            let mut out = operands[0].clone();
-            for (index, chosen) in out.indexed_iter_mut() {
-                // Values come before numbers among what is chosen from.
-                let choices = operands[1..]
-                    .iter()
-                    .map(|operand| operand[&index])
-                    .chain(scalars.iter().copied());
-                let which = usize::from(*chosen == 0.0);
-                *chosen = choices.clone().nth(which).unwrap_or(f64::NAN);
-            }
-            out
-        }
-        MapForm::Call { name, extra }
-            if functions::find(name).is_some_and(|function| function.numbers > 0) =>
-        {
-            let numbers: Vec<f64> = extra.iter().map(number).collect();
-            update::update(name, operands, &numbers)
-                .unwrap_or_else(|| operands[0].mapv(|_| f64::NAN))
-        }
-        MapForm::Call { name, extra } => match (operands.len(), extra.first().map(number)) {
-            (2, _) => both(&|a, b| binary(name, a, b)),
-            (_, Some(scalar)) => operands[0].mapv(|x| binary(name, x, scalar)),
-            _ => operands[0].mapv(|x| unary(name, x)),
-        },
-    }
-}
-
-fn infix(symbol: char, a: f64, b: f64) -> f64 {
-    match symbol {
-        '+' => a + b,
-        '-' => a - b,
-        '/' => a / b,
-        _ => a * b,
-    }
-}
-
-fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
-/// The tanh form of the Gaussian error linear unit.
-fn gelu(x: f64) -> f64 {
-    0.5 * x * (1.0 + gelu_inner(x).tanh())
-}
-
-fn gelu_inner(x: f64) -> f64 {
-    (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))
-}
-
-/// Its series, to the last digits; the same on every device.
-fn erf(x: f64) -> f64 {
-    if x.abs() > 6.0 {
-        return x.signum();
-    }
-    // All terms have one sign, so that nothing cancels.
-    let mut term = x;
-    let mut sum = x;
-    let mut odd = 1.0;
-    while term.abs() > 1e-17 * sum.abs() {
-        odd += 2.0;
-        term *= 2.0 * x * x / odd;
-        sum += term;
-    }
-    std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() * sum
-}
-
-fn unary(name: &str, x: f64) -> f64 {
-    match name {
-        "abs" => x.abs(),
-        "cos" => x.cos(),
-        "erf" => erf(x),
-        "exp" => x.exp(),
-        "gelu" => gelu(x),
-        "log" => x.ln(),
-        "ones" => 1.0,
-        "neg" => -x,
-        "relu" => x.max(0.0),
-        "rsqrt" => 1.0 / x.sqrt(),
-        "sigmoid" => sigmoid(x),
-        "silu" | "swish" => x * sigmoid(x),
-        "sin" => x.sin(),
-        "softplus" => x.max(0.0) + (-x.abs()).exp().ln_1p(),
-        "sqrt" => x.sqrt(),
-        "square" => x * x,
-        "tanh" => x.tanh(),
-        "cast<int8>" | "cast<int4>" | "cast<int32>" => x.trunc(),
-        "cast<bool>" => f64::from(u8::from(x != 0.0)),
-        _ => x,
-    }
-}
-
-fn truth(holds: bool) -> f64 {
-    f64::from(u8::from(holds))
-}
-
-/// Derivatives take what the function was applied to, then the gradient of its result.
-fn binary(name: &str, a: f64, b: f64) -> f64 {
-    match name {
-        "maximum" => a.max(b),
-        "minimum" => a.min(b),
-        "pow" => a.powf(b),
-        "equal" => truth((a - b).abs() <= 0.0),
-        "not_equal" => truth((a - b).abs() > 0.0),
-        "less" => truth(a < b),
-        "less_equal" => truth(a <= b),
-        "greater" => truth(a > b),
-        "greater_equal" => truth(a >= b),
-        _ => b * slope(name, a),
-    }
-}
-
-/// The derivative of the function whose derivative is called `name`, at `x`; no number for what is
-/// no derivative.
-fn slope(name: &str, x: f64) -> f64 {
-    match name {
-        "dabs" => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
-        "derf" => 2.0 / std::f64::consts::PI.sqrt() * (-x * x).exp(),
-        "dgelu" => {
-            let tanh = gelu_inner(x).tanh();
-            let inner = (2.0 / std::f64::consts::PI).sqrt() * (1.0 + 3.0 * 0.044_715 * x * x);
-            0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * inner
-        }
-        "drelu" => f64::from(u8::from(x > 0.0)),
-        "dsigmoid" => sigmoid(x) * (1.0 - sigmoid(x)),
-        "dsilu" => sigmoid(x) + x * sigmoid(x) * (1.0 - sigmoid(x)),
-        "dtanh" => 1.0 - x.tanh().powi(2),
-        _ => f64::NAN,
-    }
+        function(&arguments)
+    })
 }

@@ -11,7 +11,8 @@ use index_vec::IndexVec;
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
 use shardwise_ir::ids::{DimId, ValueId};
-use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Program, ReduceFn, Value};
+use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Program, Value};
+use shardwise_ir::sharding::Reduction;
 use shardwise_ir::unroll;
 
 use super::evaluate as local;
@@ -192,7 +193,9 @@ fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
         |dims: &[DimId]| dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>();
     match &op.kind {
         OpKind::Einsum { contracted } => operands().product::<f64>() * sizes(contracted),
-        OpKind::Reduce { function: ReduceFn::Sum, dims } => operands().sum::<f64>() * sizes(dims),
+        OpKind::Reduce { function, dims } if function.reduction() == Reduction::Sum => {
+            operands().sum::<f64>() * sizes(dims)
+        }
         OpKind::Gather { .. } => bounds[op.operands[0].value],
         OpKind::Update { .. } => bounds[op.operands[0].value].max(bounds[op.operands[2].value]),
         OpKind::ScatterAdd { .. } => {

@@ -4,9 +4,9 @@
 //! without brackets and parsed again.
 
 use crate::dtype::DType;
-use crate::functions;
+use crate::functions::{Arithmetic, ResultType};
 use crate::ids::DimId;
-use crate::program::{MapForm, OpKind, ReduceFn};
+use crate::program::{MapForm, OpKind};
 use crate::rearrange::{Rearrange, Regroup, Window};
 
 /// The dimensions of what `kind` gives on operands that have `operands`.
@@ -68,24 +68,16 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
             of_map(&function.form, all, promoted(operands.get(1..).unwrap_or_default()))
         }
         OpKind::Route(_) => DType::Bool,
-        OpKind::Reduce { function: ReduceFn::Sum, .. } if all == DType::Bool => DType::Int32,
+        OpKind::Reduce { function, .. } => function.row().result.of(all, all),
         OpKind::Einsum { contracted } if all == DType::Bool && !contracted.is_empty() => {
             DType::Int32
         }
-        OpKind::Reduce { function: ReduceFn::Mean, .. } | OpKind::Composite { .. }
-            if !all.is_float() =>
-        {
-            DType::F32
-        }
+        OpKind::Composite { .. } => ResultType::Float.of(all, all),
         OpKind::Gather { .. } | OpKind::Update { .. } => {
             operands.first().copied().unwrap_or_default()
         }
         OpKind::ScatterAdd { .. } => operands.last().copied().unwrap_or_default(),
-        OpKind::Einsum { .. }
-        | OpKind::Reduce { .. }
-        | OpKind::Rearrange(_)
-        | OpKind::Composite { .. }
-        | OpKind::Collective(_) => all,
+        OpKind::Einsum { .. } | OpKind::Rearrange(_) | OpKind::Collective(_) => all,
     }
 }
 
@@ -93,35 +85,34 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
 /// whole numbers whole ones where it makes no fractions of them, and numbers where true and false
 /// are added.
 fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
-    let number = if all == DType::Bool { DType::Int32 } else { all };
     let fractional =
         |scalar: &str| scalar.parse::<f64>().is_ok_and(|number| number.fract().abs() > 0.0);
-    let float = if all.is_float() { all } else { DType::F32 };
-    match form {
-        MapForm::Call { name, .. } if functions::is_comparison(name) => DType::Bool,
-        MapForm::Call { name, .. } if name == "select" => rest,
-        MapForm::Call { name, .. } => {
-            cast_to(name).unwrap_or(if functions::keeps_whole(name) { all } else { float })
-        }
-        MapForm::Position(_) => DType::Int32,
-        MapForm::Infix('/') | MapForm::InfixScalar('/', _) | MapForm::ScalarInfix(_, '/') => float,
+    let result = match form {
+        MapForm::Cast(dtype) => return *dtype,
+        MapForm::Position(_) => return DType::Int32,
+        MapForm::Call { function, .. } => function.row().result,
+        MapForm::Infix(Arithmetic::Div)
+        | MapForm::InfixScalar(Arithmetic::Div, _)
+        | MapForm::ScalarInfix(_, Arithmetic::Div) => ResultType::Float,
         MapForm::ScaleBy(scalar)
         | MapForm::InfixScalar(_, scalar)
-        | MapForm::ScalarInfix(scalar, _) => {
-            if fractional(scalar) {
-                float
-            } else {
-                number
-            }
+        | MapForm::ScalarInfix(scalar, _)
+            if fractional(scalar) =>
+        {
+            ResultType::Float
         }
-        MapForm::Infix(_) | MapForm::Negate => number,
-        _ => all,
-    }
-}
-
-/// The dtype that `cast<f32>` leads to.
-pub fn cast_to(function: &str) -> Option<DType> {
-    DType::from_name(function.strip_prefix("cast<")?.strip_suffix('>')?)
+        MapForm::ScaleBy(_)
+        | MapForm::InfixScalar(..)
+        | MapForm::ScalarInfix(..)
+        | MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
+        | MapForm::Negate => ResultType::Number,
+        MapForm::LoopCarried
+        | MapForm::Last
+        | MapForm::Total
+        | MapForm::Broadcast(_)
+        | MapForm::Causal { .. } => ResultType::Whole,
+    };
+    result.of(all, rest)
 }
 
 /// Both lists in one order that agrees with each as far as possible: before a shared dimension

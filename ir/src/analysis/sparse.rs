@@ -10,9 +10,9 @@
 
 use index_vec::IndexVec;
 
+use crate::functions::{Arithmetic, Masked};
 use crate::ids::{DimId, ValueId};
 use crate::program::{Fill, MapForm, Op, OpKind, Program};
-use crate::rearrange::Composite;
 
 /// A pattern along some dimensions, and what elements are where it masks them. A value that lacks
 /// one of them does not have it.
@@ -106,19 +106,27 @@ fn passed(op: &Op, operands: &[Option<Pattern>]) -> Option<Pattern> {
     match &op.kind {
         OpKind::Einsum { .. } => operands.iter().flatten().copied().find(Pattern::is_zero),
         OpKind::Map(function) => match &function.form {
-            MapForm::Infix('-') if infinite.is_some() => infinite,
-            MapForm::Infix('/')
+            MapForm::Infix(Arithmetic::Sub) if infinite.is_some() => infinite,
+            MapForm::Infix(Arithmetic::Div)
             | MapForm::ScaleBy(_)
             | MapForm::Negate
-            | MapForm::InfixScalar('/', _) => zero,
+            | MapForm::InfixScalar(Arithmetic::Div, _) => zero,
             MapForm::Infix(_) => zero.filter(|_| operands.iter().all(|other| *other == first)),
-            MapForm::Call { name, .. } if name == "exp" => infinite.map(Pattern::zero),
-            MapForm::Call { name, .. } if name == "copy" || name.starts_with("cast<") => first,
+            MapForm::Call { function, .. } => match function.row().masked {
+                Masked::Lost => None,
+                Masked::Kept => first,
+                Masked::Zeroed => infinite.map(Pattern::zero),
+            },
+            MapForm::Cast(_) => first,
             _ => None,
         },
-        OpKind::Composite { function: Composite::Softmax, dims } => {
-            infinite.filter(|mask| dims.contains(&mask.dims[1])).map(Pattern::zero)
-        }
+        OpKind::Composite { function, dims } => match function.row().masked {
+            Masked::Lost => None,
+            Masked::Kept => first,
+            Masked::Zeroed => {
+                infinite.filter(|mask| dims.contains(&mask.dims[1])).map(Pattern::zero)
+            }
+        },
         OpKind::Collective(_) => first,
         _ => None,
     }

@@ -10,6 +10,7 @@
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 
+use crate::functions::{Arithmetic, Function};
 use crate::ids::{AxisId, OpId, RepeatId, ValueId};
 use crate::plan::{Materialization, Plan, Step, StepKind};
 use crate::program::{Blocks, Budget, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value};
@@ -268,9 +269,9 @@ impl<'p> Writer<'p> {
             let is_last = number + 1 == parts.len();
             let result = if is_last { total } else { self.partial_total(total, number) };
             let (form, read) = if parts.len() == 1 {
-                (MapForm::Call { name: "copy".to_owned(), extra: Vec::new() }, vec![*part])
+                (MapForm::call(Function::Copy), vec![*part])
             } else {
-                (MapForm::Infix('+'), vec![so_far, *part])
+                (MapForm::Infix(Arithmetic::Add), vec![so_far, *part])
             };
             let operands =
                 read.into_iter().map(|value| Operand { value, pin: None, span: op.span }).collect();

@@ -8,17 +8,10 @@ use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
 use super::{repeat, structure, wording};
 use crate::Diag;
-use crate::functions::{FUNCTIONS, Function};
+use crate::functions::{Arithmetic, Composite, Function};
 use crate::ids::{DimId, ValueId};
-use crate::program::{Linearity, MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
+use crate::program::{MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
 use crate::shape::{infer_shape, merge};
-
-pub(super) const REDUCTIONS: [(&str, ReduceFn); 4] = [
-    ("sum", ReduceFn::Sum),
-    ("mean", ReduceFn::Mean),
-    ("max", ReduceFn::Max),
-    ("min", ReduceFn::Min),
-];
 
 impl Resolver<'_> {
     pub(super) fn operation(&mut self, expr: &Expr, target: Option<&Target>) -> Option<Operation> {
@@ -34,10 +27,7 @@ impl Resolver<'_> {
             ExprKind::Call(call) => self.call(call, expr.span, target),
             ExprKind::Tensor { .. } => {
                 let operand = self.operand(expr, target)?;
-                Some(self.map(
-                    MapForm::Call { name: "copy".to_owned(), extra: Vec::new() },
-                    vec![operand],
-                ))
+                Some(self.map(MapForm::call(Function::Copy), vec![operand]))
             }
             ExprKind::Number(_) => {
                 let diag = Diag::error(
@@ -261,9 +251,9 @@ impl Resolver<'_> {
         target: Option<&Target>,
     ) -> Option<Operation> {
         let symbol = match op {
-            BinaryOp::Add => '+',
-            BinaryOp::Sub => '-',
-            BinaryOp::Div => '/',
+            BinaryOp::Add => Arithmetic::Add,
+            BinaryOp::Sub => Arithmetic::Sub,
+            BinaryOp::Div => Arithmetic::Div,
             BinaryOp::Compare(how) => return self.compare(how, left, right, target),
         };
         match (scalar(left), scalar(right)) {
@@ -294,17 +284,20 @@ impl Resolver<'_> {
         let (how, left, right) =
             if scalar(left).is_some() { (how.flipped(), right, left) } else { (how, left, right) };
         let operand = self.operand(left, target);
-        let extra: Vec<String> = scalar(right).into_iter().collect();
-        let other = if extra.is_empty() { Some(self.operand(right, target)?) } else { None };
+        let numbers: Vec<String> = scalar(right).into_iter().collect();
+        let other = if numbers.is_empty() { Some(self.operand(right, target)?) } else { None };
         let operands = [Some(operand?), other].into_iter().flatten().collect();
-        Some(self.map(MapForm::Call { name: how.function().to_owned(), extra }, operands))
+        Some(self.map(MapForm::Call { function: comparison(how), numbers }, operands))
     }
 
     fn call(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
         let name = call.function.node.as_str();
         let lower = name.to_lowercase();
-        if let Some((_, function)) = REDUCTIONS.iter().find(|(known, _)| *known == lower) {
-            return self.reduce(call, *function, span, target);
+        if let Some(&function) = ReduceFn::ALL.iter().find(|known| known.name() == lower) {
+            return self.reduce(call, function, span, target);
+        }
+        if let Some(&function) = Composite::ALL.iter().find(|known| known.name() == name) {
+            return self.composite(function, call, span, target);
         }
         if structure::NAMES.contains(&name) {
             return self.structural(name, call, span, target);
@@ -324,12 +317,11 @@ impl Resolver<'_> {
             .as_ref()
             .filter(|words| words.node.len() == 1)
             .map(|words| format!("{lower}_{}", words.node[0].node));
-        let plain = |known: &str| known == lower && call.subscript.is_none();
-        let Some(&Function { name: known, arity, numbers, .. }) =
-            FUNCTIONS.iter().find(|f| plain(f.name) || long.as_deref() == Some(f.name))
-        else {
+        let plain = Some(lower).filter(|_| call.subscript.is_none());
+        let Some(function) = long.or(plain).and_then(|name| Function::find(&name)) else {
             return self.unknown_function(call, span);
         };
+        let (known, arity, numbers) = (function.name(), function.arity(), function.row().numbers);
         let scalars: Vec<String> = call.arguments.iter().filter_map(scalar).collect();
         if call.arguments.len() != arity || scalars.len() == arity {
             let diag = Diag::error(
@@ -338,7 +330,7 @@ impl Resolver<'_> {
                 span,
                 "this call",
             );
-            self.error(diag.help(format!("write `{}`", wording::call_of(known, arity, numbers))));
+            self.error(diag.help(format!("write `{}`", wording::call_of(function))));
             return None;
         }
         if numbers > 0 && scalars.len() != numbers {
@@ -349,7 +341,7 @@ impl Resolver<'_> {
                 span,
             );
         }
-        if known == "select" && call.arguments.first().and_then(scalar).is_some() {
+        if function == Function::Select && call.arguments.first().and_then(scalar).is_some() {
             return self.bad_call(
                 "`select` is written `select(mask, a, b)`: what is true comes first",
                 span,
@@ -360,7 +352,7 @@ impl Resolver<'_> {
             .iter()
             .skip_while(|argument| scalar(argument).is_none())
             .any(|argument| scalar(argument).is_none());
-        if scalar_first && !matches!(known, "maximum" | "minimum") {
+        if scalar_first && !matches!(function, Function::Maximum | Function::Minimum) {
             return self.bad_call(&format!("`{known}` takes its number last"), span);
         }
         let operands: Vec<Option<Operand>> = call
@@ -370,7 +362,7 @@ impl Resolver<'_> {
             .map(|argument| self.operand(argument, target))
             .collect();
         let operands: Option<Vec<Operand>> = operands.into_iter().collect();
-        Some(self.map(MapForm::Call { name: known.to_owned(), extra: scalars }, operands?))
+        Some(self.map(MapForm::Call { function, numbers: scalars }, operands?))
     }
 
     fn cast(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
@@ -379,13 +371,8 @@ impl Resolver<'_> {
             return self.bad_call("`cast` is written `cast<f32>(x)`", span);
         };
         let operand = self.operand(argument, target)?;
-        let linearity = if dtype.is_float() && self.values[operand.value].dtype.is_float() {
-            Linearity::Joint
-        } else {
-            Linearity::None
-        };
-        let form = MapForm::Call { name: format!("cast<{}>", dtype.name()), extra: Vec::new() };
-        Some(self.plain(OpKind::Map(MapFn { form, linearity }), vec![operand]))
+        let function = MapFn::cast(self.values[operand.value].dtype, dtype);
+        Some(self.plain(OpKind::Map(function), vec![operand]))
     }
 
     fn broadcast(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
@@ -436,6 +423,18 @@ impl Resolver<'_> {
             return None;
         }
         Some(self.plain(OpKind::Reduce { function, dims }, vec![operand]))
+    }
+}
+
+/// The function that a comparison is.
+fn comparison(how: Comparison) -> Function {
+    match how {
+        Comparison::Less => Function::Less,
+        Comparison::LessEqual => Function::LessEqual,
+        Comparison::Greater => Function::Greater,
+        Comparison::GreaterEqual => Function::GreaterEqual,
+        Comparison::Equal => Function::Equal,
+        Comparison::NotEqual => Function::NotEqual,
     }
 }
 

@@ -15,26 +15,9 @@ use crate::program::{Dim, Fill, MapForm, Mode, OpKind, Operand};
 use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
 /// The calls of this module, for the search of a name that was meant.
-pub(super) const NAMES: [&str; 19] = [
-    "softmax",
-    "logsumexp",
-    "layernorm",
-    "rmsnorm",
-    "rename",
-    "reshape",
-    "take",
-    "put",
-    "update",
-    "slice",
-    "pad",
-    "concat",
-    "roll",
-    "causal",
-    "lower",
-    "position",
-    "route",
-    "part",
-    "join",
+pub(super) const NAMES: [&str; 15] = [
+    "rename", "reshape", "take", "put", "update", "slice", "pad", "concat", "roll", "causal",
+    "lower", "position", "route", "part", "join",
 ];
 
 impl Resolver<'_> {
@@ -61,16 +44,11 @@ impl Resolver<'_> {
             "route" => self.route(call, span, target),
             "part" => self.part(call, span, target),
             "join" => self.join(call, span),
-            _ => self.composite(
-                Composite::ALL.into_iter().find(|known| known.name() == name)?,
-                call,
-                span,
-                target,
-            ),
+            _ => None,
         }
     }
 
-    fn composite(
+    pub(super) fn composite(
         &mut self,
         function: Composite,
         call: &Call,

@@ -4,9 +4,8 @@ use crate::codes::names;
 use shardwise_grammar::ast::{Call, ExprKind};
 use shardwise_grammar::span::Span;
 
-use super::expression::REDUCTIONS;
 use super::{Resolver, structure};
-use crate::functions::{self, FUNCTIONS};
+use crate::functions::{Composite, Function, ReduceFn};
 use crate::{Diag, suggest};
 
 impl Resolver<'_> {
@@ -49,16 +48,18 @@ impl Resolver<'_> {
     pub(super) fn unknown_function<T>(&mut self, call: &Call, span: Span) -> Option<T> {
         let short = call.function.node.as_str();
         let lower = short.to_lowercase();
-        if functions::find(&lower).is_some() {
+        if Function::find(&lower).is_some() {
             return self.bad_call(
                 &format!("`{lower}` takes no subscript: it works element by element"),
                 span,
             );
         }
         let known = || {
-            let calls =
-                FUNCTIONS.iter().map(|f| f.name).chain(REDUCTIONS.iter().map(|(known, _)| *known));
-            calls.chain(["cast", "broadcast", "last", "total"]).chain(structure::NAMES)
+            let reductions = ReduceFn::ALL.iter().map(|reduction| reduction.name());
+            let calls = Function::ALL.iter().map(|function| function.name()).chain(reductions);
+            let composites = Composite::ALL.iter().map(|composite| composite.name());
+            let others = ["cast", "broadcast", "last", "total"];
+            calls.chain(others).chain(composites).chain(structure::NAMES)
         };
         let word = call
             .subscript
@@ -92,13 +93,9 @@ impl Resolver<'_> {
 }
 
 /// `select(mask, a, b)`, `ema(a, b, 0.9)`: a call as it should be.
-pub(super) fn call_of(name: &str, arity: usize, numbers: usize) -> String {
-    let letters = match (name, arity) {
-        ("select", _) => ["mask", "a", "b"].as_slice(),
-        (_, 1) => &["x"],
-        _ => &["a", "b", "c", "d", "e", "f"],
-    };
-    let values =
-        letters.iter().copied().take(arity - numbers).chain(std::iter::repeat_n("0.9", numbers));
-    format!("{name}({})", values.collect::<Vec<_>>().join(", "))
+pub(super) fn call_of(function: Function) -> String {
+    let row = function.row();
+    let values = row.operands.iter().map(|operand| operand.name);
+    let arguments: Vec<&str> = values.chain(std::iter::repeat_n("0.9", row.numbers)).collect();
+    format!("{}({})", row.name, arguments.join(", "))
 }

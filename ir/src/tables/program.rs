@@ -11,13 +11,14 @@ use shardwise_grammar::span::Span;
 
 pub use crate::blocks::{BatchSplit, Blocks, Repeat};
 use crate::dtype::DType;
-use crate::functions;
+use crate::functions::{Composite, Function};
+pub use crate::functions::{Fill, Linearity, MapFn, MapForm, ReduceFn};
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
 use crate::optimizer::Optimizer;
-use crate::rearrange::{Composite, Rearrange, Route};
-use crate::sharding::{Pin, Reduction};
+use crate::rearrange::{Rearrange, Route};
+use crate::sharding::Pin;
 
 /// A named dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,119 +73,6 @@ pub struct Operand {
     pub span: Span,
 }
 
-/// Whether an element-wise function passes partial sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Linearity {
-    /// In no operand.
-    None,
-    /// In all operands together (`a + b`, `-a`, `2.0 * a`).
-    Joint,
-    /// In the first operand alone (`a / b`).
-    First,
-    /// In the last operand alone: the gradient of a derivative (`dgelu(x, dy)`).
-    Last,
-    /// In all operands behind the first together: what a mask chooses from.
-    Rest,
-}
-
-/// An element-wise function.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MapFn {
-    /// How it prints.
-    pub form: MapForm,
-    /// Where partial sums may pass.
-    pub linearity: Linearity,
-}
-
-impl MapFn {
-    /// The function of a form; where partial sums may pass follows from it, except for `cast`,
-    /// whose dtypes decide.
-    pub fn new(form: MapForm) -> Self {
-        let linearity = match &form {
-            // A choice between a value and a number is linear where the number is zero.
-            MapForm::Call { name, extra }
-                if name == "select" && extra.iter().any(|scalar| !is_zero(scalar)) =>
-            {
-                Linearity::None
-            }
-            MapForm::Call { name, .. } => {
-                functions::find(name).map_or(Linearity::None, |function| function.linearity)
-            }
-            MapForm::Infix('/') => Linearity::First,
-            MapForm::InfixScalar('+' | '-', _)
-            | MapForm::LoopCarried
-            | MapForm::ScalarInfix(..)
-            | MapForm::Position(_)
-            | MapForm::Causal { fill: Fill::Infinite, .. } => Linearity::None,
-            MapForm::Infix(_)
-            | MapForm::InfixScalar(..)
-            | MapForm::ScaleBy(_)
-            | MapForm::Negate
-            | MapForm::Broadcast(_)
-            | MapForm::Last
-            | MapForm::Total
-            | MapForm::Causal { fill: Fill::Zero, .. } => Linearity::Joint,
-        };
-        Self { form, linearity }
-    }
-}
-
-/// How an element-wise function is written.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum MapForm {
-    /// `gelu(x)`, `cast<f32>(x)`: the text before the parenthesis. Scalars among its arguments are
-    /// part of the text behind, see `extra`.
-    Call {
-        /// `gelu`, `cast<f32>`.
-        name: String,
-        /// Scalar arguments behind the operands, as written.
-        extra: Vec<String>,
-    },
-    /// `a + b`, `a - b`, `a / b`: the operator.
-    Infix(char),
-    /// `2.0 * x`: the scalar as written and the operator (`*`).
-    ScaleBy(String),
-    /// `x / 2.0`, `x + 1.0`, `x - 1.0`: operator, scalar.
-    InfixScalar(char, String),
-    /// `1.0 / x`, `1.0 - x`, `1.0 + x`: scalar, operator.
-    ScalarInfix(String, char),
-    /// `-x`.
-    Negate,
-    /// `carry x.in = x`: the first time round the operand, then what [`Output::hands_to`] says.
-    LoopCarried,
-    /// `last(y)`: what the last time round gave.
-    Last,
-    /// `total(y)`: what all times gave, added up.
-    Total,
-    /// `broadcast_D(x)`: repeated along dimensions that it lacks, which come out whole.
-    Broadcast(Vec<DimId>),
-    /// `position_S(x)`: of each element, where along `S` it stands.
-    Position(DimId),
-    /// `causal_{T,S}(x)`, `lower_{T,S}(x)`: what stands further along `key` than along `query` is
-    /// masked.
-    Causal {
-        /// The dimension of what looks.
-        query: DimId,
-        /// The dimension of what is looked at.
-        key: DimId,
-        /// What masked elements become.
-        fill: Fill,
-    },
-}
-
-/// What masked elements become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fill {
-    /// Minus infinity: nothing to a softmax (`causal`).
-    Infinite,
-    /// Zero: the gradient of that (`lower`).
-    Zero,
-}
-
-fn is_zero(scalar: &str) -> bool {
-    scalar.parse::<f64>().is_ok_and(|number| number.abs() <= 0.0)
-}
-
 /// The moves between devices. Axes that are left to the types are resolved before they get here.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CollectiveKind {
@@ -234,40 +122,6 @@ impl CollectiveKind {
             Self::AllToAll => "all_to_all",
             Self::Permute => "permute",
             Self::Slice => "slice",
-        }
-    }
-}
-
-/// Reductions such as `sum_D(x)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReduceFn {
-    /// Sum: linear.
-    Sum,
-    /// Mean over the global size: linear.
-    Mean,
-    /// Largest.
-    Max,
-    /// Smallest.
-    Min,
-}
-
-impl ReduceFn {
-    /// As programs write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Mean => "mean",
-            Self::Max => "max",
-            Self::Min => "min",
-        }
-    }
-
-    /// What its partial results are: those of a mean are parts of a sum.
-    pub fn reduction(self) -> Reduction {
-        match self {
-            Self::Sum | Self::Mean => Reduction::Sum,
-            Self::Max => Reduction::Max,
-            Self::Min => Reduction::Min,
         }
     }
 }
@@ -363,7 +217,7 @@ pub struct Op {
 impl Op {
     /// Whether the elements of its operands matter, and not their dimensions alone.
     pub fn reads_elements(&self) -> bool {
-        !matches!(&self.kind, OpKind::Map(function) if matches!(&function.form, MapForm::Call { name, .. } if name == "ones"))
+        !self.is(&MapForm::call(Function::Ones))
     }
 
     /// Its operands without the array that a `put` only takes the dimensions of.

@@ -8,6 +8,7 @@
 
 use index_vec::IndexVec;
 
+pub use crate::functions::{Composite, EPSILON};
 use crate::ids::DimId;
 use crate::program::Dim;
 
@@ -109,43 +110,6 @@ pub struct Regroup {
     /// Of the result, major to minor.
     pub to: Vec<DimId>,
 }
-
-/// What is computed along dimensions in several passes, as one operation where these dimensions are
-/// whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Composite {
-    /// `exp(x - max(x)) / sum(exp(x - max(x)))`.
-    Softmax,
-    /// `log(sum(exp(x - max(x)))) + max(x)`.
-    LogSumExp,
-    /// `(x - mean(x)) * rsqrt(mean((x - mean(x))^2) + 1e-6)`.
-    LayerNorm,
-    /// `x * rsqrt(mean(x^2) + 1e-6)`.
-    RmsNorm,
-}
-
-impl Composite {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Softmax, Self::LogSumExp, Self::LayerNorm, Self::RmsNorm];
-
-    /// As programs write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Softmax => "softmax",
-            Self::LogSumExp => "logsumexp",
-            Self::LayerNorm => "layernorm",
-            Self::RmsNorm => "rmsnorm",
-        }
-    }
-
-    /// Whether the dimensions that it goes over are gone from its result.
-    pub fn reduces(self) -> bool {
-        self == Self::LogSumExp
-    }
-}
-
-/// What keeps a variance of zero from being divided by, in every normalisation.
-pub const EPSILON: &str = "1e-6";
 
 /// A product of more factors is none that anybody reshapes; declarations that square each other
 /// would have 2^n.

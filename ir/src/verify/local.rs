@@ -1,9 +1,9 @@
 //! Local operations: the sharding of the result when each device computes on its own blocks.
 
 use super::scale;
+use crate::functions::Direction;
 use crate::ids::DimId;
-use crate::monotone::Direction;
-use crate::program::{Linearity, MapFn, Op, OpKind, Program, ReduceFn};
+use crate::program::{MapFn, Op, OpKind, Program};
 use crate::rearrange::{Rearrange, Roll, Window};
 use crate::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
@@ -287,19 +287,18 @@ fn sums(op: &Op) -> Result<Carried, PartialFault> {
         OpKind::Einsum { .. } => Together::Each,
         OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => Together::Only(0),
         OpKind::Update { .. } => Together::All(vec![0, 2]),
-        OpKind::Reduce { function: ReduceFn::Sum | ReduceFn::Mean, .. } | OpKind::Rearrange(_) => {
+        OpKind::Rearrange(_) => Together::All(all),
+        OpKind::Reduce { function, .. } if function.reduction() == Reduction::Sum => {
             Together::All(all)
         }
         OpKind::Reduce { .. }
         | OpKind::Composite { .. }
         | OpKind::Route(_)
         | OpKind::Collective(_) => return Err(PartialFault::NotLinear),
-        OpKind::Map(function) => match function.linearity {
-            Linearity::None => return Err(PartialFault::NotLinear),
-            Linearity::Joint => Together::All(all),
-            Linearity::First => Together::Only(0),
-            Linearity::Last => Together::Only(all.len() - 1),
-            Linearity::Rest => Together::All(all[1..].to_vec()),
+        OpKind::Map(function) => match function.linearity.operands(all.len())[..] {
+            [] => return Err(PartialFault::NotLinear),
+            [only] => Together::Only(only),
+            ref several => Together::All(several.to_vec()),
         },
     };
     Ok(Carried { given: Reduction::Sum, together })

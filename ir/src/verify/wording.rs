@@ -559,13 +559,15 @@ impl<'p> Words<'p> {
 fn function_name(op: &Op) -> String {
     match &op.kind {
         OpKind::Map(function) => match &function.form {
-            MapForm::Call { name, .. } => name.clone(),
+            MapForm::Call { .. } | MapForm::Cast(_) => {
+                function.form.function_name().unwrap_or_default()
+            }
             MapForm::Causal { fill: Fill::Infinite, .. } => "causal".to_owned(),
             MapForm::Causal { .. } => "lower".to_owned(),
             MapForm::Position(_) => "position".to_owned(),
-            MapForm::Infix(symbol)
-            | MapForm::InfixScalar(symbol, _)
-            | MapForm::ScalarInfix(_, symbol) => symbol.to_string(),
+            MapForm::Infix(how) | MapForm::InfixScalar(how, _) | MapForm::ScalarInfix(_, how) => {
+                how.symbol().to_string()
+            }
             MapForm::ScaleBy(_) => "*".to_owned(),
             MapForm::Negate => "-".to_owned(),
             MapForm::Broadcast(_) => "broadcast".to_owned(),

@@ -139,10 +139,8 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
             let per_point = if contracted.is_empty() { 1.0 } else { 2.0 };
             op.share * per_point * summed * elements(op.result, result)
         }
-        OpKind::Map(_) => elements(op.result, result),
-        OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => {
-            elements(op.operands[0].value, operands[0])
-        }
+        OpKind::Map(function) => function.flops() * elements(op.result, result),
+        OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => elements(op.operands[0].value, operands[0]),
         OpKind::Composite { function, dims } => {
             let whole = elements(op.operands[0].value, operands[0]);
             let along: f64 =

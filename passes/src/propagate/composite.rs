@@ -33,17 +33,15 @@ use std::ops::Deref;
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::dtype::DType;
+use shardwise_ir::functions::{Composite, Formula};
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{
-    CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value,
-};
-use shardwise_ir::rearrange::{Composite, EPSILON};
+use shardwise_ir::program::{CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Program, Value};
 use shardwise_ir::sharding::{AxisList, Reduction, Sharding, Unreduced};
 use shardwise_ir::{renumber, shape};
 
 /// What a statement of the expansion reads.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Input {
     /// The operand of the whole.
     Operand,
@@ -56,48 +54,57 @@ use Input::{Operand as Whole, Piece};
 /// One statement of an expansion.
 type Statement = (OpKind, Vec<Input>);
 
-/// The statements of a composite; the last gives its result.
+/// The statements of a composite, by its definition; the last gives its result.
 fn statements(function: Composite, dims: &[DimId]) -> Vec<Statement> {
-    let reduce = |function: ReduceFn, of: Input| {
-        (OpKind::Reduce { function, dims: dims.to_vec() }, vec![of])
-    };
-    let call = |name: &str, of: Input| {
-        (map(MapForm::Call { name: name.to_owned(), extra: Vec::new() }), vec![of])
-    };
-    let infix =
-        |symbol: char, left: Input, right: Input| (map(MapForm::Infix(symbol)), vec![left, right]);
-    let times =
-        |left: Input, right: Input| (OpKind::Einsum { contracted: Vec::new() }, vec![left, right]);
-    let guarded = |of: Input| (map(MapForm::InfixScalar('+', EPSILON.to_owned())), vec![of]);
-    let exponents = || {
-        vec![
-            reduce(ReduceFn::Max, Whole),
-            infix('-', Whole, Piece(0)),
-            call("exp", Piece(1)),
-            reduce(ReduceFn::Sum, Piece(2)),
-        ]
-    };
-    match function {
-        Composite::Softmax => [exponents(), vec![infix('/', Piece(2), Piece(3))]].concat(),
-        Composite::LogSumExp => {
-            [exponents(), vec![call("log", Piece(3)), infix('+', Piece(4), Piece(0))]].concat()
-        }
-        Composite::LayerNorm => vec![
-            reduce(ReduceFn::Mean, Whole),
-            infix('-', Whole, Piece(0)),
-            call("square", Piece(1)),
-            reduce(ReduceFn::Mean, Piece(2)),
-            guarded(Piece(3)),
-            call("rsqrt", Piece(4)),
-            times(Piece(1), Piece(5)),
-        ],
-        Composite::RmsNorm => vec![
-            call("square", Whole),
-            reduce(ReduceFn::Mean, Piece(0)),
-            guarded(Piece(1)),
-            call("rsqrt", Piece(2)),
-            times(Whole, Piece(3)),
-        ],
+    let mut statements = Statements { dims, list: Vec::new() };
+    let result = statements.input(&function.row().definition);
+    debug_assert!(result.is_some(), "a definition is a formula over its operand alone");
+    statements.list
+}
+
+/// The statements of a formula, equal parts once, each behind those that it reads.
+struct Statements<'a> {
+    dims: &'a [DimId],
+    list: Vec<Statement>,
+}
+
+impl Statements<'_> {
+    /// What gives a part of the formula; `None` for a number, and for what is no part of a
+    /// definition.
+    fn input(&mut self, formula: &Formula) -> Option<Input> {
+        let dims = self.dims.to_vec();
+        let statement = match formula {
+            Formula::Operand(_) => return Some(Whole),
+            Formula::Negate(of) => (map(MapForm::Negate), vec![self.input(of)?]),
+            Formula::Infix(how, left, Formula::Number(scalar)) => {
+                (map(MapForm::InfixScalar(*how, (*scalar).to_owned())), vec![self.input(left)?])
+            }
+            Formula::Infix(how, left, right) => {
+                (map(MapForm::Infix(*how)), vec![self.input(left)?, self.input(right)?])
+            }
+            Formula::Product(left, right) => {
+                let inputs = vec![self.input(left)?, self.input(right)?];
+                (OpKind::Einsum { contracted: Vec::new() }, inputs)
+            }
+            Formula::Call(function, arguments) => {
+                let inputs = arguments.iter().map(|argument| self.input(argument));
+                (map(MapForm::call(*function)), inputs.collect::<Option<Vec<_>>>()?)
+            }
+            Formula::Reduce(function, of) => {
+                (OpKind::Reduce { function: *function, dims }, vec![self.input(of)?])
+            }
+            Formula::Broadcast(of) => (map(MapForm::Broadcast(dims)), vec![self.input(of)?]),
+            Formula::Given
+            | Formula::Result
+            | Formula::Number(_)
+            | Formula::Count
+            | Formula::IfNumber(..) => return None,
+        };
+        let known = self.list.iter().position(|known| *known == statement);
+        Some(Piece(known.unwrap_or_else(|| {
+            self.list.push(statement);
+            self.list.len() - 1
+        })))
     }
 }
 
@@ -112,7 +119,8 @@ pub(crate) fn flops(function: Composite, dims: &[DimId], elements: f64, statisti
     for (kind, parts) in statements(function, dims) {
         let of_statistics =
             parts.iter().all(|part| matches!(part, Piece(number) if small[*number]));
-        total += if of_statistics { statistics } else { elements };
+        let per_element = if let OpKind::Map(function) = &kind { function.flops() } else { 1.0 };
+        total += per_element * if of_statistics { statistics } else { elements };
         small.push(of_statistics || matches!(kind, OpKind::Reduce { .. }));
     }
     total

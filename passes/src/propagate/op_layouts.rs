@@ -9,7 +9,7 @@
 //! its group.
 
 use shardwise_ir::ids::DimId;
-use shardwise_ir::program::{Linearity, Op, OpKind, Program};
+use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Regroup, Window};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
@@ -89,13 +89,11 @@ pub fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<LinearityR
     let possible = match &op.kind {
         OpKind::Einsum { .. } => all.iter().map(|&operand| sum(vec![operand])).collect(),
         OpKind::Map(function) => {
-            let sums = match function.linearity {
-                // What is not looked at may as well be partial; nothing passes.
-                Linearity::None => Some(all.clone()).filter(|_| !op.reads_elements()),
-                Linearity::Joint => Some(all.clone()),
-                Linearity::First => Some(vec![0]),
-                Linearity::Last => Some(vec![all.len() - 1]),
-                Linearity::Rest => Some(all[1..].to_vec()),
+            // What is not looked at may as well be partial; nothing passes.
+            let sums = if op.reads_elements() {
+                function.linearity.operands(all.len())
+            } else {
+                all.clone()
             };
             let ordered = all.iter().flat_map(|&operand| {
                 let direction = function.direction(operand).into_iter();
@@ -108,7 +106,8 @@ pub fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<LinearityR
                 };
                 extrema.into_iter().flat_map(through)
             });
-            sums.filter(|operands| !operands.is_empty())
+            Some(sums)
+                .filter(|operands| !operands.is_empty())
                 .map(sum)
                 .into_iter()
                 .chain(ordered)

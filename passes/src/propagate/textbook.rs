@@ -26,6 +26,7 @@
 //! fit the brackets at the operands, the cheapest layout that does is taken.
 
 use indexmap::IndexMap;
+use shardwise_ir::functions::Arithmetic;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{
@@ -369,7 +370,9 @@ impl<'a> TextbookPlanner<'a> {
         let (user, _) = self
             .only_use(op)
             .filter(|_| matches!(op.kind, OpKind::Einsum { .. }) && op.result_pin.is_none())?;
-        let OpKind::Map(MapFn { form: MapForm::Infix('+'), .. }) = &user.kind else { return None };
+        let OpKind::Map(MapFn { form: MapForm::Infix(Arithmetic::Add), .. }) = &user.kind else {
+            return None;
+        };
         let pin = self.wanted(user)?;
         (self.program().values[user.result].dims == self.program().values[op.result].dims)
             .then_some(pin)
@@ -438,7 +441,7 @@ impl<'a> TextbookPlanner<'a> {
         let reader = self.only_reader(op.result)?;
         let inside = reader.span.start <= op.span.start && op.span.end <= reader.span.end;
         let alike = program.values[reader.result].dims == program.values[op.result].dims;
-        (inside && alike && reader.is(&MapForm::Infix('+'))).then_some(reader)
+        (inside && alike && reader.is(&MapForm::Infix(Arithmetic::Add))).then_some(reader)
     }
 
     /// The layout that fits the brackets and is cheapest from here, the operation's own time

@@ -47,6 +47,7 @@ use rules::{Path, Term};
 
 use crate::training::microbatches::{self, Batch, MicrobatchFault};
 use shardwise_ir::Role;
+use shardwise_ir::functions::Function;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Backward, MapFn, MapForm, Op, OpKind, Output, Program, Value};
 use shardwise_ir::sharding::{Pin, Unreduced};
@@ -431,8 +432,7 @@ fn name_gradients(
 fn seed(emitter: &mut Emitter, directive: &Backward, classes: &Classes) -> ValueId {
     let from = directive.from;
     let Some(given) = directive.given else {
-        let ones =
-            OpKind::Map(MapFn::new(MapForm::Call { name: "ones".to_owned(), extra: Vec::new() }));
+        let ones = OpKind::Map(MapFn::new(MapForm::call(Function::Ones)));
         return emitter.statement(ones, vec![from], Into::Gradient(classes.face(from)));
     };
     if emitter.named[from.index()].is_some() {

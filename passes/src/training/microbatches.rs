@@ -39,6 +39,7 @@ mod stages;
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
+use shardwise_ir::functions::Arithmetic;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
     Backward, Dim, MapFn, MapForm, Op, OpKind, Operand, Program, ReduceFn, Value,
@@ -151,7 +152,10 @@ pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, bat
                     declared_sharding: None,
                     ..program.values[op.result].clone()
                 });
-                let by_size = OpKind::Map(MapFn::new(MapForm::InfixScalar('/', size.to_string())));
+                let by_size = OpKind::Map(MapFn::new(MapForm::InfixScalar(
+                    Arithmetic::Div,
+                    size.to_string(),
+                )));
                 let operands = vec![Operand { value: sum, pin: None, span: op.span }];
                 let kind = OpKind::Reduce { function: ReduceFn::Sum, dims: dims.clone() };
                 ops.push(Op { kind, result: sum, result_pin: None, ..op.clone() });

@@ -36,11 +36,10 @@ use index_vec::IndexVec;
 use indexmap::IndexSet;
 use shardwise_ir::Role;
 use shardwise_ir::dtype::DType;
+use shardwise_ir::functions::Function;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::optimizer::{Optimizer, Rule, StateOver};
-use shardwise_ir::program::{
-    Linearity, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, Value,
-};
+use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, Value};
 use shardwise_ir::shape;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Unreduced};
 use shardwise_ir::{renumber, sparse};
@@ -116,24 +115,24 @@ impl Writer {
                     self.state(param, moment('m'), moments),
                     self.state(param, moment('v'), moments),
                 );
-                let m = self.next("ema", m, &[gradient], vec![beta1]);
-                let v = self.next("ema_square", v, &[gradient], vec![beta2]);
-                self.next("adam_step", of, &[m, v], step.to_vec())
+                let m = self.next(Function::Ema, m, &[gradient], vec![beta1]);
+                let v = self.next(Function::EmaSquare, v, &[gradient], vec![beta2]);
+                self.next(Function::AdamStep, of, &[m, v], step.to_vec())
             }
             Rule::Sgd { rate, momentum: None } => {
-                self.next("sgd_step", of, &[gradient], vec![rate])
+                self.next(Function::SgdStep, of, &[gradient], vec![rate])
             }
             Rule::Sgd { rate, momentum: Some(momentum) } => {
                 let m = self.state(param, moment('m'), moments);
-                let m = self.next("momentum", m, &[gradient], vec![momentum]);
-                self.next("sgd_step", of, &[m], vec![rate])
+                let m = self.next(Function::Momentum, m, &[gradient], vec![momentum]);
+                self.next(Function::SgdStep, of, &[m], vec![rate])
             }
         };
         if master.is_some() {
             let dtype = self.program.values[param].dtype;
-            let form = MapForm::Call { name: format!("cast<{}>", dtype.name()), extra: Vec::new() };
             let block = self.program.values[gradient].repeat;
-            self.statement(MapFn { form, linearity: Linearity::Joint }, vec![next], param, block);
+            let cast = MapFn::cast(self.program.values[next].dtype, dtype);
+            self.statement(cast, vec![next], param, block);
         }
     }
 
@@ -207,12 +206,12 @@ impl Writer {
     /// What `of` is in the next step: `function(of, others…, numbers…)`.
     fn next(
         &mut self,
-        function: &str,
+        function: Function,
         of: ValueId,
         others: &[ValueId],
         numbers: Vec<String>,
     ) -> ValueId {
-        let form = MapForm::Call { name: function.to_owned(), extra: numbers };
+        let form = MapForm::Call { function, numbers };
         let operands = [of].into_iter().chain(others.iter().copied()).collect();
         let block = others.first().and_then(|&other| self.program.values[other].repeat);
         self.statement(MapFn::new(form), operands, of, block)

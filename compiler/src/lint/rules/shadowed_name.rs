@@ -2,7 +2,7 @@
 
 use shardwise_grammar::ast::Statement;
 use shardwise_grammar::span::Name;
-use shardwise_ir::functions;
+use shardwise_ir::functions::Function;
 
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 
@@ -53,8 +53,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
             );
         }
     }
-    for value in
-        context.program.values.iter().filter(|value| functions::find(&value.name).is_some())
+    for value in context.program.values.iter().filter(|value| Function::find(&value.name).is_some())
     {
         let message = format!("value `{}` is called like a function", value.name);
         let finding = Finding::new(&LINT, message, value.span, "this name");

@@ -1,10 +1,10 @@
 //! Tables, relabellings and normalisations, element by element: written for being obviously right,
 //! not for speed.
 
-use ndarray::{ArrayD, Axis, IxDyn, Slice, Zip, concatenate, indices};
+use ndarray::{ArrayD, Axis, IxDyn, Slice, concatenate, indices};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::Program;
-use shardwise_ir::rearrange::{Composite, Rearrange, Roll, Route, Window};
+use shardwise_ir::rearrange::{Rearrange, Roll, Route, Window};
 
 use super::{position, spread};
 
@@ -281,51 +281,4 @@ fn ordered(array: &Array, dims: &[DimId], order: &[DimId]) -> Array {
         .map(|&dim| position(dims, dim).map_or(1, |place| array.shape()[place]))
         .collect();
     spread(array, dims, order, &shape)
-}
-
-/// A composite over the last `along` dimensions, which are `whole` long in all; with the number of
-/// dimensions that the result has.
-pub(super) fn composite(
-    function: Composite,
-    array: Array,
-    along: usize,
-    whole: f64,
-) -> (Array, usize) {
-    let rank = array.ndim();
-    let kept = rank - along;
-    let reduced = |of: &Array, start: f64, f: &dyn Fn(f64, f64) -> f64| {
-        (kept..rank).fold(of.clone(), |so_far, _| {
-            so_far.fold_axis(Axis(so_far.ndim() - 1), start, |&a, &b| f(a, b))
-        })
-    };
-    let with = |of: &Array, statistic: &Array, f: &dyn Fn(f64, f64) -> f64| {
-        let mut wide = statistic.view();
-        (kept..rank).for_each(|axis| wide.insert_axis_inplace(Axis(axis)));
-        let mut out = of.clone();
-        if let Some(wide) = wide.broadcast(of.raw_dim()) {
-            Zip::from(&mut out).and(wide).for_each(|a, &b| *a = f(*a, b));
-        }
-        out
-    };
-    let sum = |of: &Array| reduced(of, 0.0, &|a, b| a + b);
-    let inverse =
-        |of: &Array| sum(&of.mapv(|x| x * x)).mapv(|total| 1.0 / (total / whole + 1e-6).sqrt());
-    match function {
-        Composite::Softmax | Composite::LogSumExp => {
-            let largest = reduced(&array, f64::NEG_INFINITY, &f64::max);
-            let exponents = with(&array, &largest, &|x, m| (x - m).exp());
-            let total = sum(&exponents);
-            if function == Composite::Softmax {
-                (with(&exponents, &total, &|e, l| e / l), rank)
-            } else {
-                (total.mapv(f64::ln) + largest, kept)
-            }
-        }
-        Composite::LayerNorm => {
-            let mean = sum(&array).mapv(|total| total / whole);
-            let centred = with(&array, &mean, &|x, m| x - m);
-            (with(&centred, &inverse(&centred), &|c, r| c * r), rank)
-        }
-        Composite::RmsNorm => (with(&array, &inverse(&array), &|x, r| x * r), rank),
-    }
 }

@@ -8,6 +8,7 @@
 
 use indexmap::IndexSet;
 use shardwise_ir::dtype::DType;
+use shardwise_ir::functions::{Arithmetic, Function};
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
     MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Value,
@@ -237,7 +238,7 @@ impl Emitter {
                 self.statement(OpKind::Einsum { contracted: extra }, operands, into)
             }
             kind if extra.is_empty() => self.statement(kind, operands, into),
-            OpKind::Map(MapFn { form: MapForm::Call { name, .. }, .. }) if name == "copy" => self
+            OpKind::Map(MapFn { form: MapForm::Call { function: Function::Copy, .. }, .. }) => self
                 .statement(OpKind::Reduce { function: ReduceFn::Sum, dims: extra }, operands, into),
             kind => {
                 let whole = self.statement(kind, operands, Into::Part(into.of()));
@@ -258,7 +259,7 @@ impl Emitter {
 
     /// Two contributions to a gradient.
     pub(super) fn sum(&mut self, left: ValueId, right: ValueId, into: Into) -> ValueId {
-        self.statement(map(MapForm::Infix('+')), vec![left, right], into)
+        self.statement(map(MapForm::Infix(Arithmetic::Add)), vec![left, right], into)
     }
 
     /// A statement. Factors and summands change places where that puts the dimensions in order.
@@ -273,7 +274,8 @@ impl Emitter {
         let mut dims = self.natural(&kind, &operands);
         let commutes = matches!(
             &kind,
-            OpKind::Einsum { .. } | OpKind::Map(MapFn { form: MapForm::Infix('+'), .. })
+            OpKind::Einsum { .. }
+                | OpKind::Map(MapFn { form: MapForm::Infix(Arithmetic::Add), .. })
         );
         if commutes && dims != wanted {
             operands.reverse();
@@ -412,5 +414,5 @@ fn map(form: MapForm) -> OpKind {
 
 /// The same array under another name; the left side says its dtype.
 fn copy() -> OpKind {
-    map(MapForm::Call { name: "copy".to_owned(), extra: Vec::new() })
+    map(MapForm::call(Function::Copy))
 }

@@ -5,14 +5,14 @@
 //! factor of a product, the first operand of a quotient, the last of a derivative. So a partial
 //! gradient passes through all of them, as far as the language lets it.
 //!
-//! Where a function has a corner, the gradient is one that its neighbours have: `abs` and `relu`
-//! are flat there, and what lies between equal operands of `maximum` goes to the second; equal
-//! maxima of a reduction share theirs.
+//! The derivatives of functions, reductions and composites stand in their tables
+//! ([`shardwise_ir::functions`]) as [`Formula`]s; this module writes them over the values of an
+//! operation. What has syntax of its own, and what rearranges elements, is derived here.
 
-use shardwise_ir::functions;
+use shardwise_ir::functions::{Arithmetic, Formula, Function, Gradient};
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
-use shardwise_ir::rearrange::{Composite, EPSILON, Rearrange, Regroup, Roll, Window};
+use shardwise_ir::rearrange::{Rearrange, Regroup, Roll, Window};
 
 /// A formula over values of the program.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +55,9 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
             _ => times(Value(op.operands[0].value), Given),
         }),
         OpKind::Map(function) => map(program, op, &function.form, position),
-        OpKind::Reduce { function, dims } => Through(reduction(program, op, *function, dims)),
+        OpKind::Reduce { function, dims } => {
+            Writer { program, op, dims }.path(&function.row().gradient)
+        }
         OpKind::Gather { dim } => match position {
             0 => Through(Term::Other(
                 OpKind::ScatterAdd { dim: *dim },
@@ -74,7 +76,9 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
         OpKind::Update { .. } => Unknown,
         OpKind::Rearrange(how) => rearranged(program, op, how, position).map_or(Unknown, Through),
         OpKind::Route(_) => Stopped,
-        OpKind::Composite { function, dims } => Through(composite(program, op, *function, dims)),
+        OpKind::Composite { function, dims } => {
+            Writer { program, op, dims }.path(&function.row().gradient)
+        }
         // The same array elsewhere: its gradient is the same array too, wherever that is wanted.
         OpKind::Collective(_) => Through(Given),
     }
@@ -112,38 +116,115 @@ fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> O
     Some(Term::Other(OpKind::Rearrange(back), vec![Given]))
 }
 
-/// `g` is the gradient of `y = f(x)`, and everything is along `dims`. In all of them the gradient
-/// is taken of the whole at once, which needs fewer statements than the gradients of the statements
-/// that it stands for.
-fn composite(program: &Program, op: &Op, function: Composite, dims: &[DimId]) -> Term {
-    let (x, y) = (Value(op.operands[0].value), Value(op.result));
-    let sum = |of: Term| Term::Sum(dims.to_vec(), Box::new(of));
-    let size = dims.iter().map(|&dim| program.dims[dim].size).fold(1_u64, u64::saturating_mul);
-    let mean = |of: Term| Term::Map(MapForm::InfixScalar('/', size.to_string()), vec![sum(of)]);
-    // 1 / sqrt(mean(of^2) + epsilon)
-    let inverse = |of: Term| {
-        let guarded = Term::Map(
-            MapForm::InfixScalar('+', EPSILON.to_owned()),
-            vec![mean(call("square", vec![of]))],
-        );
-        call("rsqrt", vec![guarded])
-    };
-    match function {
-        Composite::Softmax => {
-            let weighted = times(y.clone(), Given);
-            minus(weighted.clone(), times(y, sum(weighted)))
-        }
-        Composite::LogSumExp => times(Given, call("exp", vec![minus(x, y)])),
-        Composite::RmsNorm => {
-            let scale = inverse(x);
-            times(scale, minus(Given, times(y.clone(), mean(times(y, Given)))))
-        }
-        Composite::LayerNorm => {
-            let scale = inverse(minus(x.clone(), mean(x)));
-            let centred = minus(Given, mean(Given));
-            times(scale, minus(centred, times(y.clone(), mean(times(y, Given)))))
+/// A formula of a table, over the values of one operation.
+struct Writer<'a> {
+    program: &'a Program,
+    op: &'a Op,
+    /// What the operation goes over.
+    dims: &'a [DimId],
+}
+
+/// What a formula comes to: numbers stay apart, as the language writes them into operations.
+enum Written {
+    Number(String),
+    Value(Term),
+}
+
+impl Writer<'_> {
+    fn path(&self, formula: &Formula) -> Path {
+        self.term(formula).map_or(Unknown, Through)
+    }
+
+    /// `None` for what is no value, and for numbers that are written so that nobody can count with
+    /// them.
+    fn term(&self, formula: &Formula) -> Option<Term> {
+        match self.written(formula)? {
+            Written::Value(term) => Some(term),
+            Written::Number(_) => None,
         }
     }
+
+    fn written(&self, formula: &Formula) -> Option<Written> {
+        let number = |text: &str| Some(Written::Number(text.to_owned()));
+        let term = match formula {
+            Formula::Given => Given,
+            Formula::Result => Value(self.op.result),
+            Formula::Operand(position) => return self.operand(*position),
+            Formula::Number(text) => return number(text),
+            Formula::Count => return number(&self.count().to_string()),
+            Formula::Negate(of) => negative(self.term(of)?),
+            Formula::Infix(how, left, right) => {
+                return infix(*how, self.written(left)?, self.written(right)?);
+            }
+            Formula::Product(left, right) => match (self.written(left)?, self.written(right)?) {
+                (Written::Value(left), Written::Value(right)) => times(left, right),
+                (Written::Number(scalar), Written::Value(of))
+                | (Written::Value(of), Written::Number(scalar)) => scaled(&scalar, of),
+                (Written::Number(_), Written::Number(_)) => return None,
+            },
+            Formula::Call(function, arguments) => self.call(*function, arguments)?,
+            Formula::Reduce(ReduceFn::Sum, of) => {
+                Term::Sum(self.dims.to_vec(), Box::new(self.term(of)?))
+            }
+            Formula::Reduce(function, of) => Term::Other(
+                OpKind::Reduce { function: *function, dims: self.dims.to_vec() },
+                vec![self.term(of)?],
+            ),
+            Formula::Broadcast(of) => {
+                Term::Map(MapForm::Broadcast(self.dims.to_vec()), vec![self.term(of)?])
+            }
+            Formula::IfNumber(position, number, value) => {
+                let is_number = *position >= self.op.operands.len();
+                return self.written(if is_number { number } else { value });
+            }
+        };
+        Some(Written::Value(term))
+    }
+
+    /// Numbers stand behind the values, in whose place they are.
+    fn operand(&self, position: usize) -> Option<Written> {
+        let values = &self.op.operands;
+        if let Some(operand) = values.get(position) {
+            return Some(Written::Value(Value(operand.value)));
+        }
+        let OpKind::Map(function) = &self.op.kind else { return None };
+        let MapForm::Call { numbers, .. } = &function.form else { return None };
+        numbers.get(position - values.len()).cloned().map(Written::Number)
+    }
+
+    fn call(&self, function: Function, arguments: &[Formula]) -> Option<Term> {
+        let (mut values, mut numbers) = (Vec::new(), Vec::new());
+        for argument in arguments {
+            match self.written(argument)? {
+                Written::Value(term) => values.push(term),
+                Written::Number(text) => numbers.push(text),
+            }
+        }
+        Some(Term::Map(MapForm::Call { function, numbers }, values))
+    }
+
+    fn count(&self) -> u64 {
+        let sizes = self.dims.iter().map(|&dim| self.program.dims[dim].size);
+        sizes.fold(1, u64::saturating_mul)
+    }
+}
+
+fn infix(how: Arithmetic, left: Written, right: Written) -> Option<Written> {
+    Some(match (left, right) {
+        (Written::Number(left), Written::Number(right)) => {
+            let value = how.evaluate(left.parse().ok()?, right.parse().ok()?);
+            Written::Number(value.to_string())
+        }
+        (Written::Number(scalar), Written::Value(of)) => {
+            Written::Value(Term::Map(MapForm::ScalarInfix(scalar, how), vec![of]))
+        }
+        (Written::Value(of), Written::Number(scalar)) => {
+            Written::Value(Term::Map(MapForm::InfixScalar(how, scalar), vec![of]))
+        }
+        (Written::Value(left), Written::Value(right)) => {
+            Written::Value(Term::Map(MapForm::Infix(how), vec![left, right]))
+        }
+    })
 }
 
 fn times(left: Term, right: Term) -> Term {
@@ -151,11 +232,7 @@ fn times(left: Term, right: Term) -> Term {
 }
 
 fn over(left: Term, right: Term) -> Term {
-    Term::Map(MapForm::Infix('/'), vec![left, right])
-}
-
-fn minus(left: Term, right: Term) -> Term {
-    Term::Map(MapForm::Infix('-'), vec![left, right])
+    Term::Map(MapForm::Infix(Arithmetic::Div), vec![left, right])
 }
 
 fn negative(of: Term) -> Term {
@@ -166,48 +243,23 @@ fn scaled(scalar: &str, of: Term) -> Term {
     Term::Map(MapForm::ScaleBy(scalar.to_owned()), vec![of])
 }
 
-fn call(name: &str, operands: Vec<Term>) -> Term {
-    Term::Map(MapForm::Call { name: name.to_owned(), extra: Vec::new() }, operands)
-}
-
-fn broadcast(dims: &[DimId], of: Term) -> Term {
-    Term::Map(MapForm::Broadcast(dims.to_vec()), vec![of])
-}
-
-fn reduction(program: &Program, op: &Op, function: ReduceFn, dims: &[DimId]) -> Term {
-    match function {
-        ReduceFn::Sum => broadcast(dims, Given),
-        ReduceFn::Mean => {
-            let size =
-                dims.iter().map(|&dim| program.dims[dim].size).fold(1_u64, u64::saturating_mul);
-            broadcast(dims, Term::Map(MapForm::InfixScalar('/', size.to_string()), vec![Given]))
-        }
-        ReduceFn::Max | ReduceFn::Min => {
-            let there = call("equal", vec![Value(op.operands[0].value), Value(op.result)]);
-            let count = Term::Sum(dims.to_vec(), Box::new(there.clone()));
-            times(there, over(Given, count))
-        }
-    }
-}
-
 fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
     let operand = |k: usize| Value(op.operands[k].value);
     let (x, y) = (operand(position), Value(op.result));
     Through(match (form, position) {
-        (MapForm::Infix('/'), 0) => over(Given, operand(1)),
-        (MapForm::Infix('/') | MapForm::ScalarInfix(_, '/'), _) => {
+        (MapForm::Infix(Arithmetic::Div), 0) => over(Given, operand(1)),
+        (MapForm::Infix(Arithmetic::Div) | MapForm::ScalarInfix(_, Arithmetic::Div), _) => {
             negative(over(times(y, Given), x))
         }
-        (MapForm::Infix('-'), 1) | (MapForm::Negate | MapForm::ScalarInfix(_, '-'), _) => {
-            negative(Given)
-        }
-        (MapForm::InfixScalar('/', scalar), _) => {
-            Term::Map(MapForm::InfixScalar('/', scalar.clone()), vec![Given])
+        (MapForm::Infix(Arithmetic::Sub), 1)
+        | (MapForm::Negate | MapForm::ScalarInfix(_, Arithmetic::Sub), _) => negative(Given),
+        (MapForm::InfixScalar(Arithmetic::Div, scalar), _) => {
+            Term::Map(MapForm::InfixScalar(Arithmetic::Div, scalar.clone()), vec![Given])
         }
         (
-            MapForm::Infix(_)
-            | MapForm::InfixScalar(..)
-            | MapForm::ScalarInfix(..)
+            MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
+            | MapForm::InfixScalar(Arithmetic::Add | Arithmetic::Sub, _)
+            | MapForm::ScalarInfix(_, Arithmetic::Add)
             | MapForm::Total,
             _,
         ) => Given,
@@ -221,11 +273,18 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
             Term::Map(MapForm::Causal { query: *query, key: *key, fill: Fill::Zero }, vec![Given])
         }
         (MapForm::Position(_), _) => return Stopped,
-        (MapForm::Call { name, .. }, _) if name == "select" => return select(op, position),
-        (MapForm::Call { name, extra }, _) => {
-            return function(program, op, name, extra.first().map(String::as_str), position);
-        }
+        (MapForm::Cast(_), _) if program.values[op.result].dtype.is_float() => Given,
+        (MapForm::Cast(_), _) => return Unknown,
+        (MapForm::Call { function, .. }, _) => return called(program, op, *function, position),
     })
+}
+
+fn called(program: &Program, op: &Op, function: Function, position: usize) -> Path {
+    match &function.row().operands[position].gradient {
+        Gradient::Through(formula) => Writer { program, op, dims: &[] }.path(formula),
+        Gradient::Zero | Gradient::Stopped => Stopped,
+        Gradient::Undefined => Unknown,
+    }
 }
 
 fn is_handed_on(program: &Program, value: ValueId) -> bool {
@@ -233,80 +292,4 @@ fn is_handed_on(program: &Program, value: ValueId) -> bool {
         .outputs
         .iter()
         .any(|output| program.carried_into(output).is_some() && output.value == value)
-}
-
-fn function(program: &Program, op: &Op, name: &str, scalar: Option<&str>, position: usize) -> Path {
-    let (x, y) = (Value(op.operands[position].value), Value(op.result));
-    let by_name = |derivative: &str, x: Term| call(derivative, vec![x, Given]);
-    Through(match name {
-        "copy" | "identity" => Given,
-        "neg" => negative(Given),
-        "exp" => times(y, Given),
-        "log" => over(Given, x),
-        "sqrt" => scaled("0.5", over(Given, y)),
-        "rsqrt" => scaled("-0.5", over(times(y, Given), x)),
-        "square" => times(x, scaled("2.0", Given)),
-        "sin" => times(call("cos", vec![x]), Given),
-        "cos" => negative(times(call("sin", vec![x]), Given)),
-        "softplus" => times(call("sigmoid", vec![x]), Given),
-        "swish" => by_name("dsilu", x),
-        "abs" | "erf" | "gelu" | "relu" | "sigmoid" | "silu" | "tanh" => {
-            by_name(&format!("d{name}"), x)
-        }
-        "dabs" | "derf" | "dgelu" | "drelu" | "dsigmoid" | "dsilu" | "dtanh" if position == 1 => {
-            by_name(name, Value(op.operands[0].value))
-        }
-        "maximum" | "minimum" => extremum(op, name == "maximum", scalar, position),
-        "pow" => return power(op, scalar, position),
-        "stop_gradient" | "ones" => return Stopped,
-        _ if functions::is_comparison(name) => return Stopped,
-        _ if name.starts_with("cast<") && program.values[op.result].dtype.is_float() => Given,
-        _ => return Unknown,
-    })
-}
-
-/// What was chosen gets the gradient, the other zero; a number in the place of a value gets none.
-fn select(op: &Op, position: usize) -> Path {
-    let mask = Value(op.operands[0].value);
-    let chosen = |operands: Vec<Term>, scalar: &str| {
-        Term::Map(
-            MapForm::Call { name: "select".to_owned(), extra: vec![scalar.to_owned()] },
-            operands,
-        )
-    };
-    match position {
-        0 => Stopped,
-        1 => Through(chosen(vec![mask, Given], "0.0")),
-        // Where the second is chosen the mask is false.
-        _ => Through(minus(Given, chosen(vec![mask, Given], "0.0"))),
-    }
-}
-
-/// What is larger gets all of it; the second of two equal ones. `relu` of the difference knows
-/// which is larger.
-fn extremum(op: &Op, largest: bool, scalar: Option<&str>, position: usize) -> Term {
-    let x = Value(op.operands[0].value);
-    let difference = match (scalar, largest) {
-        (Some(scalar), true) => Term::Map(MapForm::InfixScalar('-', scalar.to_owned()), vec![x]),
-        (Some(scalar), false) => Term::Map(MapForm::ScalarInfix(scalar.to_owned(), '-'), vec![x]),
-        (None, true) => minus(x, Value(op.operands[1].value)),
-        (None, false) => minus(Value(op.operands[1].value), x),
-    };
-    let first = call("drelu", vec![difference, Given]);
-    if position == 0 { first } else { minus(Given, first) }
-}
-
-fn power(op: &Op, scalar: Option<&str>, position: usize) -> Path {
-    let (x, y) = (Value(op.operands[0].value), Value(op.result));
-    let Some(text) = scalar else {
-        let exponent = Value(op.operands[1].value);
-        if position == 1 {
-            return Through(times(times(y, call("log", vec![x])), Given));
-        }
-        let less = Term::Map(MapForm::InfixScalar('-', "1.0".to_owned()), vec![exponent.clone()]);
-        return Through(times(times(exponent, call("pow", vec![x, less])), Given));
-    };
-    let Ok(exponent) = text.parse::<f64>() else { return Unknown };
-    let less = MapForm::Call { name: "pow".to_owned(), extra: vec![(exponent - 1.0).to_string()] };
-    Through(times(Term::Map(less, vec![x]), scaled(text, Given)))
 }

@@ -8,8 +8,9 @@
 
 use indexmap::IndexSet;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
-use shardwise_ir::program::{Linearity, MapForm, Op, OpKind, Phase, Program, ReduceFn};
+use shardwise_ir::program::{MapForm, Op, OpKind, Phase, Program, ReduceFn};
 use shardwise_ir::rearrange::Rearrange;
+use shardwise_ir::sharding::Reduction;
 
 use super::{MicrobatchFault, Parts};
 
@@ -305,14 +306,11 @@ fn passes(op: &Op, stages: &[Stage]) -> bool {
     let all: Vec<usize> = (0..stages.len()).collect();
     match &op.kind {
         OpKind::Einsum { .. } => shares.len() == 1,
-        OpKind::Map(function) => match function.linearity {
-            Linearity::None => false,
-            Linearity::Joint => shares == all,
-            Linearity::First => shares == [0],
-            Linearity::Last => shares == [all.len() - 1],
-            Linearity::Rest => shares == all[1..],
-        },
-        OpKind::Reduce { function, .. } => matches!(function, ReduceFn::Sum | ReduceFn::Mean),
+        OpKind::Map(function) => {
+            let linear = function.linearity.operands(all.len());
+            !linear.is_empty() && shares == linear
+        }
+        OpKind::Reduce { function, .. } => function.reduction() == Reduction::Sum,
         OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => shares == [0],
         OpKind::Rearrange(_) => shares == all,
         OpKind::Update { .. } => shares == [0, 2],

@@ -62,3 +62,14 @@ fn large_numbers_do_not_overflow() {
     let values = shardwise::verify::evaluate(&program, &given).expect("all is declared");
     assert_eq!((values["P"].as_slice(), values["L"][0]), ([0.5, 0.5, 0.0, 0.0].as_slice(), 1e300));
 }
+
+#[test]
+fn the_page_lists_every_function_as_its_row_says() {
+    let page = read("compiler/docs/operations.md");
+    let (listed, rows) = (page.lines().collect::<Vec<_>>(), shardwise_ir::functions::page());
+    for row in rows.lines() {
+        assert!(listed.contains(&row), "compiler/docs/operations.md lacks the line:\n{row}");
+    }
+    let count = |lines: &[&str]| lines.iter().filter(|line| line.starts_with("| ")).count();
+    assert_eq!(count(&listed), count(&rows.lines().collect::<Vec<_>>()), "no other rows");
+}

@@ -1,0 +1,241 @@
+//! Element-wise operations as programs write them: calls of functions, and what has syntax of its
+//! own.
+
+use super::{Direction, Function, Linearity};
+use crate::dtype::DType;
+use crate::ids::DimId;
+
+/// An element-wise function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapFn {
+    /// How it prints.
+    pub form: MapForm,
+    /// Where partial sums may pass.
+    pub linearity: Linearity,
+}
+
+/// How an element-wise function is written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum MapForm {
+    /// `gelu(x)`, `maximum(x, 0.5)`.
+    Call {
+        /// Which.
+        function: Function,
+        /// Numbers among its arguments, as written; they stand behind the values.
+        numbers: Vec<String>,
+    },
+    /// `cast<f32>(x)`.
+    Cast(DType),
+    /// `a + b`, `a - b`, `a / b`.
+    Infix(Arithmetic),
+    /// `2.0 * x`: the scalar as written.
+    ScaleBy(String),
+    /// `x / 2.0`, `x + 1.0`, `x - 1.0`: operator, scalar.
+    InfixScalar(Arithmetic, String),
+    /// `1.0 / x`, `1.0 - x`, `1.0 + x`: scalar, operator.
+    ScalarInfix(String, Arithmetic),
+    /// `-x`.
+    Negate,
+    /// `carry x.in = x`: the first time round the operand, then what
+    /// [`crate::program::Output::hands_to`] says.
+    LoopCarried,
+    /// `last(y)`: what the last time round gave.
+    Last,
+    /// `total(y)`: what all times gave, added up.
+    Total,
+    /// `broadcast_D(x)`: repeated along dimensions that it lacks, which come out replicated.
+    Broadcast(Vec<DimId>),
+    /// `position_S(x)`: of each element, where along `S` it stands.
+    Position(DimId),
+    /// `causal_{T,S}(x)`, `lower_{T,S}(x)`: what stands further along `key` than along `query` is
+    /// masked.
+    Causal {
+        /// The dimension of what looks.
+        query: DimId,
+        /// The dimension of what is looked at.
+        key: DimId,
+        /// What masked elements become.
+        fill: Fill,
+    },
+}
+
+/// What is written between two operands. Products are [`crate::program::OpKind::Einsum`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// `a + b`.
+    Add,
+    /// `a - b`.
+    Sub,
+    /// `a / b`.
+    Div,
+}
+
+/// What masked elements become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fill {
+    /// Minus infinity: nothing to a softmax (`causal`).
+    Infinite,
+    /// Zero: the gradient of that (`lower`).
+    Zero,
+}
+
+impl Arithmetic {
+    /// As programs write it.
+    pub fn symbol(self) -> char {
+        match self {
+            Self::Add => '+',
+            Self::Sub => '-',
+            Self::Div => '/',
+        }
+    }
+
+    /// Its value.
+    pub fn evaluate(self, a: f64, b: f64) -> f64 {
+        match self {
+            Self::Add => a + b,
+            Self::Sub => a - b,
+            Self::Div => a / b,
+        }
+    }
+}
+
+impl MapForm {
+    /// A call without numbers.
+    pub fn call(function: Function) -> Self {
+        Self::Call { function, numbers: Vec::new() }
+    }
+
+    /// The text before the parenthesis where that is the name of a function: `gelu`, `cast<f32>`.
+    pub fn function_name(&self) -> Option<String> {
+        match self {
+            Self::Call { function, .. } => Some(function.name().to_owned()),
+            Self::Cast(dtype) => Some(format!("cast<{}>", dtype.name())),
+            Self::Infix(_)
+            | Self::ScaleBy(_)
+            | Self::InfixScalar(..)
+            | Self::ScalarInfix(..)
+            | Self::Negate
+            | Self::LoopCarried
+            | Self::Last
+            | Self::Total
+            | Self::Broadcast(_)
+            | Self::Position(_)
+            | Self::Causal { .. } => None,
+        }
+    }
+}
+
+impl MapFn {
+    /// The function of a form; where partial sums may pass follows from it, except for `cast`,
+    /// whose dtypes decide.
+    pub fn new(form: MapForm) -> Self {
+        let linearity = match &form {
+            // A choice between a value and a number is linear where the number is zero.
+            MapForm::Call { function: Function::Select, numbers }
+                if !numbers.iter().all(|scalar| is_zero(scalar)) =>
+            {
+                Linearity::None
+            }
+            MapForm::Call { function, .. } => function.row().linearity,
+            MapForm::Infix(Arithmetic::Div) => Linearity::First,
+            MapForm::InfixScalar(Arithmetic::Add | Arithmetic::Sub, _)
+            | MapForm::Cast(_)
+            | MapForm::LoopCarried
+            | MapForm::ScalarInfix(..)
+            | MapForm::Position(_)
+            | MapForm::Causal { fill: Fill::Infinite, .. } => Linearity::None,
+            MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
+            | MapForm::InfixScalar(Arithmetic::Div, _)
+            | MapForm::ScaleBy(_)
+            | MapForm::Negate
+            | MapForm::Broadcast(_)
+            | MapForm::Last
+            | MapForm::Total
+            | MapForm::Causal { fill: Fill::Zero, .. } => Linearity::Joint,
+        };
+        Self { form, linearity }
+    }
+
+    /// A conversion between two types: linear where neither is of whole numbers.
+    pub fn cast(from: DType, to: DType) -> Self {
+        let rounds = !(from.is_float() && to.is_float());
+        let linearity = if rounds { Linearity::None } else { Linearity::Joint };
+        Self { form: MapForm::Cast(to), linearity }
+    }
+
+    /// FLOPs an element of the result: one, but of calls what their row says.
+    pub fn flops(&self) -> f64 {
+        if let MapForm::Call { function, .. } = &self.form {
+            f64::from(function.row().flops)
+        } else {
+            1.0
+        }
+    }
+
+    /// What the function does to the order of operand `position`, if it keeps to one direction
+    /// everywhere.
+    pub fn direction(&self, position: usize) -> Option<Direction> {
+        match (&self.form, position) {
+            (MapForm::Infix(Arithmetic::Sub), 1)
+            | (MapForm::Negate | MapForm::ScalarInfix(_, Arithmetic::Sub), _) => {
+                Some(Direction::Decreasing)
+            }
+            (MapForm::ScaleBy(scalar) | MapForm::InfixScalar(Arithmetic::Div, scalar), _) => {
+                by_sign(scalar)
+            }
+            (
+                MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
+                | MapForm::InfixScalar(Arithmetic::Add | Arithmetic::Sub, _)
+                | MapForm::ScalarInfix(_, Arithmetic::Add)
+                | MapForm::Broadcast(_),
+                _,
+            ) => Some(Direction::Increasing),
+            (MapForm::Call { function, .. }, _) => {
+                function.row().operands.get(position).and_then(|operand| operand.direction)
+            }
+            // Rounding keeps the order; whether something is zero does not.
+            (MapForm::Cast(dtype), _) => {
+                Some(Direction::Increasing).filter(|_| *dtype != DType::Bool)
+            }
+            (
+                MapForm::Infix(Arithmetic::Div)
+                | MapForm::ScalarInfix(_, Arithmetic::Div)
+                | MapForm::LoopCarried
+                | MapForm::Last
+                | MapForm::Total
+                | MapForm::Position(_)
+                | MapForm::Causal { .. },
+                _,
+            ) => None,
+        }
+    }
+}
+
+fn is_zero(scalar: &str) -> bool {
+    scalar.parse::<f64>().is_ok_and(|number| number.abs() <= 0.0)
+}
+
+fn by_sign(scalar: &str) -> Option<Direction> {
+    let number: f64 = scalar.parse().ok()?;
+    let increasing = (number > 0.0).then_some(Direction::Increasing);
+    increasing.or((number < 0.0).then_some(Direction::Decreasing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sharding::Reduction;
+
+    #[test]
+    fn maxima_become_minima_behind_what_reverses_the_order() {
+        let negate = MapFn::new(MapForm::Negate).direction(0);
+        assert_eq!(negate.map(|direction| direction.through(Reduction::Max)), Some(Reduction::Min));
+        let scaled = |by: &str| MapFn::new(MapForm::ScaleBy(by.to_owned())).direction(0);
+        assert_eq!(
+            (scaled("2.0"), scaled("-2.0"), scaled("0")),
+            (Some(Direction::Increasing), Some(Direction::Decreasing), None)
+        );
+        let cast = |to: DType| MapFn::cast(DType::F32, to).direction(0);
+        assert_eq!((cast(DType::Int8), cast(DType::Bool)), (Some(Direction::Increasing), None));
+    }
+}

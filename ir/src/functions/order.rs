@@ -1,0 +1,58 @@
+//! Which partial results a function passes: partial sums by linearity, partial maxima and minima by
+//! monotonicity.
+//!
+//! `f(max(p, q)) = max(f(p), f(q))` holds if `f` is increasing, and with a minimum on the right if
+//! it is decreasing. A function of several operands is looked at in one of them, the others being
+//! replicated. `f` must be defined everywhere: a device whose own maximum is negative has no
+//! logarithm of it, though the maximum of all may have one.
+
+use crate::sharding::Reduction;
+
+/// In which operands an element-wise function is linear, and so passes partial sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linearity {
+    /// In no operand.
+    None,
+    /// In all operands together (`a + b`, `-a`, `2.0 * a`).
+    Joint,
+    /// In the first operand alone (`a / b`).
+    First,
+    /// In the last operand alone: the gradient of a derivative (`dgelu(x, dy)`).
+    Last,
+    /// In all operands behind the first together: what a mask chooses from.
+    Rest,
+}
+
+impl Linearity {
+    /// The operands, of so many, that carry partial sums together, all of them or none; empty where
+    /// none may.
+    pub fn operands(self, count: usize) -> Vec<usize> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Joint => (0..count).collect(),
+            Self::First => (0..count.min(1)).collect(),
+            Self::Last => (count.saturating_sub(1)..count).collect(),
+            Self::Rest => (1..count).collect(),
+        }
+    }
+}
+
+/// What a function does to the order of one operand's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Keeps it.
+    Increasing,
+    /// Reverses it.
+    Decreasing,
+}
+
+impl Direction {
+    /// What partial results of `kind` are behind the function; sums do not pass so.
+    pub fn through(self, kind: Reduction) -> Reduction {
+        match (self, kind) {
+            (Self::Decreasing, Reduction::Max) => Reduction::Min,
+            (Self::Decreasing, Reduction::Min) => Reduction::Max,
+            (_, kind) => kind,
+        }
+    }
+}
