@@ -5,6 +5,7 @@
 //! | [`Function`] | element-wise functions that are called by name | [`Row`] |
 //! | [`ReduceFn`] | `sum`, `mean`, `max`, `min` | [`ReductionRow`] |
 //! | [`Composite`] | `softmax` and the normalisations | [`CompositeRow`] |
+//! | [`CollectiveKind`] | `AllGather` and the other moves between devices | [`CollectiveRow`] |
 //!
 //! Names are read once, in `resolve`; after that an operation holds an entry of a table. Derivatives
 //! and the definitions of composites are [`Formula`]s. What is not called by such a name, `a + b`,
@@ -17,6 +18,7 @@
 //! `route`) are in no table: each asks something of its own of shardings and of the simulator, and
 //! a row of them would be a pointer to code in every column.
 
+mod collective;
 mod composite;
 mod elementwise;
 mod formula;
@@ -30,6 +32,7 @@ mod tests;
 
 use crate::dtype::DType;
 
+pub use collective::{CollectiveKind, CollectiveRow, TimeModel, VolumeSide};
 pub use composite::{Composite, CompositeRow, EPSILON};
 pub use elementwise::{Function, Operand, Row};
 pub use formula::Formula;

@@ -429,8 +429,7 @@ impl<'a> Resolver<'a> {
         match assertion {
             Assertion::StaysSharded(name) => self.anywhere(name).map(Budget::StaysSharded),
             Assertion::No { collective, over } => {
-                let kind =
-                    CollectiveKind::ALL.into_iter().find(|kind| kind.name() == collective.node);
+                let kind = CollectiveKind::find(&collective.node);
                 let over = match over {
                     None => None,
                     Some(name) => Some(self.over(name)?),
@@ -542,8 +541,7 @@ impl<'a> Resolver<'a> {
 
 /// What else a name would be read as.
 fn reserved(name: &str) -> Option<&'static str> {
-    let collective =
-        || CollectiveKind::ALL.iter().any(|kind| kind.name() == name).then_some("a collective");
+    let collective = || CollectiveKind::find(name).map(|_| "a collective");
     KEYWORDS.contains(&name).then_some("a keyword").or_else(collective)
 }
 

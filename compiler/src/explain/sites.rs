@@ -101,7 +101,7 @@ fn declared(place: Place, tensor: &TensorDecl, statement: Span) -> Site {
 
 fn writes_collective(definition: &Definition) -> bool {
     let ExprKind::Call(call) = &definition.value.node else { return false };
-    CollectiveKind::ALL.iter().any(|kind| kind.name() == call.function.node)
+    CollectiveKind::find(&call.function.node).is_some()
 }
 
 fn operands(expr: &Expr, statement: Span, found: &mut Vec<Site>) {

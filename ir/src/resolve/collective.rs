@@ -93,10 +93,7 @@ impl Resolver<'_> {
         kind: &CollectiveKind,
         written: &Spanned<Vec<Name>>,
     ) -> Option<Subscript> {
-        let takes_dim = matches!(
-            kind,
-            CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice
-        );
+        let takes_dim = kind.row().splits;
         if let Some(pairs) = self.pairs(&written.node).filter(|_| takes_dim) {
             return Some(pairs);
         }
@@ -315,22 +312,21 @@ fn implied(
 ) -> Option<Sharding> {
     let mut to = from.clone();
     let gone = |axis: &AxisRef| subscript.axes.contains(axis);
-    match kind {
-        CollectiveKind::AllGather => {
-            to.dims.iter_mut().for_each(|axes| axes.retain(|axis| !gone(axis)))
-        }
-        CollectiveKind::AllReduce => {}
-        CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice => {
-            to.dims.iter_mut().for_each(|axes| axes.retain(|axis| !gone(axis)));
-            for (&axis, into) in subscript.axes.iter().zip(&subscript.into) {
-                let dim = (*into)?;
-                let position = dims.iter().position(|&d| d == dim)?;
-                to.dims[position].push(axis);
-            }
-        }
-        CollectiveKind::Permute => return None,
+    let row = kind.row();
+    if row.relabels() {
+        return None;
     }
-    if matches!(kind, CollectiveKind::AllReduce | CollectiveKind::ReduceScatter) {
+    if row.gathers || row.splits {
+        to.dims.iter_mut().for_each(|axes| axes.retain(|axis| !gone(axis)));
+    }
+    if row.splits {
+        for (&axis, into) in subscript.axes.iter().zip(&subscript.into) {
+            let dim = (*into)?;
+            let position = dims.iter().position(|&d| d == dim)?;
+            to.dims[position].push(axis);
+        }
+    }
+    if row.reduces {
         to.unreduced = Unreduced::new(
             from.unreduced.kind(),
             from.unreduced.axes().iter().copied().filter(|axis| !gone(axis)),

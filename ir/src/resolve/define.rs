@@ -212,5 +212,5 @@ impl Resolver<'_> {
 
 /// Whether a call is a collective, and which.
 pub(super) fn collective_kind(call: &Call) -> Option<CollectiveKind> {
-    CollectiveKind::ALL.into_iter().find(|kind| kind.name() == call.function.node)
+    CollectiveKind::find(&call.function.node)
 }

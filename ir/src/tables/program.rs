@@ -11,8 +11,8 @@ use shardwise_grammar::span::Span;
 
 pub use crate::blocks::{BatchSplit, Blocks, Repeat};
 use crate::dtype::DType;
+pub use crate::functions::{CollectiveKind, Fill, Linearity, MapFn, MapForm, ReduceFn};
 use crate::functions::{Composite, Function};
-pub use crate::functions::{Fill, Linearity, MapFn, MapForm, ReduceFn};
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{AxisKind, Mesh};
@@ -71,59 +71,6 @@ pub struct Operand {
     pub pin: Option<Pin>,
     /// Where.
     pub span: Span,
-}
-
-/// The moves between devices. Axes that are left to the types are resolved before they get here.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CollectiveKind {
-    /// Drops trailing axes of one or several dimensions.
-    AllGather,
-    /// Settles unreduced axes.
-    AllReduce,
-    /// Settles unreduced axes and appends each to a dimension.
-    ReduceScatter,
-    /// Moves trailing axes from one dimension to the end of another.
-    AllToAll,
-    /// Re-labels axes at equal local sizes.
-    Permute,
-    /// Appends one axis to a dimension of a value whole along it: local and free.
-    Slice,
-}
-
-impl CollectiveKind {
-    /// All of them, in the order of the language's table.
-    pub const ALL: [Self; 6] = [
-        Self::AllGather,
-        Self::AllReduce,
-        Self::ReduceScatter,
-        Self::AllToAll,
-        Self::Permute,
-        Self::Slice,
-    ];
-
-    /// As programs write it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::AllGather => "AllGather",
-            Self::AllReduce => "AllReduce",
-            Self::ReduceScatter => "ReduceScatter",
-            Self::AllToAll => "AllToAll",
-            Self::Permute => "Permute",
-            Self::Slice => "Slice",
-        }
-    }
-
-    /// As JSON writes it.
-    pub fn json_name(&self) -> &'static str {
-        match self {
-            Self::AllGather => "all_gather",
-            Self::AllReduce => "all_reduce",
-            Self::ReduceScatter => "reduce_scatter",
-            Self::AllToAll => "all_to_all",
-            Self::Permute => "permute",
-            Self::Slice => "slice",
-        }
-    }
 }
 
 /// What an operation computes.

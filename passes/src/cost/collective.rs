@@ -12,6 +12,7 @@
 //!   taking the larger sum would let one stage's latency hide behind another stage's bytes.
 //! * An axis of one device takes no part: no byte moves along it and no hop is made.
 
+use shardwise_ir::functions::TimeModel;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
 use shardwise_ir::pipeline::TripCount;
@@ -68,11 +69,11 @@ impl CostModel {
     /// steps.
     pub(crate) fn weight(&self, kind: &CollectiveKind, seconds: f64, axes: &[AxisId]) -> Weight {
         let seconds = self.weighted(seconds, axes);
-        match kind {
-            CollectiveKind::AllReduce => {
-                Weight::seconds(seconds / 2.0) + Weight::step(seconds / 2.0)
+        match kind.row().time {
+            TimeModel::TwoRings => Weight::seconds(seconds / 2.0) + Weight::step(seconds / 2.0),
+            TimeModel::OneRing | TimeModel::AllToAll | TimeModel::Permute | TimeModel::Free => {
+                Weight::step(seconds)
             }
-            _ => Weight::step(seconds),
         }
     }
 
@@ -259,18 +260,16 @@ fn stage_seconds(
     bytes: f64,
     refinement: Refinement,
 ) -> impl Iterator<Item = f64> {
-    let mut left = bytes;
+    let (time, mut left) = (kind.row().time, bytes);
     stages.iter().map(move |stage| {
         let here = left;
         left /= stage.devices();
-        match kind {
-            CollectiveKind::AllGather | CollectiveKind::ReduceScatter => {
-                stage.gather(here, refinement)
-            }
-            CollectiveKind::AllReduce => 2.0 * stage.gather(here, refinement),
-            CollectiveKind::AllToAll => stage.all_to_all(bytes, refinement),
-            CollectiveKind::Permute => stage.permute(bytes),
-            CollectiveKind::Slice => 0.0,
+        match time {
+            TimeModel::OneRing => stage.gather(here, refinement),
+            TimeModel::TwoRings => 2.0 * stage.gather(here, refinement),
+            TimeModel::AllToAll => stage.all_to_all(bytes, refinement),
+            TimeModel::Permute => stage.permute(bytes),
+            TimeModel::Free => 0.0,
         }
     })
 }

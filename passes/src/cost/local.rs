@@ -140,7 +140,9 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
             op.share * per_point * summed * elements(op.result, result)
         }
         OpKind::Map(function) => function.flops() * elements(op.result, result),
-        OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => elements(op.operands[0].value, operands[0]),
+        OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => {
+            elements(op.operands[0].value, operands[0])
+        }
         OpKind::Composite { function, dims } => {
             let whole = elements(op.operands[0].value, operands[0]);
             let along: f64 =

@@ -15,6 +15,7 @@ use std::rc::Rc;
 
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
+use shardwise_ir::functions::VolumeSide;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
@@ -190,34 +191,34 @@ pub fn volume_side<'a>(
     from: &'a Sharding,
     to: &'a Sharding,
 ) -> &'a Sharding {
-    if *kind == CollectiveKind::AllGather { to } else { from }
+    match kind.row().volume {
+        VolumeSide::Operand => from,
+        VolumeSide::Result => to,
+    }
 }
 
 /// The axes that take part in a step (see the cost model): what goes, what is settled, what moves;
 /// for a Permute, all axes of the dimensions whose subscripts change.
 pub fn participating_axes(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Vec<AxisId> {
-    let mut axes: Vec<AxisId> = match kind {
-        CollectiveKind::AllGather | CollectiveKind::AllToAll => from
-            .dims
-            .iter()
-            .zip(&to.dims)
+    let row = kind.row();
+    let dims = || from.dims.iter().zip(&to.dims);
+    let mut axes: Vec<AxisId> = if row.reduces {
+        let settled =
+            from.unreduced.axes().iter().filter(|&axis| !to.unreduced.axes().contains(axis));
+        settled.map(|axis| axis.axis()).collect()
+    } else if row.gathers {
+        dims()
             .flat_map(|(before, after)| before.iter().filter(|&axis| !after.contains(axis)))
             .map(|axis| axis.axis())
-            .collect(),
-        CollectiveKind::AllReduce | CollectiveKind::ReduceScatter => {
-            let settled =
-                from.unreduced.axes().iter().filter(|&axis| !to.unreduced.axes().contains(axis));
-            settled.map(|axis| axis.axis()).collect()
-        }
-        CollectiveKind::Permute => from
-            .dims
-            .iter()
-            .zip(&to.dims)
+            .collect()
+    } else if row.relabels() {
+        dims()
             .filter(|(before, after)| before != after)
             .flat_map(|(before, after)| before.iter().chain(after))
             .map(|axis| axis.axis())
-            .collect(),
-        CollectiveKind::Slice => Vec::new(),
+            .collect()
+    } else {
+        Vec::new()
     };
     axes.sort_unstable();
     axes.dedup();
@@ -231,23 +232,20 @@ pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collec
         to.dims[position].iter().filter(move |&axis| !from.dims[position].contains(axis))
     };
     let (mut axes, mut into) = (Vec::new(), Vec::new());
-    match kind {
-        CollectiveKind::AllGather => {
-            for (before, after) in from.dims.iter().zip(&to.dims) {
-                axes.extend(before.iter().skip(after.len()).copied());
+    let row = kind.row();
+    if row.splits {
+        for position in 0..to.dims.len() {
+            for &axis in gained(position) {
+                axes.push(axis);
+                into.push(position);
             }
         }
-        CollectiveKind::ReduceScatter | CollectiveKind::AllToAll | CollectiveKind::Slice => {
-            for position in 0..to.dims.len() {
-                for &axis in gained(position) {
-                    axes.push(axis);
-                    into.push(position);
-                }
-            }
+    } else if row.gathers {
+        for (before, after) in from.dims.iter().zip(&to.dims) {
+            axes.extend(before.iter().skip(after.len()).copied());
         }
-        CollectiveKind::AllReduce | CollectiveKind::Permute => {
-            axes = participating_axes(kind, from, to).into_iter().map(AxisRef::whole).collect();
-        }
+    } else {
+        axes = participating_axes(kind, from, to).into_iter().map(AxisRef::whole).collect();
     }
     Collective { kind: kind.clone(), axes, into }
 }

@@ -2,7 +2,7 @@
 
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::mesh::AxisKind;
-use shardwise_ir::program::{Linearity, MapFn, MapForm, Op, OpKind};
+use shardwise_ir::program::{MapFn, MapForm, Op, OpKind};
 use shardwise_ir::rearrange::{Rearrange, Roll, Window};
 use shardwise_ir::sharding::Reduction;
 
@@ -63,13 +63,8 @@ impl Brute<'_> {
             OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => vec![sum(vec![0])],
             OpKind::Update { .. } => vec![(vec![0, 2], kind(0), kind(0))],
             OpKind::Map(function) => {
-                let sums = match function.linearity {
-                    Linearity::None => None,
-                    Linearity::Joint => Some(all.clone()),
-                    Linearity::First => Some(vec![0]),
-                    Linearity::Last => Some(vec![op.operands.len() - 1]),
-                    Linearity::Rest => Some(all[1..].to_vec()).filter(|rest| !rest.is_empty()),
-                };
+                let sums = Some(function.linearity.operands(all.len()));
+                let sums = sums.filter(|operands| !operands.is_empty());
                 let extremum = all.iter().filter(|&&k| kind(k) != Reduction::Sum);
                 let ordered = extremum.filter_map(|&k| {
                     Some((vec![k], kind(k), function.direction(k)?.through(kind(k))))
@@ -175,13 +170,7 @@ impl Brute<'_> {
             OpKind::Rearrange(_) | OpKind::Update { .. } => of(0),
             OpKind::Map(function) => {
                 let all: Vec<usize> = (0..op.operands.len()).collect();
-                let summing = match function.linearity {
-                    Linearity::None => vec![],
-                    Linearity::Joint => all.clone(),
-                    Linearity::First => vec![0],
-                    Linearity::Last => vec![op.operands.len() - 1],
-                    Linearity::Rest => all[1..].to_vec(),
-                };
+                let summing = function.linearity.operands(all.len());
                 let sums = !summing.is_empty() && summing.iter().all(|&k| of(k) == Reduction::Sum);
                 let ordered = || {
                     all.iter().find_map(|&k| {

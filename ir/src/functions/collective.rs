@@ -1,0 +1,132 @@
+//! Collectives: one row each, with what the planner, the resolver and the exporters know of it.
+//! Adding one is one entry of `collectives!`, and a price if no other collective has the same.
+//!
+//! What a collective does to a sharding is said by three columns: it drops axes from the ends of
+//! dimensions (`gathers`), finishes pending sums (`reduces`), and appends axes to dimensions
+//! (`splits`); one that does none of these relabels axes. The alternative, a function from sharding
+//! to sharding in each row, would have the planner, the judge and the simulator share it; these are
+//! three definitions on purpose, and tests compare them. So `verify` and the simulator match on the
+//! kinds themselves, without a default.
+
+/// Everything that is known of a collective.
+#[derive(Debug)]
+pub struct CollectiveRow {
+    /// As programs write it.
+    pub name: &'static str,
+    /// As JSON writes it.
+    pub json_name: &'static str,
+    /// Whether it drops axes from the ends of dimensions.
+    pub gathers: bool,
+    /// Whether it finishes pending sums.
+    pub reduces: bool,
+    /// Whether it appends axes to dimensions, which its subscript may name.
+    pub splits: bool,
+    /// Whose local bytes its price counts.
+    pub volume: VolumeSide,
+    /// The formula of its time.
+    pub time: TimeModel,
+}
+
+/// The side of a collective whose local bytes are those of its price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeSide {
+    /// What a device starts from.
+    Operand,
+    /// What it ends with.
+    Result,
+}
+
+/// How long a collective takes, by which formula (*How To Scale Your Model*, Part 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeModel {
+    /// Every block goes round a ring once.
+    OneRing,
+    /// Twice: once to be reduced, once to be gathered.
+    TwoRings,
+    /// Every device sends a block of its own to every other.
+    AllToAll,
+    /// Every device sends what it has to one other.
+    Permute,
+    /// Nothing is sent.
+    Free,
+}
+
+/// Writes the enum and the rows from one list.
+macro_rules! collectives {
+    ($( #[doc = $summary:literal] $kind:ident { $($column:ident: $value:expr),* $(,)? } )*) => {
+        /// The moves between devices. Axes that are left to the types are resolved before they get
+        /// here.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum CollectiveKind { $(#[doc = $summary] $kind),* }
+
+        impl CollectiveKind {
+            /// All of them, in the order of the language's table.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+
+            /// Everything that is known of it.
+            pub fn row(&self) -> &'static CollectiveRow {
+                match self {
+                    $(Self::$kind => const { &CollectiveRow { $($column: $value),* } }),*
+                }
+            }
+        }
+    };
+}
+
+collectives! {
+    /// Drops trailing axes of one or several dimensions.
+    AllGather {
+        name: "AllGather", json_name: "all_gather", gathers: true, reduces: false, splits: false,
+        volume: VolumeSide::Result, time: TimeModel::OneRing,
+    }
+    /// Reduces unreduced axes.
+    AllReduce {
+        name: "AllReduce", json_name: "all_reduce", gathers: false, reduces: true, splits: false,
+        volume: VolumeSide::Operand, time: TimeModel::TwoRings,
+    }
+    /// Reduces unreduced axes and appends each to a dimension.
+    ReduceScatter {
+        name: "ReduceScatter", json_name: "reduce_scatter",
+        gathers: false, reduces: true, splits: true,
+        volume: VolumeSide::Operand, time: TimeModel::OneRing,
+    }
+    /// Moves trailing axes from one dimension to the end of another.
+    AllToAll {
+        name: "AllToAll", json_name: "all_to_all", gathers: true, reduces: false, splits: true,
+        volume: VolumeSide::Operand, time: TimeModel::AllToAll,
+    }
+    /// Relabels axes at equal local sizes.
+    Permute {
+        name: "Permute", json_name: "permute", gathers: false, reduces: false, splits: false,
+        volume: VolumeSide::Operand, time: TimeModel::Permute,
+    }
+    /// Appends one axis to a dimension of a value replicated along it: local and free.
+    Slice {
+        name: "Slice", json_name: "slice", gathers: false, reduces: false, splits: true,
+        volume: VolumeSide::Operand, time: TimeModel::Free,
+    }
+}
+
+impl CollectiveRow {
+    /// Whether it only puts other axes in the place of those that are there.
+    pub fn relabels(&self) -> bool {
+        !(self.gathers || self.reduces || self.splits)
+    }
+}
+
+impl CollectiveKind {
+    /// As programs write it.
+    pub fn name(&self) -> &'static str {
+        self.row().name
+    }
+
+    /// As JSON writes it.
+    pub fn json_name(&self) -> &'static str {
+        self.row().json_name
+    }
+
+    /// The one called `name` in programs.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|kind| kind.name() == name).cloned()
+    }
+}
