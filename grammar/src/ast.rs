@@ -13,7 +13,7 @@ use crate::span::{Name, Span, Spanned};
 pub struct File {
     /// Statements in source order.
     pub statements: Vec<Spanned<Statement>>,
-    /// What the statements that are missing would have said.
+    /// What is known of the statements that are missing.
     pub lost: Lost,
 }
 
@@ -230,7 +230,7 @@ pub struct Backward {
     pub given: Option<Name>,
     /// Into how many microbatches the batch is cut, done one after another.
     pub microbatches: Option<SizeExpr>,
-    /// Which dimension the batch is, if that is said.
+    /// The batch dimension, if it is named.
     pub of: Option<Name>,
 }
 

@@ -36,7 +36,7 @@ pub struct Diag {
     pub message: String,
     /// The fault, then what caused it.
     pub labels: Vec<Label>,
-    /// What to type instead, if that can be said.
+    /// What to type instead, if that is known.
     pub help: Option<String>,
     /// The fault itself, where it is in another file that the source names.
     pub inside: Option<Box<Inside>>,

@@ -80,7 +80,7 @@ impl Faulty<'_> {
         let (what, help) = match mark {
             Mark::Block if self.text[at.start - self.span.start..].contains('{') => (
                 "a `,` or `{`",
-                "put commas between what is said of a block: `pipeline Z, microbatches=8 {`",
+                "put commas between the options of a block: `pipeline Z, microbatches=8 {`",
             ),
             _ => wanted(mark),
         };

@@ -123,11 +123,8 @@ pub(crate) fn over_capacity(plan: &Plan, report: &Report, capacity: Option<f64>)
     let capacity = capacity.filter(|&capacity| peak > capacity)?;
     let at = report.memory.peak_step.map(|step| print::step(&plan.program, &plan.steps[step]));
     let span = plan.program.ops.first().map_or_else(Default::default, |op| op.span);
-    let message = format!(
-        "a device would hold {}, but has room for {}",
-        units::bytes(peak),
-        units::bytes(capacity)
-    );
+    let message =
+        format!("a device would need {}, but has {}", units::bytes(peak), units::bytes(capacity));
     let label =
         at.map_or_else(|| "in this program".to_owned(), |at| format!("the peak is at `{at}`"));
     Some(Diag::warning(codes::budget::MEMORY, message, span, label))
@@ -150,7 +147,7 @@ pub(crate) fn no_room(plan: &ExpandedPlan<'_>, whose: &str, capacity: Option<f64
         .then(|| format!("params and state {}", units::bytes(memory.resident_bytes)));
     let held: Vec<String> = list.chain(resident).collect();
     let message = format!(
-        "{whose} needs {}, and a device has room for {}",
+        "{whose} needs {}, and a device has {}",
         units::bytes(memory.peak_bytes),
         units::bytes(capacity)
     );

@@ -86,11 +86,11 @@ impl Domain {
 
     /// How many of `size` devices along an axis are inside.
     fn inside(&self, size: u64, is_whole: bool) -> u64 {
-        let room = self.chips.map_or(u64::MAX, |chips| chips / self.taken);
-        if size <= room {
+        let capacity = self.chips.map_or(u64::MAX, |chips| chips / self.taken);
+        if size <= capacity {
             return size;
         }
-        let most = if is_whole { 1 } else { room.min(LARGEST_CUT) };
+        let most = if is_whole { 1 } else { capacity.min(LARGEST_CUT) };
         (2..=most).rev().find(|&cut| size.is_multiple_of(cut)).unwrap_or(1)
     }
 }

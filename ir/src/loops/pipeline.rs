@@ -192,7 +192,7 @@ pub fn faults(program: &Program) -> Vec<Diag> {
     let blocks = program.repeats.indices().filter(|&block| program.pipeline(Some(block)).is_some());
     let mut faults: Vec<(RepeatId, Diag)> = Vec::new();
     for block in blocks {
-        // What is wrong with layers is not said again of the way back through them, which follows
+        // Faults of layers are not reported again for their reverse, which follows
         // from them.
         let layers = program.repeats.forward_block(block);
         if !faults.iter().any(|(other, _)| *other == layers) {

@@ -68,7 +68,7 @@ impl Resolver<'_> {
                 );
                 self.error(diag.help(
                     "write the collective in the block, too, or leave `hold` out: the \
-                        search decides what is worth its room",
+                        search decides what is worth its memory",
                 ));
             }
         }

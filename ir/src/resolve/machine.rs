@@ -12,7 +12,7 @@ use crate::nvlink_domain::{self, Unplaced};
 use crate::program::Dim;
 use crate::{Diag, suggest};
 
-/// The largest size, which leaves room to add without overflow.
+/// The largest size, so that sums do not overflow.
 pub(super) const LARGEST: u64 = 1 << 63;
 
 impl Resolver<'_> {
@@ -131,7 +131,7 @@ impl Resolver<'_> {
             (None, _) => String::new(),
             (Some(chips), Some((inside, nodes))) => {
                 format!(
-                    "a domain of {chips} chips has room for {inside} along this axis, so it runs \
+                    "a domain of {chips} chips fits {inside} along this axis, so it runs \
                         over {nodes} domains; "
                 )
             }

@@ -105,7 +105,7 @@ impl Resolver<'_> {
             if let Some(before) =
                 before.or_else(|| (option.node == "microbatches").then_some(parts.span))
             {
-                self.said_twice(option, word, before);
+                self.given_twice(option, word, before);
                 return None;
             }
             self.option(&mut frame, option, word)?;
@@ -133,14 +133,14 @@ impl Resolver<'_> {
         Some(())
     }
 
-    fn said_twice(&mut self, option: &Name, word: &Name, before: Span) {
+    fn given_twice(&mut self, option: &Name, word: &Name, before: Span) {
         let diag = Diag::error(
             codes::FORM,
-            format!("`{}` is said twice", option.node),
+            format!("`{}` is given twice", option.node),
             option.span.to(word.span),
-            "said again",
+            "given again",
         );
-        self.error(diag.and(before, "said here").help("leave one of them"));
+        self.error(diag.and(before, "given here").help("leave one of them"));
     }
 
     /// With chunks, microbatches go round the stages in full rounds.

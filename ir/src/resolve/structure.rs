@@ -124,7 +124,7 @@ impl Resolver<'_> {
             target.written.as_ref().map(|(dims, ..)| dims.clone()).or_else(|| target.wished.clone())
         });
         if written.is_none() {
-            let message = format!("what `{name}` leads to is not said");
+            let message = format!("the dimensions of the result of `{name}` are not given");
             let diag = Diag::error(names::NEEDS_BRACKETS, message, span, "to which dimensions?");
             self.error(diag.help(
                 "write them on the left of a statement of its own; `_?` leaves \

@@ -84,8 +84,7 @@ impl Axis {
         self.physical.iter().any(|p| p.size > 1 && p.kind == kind)
     }
 
-    /// Devices along it inside a node and the nodes, where it is larger than what a node has room
-    /// for.
+    /// Devices along it inside a node and the nodes, where it does not fit into a node.
     pub fn across_nodes(&self) -> Option<(u64, u64)> {
         let along =
             |kind| self.physical.iter().filter(|p| p.kind == kind).map(|p| p.size).product();

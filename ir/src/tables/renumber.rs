@@ -29,7 +29,7 @@ pub fn by_appearance(program: &mut Program) {
     program.values = order.iter().map(|&old| program.values[old].clone()).collect();
     rename(program, &|id| *id = new_id[*id]);
     // What a block yields is printed where it ends, before what leaves; what is yielded outside
-    // all of them is said last.
+    // all of them is printed last.
     let Program { outputs, values, .. } = program;
     outputs.sort_by_key(|output| match (output.yields_to, values[output.value].repeat) {
         (Some(_), Some(block)) => (0, Some(block)),

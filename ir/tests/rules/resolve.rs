@@ -1,4 +1,4 @@
-//! What programs mean, and what is said of those that mean nothing.
+//! What programs mean, and the errors of those that mean nothing.
 
 use crate::common::{codes, explicit, faults, on_machine, program, read};
 use shardwise_ir::mesh::AxisKind;

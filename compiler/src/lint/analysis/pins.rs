@@ -177,7 +177,7 @@ pub(crate) fn finding(
     );
     let after = saving.after.report.serial_s;
     let finding = finding.help(format!(
-        "write `_?` for what may be split, or leave the brackets out: {} then",
+        "write `_?` for dimensions that may be sharded, or omit the brackets: {} then",
         units::seconds(after)
     ));
     finding

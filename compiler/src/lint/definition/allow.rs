@@ -33,7 +33,7 @@ impl Allow {
 
     /// Takes one code out, and the `allow` with the last of them.
     pub(crate) fn removal(&self, source: &str) -> Fix {
-        let title = format!("take `{}` out", self.code);
+        let title = format!("remove `{}`", self.code);
         if self.siblings == 1 {
             let after = source[self.statement.end..].chars().take_while(|c| *c == ' ').count();
             return Fix::without(

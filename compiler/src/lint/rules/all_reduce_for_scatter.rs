@@ -23,12 +23,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "all-reduce-for-scatter",
     group: Group::Communication,
     level: Level::Warn,
-    what: "An AllReduce gives every device the whole sum, and each then uses a part of it: a \
-        ReduceScatter serves.",
-    why:
-        "An AllReduce is a ReduceScatter followed by an AllGather, and takes twice as long. Where \
-        the next statement needs each device's part
-only, the second half is moved for nothing.",
+    what: "An AllReduce gives every device the full sum, and each then uses a part of it: a \
+        ReduceScatter is enough.",
+    why: "An AllReduce is a ReduceScatter followed by an AllGather, and takes twice as long. \
+        Where the next statement needs only each device's part, the second half is unnecessary.",
     bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, F=32768
@@ -94,8 +92,7 @@ fn written(
     let name = context.name(step.result.value);
     let (now_text, then_text) = (units::seconds(cost.seconds), units::seconds(then));
     let message = format!(
-        "`{name}` is summed whole and then sliced: {now_text} where a ReduceScatter takes \
-            {then_text}"
+        "`{name}` is all-reduced and then sliced: {now_text} where a ReduceScatter takes {then_text}"
     );
     let moved = describe(&scatter, &from.sharding, &part.result.sharding);
     let text = print::collective(context.program, &moved, from, &part.result);

@@ -15,10 +15,9 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Mesh,
     level: Level::Warn,
     what: "An axis is a line although its size would give it wraparound links.",
-    why:
-        "Gathers over a ring run both ways round and take half as long as over a line. On v4p and \
-        v5p an axis wraps if every axis of the slice is a multiple of 4,
-on v5e and v6e if it is 16 long. One axis of 2 takes the wraparound from all of them.",
+    why: "Gathers over a ring use both directions and take half as long as over a line. On v4p \
+        and v5p an axis wraps around if every axis of the slice is a multiple of 4, on v5e and \
+        v6e if it is 16 long. One axis of 2 removes the wraparound from all of them.",
     bad_example: "hardware tpu-v5p
 mesh X=16, Y=2
 dim B=32768, D=8192, F=32768

@@ -16,11 +16,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "communication-bound",
     group: Group::Communication,
     level: Level::Allow,
-    what: "The collectives of a product take longer than its arithmetic.",
-    why: "Even if everything overlaps, the devices wait. Which is larger depends on how much of \
-        the batch a device has: both grow with it where activations move,
-only the arithmetic does where weights are gathered, and then there is a batch from which on the \
-links keep up.",
+    what: "The collectives of a product take longer than its compute.",
+    why: "Even if everything overlaps, the devices idle. Which is larger depends on the batch \
+        per device: both grow with it where activations are communicated, only compute does where \
+        weights are gathered, and then there is a crossover: a batch above which the product is \
+        compute-bound.",
     bad_example: "hardware tpu-v5p
 mesh X=16
 dim B=16384, D=8192, F=32768
@@ -79,7 +79,7 @@ fn finding(
     let program = context.program;
     let name = context.name(program.ops[op].result);
     let message = format!(
-        "`{name}` is bound by communication: {} on the links, {} of arithmetic",
+        "`{name}` is communication-bound: {} on the links, {} of compute",
         units::seconds(moved_s),
         units::seconds(compute_s)
     );
@@ -98,7 +98,7 @@ fn finding(
             .last()
             .filter(|flip| flip.above == Bound::Compute)?;
         Some(format!(
-            "bound by compute from `{}={}` on",
+            "compute-bound above `{}={}`",
             program.dims[dim].name,
             units::number(last.size.ceil())
         ))

@@ -19,10 +19,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "data-parallel-decode",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A decode step splits its batch over an axis along which the weights are whole.",
-    why: "A decode step takes as long as reading its weights. Splitting the batch leaves every \
-        device with all of them to read; splitting the weights divides the
-time by the number of devices, and moves a few kilobytes of activations for it.",
+    what: "A decode step shards its batch over an axis along which the weights are replicated.",
+    why: "A decode step takes as long as reading its weights. Sharding the batch leaves every \
+        device with all of them to read; sharding the weights divides the time by the number of \
+        devices, for a few kilobytes of communicated activations.",
     bad_example: "hardware tpu-v5e
 mesh X=16
 dim B=64, D=8192, F=32768
@@ -82,14 +82,14 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
     let devices = program.mesh.axes[axis].size;
     let name = &program.mesh.axes[axis].name;
     let message = format!(
-        "{devices} devices along `{name}` each read all of the weights: {} a step are lost",
+        "{devices} devices along `{name}` each read all of the weights: {} per step are lost",
         units::seconds(saving.seconds)
     );
     let finding = Finding::new(
         &LINT,
         message,
         program.ops[op].span,
-        format!("the batch is split over `{name}` here, the weight is not"),
+        format!("the batch is sharded over `{name}` here, the weight is not"),
     );
     let help =
         format!("leave the brackets of these statements out, and declare {}", and_list(&placed));

@@ -20,13 +20,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "fsdp-in-decode",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A weight is sharded over an axis from which every decode step has to gather it, or move \
-        activations instead.",
-    why:
-        "With a large batch, gathering weights hides behind arithmetic. A decode step has too few \
-        tokens for that: it is bound by reading weights once, and
-a gather brings the same bytes over links that are slower than memory. Weights should be split \
-where the step needs them split.",
+    what: "A weight is sharded over an axis from which every decode step has to gather it, or \
+        move activations instead.",
+    why: "With a large batch, gathers of weights overlap with compute. A decode step has too few \
+        tokens for that: it is bound by reading weights once, and a gather moves the same bytes \
+        over links that are slower than memory. Weights should be sharded as the step uses them.",
     bad_example: "hardware tpu-v5e
 mesh X=16, Y=16
 dim B=32, D=4096, F=16384
@@ -70,7 +68,7 @@ fn finding(
     let (place, saving) = best_place(context, param, at)?;
     let name = context.name(param);
     let message = format!(
-        "a decode step cannot use `{name}` where it is: {} a step are lost",
+        "a decode step cannot use `{name}` as it is sharded: {} per step are lost",
         units::seconds(saving.seconds)
     );
     let span = context.program.values[param].span;

@@ -14,11 +14,9 @@ pub(crate) const LINT: Lint = Lint {
     name: "gather-then-slice",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A value is gathered whole and then sliced along another dimension.",
-    why:
-        "Every device receives all of the value and throws most of it away. An AllToAll moves the \
-        split from one dimension to the other and sends each
-device its own part only.",
+    what: "A value is gathered and then sliced along another dimension.",
+    why: "Every device receives the full value and discards most of it. An AllToAll moves the \
+        axis from one dimension to the other and sends each device only its own part.",
     bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
@@ -70,7 +68,7 @@ fn finding(
     let way: Vec<String> =
         table.path(start, end).iter().map(|hop| format!("`{}`", hop.kind.name())).collect();
     let message = format!(
-        "`{}` is gathered whole and then sliced: {}",
+        "`{}` is gathered and then sliced: {}",
         context.name(to.value),
         units::seconds(now)
     );

@@ -9,9 +9,9 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "A value is gathered along a dimension over which it is then only reduced.",
-    why: "A sum or maximum over a split dimension needs each device's own part, and then one \
-        number a row from each device. Gathering first moves the whole
-value instead: for logits, a vocabulary's worth of numbers a token.",
+    why: "A sum or maximum over a sharded dimension needs each device's local part, and then one \
+        number per row from each device. Gathering first communicates the full value instead: for \
+        logits, as many numbers per token as the vocabulary has.",
     bad_example: "hardware tpu-v5p
 mesh X=4, Y=4
 dim B=8192, D=8192, V=131072
@@ -41,7 +41,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     for pinned in pins::costly(context) {
         if let PinnedBy::GatherForReduction(dim) = pinned.by {
             let what = format!(
-                "is whole along `{}`, over which it is then reduced",
+                "is unsharded along `{}`, over which it is then reduced",
                 context.program.dims[dim].name
             );
             findings.push(finding(&LINT, context, pinned, &what));

@@ -11,10 +11,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "gathered-twice",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A statement repeats a collective whose result is there already.",
-    why: "The second run moves every byte again. Holding the first result instead costs memory \
-        only; the lint is silent where the chip has not enough of
-it (that is why weights are gathered once more for their gradients).",
+    what: "A statement repeats a collective whose result already exists.",
+    why: "The second collective communicates every byte again. Keeping the first result instead \
+        costs only memory; the lint is silent where the chip does not have enough of it (which is \
+        why weights are gathered a second time for their gradients).",
     bad_example: "plan
 hardware tpu-v5p
 mesh X=4
@@ -63,7 +63,7 @@ fn finding(
     let cost = &plan.report.steps[number];
     let name = context.name(step.result.value);
     let message =
-        format!("`{name}` is brought here a second time: {} again", units::seconds(cost.seconds));
+        format!("`{name}` is resharded a second time: {} more", units::seconds(cost.seconds));
     let finding = Finding::new(&LINT, message, again.span, "the same collective on the same value");
     let finding = match context.written(first) {
         Some(first) => finding.and(first.span, "first here"),
@@ -71,6 +71,6 @@ fn finding(
     };
     let fix = Fix::without("take the second one out".to_owned(), context.source, &[again.span]);
     let help =
-        format!("take it out: holding the first result takes {} of memory", units::bytes(held));
+        format!("remove it: keeping the first result takes {} of memory", units::bytes(held));
     Some(finding.help(help).costs(cost.seconds, cost.bytes).fix(fix))
 }

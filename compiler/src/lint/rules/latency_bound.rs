@@ -13,12 +13,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "latency-bound",
     group: Group::Communication,
     level: Level::Warn,
-    what: "Several collectives over the same axes are so small that only the number of hops \
-        counts, and could be one.",
-    why:
-        "Below a size (a few hundred kilobytes on a ring of 16) a collective takes as long as its \
-        hops, however little it moves. Several that do not wait for
-each other can travel as one array, in the time of one.",
+    what: "Several collectives over the same axes are so small that they are latency-bound, and \
+        could be one.",
+    why: "Below a size (a few hundred kilobytes on a ring of 16) a collective takes the latency \
+        of its hops, however few bytes it moves. Several that do not depend on each other can be \
+        sent as one array, in the time of one.",
     bad_example: "hardware tpu-v5p
 mesh X=16
 dim B=128, D=16384

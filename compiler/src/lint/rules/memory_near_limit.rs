@@ -11,11 +11,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "memory-near-limit",
     group: Group::Memory,
     level: Level::Warn,
-    what: "At its peak a device holds nearly all that it has room for, or more.",
-    why:
-        "What the runtime needs beside the arrays, and what fragments between them, is not in the \
-        plan: above nine tenths a program that fits on paper fails on
-the machine. Above all of it, only slower plans are left, or none.",
+    what: "At its peak a device uses nearly all of its memory, or more than it has.",
+    why: "The memory of the runtime and fragmentation are not in the plan: above nine tenths a \
+        program that fits on paper fails on the machine. Above the capacity, only slower plans \
+        are left, or none.",
     bad_example: "hardware tpu-v5e
 mesh X=16
 dim B=256, T=65536, H=7168
@@ -66,7 +65,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let (peak, capacity_text) = (units::bytes(memory.peak_bytes), units::bytes(capacity));
     let message = if memory.peak_bytes > capacity {
         format!(
-            "the cheapest plan needs {peak}, and a device has {capacity_text}: only dearer plans \
+            "the cheapest plan needs {peak}, and a device has {capacity_text}: only costlier plans \
                 fit, if any"
         )
     } else {
@@ -80,6 +79,6 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         span,
         format!("the peak is at `{}`", crate::export::text::step(&best.plan, step)),
     );
-    let help = format!("held there: {}; split more, or use more devices", and_list(&held));
+    let help = format!("live there: {}; shard more, or use more devices", and_list(&held));
     vec![finding.help(help).costs(0.0, (memory.peak_bytes - least).max(0.0))]
 }

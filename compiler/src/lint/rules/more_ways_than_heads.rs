@@ -19,11 +19,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "more-ways-than-heads",
     group: Group::Communication,
     level: Level::Warn,
-    what: "Tensor parallelism has more ways than there are (KV) heads.",
-    why: "Attention splits by heads without communication. An axis that does not divide the heads \
-        splits every head instead, and all scores become sums to be
-reduced; or it splits nothing, and the devices along it hold the same keys and values. Give the \
-rest of the devices to the batch or the sequence.",
+    what: "Tensor parallelism has more shards than there are (KV) heads.",
+    why: "Attention is sharded by heads without communication. An axis that does not divide the \
+        heads splits every head instead, and all scores become partial sums; or it splits \
+        nothing, and the devices along it hold the same keys and values. Use the remaining \
+        devices for the batch or the sequence.",
     bad_example: "hardware tpu-v5e
 mesh Y=16
 dim B=64, S=1024, D=4096, K=8, G=4, H=128
@@ -135,7 +135,7 @@ fn finding(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> Op
                 })
             };
             let label =
-                format!("every head is split along `{}` instead", program.dims[feature].name);
+                format!("every head is sharded along `{}` instead", program.dims[feature].name);
             (
                 moves().map(|(_, _, cost, _)| cost.seconds).sum(),
                 moves().map(|(_, _, cost, _)| cost.bytes).sum(),

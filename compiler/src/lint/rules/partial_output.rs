@@ -13,10 +13,9 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Communication,
     level: Level::Warn,
     what: "An output leaves the program as a partial sum.",
-    why:
-        "Each device holds a part of the sum and none holds a number of the result: whoever reads \
-        it next must know, and pays for the reduction outside of
-this program's plan. Settled here, it can be a ReduceScatter, and the plan counts it.",
+    why: "Each device has a part of the sum and no device has an element of the result: the \
+        program that reads it must know, and pays for the reduction outside of this plan. Reduced \
+        here, it can be a ReduceScatter, and the plan counts it.",
     bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, F=8192
@@ -57,14 +56,14 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
             context.refinement(),
         );
         let message = format!(
-            "output `{name}` is a partial sum over {}: its reader has {} to pay",
+            "output `{name}` is a partial sum over {}: its reader pays {}",
             names.join(", "),
             units::seconds(seconds)
         );
         let finding = Finding::new(&LINT, message, output.span, "leaves unreduced");
         let half = units::seconds(seconds / 2.0);
         let help = format!(
-            "settle it here: scattered over a dimension (`_{}`) it takes {half}",
+            "reduce it here: scattered over a dimension (`_{}`) it takes {half}",
             names.join("")
         );
         findings.push(finding.help(help).costs(seconds, bytes));

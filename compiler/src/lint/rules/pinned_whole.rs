@@ -9,12 +9,12 @@ pub(crate) const LINT: Lint = Lint {
     name: "pinned-whole",
     group: Group::Communication,
     level: Level::Warn,
-    what: "Brackets keep a value whole, on a left side or at a use, and a collective is paid for \
-        that.",
-    why: "Brackets mean what they say: `Tmp[B, F]` is whole on every device, wherever the \
-        statement leaves it. A name without brackets, or with
-`_?` in the place of a subscript, leaves the sharding to the compiler, which may find that nobody \
-needs the whole value.",
+    what: "Brackets keep a value replicated, on a left side or at a use, and this costs a \
+        collective.",
+    why: "Brackets are constraints: `Tmp[B, F]` is replicated on every device, whatever the \
+        statement produces. A name without brackets, or with `_?` instead of a subscript, leaves \
+        the sharding to the compiler, which may find that no statement needs the replicated \
+        value.",
     bad_example: "hardware tpu-v5p
 mesh X=4, Y=4
 dim B=8192, D=8192, F=32768
@@ -39,5 +39,5 @@ output Out[B_X, D_Y]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let costly = pins::costly(context).iter().filter(|pinned| pinned.by == PinnedBy::Gather);
-    costly.map(|pinned| finding(&LINT, context, pinned, "is pinned whole")).collect()
+    costly.map(|pinned| finding(&LINT, context, pinned, "is pinned replicated")).collect()
 }

@@ -20,10 +20,9 @@ pub(crate) const LINT: Lint = Lint {
     level: Level::Warn,
     what: "A sum over the batch is reduced in each microbatch, though only the total of all of \
         them is used.",
-    why: "Partial sums can be added up as they are: the total, reduced once behind the \
-            microbatches, is the same, and the links are used once
-instead of once a microbatch. Unreduced sums can be larger; where the chip has no room for them, \
-the lint is silent.",
+    why: "Partial sums can be accumulated unreduced: the total, reduced once after the \
+        microbatches, is the same, and it is communicated once instead of once per microbatch. \
+        Unreduced sums can be larger; where they do not fit into memory, the lint is silent.",
     bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=65536, D=2048, F=8192, B'=8192
@@ -62,15 +61,13 @@ fn finding(context: &LintContext<'_>, late: &Late<'_>) -> Finding {
     let times = late.cost.times;
     let (each, once) = (units::seconds(late.cost.seconds), times / late.microbatches as f64);
     let message = format!(
-        "`{name}` is reduced in every microbatch: {times} times {each}, where {once} would \
-            serve"
+        "`{name}` is reduced in every microbatch: {times} times {each}, where {once} is enough"
     );
     let text = print::materialization(context.program, partial);
     let finding = match &late.cause {
         Cause::Written(span) => {
             let help = format!(
-                "take it out, write `total({text})`, and reduce what that gives, behind the \
-                    microbatches"
+                "remove it, write `total({text})`, and reduce its result after the microbatches"
             );
             Finding::new(&LINT, message, *span, "only the total is used").help(help)
         }
@@ -80,8 +77,7 @@ fn finding(context: &LintContext<'_>, late: &Late<'_>) -> Finding {
                 crate::export::text::step(&context.best().plan, late.from)
             );
             let help = format!(
-                "write `{text}`, or leave the brackets out: the total is reduced behind the \
-                    microbatches then"
+                "write `{text}`, or omit the brackets: the total is reduced after the microbatches then"
             );
             let fix = Fix::safe(format!("leave `{name}` unreduced"), edits.clone());
             Finding::new(&LINT, message, *span, label).help(help).fix(fix)

@@ -20,11 +20,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "repeated-work",
     group: Group::Compute,
     level: Level::Warn,
-    what: "A statement's FLOPs are repeated along a mesh axis that splits none of its dimensions.",
-    why:
-        "Devices along the axis compute the same numbers: half of the machine on an axis of 2, 15 \
-            of 16 chips on one of 16, wait for nothing
-new. Splitting any dimension of the statement over the axis divides its time.",
+    what: "A statement's FLOPs are repeated along a mesh axis that shards none of its \
+        dimensions.",
+    why: "Devices along the axis compute the same values: half of the machine on an axis of 2, \
+        15 of 16 chips on one of 16, do redundant work. Sharding any dimension of the statement \
+        over the axis divides its time.",
     bad_example: "hardware tpu-v5p
 mesh X=8, Y=8
 dim B=65536, D=1024, F=32768, G=8192
@@ -109,7 +109,7 @@ fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
     let result = program.ops[*op].result;
     let axes = and_list(&names);
     let message = format!(
-        "`{}` is computed {times} times along {axes}: {} for nothing",
+        "`{}` is computed {times} times along {axes}: {} of redundant work",
         context.name(result),
         units::seconds(*wasted_s)
     );
@@ -117,7 +117,7 @@ fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
         &LINT,
         message,
         program.ops[*op].span,
-        format!("no dimension here is split over {axes}"),
+        format!("no dimension here is sharded over {axes}"),
     );
     let open: Vec<ValueId> = declared(program, *op);
     let saving =
@@ -141,7 +141,7 @@ fn leave_open(program: &mut Program, value: ValueId) {
 
 fn help(context: &LintContext<'_>, open: &[ValueId], saving: Option<Saving>, axes: &str) -> String {
     let Some(saving) = saving else {
-        return format!("split one of its dimensions over {axes}, where its operands come from");
+        return format!("shard one of its dimensions over {axes}, where its operands are declared");
     };
     let placed = open.iter().filter_map(|&value| {
         let sharding = saving.after.plan.program.values[value]

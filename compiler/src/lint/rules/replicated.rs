@@ -14,11 +14,9 @@ pub(crate) const LINT: Lint = Lint {
     name: "replicated",
     group: Group::Memory,
     level: Level::Warn,
-    what: "A large declared value is repeated on devices that could each hold a part of it.",
-    why:
-        "Memory is mostly what decides how many chips a model needs. A copy on every device costs \
-        it on all of them; where a copy is needed at once, it can be
-gathered for that moment.",
+    what: "A large declared value is replicated on devices that could each hold a part of it.",
+    why: "Memory often decides how many chips a model needs. A copy on every device costs memory \
+        on all of them; where a copy is needed temporarily, it can be gathered for that moment.",
     bad_example: "hardware tpu-v5e
 mesh X=16
 dim B=65536, D=16384, F=65536
@@ -86,7 +84,7 @@ fn finding(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let share = 100.0 * held / capacity;
     let keyword = role(declared.role);
     let message = format!(
-        "{keyword} `{}` is whole along {axes}: {} on every device, {share:.0}% of its memory",
+        "{keyword} `{}` is replicated along {axes}: {} on every device, {share:.0}% of its memory",
         declared.name,
         units::bytes(held)
     );
@@ -97,7 +95,7 @@ fn finding(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
         || "split one of its dimensions".to_owned(),
         |&dim| {
             format!(
-                "split it over {axes}, such as `{}_{}`: the plan gathers what is needed whole",
+                "split it over {axes}, such as `{}_{}`: the plan gathers what is needed",
                 program.dims[dim].name, idle[0].name
             )
         },

@@ -15,12 +15,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "reshape-moves",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A reshape moves data: the split that its operand has would not leave blocks whole.",
+    what: "A reshape moves data: the sharding of its operand would not leave blocks contiguous.",
     why: "Devices hold blocks of a dimension. A dimension that is split into factors keeps its \
-        blocks only where the axes divide the major factor, factors that
-become one only where the major one is split as far as it goes. Otherwise every element has to go \
-elsewhere first, for an operation that computes
-nothing.",
+        blocks only where the axes divide the major factor, and merged factors only where the \
+        major one is sharded completely. Otherwise every element has to be communicated first, \
+        for an operation that computes nothing.",
     bad_example: "hardware tpu-v5p
 mesh Y=8
 dim B=4096, H=128, K=4, G=8, N=K*G

@@ -11,10 +11,9 @@ pub(crate) const LINT: Lint = Lint {
     name: "round-trip",
     group: Group::Communication,
     level: Level::Warn,
-    what: "Collectives bring a value to a sharding in which it is there already.",
-    why: "What was declared or computed stays until its last use: a use can name it by its \
-        brackets, and need not fetch it back from where it was moved
-to.",
+    what: "Collectives reshard a value to a sharding in which it already exists.",
+    why: "A declared or computed value exists until its last use: a use can select it by its \
+        brackets instead of resharding it back.",
     bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
@@ -65,7 +64,7 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
         spans.insert(0, span);
     }
     let message = format!(
-        "`{name}` comes back to where it still is: {} for nothing",
+        "`{name}` is resharded back to a sharding that still exists: {} without need",
         units::seconds(seconds)
     );
     let finding = Finding::new(&LINT, message, back.span, "in this sharding it is there already");
@@ -74,7 +73,9 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
         .unwrap_or(finding);
     let fix = Fix::without("take the way there and back out", context.source, &spans);
     let bytes = plan.report.steps[number].bytes;
-    Some(finding.help("use what is there: its brackets name it").costs(seconds, bytes).fix(fix))
+    Some(
+        finding.help("use the existing one: its brackets select it").costs(seconds, bytes).fix(fix),
+    )
 }
 
 /// Whether the step's result is declared so, or given before by another step.

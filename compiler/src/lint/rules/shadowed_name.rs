@@ -11,10 +11,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "shadowed-name",
     group: Group::Tidiness,
     level: Level::Warn,
-    what: "A name hides another: an axis called like two others together, like a dimension, or a \
-        value called like a function.",
-    why: "`D_XY` is D split over X and then over Y, unless an axis is called `XY`: then it is that \
-        one, and whoever did not read the mesh reads another program.",
+    what: "A name hides another: an axis has the name of two others together, or of a dimension, \
+        or a value has the name of a function.",
+    why: "`D_XY` is D sharded over X and then over Y, unless there is an axis `XY`: then it is \
+        that one, and a reader who has not read the mesh misreads the program.",
     bad_example: "hardware tpu-v5p
 mesh X=4, Y=4, XY=4
 dim B=8192, D=8192
@@ -55,7 +55,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     }
     for value in context.program.values.iter().filter(|value| Function::find(&value.name).is_some())
     {
-        let message = format!("value `{}` is called like a function", value.name);
+        let message = format!("value `{}` has the name of a function", value.name);
         let finding = Finding::new(&LINT, message, value.span, "this name");
         findings
             .push(finding.help("give it another name; a function's is followed by a parenthesis"));

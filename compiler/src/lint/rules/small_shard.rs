@@ -19,11 +19,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "small-shard",
     group: Group::Compute,
     level: Level::Warn,
-    what: "A product is split so finely that a block is smaller than the matrix unit, though the \
-        whole dimension is not.",
-    why: "The unit multiplies 128x128 (or 256x256) numbers whether they are there or not: a block \
-        of 64 takes as long as one of 128. Splitting over a smaller axis,
-or another dimension, uses all of it.",
+    what: "A product is sharded so finely that a block is smaller than the matrix unit, though \
+        the unsharded dimension is not.",
+    why: "The unit multiplies 128x128 (or 256x256) blocks, padded if necessary: a block of 64 \
+        takes as long as one of 128. Sharding over a smaller axis, or another dimension, uses all \
+        of it.",
     bad_example: "hardware tpu-v5p
 mesh X=16, Y=16
 dim B=65536, D=8192, F=1024
@@ -129,9 +129,8 @@ fn finding(context: &LintContext<'_>, step: &Step, op: OpId, unit: f64) -> Optio
     let names: Vec<&str> = side.iter().map(|&dim| program.dims[dim].name.as_str()).collect();
     let (names, name) = (names.join(", "), context.name(program.ops[op].result));
     let (before, after) = (units::seconds(plain), units::seconds(padded));
-    let message = format!(
-        "`{name}` has blocks of {block} along `{names}`: {before} of arithmetic take {after}"
-    );
+    let message =
+        format!("`{name}` has blocks of {block} along `{names}`: {before} of compute take {after}");
     let label = format!("{:.0}% of a matrix unit {unit} wide are used", 100.0 * block / unit);
     let finding = Finding::new(&LINT, message, program.ops[op].span, label);
     let lost = padded - plain;

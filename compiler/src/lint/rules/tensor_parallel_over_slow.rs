@@ -19,11 +19,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "tensor-parallel-over-slow",
     group: Group::Communication,
     level: Level::Warn,
-    what: "Weights are split over a slow axis so that activations cross it, though there are \
-        faster axes.",
-    why: "Tensor parallelism moves activations twice a layer, data parallelism gradients once a \
-        step. The axis with the least bandwidth (between slices, between
-nodes) is for the batch; what moves in every layer belongs on the fastest links.",
+    what: "Weights are sharded over a slow axis so that activations are communicated over it, \
+        though there are faster axes.",
+    why: "Tensor parallelism communicates activations twice per layer, data parallelism \
+        gradients once per step. The axis with the least bandwidth (between slices, between \
+        nodes) is for the batch; what every layer communicates belongs on the fastest links.",
     bad_example: "hardware tpu-v5p
 mesh P=4 dcn, X=4
 dim B=8192, D=8192, F=32768
@@ -70,7 +70,7 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
     let bytes: f64 = crossing.iter().map(|(_, _, cost, _)| cost.bytes).sum();
     let slow = &program.mesh.axes[axis];
     let message = format!(
-        "`{}` is split over `{}`, so that activations cross {} links: {}{}",
+        "`{}` is sharded over `{}`, so that activations cross {} links: {}{}",
         context.name(param),
         slow.name,
         slow.kind().name(),
@@ -106,7 +106,7 @@ fn between_nodes(
 fn help(program: &Program, slow: &Axis) -> Option<String> {
     if let Some((inside, nodes)) = slow.across_nodes() {
         return Some(format!(
-            "a node has room for {inside} along `{}`: make it an axis of {inside} for weights, and \
+            "a node fits {inside} along `{}`: make it an axis of {inside} for weights, and \
                 one of {nodes} for the batch",
             slow.name
         ));
@@ -119,7 +119,7 @@ fn help(program: &Program, slow: &Axis) -> Option<String> {
         .max_by(|a, b| a.bandwidth().total_cmp(&b.bandwidth()))?;
     let times = fastest.bandwidth() / slow.bandwidth();
     Some(format!(
-        "split weights over `{}`, whose links have {} times the bandwidth, and the batch over `{}`",
+        "shard weights over `{}`, whose links have {} times the bandwidth, and the batch over `{}`",
         fastest.name,
         units::number(times),
         slow.name

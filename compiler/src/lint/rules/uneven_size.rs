@@ -18,11 +18,11 @@ pub(crate) const LINT: Lint = Lint {
     name: "uneven-size",
     group: Group::Compute,
     level: Level::Warn,
-    what: "A dimension cannot be split since no mesh axis divides its size, or a good part of a \
-        padded one is padding.",
+    what: "A dimension cannot be sharded since no mesh axis divides its size, or a large share \
+        of a padded one is padding.",
     why: "Layouts whose sizes do not divide are not available to the compiler. A vocabulary of \
-        50257 stays whole on every device; rounded up to a multiple of
-the axis (and of the matrix unit), or declared `pad`, it can be split.",
+        50257 stays replicated on every device; rounded up to a multiple of the axis (and of the \
+        matrix unit), or declared `pad`, it can be sharded.",
     bad_example: "hardware tpu-v5p
 mesh X=4, Y=32
 dim B=16, D=8192, V=50257
@@ -96,7 +96,7 @@ fn rounded_up(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
     let label = format!("rounded up to {}", size.next_multiple_of(worst));
     let finding = Finding::new(&LINT, message, declared.span, label).costs(lost, 0.0);
     Some(finding.help(format!(
-        "split `{name}` into fewer parts, or use the room: `{name}={}`",
+        "split `{name}` into fewer parts, or use the padding: `{name}={}`",
         size.next_multiple_of(worst)
     )))
 }
@@ -136,7 +136,7 @@ fn finding(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
         .collect();
     let devices: u64 = program.mesh.devices();
     let message = format!(
-        "no axis divides `{name}={size}`, so it is never split: {} are lost",
+        "no axis divides `{name}={size}`, so it is never sharded: {} are lost",
         units::seconds(saving.seconds)
     );
     let finding =

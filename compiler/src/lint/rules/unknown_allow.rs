@@ -10,7 +10,8 @@ pub(crate) const LINT: Lint = Lint {
     name: "unknown-allow",
     group: Group::Tool,
     level: Level::Warn,
-    what: "An `allow` names what is no lint: a code that does not exist, or that of an error.",
+    what: "An `allow` names something that is not a lint: a code that does not exist, or the \
+        code of an error.",
     why: "It silences nothing. Errors cannot be allowed, since a program with an error has no \
         plan.",
     bad_example: "hardware tpu-v5p
@@ -43,7 +44,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
             let near = nearest(&allow.code, context.lints.iter().map(|lint| lint.code))
                 .filter(|_| !is_error);
             let help = near
-                .map_or_else(|| "take it out".to_owned(), |near| format!("did you mean `{near}`?"));
+                .map_or_else(|| "remove it".to_owned(), |near| format!("did you mean `{near}`?"));
             let finding = Finding::new(&LINT, message, allow.span, label).help(help);
             finding.fix(allow.removal(context.source))
         });

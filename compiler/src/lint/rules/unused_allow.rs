@@ -9,8 +9,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Tool,
     level: Level::Warn,
     what: "An `allow` silences a lint that finds nothing there.",
-    why: "The fault that was accepted is gone, or the statement moved; left in place, the `allow` \
-        would hide the next one.",
+    why: "The accepted fault is gone, or the statement moved; left in place, the `allow` would \
+        hide the next one.",
     bad_example: "allow SW353
 hardware tpu-v5p
 mesh X=4
@@ -36,7 +36,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         let message =
             format!("`allow {}` silences nothing: there is no {} here", allow.code, lint.name);
         let finding = Finding::new(&LINT, message, allow.span, "allowed for nothing");
-        Some(finding.help("take it out").fix(allow.removal(context.source)))
+        Some(finding.help("remove it").fix(allow.removal(context.source)))
     });
     found.collect()
 }

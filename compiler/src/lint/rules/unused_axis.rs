@@ -15,9 +15,9 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Tidiness,
     level: Level::Warn,
     what: "No bracket of the program names a mesh axis.",
-    why: "Every declared value is whole along the axis, so unless the compiler finds something to \
-            slice, the devices along it all do the same
-work. Mostly a subscript was forgotten.",
+    why: "Every declared value is replicated along the axis, so unless the compiler finds \
+        something to slice, the devices along it all do the same work. Usually a subscript is \
+        missing.",
     bad_example: "hardware tpu-v5p
 mesh X=4, Y=2
 dim B=8192, D=8192, F=32768
@@ -61,18 +61,18 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Finding {
         .fold(0.0, |a, b| a + b);
     let wasted = repeated * (1.0 - 1.0 / declared.size as f64);
     let message = format!(
-        "no bracket names axis `{name}`: every declared value is whole on all {} devices along it",
+        "no bracket names axis `{name}`: every declared value is replicated on all {} devices along it",
         declared.size
     );
     let label = if wasted > 0.0 {
-        format!("{} are spent on repeating", units::seconds(wasted))
+        format!("{} are spent on redundant work", units::seconds(wasted))
     } else {
         "named nowhere".to_owned()
     };
     let finding = Finding::new(&LINT, message, span(context, name), label);
     finding
         .help(format!(
-            "split a dimension over it, such as `B_{name}`, or take the axis out of the mesh"
+            "split a dimension over it, such as `B_{name}`, or remove the axis from the mesh"
         ))
         .costs(wasted, 0.0)
 }

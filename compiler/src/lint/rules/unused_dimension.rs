@@ -13,9 +13,9 @@ pub(crate) const LINT: Lint = Lint {
     name: "unused-dimension",
     group: Group::Tidiness,
     level: Level::Warn,
-    what: "A declared dimension is none of any value's.",
-    why: "Whoever reads the program looks for what has it; mostly it is left over, or another name \
-        was meant somewhere.",
+    what: "No value has a declared dimension.",
+    why: "A reader of the program looks for the value that has it; usually it is left over, or \
+        another name was meant.",
     bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192, H=64
@@ -49,7 +49,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         let unused = |dim: &DimDecl| !used.contains(dim.name.node.as_str());
         let gone = dims.iter().filter(|dim| unused(dim)).count();
         for (number, dim) in dims.iter().enumerate().filter(|(_, dim)| unused(dim)) {
-            let title = format!("take `{}` out", dim.name.node);
+            let title = format!("remove `{}`", dim.name.node);
             let fix = if gone == dims.len() {
                 Fix::without(title, context.source, &[statement.span])
             } else {
@@ -64,7 +64,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
                 dim.name.span,
                 "no value has it",
             );
-            findings.push(finding.help("take it out").fix(fix));
+            findings.push(finding.help("remove it").fix(fix));
         }
     }
     findings

@@ -19,11 +19,9 @@ pub(crate) const LINT: Lint = Lint {
     name: "unused-value",
     group: Group::Tidiness,
     level: Level::Warn,
-    what: "A value is declared or computed, but no statement uses it and it does not leave the \
-        program.",
-    why: "A result that nobody reads is computed all the same, and a parameter that nobody reads \
-        fills memory. Mostly an `output` is missing, or
-another name was meant.",
+    what: "A value is declared or computed, but no statement uses it and it is not an output.",
+    why: "An unused result is computed all the same, and an unused parameter fills memory. \
+        Usually an `output` is missing, or another name was meant.",
     bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
@@ -85,13 +83,13 @@ fn moved(context: &LintContext<'_>) -> Vec<Finding> {
         let Some(op) = context.written(step) else { continue };
         let result = print::materialization(context.program, &step.result);
         let message = format!(
-            "`{result}` is made and never used: {} for nothing",
+            "`{result}` is produced and never used: {} without need",
             units::seconds(cost.seconds)
         );
-        let fix = Fix::without(format!("take `{result}` out"), context.source, &[op.span]);
+        let fix = Fix::without(format!("remove `{result}`"), context.source, &[op.span]);
         findings.push(
             Finding::new(&LINT, message, op.span, "nothing reads it in this sharding")
-                .help("take it out")
+                .help("remove it")
                 .costs(cost.seconds, cost.bytes)
                 .fix(fix),
         );
@@ -118,13 +116,13 @@ fn declared(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let keyword = shardwise_grammar::print::role_name(role);
     let held = if role == Role::Input { "are brought to" } else { "stay on" };
     let message = format!(
-        "{keyword} `{}` is not used: {} {held} every device for nothing",
+        "{keyword} `{}` is not used: {} {held} every device without need",
         tensor.name.node,
         units::bytes(bytes)
     );
     let finding =
         Finding::new(&LINT, message, tensor.name.span, "no statement reads it").costs(0.0, bytes);
-    Some(finding.help("take it out, or use it"))
+    Some(finding.help("remove it, or use it"))
 }
 
 fn computed(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
@@ -136,13 +134,13 @@ fn computed(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let seconds = of_value(&context.textbook);
     let name = &definition.target.name;
     let message = format!(
-        "`{}` is computed and never used: {} for nothing",
+        "`{}` is computed and never used: {} without need",
         name.node,
         units::seconds(seconds)
     );
     let finding = Finding::new(&LINT, message, name.span, "nothing reads it").costs(seconds, 0.0);
-    let fix = Fix::without(format!("take `{}` out", name.node), context.source, &[span]);
+    let fix = Fix::without(format!("remove `{}`", name.node), context.source, &[span]);
     let several = context.program.ops.iter().filter(|op| op.result == value).count() > 1;
-    let finding = finding.help("take it out, or let it leave as an `output`");
+    let finding = finding.help("remove it, or make it an `output`");
     Some(if several { finding } else { finding.fix(fix) })
 }

@@ -12,8 +12,8 @@ pub(crate) const LINT: Lint = Lint {
     group: Group::Tidiness,
     level: Level::Warn,
     what: "An `assert` cannot fail, whatever the plan.",
-    why: "It looks like a guard and guards nothing: mostly the limit has a wrong unit, or the axis \
-        is not of the kind that was meant.",
+    why: "It looks like a check and checks nothing: usually the limit has a wrong unit, or the \
+        axis is not of the kind that was meant.",
     bad_example: "hardware tpu-v5p
 mesh X=4
 dim B=8192, D=8192
@@ -44,8 +44,8 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
                 assert.span,
                 "guards nothing",
             );
-            let fix = Fix::without("take it out", context.source, &[assert.span]);
-            findings.push(finding.help("take it out, or limit what can happen").fix(fix));
+            let fix = Fix::without("remove it", context.source, &[assert.span]);
+            findings.push(finding.help("remove it, or limit what can happen").fix(fix));
         }
     }
     findings

@@ -15,9 +15,9 @@ pub(crate) const LINT: Lint = Lint {
     level: Level::Warn,
     what: "A parameter is gathered over a slow axis, though there are faster axes to shard it \
         over.",
-    why: "Sharded over the fast axes of a slice, a weight is whole within it and gathered at the \
-        speed of its links; between slices only gradients are
-summed, once a step. Sharded between slices, every layer waits for the network.",
+    why: "Sharded over the fast axes of a slice, a weight is gathered at the speed of its links; \
+        between slices only gradients are reduced, once per step. Sharded between slices, every \
+        layer waits for the network.",
     bad_example: "hardware tpu-v5p
 mesh P=4 dcn, X=16
 dim B=1048576, D=8192, F=32768

@@ -9,10 +9,10 @@ pub(crate) const LINT: Lint = Lint {
     name: "wide-over-slow",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A 32-bit value crosses the slowest network.",
-    why: "Between slices a device has a few GB/s. Gradients that are summed there in f32 take \
-        twice as long as in bf16; the sums inside a slice and the
-optimizer's copy can stay in f32.",
+    what: "A 32-bit value is communicated over the slowest network.",
+    why: "Between slices a device has a few GB/s. Gradients that are reduced there in f32 take \
+        twice as long as in bf16; the sums inside a slice and the optimizer's copy can stay in \
+        f32.",
     bad_example: "hardware tpu-v5p
 mesh P=2 dcn, X=16
 dim B=65536, D=8192, F=8192

@@ -347,9 +347,10 @@ fn links_that_are_not_known_are_asked_for_with_the_reason() {
         assert_eq!(findings.reports[0].diag.code, "SW404");
         findings.reports[0].diag.help.clone().unwrap_or_default()
     };
-    assert!(help("X=16").starts_with(
-        "a domain of 8 chips has room for 8 along this axis, so it runs over 2 domains; "
-    ));
+    assert!(
+        help("X=16")
+            .starts_with("a domain of 8 chips fits 8 along this axis, so it runs over 2 domains; ")
+    );
     assert!(
         help("X=2, Y=8")
             .starts_with("it does not fit beside the axes inside it into a domain of 8 chips")
