@@ -6,7 +6,7 @@
 //! right. Alternatives are edits of the program's text, each planned again as a whole: an author
 //! can type what is offered, and no number is an estimate. For a program that cannot be planned,
 //! the brackets that contradict each other are found by leaving brackets open; for one that does
-//! not fit into memory, what is held there.
+//! not fit into memory, what is live at its peak.
 
 mod alternatives;
 mod causes;

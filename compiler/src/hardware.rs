@@ -4,7 +4,7 @@
 //! Every table is a chip. `base` takes what it does not say from another one, since most files say
 //! what was measured on a chip that is known. Keys are flat and in units of one (bytes, seconds,
 //! FLOP/s), so that no number needs a suffix; what is not given is not known, and a program that
-//! needs it is refused. Every mistake is told at its place, for a key taken silently for nothing
+//! needs it is refused. Every mistake is reported at its place, for a key taken silently for nothing
 //! would be a wrong price. Nothing here reads files.
 
 pub mod named_file;

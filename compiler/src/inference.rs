@@ -94,7 +94,7 @@ pub struct Inference {
     pub step: Row,
     /// From where on FLOPs take longer than reading the parameters; absent where they never do.
     pub critical: Option<Critical>,
-    /// The largest batch that the plan has room for; absent where the memory is not known, 0 where
+    /// The largest batch that fits into memory; absent where the memory is not known, 0 where
     /// there is none.
     pub largest_batch: Option<u64>,
     /// Other batches, as asked for.

@@ -68,7 +68,5 @@ fn no_layout(program: &Program, infeasible: Infeasible) -> Diag {
     for operand in op.operands.iter().filter(|operand| operand.pin.is_some()) {
         diag = diag.and(operand.span, "this use is pinned");
     }
-    diag.help(
-        "leave the brackets off one operand, so that it can be gathered or sliced for this use",
-    )
+    diag.help("omit the brackets of one operand, so that it can be gathered or sliced for this use")
 }

@@ -26,7 +26,7 @@ pub fn plan(name: &str, source: &str, strategy: Strategy) -> Planned {
 
 /// What is printed is read back the same; both plans are right when they are run, and are planned
 /// again as they are; no schedule is shorter than the busiest resource or longer than everything in
-/// turn; parts add up; and the search is no dearer than the textbook. Gives both plans, the
+/// turn; parts add up; and the search is no costlier than the textbook. Gives both plans, the
 /// searched first.
 ///
 /// # Panics

@@ -31,7 +31,7 @@ fn size(program: &Program, dim: DimId) -> u64 {
 }
 
 /// Every output of a program by name, computed from data that depend on names alone; what is no
-/// number is told by its bits.
+/// number is identified by its bits.
 ///
 /// # Panics
 /// Never: all declared values are given.

@@ -67,7 +67,7 @@ fn typing_errors_get_a_suggestion() {
 }
 
 #[test]
-fn a_program_without_a_command_is_told_which_to_type() {
+fn a_program_without_a_command_is_reported_which_to_type() {
     let (code, printed) = refused(&["tests/programs/fsdp_tp.shard"], "");
     assert_eq!(code, Some(2));
     assert!(printed.contains("shardwise plan tests/programs/fsdp_tp.shard"), "{printed}");

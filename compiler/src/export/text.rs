@@ -85,8 +85,8 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
                 cost.axes.iter().map(|&axis| plan.program.mesh.axes[axis].name.as_str()).collect();
             let mark = match (critical, report.schedule.early[number]) {
                 (true, false) => " critical",
-                (true, true) => " critical, may run early",
-                (false, true) => " may run early",
+                (true, true) => " critical, prefetchable",
+                (false, true) => " prefetchable",
                 (false, false) => "",
             };
             format!("{:>7} {time:>7}  {}{mark}", units::bytes(cost.bytes), axes.join(" "))

@@ -160,7 +160,7 @@ pub(crate) fn no_room(plan: &ExpandedPlan<'_>, whose: &str, capacity: Option<f64
     };
     let diag = Diag::error(codes::budget::NO_ROOM, message, span, label);
     Some(diag.help(format!(
-        "held there: {}; split more, use more devices, or give `--memory` what there is",
+        "live there: {}; shard more, use more devices, or set `--memory` to the capacity",
         held.join(", ")
     )))
 }

@@ -229,7 +229,7 @@ impl Resolver<'_> {
             );
             self.error(
                 Diag::error(names::BAD_CALL, message, like.span, "not read")
-                    .help("leave the brackets out"),
+                    .help("omit the brackets"),
             );
             return None;
         }

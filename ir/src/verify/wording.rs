@@ -481,7 +481,7 @@ impl<'p> Words<'p> {
         match (first, self.program.mode) {
             (Some(statement), Mode::Explicit) => format!("gather first: `{statement}`"),
             (Some(statement), Mode::Ordinary) => {
-                format!("gather first (`{statement}`), or leave the brackets off one operand")
+                format!("gather first (`{statement}`), or omit the brackets of one operand")
             }
             (None, _) => otherwise.to_owned(),
         }
@@ -549,7 +549,7 @@ impl<'p> Words<'p> {
         });
         match settled {
             Some(statement) => {
-                diag.help(format!("settle it first: `{statement}`, or a ReduceScatter"))
+                diag.help(format!("reduce it first: `{statement}`, or a ReduceScatter"))
             }
             None => diag.help(format!("settle `{name}` first, by AllReduce or ReduceScatter")),
         }

@@ -5,9 +5,9 @@
 //! that stands first in the program goes first, and none waits for another that cannot start yet.
 //! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
 //! running. A step is *critical* if it has no slack: making it longer makes the whole longer. A
-//! collective *may run early* if its operand stays on the devices (it can hide behind what comes
-//! before the program, as the gather of a weight behind the layer before), or if it has slack and
-//! its operand exists before the compute that stands above it is done.
+//! collective is *prefetchable* if its operand stays on the devices (it can overlap what comes
+//! before the program, as the gather of a weight overlaps the previous layer), or if it has slack and
+//! its operand exists before the compute above it is done.
 //!
 //! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer
 //! to the third: what a layer adds once its collectives run beside its neighbours' compute. So of
@@ -42,7 +42,7 @@ pub struct PlanSchedule {
     pub runs: Vec<Timed>,
     /// Whether each step is critical.
     pub critical: Vec<bool>,
-    /// Whether each step is a collective that may run early, see above.
+    /// Whether each step is a prefetchable collective, see above.
     pub early: Vec<bool>,
     /// Pipelines.
     pub pipelines: Vec<Staged>,

@@ -71,12 +71,9 @@ pub fn reference() -> String {
 
 const INTRODUCTION: &str = "# All codes
 
-Generated from the table that `shardwise explain CODE` prints (`shardwise docs`), and checked by a \
-test to be current; the programs below are
-run by the tests. Codes are never reused.
-
-`shardwise check` says all of this. [lints.md](lints.md) says how levels are set and findings \
-silenced.
+Look up here what a code of `shardwise check` means, and what to write instead. `shardwise docs` \
+prints this page; a test keeps it up to date, and runs the programs below. Codes are never reused. \
+[lints.md](lints.md) shows how to set levels and silence findings.
 ";
 
 fn lint_section(lint: &Lint) -> String {

@@ -57,7 +57,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
                 &LINT,
                 context,
                 pinned,
-                "is summed whole on every device that uses a part of it",
+                "is all-reduced on every device though each uses a part of it",
             )
         })
         .collect();

@@ -91,8 +91,7 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
         program.ops[op].span,
         format!("the batch is sharded over `{name}` here, the weight is not"),
     );
-    let help =
-        format!("leave the brackets of these statements out, and declare {}", and_list(&placed));
+    let help = format!("omit the brackets of these statements, and declare {}", and_list(&placed));
     Some(finding.help(help).costs(saving.seconds, 0.0))
 }
 

@@ -69,7 +69,7 @@ fn finding(
         Some(first) => finding.and(first.span, "first here"),
         None => finding,
     };
-    let fix = Fix::without("take the second one out".to_owned(), context.source, &[again.span]);
+    let fix = Fix::without("remove the second one".to_owned(), context.source, &[again.span]);
     let help =
         format!("remove it: keeping the first result takes {} of memory", units::bytes(held));
     Some(finding.help(help).costs(cost.seconds, cost.bytes).fix(fix))

@@ -47,7 +47,7 @@ output Tmp[B_X, F_Y], Gate[B_X, G_Y]
         name: "share",
         default: 0.02,
         meaning: "least share of the plan's \
-        time that is repeated for nothing",
+        time that is repeated",
     }],
     check,
 };

@@ -35,7 +35,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         let lint = context.lints.iter().find(|lint| lint.is_called(&allow.code) && lint.runs)?;
         let message =
             format!("`allow {}` silences nothing: there is no {} here", allow.code, lint.name);
-        let finding = Finding::new(&LINT, message, allow.span, "allowed for nothing");
+        let finding = Finding::new(&LINT, message, allow.span, "nothing to allow here");
         Some(finding.help("remove it").fix(allow.removal(context.source)))
     });
     found.collect()

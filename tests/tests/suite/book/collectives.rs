@@ -370,7 +370,7 @@ fact!(s3_lint_wrap, "S3-LINT-WRAP", |id| {
     holds(id, &[time("X=4 line") / time("X=4 ring")]);
 });
 fact!(s3_lint_gatherlate, "S3-LINT-GATHERLATE", |_| {
-    // The book's own plan gathers what it is told to gather first; the search gathers after the
+    // The book's own plan gathers what its brackets gather first; the search gathers after the
     // product.
     assert_eq!(collectives(&searched(&source("p3-ncag"))), ["AllGather_X(C)"]);
     let early = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\ninput A[I_X, J], B[J, K]\n\

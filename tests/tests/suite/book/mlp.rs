@@ -94,17 +94,17 @@ pub(super) fn busy(cost: &Cost, axis: &str) -> f64 {
 }
 
 /// The one size of B at which the verdict turns to compute, in all and for each device.
-pub(super) fn flip(cost: &Cost) -> (f64, f64) {
+pub(super) fn crossover(cost: &Cost) -> (f64, f64) {
     let threshold =
         cost.thresholds.iter().find(|threshold| threshold.dim == "B").expect("no parameter has B");
-    let [flip] = threshold.crossovers[..] else { panic!("{:?}", threshold.crossovers) };
-    assert_eq!(flip.above, "compute");
-    (flip.size, flip.per_device)
+    let [crossover] = threshold.crossovers[..] else { panic!("{:?}", threshold.crossovers) };
+    assert_eq!(crossover.above, "compute");
+    (crossover.size, crossover.per_device)
 }
 
 /// Tokens a chip at which FSDP's forward pass turns compute-bound.
-pub(super) fn fsdp_flip(mesh: &'static str, hardware: &str) -> f64 {
-    flip(
+pub(super) fn fsdp_crossover(mesh: &'static str, hardware: &str) -> f64 {
+    crossover(
         &textbook(&FSDP.on(mesh).source(Part::Forward, hardware, "B=65536, D=8192, F=32768"))
             .cost(),
     )
@@ -124,7 +124,7 @@ pub(super) fn optimum(cost: &Cost, x: f64) -> f64 {
 /// Tokens a device at which the best split turns compute-bound. Compute over the weights' time
 /// grows with B and falls with X, compute over the activations' time is free of B and grows with X:
 /// at the best split both are the root of their product, which grows with B.
-pub(super) fn best_flip(cost: &Cost) -> f64 {
+pub(super) fn best_crossover(cost: &Cost) -> f64 {
     let compute = cost.verdict.compute_s;
     cost.thresholds[0].per_device / ((compute / busy(cost, "X")) * (compute / busy(cost, "Y")))
 }

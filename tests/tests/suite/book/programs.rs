@@ -28,7 +28,7 @@ fn the_textbook_strategy_gives_the_plans_of_the_book() {
 }
 
 #[test]
-fn the_search_is_never_dearer_and_always_proven() {
+fn the_search_is_never_costlier_and_always_proven() {
     for (name, source) in files("tests/programs/book", ".shard") {
         let found = shardwise::plan(&name, &source, &Options::default())
             .unwrap_or_else(|e| panic!("{name}: {e}"));

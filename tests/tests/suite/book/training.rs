@@ -14,8 +14,8 @@ use shardwise_tests::planning::{textbook, warned};
 use shardwise_tests::{fact, read};
 
 use super::mlp::{
-    B, C, D, DP, F, FSDP, MIXED, Part, Scheme, TP, W, best_flip, best_split, busy, flip, fsdp_flip,
-    mixed, moved, optimum, rings, split,
+    B, C, D, DP, F, FSDP, MIXED, Part, Scheme, TP, W, best_crossover, best_split, busy, crossover,
+    fsdp_crossover, mixed, moved, optimum, rings, split,
 };
 
 /// What is held, of declarations alone.
@@ -67,15 +67,15 @@ fact!(p5_dp_tmath, "P5-DP-TMATH", |id| holds(
     id,
     &[DP.cost(Part::Backward).verdict.compute_s / (B * D * F / (16.0 * C))]
 ));
-fact!(p5_dp_cb, "P5-DP-CB", |id| holds(id, &[flip(&DP.cost(Part::Backward)).1]));
+fact!(p5_dp_cb, "P5-DP-CB", |id| holds(id, &[crossover(&DP.cost(Part::Backward)).1]));
 fact!(p5_dp_3ax, "P5-DP-3AX", |id| holds(
     id,
-    &[flip(&DP.on("X=64 over 3").cost(Part::Backward)).1]
+    &[crossover(&DP.on("X=64 over 3").cost(Part::Backward)).1]
 ));
 fact!(p5_dp_pod, "P5-DP-POD", |id| {
     let source =
         DP.on("X=8960 over 16x20x28").source(Part::Backward, "tpu-v5p", "B=8960k, D=8192, F=32768");
-    holds(id, &[flip(&textbook(&source).cost()).0]);
+    holds(id, &[crossover(&textbook(&source).cost()).0]);
 });
 fact!(p5_dp_adam, "P5-DP-ADAM", |id| {
     let cost = held("X=16", "P=1M", ADAM);
@@ -108,27 +108,30 @@ fact!(p5_fsdp_fwd, "P5-FSDP-FWD", |id| holds(
     id,
     &[busy(&FSDP.cost(Part::Forward), "X") / (D * F / W)]
 ));
-fact!(p5_fsdp_cb, "P5-FSDP-CB", |id| holds(id, &[fsdp_flip("X=16", "tpu-v5p")]));
+fact!(p5_fsdp_cb, "P5-FSDP-CB", |id| holds(id, &[fsdp_crossover("X=16", "tpu-v5p")]));
 fact!(p5_fsdp_ratio, "P5-FSDP-RATIO", |id| {
     let moved_by = |scheme: &Scheme| {
         moved(&scheme.cost(Part::Forward), "X") + moved(&scheme.cost(Part::Backward), "X")
     };
     holds(id, &[moved_by(&FSDP) / moved_by(&DP)]);
 });
-fact!(p5_dsv2, "P5-DSV2", |id| holds(id, &[40e6 / fsdp_flip("X=64 over 3", "tpu-v5p")]));
-fact!(p5_l3_chips, "P5-L3-CHIPS", |id| holds(id, &[16e6 / fsdp_flip("X=64 over 3", "tpu-v5p")]));
+fact!(p5_dsv2, "P5-DSV2", |id| holds(id, &[40e6 / fsdp_crossover("X=64 over 3", "tpu-v5p")]));
+fact!(p5_l3_chips, "P5-L3-CHIPS", |id| holds(
+    id,
+    &[16e6 / fsdp_crossover("X=64 over 3", "tpu-v5p")]
+));
 fact!(p5_dcn_l3_fsdp, "P5-DCN-L3-FSDP", |id| holds(
     id,
-    &[2e6 / fsdp_flip("X=64 over 3", "tpu-v5p")]
+    &[2e6 / fsdp_crossover("X=64 over 3", "tpu-v5p")]
 ));
 fact!(p5_q3_2_minb, "P5-Q3-2-MINB", |id| holds(
     id,
-    &[flip(&FSDP.on("X=4096 over 3").cost(Part::Forward)).0]
+    &[crossover(&FSDP.on("X=4096 over 3").cost(Part::Forward)).0]
 ));
-fact!(p5_alpha_v5p, "P5-ALPHA-v5p", |id| holds(id, &[fsdp_flip("X=16", "tpu-v5p")]));
-fact!(p5_alpha_v5e, "P5-ALPHA-v5e", |id| holds(id, &[fsdp_flip("X=16", "tpu-v5e")]));
-fact!(p5_alpha_v4p, "P5-ALPHA-v4p", |id| holds(id, &[fsdp_flip("X=16", "tpu-v4p")]));
-fact!(p5_alpha_v6e, "P5-ALPHA-v6e", |id| holds(id, &[fsdp_flip("X=16", "tpu-v6e")]));
+fact!(p5_alpha_v5p, "P5-ALPHA-v5p", |id| holds(id, &[fsdp_crossover("X=16", "tpu-v5p")]));
+fact!(p5_alpha_v5e, "P5-ALPHA-v5e", |id| holds(id, &[fsdp_crossover("X=16", "tpu-v5e")]));
+fact!(p5_alpha_v4p, "P5-ALPHA-v4p", |id| holds(id, &[fsdp_crossover("X=16", "tpu-v4p")]));
+fact!(p5_alpha_v6e, "P5-ALPHA-v6e", |id| holds(id, &[fsdp_crossover("X=16", "tpu-v6e")]));
 
 fact!(p5_tp_comm, "P5-TP-COMM", |id| {
     let forward = moved(&TP.cost(Part::Forward), "Y");
@@ -172,12 +175,12 @@ fact!(p5_tp_l3, "P5-TP-L3", |id| holds(id, &[widest("B=65536, D=8192, F=30000")]
 fact!(p5_dcn_l3_tp, "P5-DCN-L3-TP", |id| holds(id, &[widest("B=65536, D=8192, F=30000")]));
 fact!(p5_tp_gemma, "P5-TP-GEMMA", |id| holds(id, &[widest("B=65536, D=8192, F=50000")]));
 fact!(p5_tp_l3_f, "P5-TP-L3-F", |id| {
-    let flips = TP
+    let crossovers = TP
         .plan(Part::Forward)
         .threshold("F")
         .map(|threshold| threshold.crossovers)
         .unwrap_or_default();
-    holds(id, &[flips[0].size]);
+    holds(id, &[crossovers[0].size]);
 });
 
 fact!(p5_mix_comm_w, "P5-MIX-COMM-W", |id| {
@@ -257,26 +260,26 @@ fact!(p5_dcn_l3_xy, "P5-DCN-L3-XY", |id| holds(
     id,
     &split(&best_split(1 << 20, 8192, rings("B=1Mi, D=8192, F=30000")))
 ));
-fact!(p5_mix_cb, "P5-MIX-CB", |id| holds(id, &[best_flip(&MIXED.cost(Part::Forward))]));
+fact!(p5_mix_cb, "P5-MIX-CB", |id| holds(id, &[best_crossover(&MIXED.cost(Part::Forward))]));
 fact!(p5_mix_4096, "P5-MIX-4096", |id| holds(
     id,
-    &[4096.0 * best_flip(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=32768"))]
+    &[4096.0 * best_crossover(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=32768"))]
 ));
 fact!(p5_mix_gain, "P5-MIX-GAIN", |id| holds(
     id,
-    &[fsdp_flip("X=64 over 3", "tpu-v5p") / best_flip(&MIXED.cost(Part::Forward))]
+    &[fsdp_crossover("X=64 over 3", "tpu-v5p") / best_crossover(&MIXED.cost(Part::Forward))]
 ));
 fact!(p5_q3_3_min, "P5-Q3-3-MIN", |id| holds(
     id,
-    &[best_flip(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=13824"))]
+    &[best_crossover(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=13824"))]
 ));
 fact!(p5_dcn_l3_mix, "P5-DCN-L3-MIX", |id| holds(
     id,
-    &[best_flip(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=30000"))]
+    &[best_crossover(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=30000"))]
 ));
 fact!(p5_dcn_l3_mixn, "P5-DCN-L3-MIXN", |id| holds(
     id,
-    &[2e6 / best_flip(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=30000"))]
+    &[2e6 / best_crossover(&mixed("X=256 over 2, Y=16", "B=1Mi, D=8192, F=30000"))]
 ));
 fact!(p5_mix_ratio, "P5-MIX-RATIO", |id| {
     // Four times the batch doubles the best X, a power of two in both cases.
@@ -289,7 +292,7 @@ fact!(p5_mix_ratio, "P5-MIX-RATIO", |id| {
 
 fact!(p5_mix_range, "P5-MIX-RANGE", |id| holds(
     id,
-    &[best_flip(&MIXED.cost(Part::Forward)), fsdp_flip("X=64 over 3", "tpu-v5p")]
+    &[best_crossover(&MIXED.cost(Part::Forward)), fsdp_crossover("X=64 over 3", "tpu-v5p")]
 ));
 fact!(p5_mix_tcomm, "P5-MIX-TCOMM", |_| {
     let plan = MIXED.plan(Part::Both);
@@ -359,8 +362,8 @@ fact!(p5_lint_tp, "P5-LINT-TP", |_| {
     assert!(warned(&at("Y=16"), "SW313") && !warned(&at("Y=8"), "SW313"));
 });
 
-fact!(p5_dcn_cb, "P5-DCN-CB", |id| holds(id, &[dcn_flip()]));
-fact!(p5_dcn_lint, "P5-DCN-LINT", |id| holds(id, &[dcn_flip()]));
+fact!(p5_dcn_cb, "P5-DCN-CB", |id| holds(id, &[dcn_crossover()]));
+fact!(p5_dcn_lint, "P5-DCN-LINT", |id| holds(id, &[dcn_crossover()]));
 fact!(p5_dcn_tcomm, "P5-DCN-TCOMM", |id| {
     // Two weights; of two slices, each sends half of what a long ring would.
     holds(id, &[2.0 * 2.0 * busy(&dcn(), "P") / (D * F / (64.0 * 6.25e9))]);
@@ -459,7 +462,7 @@ fn dcn() -> Cost {
 
 /// Tokens a slice from which the reduction hides. The cost model keeps the `(n-1)/n` of two slices,
 /// which the book's ring leaves out.
-fn dcn_flip() -> f64 {
+fn dcn_crossover() -> f64 {
     let slices = 2.0;
-    flip(&dcn()).0 / slices * (slices / (slices - 1.0))
+    crossover(&dcn()).0 / slices * (slices / (slices - 1.0))
 }

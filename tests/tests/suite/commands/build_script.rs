@@ -197,7 +197,7 @@ fn what_does_not_change_is_not_written_and_nothing_is_left_over() {
 }
 
 #[test]
-fn every_program_that_is_wrong_is_told_in_lines_that_cargo_reads() {
+fn every_program_that_is_wrong_is_reported_in_lines_that_cargo_reads() {
     let folder = empty("two-wrong");
     put(&folder.join("programs/a.shard"), &MLP.replace("W[D, F]", "W[D, G]"));
     put(&folder.join("programs/b.shard"), MLP);
@@ -284,7 +284,7 @@ fn what_is_generated_compiles_without_a_warning() {
 }
 
 #[test]
-fn warnings_are_told_and_can_be_denied() {
+fn warnings_are_reported_and_can_be_denied() {
     let folder = empty("warned");
     let plan = shardwise::plan("mlp", MLP, &Options::default()).expect("it is right").to_string();
     put(&folder.join("programs/mlp.shard"), &plan);
@@ -361,16 +361,20 @@ fn hardware_files_are_read_and_watched() {
     };
     let missing = run(&folder, |builder| builder).expect_err("it is not there");
     assert!(watched(&missing.cargo_lines, &file), "{:?}", missing.cargo_lines);
-    let told = |failed: &Failed, words: &str| {
+    let reported = |failed: &Failed, words: &str| {
         failed
             .cargo_lines
             .iter()
             .any(|line| line.starts_with("cargo::error=") && line.contains(words))
     };
-    assert!(told(&missing, "named.shard:1:10: SW408"), "{:?}", missing.cargo_lines);
+    assert!(reported(&missing, "named.shard:1:10: SW408"), "{:?}", missing.cargo_lines);
     put(&file, "[my-chip]\nbase = \"tpu-v5p\"\nmemory = 64\n");
     let wrong = run(&folder, |builder| builder).expect_err("64 bytes");
-    assert!(told(&wrong, "hw.toml:3:10`: this looks like another unit"), "{:?}", wrong.cargo_lines);
+    assert!(
+        reported(&wrong, "hw.toml:3:10`: this looks like another unit"),
+        "{:?}",
+        wrong.cargo_lines
+    );
     put(&file, "[my-chip]\nbase = \"tpu-v5p\"\nmemory = 64e9\n");
     let built = run(&folder, |builder| builder).expect("all is right");
     assert!(
@@ -379,7 +383,7 @@ fn hardware_files_are_read_and_watched() {
     );
 
     put(&folder.join("programs/known.shard"), &known);
-    assert!(told(&run(&folder, |builder| builder).expect_err("not known"), "SW401"));
+    assert!(reported(&run(&folder, |builder| builder).expect_err("not known"), "SW401"));
     let built = run(&folder, |builder| builder.hardware_file(&file)).expect("all is right");
     assert!(watched(&built.cargo_lines, &file) && built.programs.len() == 2);
     put(&folder.join("other.toml"), "[my-chip]\nbase = \"tpu-v5e\"\n");
@@ -387,13 +391,13 @@ fn hardware_files_are_read_and_watched() {
     let clash = run(&folder, |builder| builder.hardware_file(&file).hardware_file(&other))
         .expect_err("which?");
     assert!(clash.to_string().contains("`my-chip` is described twice"), "{clash}");
-    assert!(told(
+    assert!(reported(
         &run(&folder, |builder| builder.hardware_file(&other)).expect_err("which?"),
         "SW409"
     ));
     put(&other, "[my-chip]\nbase = 3\n");
     let failed = run(&folder, |builder| builder.hardware_file(&other)).expect_err("no name");
-    assert!(told(&failed, "other.toml:2:8: SW407"), "{:?}", failed.cargo_lines);
+    assert!(reported(&failed, "other.toml:2:8: SW407"), "{:?}", failed.cargo_lines);
     let failed = run(&folder, |builder| builder.hardware_file(folder.join("gone.toml")))
         .expect_err("not there");
     assert!(failed.to_string().contains("cannot read"), "{failed}");

@@ -12,7 +12,7 @@ fn seconds<'l>(lines: impl IntoIterator<Item = &'l Line>) -> f64 {
 }
 
 /// What the lines of a difference say that a total changed by.
-fn told(diff: &Diff) -> (f64, f64) {
+fn reported(diff: &Diff) -> (f64, f64) {
     let changed = seconds(diff.changed.iter().map(|change| &change.after))
         - seconds(diff.changed.iter().map(|change| &change.before));
     let comm = seconds(&diff.added) - seconds(&diff.removed) + changed;
@@ -37,7 +37,7 @@ fn lines_add_up_to_the_totals() {
             (plan(name, source, Strategy::Textbook), plan(name, source, Strategy::Search));
         for after in [searched, plan(other, other_source, Strategy::Search)] {
             let diff = diff(&textbook, &after);
-            let (comm, compute) = told(&diff);
+            let (comm, compute) = reported(&diff);
             let rounding = 1e-9 * (textbook.report.serial_s + after.report.serial_s);
             assert!(
                 (comm - change(&diff, "comm")).abs() <= rounding,
@@ -69,7 +69,7 @@ fn lines_add_up_for_random_programs() {
             continue;
         };
         let diff = diff(&before, &after);
-        let (comm, compute) = told(&diff);
+        let (comm, compute) = reported(&diff);
         let rounding = 1e-9 * (before.report.serial_s + after.report.serial_s);
         assert!((comm - change(&diff, "comm")).abs() <= rounding, "{source}\n{diff}");
         assert!((compute - change(&diff, "compute")).abs() <= rounding, "{source}\n{diff}");

@@ -16,7 +16,7 @@ fn causes(name: &str, source: &str, options: &Options, target: &Target) -> Cause
 #[test]
 fn every_collective_has_a_cause() {
     let folders = ["tests/programs/book", "tests/programs/training", "tests/programs/open"];
-    let mut told = 0;
+    let mut reported = 0;
     for (name, source) in folders.iter().flat_map(|folder| files(folder, ".shard")) {
         for strategy in [Strategy::Search, Strategy::Textbook] {
             let options = Options { strategy, memory: Some(f64::INFINITY), ..Options::default() };
@@ -27,11 +27,11 @@ fn every_collective_has_a_cause() {
                     needs.iter().any(|need| !need.because.is_empty()),
                     "{name} ({strategy:?}): {collective:#?}"
                 );
-                told += 1;
+                reported += 1;
             }
         }
     }
-    assert!(told > 100, "{told}");
+    assert!(reported > 100, "{reported}");
 }
 
 /// The program with an edit of its brackets typed on a line.
@@ -216,16 +216,16 @@ fn random_programs_are_explained_too() {
 fn brackets_at_a_use_are_a_cause_and_other_brackets_a_cure() {
     let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\n\
         input A[I, J_X], B[J_X, K]\nC = A[I, J] *J B\noutput C[I, K_X]\n";
-    let told = causes("pinned", source, &Options::default(), &Target::Value("A".to_owned()));
-    assert_eq!(told.collectives[0].needs[0].because, ["its brackets say `A[I, J]`"]);
-    let as_it_is = told.collectives[0]
+    let reported = causes("pinned", source, &Options::default(), &Target::Value("A".to_owned()));
+    assert_eq!(reported.collectives[0].needs[0].because, ["its brackets say `A[I, J]`"]);
+    let as_it_is = reported.collectives[0]
         .alternatives
         .iter()
         .find(|alternative| alternative.edit == "A[I, J_X]")
         .expect("it is offered");
     assert!(
         (as_it_is.line, as_it_is.removes_it) == (5, true) && as_it_is.change_s < 0.0,
-        "{told:#?}"
+        "{reported:#?}"
     );
 }
 

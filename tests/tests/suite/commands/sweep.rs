@@ -44,7 +44,7 @@ fn batch(point: &Point) -> u64 {
 }
 
 /// The smallest batch from which on some point of `wanted` is compute-bound at every size.
-fn flips(swept: &Swept, wanted: impl Fn(&Point) -> bool) -> Option<u64> {
+fn crossovers(swept: &Swept, wanted: impl Fn(&Point) -> bool) -> Option<u64> {
     let mut batches: Vec<u64> = swept.points.iter().map(batch).collect();
     batches.dedup();
     let bound = |size: u64| {
@@ -77,8 +77,8 @@ fn tensor_parallelism_alone_is_never_compute_bound_on_64_chips() {
 #[test]
 fn the_mix_is_compute_bound_where_the_others_are_not() {
     let swept = figure(4096, "B=1e5..1e7/120");
-    let mixed = flips(&swept, |point| point.program == "mixed").expect("it flips");
-    let fsdp = flips(&swept, |point| point.program == "fsdp").expect("it flips");
+    let mixed = crossovers(&swept, |point| point.program == "mixed").expect("it crosses over");
+    let fsdp = crossovers(&swept, |point| point.program == "fsdp").expect("it crosses over");
     // 2550/2 tokens for each of X=512 (Y=8 is the largest Y below F/2550): the caption's "below
     // 6e5".
     assert!((652_800..700_000).contains(&mixed), "{mixed}");

@@ -21,7 +21,7 @@ fn the_textbook_plans_are_the_books_statement_for_statement() {
 }
 
 #[test]
-fn the_search_is_never_dearer() {
+fn the_search_is_never_costlier() {
     for (name, source) in files("tests/programs/training", ".shard") {
         let found = shardwise::plan(&name, &source, &Options::default())
             .unwrap_or_else(|e| panic!("{name}: {e}"));

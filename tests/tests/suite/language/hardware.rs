@@ -88,12 +88,12 @@ fn page() -> Vec<(String, Vec<Hardware>)> {
             Some(("toml", file)) => known
                 .extend(hardware::parse("page", file).unwrap_or_else(|e| panic!("{e}\n{file}"))),
             Some(("shard", program)) => programs.push((program.to_owned(), known.clone())),
-            Some(("text", told)) if told.starts_with("# ") => {
+            Some(("text", reported)) if reported.starts_with("# ") => {
                 let (program, known) = programs.last().expect("a plan stands behind its program");
                 let plan = plan(program, known).to_string();
                 assert!(
-                    told.lines().all(|line| plan.lines().any(|other| other == line)),
-                    "{told}\n{plan}"
+                    reported.lines().all(|line| plan.lines().any(|other| other == line)),
+                    "{reported}\n{plan}"
                 );
             }
             Some(("text", statements)) => {
@@ -258,7 +258,7 @@ fn an_axis_that_leaves_the_node_costs_what_two_axes_do() {
         // Folded by hand in the same way, and in the other: 8 nodes have two each.
         near(comm("X=16 over 2x8", "X", body), cut);
         near(comm("X=16 over 8x2", "X", body), comm("P=8 ib, Y=2 nvlink", "PY", body));
-        // Wholly between nodes it is dearer, wholly inside one it would be cheaper.
+        // Entirely between nodes it is costlier, entirely inside one it would be cheaper.
         assert!(comm("X=16 ib", "X", body) > cut && comm("X=16 nvlink", "X", body) < cut, "{body}");
         // Two axes that outgrow a node together: the outer one is cut, and the network has the same
         // to carry.

@@ -107,7 +107,7 @@ const WRONG: &[(&str, &[u8])] = &[
     ),
 ];
 
-fn told(hardware: &str, options: &Options) -> String {
+fn reported(hardware: &str, options: &Options) -> String {
     let mesh = if hardware.contains("mesh") { "" } else { "mesh X=2\n" };
     let source = format!("{hardware}\n{mesh}dim I=8\ninput A[I_X]\nB = gelu(A)\noutput B[I_X]\n");
     shardwise::plan("folder/program.shard", &source, options)
@@ -115,7 +115,7 @@ fn told(hardware: &str, options: &Options) -> String {
 }
 
 #[test]
-fn every_mistake_is_told_in_the_program_and_in_the_file() {
+fn every_mistake_is_reported_in_the_program_and_in_the_file() {
     let mut all = String::new();
     for &(hardware, text) in WRONG {
         let read = move |path: &Path| match path.to_str() {
@@ -123,7 +123,8 @@ fn every_mistake_is_told_in_the_program_and_in_the_file() {
             Some("folder/..") => Err(std::io::ErrorKind::IsADirectory.into()),
             _ => Err(std::io::ErrorKind::NotFound.into()),
         };
-        let text = told(hardware, &Options { files: Files::read_by(read), ..Options::default() });
+        let text =
+            reported(hardware, &Options { files: Files::read_by(read), ..Options::default() });
         assert!(text.contains("SW"), "{hardware}: {text}");
         all.push_str(&text);
         all.push('\n');
@@ -133,18 +134,18 @@ fn every_mistake_is_told_in_the_program_and_in_the_file() {
 
 #[test]
 fn what_is_not_read_or_too_large_is_refused() {
-    let nobody = told("hardware \"hw.toml\"", &Options::default());
+    let nobody = reported("hardware \"hw.toml\"", &Options::default());
     assert!(nobody.contains("SW408") && nobody.contains("nothing reads files here"), "{nobody}");
     let large = Files::read_by(|_| Ok(vec![b'#'; 1 << 21]));
-    let text = told("hardware \"hw.toml\"", &Options { files: large, ..Options::default() });
+    let text = reported("hardware \"hw.toml\"", &Options { files: large, ..Options::default() });
     assert!(text.contains("SW408") && text.contains("larger than 1 MiB"), "{text}");
     let endless =
-        told("hardware \"/dev/zero\"", &Options { files: from_disk(), ..Options::default() });
+        reported("hardware \"/dev/zero\"", &Options { files: from_disk(), ..Options::default() });
     assert!(
         !cfg!(unix) || endless.contains("SW408") && endless.contains("no regular file"),
         "{endless}"
     );
-    let folder = told(
+    let folder = reported(
         &format!("hardware \"{}\"", root().display()),
         &Options { files: from_disk(), ..Options::default() },
     );
@@ -160,7 +161,7 @@ fn marks_and_line_ends_of_other_systems_are_read() {
     ] {
         let files = Files::read_by(move |_| Ok(text.as_bytes().to_vec()));
         assert!(
-            told("hardware chip from \"hw.toml\"", &Options { files, ..Options::default() })
+            reported("hardware chip from \"hw.toml\"", &Options { files, ..Options::default() })
                 .starts_with("plan\n"),
             "{text:?}"
         );
@@ -173,14 +174,14 @@ fn a_name_that_is_given_otherwise_must_be_decided() {
         .unwrap_or_else(|e| panic!("{e}"));
     let files = Files::read_by(|_| Ok(b"[chip]\nbase = \"h100\"\n".to_vec()));
     let options = Options { files, known, ..Options::default() };
-    let text = told("hardware \"hw.toml\"", &options);
+    let text = reported("hardware \"hw.toml\"", &options);
     assert!(text.contains("SW409") && text.contains("--hardware chip"), "{text}");
-    let decided = told(
+    let decided = reported(
         "hardware \"hw.toml\"",
         &Options { hardware: Some("chip".to_owned()), ..options.clone() },
     );
     assert!(decided.starts_with("plan\nhardware chip\n"), "{decided}");
-    let preset = told(
+    let preset = reported(
         "hardware \"hw.toml\"",
         &Options {
             hardware: Some("h200".to_owned()),

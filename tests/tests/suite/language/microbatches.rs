@@ -296,7 +296,7 @@ fn random_steps_agree_with_the_whole_batch() {
 
 /// Programs that cannot be cut, with the code that says why.
 #[test]
-fn what_cannot_be_cut_is_told() {
+fn what_cannot_be_cut_is_reported() {
     let head =
         "hardware tpu-v5p\nmesh X=4\ndim B=16, D=8, N=B*D, P=10 pad\ninput x[B_X, D]\nparam W[D]\n";
     let cases = [

@@ -159,7 +159,7 @@ fn random_blocks_are_right() {
 }
 
 #[test]
-fn layers_written_out_are_never_dearer() {
+fn layers_written_out_are_never_costlier() {
     run(10, |numbers, seed| {
         let source =
             random(numbers, 1 + seed % 2).replace("Loss = sum_{B,D}(y)\nbackward from Loss\n", "");

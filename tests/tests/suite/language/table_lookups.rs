@@ -95,7 +95,7 @@ fn a_cache_that_is_still_read_is_copied() {
 }
 
 /// Several rows with one place: the last counts. A place that there is not: the row is dropped.
-/// Places may be told by sequence, or once for all.
+/// Indices may be given per sequence, or once for all.
 #[test]
 fn rows_are_written_one_after_another() {
     let of = |dims: &str, declared: &str, at: &[f64], rows: &[f64]| {

@@ -134,7 +134,7 @@ fn a_sum_that_is_written_whole_and_sliced_becomes_a_scatter() {
 }
 
 #[test]
-fn a_sum_that_can_wait_for_all_microbatches_is_told_once_and_only_where_it_fits() {
+fn a_sum_that_can_wait_for_all_microbatches_is_reported_once_and_only_where_it_fits() {
     let lint = lint::find("SW317").expect("a lint");
     let head = lint.bad_example.split_once("microbatches").expect("a block").0;
     let written = format!(
@@ -152,7 +152,7 @@ fn a_sum_that_can_wait_for_all_microbatches_is_told_once_and_only_where_it_fits(
     for source in [&written, &summed, &at_the_use] {
         let linted = run(lint, source);
         assert_eq!(codes_of(&linted), ["SW317"], "{source}{}", drawn(&linted.reports()));
-        // The unreduced sum takes 33.6 MB; without room for it each microbatch reduces.
+        // The unreduced sum takes 33.6 MB; without the memory for it each microbatch reduces.
         let planned =
             shardwise::plan("late", source, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
         let reduction = planned
@@ -286,7 +286,7 @@ fn the_page_on_testing_shows_the_example() {
 }
 
 #[test]
-fn padding_that_is_much_of_a_dimension_is_told() {
+fn padding_that_is_much_of_a_dimension_is_reported() {
     let program = |heads: u64| {
         format!(
             "hardware tpu-v5p\nmesh X=4, Y=16\ndim B=8192, D=8192, H={heads} pad, K=128\n\

@@ -87,7 +87,7 @@ fn random_programs_on_two_axes() {
 /// Texts that nobody would write: every program up to each of its lines, with one line missing, and
 /// with a word exchanged.
 #[test]
-fn broken_programs_are_told_and_nothing_panics() {
+fn broken_programs_are_reported_and_nothing_panics() {
     let folders = ["book", "training", "explicit", "errors", "codes", "open"];
     let programs =
         folders.iter().flat_map(|folder| files(&format!("tests/programs/{folder}"), ".shard"));

@@ -137,9 +137,9 @@ fn the_same_numbers_at_full_size_and_from_another_seed() {
 }
 
 #[test]
-fn progress_is_told_after_every_statement() {
-    let told = std::cell::RefCell::new(Vec::new());
-    let progress = |done: usize, all: usize| told.borrow_mut().push((done, all));
+fn progress_is_reported_after_every_statement() {
+    let reported = std::cell::RefCell::new(Vec::new());
+    let progress = |done: usize, all: usize| reported.borrow_mut().push((done, all));
     let verdict = verify(
         "mlp",
         &read("tests/programs/mlp-2d.shard"),
@@ -147,7 +147,10 @@ fn progress_is_told_after_every_statement() {
         &Setup { progress: &progress, ..Setup::default() },
     );
     let statements = verdict.expect("it can be planned").statements;
-    assert_eq!(*told.borrow(), (1..=statements).map(|done| (done, statements)).collect::<Vec<_>>());
+    assert_eq!(
+        *reported.borrow(),
+        (1..=statements).map(|done| (done, statements)).collect::<Vec<_>>()
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Plans within a limit on memory: they fit, they are not dearer than they must be, and what is
+//! Plans within a limit on memory: they fit, they are not costlier than they must be, and what is
 //! said of them is true.
 
 use shardwise::{Options, Planned, Strategy};
@@ -31,7 +31,7 @@ fn two_matrices_under_300_megabytes() {
 }
 
 #[test]
-fn what_cannot_fit_is_told_with_what_is_in_the_way() {
+fn what_cannot_fit_is_reported_with_what_is_in_the_way() {
     let findings = plan(&read("tests/programs/book/p3-q7.shard"), 200e6)
         .expect_err("the matrices alone are 268 MB");
     let text = drawn(&findings);
