@@ -20,7 +20,7 @@ use strum::VariantArray;
 use crate::Planned;
 use crate::export::{Format, text as plan_text};
 use crate::hardware;
-use crate::readers::{Reader, Readers, moves_data};
+use crate::use_def::{UseDef, User, moves_data};
 
 pub use limits::{Limits, Quantity};
 
@@ -162,14 +162,14 @@ fn lines(planned: &Planned, collectives: bool) -> Vec<Line> {
     let wanted = |step: &Step, cost: &StepCost| {
         if collectives { moves_data(step, cost) } else { !cost.is_move(step) }
     };
-    let readers = Readers::new(&planned.plan);
+    let use_def = UseDef::of(planned);
     steps
         .filter(|(_, (step, cost))| wanted(step, cost))
-        .map(|(number, _)| line(planned, &readers, number))
+        .map(|(number, _)| line(planned, use_def, number))
         .collect()
 }
 
-fn line(planned: &Planned, readers: &Readers<'_>, number: usize) -> Line {
+fn line(planned: &Planned, use_def: UseDef<'_>, number: usize) -> Line {
     let (step, cost) = (&planned.plan.steps[number], &planned.report.steps[number]);
     let program = &planned.plan.program;
     let value = &program.values[step.result.value];
@@ -177,12 +177,12 @@ fn line(planned: &Planned, readers: &Readers<'_>, number: usize) -> Line {
         StepKind::Local(_) if cost.is_move(step) => {
             let axes: Vec<&str> =
                 cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
-            (format!("Permute_{}", axes.join("")), needed_by(&planned.plan, &readers.of(number)))
+            (format!("Permute_{}", axes.join("")), needed_by(&planned.plan, &use_def.users(number)))
         }
         StepKind::Local(_) => ("compute".to_owned(), Vec::new()),
         StepKind::Collective(collective, _) => (
             print::Printer::new(program).collective(&value.dims, collective),
-            needed_by(&planned.plan, &readers.of(number)),
+            needed_by(&planned.plan, &use_def.users(number)),
         ),
     };
     Line {
@@ -196,11 +196,11 @@ fn line(planned: &Planned, readers: &Readers<'_>, number: usize) -> Line {
     }
 }
 
-fn needed_by(plan: &Plan, readers: &[Reader]) -> Vec<String> {
-    let name = |reader: &Reader| match reader {
-        Reader::Home(_) => "home".to_owned(),
-        Reader::Statement(_, op) => plan.program.values[plan.program.ops[*op].result].name.clone(),
-        Reader::Output(_) => "output".to_owned(),
+fn needed_by(plan: &Plan, readers: &[User]) -> Vec<String> {
+    let name = |reader: &User| match reader {
+        User::DeclaredSharding(_) => "home".to_owned(),
+        User::Statement(_, op) => plan.program.values[plan.program.ops[*op].result].name.clone(),
+        User::Output(_) => "output".to_owned(),
     };
     readers.iter().map(name).collect()
 }

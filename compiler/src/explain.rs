@@ -21,7 +21,7 @@ use shardwise_ir::codes::budget;
 use crate::driver;
 use crate::export::Format;
 use crate::planned::link_breakdown::Network;
-use crate::readers::moves_data;
+use crate::use_def::moves_data;
 use crate::{Findings, Options};
 
 pub use alternatives::Alternative;
@@ -124,7 +124,7 @@ pub fn explain(
         Ok(planned) => planned,
         Err(findings) => return refused(name, &source, options, findings),
     };
-    let steps = target::steps(&planned.plan, &source, target)
+    let steps = target::steps(&planned, &source, target)
         .map_err(|diag| Findings::new(vec![diag], name, &source))?;
     let told = causes::Told::new(&planned, &source, driver::check(name, &source, options).program);
     let mut collectives: Vec<Collective> =

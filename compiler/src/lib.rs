@@ -18,8 +18,8 @@ mod driver;
 mod pass_faults;
 mod planned;
 mod print_after;
-mod readers;
 mod simulate;
+mod use_def;
 
 pub use cost::attention;
 pub use diagnostics::{Findings, Report};

@@ -6,6 +6,7 @@ pub(crate) mod budget;
 pub(crate) mod claim;
 pub mod link_breakdown;
 
+use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_passes::cost::report::Report;
@@ -32,6 +33,8 @@ pub struct Planned {
     pub name: String,
     /// The plan.
     pub plan: ExpandedPlan<'static>,
+    /// Which step produces what each step reads.
+    pub(crate) dataflow: Dataflow<usize>,
     /// What it costs.
     pub report: Report,
     /// What the textbook's plan costs (the plan itself, for an explicit program).

@@ -130,6 +130,16 @@ impl<'a> Printer<'a> {
         collective_head(&self.program.mesh, &names, collective)
     }
 
+    /// `einsum D`, `gelu(Tmp)`: an operation in a few words, without brackets.
+    pub fn operation_name(self, id: OpId) -> String {
+        let op = &self.program.ops[id];
+        if let OpKind::Einsum { contracted } = &op.kind {
+            return format!("einsum {}", self.dim_names(contracted)).trim_end().to_owned();
+        }
+        let name = |operand: &Operand| self.program.values[operand.value].name.clone();
+        self.operation(&op.kind, &op.operands.iter().map(name).collect::<Vec<_>>())
+    }
+
     /// The right side of a local operation on operands that are printed already.
     fn operation(self, kind: &OpKind, operands: &[String]) -> String {
         let operand = |i: usize| operands.get(i).map_or("", String::as_str);

@@ -26,13 +26,13 @@ use shardwise_passes::propagate::op_layouts;
 use super::Progress;
 use super::conflict::chosen;
 use super::sites::{Place, Site, edited, sites};
-use crate::readers::{Reader, Readers, moves_data};
 use crate::source::place::Lines;
+use crate::use_def::{UseDef, User, moves_data};
 use crate::{Options, Planned, driver};
 
 /// Neighbours tried at one place.
 const NEIGHBOURS: usize = 6;
-/// Readers whose operands are tried.
+/// UseDef whose operands are tried.
 const READERS: usize = 2;
 /// Alternatives that are told.
 const TOLD: usize = 6;
@@ -65,11 +65,9 @@ pub(super) fn alternatives(
     progress: Progress<'_>,
 ) -> Vec<Vec<Alternative>> {
     let sites = sites(source);
-    let readers = Readers::new(&planned.plan);
-    let ideas: Vec<Vec<Edit<'_>>> = steps
-        .iter()
-        .map(|&step| Ideas { planned, sites: &sites, readers: &readers, step }.all())
-        .collect();
+    let use_def = UseDef::of(planned);
+    let ideas: Vec<Vec<Edit<'_>>> =
+        steps.iter().map(|&step| Ideas { planned, sites: &sites, use_def, step }.all()).collect();
     let mut edits: IndexMap<(Span, &str), &Site, FxBuildHasher> = IndexMap::default();
     for (site, brackets) in ideas.iter().flatten() {
         edits.entry((site.brackets, brackets)).or_insert(site);
@@ -153,7 +151,7 @@ fn moves_on(other: &Planned, planned: &Planned, step: usize) -> bool {
 struct Ideas<'a> {
     planned: &'a Planned,
     sites: &'a [Site],
-    readers: &'a Readers<'a>,
+    use_def: UseDef<'a>,
     step: usize,
 }
 
@@ -163,15 +161,15 @@ impl<'a> Ideas<'a> {
         let moved = &self.planned.plan.steps[self.step];
         let mut ideas = self.home(moved.result.value);
         let mut concerned = vec![moved.result.value];
-        for reader in self.readers.of(self.step).into_iter().take(READERS) {
+        for reader in self.use_def.users(self.step).into_iter().take(READERS) {
             match reader {
-                Reader::Statement(number, op) => {
+                User::Statement(number, op) => {
                     ideas.extend(self.uses(number, op, &moved.operands[0]));
                     concerned.extend(program.ops[op].operands.iter().map(|operand| operand.value));
                     concerned.push(program.ops[op].result);
                     ideas.extend(self.home(program.ops[op].result));
                 }
-                Reader::Home(_) | Reader::Output(_) => {}
+                User::DeclaredSharding(_) | User::Output(_) => {}
             }
         }
         if let Some(op) = program.values[moved.result.value].producer {
@@ -234,10 +232,10 @@ impl<'a> Ideas<'a> {
     /// Brackets at the uses of the value's readers, left open.
     fn unpinned_uses(&self) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
-        let statements = self.readers.of(self.step).into_iter().take(READERS).filter_map(
+        let statements = self.use_def.users(self.step).into_iter().take(READERS).filter_map(
             |reader| match reader {
-                Reader::Statement(_, op) => Some(program.ops[op].span),
-                Reader::Home(_) | Reader::Output(_) => None,
+                User::Statement(_, op) => Some(program.ops[op].span),
+                User::DeclaredSharding(_) | User::Output(_) => None,
             },
         );
         let statements: Vec<Span> = statements.collect();

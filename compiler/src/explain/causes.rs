@@ -12,8 +12,8 @@ use shardwise_ir::sharding::{AxisRef, Sharding};
 use super::{Collective, End};
 use crate::Planned;
 use crate::planned::link_breakdown;
-use crate::readers::{Reader, Readers};
 use crate::source::place::{self, Lines};
+use crate::use_def::{UseDef, User};
 
 /// More needs of one collective than anyone reads.
 const MOST_NEEDS: usize = 4;
@@ -25,7 +25,7 @@ pub(super) struct Told<'a> {
     lines: Lines<'a>,
     /// The program before the search chose for open declarations.
     written: Option<Program>,
-    readers: Readers<'a>,
+    use_def: UseDef<'a>,
 }
 
 /// Where an axis stands in a sharding.
@@ -46,19 +46,13 @@ fn stand(sharding: &Sharding, axis: AxisRef) -> Stand {
 
 impl<'a> Told<'a> {
     pub(super) fn new(planned: &'a Planned, source: &'a str, written: Option<Program>) -> Self {
-        Self {
-            planned,
-            source,
-            lines: Lines::new(source),
-            written,
-            readers: Readers::new(&planned.plan),
-        }
+        Self { planned, source, lines: Lines::new(source), written, use_def: UseDef::of(planned) }
     }
 
     pub(super) fn collective(&self, number: usize) -> Collective {
         let (step, cost) = (self.step(number), &self.planned.report.steps[number]);
-        let mut readers = self.readers.of(number);
-        if readers.iter().any(|reader| matches!(reader, Reader::Home(_))) {
+        let mut readers = self.use_def.users(number);
+        if readers.iter().any(|reader| matches!(reader, User::DeclaredSharding(_))) {
             readers.retain(|reader| !self.is_the_statement(reader, step.result.value));
         }
         let more = readers.len().saturating_sub(MOST_NEEDS);
@@ -85,8 +79,8 @@ impl<'a> Told<'a> {
 
     /// Whether an output is declared by the left side of the value's own statement, whose brackets
     /// say the same.
-    fn is_the_statement(&self, reader: &Reader, value: ValueId) -> bool {
-        let Reader::Output(output) = *reader else { return false };
+    fn is_the_statement(&self, reader: &User, value: ValueId) -> bool {
+        let User::Output(output) = *reader else { return false };
         let (declared, producer) =
             (self.program().outputs[output].span, self.program().values[value].producer);
         producer
@@ -162,7 +156,7 @@ impl<'a> Told<'a> {
     /// Where a collective's operand comes from, and why it is partial if it is.
     fn from(&self, number: usize) -> End {
         let operand = &self.step(number).operands[0];
-        let Some(giver) = self.readers.giver(number, 0) else {
+        let Some(giver) = self.use_def.producer(number, 0) else {
             let chosen = if self.declared_open(operand.value) {
                 "put there by the search, left open at"
             } else {
@@ -213,10 +207,10 @@ impl<'a> Told<'a> {
         step.result.sharding.unreduced.axes().iter().map(reason).collect()
     }
 
-    fn need(&self, moved: &Step, reader: &Reader) -> End {
+    fn need(&self, moved: &Step, reader: &User) -> End {
         let operand = &moved.operands[0];
         match *reader {
-            Reader::Home(value) => {
+            User::DeclaredSharding(value) => {
                 let of = &self.program().values[value];
                 let pin = of.declared_sharding.as_ref().map_or_else(String::new, |pin| {
                     print::Printer::new(self.program()).pin(&of.dims, pin)
@@ -228,7 +222,7 @@ impl<'a> Told<'a> {
                 );
                 End { who, because: self.asked(operand, &moved.result) }
             }
-            Reader::Output(output) => {
+            User::Output(output) => {
                 let span = self.program().outputs[output].span;
                 let who = format!(
                     "the output at line {}: `{}`",
@@ -237,7 +231,7 @@ impl<'a> Told<'a> {
                 );
                 End { who, because: self.asked(operand, &moved.result) }
             }
-            Reader::Statement(number, op) => {
+            User::Statement(number, op) => {
                 let read = self
                     .step(number)
                     .operands
@@ -416,13 +410,13 @@ impl<'a> Told<'a> {
                 self.lines.of(value.span)
             );
         }
-        let asking = self.readers.of(number).into_iter().find_map(|reader| match reader {
-            Reader::Output(output) => Some(format!(
+        let asking = self.use_def.users(number).into_iter().find_map(|reader| match reader {
+            User::Output(output) => Some(format!(
                 "the output at line {}",
                 self.lines.of(self.program().outputs[output].span)
             )),
-            Reader::Statement(_, op) => Some(self.statement(op)),
-            Reader::Home(_) => None,
+            User::Statement(_, op) => Some(self.statement(op)),
+            User::DeclaredSharding(_) => None,
         });
         let asking = asking.map_or_else(String::new, |asking| format!(", for {asking}"));
         format!("`{of}` is kept whole over `{axis}` along `{dim}`{asking}")
@@ -479,7 +473,7 @@ impl<'a> Told<'a> {
             } else {
                 format!(", by way of `{}`", by_way.join("`, `"))
             };
-            let Some(giver) = self.readers.giver(number, operand) else {
+            let Some(giver) = self.use_def.producer(number, operand) else {
                 let verb = if self.declared_open(of.value) {
                     "was chosen by the search for"
                 } else {
@@ -515,7 +509,7 @@ impl<'a> Told<'a> {
     /// Who says that an operand is whole.
     fn whole_origin(&self, number: usize, operand: usize) -> String {
         let of = &self.step(number).operands[operand];
-        match self.readers.giver(number, operand) {
+        match self.use_def.producer(number, operand) {
             None => format!("it is declared so at {}", self.declaration(of.value)),
             Some(giver) => {
                 format!("given so by `{}`", print::step(self.program(), self.step(giver)))

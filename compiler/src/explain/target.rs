@@ -4,8 +4,9 @@ use shardwise_ir::codes::names;
 use shardwise_ir::plan::{Plan, StepKind};
 use shardwise_ir::{Diag, Severity, Span, suggest};
 
-use crate::readers::{Reader, Readers};
+use crate::Planned;
 use crate::source::place::Lines;
+use crate::use_def::{UseDef, User};
 
 /// What is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +37,8 @@ impl Target {
 
 /// The collectives that a target names, as numbers of steps; an error where there is no such value
 /// or line.
-pub(super) fn steps(plan: &Plan, source: &str, target: &Target) -> Result<Vec<usize>, Diag> {
+pub(super) fn steps(planned: &Planned, source: &str, target: &Target) -> Result<Vec<usize>, Diag> {
+    let plan = &planned.plan;
     let program = &plan.program;
     let collectives = (0..plan.steps.len())
         .filter(|&step| matches!(plan.steps[step].kind, StepKind::Collective(..)));
@@ -57,14 +59,14 @@ pub(super) fn steps(plan: &Plan, source: &str, target: &Target) -> Result<Vec<us
                     format!("the program has the lines 1 to {last}"),
                 ));
             };
-            let readers = Readers::new(plan);
-            Ok(collectives.filter(|&step| concerns(plan, &readers, step, bytes)).collect())
+            let use_def = UseDef::of(planned);
+            Ok(collectives.filter(|&step| concerns(plan, use_def, step, bytes)).collect())
         }
     }
 }
 
 /// Whether a line gives what a collective moves, or needs what it gives.
-fn concerns(plan: &Plan, readers: &Readers<'_>, step: usize, line: Span) -> bool {
+fn concerns(plan: &Plan, use_def: UseDef<'_>, step: usize, line: Span) -> bool {
     let program = &plan.program;
     let on_line = |span: Span| span.start < line.end && line.start < span.end;
     let value = &program.values[plan.steps[step].result.value];
@@ -76,10 +78,10 @@ fn concerns(plan: &Plan, readers: &Readers<'_>, step: usize, line: Span) -> bool
     let given =
         written.unwrap_or_else(|| value.producer.map_or(value.span, |op| program.ops[op].span));
     on_line(given)
-        || readers.of(step).iter().any(|reader| match reader {
-            Reader::Home(_) => false,
-            Reader::Statement(_, op) => on_line(program.ops[*op].span),
-            Reader::Output(output) => on_line(program.outputs[*output].span),
+        || use_def.users(step).iter().any(|reader| match reader {
+            User::DeclaredSharding(_) => false,
+            User::Statement(_, op) => on_line(program.ops[*op].span),
+            User::Output(output) => on_line(program.outputs[*output].span),
         })
 }
 

@@ -1,38 +1,84 @@
 //! The plan's dataflow in Graphviz' DOT: boxes for local operations, ellipses for collectives (red
-//! where critical), what flows on the arrows.
+//! where critical), what flows on the arrows. petgraph writes it.
 
-use std::fmt::Write as _;
-
-use shardwise_ir::dataflow::{Node, dataflow};
-use shardwise_ir::plan::StepKind;
-use shardwise_ir::print;
+use petgraph::dot::{Config, Dot};
+use petgraph::graph::{DiGraph, EdgeIndex, EdgeReference, NodeIndex};
+use petgraph::visit::EdgeRef;
+use shardwise_ir::dataflow::{Node, Use};
+use shardwise_ir::plan::{Materialization, StepKind};
+use shardwise_ir::print::{self, Printer};
 use shardwise_ir::program::CollectiveKind;
+use shardwise_ir::sharding::Pin;
 
-use super::json;
 use crate::Planned;
 use crate::display::units;
 
+/// The dataflow graph with the attributes of each node and each edge.
+type Drawing = DiGraph<String, String>;
+
 /// The DOT text.
 pub(crate) fn dot(planned: &Planned) -> String {
-    let graph = dataflow(&planned.plan);
-    let mut out = format!(
-        "digraph {} {{\n  node [fontname=\"monospace\"];\n  edge [fontname=\"monospace\"];\n",
+    let drawing = drawing(planned);
+    let node = |_: &Drawing, (_, attributes): (NodeIndex, &String)| attributes.clone();
+    let edge = |_: &Drawing, edge: EdgeReference<'_, String>| edge.weight().clone();
+    let config = [Config::GraphContentOnly, Config::NodeNoLabel, Config::EdgeNoLabel];
+    let content = Dot::with_attr_getters(&drawing, &config, &edge, &node);
+    format!(
+        "digraph {} {{\n    node [ fontname=\"monospace\" ]\n    edge [ fontname=\"monospace\" ]\n\
+            {content:?}}}\n",
         quoted(&planned.name)
-    );
-    for index in graph.node_indices() {
-        let _ = writeln!(out, "  n{} [{}];", index.index(), attributes(planned, graph[index]));
-    }
-    for edge in graph.edge_indices() {
-        if let Some((from, to)) = graph.edge_endpoints(edge) {
-            let label = quoted(&print::materialization(&planned.plan.program, &graph[edge]));
-            let _ = writeln!(out, "  n{} -> n{} [label={label}];", from.index(), to.index());
-        }
-    }
-    out.push_str("}\n");
-    out
+    )
 }
 
-fn attributes(planned: &Planned, node: Node) -> String {
+/// What is drawn: all statements and declared values, outputs that leave, and edges but for those
+/// into the next iteration.
+fn drawing(planned: &Planned) -> Drawing {
+    let graph = planned.dataflow.graph();
+    let leaves_by = |output: NodeIndex| {
+        let incoming = graph.edges_directed(output, petgraph::Direction::Incoming);
+        incoming.last().map(|edge| edge.id())
+    };
+    let is_drawn = |edge: EdgeIndex| match (graph.edge_endpoints(edge), graph[edge]) {
+        // An output that accepts several materializations leaves with the latest.
+        (Some((_, output)), Use::Output) => leaves_by(output) == Some(edge),
+        (_, how) => how != Use::NextIteration,
+    };
+    graph.filter_map(
+        |index, node| {
+            let leaves = !matches!(node, Node::Output(_)) || leaves_by(index).is_some();
+            leaves.then(|| attributes(planned, *node))
+        },
+        |index, how| {
+            let (from, to) = graph.edge_endpoints(index).filter(|_| is_drawn(index))?;
+            let flowing = flowing(planned, graph[from], graph[to], *how)?;
+            let label = print::materialization(&planned.plan.program, &flowing);
+            Some(format!("label={}", quoted(&label)))
+        },
+    )
+}
+
+/// The materialization that an edge stands for.
+fn flowing(
+    planned: &Planned,
+    from: Node<usize>,
+    to: Node<usize>,
+    how: Use,
+) -> Option<Materialization> {
+    let plan = &planned.plan;
+    match (from, to, how) {
+        (_, Node::Statement(step), Use::Operand(position)) => {
+            Some(plan.steps[step].operands[position].clone())
+        }
+        (Node::Statement(step), ..) => Some(plan.steps[step].result.clone()),
+        (Node::Declared(value), ..) => {
+            let declared = plan.program.values[value].declared_sharding.as_ref();
+            Some(Materialization { value, sharding: declared.and_then(Pin::exact)? })
+        }
+        _ => None,
+    }
+}
+
+fn attributes(planned: &Planned, node: Node<usize>) -> String {
     let program = &planned.plan.program;
     match node {
         Node::Declared(value) => {
@@ -42,36 +88,29 @@ fn attributes(planned: &Planned, node: Node) -> String {
             let name = &program.values[program.outputs[number].value].name;
             format!("shape=plaintext, label={}", quoted(&format!("output {name}")))
         }
-        Node::Step(number) => {
-            let time = units::seconds(planned.report.steps[number].seconds);
-            match &planned.plan.steps[number].kind {
-                StepKind::Local(op) if program.is_stage_send(&program.ops[*op]) => {
-                    let axis = program
-                        .pipeline(program.ops[*op].repeat)
-                        .map_or("", |of| program.mesh.axes[of.axis].name.as_str());
-                    format!(
-                        "shape=ellipse, label={}",
-                        quoted(&format!("{}_{axis}\n{time}", CollectiveKind::Permute.name()))
-                    )
-                }
-                StepKind::Local(op) => {
-                    format!(
-                        "shape=box, label={}",
-                        quoted(&format!("{}\n{time}", json::local_kind(&program.ops[*op].kind)))
-                    )
-                }
-                StepKind::Collective(collective, _) => {
-                    let axes = print::axis_word(&program.mesh, &collective.axes);
-                    let colour =
-                        if planned.report.schedule.critical[number] { ", color=red" } else { "" };
-                    format!(
-                        "shape=ellipse{colour}, label={}",
-                        quoted(&format!("{}_{axes}\n{time}", collective.kind.name()))
-                    )
-                }
-            }
-        }
+        Node::Statement(number) => step_attributes(planned, number),
     }
+}
+
+fn step_attributes(planned: &Planned, number: usize) -> String {
+    let program = &planned.plan.program;
+    let time = units::seconds(planned.report.steps[number].seconds);
+    let (shape, name) = match &planned.plan.steps[number].kind {
+        StepKind::Local(op) if program.is_stage_send(&program.ops[*op]) => {
+            let axis = program
+                .pipeline(program.ops[*op].repeat)
+                .map_or("", |of| program.mesh.axes[of.axis].name.as_str());
+            ("ellipse", format!("{}_{axis}", CollectiveKind::Permute.name()))
+        }
+        StepKind::Local(op) => ("box", Printer::new(program).operation_name(*op)),
+        StepKind::Collective(collective, _) => {
+            let axes = print::axis_word(&program.mesh, &collective.axes);
+            let is_critical = planned.report.schedule.critical[number];
+            let shape = if is_critical { "ellipse, color=red" } else { "ellipse" };
+            (shape, format!("{}_{axes}", collective.kind.name()))
+        }
+    };
+    format!("shape={shape}, label={}", quoted(&format!("{name}\n{time}")))
 }
 
 fn quoted(text: &str) -> String {

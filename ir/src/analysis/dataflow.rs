@@ -1,66 +1,234 @@
-//! The dataflow of a plan as a graph: what is declared, what is done, and which materialisation
-//! flows where.
+//! The dataflow graph: which statement produces what each statement reads, and what uses it.
 //!
-//! The graph is built for whoever draws or walks a plan; tables keep ids, not graph indices, so
-//! nothing of it is ever stored in them.
+//! There is one graph type for both forms of the language. Over a [`Program`] a node is an
+//! operation, over a [`Plan`] it is a step; declared values and outputs are nodes of both. An edge
+//! leads from what produces a value to what uses it. The graph is derived data: build it once when
+//! tables are final ([`Dataflow::of_program`], [`Dataflow::of_plan`]) and pass it along. Tables
+//! keep ids and never graph indices, so that a pass may rewrite them freely; the alternative, a
+//! graph inside the program, would have to be kept up to date by every pass.
+//!
+//! Statements are numbered as in their table, which is a topological order: a statement only reads
+//! what an earlier one produces. What a block carries into its next iteration is the one kind of
+//! edge that leads back ([`Use::NextIteration`]).
 
+use index_vec::IndexVec;
 use indexmap::IndexMap;
+use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+use rustc_hash::FxBuildHasher;
 
+use crate::ids::{OpId, ValueId};
 use crate::plan::{Materialization, Plan};
-use crate::program::Program;
+use crate::program::{Output, Program};
 use crate::sharding::Pin;
 
-/// A place where a materialisation comes to be or leaves.
+/// A place where a value is produced or leaves. `S` is the id of a statement: [`OpId`] in a
+/// program, the number of a step in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Node {
-    /// A declared value, by its number in the program.
-    Declared(crate::ids::ValueId),
-    /// A step, by its place in the plan.
-    Step(usize),
-    /// An output, by its place among the outputs.
+pub enum Node<S> {
+    /// An operation or a step.
+    Statement(S),
+    /// A value that no statement produces.
+    Declared(ValueId),
+    /// An output, by its place among the program's outputs.
     Output(usize),
 }
 
-/// Nodes in program order, an edge for every use; its weight is what flows.
-pub fn dataflow(plan: &Plan) -> DiGraph<Node, Materialization> {
-    let mut graph = DiGraph::new();
-    let mut given: IndexMap<Materialization, NodeIndex> = declared(&plan.program, &mut graph);
-    for (number, step) in plan.steps.iter().enumerate() {
-        let node = graph.add_node(Node::Step(number));
-        for operand in &step.operands {
-            if let Some(&from) = given.get(operand) {
-                graph.add_edge(from, node, operand.clone());
-            }
-        }
-        given.insert(step.result.clone(), node);
-    }
-    for (number, output) in plan.program.outputs.iter().enumerate() {
-        let leaving = given
-            .iter()
-            .rev()
-            .find(|(m, _)| m.value == output.value && output.pin.accepts(&m.sharding));
-        if let Some((material, &from)) = leaving {
-            let material = material.clone();
-            let node = graph.add_node(Node::Output(number));
-            graph.add_edge(from, node, material);
-        }
-    }
-    graph
+/// How a node uses what another one produces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// As an operand, by its position.
+    Operand(usize),
+    /// As what leaves the program or the block.
+    Output,
+    /// As the operand of its next iteration, from the output of a block to a loop-carried value.
+    NextIteration,
 }
 
-fn declared(
-    program: &Program,
-    graph: &mut DiGraph<Node, Materialization>,
-) -> IndexMap<Materialization, NodeIndex> {
-    let mut given = IndexMap::new();
-    for (value, declared) in
-        program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
-    {
-        if let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) {
-            given
-                .insert(Materialization { value, sharding }, graph.add_node(Node::Declared(value)));
+/// Producers and uses of every value of a program, or of every materialization of a plan.
+#[derive(Clone, Debug)]
+pub struct Dataflow<S> {
+    graph: DiGraph<Node<S>, Use>,
+    /// For each value, what first produces it.
+    definitions: IndexVec<ValueId, NodeIndex>,
+}
+
+impl Dataflow<OpId> {
+    /// The graph of a program's operations.
+    pub fn of_program(program: &Program) -> Self {
+        let mut graph = Builder::new(program, program.ops.iter().map(|op| op.result));
+        for (id, op) in program.ops.iter_enumerated() {
+            for (position, operand) in op.operands.iter().enumerate() {
+                let producer = graph.definitions[operand.value];
+                graph.edge(producer, NodeIndex::new(id.index()), Use::Operand(position));
+            }
+        }
+        for (place, output) in program.outputs.iter().enumerate() {
+            let producer = graph.definitions[output.value];
+            graph.output(program, place, output, [producer]);
+        }
+        graph.finish()
+    }
+
+    /// The operations that read a value, each with the position of the operand, in program order.
+    pub fn uses_of(&self, value: ValueId) -> impl Iterator<Item = (OpId, usize)> + '_ {
+        self.readers_of(self.definitions[value])
+    }
+
+    /// The outputs that are a value, by their places among the program's outputs.
+    pub fn outputs_of(&self, value: ValueId) -> impl Iterator<Item = usize> + '_ {
+        self.outputs_from(self.definitions[value])
+    }
+}
+
+impl Dataflow<usize> {
+    /// The graph of a plan's steps. A step reads the latest materialization that is like its
+    /// operand; an output may leave with any that it accepts.
+    pub fn of_plan(plan: &Plan) -> Self {
+        let program = &plan.program;
+        let mut graph = Builder::new(program, plan.steps.iter().map(|step| step.result.value));
+        let declared: Vec<Materialization> = declared(program).collect();
+        let mut latest: IndexMap<&Materialization, NodeIndex, FxBuildHasher> =
+            declared.iter().map(|of| (of, graph.definitions[of.value])).collect();
+        for (number, step) in plan.steps.iter().enumerate() {
+            let node = NodeIndex::new(number);
+            for (position, operand) in step.operands.iter().enumerate() {
+                if let Some(&producer) = latest.get(operand) {
+                    graph.edge(producer, node, Use::Operand(position));
+                }
+            }
+            latest.insert(&step.result, node);
+        }
+        for (place, output) in program.outputs.iter().enumerate() {
+            let accepted = latest
+                .iter()
+                .filter(|(of, _)| of.value == output.value && output.pin.accepts(&of.sharding));
+            graph.output(program, place, output, accepted.map(|(_, &producer)| producer));
+        }
+        graph.finish()
+    }
+}
+
+impl<S: Copy + From<usize> + Into<usize>> Dataflow<S> {
+    /// The graph itself. Edges out of a node are in the order of their users, edges into a node in
+    /// the order of its operands.
+    pub fn graph(&self) -> &DiGraph<Node<S>, Use> {
+        &self.graph
+    }
+
+    /// What produces an operand of a statement; `None` where no step of a plan does.
+    pub fn producer(&self, of: S, operand: usize) -> Option<Node<S>> {
+        let mut operands = self.graph.edges_directed(index(of), Direction::Incoming);
+        let edge = operands.find(|edge| *edge.weight() == Use::Operand(operand))?;
+        Some(self.graph[edge.source()])
+    }
+
+    /// The statements that produce what a statement reads, operand by operand.
+    pub fn producers(&self, of: S) -> impl Iterator<Item = S> + '_ {
+        let operands = self.graph.edges_directed(index(of), Direction::Incoming);
+        operands.filter(|edge| matches!(edge.weight(), Use::Operand(_))).filter_map(|edge| {
+            match self.graph[edge.source()] {
+                Node::Statement(producer) => Some(producer),
+                Node::Declared(_) | Node::Output(_) => None,
+            }
+        })
+    }
+
+    /// The statements that read what a statement produces, each with the position of the operand,
+    /// in order.
+    pub fn readers(&self, of: S) -> impl Iterator<Item = (S, usize)> + '_ {
+        self.readers_of(index(of))
+    }
+
+    /// The outputs that leave with what a statement produces.
+    pub fn outputs(&self, of: S) -> impl Iterator<Item = usize> + '_ {
+        self.outputs_from(index(of))
+    }
+
+    fn readers_of(&self, producer: NodeIndex) -> impl Iterator<Item = (S, usize)> + '_ {
+        self.graph.edges(producer).filter_map(|edge| {
+            match (self.graph[edge.target()], *edge.weight()) {
+                (Node::Statement(reader), Use::Operand(position)) => Some((reader, position)),
+                _ => None,
+            }
+        })
+    }
+
+    fn outputs_from(&self, producer: NodeIndex) -> impl Iterator<Item = usize> + '_ {
+        self.graph.edges(producer).filter_map(|edge| match self.graph[edge.target()] {
+            Node::Output(place) => Some(place),
+            Node::Statement(_) | Node::Declared(_) => None,
+        })
+    }
+}
+
+/// The node of a statement: statements are the first nodes, in the order of their table.
+fn index<S: Into<usize>>(statement: S) -> NodeIndex {
+    NodeIndex::new(statement.into())
+}
+
+/// The materializations that a plan starts from.
+fn declared(program: &Program) -> impl Iterator<Item = Materialization> + '_ {
+    let values = program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none());
+    values.filter_map(|(value, declared)| {
+        let sharding = declared.declared_sharding.as_ref().and_then(Pin::exact)?;
+        Some(Materialization { value, sharding })
+    })
+}
+
+/// A graph whose edges are not yet added.
+struct Builder<S> {
+    graph: DiGraph<Node<S>, Use>,
+    definitions: IndexVec<ValueId, NodeIndex>,
+    edges: Vec<(NodeIndex, NodeIndex, Use)>,
+}
+
+impl<S: Copy + From<usize>> Builder<S> {
+    /// The nodes of statements with these results, then those of declared values.
+    fn new(program: &Program, results: impl Iterator<Item = ValueId>) -> Self {
+        let mut graph = DiGraph::new();
+        let mut definitions: IndexVec<ValueId, Option<NodeIndex>> =
+            program.values.iter().map(|_| None).collect();
+        for (number, result) in results.enumerate() {
+            let node = graph.add_node(Node::Statement(S::from(number)));
+            definitions[result].get_or_insert(node);
+        }
+        let declare = |(value, first): (ValueId, Option<NodeIndex>)| {
+            let produced = first.filter(|_| program.values[value].producer.is_some());
+            produced.unwrap_or_else(|| graph.add_node(Node::Declared(value)))
+        };
+        let definitions = definitions.into_iter_enumerated().map(declare).collect();
+        Self { graph, definitions, edges: Vec::new() }
+    }
+
+    fn edge(&mut self, from: NodeIndex, to: NodeIndex, how: Use) {
+        self.edges.push((from, to, how));
+    }
+
+    /// The node of an output, what leaves with it, and what it becomes in the next iteration.
+    fn output(
+        &mut self,
+        program: &Program,
+        place: usize,
+        output: &Output,
+        producers: impl IntoIterator<Item = NodeIndex>,
+    ) {
+        let node = self.graph.add_node(Node::Output(place));
+        for producer in producers {
+            self.edge(producer, node, Use::Output);
+        }
+        if let Some(entry) = program.carried_into(output) {
+            self.edge(node, self.definitions[entry], Use::NextIteration);
         }
     }
-    given
+
+    /// Adds the edges. A node's edges are a list that begins with the one added last, so they are
+    /// added from the last to the first.
+    fn finish(mut self) -> Dataflow<S> {
+        for (from, to, how) in self.edges.into_iter().rev() {
+            self.graph.add_edge(from, to, how);
+        }
+        Dataflow { graph: self.graph, definitions: self.definitions }
+    }
 }

@@ -25,6 +25,7 @@ use std::ops::RangeInclusive;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
+use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::ids::{AxisId, RepeatId};
 use shardwise_ir::plan::{Materialization, Plan};
 use shardwise_ir::program::Blocks;
@@ -191,47 +192,17 @@ fn flat(
     costs: &[StepCost],
     from: impl Iterator<Item = (usize, Copy)>,
 ) -> (PlanSchedule, Vec<usize>) {
-    let readers = Dependences::new(plan);
-    let mut run = Simulation::new(plan, costs, &readers);
+    let dataflow = Dataflow::of_plan(plan);
+    let mut run = Simulation::new(plan, costs, &dataflow);
     run.all();
     let Simulation { start_s, end_s, waits, .. } = run;
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
-    let early = early(plan, costs, &readers, &end_s, &critical);
+    let early = early(plan, costs, &dataflow, &end_s, &critical);
     let runs: Vec<Timed> =
         from.zip(start_s).map(|((step, copy), start_s)| Timed { step, copy, start_s }).collect();
     let copies = runs.iter().map(|run| run.step).collect();
     (PlanSchedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
-}
-
-/// Which steps give what each step reads.
-struct Dependences {
-    /// For each step, the steps that give its operands.
-    givers: Vec<Vec<usize>>,
-    /// For each step, the steps that read its result.
-    readers: Vec<Vec<usize>>,
-}
-
-impl Dependences {
-    fn new(plan: &Plan) -> Self {
-        let mut given: IndexMap<&Materialization, usize, FxBuildHasher> = IndexMap::default();
-        let mut this = Self {
-            givers: Vec::with_capacity(plan.steps.len()),
-            readers: vec![Vec::new(); plan.steps.len()],
-        };
-        for (number, step) in plan.steps.iter().enumerate() {
-            let mut givers: Vec<usize> =
-                step.operands.iter().filter_map(|operand| given.get(operand).copied()).collect();
-            givers.sort_unstable();
-            givers.dedup();
-            for &giver in &givers {
-                this.readers[giver].push(number);
-            }
-            this.givers.push(givers);
-            given.insert(&step.result, number);
-        }
-        this
-    }
 }
 
 /// A time in the order of times; all are finite.
@@ -255,7 +226,7 @@ impl PartialOrd for Time {
 /// The simulation, from event to event.
 struct Simulation<'a> {
     costs: &'a [StepCost],
-    readers: &'a Dependences,
+    dataflow: &'a Dataflow<usize>,
     /// Operands that each step still waits for.
     missing: Vec<usize>,
     /// Local steps in program order, and how many of them have started.
@@ -277,15 +248,15 @@ struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(plan: &Plan, costs: &'a [StepCost], readers: &'a Dependences) -> Self {
+    fn new(plan: &Plan, costs: &'a [StepCost], dataflow: &'a Dataflow<usize>) -> Self {
         let is_local: Vec<bool> =
             plan.steps.iter().zip(costs).map(|(step, cost)| !cost.is_move(step)).collect();
         let steps = costs.len();
         let axes = plan.program.mesh.axes.len();
         let mut run = Self {
             costs,
-            readers,
-            missing: readers.givers.iter().map(Vec::len).collect(),
+            dataflow,
+            missing: (0..steps).map(|step| dataflow.producers(step).count()).collect(),
             local: (0..steps).filter(|&step| is_local[step]).collect(),
             started: 0,
             computing: false,
@@ -337,8 +308,8 @@ impl<'a> Simulation<'a> {
         for axis in &self.costs[step].axes {
             self.busy[axis.index()] = false;
         }
-        let readers = self.readers;
-        for &reader in &readers.readers[step] {
+        let dataflow = self.dataflow;
+        for (reader, _) in dataflow.readers(step) {
             self.missing[reader] -= 1;
             if self.missing[reader] == 0 {
                 self.offer(reader);
@@ -375,7 +346,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn start(&mut self, step: usize, now: f64, mut before: Vec<usize>) {
-        before.extend(&self.readers.givers[step]);
+        before.extend(self.dataflow.producers(step));
         self.waits[step] = before;
         self.start_s[step] = now;
         self.end_s[step] = now + self.costs[step].seconds;
@@ -415,19 +386,19 @@ fn critical(
 fn early(
     plan: &Plan,
     costs: &[StepCost],
-    readers: &Dependences,
+    dataflow: &Dataflow<usize>,
     end_s: &[f64],
     critical: &[bool],
 ) -> Vec<bool> {
     let mut compute_s: f64 = 0.0;
     let mut early = Vec::with_capacity(costs.len());
     for (step, cost) in costs.iter().enumerate() {
-        let exists_s = readers.givers[step].iter().map(|&giver| end_s[giver]).fold(0.0, f64::max);
+        let exists_s = dataflow.producers(step).map(|producer| end_s[producer]).fold(0.0, f64::max);
         let stays = |operand: &Materialization| {
             matches!(plan.program.values[operand.value].role, Some(Role::Param | Role::State))
         };
-        let is_resident =
-            readers.givers[step].is_empty() && plan.steps[step].operands.iter().all(stays);
+        let is_resident = dataflow.producers(step).next().is_none()
+            && plan.steps[step].operands.iter().all(stays);
         let is_local = !cost.is_move(&plan.steps[step]);
         early.push(
             !is_local
