@@ -232,3 +232,65 @@ impl<S: Copy + From<usize>> Builder<S> {
         Dataflow { graph: self.graph, definitions: self.definitions }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use petgraph::visit::EdgeRef;
+
+    use super::{Dataflow, Node, Use};
+    use crate::ids::OpId;
+    use crate::program::Program;
+    use crate::resolve::{Overrides, resolve};
+
+    const LAYERS: &str = "hardware tpu-v5p
+mesh X=2
+dim B=8, D=8
+input In[B_X, D]
+repeat L=3 {
+  carry x = In
+  y = gelu(x) + x
+  next x = y
+}
+Out = last(y)
+output Out[B_X, D]
+";
+
+    fn program() -> Program {
+        let (file, _) = shardwise_grammar::parse(LAYERS);
+        let (program, diags) = resolve(&file, &Overrides::default());
+        assert_eq!(diags, []);
+        program.expect("a program without errors")
+    }
+
+    #[test]
+    fn operations_are_in_topological_order_and_only_iterations_lead_back() {
+        let dataflow = Dataflow::of_program(&program());
+        let graph = dataflow.graph();
+        let mut iterations = 0;
+        for edge in graph.edge_references() {
+            match (graph[edge.source()], graph[edge.target()], *edge.weight()) {
+                (Node::Statement(from), Node::Statement(to), _) => assert!(from < to),
+                (Node::Output(_), Node::Statement(_), Use::NextIteration) => iterations += 1,
+                (from, to, how) => assert!(
+                    matches!(from, Node::Declared(_)) || how == Use::Output,
+                    "{from:?} {to:?}"
+                ),
+            }
+        }
+        assert_eq!(iterations, 1);
+    }
+
+    #[test]
+    fn uses_and_producers_are_in_program_order() {
+        let program = program();
+        let dataflow = Dataflow::of_program(&program);
+        let entry = program.ops[OpId::new(0)].result;
+        let uses: Vec<(OpId, usize)> = dataflow.uses_of(entry).collect();
+        assert_eq!(uses, [(OpId::new(1), 0), (OpId::new(2), 1)]);
+        let producers: Vec<OpId> = dataflow.producers(OpId::new(2)).collect();
+        assert_eq!(producers, [OpId::new(1), OpId::new(0)]);
+        let leaving = program.outputs.iter().position(|output| output.yields_to.is_none());
+        let result = program.outputs[leaving.expect("an output")].value;
+        assert_eq!(dataflow.outputs_of(result).collect::<Vec<_>>(), [leaving.unwrap_or_default()]);
+    }
+}
