@@ -19,6 +19,7 @@ use shardwise_passes::cost::crossover::{self, Bound};
 use shardwise_passes::cost::local::{self, LocalWork};
 use shardwise_passes::cost::pipeline_stages;
 use shardwise_passes::cost::report::StepCost;
+use shardwise_passes::layouts::local_shape;
 
 use crate::Planned;
 use crate::export::text;
@@ -200,7 +201,11 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
     let report = &planned.report;
     let made = program.ops.iter().filter(|op| !matches!(op.kind, OpKind::Collective(_)));
     let whole_bytes = |value| {
-        local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()))
+        local_shape::local_bytes(
+            program,
+            value,
+            &Sharding::replicated(program.values[value].dims.len()),
+        )
     };
     Cost {
         schema: "shardwise.cost/1",
@@ -249,10 +254,10 @@ fn held(program: &Program, role: Role) -> Held {
         let whole = Sharding::replicated(value.dims.len());
         let copies = pipeline_stages::all_copies(program, id);
         let everywhere = copies * program.stages(value.repeat) as f64;
-        held.elements += everywhere * local::local_elements(program, id, &whole);
-        held.bytes += everywhere * local::local_bytes(program, id, &whole);
+        held.elements += everywhere * local_shape::local_elements(program, id, &whole);
+        held.bytes += everywhere * local_shape::local_bytes(program, id, &whole);
         let home = value.declared_sharding.as_ref().and_then(Pin::exact).unwrap_or(whole);
-        held.device_bytes += copies * local::local_bytes(program, id, &home);
+        held.device_bytes += copies * local_shape::local_bytes(program, id, &home);
     }
     held
 }

@@ -8,8 +8,8 @@ use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, Span, verify};
 use shardwise_passes::cost::report::report;
+use shardwise_passes::layouts::composite::ExpandedPlan;
 use shardwise_passes::pipeline::{self, Pass, PlanRequest, Planning, Reports, RewriteFault};
-use shardwise_passes::propagate::composite::ExpandedPlan;
 use shardwise_passes::search::Request;
 
 use crate::diagnostics::Findings;

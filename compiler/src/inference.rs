@@ -20,9 +20,9 @@ use shardwise_ir::program::Program;
 use shardwise_ir::sharding::Sharding;
 use shardwise_passes::cost::crossover;
 use shardwise_passes::cost::liveness;
-use shardwise_passes::cost::local;
 use shardwise_passes::cost::report::report;
 use shardwise_passes::cost::serving::{self, Load, NotServing, Serving};
+use shardwise_passes::layouts::local_shape;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::Planned;
@@ -236,7 +236,7 @@ pub(crate) fn inference(planned: &Planned, sizing: &Sizing) -> Result<Inference,
 fn whole_bytes(program: &Program, value: ValueId) -> f64 {
     let copies = program.iterations(program.values[value].repeat) as f64;
     copies
-        * local::local_bytes(
+        * local_shape::local_bytes(
             program,
             value,
             &Sharding::replicated(program.values[value].dims.len()),
@@ -294,7 +294,7 @@ fn granule(program: &Program, serving: &Serving) -> u64 {
             home.dims[value.dims.iter().position(|&other| other == dim)?].as_ref()
         });
         split
-            .map(|axes| local::parts(&program.mesh, axes))
+            .map(|axes| local_shape::parts(&program.mesh, axes))
             .fold(1, crossover::least_common_multiple)
     };
     let units = parts(serving.grows).saturating_mul(serving.unit(program));

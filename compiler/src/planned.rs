@@ -10,7 +10,7 @@ use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_passes::cost::report::Report;
-use shardwise_passes::propagate::composite::ExpandedPlan;
+use shardwise_passes::layouts::composite::ExpandedPlan;
 use shardwise_passes::search::Optimality;
 
 use crate::diagnostics::Findings;

@@ -8,8 +8,8 @@ use shardwise_ir::print::Printer;
 use shardwise_ir::program::{Mode, Op, Operand, Program};
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::verify;
+use shardwise_passes::layouts::composite::ExpandedPlan;
 use shardwise_passes::pipeline::{Pass, Planning};
-use shardwise_passes::propagate::composite::ExpandedPlan;
 
 use crate::diagnostics::Findings;
 use crate::driver;

@@ -19,7 +19,7 @@ use strum::{EnumMessage, IntoStaticStr, VariantArray};
 use crate::cost::collective::Refinement;
 use crate::cost::liveness::memory;
 use crate::cost::report::{Report, report};
-use crate::propagate::composite::ExpandedPlan;
+use crate::layouts::composite::ExpandedPlan;
 use crate::propagate::textbook::{self, Infeasible};
 use crate::reshard::tables::Tables;
 use crate::search::{Found, Optimality, Refusal, Request, search};

@@ -1,7 +1,5 @@
-//! What operations do to shardings: layouts that each can run in, and the textbook's rules.
+//! The textbook's rules: shardings flow forward from statement to statement, and a product is one
+//! of four cases ([`matmul_cases`]).
 
-pub mod composite;
 pub(crate) mod matmul_cases;
-pub mod op_layouts;
-pub(crate) mod reshape;
 pub mod textbook;

@@ -26,7 +26,7 @@ mod tie_break;
 use shardwise_ir::plan::Plan;
 
 use crate::cost::liveness::memory as memory_of;
-use crate::propagate::composite::ExpandedPlan;
+use crate::layouts::composite::ExpandedPlan;
 use crate::reshard::tables::Tables;
 use crate::search::memory::limit::Limit;
 use crate::search::objective::objective_s;

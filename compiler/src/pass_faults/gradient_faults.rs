@@ -2,7 +2,7 @@
 
 use shardwise_ir::Diag;
 use shardwise_ir::codes::gradient as codes;
-use shardwise_ir::ids::{OpId, RepeatId, ValueId};
+use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::suggest::nearest_divisor;
 use shardwise_passes::training::gradient::GradientFault;
@@ -60,19 +60,8 @@ fn no_derivative(program: &Program, op: OpId, operand: usize) -> Diag {
 /// Why a step cannot be cut into microbatches.
 fn microbatches(program: &Program, fault: &MicrobatchFault) -> Diag {
     let (span, _) = start(program);
-    let dim =
-        |dim: &shardwise_ir::ids::DimId| program.dims.get(*dim).map_or("", |dim| dim.name.as_str());
     match fault {
-        MicrobatchFault::Unclear(candidates) => {
-            let names: Vec<&str> = candidates.iter().map(dim).collect();
-            let message = match names[..] {
-                [] => "no dimension that no `param` has is shared by all inputs".to_owned(),
-                _ => format!("all inputs share {}", names.join(", ")),
-            };
-            let example = names.first().copied().unwrap_or("B");
-            let diag = Diag::error(codes::BATCH, message, span, "which dimension is the batch?");
-            diag.help(format!("say which is cut: `microbatches=8 of {example}`"))
-        }
+        MicrobatchFault::Unclear(candidates) => unclear_batch(program, candidates),
         MicrobatchFault::OfParameter(param) => {
             let param = &program.values[*param];
             let message =
@@ -127,6 +116,20 @@ fn microbatches(program: &Program, fault: &MicrobatchFault) -> Diag {
             )
         }
     }
+}
+
+/// Which dimension is the batch is not said, and does not follow.
+fn unclear_batch(program: &Program, candidates: &[DimId]) -> Diag {
+    let (span, _) = start(program);
+    let name = |dim: &DimId| program.dims.get(*dim).map_or("", |dim| dim.name.as_str());
+    let names: Vec<&str> = candidates.iter().map(name).collect();
+    let message = match names[..] {
+        [] => "no dimension that no `param` has is shared by all inputs".to_owned(),
+        _ => format!("all inputs share {}", names.join(", ")),
+    };
+    let example = names.first().copied().unwrap_or("B");
+    let diag = Diag::error(codes::BATCH, message, span, "which dimension is the batch?");
+    diag.help(format!("say which is cut: `microbatches=8 of {example}`"))
 }
 
 /// What to write for a pipeline in microbatches: more of its own. With `1f1b` a stage then holds as

@@ -7,7 +7,7 @@ use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};
 use shardwise_ir::{Diag, print};
 use shardwise_passes::cost::liveness;
 use shardwise_passes::cost::report::Report;
-use shardwise_passes::propagate::composite::ExpandedPlan;
+use shardwise_passes::layouts::composite::ExpandedPlan;
 
 use crate::display::units;
 

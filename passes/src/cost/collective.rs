@@ -12,11 +12,12 @@
 //!   taking the larger sum would let one stage's latency hide behind another stage's bytes.
 //! * An axis of one device takes no part: no byte moves along it and no hop is made.
 
-use shardwise_ir::functions::TimeModel;
+use shardwise_ir::functions::{TimeModel, VolumeSide};
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
 use shardwise_ir::pipeline::TripCount;
 use shardwise_ir::program::CollectiveKind;
+use shardwise_ir::sharding::Sharding;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::solver::weight::Weight;
@@ -294,4 +295,45 @@ pub fn collective_seconds(
 pub fn hop_seconds(mesh: &Mesh, axis: AxisId, bytes: f64) -> f64 {
     let axis = &mesh.axes[axis];
     if axis.size == 1 { 0.0 } else { (bytes / axis.bandwidth()).max(axis.hop_s()) }
+}
+
+/// The sharding whose local bytes price a step: the larger side for gathers, else what the device
+/// starts from.
+pub fn volume_side<'a>(
+    kind: &CollectiveKind,
+    from: &'a Sharding,
+    to: &'a Sharding,
+) -> &'a Sharding {
+    match kind.row().volume {
+        VolumeSide::Operand => from,
+        VolumeSide::Result => to,
+    }
+}
+
+/// The axes that take part in a step (see the cost model): what goes, what is settled, what moves;
+/// for a Permute, all axes of the dimensions whose subscripts change.
+pub fn participating_axes(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Vec<AxisId> {
+    let row = kind.row();
+    let dims = || from.dims.iter().zip(&to.dims);
+    let mut axes: Vec<AxisId> = if row.reduces {
+        let settled =
+            from.unreduced.axes().iter().filter(|&axis| !to.unreduced.axes().contains(axis));
+        settled.map(|axis| axis.axis()).collect()
+    } else if row.gathers {
+        dims()
+            .flat_map(|(before, after)| before.iter().filter(|&axis| !after.contains(axis)))
+            .map(|axis| axis.axis())
+            .collect()
+    } else if row.relabels() {
+        dims()
+            .filter(|(before, after)| before != after)
+            .flat_map(|(before, after)| before.iter().chain(after))
+            .map(|axis| axis.axis())
+            .collect()
+    } else {
+        Vec::new()
+    };
+    axes.sort_unstable();
+    axes.dedup();
+    axes
 }

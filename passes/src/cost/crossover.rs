@@ -13,8 +13,8 @@ use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 
 use crate::cost::collective::Refinement;
-use crate::cost::local;
 use crate::cost::report::price_steps;
+use crate::layouts::local_shape;
 
 /// What takes longest if everything overlaps that can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ fn granule(plan: &Plan, dim: DimId) -> u64 {
     let shown = plan.steps.iter().flat_map(|step| step.operands.iter().chain([&step.result]));
     let parts = shown.filter_map(|held| {
         let position = program.values[held.value].dims.iter().position(|&other| other == dim)?;
-        Some(local::parts(&program.mesh, &held.sharding.dims[position]))
+        Some(local_shape::parts(&program.mesh, &held.sharding.dims[position]))
     });
     let pipelines = program
         .repeats

@@ -34,9 +34,9 @@ use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
 
-use crate::cost::local;
 use crate::cost::pipeline_stages;
-use crate::propagate::composite::ExpandedPlan;
+use crate::layouts::composite::ExpandedPlan;
+use crate::layouts::local_shape;
 
 /// Bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,6 +76,8 @@ struct LiveRanges<'p> {
     lives: IndexMap<Materialization, OpenRange, FxBuildHasher>,
     /// For each block, its first and its last step.
     steps_of: IndexMap<RepeatId, (usize, usize)>,
+    /// Values that are complete only when all microbatches of a pipeline have come by.
+    late: IndexSet<ValueId>,
 }
 
 impl<'p> LiveRanges<'p> {
@@ -86,7 +88,13 @@ impl<'p> LiveRanges<'p> {
                 steps_of.entry(block).or_insert((number, number)).1 = number;
             }
         }
-        Self { plan, ended: NamedRanges::new(), lives: IndexMap::default(), steps_of }
+        Self {
+            plan,
+            ended: NamedRanges::new(),
+            lives: IndexMap::default(),
+            steps_of,
+            late: IndexSet::new(),
+        }
     }
 
     fn begin(
@@ -99,6 +107,77 @@ impl<'p> LiveRanges<'p> {
         let life = LiveRange { bytes, from: *when.start(), to: *when.end() };
         let before = self.lives.insert(of.clone(), OpenRange { life, began, of_all_layers: false });
         self.ended.extend(before.map(|alive| (of, alive.life)));
+    }
+
+    /// Begins the ranges of declared values; the bytes of those that stay for the whole program.
+    fn begin_declared(&mut self) -> f64 {
+        let program = &self.plan.program;
+        let mut resident_bytes = 0.0;
+        for (value, declared) in
+            program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+        {
+            let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) else {
+                continue;
+            };
+            let bytes = pipeline_stages::all_copies(program, value)
+                * local_shape::local_bytes(program, value, &sharding);
+            let stays = matches!(declared.role, Some(Role::Param | Role::State));
+            resident_bytes += if stays { bytes } else { 0.0 };
+            let live_bytes = if stays { 0.0 } else { bytes };
+            self.begin(Materialization { value, sharding }, live_bytes, 0..=0, None);
+        }
+        resident_bytes
+    }
+
+    /// Keeps what a step reads until then, and begins the range of its result.
+    fn run(&mut self, step: &Step, number: usize) {
+        let program = &self.plan.program;
+        let op = if let StepKind::Local(op) = step.kind { Some(&program.ops[op]) } else { None };
+        let resident = self.is_resident(&step.result) || op.is_some_and(is_part);
+        let bytes = if resident {
+            0.0
+        } else {
+            local_shape::local_bytes(program, step.result.value, &step.result.sharding)
+        };
+        let out_of = op
+            .filter(|op| is_loop_exit(op))
+            .and_then(|op| program.exited_block(op.repeat, op.operands[0].value));
+        if let Some(block) =
+            out_of.filter(|&block| program.repeats[block].microbatches_of.is_some())
+        {
+            self.accumulate(step, bytes, number, block);
+            return;
+        }
+        self.read_operands(step, op, number);
+        // A sum over layers grows while they are gone through.
+        let grows = out_of.filter(|_| op.is_some_and(|op| op.is(&MapForm::Total)));
+        let from =
+            grows.and_then(|block| self.steps_of.get(&block)).map_or(number, |steps| steps.0);
+        if let Some(block) = stays_during(self.plan, step, &self.late) {
+            let (from, to) = self.of_stay(block).unwrap_or((number, number));
+            let copies = pipeline_stages::in_flight_copies(program, step.result.value);
+            self.begin(step.result.clone(), bytes * copies, from..=to, None);
+        } else {
+            self.begin(step.result.clone(), bytes, from..=number, step.repeat);
+        }
+        if is_late(program, step, &self.late) {
+            self.late.insert(step.result.value);
+        }
+    }
+
+    fn read_operands(&mut self, step: &Step, op: Option<&Op>, number: usize) {
+        let renames = op.is_some_and(|op| op.is(&MapForm::LoopCarried) || op.is(&MapForm::Last));
+        let looked_at = op.map_or(usize::MAX, |op| op.sharded_operands().len().max(1));
+        // Another name for the same bytes: they are not held under both.
+        let (until, place) = if renames {
+            let around = self.plan.program.repeats.microbatches(step.repeat);
+            (number.saturating_sub(1), around)
+        } else {
+            (number, step.repeat)
+        };
+        for operand in step.operands.iter().take(looked_at) {
+            self.read(operand, until, place);
+        }
     }
 
     /// The first and the last step of a block.
@@ -224,81 +303,16 @@ pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
 /// The bytes that are resident, and from where to where everything else is live.
 fn lives(plan: &Plan) -> (f64, NamedRanges) {
     let program = &plan.program;
-    let mut resident_bytes = 0.0;
-    let mut living = LiveRanges::new(plan);
-    let mut late: IndexSet<ValueId> = IndexSet::new();
-    for (value, declared) in
-        program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
-    {
-        let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) else {
-            continue;
-        };
-        let bytes = pipeline_stages::all_copies(program, value)
-            * local::local_bytes(program, value, &sharding);
-        let stays = matches!(declared.role, Some(Role::Param | Role::State));
-        resident_bytes += if stays { bytes } else { 0.0 };
-        living.begin(
-            Materialization { value, sharding },
-            if stays { 0.0 } else { bytes },
-            0..=0,
-            None,
-        );
-    }
+    let mut ranges = LiveRanges::new(plan);
+    let resident_bytes = ranges.begin_declared();
     for (number, step) in plan.steps.iter().enumerate() {
-        let op = if let StepKind::Local(op) = step.kind { Some(&program.ops[op]) } else { None };
-        let resident = living.is_resident(&step.result) || op.is_some_and(is_part);
-        let bytes = if resident {
-            0.0
-        } else {
-            local::local_bytes(program, step.result.value, &step.result.sharding)
-        };
-        let out_of = op
-            .filter(|op| is_loop_exit(op))
-            .and_then(|op| program.exited_block(op.repeat, op.operands[0].value));
-        if let Some(block) =
-            out_of.filter(|&block| program.repeats[block].microbatches_of.is_some())
-        {
-            living.accumulate(step, bytes, number, block);
-            continue;
-        }
-        let renames = op.is_some_and(|op| op.is(&MapForm::LoopCarried) || op.is(&MapForm::Last));
-        for operand in step
-            .operands
-            .iter()
-            .take(op.map_or(usize::MAX, |op| op.sharded_operands().len().max(1)))
-        {
-            // Another name for the same bytes: they are not held under both.
-            let until = if renames { number.saturating_sub(1) } else { number };
-            living.read(
-                operand,
-                until,
-                if renames { program.repeats.microbatches(step.repeat) } else { step.repeat },
-            );
-        }
-        // A sum over layers grows while they are gone through.
-        let grows = out_of.filter(|_| op.is_some_and(|op| op.is(&MapForm::Total)));
-        let from =
-            grows.and_then(|block| living.steps_of.get(&block)).map_or(number, |steps| steps.0);
-        if let Some(block) = stays_during(plan, step, &late) {
-            let (from, to) = living.of_stay(block).unwrap_or((number, number));
-            living.begin(
-                step.result.clone(),
-                bytes * pipeline_stages::in_flight_copies(program, step.result.value),
-                from..=to,
-                None,
-            );
-        } else {
-            living.begin(step.result.clone(), bytes, from..=number, step.repeat);
-        }
-        if is_late(program, step, &late) {
-            late.insert(step.result.value);
-        }
+        ranges.run(step, number);
     }
     for output in program.outputs.iter().filter(|output| program.carried_into(output).is_none()) {
-        living.leave(output.value, &output.pin);
-        living.alias_in_place(output.value, program.updates(output));
+        ranges.leave(output.value, &output.pin);
+        ranges.alias_in_place(output.value, program.updates(output));
     }
-    (resident_bytes, living.all())
+    (resident_bytes, ranges.all())
 }
 
 /// Whether an operation only looks at rows of what it reads.

@@ -1,64 +1,13 @@
-//! One device's view: local sizes, bytes and FLOPs of values and operations under given shardings.
+//! What a local operation costs a device: FLOPs, bytes and seconds under given shardings.
 
-use shardwise_ir::ids::{DimId, RepeatId, ValueId};
-use shardwise_ir::mesh::Mesh;
+use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
-use shardwise_ir::sharding::{AxisRef, Sharding};
+use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::is_region_boundary;
 
-use crate::propagate::composite;
-
-/// Into how many parts `axes` split a dimension.
-pub fn parts(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
-    axes.iter().fold(1, |n, axis| n.saturating_mul(axis.size(mesh)))
-}
-
-/// A dimension's size on one device, for the statements of `block`; a padded dimension rounds up.
-pub fn local_size(program: &Program, block: Option<RepeatId>, dim: DimId, axes: &[AxisRef]) -> u64 {
-    program.size_in(block, dim).div_ceil(parts(&program.mesh, axes))
-}
-
-/// Whether `axes` may split `dim` for the statements of `block`: they divide it, or it may be
-/// padded.
-pub fn divides(program: &Program, block: Option<RepeatId>, dim: DimId, axes: &[AxisRef]) -> bool {
-    program.dims[dim].pad || program.size_in(block, dim).is_multiple_of(parts(&program.mesh, axes))
-}
-
-/// Elements of `value` that a device holds; of one that belongs to a pipeline, those of a
-/// microbatch.
-pub fn local_elements(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
-    elements_in(program, program.values[value].repeat, value, sharding)
-}
-
-/// Bytes of `value` that a device holds; of one that belongs to a pipeline, those of a microbatch.
-pub fn local_bytes(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
-    bytes_in(program, program.values[value].repeat, value, sharding)
-}
-
-/// Elements of `value` that the statements of `block` see on a device.
-fn elements_in(
-    program: &Program,
-    block: Option<RepeatId>,
-    value: ValueId,
-    sharding: &Sharding,
-) -> f64 {
-    let dims = &program.values[value].dims;
-    dims.iter()
-        .zip(&sharding.dims)
-        .map(|(&dim, axes)| local_size(program, block, dim, axes) as f64)
-        .product()
-}
-
-fn bytes_in(
-    program: &Program,
-    block: Option<RepeatId>,
-    value: ValueId,
-    sharding: &Sharding,
-) -> f64 {
-    elements_in(program, block, value, sharding) * f64::from(program.values[value].dtype.bits())
-        / 8.0
-}
+use crate::layouts::composite;
+use crate::layouts::local_shape::{bytes_in, elements_in, local_size};
 
 /// What a local operation costs a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -5,13 +5,15 @@ use shardwise_ir::pipeline::TripCount;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::Program;
 
-use crate::cost::collective::{CostModel, Refinement, collective_seconds};
+use crate::cost::collective::{
+    CostModel, Refinement, collective_seconds, participating_axes, volume_side,
+};
 use crate::cost::liveness::{self, Memory};
 use crate::cost::local;
 use crate::cost::schedule::{self, PlanSchedule};
 use crate::cost::send_recv::{self, Sent};
-use crate::propagate::composite::ExpandedPlan;
-use crate::reshard::sharding_space::{participating_axes, volume_side};
+use crate::layouts::composite::ExpandedPlan;
+use crate::layouts::local_shape;
 use crate::solver::weight::Weight;
 
 /// One step's price.
@@ -201,7 +203,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
         StepKind::Collective(collective, _) => {
             let (from, to) = (&step.operands[0].sharding, &step.result.sharding);
             let axes = participating_axes(&collective.kind, from, to);
-            let bytes = local::local_bytes(
+            let bytes = local_shape::local_bytes(
                 program,
                 step.result.value,
                 volume_side(&collective.kind, from, to),

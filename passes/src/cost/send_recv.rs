@@ -14,10 +14,10 @@ use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Roll};
-use shardwise_ir::sharding::{AxisRef, Sharding};
+use shardwise_ir::sharding::Sharding;
 
 use crate::cost::collective;
-use crate::cost::local;
+use crate::layouts::local_shape;
 
 /// What an operation sends, and over which axes.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,16 +28,6 @@ pub struct Sent {
     pub axes: Vec<AxisId>,
     /// How long that takes each time, seconds.
     pub seconds: f64,
-}
-
-/// Which share of a block leaves it for the next one, where `axes` split the dimension; `None`
-/// where some would have to go further.
-pub(crate) fn share(program: &Program, roll: &Roll, axes: &[AxisRef]) -> Option<f64> {
-    let size = program.dims[roll.dim].size;
-    let block = size / local::parts(&program.mesh, axes);
-    let leaves = roll.by.min(size - roll.by.min(size));
-    let blocks_are_equal = size == block * local::parts(&program.mesh, axes);
-    (blocks_are_equal && leaves <= block).then(|| leaves as f64 / block as f64)
 }
 
 /// What `op` sends where its result is so sharded, and with it what it reads; `None` for what is
@@ -52,13 +42,15 @@ pub fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
 
 fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Option<Sent> {
     let position = program.values[op.result].dims.iter().position(|&dim| dim == roll.dim)?;
-    let split = sharding.dims.get(position).filter(|axes| local::parts(&program.mesh, axes) > 1)?;
+    let split =
+        sharding.dims.get(position).filter(|axes| local_shape::parts(&program.mesh, axes) > 1)?;
     let axes: Vec<AxisId> = split
         .iter()
         .map(|axis| axis.axis())
         .filter(|&axis| program.mesh.axes[axis].size > 1)
         .collect();
-    let bytes = share(program, roll, split)? * local::local_bytes(program, op.result, sharding);
+    let bytes = local_shape::roll_share(program, roll, split)?
+        * local_shape::local_bytes(program, op.result, sharding);
     Some(Sent { seconds: collective::shift_seconds(&program.mesh, &axes, bytes), bytes, axes })
 }
 
@@ -66,7 +58,7 @@ fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Optio
 /// that has another chunk of the layers.
 fn handed_on(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     let pipeline = program.pipeline(op.repeat)?;
-    let bytes = local::local_bytes(program, op.result, sharding);
+    let bytes = local_shape::local_bytes(program, op.result, sharding);
     let seconds = match pipeline.chunks {
         1 => collective::hop_seconds(&program.mesh, pipeline.axis, bytes),
         _ => collective::shift_seconds(&program.mesh, &[pipeline.axis], bytes),

@@ -19,6 +19,7 @@ use shardwise_ir::sharding::Sharding;
 
 use crate::cost::crossover;
 use crate::cost::local;
+use crate::layouts::local_shape;
 
 /// What a product of a serving step multiplies with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +186,8 @@ impl Serving {
     /// Bytes of a product of tokens with tokens that come from HBM or go there: queries and keys,
     /// or values and the result.
     fn outside(&self, program: &Program, step: &Step) -> f64 {
-        let bytes = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
+        let bytes =
+            |of: &Materialization| local_shape::local_bytes(program, of.value, &of.sharding);
         let read: f64 = step.operands.iter().filter(|of| !self.scores[of.value]).map(bytes).sum();
         let is_last = step.operands.iter().any(|of| self.scores[of.value]);
         read + if is_last { bytes(&step.result) } else { 0.0 }
@@ -260,14 +262,14 @@ fn read_bytes(
     operand: &Materialization,
     step: &Step,
 ) -> f64 {
-    let whole = local::local_bytes(program, operand.value, &operand.sharding);
+    let whole = local_shape::local_bytes(program, operand.value, &operand.sharding);
     match &op.kind {
         OpKind::Gather { .. } if position == 0 => {
-            whole.min(local::local_bytes(program, step.result.value, &step.result.sharding))
+            whole.min(local_shape::local_bytes(program, step.result.value, &step.result.sharding))
         }
         OpKind::Update { .. } if position == 0 && program.is_in_place(op) => 0.0,
         OpKind::Rearrange(Rearrange::Slice(_)) => {
-            local::local_bytes(program, step.result.value, &step.result.sharding)
+            local_shape::local_bytes(program, step.result.value, &step.result.sharding)
         }
         _ => whole,
     }

@@ -7,9 +7,13 @@
 //! microbatch reads it: what is made of it is held for the next ones, if there is room for that of
 //! all layers (`hold`).
 
+use indexmap::IndexMap;
 use shardwise_ir::ids::{RepeatId, ValueId};
-use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, CollectiveKind, Program};
+
+use crate::reshard::sharding_space::{State, describe};
+use crate::reshard::tables::Tables;
 
 /// StepPlacer so far.
 #[derive(Default)]
@@ -85,5 +89,36 @@ pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
         {
             held.push(step.result.clone());
         }
+    }
+}
+
+/// The program with every declaration in one state: as chosen, else as written and whole where left
+/// open.
+pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> Program {
+    let mut program = tables.program.clone();
+    for (id, value) in
+        program.values.iter_mut_enumerated().filter(|(_, value)| value.producer.is_none())
+    {
+        let state = chosen.get(&id).copied().unwrap_or_else(|| tables.declared(id));
+        value.declared_sharding = Some(tables.of(id).space.sharding(state).clone().into());
+    }
+    program
+}
+
+/// The plan's line for one step of a value's reshard table.
+pub fn collective_step(
+    tables: &Tables<'_>,
+    value: ValueId,
+    from: State,
+    to: State,
+    kind: &CollectiveKind,
+) -> Step {
+    let space = &tables.of(value).space;
+    let (before, after) = (space.sharding(from), space.sharding(to));
+    Step {
+        kind: StepKind::Collective(describe(kind, before, after), None),
+        operands: vec![Materialization { value, sharding: before.clone() }],
+        result: Materialization { value, sharding: after.clone() },
+        repeat: tables.program.values[value].repeat,
     }
 }

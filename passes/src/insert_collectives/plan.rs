@@ -9,9 +9,8 @@ use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
 
-use crate::insert_collectives::placement::{self, StepPlacer};
+use crate::insert_collectives::placement::{self, StepPlacer, closed, collective_step};
 use crate::problem::{Decision, Demand, Problem, Root, Source};
-use crate::propagate::textbook::{closed, collective_step};
 use crate::reshard::paths::Hop;
 use crate::reshard::sharding_space::{State, describe};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};

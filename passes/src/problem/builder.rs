@@ -9,7 +9,7 @@ use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind};
 use shardwise_ir::sharding::{AxisList, Pin, Sharding};
 use shardwise_ir::unroll::is_loop_exit;
 
-use crate::cost::local;
+use crate::layouts::local_shape;
 use crate::problem::{
     Choice, Decision, Demand, Dropped, PartOfProgram, Problem, Root, Source, Variable,
 };
@@ -183,12 +183,12 @@ impl Builder<'_> {
         let source = self.source_for(problem, operand, op.operands[0].pin.as_ref());
         let start = problem.table(operand).space.find(&from).into_iter().collect();
         problem.sources[source].demands.push(Demand::Fixed(start));
-        let bytes = local::local_bytes(
+        let bytes = local_shape::local_bytes(
             problem.program,
             operand,
-            crate::reshard::sharding_space::volume_side(kind, &from, &to),
+            crate::cost::collective::volume_side(kind, &from, &to),
         );
-        let axes = crate::reshard::sharding_space::participating_axes(kind, &from, &to);
+        let axes = crate::cost::collective::participating_axes(kind, &from, &to);
         let cost_model = &problem.tables.cost_model;
         let seconds = crate::cost::collective::collective_seconds(
             &problem.program.mesh,

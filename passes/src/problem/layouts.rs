@@ -9,9 +9,9 @@ use shardwise_ir::sharding::{Reduction, Sharding};
 use crate::cost::local;
 use crate::cost::report;
 use crate::cost::send_recv::{self, Sent};
+use crate::layouts::composite;
+use crate::layouts::op_layouts;
 use crate::problem::{Choice, Problem};
-use crate::propagate::composite;
-use crate::propagate::op_layouts;
 use crate::reshard::sharding_space::State;
 use crate::solver::weight::Weight;
 

@@ -5,8 +5,7 @@ use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding, Unreduced};
 
-use crate::propagate::op_layouts;
-use crate::propagate::textbook::without;
+use crate::layouts::op_layouts;
 use crate::reshard::tables::Tables;
 
 /// What each operand should be before the operation runs.
@@ -319,4 +318,12 @@ pub(crate) fn reduce_pending(
         steps.push((CollectiveKind::AllReduce, at));
     }
     steps
+}
+
+/// What is left of `axes` when `gone` are settled.
+fn without(unreduced: &Unreduced, gone: &AxisList) -> Unreduced {
+    Unreduced::new(
+        unreduced.kind(),
+        unreduced.axes().iter().copied().filter(|axis| !gone.contains(axis)),
+    )
 }

@@ -25,19 +25,20 @@
 //! ends: a weight gathered for it is gathered once more for its gradient. Where the rules do not
 //! fit the brackets at the operands, the cheapest layout that does is taken.
 
+mod wanted;
+
 use indexmap::IndexMap;
-use shardwise_ir::functions::Arithmetic;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{
-    Blocks, CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Phase, Program, Value,
+    Blocks, CollectiveKind, MapForm, Op, OpKind, Operand, Phase, Program, Value,
 };
-use shardwise_ir::sharding::{AxisList, Pin, Reduction, Sharding, Unreduced};
+use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 
 use crate::cost::local;
-use crate::insert_collectives::placement::{self, StepPlacer};
+use crate::insert_collectives::placement::{self, StepPlacer, closed, collective_step};
+use crate::layouts::op_layouts;
 use crate::propagate::matmul_cases;
-use crate::propagate::op_layouts;
 use crate::reshard::sharding_space::{State, describe};
 use crate::reshard::tables::Tables;
 use crate::solver::weight::Weight;
@@ -87,19 +88,6 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
         tables.program.pipeline(tables.program.values[value].repeat).is_some()
     });
     Ok(plan)
-}
-
-/// The program with every declaration in one state: as chosen, else as written and whole where left
-/// open.
-pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> Program {
-    let mut program = tables.program.clone();
-    for (id, value) in
-        program.values.iter_mut_enumerated().filter(|(_, value)| value.producer.is_none())
-    {
-        let state = chosen.get(&id).copied().unwrap_or_else(|| tables.declared(id));
-        value.declared_sharding = Some(tables.of(id).space.sharding(state).clone().into());
-    }
-    program
 }
 
 struct TextbookPlanner<'a> {
@@ -190,7 +178,7 @@ impl<'a> TextbookPlanner<'a> {
         if let OpKind::Collective(kind) = &op.kind {
             return self.written(op_id, op, kind);
         }
-        let needs = self.needs(op)?;
+        let needs = self.operand_states(op)?;
         for (operand, &need) in op.operands.iter().zip(&needs) {
             let start = self.start(operand.value, operand.pin.as_ref());
             self.reshard(operand.value, start, need)?;
@@ -287,8 +275,8 @@ impl<'a> TextbookPlanner<'a> {
             .unwrap_or(self.home[value.index()])
     }
 
-    /// What each operand must be.
-    fn needs(&self, op: &Op) -> Option<Vec<State>> {
+    /// The state in which each operand is read.
+    fn operand_states(&self, op: &Op) -> Option<Vec<State>> {
         let starts: Vec<Sharding> = op
             .operands
             .iter()
@@ -300,26 +288,10 @@ impl<'a> TextbookPlanner<'a> {
             })
             .collect();
         if let Some(pin) = op.result_pin.as_ref().filter(|_| op.is(&MapForm::LoopCarried)) {
-            let table = self.tables.of(op.result);
-            let accepted = self.tables.states(op.result, pin);
-            // What a pipeline cuts may come with more parts than a microbatch has rows.
-            let entry = match table.space.find(&starts[0]) {
-                Some(start) => table.nearest(start, &accepted)?,
-                None => *accepted.first()?,
-            };
-            // The same place of another value: in a pipeline that has a microbatch's rows, and
-            // states of its own.
-            let there =
-                self.tables.of(op.operands[0].value).space.find(table.space.sharding(entry))?;
-            return Some(vec![there]);
+            return self.initial_state(op, &starts[0], pin).map(|state| vec![state]);
         }
         if !op.reads_elements() || op.is(&MapForm::Total) {
-            return op
-                .operands
-                .iter()
-                .zip(&starts)
-                .map(|(operand, start)| self.tables.of(operand.value).space.find(start))
-                .collect();
+            return self.find_all(op, &starts);
         }
         let mut targets = self
             .before_use(op, &starts)
@@ -327,126 +299,47 @@ impl<'a> TextbookPlanner<'a> {
         if let Some(pin) = self.wanted_of_sum(op).cloned() {
             matmul_cases::slice_for(self.program(), op, &mut targets, &pin);
         }
-        let fits =
-            op.operands.iter().zip(&targets).all(|(operand, target)| {
-                operand.pin.as_ref().is_none_or(|pin| pin.accepts(target))
-            });
-        let found: Option<Vec<State>> = op
-            .operands
-            .iter()
-            .zip(&targets)
-            .map(|(o, t)| self.tables.of(o.value).space.find(t))
-            .collect();
-        let enters = || {
-            op_layouts::result_sharding(self.program(), op, &targets)
-                .is_some_and(|gives| self.tables.of(op.result).space.find(&gives).is_some())
+        let found = self.find_all(op, &targets).filter(|_| self.can_run(op, &targets));
+        found.or_else(|| self.cheapest_operand_states(op))
+    }
+
+    /// The state in which the initial value of a loop-carried one is read.
+    fn initial_state(&self, op: &Op, start: &Sharding, pin: &Pin) -> Option<State> {
+        let table = self.tables.of(op.result);
+        let accepted = self.tables.states(op.result, pin);
+        // What a pipeline cuts may come with more parts than a microbatch has rows.
+        let entry = match table.space.find(start) {
+            Some(start) => table.nearest(start, &accepted)?,
+            None => *accepted.first()?,
         };
-        let valid = found.is_some()
-            && matmul_cases::fit_together(self.program(), op, &targets)
-            && (!op.is(&MapForm::LoopCarried) || enters());
-        if fits && valid { found } else { self.cheapest_needs(op) }
+        // The same place of another value: in a pipeline that has a microbatch's rows, and states
+        // of its own.
+        self.tables.of(op.operands[0].value).space.find(table.space.sharding(entry))
     }
 
-    /// The operation that reads a value, if there is only one and the value leaves no other way.
-    fn only_reader(&self, value: ValueId) -> Option<&'a Op> {
-        match self.uses[value.index()][..] {
-            [(reader, _)] if self.outputs[value.index()].is_empty() => {
-                Some(&self.program().ops[reader])
-            }
-            _ => None,
-        }
-    }
-
-    /// The one use of what `op` gives: the operation, and which operand of it.
-    fn only_use(&self, op: &Op) -> Option<(&'a Op, usize)> {
-        match self.uses[op.result.index()][..] {
-            [(user, k)] => Some((&self.program().ops[user], k)),
-            _ => None,
-        }
-    }
-
-    /// How the sum is wanted that the result of a product is only a part of.
-    fn wanted_of_sum(&self, op: &Op) -> Option<&Pin> {
-        let (user, _) = self
-            .only_use(op)
-            .filter(|_| matches!(op.kind, OpKind::Einsum { .. }) && op.result_pin.is_none())?;
-        let OpKind::Map(MapFn { form: MapForm::Infix(Arithmetic::Add), .. }) = &user.kind else {
-            return None;
+    /// The states of operands that are so sharded.
+    fn find_all(&self, op: &Op, shardings: &[Sharding]) -> Option<Vec<State>> {
+        let find = |(operand, sharding): (&Operand, &Sharding)| {
+            self.tables.of(operand.value).space.find(sharding)
         };
-        let pin = self.wanted(user)?;
-        (self.program().values[user.result].dims == self.program().values[op.result].dims)
-            .then_some(pin)
+        op.operands.iter().zip(shardings).map(find).collect()
     }
 
-    /// A relabelling is done where its one use wants the result: moves come before it, as the
-    /// sources write them.
-    fn before_use(&self, op: &Op, starts: &[Sharding]) -> Option<Vec<Sharding>> {
-        let (user, k) = self.only_use(op)?;
-        let given = op_layouts::result_sharding(self.program(), op, starts)?;
-        let others_are_there = |(other, operand): (usize, &Operand)| {
-            other == k || !self.held[operand.value.index()].is_empty()
+    /// Whether `op` can run on operands that are so sharded, and its brackets accept them.
+    fn can_run(&self, op: &Op, shardings: &[Sharding]) -> bool {
+        let result_exists = || {
+            op_layouts::result_sharding(self.program(), op, shardings)
+                .is_some_and(|result| self.tables.of(op.result).space.find(&result).is_some())
         };
-        if !matches!(user.kind, OpKind::Einsum { .. })
-            || !user.operands.iter().enumerate().all(others_are_there)
-        {
-            return None;
-        }
-        let start = |operand: &Operand| {
-            self.sharding(operand.value, self.home[operand.value.index()]).clone()
-        };
-        let operands: Vec<Sharding> = user
-            .operands
-            .iter()
-            .enumerate()
-            .map(|(other, operand)| if other == k { given.clone() } else { start(operand) })
-            .collect();
-        let wanted =
-            matmul_cases::targets(self.tables, user, &operands, self.wanted(user)).swap_remove(k);
-        let accepted = op.result_pin.as_ref().is_none_or(|pin| pin.accepts(&wanted));
-        accepted
-            .then(|| op_layouts::operand_of_relabelling(self.program(), op, &wanted))
-            .flatten()
-            .map(|operand| vec![operand])
-    }
-
-    /// What the operation's result should look like, as far as the author said.
-    fn wanted(&self, op: &Op) -> Option<&Pin> {
-        let declared = || self.outputs[op.result.index()].first();
-        let own = self.program().values[op.result].declared_sharding.as_ref().or_else(declared);
-        own.or_else(|| self.wanted(self.sum_around(op)?)).or_else(|| self.wanted_by_updates(op))
-    }
-
-    /// Where the parameters or state are that an optimizer updates by a gradient, if that is all
-    /// that is done with it.
-    fn wanted_by_updates(&self, op: &Op) -> Option<&Pin> {
-        let (program, uses) = (self.program(), &self.uses[op.result.index()]);
-        let updated = |reader: &Op| {
-            let of = &program.values[reader.operands[0].value];
-            let alike = of.role.is_some() && of.dims == program.values[op.result].dims;
-            alike.then_some(reader.operands[0].value).filter(|_| program.is_update(reader.result))
-        };
-        let of = updated(&program.ops[uses.first()?.0])?;
-        let home = |of: ValueId| {
-            program.values[of].declared_sharding.as_ref().filter(|home| home.exact().is_some())
-        };
-        let same = uses.iter().all(|(reader, _)| {
-            updated(&program.ops[*reader]).is_some_and(|other| home(other) == home(of))
-        });
-        home(of).filter(|_| same)
-    }
-
-    /// The sum that the expression around an operation is, if its result is only added there.
-    fn sum_around(&self, op: &Op) -> Option<&'a Op> {
-        let program = self.program();
-        let reader = self.only_reader(op.result)?;
-        let inside = reader.span.start <= op.span.start && op.span.end <= reader.span.end;
-        let alike = program.values[reader.result].dims == program.values[op.result].dims;
-        (inside && alike && reader.is(&MapForm::Infix(Arithmetic::Add))).then_some(reader)
+        let mut operands = op.operands.iter().zip(shardings);
+        operands.all(|(operand, to)| operand.pin.as_ref().is_none_or(|pin| pin.accepts(to)))
+            && matmul_cases::fit_together(self.program(), op, shardings)
+            && (!op.is(&MapForm::LoopCarried) || result_exists())
     }
 
     /// The layout that fits the brackets and is cheapest from here, the operation's own time
     /// included.
-    fn cheapest_needs(&self, op: &Op) -> Option<Vec<State>> {
+    fn cheapest_operand_states(&self, op: &Op) -> Option<Vec<State>> {
         let partial: Vec<Option<Reduction>> =
             op.operands.iter().map(|o| self.tables.partial(o.value)).collect();
         let layouts = op_layouts::layouts(self.program(), op, &partial);
@@ -546,30 +439,4 @@ impl<'a> TextbookPlanner<'a> {
         }
         Ok(())
     }
-}
-
-/// The plan's line for one step of a value's reshard table.
-pub fn collective_step(
-    tables: &Tables<'_>,
-    value: ValueId,
-    from: State,
-    to: State,
-    kind: &CollectiveKind,
-) -> Step {
-    let space = &tables.of(value).space;
-    let (before, after) = (space.sharding(from), space.sharding(to));
-    Step {
-        kind: StepKind::Collective(describe(kind, before, after), None),
-        operands: vec![Materialization { value, sharding: before.clone() }],
-        result: Materialization { value, sharding: after.clone() },
-        repeat: tables.program.values[value].repeat,
-    }
-}
-
-/// What is left of `axes` when `gone` are settled.
-pub(crate) fn without(unreduced: &Unreduced, gone: &AxisList) -> Unreduced {
-    Unreduced::new(
-        unreduced.kind(),
-        unreduced.axes().iter().copied().filter(|axis| !gone.contains(axis)),
-    )
 }

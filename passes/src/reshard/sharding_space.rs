@@ -15,14 +15,13 @@ use std::rc::Rc;
 
 use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
-use shardwise_ir::functions::VolumeSide;
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
-use crate::cost::collective::{CostModel, collective_seconds};
-use crate::cost::local;
+use crate::cost::collective::{CostModel, collective_seconds, participating_axes, volume_side};
+use crate::layouts::local_shape;
 use crate::solver::weight::Weight;
 
 /// A sharding's number in its space.
@@ -80,7 +79,7 @@ impl StateSpace {
         let mut group_of = Vec::with_capacity(self.len());
         for (state, sharding) in self.states.iter().enumerate() {
             let parts =
-                sharding.dims.iter().map(|axes| local::parts(&program.mesh, axes)).collect();
+                sharding.dims.iter().map(|axes| local_shape::parts(&program.mesh, axes)).collect();
             let entry = groups.entry((parts, &sharding.unreduced));
             group_of.push(entry.index());
             entry.or_default().push(state);
@@ -160,7 +159,7 @@ struct Pricing<'a> {
 
 impl Pricing<'_> {
     fn bytes(&self, sharding: &Sharding) -> f64 {
-        let parts = |axes: &AxisList| local::parts(&self.program.mesh, axes);
+        let parts = |axes: &AxisList| local_shape::parts(&self.program.mesh, axes);
         let elements: f64 = self
             .shape
             .sizes
@@ -182,47 +181,6 @@ impl Pricing<'_> {
         );
         self.cost_model.weight(kind, seconds, &axes)
     }
-}
-
-/// The sharding whose local bytes price a step: the larger side for gathers, else what the device
-/// starts from.
-pub fn volume_side<'a>(
-    kind: &CollectiveKind,
-    from: &'a Sharding,
-    to: &'a Sharding,
-) -> &'a Sharding {
-    match kind.row().volume {
-        VolumeSide::Operand => from,
-        VolumeSide::Result => to,
-    }
-}
-
-/// The axes that take part in a step (see the cost model): what goes, what is settled, what moves;
-/// for a Permute, all axes of the dimensions whose subscripts change.
-pub fn participating_axes(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Vec<AxisId> {
-    let row = kind.row();
-    let dims = || from.dims.iter().zip(&to.dims);
-    let mut axes: Vec<AxisId> = if row.reduces {
-        let settled =
-            from.unreduced.axes().iter().filter(|&axis| !to.unreduced.axes().contains(axis));
-        settled.map(|axis| axis.axis()).collect()
-    } else if row.gathers {
-        dims()
-            .flat_map(|(before, after)| before.iter().filter(|&axis| !after.contains(axis)))
-            .map(|axis| axis.axis())
-            .collect()
-    } else if row.relabels() {
-        dims()
-            .filter(|(before, after)| before != after)
-            .flat_map(|(before, after)| before.iter().chain(after))
-            .map(|axis| axis.axis())
-            .collect()
-    } else {
-        Vec::new()
-    };
-    axes.sort_unstable();
-    axes.dedup();
-    axes
 }
 
 /// The collective that leads from one sharding to the other, with the axes and receiving dimensions
@@ -268,7 +226,7 @@ fn enumerate(program: &Program, shape: &ValueShape) -> IndexSet<Sharding, FxBuil
             for (position, &(size, pad)) in shape.sizes.iter().enumerate() {
                 let mut axes = current.dims[position].clone();
                 axes.push(axis);
-                if pad || size.is_multiple_of(local::parts(&program.mesh, &axes)) {
+                if pad || size.is_multiple_of(local_shape::parts(&program.mesh, &axes)) {
                     let mut sharding = current.clone();
                     sharding.dims[position] = axes;
                     found.insert(sharding);

@@ -8,7 +8,7 @@ use shardwise_ir::program::{Op, OpKind, Operand, Program};
 use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 
 use crate::cost::collective::{CostModel, Refinement};
-use crate::propagate::op_layouts::{self, Layout};
+use crate::layouts::op_layouts::{self, Layout};
 use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::{State, StateSpace, ValueShape};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};

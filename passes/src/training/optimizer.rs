@@ -44,7 +44,7 @@ use shardwise_ir::shape;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Unreduced};
 use shardwise_ir::{renumber, sparse};
 
-use crate::cost::local;
+use crate::layouts::local_shape;
 
 /// Why parameters cannot be updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ impl Writer {
         let candidates =
             pin.dims.iter().enumerate().filter_map(|(place, axes)| Some((place, axes.as_ref()?)));
         let fitting = candidates.filter(|(place, axes)| {
-            local::divides(&self.program, None, dims[*place], &appended(axes))
+            local_shape::divides(&self.program, None, dims[*place], &appended(axes))
         });
         let largest =
             fitting.map(|(place, axes)| (block(place, axes), std::cmp::Reverse(place))).max();

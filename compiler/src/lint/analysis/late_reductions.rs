@@ -12,8 +12,8 @@ use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, Program};
 use shardwise_ir::sharding::Pin;
-use shardwise_passes::cost::local;
 use shardwise_passes::cost::report::StepCost;
+use shardwise_passes::layouts::local_shape;
 
 use super::program::is_worth_reporting;
 use super::tree;
@@ -89,7 +89,7 @@ fn cause(context: &LintContext<'_>, step: &Step) -> Option<Cause> {
 /// Whether the unreduced sums of all layers fit beside the rest.
 fn has_room(context: &LintContext<'_>, step: &Step) -> bool {
     let program = context.program;
-    let held = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
+    let held = |of: &Materialization| local_shape::local_bytes(program, of.value, &of.sharding);
     let more = (held(&step.operands[0]) - held(&step.result))
         * program.layer_count(program.values[step.result.value].repeat) as f64;
     context

@@ -9,7 +9,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
-use shardwise_passes::cost::local;
+use shardwise_passes::layouts::local_shape;
 
 use crate::display::units;
 use crate::lint::analysis::program::{is_decode, is_param, is_worth_reporting};
@@ -125,7 +125,7 @@ fn places(context: &LintContext<'_>, param: ValueId, at: &Sharding) -> Vec<Shard
             for first in [false, true] {
                 let mut moved = dropped.clone();
                 moved.dims[to] = with(&moved.dims[to], axis, first);
-                if local::divides(
+                if local_shape::divides(
                     program,
                     program.values[param].repeat,
                     program.values[param].dims[to],

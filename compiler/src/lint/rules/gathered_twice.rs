@@ -1,7 +1,7 @@
 //! `gathered-twice`: the same collective on the same value, paid for again.
 
 use shardwise_ir::plan::Step;
-use shardwise_passes::cost::local;
+use shardwise_passes::layouts::local_shape;
 
 use crate::display::units;
 use crate::lint::definition::{Finding, Fix, Group, Level, Lint, LintContext, Priced};
@@ -56,7 +56,7 @@ fn finding(
     let again = context.written(step)?;
     let same = |other: &&Step| other.operands == step.operands && other.result == step.result;
     let first = plan.plan.steps[..number].iter().find(same)?;
-    let held = local::local_bytes(context.program, step.result.value, &step.result.sharding);
+    let held = local_shape::local_bytes(context.program, step.result.value, &step.result.sharding);
     if context.capacity().is_some_and(|capacity| plan.report.memory.peak_bytes + held > capacity) {
         return None;
     }

@@ -8,7 +8,7 @@ use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
 use shardwise_passes::cost::crossover::batch_like;
-use shardwise_passes::cost::local;
+use shardwise_passes::layouts::local_shape;
 
 use crate::display::units;
 use crate::lint::analysis::program::is_param;
@@ -145,7 +145,7 @@ fn finding(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> Op
         }
         Fault::Repeats => {
             let home = program.values[of].declared_sharding.as_ref().and_then(Pin::exact)?;
-            let held = local::local_bytes(program, of, &home);
+            let held = local_shape::local_bytes(program, of, &home);
             let bytes = held - held / along.size as f64;
             let seconds = program.hardware.hbm_bandwidth.map_or(0.0, |bandwidth| bytes / bandwidth);
             (seconds, bytes, "held again", format!("the same on all {} devices", along.size))

@@ -2,7 +2,7 @@
 
 use shardwise_ir::program::CollectiveKind;
 use shardwise_passes::cost::collective::collective_seconds;
-use shardwise_passes::cost::local;
+use shardwise_passes::layouts::local_shape;
 
 use crate::display::units;
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
@@ -47,7 +47,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         let bytes = output
             .pin
             .exact()
-            .map_or(0.0, |sharding| local::local_bytes(program, output.value, &sharding));
+            .map_or(0.0, |sharding| local_shape::local_bytes(program, output.value, &sharding));
         let seconds = collective_seconds(
             &program.mesh,
             &CollectiveKind::AllReduce,

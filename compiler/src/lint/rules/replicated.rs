@@ -4,7 +4,7 @@ use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, ValueId};
 use shardwise_ir::mesh::Axis;
 use shardwise_ir::sharding::{AxisRef, Pin};
-use shardwise_passes::cost::local;
+use shardwise_passes::layouts::local_shape;
 
 use crate::display::{and_list, units};
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter};
@@ -74,7 +74,7 @@ fn finding(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
         .map(|(_, axis)| axis)
         .collect();
     let copies: f64 = idle.iter().map(|axis| axis.size as f64).product();
-    let held = local::local_bytes(program, value, &home);
+    let held = local_shape::local_bytes(program, value, &home);
     let wasted = held * (1.0 - 1.0 / copies);
     if wasted < LINT.number(context, "share") * capacity {
         return None;

@@ -8,7 +8,8 @@ use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_passes::cost::local;
 use shardwise_passes::cost::report::StepCost;
-use shardwise_passes::propagate::op_layouts::indices;
+use shardwise_passes::layouts::local_shape;
+use shardwise_passes::layouts::op_layouts::indices;
 
 use crate::display::units;
 use crate::lint::analysis::program::is_worth_reporting;
@@ -95,7 +96,7 @@ fn smallest(program: &Program, step: &Step, unit: f64) -> Option<(Side, f64)> {
     let size = |dim: DimId| {
         let held = step.operands.iter().find_map(|of| {
             let place = program.values[of.value].dims.iter().position(|other| *other == dim)?;
-            Some(local::local_size(
+            Some(local_shape::local_size(
                 program,
                 program.values[of.value].repeat,
                 dim,

@@ -7,7 +7,7 @@ use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::program::Program;
-use shardwise_passes::cost::local;
+use shardwise_passes::layouts::local_shape;
 
 use crate::display::units;
 use crate::lint::analysis::program::is_worth_reporting;
@@ -104,7 +104,7 @@ fn rounded_up(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
 /// Into how many parts a value's sharding splits a dimension, if the value has it.
 fn parts(program: &Program, of: &Materialization, dim: DimId) -> Option<u64> {
     let place = program.values[of.value].dims.iter().position(|other| *other == dim)?;
-    Some(local::parts(&program.mesh, &of.sharding.dims[place]))
+    Some(local_shape::parts(&program.mesh, &of.sharding.dims[place]))
 }
 
 /// Whether no axis divides a dimension of a parameter that is large enough to be split.

@@ -9,7 +9,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_ir::program::Budget;
 use shardwise_ir::sharding::Pin;
-use shardwise_passes::cost::local;
+use shardwise_passes::layouts::local_shape;
 
 use crate::display::units;
 use crate::lint::definition::{Finding, Fix, Group, Level, Lint, LintContext, Priced};
@@ -112,7 +112,7 @@ fn differentiated<'a>(context: &LintContext<'a>) -> BTreeSet<&'a str> {
 fn declared(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let (role, tensor) = context.declaration(value)?;
     let sharding = context.program.values[value].declared_sharding.as_ref().and_then(Pin::exact)?;
-    let bytes = local::local_bytes(context.program, value, &sharding);
+    let bytes = local_shape::local_bytes(context.program, value, &sharding);
     let keyword = shardwise_grammar::print::role_name(role);
     let held = if role == Role::Input { "are brought to" } else { "stay on" };
     let message = format!(

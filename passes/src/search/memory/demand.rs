@@ -27,8 +27,8 @@ use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
 
-use crate::cost::local;
 use crate::cost::pipeline_stages;
+use crate::layouts::local_shape;
 use crate::problem::{Choice, Decision, Problem, Variable};
 use crate::reshard::tables::Tables;
 use crate::solver::model::CapacityRow;
@@ -152,7 +152,7 @@ fn live_across(problem: &Problem<'_>, variable: usize, own: &Arc<[f64]>) -> Opti
             let space = &problem.table(op.result).space;
             let bytes = |gives| {
                 program.layer_count(op.repeat) as f64
-                    * local::local_bytes(program, op.result, space.sharding(gives))
+                    * local_shape::local_bytes(program, op.result, space.sharding(gives))
             };
             let bytes = problem.variables[variable]
                 .choices
@@ -188,7 +188,7 @@ pub(crate) fn fixed_bytes(program: &Program) -> f64 {
         |value: ValueId| program.values[value].declared_sharding.as_ref().and_then(Pin::exact);
     let resident = program.values.indices().filter(|&value| is_resident(program, value));
     let bytes = |value: ValueId| {
-        Some(copies(program, value) * local::local_bytes(program, value, &written(value)?))
+        Some(copies(program, value) * local_shape::local_bytes(program, value, &written(value)?))
     };
     resident.filter_map(bytes).sum()
 }
@@ -200,7 +200,7 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     let gives = problem.sources[variable.gives].value;
     let Some(op) = variable.decides.operation() else {
         return copies(program, gives)
-            * local::local_bytes(program, gives, &sharding(gives, choice.gives));
+            * local_shape::local_bytes(program, gives, &sharding(gives, choice.gives));
     };
     let result = Materialization { value: gives, sharding: sharding(gives, choice.gives) };
     // An update may take the place of what it updates.
@@ -221,7 +221,7 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
             held.push(read);
         }
     }
-    let bytes = |of: &Materialization| local::local_bytes(program, of.value, &of.sharding);
+    let bytes = |of: &Materialization| local_shape::local_bytes(program, of.value, &of.sharding);
     held.iter().map(|of| held_layers(problem, variable, of) * bytes(of)).sum()
 }
 
@@ -239,8 +239,8 @@ fn held_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization)
         .and_then(Pin::exact)
         .filter(|_| is_held);
     let grown = home.is_some_and(|home| {
-        local::local_bytes(program, of.value, &of.sharding)
-            > local::local_bytes(program, of.value, &home)
+        local_shape::local_bytes(program, of.value, &of.sharding)
+            > local_shape::local_bytes(program, of.value, &home)
     });
     if grown { pipeline_stages::in_flight_copies(program, of.value) } else { 1.0 }
 }
@@ -293,7 +293,7 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
             .as_ref()
             .and_then(Pin::exact)
             .filter(|_| value.producer.is_none());
-        let whole = declared.map_or(smallest, |home| local::local_bytes(program, id, &home));
+        let whole = declared.map_or(smallest, |home| local_shape::local_bytes(program, id, &home));
         for op in (from..to).filter(|op| uses.binary_search(op).is_err()) {
             bytes[op] += copies * if op < first { whole } else { smallest };
         }
@@ -308,6 +308,6 @@ fn smallest_bytes(tables: &Tables<'_>, value: ValueId) -> f64 {
     }
     let shardings = tables.of(value).space.shardings();
     shardings
-        .map(|sharding| local::local_bytes(tables.program, value, sharding))
+        .map(|sharding| local_shape::local_bytes(tables.program, value, sharding))
         .fold(f64::INFINITY, f64::min)
 }

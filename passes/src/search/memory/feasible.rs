@@ -17,8 +17,8 @@ use shardwise_ir::plan::Plan;
 
 use crate::cost::liveness::memory;
 use crate::insert_collectives::plan;
+use crate::layouts::composite::ExpandedPlan;
 use crate::problem::Problem;
-use crate::propagate::composite::ExpandedPlan;
 use crate::search::memory::demand::MemoryDemand;
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::lagrangian::{RowLimits, minimize_within};

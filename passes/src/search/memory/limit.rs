@@ -20,10 +20,10 @@ use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::collective::CostModel;
 use crate::cost::liveness::memory;
-use crate::cost::local;
 use crate::insert_collectives::plan;
+use crate::layouts::composite::ExpandedPlan;
+use crate::layouts::local_shape;
 use crate::problem::{Dropped, Problem};
-use crate::propagate::composite::ExpandedPlan;
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::fixed_bytes;
 use crate::search::memory::feasible::{self, FeasiblePlan};
@@ -282,7 +282,11 @@ fn drop_candidates(program: &Program) -> Vec<ValueId> {
     parts.retain(|&value, parts| parts.len() > 1 || comes_again(value));
     let mut values: Vec<ValueId> = parts.into_keys().collect();
     let bytes = |value: ValueId| {
-        local::local_bytes(program, value, &Sharding::replicated(program.values[value].dims.len()))
+        local_shape::local_bytes(
+            program,
+            value,
+            &Sharding::replicated(program.values[value].dims.len()),
+        )
     };
     values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));
     values

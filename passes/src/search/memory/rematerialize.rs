@@ -33,8 +33,8 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Blocks, Op, Phase, Program};
 
-use crate::cost::local;
 use crate::cost::pipeline_stages;
+use crate::layouts::local_shape;
 use crate::problem::{Demand, Dropped, Problem};
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::{self, MemoryDemand};
@@ -204,7 +204,7 @@ fn retainable(
 fn charges(problem: &Problem<'_>, source: usize, part: f64) -> Vec<f64> {
     let source = &problem.sources[source];
     let (program, value) = (problem.program, source.value);
-    let bytes = |sharding| local::local_bytes(program, value, sharding);
+    let bytes = |sharding| local_shape::local_bytes(program, value, sharding);
     let shardings = || problem.table(value).space.shardings();
     // Some sharding of what is not resident is there anyway.
     let there = if demand::is_resident(program, value) {

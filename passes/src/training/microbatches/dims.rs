@@ -8,7 +8,7 @@ use shardwise_ir::sharding::Pin;
 
 use super::stages::{Stage, Stages};
 use super::{MicrobatchFault, Parts};
-use crate::cost::local;
+use crate::layouts::local_shape;
 
 /// A dimension as a microbatch has it.
 pub(super) fn part(parts: &Parts, dim: DimId) -> DimId {
@@ -55,7 +55,7 @@ pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<M
             .iter()
             .zip(&pin.dims)
             .filter_map(|(dim, axes)| Some((parts.get(dim)?, axes.as_ref()?)));
-        split.into_iter().all(|(&part, axes)| local::divides(program, None, part, axes))
+        split.into_iter().all(|(&part, axes)| local_shape::divides(program, None, part, axes))
     };
     let of_ops = program.ops.iter().take(stages.end.index()).flat_map(|op| {
         let operands = op.operands.iter().map(|operand| (operand.value, operand.pin.as_ref()));

@@ -9,7 +9,7 @@ use shardwise_ir::ids::ValueId;
 use shardwise_ir::print::same;
 use shardwise_ir::sharding::{Pin, Sharding};
 use shardwise_passes::cost::liveness::live_at;
-use shardwise_passes::cost::local;
+use shardwise_passes::layouts::local_shape;
 use shardwise_tests::facts::holds;
 use shardwise_tests::properties::plan;
 use shardwise_tests::snapshot::plan_snapshot;
@@ -90,7 +90,7 @@ fn bytes_per_parameter(param: &str, optimizer: &str, more: &str) -> f64 {
     let gradient = &update.expect("the first moment is updated").operands[1];
     // A gradient that its author keeps whole is held whole beside the part that is read.
     let kept = if more.is_empty() { gradient.sharding.clone() } else { Sharding::replicated(1) };
-    let gradient = local::local_bytes(program, gradient.value, &kept);
+    let gradient = local_shape::local_bytes(program, gradient.value, &kept);
     let cost = planned.cost();
     (cost.parameters.device_bytes + cost.state.device_bytes + gradient) / cost.parameters.elements
 }

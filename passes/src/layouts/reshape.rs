@@ -10,7 +10,7 @@ use shardwise_ir::program::Program;
 use shardwise_ir::rearrange::{Regroup, atoms};
 use shardwise_ir::sharding::AxisList;
 
-use crate::cost::local::parts;
+use crate::layouts::local_shape::parts;
 
 /// A factor and the axes that split it.
 type Factor = (DimId, AxisList);

@@ -13,9 +13,8 @@ use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Regroup, Window};
 use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 
-use crate::cost::local;
-use crate::cost::send_recv;
-use crate::propagate::reshape;
+use crate::layouts::local_shape;
+use crate::layouts::reshape;
 
 /// The shardings of one operation: how its operands are split, and how its result then is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +45,7 @@ pub(crate) fn may_split(program: &Program, op: &Op, index: DimId, axes: &[AxisRe
 fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
     match &op.kind {
         OpKind::Rearrange(Rearrange::Roll(roll)) if roll.dim == index => {
-            send_recv::share(program, roll, axes).is_none()
+            local_shape::roll_share(program, roll, axes).is_none()
         }
         OpKind::Rearrange(
             Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. }),
@@ -176,7 +175,7 @@ pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec
                 for place in (0..=assignment.split[index].len()).rev() {
                     let mut next = assignment.clone();
                     next.split[index].insert(place, axis);
-                    if local::divides(program, op.repeat, dim, &next.split[index])
+                    if local_shape::divides(program, op.repeat, dim, &next.split[index])
                         && may_split(program, op, dim, &next.split[index])
                     {
                         extended.push(next);

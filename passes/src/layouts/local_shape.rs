@@ -1,0 +1,69 @@
+//! One device's view: how large dimensions and values are there under a sharding.
+
+use shardwise_ir::ids::{DimId, RepeatId, ValueId};
+use shardwise_ir::mesh::Mesh;
+use shardwise_ir::program::Program;
+use shardwise_ir::rearrange::Roll;
+use shardwise_ir::sharding::{AxisRef, Sharding};
+
+/// Into how many parts `axes` split a dimension.
+pub fn parts(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
+    axes.iter().fold(1, |n, axis| n.saturating_mul(axis.size(mesh)))
+}
+
+/// A dimension's size on one device, for the statements of `block`; a padded dimension rounds up.
+pub fn local_size(program: &Program, block: Option<RepeatId>, dim: DimId, axes: &[AxisRef]) -> u64 {
+    program.size_in(block, dim).div_ceil(parts(&program.mesh, axes))
+}
+
+/// Whether `axes` may split `dim` for the statements of `block`: they divide it, or it may be
+/// padded.
+pub fn divides(program: &Program, block: Option<RepeatId>, dim: DimId, axes: &[AxisRef]) -> bool {
+    program.dims[dim].pad || program.size_in(block, dim).is_multiple_of(parts(&program.mesh, axes))
+}
+
+/// Elements of `value` that a device holds; of one that belongs to a pipeline, those of a
+/// microbatch.
+pub fn local_elements(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
+    elements_in(program, program.values[value].repeat, value, sharding)
+}
+
+/// Bytes of `value` that a device holds; of one that belongs to a pipeline, those of a microbatch.
+pub fn local_bytes(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
+    bytes_in(program, program.values[value].repeat, value, sharding)
+}
+
+/// Elements of `value` that the statements of `block` see on a device.
+pub(crate) fn elements_in(
+    program: &Program,
+    block: Option<RepeatId>,
+    value: ValueId,
+    sharding: &Sharding,
+) -> f64 {
+    let dims = &program.values[value].dims;
+    dims.iter()
+        .zip(&sharding.dims)
+        .map(|(&dim, axes)| local_size(program, block, dim, axes) as f64)
+        .product()
+}
+
+/// Bytes of `value` that the statements of `block` see on a device.
+pub(crate) fn bytes_in(
+    program: &Program,
+    block: Option<RepeatId>,
+    value: ValueId,
+    sharding: &Sharding,
+) -> f64 {
+    elements_in(program, block, value, sharding) * f64::from(program.values[value].dtype.bits())
+        / 8.0
+}
+
+/// Which share of a block leaves it for the next one, where `axes` split the dimension; `None`
+/// where some would have to go further.
+pub(crate) fn roll_share(program: &Program, roll: &Roll, axes: &[AxisRef]) -> Option<f64> {
+    let size = program.dims[roll.dim].size;
+    let block = size / parts(&program.mesh, axes);
+    let leaves = roll.by.min(size - roll.by.min(size));
+    let blocks_are_equal = size == block * parts(&program.mesh, axes);
+    (blocks_are_equal && leaves <= block).then(|| leaves as f64 / block as f64)
+}
