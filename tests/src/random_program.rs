@@ -53,6 +53,10 @@ impl Right {
     fn new(dims: Vec<usize>, text: String, bits: f64) -> Self {
         Self { dims, text, bits, left: Left::Plain }
     }
+
+    fn with(self, left: Left) -> Self {
+        Self { left, ..self }
+    }
 }
 
 /// What the left side must say of the dimensions.
@@ -280,9 +284,11 @@ impl Sketch<'_> {
                 .collect()
         };
         let name = &a.name;
-        let written = |dims: Vec<usize>, text: &str| Right {
-            left: Left::Needed,
-            ..Right::new(dims, format!("{text}({name})"), a.bits)
+        let written = |dims: Vec<usize>, text: &str| {
+            Right::new(dims, format!("{text}({name})"), a.bits).with(Left::Needed)
+        };
+        let ordered = |from: &[usize], to: &[usize], text: String| {
+            Right::new(with(from, to), text, a.bits).with(Left::Ordered)
         };
         let splits = self.splits();
         match self.dice.roll(5) {
@@ -292,56 +298,42 @@ impl Sketch<'_> {
             _ if splits && has(I) && has(J) && !has(N) => written(with(&[I, J], &[N]), "reshape"),
             1 if has(U) && !has(V) => {
                 let start = *self.dice.pick(&[0, 2, 4]);
-                Right {
-                    left: Left::Ordered,
-                    ..Right::new(
-                        with(&[U], &[V]),
-                        format!("slice_{{U->V}}({name}, {start})"),
-                        a.bits,
-                    )
-                }
+                ordered(&[U], &[V], format!("slice_{{U->V}}({name}, {start})"))
             }
-            2 if has(V) && !has(U) => Right {
-                left: Left::Ordered,
-                ..Right::new(with(&[V], &[U]), format!("pad_{{V->U}}({name}, 2)"), a.bits)
-            },
-            _ if has(V) && !has(U) => Right {
-                left: Left::Ordered,
-                ..Right::new(with(&[V], &[U]), format!("concat_{{V,V->U}}({name}, {name})"), a.bits)
-            },
-            3 if a.dims[0] != L && a.bits < MOST_BITS && self.dice.one_in(2) => {
-                let dim = DIMS[a.dims[0]];
-                Right::new(
-                    a.dims.clone(),
-                    format!("update_{dim}({name}, Q, 2.0 * take_{dim}({name}, Q))"),
-                    a.bits + 1.0,
-                )
+            2 if has(V) && !has(U) => ordered(&[V], &[U], format!("pad_{{V->U}}({name}, 2)")),
+            _ if has(V) && !has(U) => {
+                ordered(&[V], &[U], format!("concat_{{V,V->U}}({name}, {name})"))
             }
-            3 if a.dims[0] != L => {
-                let mut dims = vec![L];
-                dims.extend(a.dims[1..].iter().copied().filter(|&dim| dim != L));
-                Right {
-                    left: Left::Ordered,
-                    ..Right::new(dims, format!("take_{}({name}, Q)", DIMS[a.dims[0]]), a.bits)
-                }
-            }
-            4 => {
-                let like = self.any_value();
-                let along = like.dims.first().copied().unwrap_or(L);
-                let fits = along != L
-                    && !a.dims.contains(&along)
-                    && like.dims.iter().skip(1).all(|dim| *dim == L || a.dims.contains(dim));
-                if fits && a.bits < MOST_BITS {
-                    return Right::new(
-                        like.dims.clone(),
-                        format!("put_{}({name}, Q, {})", DIMS[along], like.name),
-                        a.bits + 39.0,
-                    );
-                }
-                self.function(a)
-            }
+            3 if a.dims[0] != L => self.rows(a),
+            4 => self.scattered(a),
             _ => self.function(a),
         }
+    }
+
+    /// Rows of the first dimension, looked up or updated.
+    fn rows(&mut self, a: &Value) -> Right {
+        let (name, dim) = (&a.name, DIMS[a.dims[0]]);
+        if a.bits < MOST_BITS && self.dice.one_in(2) {
+            let text = format!("update_{dim}({name}, Q, 2.0 * take_{dim}({name}, Q))");
+            return Right::new(a.dims.clone(), text, a.bits + 1.0);
+        }
+        let mut dims = vec![L];
+        dims.extend(a.dims[1..].iter().copied().filter(|&dim| dim != L));
+        Right::new(dims, format!("take_{dim}({name}, Q)"), a.bits).with(Left::Ordered)
+    }
+
+    /// Rows added into a value of other dimensions, if there is one that fits; else a function.
+    fn scattered(&mut self, a: &Value) -> Right {
+        let like = self.any_value();
+        let along = like.dims.first().copied().unwrap_or(L);
+        let fits = along != L
+            && !a.dims.contains(&along)
+            && like.dims.iter().skip(1).all(|dim| *dim == L || a.dims.contains(dim));
+        if !fits || a.bits >= MOST_BITS {
+            return self.function(a);
+        }
+        let text = format!("put_{}({}, Q, {})", DIMS[along], a.name, like.name);
+        Right::new(like.dims.clone(), text, a.bits + 39.0)
     }
 
     /// Tokens sent to experts: the first dimension to the second, with slots of a third that they

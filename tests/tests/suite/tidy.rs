@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
 const READ_WHOLE: &[&str] = &[
     "tests/programs/hardware",
     "tests/programs/optimizer",
+    "tests/programs/specs",
     "tests/programs/models",
     "tests/programs/sparse",
     "tests/programs/book",
@@ -82,6 +83,16 @@ fn files_are_short_and_say_why_they_exist() {
         }
     }
     none(&offenders, "a file is over 500 lines, or does not say why it exists");
+}
+
+#[test]
+fn lines_fit_a_hundred_columns() {
+    let mut offenders = Vec::new();
+    for (path, text) in sources() {
+        let long = text.lines().enumerate().filter(|(_, line)| line.chars().count() > 100);
+        offenders.extend(long.map(|(number, _)| format!("{path}:{}", number + 1)));
+    }
+    none(&offenders, "a line is over 100 columns, where rustfmt does not break it");
 }
 
 #[test]

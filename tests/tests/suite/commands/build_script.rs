@@ -1,4 +1,4 @@
-//! Build scripts: the example crate built by the real cargo, and what the library writes and says
+//! Build scripts: the example crate built by the real cargo, and what the library writes and reports
 //! without one.
 
 use std::fs;
@@ -42,29 +42,46 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The example, copied to where it may be changed, with this library and the versions that this
-/// workspace has.
+/// Stands in for the example's build script, which would have cargo compile the library and all
+/// that it needs once more (`.ci/run` does): this binary, which has the library, compiles the
+/// programs.
+const STAND_IN: &str = r#"fn main() {
+    let tests = std::env::var_os("SHARDWISE_TESTS").expect("the test says which binary it is");
+    let run = ["commands::build_script::stands_in", "--exact", "--nocapture", "--test-threads=2"];
+    let status = std::process::Command::new(tests).args(run).status().expect("it starts");
+    std::process::exit(status.code().unwrap_or(1));
+}
+"#;
+
+/// Does nothing unless [`STAND_IN`] calls it. (With two threads the harness prints nothing before
+/// the lines that cargo reads.)
+#[test]
+fn stands_in() {
+    if std::env::var_os("SHARDWISE_TESTS").is_some() {
+        build::compile("programs").expect("all programs are right");
+    }
+}
+
+/// The example, copied to where it may be changed, its build script replaced by [`STAND_IN`].
 fn example() -> PathBuf {
     let folder = empty("planned-model");
     copy(&root().join("tests/build/cargo"), &folder);
     let manifest = text(&folder.join("Cargo.toml"));
-    let library = root().join("compiler");
-    put(
-        &folder.join("Cargo.toml"),
-        &manifest.replace("../../../compiler", &library.to_string_lossy()),
-    );
-    put(&folder.join("Cargo.lock"), &shardwise_tests::read("Cargo.lock"));
+    let dependency = "[build-dependencies]\nshardwise = { path = \"../../../compiler\" }\n";
+    assert!(manifest.contains(dependency), "{manifest}");
+    put(&folder.join("Cargo.toml"), &manifest.replace(dependency, ""));
+    put(&folder.join("build.rs"), STAND_IN);
     folder
 }
 
-/// Runs cargo on the example; what it compiles is kept from run to run in a folder of its own
-/// beside the workspace's.
+/// Runs cargo on the example.
 fn cargo(folder: &Path, arguments: &[&str]) -> Output {
-    let target = Path::new(SCRATCH).join("planned-model-target");
     let cargo = std::env::var_os("CARGO").expect("cargo runs the tests");
+    let tests = std::env::current_exe().expect("this binary has a path");
     let mut command = Command::new(cargo);
-    command.args(arguments).arg("--offline").current_dir(folder).env("CARGO_TARGET_DIR", target);
-    command.env_remove("RUSTFLAGS").env("CARGO_TERM_COLOR", "never").output().expect("cargo starts")
+    command.args(arguments).arg("--offline").current_dir(folder).env("SHARDWISE_TESTS", tests);
+    command.env("CARGO_TARGET_DIR", folder.join("target")).env_remove("RUSTFLAGS");
+    command.env("CARGO_TERM_COLOR", "never").output().expect("cargo starts")
 }
 
 fn stderr(output: &Output) -> String {

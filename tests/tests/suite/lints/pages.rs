@@ -266,26 +266,6 @@ fn the_page_on_checking_is_right() {
 }
 
 #[test]
-fn the_page_on_testing_shows_the_example() {
-    let page = read("compiler/docs/testing.md");
-    let (library, test) =
-        (read("tests/snapshot-example/src/lib.rs"), read("tests/snapshot-example/tests/specs.rs"));
-    let body = |text: &str| {
-        text.split_once("Options::default();")
-            .map(|(_, rest)| rest.split_once("}\n").expect("a body").0.to_owned())
-    };
-    assert_eq!(body(&fenced(&page, "rust")), body(&library));
-    assert!(
-        test.contains(
-            page.split_once("#[test]")
-                .and_then(|(_, rest)| rest.split_once("```"))
-                .expect("the test")
-                .0
-        )
-    );
-}
-
-#[test]
 fn padding_that_is_much_of_a_dimension_is_reported() {
     let program = |heads: u64| {
         format!(

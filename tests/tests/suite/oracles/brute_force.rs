@@ -72,11 +72,8 @@ fn operation(
     let name = format!("T{i}");
     let (a, a_dims) = values[values.len() - 1 - dice.roll(2)].clone();
     let (b, b_dims) = values[dice.roll(values.len())].clone();
-    let union: Vec<usize> = a_dims
-        .iter()
-        .copied()
-        .chain(b_dims.iter().copied().filter(|d| !a_dims.contains(d)))
-        .collect();
+    let mut union = a_dims.clone();
+    union.extend(b_dims.iter().filter(|d| !a_dims.contains(d)));
     let shared: Vec<usize> = a_dims.iter().copied().filter(|d| b_dims.contains(d)).collect();
     let (dims, right) = match dice.roll(16) {
         0 => (a_dims.clone(), format!("gelu({a})")),
@@ -88,10 +85,10 @@ fn operation(
             (vec![a_dims[0], added], format!("broadcast_{}({a})", DIMS[added]))
         }
         7 => (union, format!("{a} / {b}")),
-        11 => (
-            a_dims.clone(),
-            [format!("exp({a})"), format!("-{a}"), format!("{a} + 1.0")][dice.roll(3)].clone(),
-        ),
+        11 => {
+            let forms = [format!("exp({a})"), format!("-{a}"), format!("{a} + 1.0")];
+            (a_dims.clone(), dice.pick(&forms).clone())
+        }
         12 if !a_dims.is_empty() && !a_dims.contains(&4) => {
             let from = a_dims[0];
             ([&[4], &a_dims[1..]].concat(), format!("slice_{{{}->P}}({a})", DIMS[from]))
@@ -103,11 +100,7 @@ fn operation(
             let along = DIMS[a_dims[0]];
             (a_dims.clone(), format!("update_{along}({a}, Q, take_{along}({a}, Q))"))
         }
-        5 if !b_dims.is_empty()
-            && b_dims[0] != 4
-            && !a_dims.contains(&b_dims[0])
-            && b_dims[1..].iter().all(|&d| d == 4 || a_dims.contains(&d)) =>
-        {
+        5 if can_be_added(&b_dims, &a_dims) => {
             (b_dims.clone(), format!("put_{}({a}, Q, {b})", DIMS[b_dims[0]]))
         }
         14 if !shared.is_empty() => (union, format!("select({b}, {a}, 0.0)")),
@@ -128,10 +121,14 @@ fn operation(
         _ => (union, format!("{a} * {b}")),
     };
     let left = if dice.roll(4) == 0 { brackets(&dims, dice, axes, false) } else { String::new() };
-    let written = if left.is_empty() { format!("{name}: bf16") } else { format!("{name}{left}") };
-    let written = written.replace(": bf16", "");
-    *body += &format!("{written} = {right}\n");
+    *body += &format!("{name}{left} = {right}\n");
     (name, dims)
+}
+
+/// Whether rows of `added` can be put into a value of `dims`.
+fn can_be_added(dims: &[usize], added: &[usize]) -> bool {
+    let Some((&first, rest)) = dims.split_first() else { return false };
+    first != 4 && !added.contains(&first) && rest.iter().all(|d| *d == 4 || added.contains(d))
 }
 
 fn brackets(dims: &[usize], dice: &mut Dice<'_>, axes: usize, closed: bool) -> String {

@@ -9,6 +9,49 @@ use shardwise_tests::random::{Arrays, Dice, for_all, numbers};
 const DIMS: [&str; 3] = ["I", "J", "K"];
 const SIZES: [usize; 3] = [2, 4, 6];
 
+/// Functions of one value.
+const UNARY: [&str; 29] = [
+    "tanh({})",
+    "gelu({})",
+    "silu({})",
+    "swish({})",
+    "relu({})",
+    "sigmoid({})",
+    "softplus({})",
+    "erf({})",
+    "sin({})",
+    "cos({})",
+    "square({})",
+    "abs({})",
+    "neg({})",
+    "copy({})",
+    "-{}",
+    "2.5 * {}",
+    "{} / 4.0",
+    "{} - 0.5",
+    "1.0 - {}",
+    "exp(0.5 * {})",
+    "log(exp({}) + 1.0)",
+    "sqrt(exp({}))",
+    "rsqrt(exp({}))",
+    "pow(exp({}), 1.5)",
+    "1.0 / exp({})",
+    "maximum({}, 0.25)",
+    "minimum({}, 0.25)",
+    "select(greater({}, 0.1), {}, 0.0)",
+    "cast<f32>({})",
+];
+/// Functions of two.
+const BINARY: [&str; 7] = [
+    "{} + {}",
+    "{} - {}",
+    "{} / exp({})",
+    "maximum({}, {})",
+    "minimum({}, {})",
+    "pow(exp({}), {})",
+    "{} * {}",
+];
+
 /// A program under way: its text, and the dimensions of its values.
 struct Sketch {
     body: String,
@@ -42,50 +85,10 @@ impl Sketch {
         let shared: Vec<usize> =
             a_dims.iter().copied().filter(|dim| b_dims.contains(dim)).collect();
         let lacking: Vec<usize> = (0..3).filter(|dim| !a_dims.contains(dim)).collect();
-        let unary = [
-            "tanh({})",
-            "gelu({})",
-            "silu({})",
-            "swish({})",
-            "relu({})",
-            "sigmoid({})",
-            "softplus({})",
-            "erf({})",
-            "sin({})",
-            "cos({})",
-            "square({})",
-            "abs({})",
-            "neg({})",
-            "copy({})",
-            "-{}",
-            "2.5 * {}",
-            "{} / 4.0",
-            "{} - 0.5",
-            "1.0 - {}",
-            "exp(0.5 * {})",
-            "log(exp({}) + 1.0)",
-            "sqrt(exp({}))",
-            "rsqrt(exp({}))",
-            "pow(exp({}), 1.5)",
-            "1.0 / exp({})",
-            "maximum({}, 0.25)",
-            "minimum({}, 0.25)",
-            "select(greater({}, 0.1), {}, 0.0)",
-            "cast<f32>({})",
-        ];
-        let binary = [
-            "{} + {}",
-            "{} - {}",
-            "{} / exp({})",
-            "maximum({}, {})",
-            "minimum({}, {})",
-            "pow(exp({}), {})",
-            "{} * {}",
-        ];
         let fill = |form: &str| form.replacen("{}", &a, 1).replacen("{}", &b, 1);
         let (dims, right) = match dice.roll(9) {
-            0 | 1 => (a_dims, fill(unary[dice.roll(unary.len())])),
-            2 | 3 => (union, fill(binary[dice.roll(binary.len())])),
+            0 | 1 => (a_dims, fill(dice.pick(&UNARY))),
+            2 | 3 => (union, fill(dice.pick(&BINARY))),
             4 if !shared.is_empty() => {
                 let gone: Vec<usize> = shared[..=dice.roll(shared.len())].to_vec();
                 (

@@ -3,7 +3,11 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use shardwise::sweep::{Grid, Source, sweep};
 use shardwise::{Options, Strategy};
-use shardwise_tests::read;
+
+fn read(path: &str) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    std::fs::read_to_string(root.to_owned() + path).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
 
 /// A chain of products on two axes, weights shared.
 fn chain(statements: usize) -> String {
