@@ -31,7 +31,8 @@ pub struct Checked {
 /// source.
 ///
 /// ```
-/// let checked = shardwise::check("mlp.shard", "hardware tpu-v5p\nmesh X=4\ndim B=8\ninput A[B_Y]\noutput A[B]", &shardwise::Options::default());
+/// let source = "hardware tpu-v5p\nmesh X=4\ndim B=8\ninput A[B_Y]\noutput A[B]";
+/// let checked = shardwise::check("mlp.shard", source, &shardwise::Options::default());
 /// assert!(checked.findings.has_errors());
 /// assert!(checked.findings.to_string().contains('Y'));
 /// ```

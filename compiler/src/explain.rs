@@ -103,7 +103,8 @@ pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 /// C = A *J B
 /// output C[I, K_X]
 /// ";
-/// let explanation = explain("example", source, &shardwise::Options::default(), &Target::Value("A".to_owned()), &|_, _| ())?;
+/// let (options, target) = (shardwise::Options::default(), Target::Value("A".to_owned()));
+/// let explanation = explain("example", source, &options, &target, &|_, _| ())?;
 /// let Explanation::Plan(causes) = &explanation else { panic!("it can be planned") };
 /// let gather = &causes.collectives[0];
 /// assert_eq!(gather.from.who, "declared at line 5: `input A[I, J_X]`");

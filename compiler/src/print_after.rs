@@ -32,7 +32,8 @@ const LISTED: usize = 16;
 /// backward from Out given dOut
 /// output Out[B_X, F]
 /// ";
-/// let derived = shardwise::print_after("w", source, &shardwise::Options::default(), shardwise::Pass::Gradient)?;
+/// let options = shardwise::Options::default();
+/// let derived = shardwise::print_after("w", source, &options, shardwise::Pass::Gradient)?;
 /// assert!(derived.contains("dW = In *B dOut"));
 /// # Ok::<(), shardwise::Findings>(())
 /// ```

@@ -94,9 +94,12 @@ pub fn verify(
 ///
 /// ```
 /// use shardwise::verify::{Setup, against};
-/// let sketch = "hardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X, J]\nB = gelu(A)\nC = 2.0 * B\noutput C[I_X, J]";
-/// let forgets = "plan\nhardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X, J]\nC[I_X, J] = 2.0 * A[I_X, J]\noutput C[I_X, J]";
-/// let verdict = against(("plan", forgets), ("sketch", sketch), &shardwise::Options::default(), &Setup::default())?;
+/// let sketch = "hardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X, J]\nB = gelu(A)\n\
+///     C = 2.0 * B\noutput C[I_X, J]";
+/// let forgets = "plan\nhardware tpu-v5p\nmesh X=4\ndim I=8, J=8\ninput A[I_X, J]\n\
+///     C[I_X, J] = 2.0 * A[I_X, J]\noutput C[I_X, J]";
+/// let options = shardwise::Options::default();
+/// let verdict = against(("plan", forgets), ("sketch", sketch), &options, &Setup::default())?;
 /// assert_eq!(verdict.mismatch.unwrap().statement, "C[I_X, J] = 2.0 * A[I_X, J]");
 /// # Ok::<(), shardwise::Findings>(())
 /// ```

@@ -11,8 +11,8 @@ use shardwise_passes::cost::report::StepCost;
 
 use crate::Planned;
 
-/// Something that needs a value in a certain sharding. The order is that in which they are reported:
-/// a declared sharding first, outputs last.
+/// Something that needs a value in a certain sharding. The order is that in which they are
+/// reported: a declared sharding first, outputs last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum User {
     /// The brackets on the left side of the statement that gives the value.

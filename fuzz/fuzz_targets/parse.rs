@@ -1,5 +1,5 @@
-//! Any text parses to a tree and errors that point into it, formats to a fixed point, and is checked
-//! (and planned, if it is small) without a panic.
+//! Any text parses to a tree and errors that point into it, formats to a fixed point, and is
+//! checked (and planned, if it is small) without a panic.
 #![no_main]
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Random programs that the fuzzer chooses: both plans compute what the program does, the search's is
-//! never the more expensive one, planning a plan gives the same text, and a plan with one character
-//! replaced is checked without a panic.
+//! Random programs that the fuzzer chooses: both plans compute what the program does, the search's
+//! is never the more expensive one, planning a plan gives the same text, and a plan with one
+//! character replaced is checked without a panic.
 #![no_main]
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Parsing a printed program gives the same program, and formatting keeps its meaning. The first byte
-//! chooses between text and the random programs of the tests.
+//! Parsing a printed program gives the same program, and formatting keeps its meaning. The first
+//! byte chooses between text and the random programs of the tests.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

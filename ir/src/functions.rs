@@ -7,10 +7,10 @@
 //! | [`Composite`] | `softmax` and the normalisations | [`CompositeRow`] |
 //! | [`CollectiveKind`] | `AllGather` and the other moves between devices | [`CollectiveRow`] |
 //!
-//! Names are read once, in `resolve`; after that an operation holds an entry of a table. Derivatives
-//! and the definitions of composites are [`Formula`]s. What is not called by such a name, `a + b`,
-//! `-x`, `cast<f32>(x)`, is a [`MapForm`]: these are few, each with syntax of its own, and matched
-//! without a default wherever they are read.
+//! Names are read once, in `resolve`; after that an operation holds an entry of a table.
+//! Derivatives and the definitions of composites are [`Formula`]s. What is not called by such a
+//! name, `a + b`, `-x`, `cast<f32>(x)`, is a [`MapForm`]: these are few, each with syntax of its
+//! own, and matched without a default wherever they are read.
 //!
 //! The values of a row, its evaluator, are what a function *means*. So they are here and not with
 //! the simulator of plans: planner and simulator agree on what `tanh` is, as both agree on what `+`

@@ -3,10 +3,10 @@
 //!
 //! | folder | what is in it |
 //! | --- | --- |
-//! | `tables` | the program and the plan as data: [`program`], [`plan`], [`sharding`], [`mesh`], [`hardware`] |
+//! | `tables` | programs and plans: [`program`], [`plan`], [`sharding`], [`mesh`], [`hardware`] |
 //! | [`functions`] | one table of operations: what is known of every function |
 //! | `loops` | [`blocks`], [`pipeline`] stages, gathered weights that are kept, [`unroll`] |
-//! | `analysis` | [`shape`] inference, masked products ([`sparse`]), [`nvlink_domain`] placement, the [`dataflow`] graph |
+//! | `analysis` | [`shape`]s, masked products ([`sparse`]), [`nvlink_domain`]s, [`dataflow`] |
 //! | [`codes`] | every diagnostic code with its page |
 //! | [`resolve`] | the syntax tree becomes a [`program::Program`]: names become ids, once |
 //! | [`verify`] | the one judge of shardings, collectives, local operations and plans |

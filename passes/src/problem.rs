@@ -15,8 +15,9 @@
 //! A value that is *dropped* after use has a source for each part of the program that uses it (each
 //! block, the forward and the backward part): what is gathered in one is not held for the next, but
 //! gathered again from where the value was declared or given. A layer's parameter that is not
-//! dropped is held for all microbatches, too, and moved once a step. [`crate::search::memory::rematerialize`] asks for
-//! two parts only, in front of an operation and from it on.
+//! dropped is held for all microbatches, too, and moved once a step.
+//! [`crate::search::memory::rematerialize`] asks for two parts only, in front of an operation and
+//! from it on.
 
 use std::sync::Arc;
 
@@ -156,8 +157,8 @@ pub struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     /// Sets the problem up, where a second of compute counts `compute` and one of a collective what
-    /// the tables say. Domains hold every layout of every operation; see [`crate::solver::dominance`] for
-    /// what may be left out.
+    /// the tables say. Domains hold every layout of every operation; see
+    /// [`crate::solver::dominance`] for what may be left out.
     pub fn new(tables: &'a Tables<'a>, compute: f64) -> Self {
         Self::dropping(tables, compute, Dropped::default())
     }
@@ -203,8 +204,8 @@ impl<'a> Problem<'a> {
         self.tables.of(value)
     }
 
-    /// The problem as a model of the solver: a variable for each of its own, a Steiner-tree term for
-    /// each source. Assignments of the one are assignments of the other.
+    /// The problem as a model of the solver: a variable for each of its own, a Steiner-tree term
+    /// for each source. Assignments of the one are assignments of the other.
     pub fn model(&self) -> Model {
         let unary = |variable: &Variable| {
             variable.choices.iter().map(|choice| choice.weight).collect::<Vec<Weight>>()
@@ -244,8 +245,8 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The uses of a source under an assignment, in the order of its demands, and the state it comes
-    /// to be in.
+    /// The uses of a source under an assignment, in the order of its demands, and the state it
+    /// comes to be in.
     pub(crate) fn realised(&self, source: &Source, assignment: &[usize]) -> (State, Vec<Terminal>) {
         let choice = |variable: usize| &self.variables[variable].choices[assignment[variable]];
         let root = match source.root {

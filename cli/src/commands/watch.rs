@@ -78,8 +78,8 @@ impl Contents {
         Self { files, programs }
     }
 
-    /// The contents after the next change. A file that is being written is waited for: its bytes have
-    /// to stay the same for a pause.
+    /// The contents after the next change. A file that is being written is waited for: its bytes
+    /// have to stay the same for a pause.
     fn changed(&self, watched: Watched<'_>) -> Self {
         loop {
             std::thread::sleep(PAUSE);

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use crate::common::{SHARDWISE, root, text};
 use crate::run;
 
-pub(crate) const MATMUL: &str = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I, J_X], B[J_X, \
+pub(crate) const MATMUL: &str = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I, \
+    J_X], B[J_X, \
     K]\nC = A *J B\noutput C[I, K]\n";
 
 #[test]

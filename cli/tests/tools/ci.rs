@@ -1,5 +1,5 @@
-//! The pre-commit hooks, run by pre-commit, and the scripts of the GitHub Action, run as GitHub runs
-//! them.
+//! The pre-commit hooks, run by pre-commit, and the scripts of the GitHub Action, run as GitHub
+//! runs them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -5,7 +5,8 @@
 /// renamed does not stop the build.
 ///
 /// ```
-/// assert_eq!(shardwise::build::depfile("out/a.plan", &["my models/a.shard"]), "out/a.plan: my\\ models/a.shard\n\nmy\\ models/a.shard:\n");
+/// let depfile = shardwise::build::depfile("out/a.plan", &["my models/a.shard"]);
+/// assert_eq!(depfile, "out/a.plan: my\\ models/a.shard\n\nmy\\ models/a.shard:\n");
 /// ```
 pub fn depfile(target: &str, inputs: &[&str]) -> String {
     let inputs: Vec<String> = inputs.iter().map(|input| escaped(input)).collect();

@@ -75,7 +75,8 @@ pub struct Tensor {
 #[allow(dead_code)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// `einsum`, `map`, `reduce`, …; `all_gather`, `all_reduce`, `reduce_scatter`, `all_to_all`, `permute`, `slice`.
+    /// `einsum`, `map`, `reduce`, …; `all_gather`, `all_reduce`, `reduce_scatter`, `all_to_all`,
+    /// `permute`, `slice`.
     pub kind: &'static str,
     /// The value that it gives.
     pub value: &'static str,
@@ -114,7 +115,8 @@ fn modules(programs: &[&Compiled], depth: usize, out: &mut String) {
         } else {
             let _ = write!(
                 out,
-                "\n/// Programs of the folder `{name}`.\n#[allow(non_snake_case)]\npub mod {name} {{"
+                "\n/// Programs of the folder `{name}`.\n#[allow(non_snake_case)]\n\
+                pub mod {name} {{"
             );
             modules(these, depth + 1, out);
             out.push_str("}\n");

@@ -441,7 +441,11 @@ impl<'a> Told<'a> {
         let step = self.step(number);
         let (name, dim_name) = (self.axis_name(axis), self.dim_name(dim));
         let alike = step.operands.iter().enumerate().find(|(other, operand)| {
-            *other != read && matches!(stand(&operand.sharding, axis), Stand::Splits(position) if self.dim(operand.value, position) == dim)
+            let splits = match stand(&operand.sharding, axis) {
+                Stand::Splits(position) => self.dim(operand.value, position) == dim,
+                _ => false,
+            };
+            *other != read && splits
         });
         match alike {
             Some((other, operand)) => {
@@ -495,7 +499,10 @@ impl<'a> Told<'a> {
                     self.lines.of(value.span)
                 );
             }
-            let keeps = |operand: &Materialization| matches!(stand(&operand.sharding, axis), Stand::Splits(at) if self.dim(operand.value, at) == dim);
+            let keeps = |operand: &Materialization| match stand(&operand.sharding, axis) {
+                Stand::Splits(at) => self.dim(operand.value, at) == dim,
+                _ => false,
+            };
             let Some(next) = step.operands.iter().position(keeps) else {
                 return format!("{split} comes from `{}`{way}", print::step(self.program(), step));
             };

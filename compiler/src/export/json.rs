@@ -166,7 +166,8 @@ pub struct MemoryJson {
 /// One line of the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepJson {
-    /// `einsum map reduce reshape rename take all_gather all_reduce reduce_scatter all_to_all permute slice`.
+    /// `einsum map reduce reshape rename take all_gather all_reduce reduce_scatter all_to_all
+    /// permute slice`.
     pub kind: String,
     /// The axes that its text names; empty for local operations.
     pub axes: Vec<String>,

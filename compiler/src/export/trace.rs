@@ -48,7 +48,8 @@ pub(crate) fn trace(planned: &Planned) -> String {
         let layer = repeats.layer_block(step.repeat).map(|_| run.copy.layer);
         let microbatch = repeats.microbatches(step.repeat).map(|_| run.copy.microbatch);
         let arguments = json!({
-            "bytes": cost.bytes, "flops": cost.flops, "layer": layer, "microbatch": microbatch, "critical": schedule.critical[number], "may_run_early": schedule.early[number],
+            "bytes": cost.bytes, "flops": cost.flops, "layer": layer, "microbatch": microbatch,
+            "critical": schedule.critical[number], "may_run_early": schedule.early[number],
         });
         events.extend(tracks.into_iter().map(|track| {
             json!({
@@ -79,8 +80,10 @@ fn stages(planned: &Planned) -> Vec<Value> {
         let few = PipelineShape { microbatches: drawn(&staged.shape), ..staged.shape };
         events.extend(simulate(&few, &staged.times).placed.iter().map(|placed| {
             let StageWork { microbatch, chunk, backward } = placed.work;
+            let pass = if backward { "backward" } else { "forward" };
             json!({
-                "name": format!("{}{microbatch}", if backward { "backward " } else { "forward " }), "ph": "X", "pid": process, "tid": placed.stage,
+                "name": format!("{pass} {microbatch}"),
+                "ph": "X", "pid": process, "tid": placed.stage,
                 "ts": placed.start_s * 1e6, "dur": (placed.end_s - placed.start_s) * 1e6,
                 "args": { "microbatch": microbatch, "chunk": chunk, "backward": backward },
             })

@@ -33,7 +33,8 @@ use crate::source::place::{Lines, Place};
 ///
 /// ```
 /// let source = "hardware my-chip from \"../chips.toml\"\n";
-/// assert_eq!(shardwise::hardware::named_file::named("models/mlp.shard", source), [std::path::PathBuf::from("models/../chips.toml")]);
+/// let files = shardwise::hardware::named_file::named("models/mlp.shard", source);
+/// assert_eq!(files, [std::path::PathBuf::from("models/../chips.toml")]);
 /// ```
 pub fn named(name: &str, source: &str) -> Vec<PathBuf> {
     if !source.contains('"') {

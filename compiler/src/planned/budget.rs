@@ -112,7 +112,10 @@ fn forbidden(
             .any(|&axis| plan.program.mesh.axes[axis].runs_over(*kind)),
     };
     (0..plan.steps.len()).find(|&step| {
-        let same = matches!(&plan.steps[step].kind, StepKind::Collective(collective, _) if collective.kind == *kind);
+        let same = match &plan.steps[step].kind {
+            StepKind::Collective(collective, _) => collective.kind == *kind,
+            StepKind::Local(_) => false,
+        };
         same && runs_there(step)
     })
 }

@@ -21,11 +21,15 @@ impl Files {
     /// ```
     /// use shardwise::{Options, source::files::Files};
     /// let files = Files::read_by(|path| match path.to_str() {
-    ///     Some("models/hw.toml") => Ok(b"[chip]\nbase = \"h100\"\nlink_bandwidth = 370e9\n".to_vec()),
+    ///     Some("models/hw.toml") => {
+    ///         Ok(b"[chip]\nbase = \"h100\"\nlink_bandwidth = 370e9\n".to_vec())
+    ///     }
     ///     _ => Err(std::io::ErrorKind::NotFound.into()),
     /// });
-    /// let source = "hardware \"hw.toml\"\nmesh X=8\ndim I=64\ninput A[I_X]\nB = gelu(A)\noutput B[I_X]\n";
-    /// let planned = shardwise::plan("models/gelu.shard", source, &Options { files, ..Options::default() })?;
+    /// let source = "hardware \"hw.toml\"\nmesh X=8\ndim I=64\ninput A[I_X]\nB = gelu(A)\n\
+    ///     output B[I_X]\n";
+    /// let options = Options { files, ..Options::default() };
+    /// let planned = shardwise::plan("models/gelu.shard", source, &options)?;
     /// assert!(planned.to_string().starts_with("plan\nhardware chip from \"hw.toml\"\n"));
     /// # Ok::<(), shardwise::Findings>(())
     /// ```

@@ -25,7 +25,11 @@ pub struct Setting {
 ///
 /// ```
 /// use shardwise::oneliner::{Setting, program};
-/// let setting = Setting { hardware: Some("tpu-v5e".into()), mesh: Some("X=4".into()), dims: Some("B=64,D=128,F=256".into()) };
+/// let setting = Setting {
+///     hardware: Some("tpu-v5e".into()),
+///     mesh: Some("X=4".into()),
+///     dims: Some("B=64,D=128,F=256".into()),
+/// };
 /// let source = program("In[B, D_X] *D W[D_X, F] -> Out[B, F_X]", &setting);
 /// let planned = shardwise::plan("expression", &source, &shardwise::Options::default())?;
 /// assert!(planned.to_string().contains("Out[B, F_X] = ReduceScatter_{X,F}(Out[B, F] {U_X})"));

@@ -55,7 +55,8 @@ impl Grid {
     /// comma-separated list.
     ///
     /// ```
-    /// let grid = shardwise::sweep::Grid::parse(&["X*Y=64".into()], &["B=1e4..1e7".into()], &["tpu-v5p,tpu-v5e".into()])?;
+    /// let (meshes, sizes) = (["X*Y=64".into()], ["B=1e4..1e7".into()]);
+    /// let grid = shardwise::sweep::Grid::parse(&meshes, &sizes, &["tpu-v5p,tpu-v5e".into()])?;
     /// assert_eq!((grid.meshes[0].len(), grid.hardware.len()), (7, 2));
     /// # Ok::<(), String>(())
     /// ```

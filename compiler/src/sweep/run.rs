@@ -36,10 +36,12 @@ struct Resolved {
 ///
 /// ```
 /// use shardwise::sweep::{Grid, Source, sweep};
-/// let text = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K]\nC = A *J B\noutput C[I_X, K]\n".to_owned();
+/// let text = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I_X, J], B[J, K]\n\
+///     C = A *J B\noutput C[I_X, K]\n".to_owned();
 /// let source = Source { path: "example".into(), name: "example".into(), text };
 /// let grid = Grid::parse(&["X=4|8".into()], &["I=64..4096/3".into()], &[])?;
-/// let swept = sweep(&[source], &grid, &shardwise::Options::default(), &|_, _| ()).map_err(|_| "refused")?;
+/// let options = shardwise::Options::default();
+/// let swept = sweep(&[source], &grid, &options, &|_, _| ()).map_err(|_| "refused")?;
 /// assert_eq!(swept.points.len(), 6);
 /// # Ok::<(), String>(())
 /// ```

@@ -42,7 +42,9 @@ const LARGEST_CUT: u64 = 1 << 16;
 /// ```
 /// use shardwise_ir::nvlink_domain::{Unplaced, parts};
 /// let axis = |factors| Unplaced { factors, is_folded: false, kind: None };
-/// let sizes = |placed: &[Vec<shardwise_ir::nvlink_domain::Part>]| placed.iter().map(|parts| parts.iter().map(|part| part.size).collect()).collect::<Vec<Vec<u64>>>();
+/// type Parts = Vec<shardwise_ir::nvlink_domain::Part>;
+/// let size_of = |parts: &Parts| parts.iter().map(|part| part.size).collect();
+/// let sizes = |placed: &[Parts]| placed.iter().map(size_of).collect::<Vec<Vec<u64>>>();
 /// assert_eq!(sizes(&parts(Some(8), &[axis(&[4]), axis(&[16])])), [vec![4], vec![2, 8]]);
 /// ```
 pub fn parts(chips: Option<u64>, axes: &[Unplaced<'_>]) -> Vec<Vec<Part>> {

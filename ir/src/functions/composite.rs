@@ -61,7 +61,10 @@ pub struct CompositeRow {
 
 /// Writes the enum and the rows from one list.
 macro_rules! composites {
-    ($( #[doc = $summary:literal] $composite:ident { $($column:ident: $value:expr),* $(,)? } )*) => {
+    ($(
+        #[doc = $summary:literal]
+        $composite:ident { $($column:ident: $value:expr),* $(,)? }
+    )*) => {
         /// A softmax and its kin.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Composite { $(#[doc = $summary] $composite),* }

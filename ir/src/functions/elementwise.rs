@@ -4,9 +4,9 @@
 //! The rows are an enum, and its columns a struct that the enum leads to: the `functions!` macro
 //! writes both from one list, so that a function is one entry here, and an entry without one of its
 //! columns does not compile. Alternatives: a trait with a type for each function would spread a row
-//! over a screen of `impl` and leave no list to walk; a table looked up by name would let a misspelt
-//! name fall through to a default at every reader; an enum matched in each reader makes forgetting
-//! impossible too, but an addition a tour through six files.
+//! over a screen of `impl` and leave no list to walk; a table looked up by name would let a
+//! misspelt name fall through to a default at every reader; an enum matched in each reader makes
+//! forgetting impossible too, but an addition a tour through six files.
 //!
 //! What a row says is checked against its own evaluator by `tests`: derivatives against difference
 //! quotients, linearity and monotonicity against samples, and so on, for every row that is here.

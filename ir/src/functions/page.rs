@@ -26,7 +26,8 @@ pub fn page() -> String {
     });
     format!(
         "| function | value | partial sums pass | partial maxima pass | gradient |\n| --- | --- | \
-            --- | --- | --- |\n{}\n| reduction | its partial results | gradient |\n| --- | --- | --- \
+            --- | --- | --- |\n{}\n| reduction | its partial results | gradient |\n| --- | --- | \
+            --- \
             |\n{}\n| composite | value | gradient |\n| --- | --- | --- |\n{}",
         functions.collect::<String>(),
         reductions.collect::<String>(),

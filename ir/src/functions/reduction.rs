@@ -31,7 +31,10 @@ pub struct ReductionRow {
 
 /// Writes the enum and the rows from one list.
 macro_rules! reductions {
-    ($( #[doc = $summary:literal] $reduction:ident { $($column:ident: $value:expr),* $(,)? } )*) => {
+    ($(
+        #[doc = $summary:literal]
+        $reduction:ident { $($column:ident: $value:expr),* $(,)? }
+    )*) => {
         /// `sum_D(x)` and its kin.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum ReduceFn { $(#[doc = $summary] $reduction),* }

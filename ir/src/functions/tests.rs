@@ -6,7 +6,8 @@ use super::{
     ResultType, Row,
 };
 
-/// Where functions are looked at: of both signs, close to zero and not, none where any has a corner.
+/// Where functions are looked at: of both signs, close to zero and not, none where any has a
+/// corner.
 const EVERYWHERE: [f64; 6] = [-7.3, -2.2, -0.6, 0.35, 1.7, 3.9];
 const POSITIVE: [f64; 4] = [0.15, 0.8, 1.9, 4.6];
 /// Numbers where a function must have some, one after another.

@@ -51,7 +51,8 @@ impl Resolver<'_> {
         }
         self.frame = self.frame_of(of, span);
         self.is_framed = true;
-        if !matches!(rest.first().map(|statement| &statement.node), Some(Statement::Repeat(inner)) if inner.count.is_some())
+        if !matches!(rest.first().map(|statement| &statement.node),
+            Some(Statement::Repeat(inner)) if inner.count.is_some())
         {
             let at = rest.first().map_or(span, |statement| statement.span);
             self.not_layers(at, span);

@@ -140,6 +140,8 @@ impl Hardware {
     }
 }
 
+use Wraparound::{Cube4, Full16, Switched, WholePod};
+
 /// A row of the table below.
 struct Preset {
     name: &'static str,
@@ -177,18 +179,30 @@ impl Preset {
 /// The hop time of Part 3 and Part 7, taken wherever nothing better is known.
 const HOP_S: f64 = 1e-6;
 
+const fn preset(
+    name: &'static str,
+    peak: [f64; 3],
+    hbm: [f64; 2],
+    network: [f64; 2],
+    wraparound: Wraparound,
+    pod: &'static [u64],
+) -> Preset {
+    Preset { name, peak, hbm, network, wraparound, pod }
+}
+
+/// Columns as in [`Preset`].
 #[rustfmt::skip]
 const PRESETS: &[Preset] = &[
-    Preset { name: "tpu-v3",  peak: [140.0, 140.0, 0.0],      hbm: [32.0, 900.0],   network: [100.0, 0.0],   wraparound: Wraparound::WholePod, pod: &[32, 32] },
-    Preset { name: "tpu-v4p", peak: [275.0, 275.0, 0.0],      hbm: [32.0, 1200.0],  network: [45.0, 6.25],   wraparound: Wraparound::Cube4,    pod: &[16, 16, 16] },
-    Preset { name: "tpu-v5p", peak: [459.0, 918.0, 0.0],      hbm: [96.0, 2800.0],  network: [90.0, 6.25],   wraparound: Wraparound::Cube4,    pod: &[16, 20, 28] },
-    Preset { name: "tpu-v5e", peak: [197.0, 394.0, 0.0],      hbm: [16.0, 810.0],   network: [45.0, 3.125],  wraparound: Wraparound::Full16,   pod: &[16, 16] },
-    Preset { name: "tpu-v6e", peak: [920.0, 1840.0, 0.0],     hbm: [32.0, 1600.0],  network: [90.0, 12.5],   wraparound: Wraparound::Full16,   pod: &[16, 16] },
-    Preset { name: "tpu7x",   peak: [2300.0, 4610.0, 0.0],    hbm: [192.0, 7400.0], network: [90.0, 12.5],   wraparound: Wraparound::WholePod, pod: &[4, 4, 576] },
-    Preset { name: "h100",    peak: [989.0, 2000.0, 2000.0],  hbm: [80.0, 3350.0],  network: [450.0, 50.0],  wraparound: Wraparound::Switched, pod: &[8] },
-    Preset { name: "h200",    peak: [990.0, 2000.0, 2000.0],  hbm: [141.0, 4800.0], network: [450.0, 0.0],   wraparound: Wraparound::Switched, pod: &[8] },
-    Preset { name: "h800",    peak: [0.0, 1513.0, 1513.0],    hbm: [0.0, 0.0],      network: [0.0, 0.0],     wraparound: Wraparound::Switched, pod: &[8] },
-    Preset { name: "b200",    peak: [2300.0, 4500.0, 4500.0], hbm: [192.0, 8000.0], network: [900.0, 50.0],  wraparound: Wraparound::Switched, pod: &[8] },
-    Preset { name: "gb200-nvl72", peak: [2300.0, 4500.0, 4500.0], hbm: [192.0, 8000.0], network: [900.0, 50.0], wraparound: Wraparound::Switched, pod: &[72] },
-    Preset { name: "a100",    peak: [310.0, 620.0, 620.0],    hbm: [80.0, 2000.0],  network: [300.0, 0.0],   wraparound: Wraparound::Switched, pod: &[8] },
+    preset("tpu-v3",  [140., 140., 0.],      [32., 900.],   [100., 0.],   WholePod, &[32, 32]),
+    preset("tpu-v4p", [275., 275., 0.],      [32., 1200.],  [45., 6.25],  Cube4,    &[16, 16, 16]),
+    preset("tpu-v5p", [459., 918., 0.],      [96., 2800.],  [90., 6.25],  Cube4,    &[16, 20, 28]),
+    preset("tpu-v5e", [197., 394., 0.],      [16., 810.],   [45., 3.125], Full16,   &[16, 16]),
+    preset("tpu-v6e", [920., 1840., 0.],     [32., 1600.],  [90., 12.5],  Full16,   &[16, 16]),
+    preset("tpu7x",   [2300., 4610., 0.],    [192., 7400.], [90., 12.5],  WholePod, &[4, 4, 576]),
+    preset("h100",    [989., 2000., 2000.],  [80., 3350.],  [450., 50.],  Switched, &[8]),
+    preset("h200",    [990., 2000., 2000.],  [141., 4800.], [450., 0.],   Switched, &[8]),
+    preset("h800",    [0., 1513., 1513.],    [0., 0.],      [0., 0.],     Switched, &[8]),
+    preset("b200",    [2300., 4500., 4500.], [192., 8000.], [900., 50.],  Switched, &[8]),
+    preset("gb200-nvl72", [2300., 4500., 4500.], [192., 8000.], [900., 50.],  Switched, &[72]),
+    preset("a100",    [310., 620., 620.],    [80., 2000.],  [300., 0.],   Switched, &[8]),
 ];

@@ -1,5 +1,5 @@
-//! Blocks whose layers live on stages, in time and in memory: what [`crate::cost::pipeline_schedule`] knows of
-//! stages, for the blocks of a plan.
+//! Blocks whose layers live on stages, in time and in memory: what
+//! [`crate::cost::pipeline_schedule`] knows of stages, for the blocks of a plan.
 //!
 //! A stage's time for a microbatch is what its layers add to the schedule of one device, layer upon
 //! layer, so that collectives hide behind compute inside a stage as they do elsewhere. All devices

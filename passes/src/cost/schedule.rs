@@ -6,16 +6,17 @@
 //! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
 //! running. A step is *critical* if it has no slack: making it longer makes the whole longer. A
 //! collective is *prefetchable* if its operand stays on the devices (it can overlap what comes
-//! before the program, as the gather of a weight overlaps the previous layer), or if it has slack and
-//! its operand exists before the compute above it is done.
+//! before the program, as the gather of a weight overlaps the previous layer), or if it has slack
+//! and its operand exists before the compute above it is done.
 //!
 //! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer
 //! to the third: what a layer adds once its collectives run beside its neighbours' compute. So of
 //! microbatches, of which each goes on as its layers do, after the first, which makes what they
 //! hold. Laying all of them out would make planning depend on their number.
 //!
-//! A pipeline is scheduled by itself ([`crate::cost::pipeline_stages`]), and takes its time between what stands
-//! around it; what its stages do once a step, before or behind all microbatches, is added to that.
+//! A pipeline is scheduled by itself ([`crate::cost::pipeline_stages`]), and takes its time between
+//! what stands around it; what its stages do once a step, before or behind all microbatches, is
+//! added to that.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

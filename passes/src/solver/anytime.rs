@@ -1,5 +1,5 @@
-//! From a first solution and bound to the proof, for models that elimination cannot minimise as they
-//! are.
+//! From a first solution and bound to the proof, for models that elimination cannot minimise as
+//! they are.
 //!
 //! Rounds of three steps, each making the others' work less: the dual ([`crate::solver::dual`])
 //! raises the bound and says of every choice what an assignment with it costs at least; elimination

@@ -86,8 +86,8 @@ pub(crate) enum Outcome {
     Empty,
 }
 
-/// Evaluates nodes, least bound first, until none can improve on what `best_s` says or `stop` holds;
-/// the least bound of what was not refuted.
+/// Evaluates nodes, least bound first, until none can improve on what `best_s` says or `stop`
+/// holds; the least bound of what was not refuted.
 pub(crate) fn best_first<S>(
     search: &mut S,
     best_s: impl Fn(&S) -> f64,

@@ -1,5 +1,5 @@
-//! Cutting planes in one dimension: where a concave function is greatest, as a Lagrangian bound is in
-//! a single multiplier (Kelley 1960).
+//! Cutting planes in one dimension: where a concave function is greatest, as a Lagrangian bound is
+//! in a single multiplier (Kelley 1960).
 
 /// How much further the next evaluation is while all are on one side of the maximum.
 const STRIDE: f64 = 8.0;

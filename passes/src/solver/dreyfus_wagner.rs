@@ -1,11 +1,11 @@
-//! The cheapest tree from a root to several terminals, exactly: the dynamic programme of Dreyfus and
-//! Wagner (1971).
+//! The cheapest tree from a root to several terminals, exactly: the dynamic programme of Dreyfus
+//! and Wagner (1971).
 //!
 //! An edge that serves several terminals is paid once: the tree is a Steiner arborescence. On the
 //! table of distances it takes `3^k·n + 2^k·n²` for `k` terminals and `n` nodes. Alternatives: a
 //! sum of shortest paths pays for shared edges twice; integer programming over edges is exact too
-//! but a hundred times slower at these sizes. [`crate::solver::marginals`] does the same in floating
-//! point, with a price on every node that a terminal may be at.
+//! but a hundred times slower at these sizes. [`crate::solver::marginals`] does the same in
+//! floating point, with a price on every node that a terminal may be at.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;

@@ -2,14 +2,14 @@
 //! ascent on the dual of its linear relaxation.
 //!
 //! The model is decomposed into its variables (each alone takes its cheapest choice) and its terms
-//! (each alone takes its cheapest tree or table entry, see [`crate::solver::marginals`]), which must
-//! agree on a label wherever a term depends on a variable: a *consistency edge*. An edge has a dual
-//! price for each label that the variable pays and the term gets back; whatever these prices are,
-//! the sum of all minima is below the cost of every assignment. They are moved so that the sum
-//! grows: forwards and backwards through the order of the variables, every subproblem sends what its
-//! choices cost more than its least (its *min-marginals*) on to those that come next, in even shares
-//! (sequential reweighted message passing: TRW-S, Kolmogorov 2006, and SRMP, Kolmogorov 2015; MPLP,
-//! Globerson and Jaakkola 2007, is the parallel relative). The sum never falls.
+//! (each alone takes its cheapest tree or table entry, see [`crate::solver::marginals`]), which
+//! must agree on a label wherever a term depends on a variable: a *consistency edge*. An edge has a
+//! dual price for each label that the variable pays and the term gets back; whatever these prices
+//! are, the sum of all minima is below the cost of every assignment. They are moved so that the sum
+//! grows: forwards and backwards through the order of the variables, every subproblem sends what
+//! its choices cost more than its least (its *min-marginals*) on to those that come next, in even
+//! shares (sequential reweighted message passing: TRW-S, Kolmogorov 2006, and SRMP, Kolmogorov
+//! 2015; MPLP, Globerson and Jaakkola 2007, is the parallel relative). The sum never falls.
 //!
 //! Beside the bound this says of every choice what an assignment with it costs at least. A choice
 //! whose *reduced cost* exceeds the optimality gap to a known solution is fixed away (reduced-cost
@@ -234,8 +234,8 @@ impl<'m> Dual<'m> {
         seconds(self.model.constant) + blocks.sum::<f64>()
     }
 
-    /// Other unary costs, infinite for choices that are forbidden; the prices of the edges stay, and
-    /// all choices that were fixed away are back.
+    /// Other unary costs, infinite for choices that are forbidden; the prices of the edges stay,
+    /// and all choices that were fixed away are back.
     pub(crate) fn reprice(&mut self, unary: &UnaryCosts) {
         self.unary = unary
             .iter()

@@ -82,8 +82,8 @@ pub(crate) fn tabulate(term: &SteinerTerm, trees: &mut Trees<'_>, limit: usize) 
     }
 }
 
-/// Whether one table of at most `limit` costs holds those of a term on a graph of `nodes` nodes, and
-/// takes at most `most` evaluations.
+/// Whether one table of at most `limit` costs holds those of a term on a graph of `nodes` nodes,
+/// and takes at most `most` evaluations.
 pub(crate) fn is_small(term: &SteinerTerm, nodes: usize, limit: usize, most: usize) -> bool {
     let size = equivalence_classes(term).size();
     term.terminals.len() <= MOST_TERMINALS

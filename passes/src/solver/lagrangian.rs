@@ -1,4 +1,5 @@
-//! Minimisation under capacity rows: branch and bound over choices, bounded by Lagrangian relaxation.
+//! Minimisation under capacity rows: branch and bound over choices, bounded by Lagrangian
+//! relaxation.
 //!
 //! Rows couple all choices. Each row gets a *multiplier* that charges what choices contribute to it
 //! (Everett 1963); the model without rows under these costs is the *Lagrangian subproblem*, solved
@@ -6,8 +7,8 @@
 //! limits are worth at them, is below every assignment that keeps the rows (Held and Karp 1971;
 //! Fisher 1981). Multipliers are moved along the subgradient, by Polyak's step. Every solution on
 //! the way is offered to the caller as an incumbent; where those leave a wide gap, so are the
-//! solutions at equal multipliers of all rows, ever smaller. A node is branched on the variable that
-//! contributes most to the row exceeded most: its smaller choices, and the rest.
+//! solutions at equal multipliers of all rows, ever smaller. A node is branched on the variable
+//! that contributes most to the row exceeded most: its smaller choices, and the rest.
 //!
 //! Alternatives: a dynamic programme over what rows have left is exact, and its states explode with
 //! the number of rows; a penalty without a bound proves nothing.
@@ -21,8 +22,8 @@ use crate::solver::model::{CapacityRow, Model, UnaryCosts};
 use crate::solver::reprice::LagrangianSubproblem;
 use crate::solver::weight::Weight;
 
-/// Solutions of the Lagrangian subproblem in one search, for small models; fewer for larger, so that
-/// the time stays within seconds.
+/// Solutions of the Lagrangian subproblem in one search, for small models; fewer for larger, so
+/// that the time stays within seconds.
 pub(crate) const MOST_SOLUTIONS: usize = 500;
 
 /// Variables times solutions, at most.

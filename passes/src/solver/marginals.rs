@@ -82,8 +82,8 @@ pub(crate) struct Marginals {
 /// For every set of terminals, the cheapest trees from all nodes: see [`inside`].
 pub(crate) type Inside = Vec<Vec<f64>>;
 
-/// The cheapest trees from `root` to `terminals`, each given by the prices of its nodes and all sets
-/// of them by their trees; every edge is paid `times` times.
+/// The cheapest trees from `root` to `terminals`, each given by the prices of its nodes and all
+/// sets of them by their trees; every edge is paid `times` times.
 pub(crate) fn marginals(
     metric: &Metric,
     times: f64,

@@ -75,8 +75,8 @@ impl StopReason {
     }
 }
 
-/// An incumbent callback: what a feasible assignment really costs, which is at most what it costs in
-/// the model.
+/// An incumbent callback: what a feasible assignment really costs, which is at most what it costs
+/// in the model.
 pub(crate) type Evaluate<'e> = dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight + 'e;
 
 /// Minimises a model; see [`crate::solver`].

@@ -2,9 +2,9 @@
 //!
 //! A model is a *weighted constraint satisfaction problem* (Cooper et al. 2010) with two kinds of
 //! terms. A [`CostTable`] lists the cost of every combination of a few variables' choices. A
-//! [`SteinerTerm`] costs as much as the cheapest tree in a graph from a root to its terminals, where
-//! the choices of variables say at which nodes the ends of the tree are: a table of it would grow
-//! with the product of the domains, while its bounds are computed on the graph
+//! [`SteinerTerm`] costs as much as the cheapest tree in a graph from a root to its terminals,
+//! where the choices of variables say at which nodes the ends of the tree are: a table of it would
+//! grow with the product of the domains, while its bounds are computed on the graph
 //! ([`crate::solver::marginals`]). Beside the terms stand [`CapacityRow`]s, which limit sums of
 //! numbers that single choices contribute. An infeasible choice costs [`Weight::INFINITE`].
 

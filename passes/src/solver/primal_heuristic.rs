@@ -3,11 +3,11 @@
 //! First through the order of the variables, where what is not chosen yet counts at the dual's
 //! prices (sequential rounding, Kolmogorov 2006); then again, with all others as they are, until
 //! nothing improves (coordinate descent). Either way all choices of a variable are priced at once:
-//! for every term that it is in, the trees to the other ends, run outwards, say what each node costs
-//! as this end ([`crate::solver::marginals::of_one`]). So a pass over the variables takes about as
-//! long as a sweep of the dual, however many choices there are. Trying choices one by one, each with
-//! its trees, was the alternative: it could afford a few dozen choices a variable, and took ten
-//! times as long.
+//! for every term that it is in, the trees to the other ends, run outwards, say what each node
+//! costs as this end ([`crate::solver::marginals::of_one`]). So a pass over the variables takes
+//! about as long as a sweep of the dual, however many choices there are. Trying choices one by one,
+//! each with its trees, was the alternative: it could afford a few dozen choices a variable, and
+//! took ten times as long.
 //!
 //! The result is an upper bound and nothing more. Work is counted with the dual's.
 

@@ -2,8 +2,8 @@
 //! relaxation, whose multipliers are charged on single choices.
 //!
 //! Where elimination is exact, so is each solution. Where it is not, the dual
-//! ([`crate::solver::dual`]) bounds it: its prices are kept from one solution to the next, so that a
-//! few sweeps are enough, and the assignment is rounded from them
+//! ([`crate::solver::dual`]) bounds it: its prices are kept from one solution to the next, so that
+//! a few sweeps are enough, and the assignment is rounded from them
 //! ([`crate::solver::primal_heuristic`]). Either way the work is bounded by counts.
 
 use crate::solver::anytime::nearest_to_the_bound;

@@ -2,9 +2,9 @@
 //! its min-marginals.
 //!
 //! Of a Steiner-tree term they are the dynamic programme of [`crate::solver::marginals`], by way of
-//! the group of nodes that the tree must pass, if there is one. A tree to many terminals is replaced
-//! by several trees, each to a group of the terminals at its share of the cost: the whole costs as
-//! much as any of its parts, so it costs at least their mean, which is a bound still.
+//! the group of nodes that the tree must pass, if there is one. A tree to many terminals is
+//! replaced by several trees, each to a group of the terminals at its share of the cost: the whole
+//! costs as much as any of its parts, so it costs at least their mean, which is a bound still.
 
 use crate::solver::dual::Slot;
 use crate::solver::factor::Factor;

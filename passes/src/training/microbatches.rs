@@ -25,9 +25,9 @@
 //!
 //! A pipeline has microbatches of its own, and is not put into these: filled and drained in each of
 //! them, it would idle as often, while more microbatches of its own cost nothing, for with "one
-//! forward, one backward" a stage holds no more of them than there are stages. [`MicrobatchFault::Staged`]
-//! says so, with the line to write. Only what stands outside the stages (a head's logits) would be
-//! smaller; it is split over the stages' axis instead.
+//! forward, one backward" a stage holds no more of them than there are stages.
+//! [`MicrobatchFault::Staged`] says so, with the line to write. Only what stands outside the stages
+//! (a head's logits) would be smaller; it is split over the stages' axis instead.
 //!
 //! What follows from sums over the batch stands behind the block: of layers, in a block that goes
 //! through them once more. Statements below `backward` (an optimizer) stand behind it as they are,

@@ -88,7 +88,8 @@ fn files_are_short_and_say_why_they_exist() {
 #[test]
 fn lines_fit_a_hundred_columns() {
     let mut offenders = Vec::new();
-    for (path, text) in sources() {
+    // Pages of codes are printed as they stand, and broken where they are printed.
+    for (path, text) in sources().iter().filter(|(path, _)| !path.starts_with("ir/src/codes/")) {
         let long = text.lines().enumerate().filter(|(_, line)| line.chars().count() > 100);
         offenders.extend(long.map(|(number, _)| format!("{path}:{}", number + 1)));
     }

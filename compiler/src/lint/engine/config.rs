@@ -69,8 +69,10 @@ impl Config {
     ///
     /// ```
     /// use shardwise::lint::Config;
-    /// let config = Config::parse("shardwise.toml", "deny = [\"communication\"]\n[options.SW321]\nshare = 0.1\n").unwrap();
-    /// assert!(Config::parse("shardwise.toml", "ignore = [\"SW39\"]").unwrap_err().to_string().contains("is no lint"));
+    /// let text = "deny = [\"communication\"]\n[options.SW321]\nshare = 0.1\n";
+    /// let config = Config::parse("shardwise.toml", text).unwrap();
+    /// let refused = Config::parse("shardwise.toml", "ignore = [\"SW39\"]").unwrap_err();
+    /// assert!(refused.to_string().contains("is no lint"));
     /// # let _ = config;
     /// ```
     pub fn parse(name: &str, text: &str) -> Result<Self, Findings> {

@@ -92,7 +92,8 @@ fn written(
     let name = context.name(step.result.value);
     let (now_text, then_text) = (units::seconds(cost.seconds), units::seconds(then));
     let message = format!(
-        "`{name}` is all-reduced and then sliced: {now_text} where a ReduceScatter takes {then_text}"
+        "`{name}` is all-reduced and then sliced: {now_text} where a ReduceScatter takes \
+            {then_text}"
     );
     let moved = describe(&scatter, &from.sharding, &part.result.sharding);
     let text = print::collective(context.program, &moved, from, &part.result);

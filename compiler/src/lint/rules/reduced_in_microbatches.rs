@@ -77,7 +77,8 @@ fn finding(context: &LintContext<'_>, late: &Late<'_>) -> Finding {
                 crate::export::text::step(&context.best().plan, late.from)
             );
             let help = format!(
-                "write `{text}`, or omit the brackets: the total is reduced after the microbatches then"
+                "write `{text}`, or omit the brackets: the total is reduced after the microbatches \
+                    then"
             );
             let fix = Fix::safe(format!("leave `{name}` unreduced"), edits.clone());
             Finding::new(&LINT, message, *span, label).help(help).fix(fix)

@@ -61,7 +61,8 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Finding {
         .fold(0.0, |a, b| a + b);
     let wasted = repeated * (1.0 - 1.0 / declared.size as f64);
     let message = format!(
-        "no bracket names axis `{name}`: every declared value is replicated on all {} devices along it",
+        "no bracket names axis `{name}`: every declared value is replicated on all {} devices \
+            along it",
         declared.size
     );
     let label = if wasted > 0.0 {

@@ -1,15 +1,15 @@
 //! The cheapest plan that a device's memory has capacity for, where it is decided which values are
 //! kept.
 //!
-//! Memory couples all choices: what is resident counts everywhere, what is live long counts at every
-//! step. What each operation demands ([`crate::search::memory::demand`]) is a capacity row, and the
-//! solver minimises under rows ([`crate::solver::lagrangian`]). Every assignment that it comes by is
-//! made a plan, and the cheapest that really fits is kept: the rows are below the real peak, so this
-//! callback is a lazy constraint, and the bound is one of all plans that fit.
+//! Memory couples all choices: what is resident counts everywhere, what is live long counts at
+//! every step. What each operation demands ([`crate::search::memory::demand`]) is a capacity row,
+//! and the solver minimises under rows ([`crate::solver::lagrangian`]). Every assignment that it
+//! comes by is made a plan, and the cheapest that really fits is kept: the rows are below the real
+//! peak, so this callback is a lazy constraint, and the bound is one of all plans that fit.
 //!
-//! Choices that cannot fit by themselves are dropped beforehand: reshards to blocks larger than what
-//! is left beside the fixed resident bytes, and operations whose operands and result are. The order
-//! of steps and the rule that each value's reshard tree is the cheapest for its ends are the
+//! Choices that cannot fit by themselves are dropped beforehand: reshards to blocks larger than
+//! what is left beside the fixed resident bytes, and operations whose operands and result are. The
+//! order of steps and the rule that each value's reshard tree is the cheapest for its ends are the
 //! unlimited search's; where only another tree could fit, the bound stays below the plan and the
 //! gap is stated. Dominated layouts stay, for they may be the smaller ones.
 

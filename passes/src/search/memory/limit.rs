@@ -2,12 +2,13 @@
 //! what they hold.
 //!
 //! What was gathered can be held for its next use or dropped and gathered again. Three searches
-//! look at that, each from its own side: all is held as far as there is room ([`crate::search::memory::lagrangian`]);
-//! all is dropped at the end of each part of the program, which is the unlimited search again and
-//! mostly fits; something is held, at a price a byte ([`crate::search::memory::rematerialize`]). The first and the last
-//! bound all plans, for dropping never saves time. Each of them makes plans, and the cheapest that
-//! really fits is taken. What stages of a pipeline hold has no one moment to be charged for; there
-//! the largest values are held one after another, each time with a search of its own.
+//! look at that, each from its own side: all is held as far as there is room
+//! ([`crate::search::memory::lagrangian`]); all is dropped at the end of each part of the program,
+//! which is the unlimited search again and mostly fits; something is held, at a price a byte
+//! ([`crate::search::memory::rematerialize`]). The first and the last bound all plans, for dropping
+//! never saves time. Each of them makes plans, and the cheapest that really fits is taken. What
+//! stages of a pipeline hold has no one moment to be charged for; there the largest values are held
+//! one after another, each time with a search of its own.
 
 use std::time::Instant;
 

@@ -3,21 +3,22 @@
 //!
 //! The forward part's layers gather their weights and the backward part's need them again. Held
 //! from one to the other they take, at the moment in between, the bytes of all layers; dropped they
-//! are gathered twice. The search with all held for nothing ([`crate::search::memory::lagrangian`], whose needs are
-//! linear in single choices) bounds that badly, by all second gathers together. So one moment is
-//! looked at more closely: the first operation of the backward part. Every value used on both sides
-//! of it has two sources there, one for each side. The second can begin where the value was
-//! declared or given, as if it had been dropped, or in any sharding at all at a price a byte for
-//! holding that (`Graph::with_store`); what it costs to make what is held is the first side's,
-//! and is left out where that does not make it. So
+//! are gathered twice. The search with all held for nothing ([`crate::search::memory::lagrangian`],
+//! whose needs are linear in single choices) bounds that badly, by all second gathers together. So
+//! one moment is looked at more closely: the first operation of the backward part. Every value used
+//! on both sides of it has two sources there, one for each side. The second can begin where the
+//! value was declared or given, as if it had been dropped, or in any sharding at all at a price a
+//! byte for holding that (`Graph::with_store`); what it costs to make what is held is the first
+//! side's, and is left out where that does not make it. So
 //!
 //! ```text
-//! every plan that fits ≥ min (steps + price · bytes held) − price · (capacity − what is there whatever is chosen)
+//! every plan that fits ≥ min (steps + price · bytes held)
+//!                       − price · (capacity − what is there whatever is chosen)
 //! ```
 //!
-//! for every price (Lagrange's bound, as in [`crate::search::memory::lagrangian`], in one dimension). It is concave in
-//! the price, and the best is climbed to. The solutions on the way are made into plans by
-//! `capacity`.
+//! for every price (Lagrange's bound, as in [`crate::search::memory::lagrangian`], in one
+//! dimension). It is concave in the price, and the best is climbed to. The solutions on the way are
+//! made into plans by `capacity`.
 //!
 //! What microbatches read of a layer's parameters, or of what is declared in front of them, is
 //! either gathered in each, or once and held while they run: both sides can have it so, at half the

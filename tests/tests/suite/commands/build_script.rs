@@ -1,5 +1,5 @@
-//! Build scripts: the example crate built by the real cargo, and what the library writes and reports
-//! without one.
+//! Build scripts: the example crate built by the real cargo, and what the library writes and
+//! reports without one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

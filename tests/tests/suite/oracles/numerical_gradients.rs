@@ -87,8 +87,8 @@ impl Sketch {
         let lacking: Vec<usize> = (0..3).filter(|dim| !a_dims.contains(dim)).collect();
         let fill = |form: &str| form.replacen("{}", &a, 1).replacen("{}", &b, 1);
         let (dims, right) = match dice.roll(9) {
-            0 | 1 => (a_dims, fill(dice.pick(&UNARY))),
-            2 | 3 => (union, fill(dice.pick(&BINARY))),
+            0 | 1 => (a_dims, fill(UNARY[dice.roll(UNARY.len())])),
+            2 | 3 => (union, fill(BINARY[dice.roll(BINARY.len())])),
             4 if !shared.is_empty() => {
                 let gone: Vec<usize> = shared[..=dice.roll(shared.len())].to_vec();
                 (
