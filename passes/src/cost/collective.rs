@@ -1,16 +1,16 @@
-//! Seconds: what a collective and a local operation take on the hardware at hand.
+//! The price of collectives and local operations: seconds on the hardware of the program.
 //!
 //! The formulas are those of *How To Scale Your Model*, Part 3: `V` is the value's bytes on a
 //! device after a gather (before a scatter, for a reduction), `w` a link's one-way bandwidth,
-//! `W = 2w` that of an axis whose ring is used both ways, `t` a hop. A collective takes the larger
-//! of its bandwidth and its latency term.
+//! `W = 2w` that of an axis whose ring is used in both directions, `t` the latency of a hop. A
+//! collective takes the larger of its bandwidth and its latency term.
 //!
 //! Two choices where several readings are possible:
-//! * Where axes of different networks take part, the collective is done network by network (a
-//!   gather: the outermost first, on what the inner axes still split). The stages follow each
-//!   other, so their *times* are added; adding the bandwidth terms and the latency terms apart and
-//!   taking the larger sum would let one stage's latency hide behind another stage's bytes.
-//! * An axis of one device takes no part: no byte moves along it and no hop is made.
+//! * A collective over axes of different networks is hierarchical, network by network (a gather:
+//!   the outermost first, on what the inner axes still shard). The stages follow each other, so
+//!   their *times* are added; adding the bandwidth terms and the latency terms separately and
+//!   taking the larger sum would let the latency of one stage overlap with the bytes of another.
+//! * An axis of one device does not participate: no byte moves along it and no hop is made.
 
 use shardwise_ir::functions::{TimeModel, VolumeSide};
 use shardwise_ir::ids::AxisId;

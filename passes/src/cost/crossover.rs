@@ -1,10 +1,11 @@
-//! At which size of a dimension a plan turns from communication-bound to compute-bound.
+//! Crossovers: the size of a dimension at which a plan turns from communication-bound to
+//! compute-bound.
 //!
-//! The plan is kept, statement by statement, and priced at other sizes: its sizes double from the
-//! smallest that its splits divide, and where the verdict changes between two of them, bisection
-//! finds the two neighbouring sizes between which it does. Between neighbours every price is taken
-//! as straight, so that a threshold between two whole sizes is told exactly (`2550 · 4096` tokens,
-//! not the next multiple of the mesh).
+//! The plan is kept, statement by statement, and priced at other sizes: sizes double from the
+//! smallest that its shardings divide, and where the bound changes between two of them, bisection
+//! finds the two neighbouring sizes between which it changes. Between neighbours every price is
+//! interpolated linearly, so that a crossover between two integer sizes is exact (`2550 · 4096`
+//! tokens, not the next multiple of the mesh).
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;

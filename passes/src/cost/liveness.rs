@@ -1,25 +1,24 @@
-//! Bytes that a device holds: what is resident, and the peak of what is live beside it, in program
-//! order.
+//! Memory of a device: resident bytes, and the peak of the live materializations, in program order.
 //!
-//! Parameters and state stay for the whole program in the sharding they are declared with. Every
-//! other materialisation (a gathered parameter included) lives from the step that gives it to the
-//! last step that reads it; inputs from the start, outputs to the end. What is given twice
-//! (gathered again behind the forward part) lives twice, and is not held between.
+//! Parameters and state are resident for the whole program in their declared sharding. Every other
+//! materialization (a gathered parameter included) is live from the step that produces it to the
+//! last step that reads it; inputs from the start, outputs to the end. What is produced twice
+//! (gathered a second time after the forward part) has two live ranges.
 //!
-//! Of a block, one layer's values live at a time, but for those that its reverse reads or that
-//! leave the program: of these there is one for each layer. Parameters and state of a block are
-//! resident for all its layers; what updates them takes their place. What a block reads from before
-//! it lives until its last layer.
+//! Of a block, the values of one layer are live at a time, except those that its reverse reads or
+//! that leave the program: of these there is one for each layer. Parameters and state of a block
+//! are resident for all its layers; their updates are in place. What a block reads from outside is
+//! live until its last layer.
 //!
-//! Of microbatches one lives at a time, whatever their number; its rows of a whole batch are no
-//! bytes of their own. What is added up or joined of all is there from the first microbatch on, for
-//! every layer; so is what they hold of layers' parameters.
+//! Of microbatches one is live at a time, whatever their number; its rows of a batch are a view and
+//! need no bytes. Accumulated and joined values are live from the first microbatch on, for every
+//! layer; so are retained weights.
 //!
-//! In a pipeline a device has its stage's layers only, and of each what is kept for the gradients
-//! of the microbatches on their way. What the batch has no part in is kept from microbatch to
-//! microbatch: weights that are held, and gradients while they are added up, of all layers of the
-//! stage; where stages go forward and back in turns (`1f1b`), what the way forward keeps is there
-//! until the last gradient.
+//! In a pipeline a device has the layers of its stage only, and for each the values that gradients
+//! of the in-flight microbatches need. What does not depend on the batch is live across
+//! microbatches: retained weights and accumulated gradients, of all layers of the stage; with
+//! `1f1b`, whose stages alternate between forward and backward, what the forward pass retains is
+//! live until the last gradient.
 
 use std::ops::RangeInclusive;
 

@@ -1,15 +1,14 @@
-//! Stages of a pipeline in time: who does what when, how long the whole takes, and how many
-//! microbatches wait for their gradients.
+//! The schedule of a pipeline: which stage runs what and when, the makespan, and the microbatches
+//! in flight.
 //!
 //! Nothing here knows of programs: times of a stage go in, a schedule comes out. The schedule is
-//! not a formula but carried out, one piece of work after another, each as soon as its stage is
-//! free and what it needs has arrived: so `(Z-1)/(M+Z-1)` is what is found, not what is put in, and
-//! times for which there is no formula (gradients slower than the forward part, slow links) come
-//! out right, too.
+//! simulated task by task, not computed by a formula: each task starts as soon as its stage is free
+//! and its input has arrived. So `(Z-1)/(M+Z-1)` is a result, and times for which there is no
+//! formula (gradients slower than the forward part, slow links) are correct, too.
 //!
-//! A stage's order is fixed in advance and known to all (`order`): that of `gpipe`, and "one
-//! forward, one backward" of Narayanan et al., *Efficient Large-Scale Language Model Training on
-//! GPU Clusters Using Megatron-LM* (2021), which also says how `v` chunks a stage interleave.
+//! The order of tasks on a stage is fixed in advance (`order`): that of `gpipe`, and "one forward,
+//! one backward" of Narayanan et al., *Efficient Large-Scale Language Model Training on GPU
+//! Clusters Using Megatron-LM* (2021), which also defines how `v` chunks of a stage interleave.
 
 mod order;
 mod simulate;

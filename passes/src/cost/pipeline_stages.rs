@@ -1,10 +1,10 @@
 //! Blocks whose layers live on stages, in time and in memory: what
 //! [`crate::cost::pipeline_schedule`] knows of stages, for the blocks of a plan.
 //!
-//! A stage's time for a microbatch is what its layers add to the schedule of one device, layer upon
-//! layer, so that collectives hide behind compute inside a stage as they do elsewhere. All devices
-//! are charged as the busiest: every stage has the same layers, and the first of them holds the
-//! most for gradients.
+//! The time of a stage for a microbatch is what its layers add to the schedule of one device, layer
+//! by layer, so collectives overlap compute inside a stage as elsewhere. All devices are charged as
+//! the busiest one: every stage has the same layers, and the first of them keeps the most for
+//! gradients.
 
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Plan, Step, StepKind};

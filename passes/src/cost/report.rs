@@ -1,4 +1,4 @@
-//! What a plan costs: every step, the whole, its schedule, its memory.
+//! What a plan costs: every step, the total, the schedule, the memory.
 
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::pipeline::TripCount;

@@ -1,18 +1,18 @@
-//! The plan's own schedule: compute in program order, a collective as soon as its operand exists
-//! and the links of its axes are free.
+//! The schedule of a plan: compute in program order, a collective as soon as its operand exists and
+//! the links of its axes are free.
 //!
-//! Collectives on disjoint axes run side by side; of several that wait for the same links the one
-//! that stands first in the program goes first, and none waits for another that cannot start yet.
+//! Collectives on disjoint axes overlap; of several that wait for the same links the first in
+//! program order starts first, and none waits for another that cannot start yet.
 //! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
 //! running. A step is *critical* if it has no slack: making it longer makes the whole longer. A
 //! collective is *prefetchable* if its operand stays on the devices (it can overlap what comes
 //! before the program, as the gather of a weight overlaps the previous layer), or if it has slack
 //! and its operand exists before the compute above it is done.
 //!
-//! Of a block three layers are laid out, and the makespan goes on as it grows from the second layer
-//! to the third: what a layer adds once its collectives run beside its neighbours' compute. So of
-//! microbatches, of which each goes on as its layers do, after the first, which makes what they
-//! hold. Laying all of them out would make planning depend on their number.
+//! Three layers of a block are scheduled, and the makespan is extrapolated by its growth from the
+//! second layer to the third: what a layer adds once its collectives overlap the compute of its
+//! neighbours. Microbatches are extrapolated likewise from the second one; the first gathers what
+//! is retained. Scheduling all of them would make planning time depend on their number.
 //!
 //! A pipeline is scheduled by itself ([`crate::cost::pipeline_stages`]), and takes its time between
 //! what stands around it; what its stages do once a step, before or behind all microbatches, is

@@ -1,14 +1,14 @@
-//! Operations that send data themselves: `roll` along a split dimension, and what stages of a
-//! pipeline hand on to their neighbours.
+//! Operations that send data themselves: `roll` along a sharded dimension, and the sends between
+//! neighbouring stages of a pipeline.
 //!
-//! What either gives is another value than what it reads (the next block's, the layer before's), so
-//! it cannot be a collective, which moves a value between its shardings; and a roll's split form
-//! cannot be written with collectives but by gathering all, which is what passing blocks around
-//! (ring attention, neighbours of a convolution) avoids. So they are operations whose price is a
-//! shift's: each device sends to its neighbour what leaves its block, or the whole of it. A roll's
-//! layouts may split its dimension as long as nothing goes further than to the next block.
+//! The result of either is another value than its operand (the next block, the previous layer's
+//! output), so it cannot be a collective, which moves a value between its shardings; and a sharded
+//! roll could only be expressed by collectives as a full gather, which passing blocks around (ring
+//! attention, neighbours of a convolution) avoids. So they are operations with the price of a
+//! shift: each device sends to its neighbour the part that leaves its block, or all of it. A layout
+//! of a roll may shard its dimension as long as no element moves further than to the next block.
 //!
-//! What is sent is decided here for both; the search, the report and the schedule ask nobody else.
+//! The search, the report and the schedule all take what is sent from here.
 
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Plan, Step, StepKind};

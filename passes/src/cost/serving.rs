@@ -1,13 +1,13 @@
-//! What a step of serving a model reads and computes: parameters, caches, and the products with
-//! either, as a plan has them on a device.
+//! What a serving step of a model reads and computes: parameters, caches, and the products with
+//! either, as a plan shards them.
 //!
 //! The formula is that of *How To Scale Your Model*, Part 7: caches are read, then parameters are
-//! read or multiplied with, whichever takes longer; what is element-wise is taken as fused, and
-//! what is moved is left to the plan's own price. Everything follows from the statements: a weight
-//! is a parameter, or what is made of parameters alone; a cache is `state`, or state with other
-//! elements, names or places. So no names are looked for, and a plan that reads a weight whole on
-//! every device, or computes twice, is priced as doing so. The alternative, total bytes over total
-//! bandwidth, would price any sharding as the best one.
+//! read or multiplied with, whichever takes longer; element-wise operations count as fused, and
+//! communication is left to the plan's own price. Everything is inferred from the statements: a
+//! weight is a parameter, or computed from parameters alone; a cache is `state`, or state with
+//! other elements, names or indices. So no names are matched, and a plan that reads a replicated
+//! weight on every device, or computes twice, is priced accordingly. The alternative, total bytes
+//! over total bandwidth, would price any sharding as the best one.
 
 use index_vec::IndexVec;
 use shardwise_ir::Role;

@@ -1,11 +1,11 @@
-//! A plan's steps while they are written, in and out of blocks.
+//! Places the steps of a plan, in and out of blocks.
 //!
-//! A reshard stands where its value lives: one of a value from before a block is taken once, before
-//! it; one of a block's own value is taken in it, once a layer. Doing the first inside too would
-//! pay for it in every layer, and nothing that enters a block changes there. So with microbatches:
-//! what all of them read is moved once, before them. A layer's parameter is moved where the first
-//! microbatch reads it: what is made of it is held for the next ones, if there is room for that of
-//! all layers (`hold`).
+//! A reshard is placed where its value is defined: one of a value from outside a block runs once,
+//! before the block; one of a block's own value runs in the block, once per layer. Running the
+//! first inside too would pay for it in every layer, although the value is the same in all of them.
+//! Likewise with microbatches: a value that all of them read is resharded once, before them. A
+//! layer's parameter is resharded where the first microbatch reads it: the result is retained for
+//! the others if all layers fit into memory (`hold`).
 
 use indexmap::IndexMap;
 use shardwise_ir::ids::{RepeatId, ValueId};

@@ -1,7 +1,7 @@
-//! A softmax and its kin: one operation where the dimensions they go along are whole, several where
-//! these are split.
+//! Composites such as softmax: one operation where their dimensions are unsharded, several where
+//! these are sharded.
 //!
-//! Before, in a plan under way:
+//! Before, during planning:
 //!
 //! ```text
 //! P[B, S_X] = softmax_S(L[B, S_X])
@@ -19,13 +19,13 @@
 //! P[B, S_X] = P.3[B, S_X] / P.4[B]
 //! ```
 //!
-//! so that only maxima and sums travel. To the search both are layouts of one operation, each with
-//! its price: one pass over the data where the dimensions are whole, every statement and every
-//! reduction of the expansion where they are not. Plans are written out when they are priced and
-//! when they are done. The alternative, writing all of them out before the search, would make every
-//! softmax five passes over memory, and take the choice between the two from the search; the
-//! expansion's own statements could then be laid out apart, which gains nothing where they work on
-//! the same elements.
+//! so that only maxima and sums are communicated. To the search both are layouts of one operation,
+//! each with its price: one pass over the data where the dimensions are unsharded, every statement
+//! and every reduction of the expansion where they are not. Plans are expanded when they are priced
+//! and when they are final. The alternative, expanding all composites before the search, would make
+//! every softmax five passes over memory, and remove the choice between the two from the search;
+//! the statements of the expansion could then have different layouts, which gains nothing since
+//! they work on the same elements.
 
 use std::borrow::Cow;
 use std::ops::Deref;

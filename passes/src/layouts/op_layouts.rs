@@ -1,12 +1,11 @@
-//! Every way to lay out one operation on the mesh.
+//! Every layout in which one operation can run on the mesh.
 //!
-//! A layout sends each mesh axis to one of the operation's indices (the iteration space is split
-//! there), to a pass-through of partial results (the operation is linear in what carries sums, or
-//! keeps the order of what carries maxima), or to nothing (the devices along it repeat the work).
-//! From it follow what each operand must look like and what the operation gives: an axis on a
-//! summed index leaves the result unreduced over it. Dimensions of operands are the indices; a
-//! renamed dimension of the result is the index that it was, a reshaped one follows from those of
-//! its group.
+//! A layout maps each mesh axis to one of the operation's indices (the iteration space is split
+//! there), to a pass-through of partial results (the operation is linear in the operand with
+//! partial sums, or monotone in the one with partial maxima), or to nothing (the devices along it
+//! repeat the work). The operand and result shardings follow from it: an axis on a summed index
+//! leaves the result unreduced over it. Dimensions of operands are the indices; a renamed dimension
+//! of the result is the same index, a reshaped one follows from those of its group.
 
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Op, OpKind, Program};

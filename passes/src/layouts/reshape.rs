@@ -1,9 +1,9 @@
-//! How the axes of a value come out of a reshape: every dimension is taken apart into its factors,
-//! these are put together again.
+//! The axes of a value after a reshape: every dimension is split into its factors, and these are
+//! merged.
 //!
-//! Axes fill the factors of a dimension from the major one on: the next factor is split only when
-//! the one before is split completely, for otherwise a device would hold several runs of the
-//! dimension and not one block. Whoever has lists that this leads nowhere plans a move first.
+//! Axes fill the factors of a dimension from the major one on: the next factor is sharded only when
+//! the previous one is sharded completely, for otherwise a device would hold several ranges of the
+//! dimension and not one block. Where a sharding cannot pass, the planner inserts a reshard first.
 
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::Program;

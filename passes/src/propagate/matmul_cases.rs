@@ -1,5 +1,5 @@
-//! The textbook's cases for one operation: what each operand should be, given where they are, and
-//! how a pending result is settled.
+//! The four matmul cases of the textbook, for one operation: the sharding that each operand should
+//! have, given the current ones, and how a pending sum is reduced.
 
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{CollectiveKind, Op, OpKind, Program};

@@ -1,29 +1,29 @@
 //! The book's rules alone, one statement after another.
 //!
 //! * Case 1: shardings flow forward.
-//! * Case 2, a summed index split in one operand only: the split operand is gathered. Where one of
-//!   the two is an intermediate (whose layout is the compiler's, not the author's), the whole one
-//!   is sliced instead, which costs nothing; that is how the sources write the layer behind a
-//!   settled activation. Two operands split differently keep what they share and gather the rest;
-//!   where a weight is split further, and the axis is in use elsewhere in an intermediate, it is
-//!   moved there.
-//! * Case 3, split alike: the result is unreduced and settled at once, by ReduceScatter where the
-//!   wanted result carries the axis, else AllReduce.
+//! * Case 2, a contracting dimension sharded in one operand only: the sharded operand is gathered.
+//!   Where one of the two is an intermediate (whose layout the compiler chooses, not the author),
+//!   the replicated one is sliced instead, which is free; that is how the sources write the layer
+//!   after a reduced activation. Two operands sharded differently keep the common axes and gather
+//!   the rest; where a weight is sharded further, and the axis is in use elsewhere in an
+//!   intermediate, the axis is moved there.
+//! * Case 3, sharded alike: the result is unreduced and reduced at once, by ReduceScatter where the
+//!   wanted result has the axis, else by AllReduce.
 //! * Case 4, one axis on two kept indices: the operand whose axis the wanted result does not keep
 //!   is gathered, else the cheaper one.
-//! * An index kept from both operands: the whole operand is sliced, or its axis moved there.
-//! * A rename or reshape is done where the product behind it wants the result.
-//! * A product that is only added to something is split from the start as the sum is wanted, where
-//!   slicing its operands does that for nothing.
+//! * An index kept from both operands: the replicated operand is sliced, or its axis moved there.
+//! * A rename or reshape has the layout that the product after it wants.
+//! * A product that is only added to something is sharded from the start as the sum is wanted,
+//!   where slicing its operands does that for free.
 //!
-//! A part of an expression that is only added to something is wanted as the sum is. What is added
-//! up over layers is settled after that.
+//! A part of an expression that is only added to something is wanted as the sum is. Values
+//! accumulated over layers are reduced after that.
 //!
-//! From one sharding to another it goes in as few steps as there are. The *wanted* result is what
-//! brackets on the left side say, else the value's output declaration. What was gathered once is
-//! not gathered again, except that copies of declared values are dropped where the forward part
-//! ends: a weight gathered for it is gathered once more for its gradient. Where the rules do not
-//! fit the brackets at the operands, the cheapest layout that does is taken.
+//! A reshard takes the fewest steps. The *wanted* result is given by brackets on the left side,
+//! else by the value's output declaration. A gathered value is reused, except that copies of
+//! declared values are freed where the forward part ends: a weight gathered for it is gathered a
+//! second time for its gradient. Where the rules do not fit the brackets at the operands, the
+//! cheapest layout that does is used.
 
 mod wanted;
 

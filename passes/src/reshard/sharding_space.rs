@@ -1,15 +1,15 @@
 //! Every sharding that a value of one shape can have, and every single reshard step between them.
 //!
-//! A value's *shape* is all that prices its reshards: the sizes of its dimensions, its element
-//! type, and how its partial results combine. Values of equal shape share one space. The steps are
-//! those of the language's section 4, nothing more:
+//! The *shape* of a value determines the prices of its reshards: the sizes of its dimensions, its
+//! element type, and how its partial results combine. Values of equal shape share one space. The
+//! steps are those of the language's section 4, nothing more:
 //!
-//! * AllGather: trailing axes of one or several dimensions go;
-//! * Slice: one axis that the value does not use is appended to a dimension;
-//! * AllToAll: a run of trailing axes moves, in order, to the end of another dimension;
-//! * ReduceScatter: unreduced axes are appended to dimensions, in any order;
-//! * AllReduce: unreduced axes go;
-//! * Permute: any relabelling that keeps every dimension's local size, unreduced axes staying.
+//! * AllGather: removes trailing axes of one or several dimensions;
+//! * Slice: appends one axis that the value does not use to a dimension;
+//! * AllToAll: moves a run of trailing axes, in order, to the end of another dimension;
+//! * ReduceScatter: appends unreduced axes to dimensions, in any order;
+//! * AllReduce: removes unreduced axes;
+//! * Permute: any relabelling that keeps every dimension's local size and the unreduced axes.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Reverse mode: puts the gradient statements in the place of `backward`.
+//! Reverse mode: replaces `backward` with the gradient statements.
 //!
 //! Before:
 //!
@@ -22,16 +22,16 @@
 //! output dWout[F, D]
 //! ```
 //!
-//! Statements are taken in reverse, their operands from the last to the first. A gradient is
-//! derived if it leads from what `backward` starts from to something *wanted*: a parameter, or a
-//! value whose gradient the program names. The gradient of a parameter that the program does
-//! nothing with leaves as the parameter is laid out. What several uses contribute is added up as it
-//! comes.
+//! Statements are visited in reverse, their operands from the last to the first. A gradient is
+//! derived if it is on a path from the start of `backward` to something *wanted*: a parameter, or a
+//! value whose gradient the program names. The gradient of a parameter that the program does not
+//! use is an output with the parameter's sharding. Contributions of several uses are summed as they
+//! arise.
 //!
-//! Only values are derived, never their shardings: a gradient that comes out partial stays so until
-//! the planner settles it, and the transpose of a collective is the collective that brings the
-//! gradient to where its operand was (the gradient of a gathered value is scattered, that of a
-//! scattered one gathered). So a value and the same value elsewhere share one gradient, as do an
+//! Only values are derived, never their shardings: a partial gradient stays partial until the
+//! planner reduces it, and the transpose of a collective is the collective that reshards the
+//! gradient to the sharding of its operand (the gradient of a gathered value is scattered, that of
+//! a scattered one gathered). So all materializations of a value share one gradient, as do an
 //! operand and a result that it is only added to something for (`h + b`); it has the name of the
 //! one that is wanted.
 

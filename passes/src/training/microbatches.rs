@@ -1,4 +1,4 @@
-//! `backward from Loss, microbatches=8`: puts the step into a block that is done once a microbatch.
+//! `backward from Loss, microbatches=8`: moves the step into a block that runs once per microbatch.
 //!
 //! Before, gradients derived:            After:
 //!
@@ -16,12 +16,12 @@
 //!                                       dWin = total(dWin.part)
 //! ```
 //!
-//! The whole batch's gradients are cut, rather than those of a microbatch derived: then what is cut
-//! is right if cutting is, and cutting asks of an operation only in which operands it is linear
-//! (`stages`). A microbatch is to a step what a device is to a split batch, in time and not in
-//! space: rows stay rows, and a sum over the batch is partial until it is added up. What is added
-//! up stays partial over mesh axes, too, so the search may reduce once behind the microbatches, or
-//! in each of them where the memory for what is pending is not there.
+//! The gradients of the batch are split, instead of deriving those of a microbatch: then the result
+//! is correct if splitting is, and splitting only needs to know in which operands an operation is
+//! linear (`stages`). A microbatch is to a step what a device is to a sharded batch, in time and
+//! not in space: rows stay rows, and a sum over the batch is partial until it is accumulated.
+//! Accumulated sums stay partial over mesh axes, too, so the search may reduce once after the
+//! microbatches, or in each of them where the memory for pending sums is too small.
 //!
 //! A pipeline has microbatches of its own, and is not put into these: filled and drained in each of
 //! them, it would idle as often, while more microbatches of its own cost nothing, for with "one
@@ -29,9 +29,9 @@
 //! [`MicrobatchFault::Staged`] says so, with the line to write. Only what stands outside the stages
 //! (a head's logits) would be smaller; it is split over the stages' axis instead.
 //!
-//! What follows from sums over the batch stands behind the block: of layers, in a block that goes
-//! through them once more. Statements below `backward` (an optimizer) stand behind it as they are,
-//! and read the whole batch.
+//! What follows from sums over the batch is placed after the block: for layers, in a second block
+//! over them. Statements after `backward` (an optimizer) are placed after it unchanged, and read
+//! the whole batch.
 
 mod dims;
 mod rewrite;

@@ -1,5 +1,4 @@
-//! Updates of parameters: puts the statements in the place of `optimizer`, once gradients are
-//! derived.
+//! Updates of parameters: replaces `optimizer` with update statements, once gradients are derived.
 //!
 //! Before:
 //!
@@ -24,13 +23,12 @@
 //! next W = W.new
 //! ```
 //!
-//! Nothing is said about how gradients and updates are sharded: that follows from where the state
-//! is. State split over an axis that the parameter is whole along makes the gradient scattered
-//! instead of reduced and the new parameter gathered (ZeRO-1 and 2; an author who wants the
-//! gradient whole writes so), a parameter split itself makes both unnecessary (ZeRO-3). The
-//! statements of a block's parameters stand at the end of the block in which their gradients are
-//! derived, so that a layer's gradient is gone before the next one's comes; the others stand at the
-//! end.
+//! How gradients and updates are sharded follows from the sharding of the state. State sharded over
+//! an axis along which the parameter is replicated makes the gradient scattered instead of
+//! all-reduced and the new parameter gathered (ZeRO-1 and 2; an author who wants a replicated
+//! gradient declares it), a sharded parameter makes both unnecessary (ZeRO-3). The updates of a
+//! block's parameters are at the end of the block in which their gradients are derived, so that the
+//! gradient of a layer is freed before the next one is computed; the others are at the end.
 
 use index_vec::IndexVec;
 use indexmap::IndexSet;

@@ -1,13 +1,13 @@
-//! Which piece of work follows which on a stage.
+//! The order of tasks on a stage.
 //!
-//! A piece of work is one microbatch in one chunk, forward or back. With one chunk a stage does its
-//! microbatches in order. With `v` of them it does a round of `Z` microbatches in its first chunk,
-//! the same in its second, and so on, so that the first microbatch is back when the last of the
-//! round has left; gradients go through the chunks the other way round.
+//! A task is one microbatch in one chunk, forward or backward. With one chunk a stage runs its
+//! microbatches in order. With `v` of them it runs a round of `Z` microbatches in its first chunk,
+//! the same in its second, and so on, so that the first microbatch returns when the last of the
+//! round has left; gradients pass through the chunks in reverse.
 //!
-//! "One forward, one backward": a stage goes forward until the first gradient could be there, then
-//! goes back and forward in turns. That is `Z-1-s` microbatches ahead for stage `s`; with several
-//! chunks twice as many pieces, and `v-1` rounds more.
+//! "One forward, one backward": a stage runs forward until the first gradient could arrive, then
+//! alternates between backward and forward. That is `Z-1-s` microbatches ahead for stage `s`; with
+//! several chunks twice as many tasks, and `v-1` more rounds.
 
 use shardwise_ir::pipeline::Schedule;
 

@@ -1,9 +1,9 @@
-//! A pipeline carried out: every piece of work at its time.
+//! Simulates a pipeline: every task at its time.
 //!
-//! A microbatch goes through chunk 0 of all stages, then through chunk 1 of all, and back the same
-//! way. A piece of work starts when its stage has done what stands before it in the stage's order,
-//! and what the piece before it on the microbatch's way gave has arrived. Links work beside the
-//! stages: a hop delays, but keeps nobody busy.
+//! A microbatch passes through chunk 0 of all stages, then through chunk 1 of all, and backward in
+//! reverse. A task starts when its stage has finished the previous task in the stage's order, and
+//! when the result of the microbatch's previous task has arrived. Links work concurrently with the
+//! stages: a send delays the receiver, and occupies no stage.
 
 use super::{PipelineShape, StageTimes, StageWork, order};
 

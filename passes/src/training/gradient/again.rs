@@ -1,4 +1,4 @@
-//! `checkpoint`: what a block does not keep for its gradients is computed again where they are.
+//! `checkpoint`: rematerialises the values that a block does not keep for its gradients.
 //!
 //! ```text
 //! repeat L=40 {                 repeat L reversed {
@@ -10,9 +10,9 @@
 //! }                             }
 //! ```
 //!
-//! Kept are the values named and what enters each layer. The statements that lead from these to
-//! what the gradients read are copied to the front of the reversed block, in their order, so that
-//! plans lay them out, price them and count their FLOPs like any other; nothing else needs to know.
+//! The named values and what enters each layer are kept. The statements from these to the operands
+//! of the gradients are copied to the front of the reversed block, in their order, so that plans
+//! lay them out, price them and count their FLOPs like any other; no other pass needs to know.
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Span;

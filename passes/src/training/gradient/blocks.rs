@@ -1,5 +1,4 @@
-//! Gradients through blocks: a block that goes back through the layers of each block that gradients
-//! pass.
+//! Gradients through blocks: a reversed block for each block that gradients pass through.
 //!
 //! ```text
 //! repeat L=40 {                      repeat L reversed {
@@ -11,12 +10,12 @@
 //! x.end = last(x.1)                  dx = last(dx.in)
 //! ```
 //!
-//! What the body hands on gets its gradient from the layer behind it, and from the block's end in
-//! the last layer; so that gradient enters. What enters the body hands its gradient on to the layer
-//! before it, and in the first layer to where it came from. A value from before the block that
-//! every layer reads gets one contribution of each: they are added up from layer to layer. The
-//! statements of the reversed block may read what the same layer gave going forward; nothing needs
-//! to be said about what is kept for that.
+//! The gradient of a value that the body yields comes from the next layer, and in the last layer
+//! from the end of the block; so that gradient enters. The gradient of a value that enters the body
+//! is yielded to the previous layer, and in the first layer to the origin of the value. A value
+//! from outside the block that every layer reads gets one contribution from each: they are
+//! accumulated from layer to layer. The statements of the reversed block may read what the same
+//! layer computed in the forward pass; liveness accounts for that without annotations.
 
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, Op, Program, Repeat};

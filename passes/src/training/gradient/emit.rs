@@ -1,10 +1,10 @@
-//! Formulas to statements: each part of a formula becomes an operation of its own, named after the
-//! gradient that it belongs to.
+//! Formulas to statements: each part of a formula becomes an operation, named after its gradient.
 //!
-//! The names are those that a reader would give: the gradient of `Tmp` is `dTmp`, what is added up
-//! to it is `dTmp.1`, `dTmp.2`, and so on. A result has its dimensions in the order in which its
-//! statement gives them, for it is printed without brackets; a gradient that the program names has
-//! those of its value, by brackets that leave its sharding open if nothing else says it.
+//! The names are those that a reader would choose: the gradient of `Tmp` is `dTmp`, its
+//! contributions are `dTmp.1`, `dTmp.2`, and so on. A result has its dimensions in the order in
+//! which its statement produces them, since it is printed without brackets; a gradient that the
+//! program names has those of its value, by brackets that leave its sharding open unless the
+//! program declares it.
 
 use indexmap::IndexSet;
 use shardwise_ir::dtype::DType;

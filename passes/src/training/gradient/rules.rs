@@ -1,13 +1,13 @@
-//! The gradient of one operation with respect to one operand, as a formula in what it read, what it
-//! gave, and the gradient of that.
+//! The gradient of one operation with respect to one operand, as a formula in its operands, its
+//! result, and the gradient of its result.
 //!
-//! Every formula is linear in that gradient ([`Term::Given`]), and says so by its form: it is a
-//! factor of a product, the first operand of a quotient, the last of a derivative. So a partial
-//! gradient passes through all of them, as far as the language lets it.
+//! Every formula is linear in that gradient ([`Term::Given`]) by its form: the gradient is a factor
+//! of a product, the first operand of a quotient, the last of a derivative. So a partial gradient
+//! passes through all of them, as far as the language allows it.
 //!
-//! The derivatives of functions, reductions and composites stand in their tables
-//! ([`shardwise_ir::functions`]) as [`Formula`]s; this module writes them over the values of an
-//! operation. What has syntax of its own, and what rearranges elements, is derived here.
+//! The derivatives of functions, reductions and composites are [`Formula`]s in their tables
+//! ([`shardwise_ir::functions`]); this module writes them over the values of an operation.
+//! Operations with their own syntax, and those that rearrange elements, are derived here.
 
 use shardwise_ir::functions::{Arithmetic, Formula, Function, Gradient};
 use shardwise_ir::ids::{DimId, ValueId};

@@ -1,4 +1,4 @@
-//! Dimensions of a microbatch in the place of those of the batch.
+//! Replaces the dimensions of the batch with those of a microbatch.
 
 use indexmap::IndexSet;
 use shardwise_ir::ids::{DimId, OpId, ValueId};

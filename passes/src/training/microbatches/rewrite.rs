@@ -1,4 +1,4 @@
-//! Statements put where their stage says: before the microbatches, among them, or behind them.
+//! Places statements by their stage: before the microbatches, in them, or after them.
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};

@@ -1,10 +1,10 @@
-//! When each value is there, and what a microbatch has of it.
+//! Which values exist before, in or after the microbatches, and what a microbatch has of each.
 //!
-//! The rules are those of a product over split dimensions, said of microbatches: an operation on
-//! rows gives rows, a sum over the batch gives a share of a sum, and a share passes through what is
-//! linear and through nothing else. What is not linear in a share comes behind the microbatches; if
-//! rows would need that, no microbatch could go on before all others are done, and the step cannot
-//! be cut.
+//! The rules are those of a product over sharded dimensions, applied to microbatches: an operation
+//! on rows produces rows, a sum over the batch produces a partial sum, and a partial sum passes
+//! through linear operations only. A nonlinear function of a partial sum is placed after the
+//! microbatches; if rows depend on it, no microbatch could continue before all others are done, and
+//! the step cannot be split.
 
 use indexmap::IndexSet;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
