@@ -8,7 +8,8 @@ find ../tests/programs -name '*.shard' | while read -r file; do
   cp "$file" "corpus/parse/$name"
   { printf '\0'; cat "$file"; } > "corpus/print_parse/$name"
 done
+text="seed of numbers for a program,"
 for shape in 0 5 9 14 18 26 37 46; do
-  printf "\\x$(printf %02x "$shape")seed of numbers for a program, %s" "$shape" > "corpus/plan_verify/$shape"
-  printf "\\x$(printf %02x "$((shape + 1))")seed of numbers for a program, %s" "$shape" > "corpus/print_parse/$shape"
+  printf "\\x$(printf %02x "$shape")$text %s" "$shape" > "corpus/plan_verify/$shape"
+  printf "\\x$(printf %02x "$((shape + 1))")$text %s" "$shape" > "corpus/print_parse/$shape"
 done

@@ -38,7 +38,6 @@ Exit status:
 #[command(
     name = "shardwise",
     version,
-    about,
     after_help = AFTER_HELP,
     arg_required_else_help = true,
     max_term_width = 100

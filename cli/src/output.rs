@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::ColorChoice;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use shardwise::{Findings, Report};
+use terminal_size::terminal_size_of;
 
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
@@ -111,8 +112,11 @@ pub(crate) fn draw(report: &Report, colored: bool) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
-/// Columns that diagnostics are drawn for: 100 where `COLUMNS` does not say.
+/// Columns that diagnostics are drawn for: what `COLUMNS` says, else 100, or less in a narrower
+/// terminal.
 fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns.unwrap_or(100).clamp(40, 160)
+    let terminal =
+        || terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0).min(100));
+    columns.or_else(terminal).unwrap_or(100).clamp(40, 160)
 }

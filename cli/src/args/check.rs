@@ -45,6 +45,7 @@ pub(crate) struct CheckArgs {
 
 /// Which lints run, and how severe they are.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Lints")]
 pub(crate) struct LevelArgs {
     /// Run only these lints: codes, prefixes of codes, names, groups, `all` or `default`.
     #[arg(long, value_name = "LINTS", value_delimiter = ',')]

@@ -15,7 +15,7 @@ where
     let values = T::VARIANTS.iter().map(|&variant| {
         let value = PossibleValue::new(<&str>::from(variant));
         match variant.get_documentation() {
-            Some(text) => value.help(text.replace('\n', " ")),
+            Some(text) => value.help(text.replace('\n', " ").trim_end_matches('.').to_owned()),
             None => value,
         }
     });

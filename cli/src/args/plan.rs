@@ -53,6 +53,7 @@ pub(crate) struct PlanArgs {
 
 /// Where `plan` writes, for build tools.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Files")]
 pub(crate) struct TargetArgs {
     /// Write the plan to a file, completely or not at all, instead of to standard output.
     #[arg(short, long, value_name = "FILE", conflicts_with = "print_after")]

@@ -13,7 +13,7 @@ pub(crate) struct PlanningArgs {
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,
     /// Hardware to plan for, instead of the program's.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Sizes and hardware")]
     pub(crate) hardware: Option<String>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
@@ -21,6 +21,7 @@ pub(crate) struct PlanningArgs {
 
 /// Sizes instead of the programs' own, and the hardware that programs may name.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Sizes and hardware")]
 pub(crate) struct SizeArgs {
     /// Mesh axis sizes, instead of the program's: X=8,Y=8.
     #[arg(long, value_name = "AXES")]
@@ -43,6 +44,7 @@ pub(crate) struct HardwareFileArgs {
 
 /// How the search goes about it.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Search")]
 pub(crate) struct SearchArgs {
     /// How plans are made.
     #[arg(

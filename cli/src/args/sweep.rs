@@ -7,6 +7,9 @@ use shardwise::sweep::{FORMATS, Swept};
 use super::one_of::format_of;
 use super::planning::{HardwareFileArgs, SearchArgs};
 
+/// The heading, in help, of what is varied.
+const HEADING: &str = "Sizes and hardware";
+
 #[derive(Args, Debug)]
 pub(crate) struct SweepArgs {
     /// Programs; `-` is standard input.
@@ -14,15 +17,15 @@ pub(crate) struct SweepArgs {
     pub(crate) files: Vec<String>,
     /// Mesh shapes: 'X*Y=64', 'X*Y=64 over 4x4x4', X=4|8|16, or several separated by commas. May
     /// be repeated; each program is planned for the shapes that name most of its axes.
-    #[arg(long, value_name = "SHAPES")]
+    #[arg(long, value_name = "SHAPES", help_heading = HEADING)]
     pub(crate) mesh: Vec<String>,
     /// Dimension sizes: B=1e4..1e7 (16 of them), B=1e4..1e7/40, 'B=1024|4096'.
-    #[arg(long = "dim", value_name = "SIZES")]
+    #[arg(long = "dim", value_name = "SIZES", help_heading = HEADING)]
     pub(crate) dims: Vec<String>,
     /// Chips: tpu-v5p,tpu-v5e.
-    #[arg(long, value_name = "NAMES")]
+    #[arg(long, value_name = "NAMES", help_heading = HEADING)]
     pub(crate) hardware: Vec<String>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = HEADING)]
     pub(crate) hardware_files: HardwareFileArgs,
     #[command(flatten)]
     pub(crate) search: SearchArgs,

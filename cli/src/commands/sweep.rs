@@ -6,7 +6,6 @@ use shardwise::sweep::{Grid, Refused, Source};
 
 use crate::args::sweep::SweepArgs;
 use crate::error::{Error, Result};
-
 use crate::input::read;
 use crate::options;
 use crate::output::{Output, write_file};

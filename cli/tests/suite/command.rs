@@ -5,9 +5,8 @@ use std::process::{Command, Stdio};
 use crate::common::{SHARDWISE, root, text};
 use crate::run;
 
-pub(crate) const MATMUL: &str = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\ninput A[I, \
-    J_X], B[J_X, \
-    K]\nC = A *J B\noutput C[I, K]\n";
+pub(crate) const MATMUL: &str = "hardware tpu-v5p\nmesh X=4\ndim I=64, J=64, K=64\n\
+    input A[I, J_X], B[J_X, K]\nC = A *J B\noutput C[I, K]\n";
 
 #[test]
 fn a_plan_goes_to_stdout_and_ends_with_0() {

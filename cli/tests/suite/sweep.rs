@@ -64,12 +64,10 @@ fn the_page_shows_what_the_command_writes() {
             .trim()
             .split_once(" -o ")
             .map_or((command.trim(), None), |(command, file)| (command, Some(file)));
-        let shown = file
-            .map(|file| std::fs::read_to_string(root().join(file)).expect("the figure is there"));
-        assert_eq!(
-            shell(&root(), command),
-            shown.unwrap_or_else(|| blocks[number + 1].1.clone()),
-            "{command}"
+        let shown = file.map_or_else(
+            || blocks[number + 1].1.clone(),
+            |file| std::fs::read_to_string(root().join(file)).expect("the figure is there"),
         );
+        assert_eq!(shell(&root(), command).trim_end(), shown.trim_end(), "{command}");
     }
 }
