@@ -96,7 +96,7 @@ fn what_cannot_be_read_is_named_with_the_reason() {
 fn an_empty_program_says_what_is_missing() {
     let (code, printed) = refused(&["plan", "-"], "");
     assert_eq!(code, Some(1));
-    assert!(printed.contains("hardware") && printed.contains("mesh"), "{printed}");
+    assert!(printed.contains("write `hardware tpu-v5p`"), "{printed}");
 }
 
 #[test]
