@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use shardwise_ir::program::CollectiveKind;
 
-use crate::reshard::sharding_space::{Edge, State, StateSpace};
+use crate::reshard::sharding_space::{Edge, ShardingSpace, State};
 use crate::solver::graph::Graph;
 use crate::solver::weight::Weight;
 
@@ -32,13 +32,13 @@ pub struct Hop {
 #[derive(Debug)]
 pub struct Reshards {
     /// The states and single steps.
-    pub space: StateSpace,
+    pub space: ShardingSpace,
     graph: OnceLock<Arc<Graph>>,
 }
 
 impl Reshards {
     /// The table of a space, empty.
-    pub fn new(space: StateSpace) -> Self {
+    pub fn new(space: ShardingSpace) -> Self {
         Self { space, graph: OnceLock::new() }
     }
 

@@ -53,12 +53,12 @@ pub struct Edge {
 
 /// The shardings of a shape, numbered; the first is whole and reduced.
 #[derive(Debug)]
-pub struct StateSpace {
+pub struct ShardingSpace {
     states: IndexSet<Sharding, FxBuildHasher>,
     edges: Vec<Vec<Edge>>,
 }
 
-impl StateSpace {
+impl ShardingSpace {
     /// All states of the values of a shape and the steps between them.
     pub fn new(program: &Program, shape: &ValueShape, cost_model: &CostModel) -> Self {
         let states = enumerate(program, shape);

@@ -10,7 +10,7 @@ use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 use crate::cost::collective::{CostModel, Refinement};
 use crate::layouts::op_layouts::{self, Layout};
 use crate::reshard::paths::Reshards;
-use crate::reshard::sharding_space::{State, StateSpace, ValueShape};
+use crate::reshard::sharding_space::{ShardingSpace, State, ValueShape};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
 
 /// All tables, and which value has which.
@@ -69,7 +69,7 @@ impl<'a> Tables<'a> {
         let shapes: Vec<ValueShape> = shapes.into_iter().collect();
         let all = shapes
             .par_iter()
-            .map(|shape| Reshards::new(StateSpace::new(program, shape, &cost_model)))
+            .map(|shape| Reshards::new(ShardingSpace::new(program, shape, &cost_model)))
             .collect();
         Self { program, cost_model, all, table_of, partial }
     }
