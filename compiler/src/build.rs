@@ -13,11 +13,11 @@
 //! `plans::mlp::SERIAL_S`, `plans::mlp::STEPS`, … See `compiler/docs/build.md`.
 //!
 //! One function for the usual, a builder for the rest, as `prost-build` and `tonic-build` have it.
-//! Errors are told twice: in lines that cargo shows with the place in the program, and as a value,
-//! for callers that are not cargo. What is written depends on the programs and options alone; a
-//! file is written beside its place and renamed, and only where its bytes differ, so that nothing
-//! is rebuilt without need. This module is the only one of the library that reads and writes files
-//! and prints.
+//! Errors are reported twice: in lines that cargo shows with the place in the program, and as a
+//! value, for callers that are not cargo. What is written depends on the programs and options
+//! alone; a file is written beside its place and renamed, and only where its bytes differ, so that
+//! nothing is rebuilt without need. This module is the only one of the library that reads and
+//! writes files and prints.
 
 mod depfile;
 mod files;

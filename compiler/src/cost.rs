@@ -95,7 +95,7 @@ pub struct Verdict {
     pub compute_s: f64,
     /// Seconds of the busiest axis.
     pub links_s: f64,
-    /// The larger over the smaller; absent where nothing is moved.
+    /// The larger over the smaller; absent where nothing is communicated.
     pub factor: Option<f64>,
 }
 

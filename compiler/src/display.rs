@@ -1,5 +1,6 @@
 //! How quantities and tables are written for people.
 
+pub(crate) mod table;
 pub mod units;
 
 /// `one`, `one and two`, `one, two and three`.

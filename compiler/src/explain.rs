@@ -2,8 +2,8 @@
 //! and what each would have cost.
 //!
 //! Causes are read off the finished plan, statement by statement, since they are true of it
-//! whichever strategy made it; a log of the search would tell what it tried, not why the result is
-//! right. Alternatives are edits of the program's text, each planned again as a whole: an author
+//! whichever strategy made it; a log of the search would record what it tried, not why the result
+//! is right. Alternatives are edits of the program's text, each planned again as a whole: an author
 //! can type what is offered, and no number is an estimate. For a program that cannot be planned,
 //! the brackets that contradict each other are found by leaving brackets open; for one that does
 //! not fit into memory, what is live at its peak.
@@ -87,7 +87,7 @@ pub struct End {
     pub because: Vec<String>,
 }
 
-/// Told how many programs of how many are planned, in no order, from any thread.
+/// Called with how many programs of how many are planned, in no order, from any thread.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// Explains the collectives of a program that `target` names. Errors are those that keep the
@@ -127,9 +127,10 @@ pub fn explain(
     };
     let steps = target::steps(&planned, &source, target)
         .map_err(|diag| Findings::new(vec![diag], name, &source))?;
-    let told = causes::Told::new(&planned, &source, driver::check(name, &source, options).program);
+    let explainer =
+        causes::Explainer::new(&planned, &source, driver::check(name, &source, options).program);
     let mut collectives: Vec<Collective> =
-        steps.iter().map(|&step| told.collective(step)).collect();
+        steps.iter().map(|&step| explainer.collective(step)).collect();
     if *target != Target::Everything {
         let costing: Vec<usize> = (0..steps.len())
             .filter(|&at| {

@@ -333,7 +333,7 @@ impl Sizer<'_> {
             (attention_bytes / self.bandwidth(), load.weight_bytes / self.bandwidth());
         let attention_s = cache_s.max(load.attention_s);
         let step_s = attention_s + parameters_s.max(load.flops_s);
-        // What there is room for beside the batch, where it is no whole number of units, gives no
+        // What fits beside the batch, where it is no whole number of units, gives no
         // tokens.
         let tokens = self.serving.tokens(program) * batch as f64
             / program.dims[self.serving.batch].size as f64;

@@ -1,5 +1,4 @@
-//! Lints: what a right program would still be better without, with what it costs and the edit that
-//! mends it.
+//! Lints: unnecessary cost in valid programs, with its price and the edit that removes it.
 //!
 //! A lint is a row of a table ([`Lint`]), not an object with methods: its page (what, why, a
 //! program that triggers it, the cure) is data that `explain`, the reference and the tests read

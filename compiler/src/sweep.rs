@@ -33,7 +33,7 @@ pub struct Source {
     pub text: String,
 }
 
-/// What is told while a sweep runs: points planned, and points to plan.
+/// Called while a sweep runs: points planned, and points to plan.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// All points, in the order hardware, sizes, program, mesh.

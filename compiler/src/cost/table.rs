@@ -3,18 +3,20 @@
 use std::fmt::Write as _;
 
 use super::{Cost, Held, Statement, Threshold, attention};
-use crate::display::units;
+use crate::display::table::Column::{self, Left, Right};
+use crate::display::{table, units};
 use crate::inference;
 
-/// The rows, `summary`'s lines behind those of `cost`, then the step of serving on devices of
+const COLUMNS: [Column; 6] = [Right(12), Right(8), Right(8), Right(8), Left(12), Left(0)];
+
+/// The rows, `summary`'s lines after those of `cost`, then the step of serving on devices of
 /// `capacity` bytes.
 pub(crate) fn table(cost: &Cost, summary: &[String], capacity: Option<f64>) -> String {
-    let mut out = format!(
-        "{:>12} {:>8} {:>8} {:>8}  {:<12} step\n",
-        "FLOPs", "bytes", "FLOPs/B", "time", "bound by"
-    );
+    let head = ["FLOPs", "bytes", "FLOPs/B", "time", "bound by", "step"];
+    let mut out = table::row(&COLUMNS, &head) + "\n";
     for statement in &cost.statements {
         out.push_str(&row(statement));
+        out.push('\n');
     }
     out.push('\n');
     for line in whole(cost).iter().chain(summary) {
@@ -39,7 +41,7 @@ fn row(statement: &Statement) -> String {
         (None, axes) => axes.to_owned(),
     };
     let (bytes, time) = (units::bytes(statement.bytes), units::seconds(statement.time_s));
-    format!("{flops:>12} {bytes:>8} {intensity:>8} {time:>8}  {bound:<12} {}\n", statement.text)
+    table::row(&COLUMNS, &[flops, bytes, intensity, time, bound, statement.text.clone()])
 }
 
 fn whole(cost: &Cost) -> Vec<String> {
@@ -96,7 +98,7 @@ fn verdict(cost: &Cost) -> String {
             verdict.bound,
             units::seconds(verdict.links_s)
         ),
-        None => format!("{}-bound: nothing is moved", verdict.bound),
+        None => format!("{}-bound: nothing is communicated", verdict.bound),
     }
 }
 

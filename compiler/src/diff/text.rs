@@ -3,9 +3,13 @@
 use std::fmt::Write as _;
 
 use super::{Change, Diff, Line, Setting, Statement, Total};
-use crate::display::units;
+use crate::display::table::Column::{self, Left, Right};
+use crate::display::{table, units};
 
-/// The whole.
+/// A total: its name, before, the arrow, after, the change, and the change as a part.
+const COLUMNS: [Column; 6] = [Left(10), Right(8), Right(2), Right(8), Right(12), Right(8)];
+
+/// The difference as text.
 pub(super) fn text(diff: &Diff) -> String {
     let mut out = format!("{} -> {}\n", diff.before, diff.after);
     for setting in &diff.settings {
@@ -25,7 +29,7 @@ pub(super) fn text(diff: &Diff) -> String {
         let _ = writeln!(out, "{line}");
     }
     let _ = writeln!(out, "{}\n", counts(diff));
-    let _ = writeln!(out, "{:<10} {:>8}    {:>8}    {:>9}", "", "before", "after", "change");
+    let _ = writeln!(out, "{}", table::row(&COLUMNS, &["", "before", "", "after", "change"]));
     for total in &diff.totals {
         let _ = writeln!(out, "{}", total_line(total));
     }
@@ -127,9 +131,8 @@ pub(super) fn arrow(before: &str, after: &str) -> String {
 
 fn total_line(total: &Total) -> String {
     let [before, after, change, relative] = cells(total);
-    format!("{:<10} {before:>8} -> {after:>8}    {change:>9}  {relative:>7}", total.name)
-        .trim_end()
-        .to_owned()
+    let cells = [total.name.as_str(), &before, "->", &after, &change, &relative];
+    table::row(&COLUMNS, &cells).trim_end().to_owned()
 }
 
 /// Before, after, the change, and the change as a part.

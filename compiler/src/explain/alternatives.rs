@@ -34,8 +34,8 @@ use crate::{Options, Planned, driver};
 const NEIGHBOURS: usize = 6;
 /// UseDef whose operands are tried.
 const READERS: usize = 2;
-/// Alternatives that are told.
-const TOLD: usize = 6;
+/// Alternatives that are reported.
+const MOST_REPORTED: usize = 6;
 
 /// A program near the one at hand.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -86,13 +86,13 @@ pub(super) fn alternatives(
     };
     let weighed = steps.iter().zip(&ideas).map(|(&step, ideas)| {
         let outcomes = ideas.iter().filter_map(|edit| Some((edit, other(edit)?)));
-        told(planned, source, step, outcomes)
+        reported(planned, source, step, outcomes)
     });
     weighed.collect()
 }
 
 /// The cheapest distinct ones, and the cheapest that removes the collective.
-fn told<'o>(
+fn reported<'o>(
     planned: &Planned,
     source: &str,
     step: usize,
@@ -107,11 +107,11 @@ fn told<'o>(
         }
     }
     found.sort_by(|a, b| a.change_s.total_cmp(&b.change_s));
-    let told: IndexSet<usize> = (0..found.len())
-        .take(TOLD)
+    let reported: IndexSet<usize> = (0..found.len())
+        .take(MOST_REPORTED)
         .chain(found.iter().position(|alternative| alternative.removes_it))
         .collect();
-    told.into_iter().map(|number| found[number].clone()).collect()
+    reported.into_iter().map(|number| found[number].clone()).collect()
 }
 
 fn alternative(
@@ -311,15 +311,15 @@ impl<'a> Ideas<'a> {
             .into_iter()
             .map(|layout| layout.result)
             .filter(|gives| gives.unreduced.is_empty());
-        let whole = Sharding::replicated(now.dims.len());
+        let replicated = Sharding::replicated(now.dims.len());
         let mut texts = self.neighbours(reduced, &[now], now, value);
-        // Whole is what an author tries first, however far it is.
-        let whole = self
-            .neighbours([whole].into_iter(), &[now], now, value)
+        // Replicated is what an author tries first, however far it is.
+        let replicated = self
+            .neighbours([replicated].into_iter(), &[now], now, value)
             .into_iter()
             .filter(|text| !texts.contains(text))
             .collect::<Vec<_>>();
-        texts.extend(whole);
+        texts.extend(replicated);
         texts.into_iter().map(|text| (site, text)).collect()
     }
 

@@ -1,5 +1,5 @@
-//! The hardware file that a program names: where it is, who reads it, and what is told where that
-//! fails.
+//! The hardware file that a program names: where it is, who reads it, and what is reported where
+//! that fails.
 //!
 //! The library reads no files. Whoever calls it says how one is read
 //! ([`crate::source::files::Files::read_by`]): from a disk ([`crate::build::from_disk`]), an
@@ -8,7 +8,7 @@
 //! first what is named, and again for each program of a folder, since paths count from the
 //! program's own place.
 //!
-//! A mistake in such a file is told twice over: at the program's statement, since that is the
+//! A mistake in such a file is reported twice: at the program's statement, since that is the
 //! source that was asked about and what other tools can show, and with its place in the file
 //! itself.
 
@@ -70,8 +70,8 @@ pub(crate) fn hardware_file(
             ),
             Ok(chips) => {
                 let clash = clash(chips.iter().chain(&options.known));
-                let told = clash.map(|chip| known_otherwise(chip, path));
-                (Some(chips.clone()).filter(|_| told.is_none()), told.into_iter().collect())
+                let clash = clash.map(|chip| known_otherwise(chip, path));
+                (Some(chips.clone()).filter(|_| clash.is_none()), clash.into_iter().collect())
             }
         },
     };
@@ -129,7 +129,7 @@ fn without_number(error: &io::Error) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// A mistake in a hardware file, told at the program's statement.
+/// A mistake in a hardware file, reported at the program's statement.
 fn from_inside(inner: Diag, shown: &str, text: &str, path: &Name) -> Diag {
     let label =
         inner.labels.first().cloned().unwrap_or(Label { span: path.span, text: String::new() });

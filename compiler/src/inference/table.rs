@@ -1,9 +1,15 @@
 //! The sizing for people: sentences about the step, then a row a batch.
 
 use super::{Cache, Inference, Phase, Row};
+use crate::display::table::{self, Column};
 use crate::display::units::{bytes, count, number, seconds};
 
-/// The lines behind those of `cost`, for a device memory of `capacity` bytes.
+const COLUMNS: [Column; 8] = {
+    let cost = Column::Right(9);
+    [Column::Right(8), cost, cost, cost, cost, cost, cost, Column::Left(0)]
+};
+
+/// The lines after those of `cost`, for a device memory of `capacity` bytes.
 pub(crate) fn lines(inference: &Inference, capacity: Option<f64>) -> Vec<String> {
     let mut lines = vec![String::new(), headline(inference)];
     lines.extend(cache_line(inference.phase, &inference.cache));
@@ -12,10 +18,9 @@ pub(crate) fn lines(inference: &Inference, capacity: Option<f64>) -> Vec<String>
     lines.extend(capacity.map(|capacity| room_line(inference, capacity)));
     if !inference.batches.is_empty() {
         lines.push(String::new());
-        lines.push(format!(
-            "{:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  bound by",
-            inference.batch_dim, "held", "a device", "at best", "tokens/s", "this plan", "fits"
-        ));
+        let costs = ["held", "a device", "at best", "tokens/s", "this plan", "fits", "bound by"];
+        let head: Vec<&str> = [inference.batch_dim.as_str()].into_iter().chain(costs).collect();
+        lines.push(table::row(&COLUMNS, &head));
         lines.extend(inference.batches.iter().map(row));
     }
     lines
@@ -117,13 +122,15 @@ fn row(row: &Row) -> String {
         "flops" => "FLOPs",
         other => other,
     };
-    format!(
-        "{:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {fits:>9}  {bound}",
-        row.batch,
+    let cells = [
+        row.batch.to_string(),
         bytes(row.held_bytes),
         bytes(row.device_bytes),
         seconds(row.step_s),
         count(row.tokens_per_s),
-        seconds(row.plan_s)
-    )
+        seconds(row.plan_s),
+        fits.to_owned(),
+        bound.to_owned(),
+    ];
+    table::row(&COLUMNS, &cells)
 }

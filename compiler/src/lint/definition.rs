@@ -25,7 +25,7 @@ pub enum Group {
     Mesh,
     /// What nobody uses, or reads as something else.
     Tidiness,
-    /// What the tool itself is told: `allow`.
+    /// What instructs the tool itself: `allow`.
     Tool,
 }
 
@@ -138,14 +138,14 @@ pub struct Price {
     pub bytes: f64,
 }
 
-/// One finding: what a diagnostic says, what the fault costs, and the edit that mends it.
+/// One finding: what a diagnostic says, what the fault costs, and the edit that fixes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// What is said, and where.
     pub diag: Diag,
     /// What it costs, where that can be said.
     pub price: Option<Price>,
-    /// What mends it, where that can be typed.
+    /// What fixes it, where that can be typed.
     pub fix: Option<Fix>,
 }
 

@@ -46,7 +46,7 @@ pub struct Summary {
     pub errors: usize,
     /// Warnings.
     pub warnings: usize,
-    /// Findings that `--fix` mends.
+    /// Findings that `--fix` fixes.
     pub fixable: usize,
     /// Edits of large programs that were not tried.
     pub untried: usize,
@@ -88,7 +88,7 @@ impl fmt::Display for Summary {
             write!(f, " in {}", count(self.with_findings, "file"))?;
         }
         if self.fixable > 0 {
-            write!(f, "; --fix mends {}", self.fixable)?;
+            write!(f, "; --fix fixes {}", self.fixable)?;
         }
         if self.untried > 0 {
             write!(f, "; {} of large programs not tried", count(self.untried, "edit"))?;

@@ -21,8 +21,8 @@ fn check(plan: &Plan, report: &Report, assert: &Assert) -> Option<Diag> {
         Budget::TimeAtMost(quantity, limit) => {
             let time = time(report, quantity);
             (time > *limit).then(|| {
-                let worst = dearest(plan, report, quantity)
-                    .map_or(String::new(), |step| format!("; the dearest step is `{step}`"));
+                let worst = costliest(plan, report, quantity)
+                    .map_or(String::new(), |step| format!("; the costliest step is `{step}`"));
                 over(
                     assert,
                     format!(
@@ -89,12 +89,12 @@ fn time(report: &Report, quantity: &str) -> f64 {
     }
 }
 
-fn dearest(plan: &Plan, report: &Report, quantity: &str) -> Option<String> {
+fn costliest(plan: &Plan, report: &Report, quantity: &str) -> Option<String> {
     let counts = |step: usize| quantity != "comm" || report.steps[step].is_move(&plan.steps[step]);
-    let dearest = (0..plan.steps.len())
+    let costliest = (0..plan.steps.len())
         .filter(|&step| counts(step))
         .max_by(|&a, &b| report.steps[a].total_s().total_cmp(&report.steps[b].total_s()));
-    dearest.map(|step| print::step(&plan.program, &plan.steps[step]))
+    costliest.map(|step| print::step(&plan.program, &plan.steps[step]))
 }
 
 fn forbidden(

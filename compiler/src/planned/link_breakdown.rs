@@ -2,7 +2,7 @@
 //! run over.
 //!
 //! A plan prints such a collective as one, since it is one for whoever calls it; that it is done
-//! network by network, and which of them it waits for, is told beside it: for an axis that is
+//! network by network, and which of them it waits for, is printed beside it: for an axis that is
 //! larger than a node in the plan's summary, for any collective by `explain`.
 
 use schemars::JsonSchema;

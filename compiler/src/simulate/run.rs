@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use ndarray::ArrayD;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::mesh::Mesh;
-use shardwise_ir::plan::{Materialization, Plan, StepKind};
+use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{MapForm, Op, OpKind, Program, Value};
 use shardwise_ir::rearrange::Rearrange;
@@ -98,62 +98,64 @@ impl<'a> Run<'a> {
             StepKind::Local(op) if self.rolls(*op, &step.operands[0]) => {
                 self.rolled(*op, &step.operands[0])?
             }
-            StepKind::Local(op) => {
-                let op = &self.plan.program.ops[*op];
-                let operands = step
-                    .operands
-                    .iter()
-                    .map(|operand| self.read(operand))
-                    .collect::<Result<Vec<_>, _>>()?;
-                let local = |device: usize| {
-                    let read = step.operands.iter().zip(&operands);
-                    let blocks = read.map(|(of, held)| {
-                        self.staged(op, (of.value, held), step.result.value, device)
-                    });
-                    let blocks: Vec<Cow<'_, ArrayD<f64>>> =
-                        blocks.collect::<Option<_>>().ok_or(Fault::NotApplicable)?;
-                    let blocks: Vec<&ArrayD<f64>> = blocks.iter().map(AsRef::as_ref).collect();
-                    let starts = |of: &Materialization| {
-                        self.mesh.starts(&self.extents_of(of.value), &of.sharding, device)
-                    };
-                    let shape = self.mesh.shape(
-                        &self.extents_of(step.result.value),
-                        &step.result.sharding,
-                        device,
-                    );
-                    let place = Place {
-                        starts: step.operands.iter().map(starts).collect(),
-                        start: starts(&step.result),
-                        shape,
-                    };
-                    evaluate::operation(&self.plan.program, op, &blocks, &place)
-                        .ok_or_else(|| Fault::Unfit { device: self.name(device) })
-                };
-                let mut blocks = (0..self.mesh.len()).map(local).collect::<Result<Blocks, _>>()?;
-                self.only_on_its_stage(step.result.value, &mut blocks);
-                blocks
-            }
-            StepKind::Collective(collective, _) => {
-                let from = &step.operands[0];
-                let to = collectives::result(
-                    &self.plan.program.mesh,
-                    collective,
-                    &from.sharding,
-                    &step.result.sharding,
-                )
-                .ok_or(Fault::NotApplicable)?;
-                let moved = self.mesh.move_blocks(
-                    self.read(from)?,
-                    &self.extents_of(from.value),
-                    &from.sharding,
-                    &to,
-                );
-                moved.ok_or(Fault::NotApplicable)?
-            }
+            StepKind::Local(op) => self.computed(*op, step)?,
+            StepKind::Collective(collective, _) => self.communicated(collective, step)?,
         };
         self.compare(&step.result, &blocks)?;
         self.held.insert(step.result.clone(), blocks);
         Ok(())
+    }
+
+    /// What a local operation computes from the blocks of each device.
+    fn computed(&self, op: OpId, step: &Step) -> Result<Blocks, Fault> {
+        let op = &self.plan.program.ops[op];
+        let operands = step
+            .operands
+            .iter()
+            .map(|operand| self.read(operand))
+            .collect::<Result<Vec<_>, _>>()?;
+        let local = |device: usize| {
+            let read = step.operands.iter().zip(&operands);
+            let blocks =
+                read.map(|(of, held)| self.staged(op, (of.value, held), step.result.value, device));
+            let blocks: Vec<Cow<'_, ArrayD<f64>>> =
+                blocks.collect::<Option<_>>().ok_or(Fault::NotApplicable)?;
+            let blocks: Vec<&ArrayD<f64>> = blocks.iter().map(AsRef::as_ref).collect();
+            let starts = |of: &Materialization| {
+                self.mesh.starts(&self.extents_of(of.value), &of.sharding, device)
+            };
+            let shape =
+                self.mesh.shape(&self.extents_of(step.result.value), &step.result.sharding, device);
+            let place = Place {
+                starts: step.operands.iter().map(starts).collect(),
+                start: starts(&step.result),
+                shape,
+            };
+            evaluate::operation(&self.plan.program, op, &blocks, &place)
+                .ok_or_else(|| Fault::Unfit { device: self.name(device) })
+        };
+        let mut blocks = (0..self.mesh.len()).map(local).collect::<Result<Blocks, _>>()?;
+        self.only_on_its_stage(step.result.value, &mut blocks);
+        Ok(blocks)
+    }
+
+    /// What a collective makes of its operand's blocks.
+    fn communicated(&self, collective: &Collective, step: &Step) -> Result<Blocks, Fault> {
+        let from = &step.operands[0];
+        let to = collectives::result(
+            &self.plan.program.mesh,
+            collective,
+            &from.sharding,
+            &step.result.sharding,
+        )
+        .ok_or(Fault::NotApplicable)?;
+        let moved = self.mesh.move_blocks(
+            self.read(from)?,
+            &self.extents_of(from.value),
+            &from.sharding,
+            &to,
+        );
+        moved.ok_or(Fault::NotApplicable)
     }
 
     /// Whether an operation goes round a dimension that is split.

@@ -74,19 +74,19 @@ pub(super) struct Scaled {
 
 /// `L=2 of 40`, `2 of 8 microbatches`: for every block of which not all is run; what goes back
 /// through its layers needs no other.
-fn told(program: &Program, layers: &[u64]) -> Vec<String> {
+fn layer_texts(program: &Program, layers: &[u64]) -> Vec<String> {
     let blocks = program
         .repeats
         .iter()
         .zip(layers)
         .filter(|(repeat, run)| repeat.reversed.is_none() && repeat.count > **run);
-    let told =
+    let text =
         |(Repeat { name, count, microbatches_of, .. }, run): (&Repeat, &u64)| match microbatches_of
         {
             Some(_) => format!("{run} of {count} microbatches"),
             None => format!("{name}={run} of {count}"),
         };
-    blocks.map(told).collect()
+    blocks.map(text).collect()
 }
 
 /// Program and plan at the sizes they are run at.
@@ -109,7 +109,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
             .collect()
     };
     let (of_program, of_plan) = (layers(program), layers(&plan.program));
-    let told = told(&plan.program, &of_plan);
+    let layers = layer_texts(&plan.program, &of_plan);
     let fewer =
         plan.program.repeats.iter().zip(&of_plan).any(|(repeat, &layers)| repeat.count > layers);
     let mut scaled = fewer || small != mesh;
@@ -119,7 +119,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     let unroll::Unrolled { mut plan, stages, .. } =
         unroll::plan(&plan, &|block| of_plan[block.index()]);
     if full {
-        return Scaled { program, plan, stages, differs: false, batches, layers: told };
+        return Scaled { program, plan, stages, differs: false, batches, layers };
     }
     let chosen = relations::sizes(&program, &plan, &mesh, &batches);
     let before = plan.program.dims.clone();
@@ -141,7 +141,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     {
         dim.size = dim.size.min(2);
     }
-    Scaled { program, plan, stages, differs: scaled, batches, layers: told }
+    Scaled { program, plan, stages, differs: scaled, batches, layers }
 }
 
 /// How many layers of a block are run on a mesh: of a pipeline so many on every stage.

@@ -47,7 +47,7 @@ pub fn program(expression: &str, setting: &Setting) -> String {
     let lines: String = expression.split(';').map(|line| line.trim().to_owned() + "\n").collect();
     let (file, errors) = shardwise_grammar::parse(&lines);
     if !errors.is_empty() {
-        // The errors will be told, in these lines.
+        // The errors will be reported in these lines.
         return out + &lines;
     }
     let definitions = file.statements.iter().filter_map(|statement| match &statement.node {

@@ -1,6 +1,6 @@
 //! Places in a source as people and their tools name them: lines and columns, counted from 1.
 //!
-//! Columns count characters (code points): what editors show and what SARIF can be told
+//! Columns count characters (code points): what editors show and what SARIF can express
 //! (`unicodeCodePoints`).
 
 use shardwise_ir::Span;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Outcome, Point, Swept};
-use crate::display::units;
+use crate::display::table::Column::{Left, Right};
+use crate::display::{table, units};
 
 /// No line is wider.
 const WIDTH: usize = 100;
@@ -27,14 +28,17 @@ pub(super) fn table(swept: &Swept) -> String {
         .map(|i| rows.iter().map(|row| row[i].width()).fold(columns[i].head.width(), usize::max))
         .collect();
     let heads: Vec<String> = columns.iter().map(|column| column.head.clone()).collect();
-    let mut out = fit(format!("  {}{}", padded(&heads, &widths), costs_head(swept))) + "\n";
+    let mut out = fit(line(swept, &widths, (" ", &heads), costs_head(swept))) + "\n";
     for (point, row) in swept.points.iter().zip(&rows) {
-        let mark = if point.wins { '*' } else { ' ' };
-        let costs = match (&point.plan, &point.infeasible) {
-            (Some(plan), _) => costs(swept, plan),
-            (None, reason) => format!("  {}", reason.as_deref().unwrap_or("no plan")),
+        let mark = if point.wins { "*" } else { " " };
+        let text = match (&point.plan, &point.infeasible) {
+            (Some(plan), _) => line(swept, &widths, (mark, row), costs(swept, plan)),
+            (None, reason) => {
+                let reason = reason.as_deref().unwrap_or("no plan");
+                format!("{}   {reason}", coordinates_line(&widths, mark, row))
+            }
         };
-        out += &(fit(format!("{mark} {}{costs}", padded(row, &widths))) + "\n");
+        out += &(fit(text) + "\n");
     }
     let _ = writeln!(out, "\n{}", legend(swept));
     out
@@ -70,32 +74,36 @@ fn coordinates(swept: &Swept) -> Vec<Column> {
     columns
 }
 
-fn padded(cells: &[String], widths: &[usize]) -> String {
-    let mut out = String::new();
-    for (cell, width) in cells.iter().zip(widths) {
-        out.push_str(cell);
-        out.push_str(&" ".repeat(width - cell.width() + 1));
-    }
-    out
+fn coordinates_line(widths: &[usize], mark: &str, cells: &[String]) -> String {
+    let columns: Vec<_> = std::iter::once(1).chain(widths.iter().copied()).map(Left).collect();
+    let cells: Vec<&str> = std::iter::once(mark).chain(cells.iter().map(String::as_str)).collect();
+    table::row(&columns, &cells)
 }
 
-fn costs_head(swept: &Swept) -> String {
-    let textbook =
-        if swept.strategy == "search" { format!("{:>8}", "textbook") } else { String::new() };
-    format!("{:>8} {:>8} {:>8} {textbook} {:>8}  bound by", "compute", "links", "serial", "memory")
+/// A point's coordinates, then its costs.
+fn line(
+    swept: &Swept,
+    widths: &[usize],
+    (mark, cells): (&str, &[String]),
+    costs: [String; 6],
+) -> String {
+    // Of textbook plans the textbook's time is not repeated; its column stays, empty.
+    let textbook = if swept.strategy == "search" { 8 } else { 0 };
+    let columns = [Right(8), Right(8), Right(8), Right(textbook), Right(8), Left(0)];
+    format!("{} {}", coordinates_line(widths, mark, cells), table::row(&columns, &costs))
 }
 
-fn costs(swept: &Swept, plan: &Outcome) -> String {
+fn costs_head(swept: &Swept) -> [String; 6] {
+    let textbook = if swept.strategy == "search" { "textbook" } else { "" };
+    ["compute", "links", "serial", textbook, "memory", "bound by"].map(str::to_owned)
+}
+
+fn costs(swept: &Swept, plan: &Outcome) -> [String; 6] {
     let [compute, links, serial, textbook] =
         [plan.cost.compute_s, plan.cost.links_s, plan.cost.serial_s, plan.textbook.serial_s]
             .map(units::seconds);
-    let textbook =
-        if swept.strategy == "search" { format!("{textbook:>8}") } else { String::new() };
-    format!(
-        "{compute:>8} {links:>8} {serial:>8} {textbook} {:>8}  {}",
-        units::bytes(plan.peak_bytes),
-        plan.bound_by
-    )
+    let textbook = if swept.strategy == "search" { textbook } else { String::new() };
+    [compute, links, serial, textbook, units::bytes(plan.peak_bytes), plan.bound_by.clone()]
 }
 
 fn fit(line: String) -> String {

@@ -1,8 +1,8 @@
 //! `shardwise.toml`: levels and numbers for a folder and what is below it.
 //!
 //! The nearest file upwards holds alone; nothing is merged with files above it, so that a file's
-//! settings can be read in one place. Every mistake is told at its place in the text: a key or a
-//! word that is taken silently for nothing would turn a lint off that somebody relies on.
+//! settings can be read in one place. Every mistake is reported at its place in the text: a key or
+//! a word that is silently ignored would turn a lint off that somebody relies on.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

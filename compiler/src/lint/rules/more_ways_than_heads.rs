@@ -50,15 +50,15 @@ output Scores[B_Z, K_Y, G, S]
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let program = context.program;
-    let mut told: Vec<(DimId, AxisId)> = Vec::new();
+    let mut reported: Vec<(DimId, AxisId)> = Vec::new();
     let mut found = Vec::new();
     for op in &program.ops {
         for heads in heads(program, op) {
             for axis in ways(program) {
-                if !told.contains(&(heads, axis))
+                if !reported.contains(&(heads, axis))
                     && let Some(finding) = finding(context, op, heads, axis)
                 {
-                    told.push((heads, axis));
+                    reported.push((heads, axis));
                     found.push(finding);
                 }
             }

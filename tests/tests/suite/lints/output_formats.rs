@@ -42,7 +42,7 @@ fn every_format_looks_like_this() {
     snapshot("formats", "sarif", &sarif(&linted));
     assert_eq!(
         Summary::of(&linted).to_string(),
-        "3 files checked: 1 error, 1 warning in 2 files; --fix mends 1"
+        "3 files checked: 1 error, 1 warning in 2 files; --fix fixes 1"
     );
 }
 

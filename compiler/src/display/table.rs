@@ -1,0 +1,53 @@
+//! The one layout of tables for people: cells in columns of at least so many characters, with a
+//! blank between them, and two between numbers and the text that follows.
+//!
+//! A crate for tables would bring borders, wrapping and colours; these tables stand in comments and
+//! terminals as they are.
+
+use unicode_width::UnicodeWidthStr;
+
+/// On which side of its column a cell stands, and how wide the column is at least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// Text.
+    Left(usize),
+    /// Numbers.
+    Right(usize),
+}
+
+/// One line of a table, without a line end.
+pub(crate) fn row<S: AsRef<str>>(columns: &[Column], cells: &[S]) -> String {
+    let mut line = String::new();
+    let mut before = None;
+    for (&column, cell) in columns.iter().zip(cells) {
+        let gap = match (before, column) {
+            (None, _) => "",
+            (Some(Column::Right(_)), Column::Left(_)) => "  ",
+            _ => " ",
+        };
+        line.push_str(gap);
+        line.push_str(&aligned(column, cell.as_ref()));
+        before = Some(column);
+    }
+    line
+}
+
+fn aligned(column: Column, cell: &str) -> String {
+    let blanks = |width: usize| " ".repeat(width.saturating_sub(cell.width()));
+    match column {
+        Column::Left(width) => cell.to_owned() + &blanks(width),
+        Column::Right(width) => blanks(width) + cell,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_right_and_text_two_blanks_behind_them() {
+        let columns = [Column::Left(3), Column::Right(4), Column::Right(2), Column::Left(0)];
+        assert_eq!(row(&columns, &["a", "12", "3", "x"]), "a     12  3  x");
+        assert_eq!(row(&columns, &["abcd", "12345", "3", ""]), "abcd 12345  3  ");
+    }
+}
