@@ -1,10 +1,11 @@
 //! Programs and plans as canonical text, which parses back to what was printed.
 //!
 //! Parts are printed by a [`Printer`], so that others can align or colour them;
-//! [`std::fmt::Display`] of [`Program`] and [`Plan`] puts them together: declarations, statements
+//! [`std::fmt::Display`] of [`Program`] and of plans puts them together: declarations, statements
 //! one a line, outputs, asserts.
 
 mod blocks;
+mod plan;
 mod same;
 
 use std::fmt;
@@ -12,13 +13,14 @@ use std::fmt;
 use crate::Role;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
-use crate::plan::{Collective, Materialization, Plan, Step, StepKind};
+use crate::plan::{Collective, Materialization, Step, StepKind};
 use crate::program::{
     Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Program,
 };
 use crate::rearrange::{Rearrange, Roll, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 
+pub use plan::{outputs, plan_body, plan_footer, plan_header};
 pub use same::same;
 
 /// Prints pieces that refer to the tables of one program.
@@ -456,69 +458,6 @@ pub fn collective(
     )
 }
 
-/// What stands above a plan's statements.
-pub fn plan_header(plan: &Plan) -> String {
-    Printer::new(&plan.program).header(Mode::Explicit)
-}
-
-/// What stands below a plan's statements: outputs in the sharding that the plan gives them, and
-/// asserts.
-pub fn plan_footer(plan: &Plan) -> String {
-    let given = |output: &Output| {
-        given_output(plan, output.value, &output.pin).map_or_else(|| output.pin.clone(), Pin::from)
-    };
-    Printer::new(&plan.program).footer_with(given)
-}
-
-/// The lines of a plan's statements, blocks indented; each with the number of the step that it is,
-/// if it is one.
-pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
-    let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
-    let entered = |output: &Output| {
-        let then = &plan.program.values[output.yields_to?];
-        let entry = || plan.steps.iter().find(|step| Some(step.result.value) == output.yields_to);
-        let declared = then.declared_sharding.clone().filter(|_| then.role.is_some());
-        declared.or_else(|| Some(Pin::from(entry()?.result.sharding.clone())))
-    };
-    Printer::new(&plan.program).blocks(
-        &within,
-        |number| step(&plan.program, &plan.steps[number]),
-        entered,
-    )
-}
-
-/// What leaves a plan, in the order of its outputs; an output that the plan does not give is left
-/// out.
-pub fn outputs(plan: &Plan) -> Vec<Materialization> {
-    let outputs = plan.program.outputs.iter();
-    outputs
-        .filter(|output| plan.program.carried_into(output).is_none())
-        .filter_map(|output| {
-            Some(Materialization {
-                value: output.value,
-                sharding: given_output(plan, output.value, &output.pin)?,
-            })
-        })
-        .collect()
-}
-
-/// The latest materialisation of a value that its output accepts.
-fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
-    if let Some(written) = pin.exact() {
-        return Some(written);
-    }
-    let given = plan
-        .steps
-        .iter()
-        .rev()
-        .find(|step| step.result.value == value && pin.accepts(&step.result.sharding));
-    let declared = || {
-        exact(plan.program.values[value].declared_sharding.as_ref())
-            .filter(|home| pin.accepts(home))
-    };
-    given.map(|step| step.result.sharding.clone()).or_else(declared)
-}
-
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let printer = Printer::new(self);
@@ -546,15 +485,5 @@ impl fmt::Display for Program {
                 .map_or_else(String::new, |optimizer| format!("{}\n", optimizer.text)),
         )?;
         f.write_str(&printer.footer())
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&plan_header(self))?;
-        for (line, _) in plan_body(self) {
-            writeln!(f, "{line}")?;
-        }
-        f.write_str(&plan_footer(self))
     }
 }

@@ -4,6 +4,7 @@
 //! A statement with an error still defines its name ("poisoned"), so that one mistake gives one
 //! error.
 
+mod asserts;
 mod chip;
 mod collective;
 mod define;
@@ -20,20 +21,19 @@ mod repeat;
 mod structure;
 mod wording;
 
-use crate::codes::{budget, names, syntax};
+use crate::codes::{names, syntax};
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
-use shardwise_grammar::ast::{self, Assertion, Role, Statement};
-use shardwise_grammar::number;
+use shardwise_grammar::ast::{self, Role, Statement};
 use shardwise_grammar::span::{Name, Span};
 
 use crate::dtype::DType;
 use crate::hardware::Hardware;
 use crate::ids::{DimId, OpId, RepeatId, ValueId};
-use crate::mesh::{AxisKind, Mesh};
+use crate::mesh::Mesh;
 use crate::optimizer::Optimizer;
 use crate::program::{
-    Assert, Backward, Budget, CollectiveKind, Dim, Mode, Op, Output, Over, Program, Repeat, Value,
+    Assert, Backward, CollectiveKind, Dim, Mode, Op, Output, Program, Repeat, Value,
 };
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, renumber, sparse, suggest, verify};
@@ -411,86 +411,6 @@ impl<'a> Resolver<'a> {
         );
         self.error(diag.help(help));
         false
-    }
-
-    fn asserts(&mut self, file: &ast::File) {
-        for statement in &file.statements {
-            if let Statement::Assert(assertion) = &statement.node
-                && self.diags.len() <= MOST_ERRORS
-                && let Some(budget) = self.budget(assertion)
-            {
-                let text = shardwise_grammar::print::assertion(assertion);
-                self.asserts.push(Assert { budget, text, span: statement.span });
-            }
-        }
-    }
-
-    fn budget(&mut self, assertion: &Assertion) -> Option<Budget> {
-        match assertion {
-            Assertion::StaysSharded(name) => self.anywhere(name).map(Budget::StaysSharded),
-            Assertion::No { collective, over } => {
-                let kind = CollectiveKind::find(&collective.node);
-                let over = match over {
-                    None => None,
-                    Some(name) => Some(self.over(name)?),
-                };
-                if kind.is_none() {
-                    let known = CollectiveKind::ALL
-                        .iter()
-                        .map(CollectiveKind::name)
-                        .collect::<Vec<_>>()
-                        .join(", ");
-                    let message = format!("`{}` is not a collective", collective.node);
-                    self.error(
-                        Diag::error(budget::BAD_ASSERT, message, collective.span, "unknown")
-                            .help(format!("one of {known}")),
-                    );
-                }
-                kind.map(|kind| Budget::No(kind, over))
-            }
-            Assertion::AtMost { quantity, number, unit } => self.limit(quantity, number, unit),
-        }
-    }
-
-    fn over(&mut self, name: &Name) -> Option<Over> {
-        if let Some(kind) = AxisKind::from_name(&name.node) {
-            return Some(Over::Kind(kind));
-        }
-        self.axis(name).map(Over::Axis)
-    }
-
-    fn limit(&mut self, quantity: &Name, number: &Name, unit: &Name) -> Option<Budget> {
-        let amount = format!("{}{}", number.node, unit.node);
-        let limit = match quantity.node.as_str() {
-            "comm" | "serial" | "overlap" | "scheduled" | "compute" => number::seconds(&amount)
-                .map(|seconds| Budget::TimeAtMost(quantity.node.clone(), seconds)),
-            "memory" => number::bytes(&amount).map(Budget::MemoryAtMost),
-            other => {
-                let message = format!("`{other}` cannot be limited");
-                let diag =
-                    Diag::error(budget::BAD_ASSERT, message, quantity.span, "unknown quantity");
-                self.error(diag.help("limit comm, serial, compute, overlap, scheduled or memory"));
-                return None;
-            }
-        };
-        if limit.is_none() {
-            let message = format!("`{amount}` is no limit for `{}`", quantity.node);
-            let help = if quantity.node == "memory" {
-                "give bytes: B, kB, MB, GB, KiB, MiB, GiB"
-            } else {
-                "give a time: s, ms, us, ns"
-            };
-            self.error(
-                Diag::error(
-                    budget::BAD_ASSERT,
-                    message,
-                    number.span.to(unit.span),
-                    "not understood",
-                )
-                .help(help),
-            );
-        }
-        limit
     }
 
     fn finish(mut self) -> (Option<Program>, Vec<Diag>) {

@@ -1,0 +1,82 @@
+//! Plans as text: the explicit form of the language, in which every operand has its sharding.
+
+use std::fmt;
+
+use super::{Printer, exact, step};
+use crate::ids::{RepeatId, ValueId};
+use crate::plan::{Materialization, Plan};
+use crate::program::{Mode, Output};
+use crate::sharding::{Pin, Sharding};
+
+/// What stands above a plan's statements.
+pub fn plan_header(plan: &Plan) -> String {
+    Printer::new(&plan.program).header(Mode::Explicit)
+}
+
+/// What stands below a plan's statements: outputs in the sharding that the plan gives them, and
+/// asserts.
+pub fn plan_footer(plan: &Plan) -> String {
+    let given = |output: &Output| {
+        given_output(plan, output.value, &output.pin).map_or_else(|| output.pin.clone(), Pin::from)
+    };
+    Printer::new(&plan.program).footer_with(given)
+}
+
+/// The lines of a plan's statements, blocks indented; each with the number of the step that it is,
+/// if it is one.
+pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
+    let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
+    let entered = |output: &Output| {
+        let then = &plan.program.values[output.yields_to?];
+        let entry = || plan.steps.iter().find(|step| Some(step.result.value) == output.yields_to);
+        let declared = then.declared_sharding.clone().filter(|_| then.role.is_some());
+        declared.or_else(|| Some(Pin::from(entry()?.result.sharding.clone())))
+    };
+    Printer::new(&plan.program).blocks(
+        &within,
+        |number| step(&plan.program, &plan.steps[number]),
+        entered,
+    )
+}
+
+/// What leaves a plan, in the order of its outputs; an output that the plan does not give is left
+/// out.
+pub fn outputs(plan: &Plan) -> Vec<Materialization> {
+    let outputs = plan.program.outputs.iter();
+    outputs
+        .filter(|output| plan.program.carried_into(output).is_none())
+        .filter_map(|output| {
+            Some(Materialization {
+                value: output.value,
+                sharding: given_output(plan, output.value, &output.pin)?,
+            })
+        })
+        .collect()
+}
+
+/// The latest materialisation of a value that its output accepts.
+fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
+    if let Some(written) = pin.exact() {
+        return Some(written);
+    }
+    let given = plan
+        .steps
+        .iter()
+        .rev()
+        .find(|step| step.result.value == value && pin.accepts(&step.result.sharding));
+    let declared = || {
+        exact(plan.program.values[value].declared_sharding.as_ref())
+            .filter(|home| pin.accepts(home))
+    };
+    given.map(|step| step.result.sharding.clone()).or_else(declared)
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&plan_header(self))?;
+        for (line, _) in plan_body(self) {
+            writeln!(f, "{line}")?;
+        }
+        f.write_str(&plan_footer(self))
+    }
+}

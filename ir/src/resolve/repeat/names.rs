@@ -1,0 +1,108 @@
+//! What names stand for: inside a block that carries them, and after it.
+
+use shardwise_grammar::ast::{Call, ExprKind};
+use shardwise_grammar::span::{Name, Span};
+
+use super::super::Resolver;
+use super::super::define::{Operation, Target};
+use super::End;
+use crate::Diag;
+use crate::codes::repeat as codes;
+use crate::ids::ValueId;
+use crate::program::{Blocks, MapForm, Operand};
+
+impl Resolver<'_> {
+    /// What a name stands for here.
+    pub(in crate::resolve) fn meaning(&mut self, name: &Name) -> Option<ValueId> {
+        if let Some(carried) = self.block.as_ref().and_then(|block| block.carried.get(&name.node)) {
+            return Some(carried.latest);
+        }
+        match self.ends.get(&name.node) {
+            Some(End::Taken(value)) => return Some(*value),
+            Some(&End::Pending(last)) => return self.take_end(&name.node, last, name.span),
+            None => {}
+        }
+        self.value_names.get(&name.node).copied()
+    }
+
+    /// Takes what the blocks before carried out of them, before another one is opened.
+    pub(in crate::resolve) fn take_ends(&mut self) {
+        let pending = self.ends.iter().filter_map(|(name, end)| {
+            if let End::Pending(last) = end { Some((name.clone(), *last)) } else { None }
+        });
+        for (name, last) in pending.collect::<Vec<_>>() {
+            let span = self.values[last].span;
+            self.take_end(&name, last, span);
+        }
+    }
+
+    /// `x.end = last(x.2)`.
+    fn take_end(&mut self, name: &str, last: ValueId, span: Span) -> Option<ValueId> {
+        let fresh = self.fresh([format!("{name}.end")].into_iter(), name);
+        let operation = self.map(MapForm::Last, vec![Operand { value: last, pin: None, span }]);
+        let target =
+            Target { name: Name::new(fresh, span), dtype: None, written: None, wished: None };
+        let end = self.finish_operation(operation, target, span)?;
+        self.ends.insert(name.to_owned(), End::Taken(end));
+        Some(end)
+    }
+
+    /// `last(y)`, `total(y)`: the only uses of a layer's value outside.
+    pub(in crate::resolve) fn take_out(
+        &mut self,
+        call: &Call,
+        form: MapForm,
+        span: Span,
+    ) -> Option<Operation> {
+        let function = &call.function.node;
+        let ([argument], None) = (&call.arguments[..], &call.subscript) else {
+            return self.bad_call(&format!("`{function}` takes one value of a block"), span);
+        };
+        let ExprKind::Tensor { name, layout } = &argument.node else {
+            return self.bad_call(&format!("`{function}` takes a value by its name"), span);
+        };
+        let value = self.anywhere(name)?;
+        if self.repeats.exited_block(self.inside(), self.values[value].repeat).is_none() {
+            return self.bad_call(
+                &format!("`{function}({})` is for values of a block, behind it", name.node),
+                span,
+            );
+        }
+        let operand = self.placed(value, name, layout.as_ref(), argument.span)?;
+        Some(self.map(form, vec![operand]))
+    }
+
+    /// The value called `name`, of whatever block.
+    pub(in crate::resolve) fn anywhere(&mut self, name: &Name) -> Option<ValueId> {
+        match self.meaning(name) {
+            Some(value) => Some(value),
+            None => self.value(name),
+        }
+    }
+
+    /// `value`, if it can be named here.
+    pub(in crate::resolve) fn seen(&mut self, value: ValueId, name: &Name) -> Option<ValueId> {
+        if self.is_of_microbatches(value) && self.microbatches.is_none() {
+            self.of_a_microbatch(value, name);
+            return None;
+        }
+        let (here, of) = (self.inside(), self.values[value].repeat);
+        let of = self.repeats.layers_at(of);
+        let visible = of.is_none() || self.repeats.layers_at(here) == of;
+        if !visible {
+            let diag = Diag::error(
+                codes::OF_A_LAYER,
+                format!("each layer has a `{}` of its own", name.node),
+                name.span,
+                "of which layer?",
+            );
+            let diag = diag.and(self.values[value].span, "given inside a block");
+            self.error(diag.help(format!(
+                "write `last({0})` behind the block for that of the last layer, `total({0})` for \
+                    the sum of all, or carry it",
+                name.node
+            )));
+        }
+        visible.then_some(value)
+    }
+}
