@@ -1,5 +1,5 @@
-//! How a result is wanted: as brackets or outputs say, or as the statement wants it that alone reads
-//! it.
+//! How a result is wanted: as brackets or outputs say, or as the statement wants it that alone
+//! reads it.
 
 use shardwise_ir::functions::Arithmetic;
 use shardwise_ir::ids::ValueId;
