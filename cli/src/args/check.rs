@@ -34,11 +34,11 @@ pub(crate) struct CheckArgs {
     /// Write the findings to a file, instead of to the terminal.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    #[command(flatten)]
-    pub(crate) levels: LevelArgs,
     /// Treat every program as explicit, as if it began with `plan`.
     #[arg(long)]
     pub(crate) explicit: bool,
+    #[command(flatten)]
+    pub(crate) levels: LevelArgs,
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,
 }

@@ -15,8 +15,6 @@ pub(crate) struct DiffArgs {
     pub(crate) before: String,
     /// What to compare it with.
     pub(crate) after: String,
-    #[command(flatten)]
-    pub(crate) planning: PlanningArgs,
     /// Output format.
     #[arg(long, value_parser = format_of(diff::FORMATS), default_value = diff::FORMATS[0].name)]
     pub(crate) format: &'static Format<Diff>,
@@ -34,6 +32,8 @@ pub(crate) struct DiffArgs {
         default_value = Quantity::default().name()
     )]
     pub(crate) by: Quantity,
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
 }
 
 #[derive(Args, Debug)]
@@ -45,8 +45,6 @@ pub(crate) struct ExplainArgs {
     /// [default: all collectives, without alternatives].
     #[arg(value_name = "VALUE|LINE")]
     pub(crate) target: Option<String>,
-    #[command(flatten)]
-    pub(crate) planning: PlanningArgs,
     /// Output format for a program.
     #[arg(
         long,
@@ -54,6 +52,8 @@ pub(crate) struct ExplainArgs {
         default_value = explain::FORMATS[0].name
     )]
     pub(crate) format: &'static Format<Explanation>,
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
 }
 
 #[derive(Args, Debug)]

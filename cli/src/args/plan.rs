@@ -36,8 +36,6 @@ pub(crate) struct ProgramArgs {
 /// `plan`: what is planned, and where the plan is written.
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
-    #[command(flatten)]
-    pub(crate) programs: ProgramArgs,
     /// Output format.
     #[arg(long, value_parser = format_of(FORMATS), default_value = FORMATS[0].name)]
     pub(crate) format: &'static Format<Planned>,
@@ -49,11 +47,12 @@ pub(crate) struct PlanArgs {
     /// Plan again whenever a program changes.
     #[arg(long, conflicts_with_all = ["expression", "check"])]
     pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
 }
 
 /// Where `plan` writes, for build tools.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Files")]
 pub(crate) struct TargetArgs {
     /// Write the plan to a file, completely or not at all, instead of to standard output.
     #[arg(short, long, value_name = "FILE", conflicts_with = "print_after")]
@@ -72,8 +71,9 @@ pub(crate) struct TargetArgs {
 /// `cost`: what is priced, and how it is sized as a step of serving.
 #[derive(Args, Debug)]
 pub(crate) struct CostArgs {
-    #[command(flatten)]
-    pub(crate) programs: ProgramArgs,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = CostFormat::Text)]
+    pub(crate) format: CostFormat,
     /// Which step of serving the program is sized as.
     #[arg(
         long,
@@ -89,9 +89,8 @@ pub(crate) struct CostArgs {
         value_parser = clap::value_parser!(u64).range(1..=1 << 40)
     )]
     pub(crate) batches: Vec<u64>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = CostFormat::Text)]
-    pub(crate) format: CostFormat,
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,4 +1,6 @@
-//! Arguments that several commands share: sizes, hardware, and how plans are searched for.
+//! Arguments that several commands share: sizes, hardware, and how plans are searched for. Help has
+//! a heading for each group, under which clap puts all that follows: in a command, groups come
+//! last.
 
 use std::time::Duration;
 

@@ -15,6 +15,12 @@ pub(crate) struct SweepArgs {
     /// Programs; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<String>,
+    /// Output format.
+    #[arg(long, value_parser = format_of(FORMATS), default_value = FORMATS[0].name)]
+    pub(crate) format: &'static Format<Swept>,
+    /// Write to a file, instead of to standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<String>,
     /// Mesh shapes: 'X*Y=64', 'X*Y=64 over 4x4x4', X=4|8|16, or several separated by commas. May
     /// be repeated; each program is planned for the shapes that name most of its axes.
     #[arg(long, value_name = "SHAPES", help_heading = HEADING)]
@@ -29,10 +35,4 @@ pub(crate) struct SweepArgs {
     pub(crate) hardware_files: HardwareFileArgs,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
-    /// Output format.
-    #[arg(long, value_parser = format_of(FORMATS), default_value = FORMATS[0].name)]
-    pub(crate) format: &'static Format<Swept>,
-    /// Write to a file, instead of to standard output.
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<String>,
 }
