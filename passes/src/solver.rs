@@ -1,5 +1,66 @@
-//! A generic optimiser over finite domains.
+//! A generic optimiser over finite domains, with bounds: weighted constraint satisfaction.
+//!
+//! A [`Model`] has variables with finite domains and a cost for each choice; terms that cost what
+//! the choices of several variables ask for together, as a table ([`CostTable`]) or as the cheapest
+//! tree in a graph ([`SteinerTerm`]); and capacity rows ([`CapacityRow`]). All costs are whole
+//! numbers ([`Weight`]), so that sums do not depend on their order and bounds are exact.
+//! [`minimize`] finds an assignment, a lower bound, and why it stopped. Nothing here knows what the
+//! choices mean.
+//!
+//! ```
+//! use shardwise_passes::solver::*;
+//! // Cables are dug from a plant at node 0 to two towns, each of which may be connected at either of
+//! // two places. Hours of digging are the weights; what both towns use is dug once.
+//! let hours = |hours: u32| Weight::seconds(hours.into());
+//! let edges = [vec![(1, hours(4))], vec![(2, hours(1)), (3, hours(1))], vec![], vec![(4, hours(1))]];
+//! let graph = Graph::new(&[&edges[..], &[vec![]]].concat());
+//! let town = |variable, nodes: [u32; 2]| End::Chosen(Placement { variable, nodes: nodes.into() });
+//! let terminals = vec![town(0, [2, 3]), town(1, [3, 4])];
+//! let tree = SteinerTerm { graph: 0, root: End::Fixed(0), via: None, terminals, multiplicity: 1 };
+//! let unary = vec![vec![hours(0), hours(3)], vec![hours(2), hours(0)]];
+//! let (terms, graphs) = (vec![Term::Tree(tree)], vec![graph.into()]);
+//! let solution = minimize(&Model { unary, terms, graphs, ..Model::default() }, Limits::default());
+//! assert_eq!((solution.assignment, solution.value), (Some(vec![0, 1]), hours(7)));
+//! assert_eq!(solution.stop_reason, StopReason::Eliminated);
+//! ```
+//!
+//! # The method
+//!
+//! * **Bucket elimination** ([`eliminate`]; Bertelè and Brioschi 1972, Dechter 1999): variables are
+//!   eliminated one after another, each by a table over its neighbours. Exact, and fast where the
+//!   graph of the terms is narrow; it is tried first. Mini-buckets split a table that would be too
+//!   large, which leaves a bound.
+//! * **Steiner trees** ([`dreyfus_wagner`]; Dreyfus and Wagner 1971): a term's cost for one
+//!   combination of choices, on distances found by label correcting ([`graph`]).
+//! * **Dual ascent** ([`dual`]; TRW-S: Kolmogorov 2006; SRMP: Kolmogorov 2015; MPLP: Globerson and
+//!   Jaakkola 2007): where elimination is too large, the linear relaxation's dual is raised by
+//!   message passing. The messages of a tree term are its min-marginals ([`marginals`]), computed on
+//!   the graph and never tabulated.
+//! * **Rounding** ([`primal_heuristic`]) and elimination over few choices give solutions;
+//!   **reduced-cost fixing** (Dantzig, Fulkerson and Johnson 1954) removes choices above their cost,
+//!   until elimination of what is left is the proof ([`anytime`]).
+//! * **Lagrangian relaxation** (Everett 1963; Held and Karp 1971; Fisher 1981) charges for capacity
+//!   rows, with **Polyak's step** (1969) for the multipliers, inside **branch and bound** (Land and
+//!   Doig 1960; [`lagrangian`], [`branch_and_bound`]). A single multiplier is found by **cutting
+//!   planes** (Kelley 1960; [`cutting_plane`]).
+//!
+//! # Alternatives
+//!
+//! A general solver for mixed-integer programmes takes the same model with one binary variable a
+//! choice and a flow a terminal: millions of rows for a model of a few hundred variables with a
+//! thousand choices each, minutes for a relaxation that dual ascent has in milliseconds. SAT-based
+//! solvers bound sums of many weights badly. Local search is as fast and proves nothing.
+//!
+//! # What clients use
+//!
+//! Beside [`minimize`] there are, in this crate: an incumbent callback that says what an assignment
+//! really costs, and a cutoff ([`minimize::minimize_with`]); a lazy feasibility check under rows
+//! ([`lagrangian::minimize_within`]); another minimum under other unary costs
+//! ([`reprice::LagrangianSubproblem`]); and other optimal choices of a variable
+//! ([`Solution::alternative`]).
 
+#[cfg(test)]
+mod against_brute_force;
 pub(crate) mod anytime;
 pub(crate) mod branch_and_bound;
 pub(crate) mod cutting_plane;

@@ -109,7 +109,9 @@ impl Rounds<'_, '_> {
     fn stop(&self, number: usize, before: Progress, now: Progress) -> Option<StopReason> {
         let stalled =
             now.0 <= before.0 * (1.0 + WORTHWHILE) && now.1 >= before.1 && now.2 == before.2;
-        if now.0 >= now.1 {
+        if now.0.min(now.1) == UNREACHABLE {
+            Some(StopReason::Infeasible)
+        } else if now.0 >= now.1 {
             Some(StopReason::BoundReached)
         } else if self.is_late() {
             Some(StopReason::Deadline)

@@ -60,10 +60,10 @@ impl CostTable {
             strides.push(size);
             size * domain
         });
-        let combination = |place: usize| {
+        let combination = |place: usize| -> Vec<usize> {
             strides.iter().zip(domains).map(|(stride, domain)| place / stride % domain).collect()
         };
-        let table = (0..size).map(|place| cost(&combination(place) as &Vec<usize>)).collect();
+        let table = (0..size).map(|place| cost(&combination(place))).collect();
         let classes = domains.iter().map(|&domain| (0..domain as u32).collect()).collect();
         Self { factor: Factor { scope, classes, strides, table } }
     }
