@@ -1,23 +1,27 @@
-//! The search problem: one choice of layout for each operation, one tree of reshard steps for each
-//! value.
+//! The sharding problem: one choice of layout for each operation, one tree of reshard steps for
+//! each definition of a value.
 //!
-//! A *source* is one coming-to-be of a value: its declaration, the operation that gives it, or a
-//! collective that its author wrote. Every use of the value starts from a source; a use with
-//! brackets names the source that was written so, any other takes the latest. The price of a plan
-//! is the operations' own time plus, for each source, the cheapest tree that brings it from where
-//! it comes to be (by way of its home, if the author gave it one) to all of its uses: a function of
-//! the layouts of its producer and its consumers only.
+//! A *definition* is a declaration of a value, the operation that produces it, or a collective that
+//! its author wrote. Every use of the value starts from a definition; a use with brackets names the
+//! definition that was written so, any other takes the latest. The price of a plan is the
+//! operations' own time plus, for each definition, the cheapest tree that brings the value from
+//! where it is defined (by way of its declared sharding, if the author wrote one) to all of its
+//! uses: a function of the layouts of its producer and its consumers only. So the problem is a
+//! model of the solver's ([`Problem::model`]): a variable an operation, a Steiner-tree term a
+//! definition.
 //!
 //! A block is in the problem once; what belongs to it counts as often as it has layers. That what
-//! is handed on is in the sharding in which it enters is a demand of the operation that lets it
-//! enter. What comes from before a block is moved before it, once.
+//! one layer yields is in the sharding in which the next takes it is a demand of the operation that
+//! lets it enter. What comes from before a block is moved before it, once.
 //!
-//! A value that is *dropped* after use has a source for each part of the program that uses it (each
-//! block, the forward and the backward part): what is gathered in one is not held for the next, but
-//! gathered again from where the value was declared or given. A layer's parameter that is not
-//! dropped is held for all microbatches, too, and moved once a step.
-//! [`crate::search::memory::rematerialize`] asks for two parts only, in front of an operation and
-//! from it on.
+//! A value that is *rematerialised* has a definition for each region of the program that uses it
+//! (each block, the forward and the backward part): what is gathered in one is not kept for the
+//! next, but gathered again from where the value was declared or produced. A layer's parameter that
+//! is not rematerialised is kept gathered for all microbatches, too, and moved once a step. The
+//! memory limit asks for two regions only, in front of an operation and from it on.
+//!
+//! The folder stands below the search, which solves the problem, and below the insertion of
+//! collectives, which makes an assignment a plan, so that the two need not know each other's types.
 
 use std::sync::Arc;
 
@@ -41,14 +45,14 @@ mod layouts;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Choice {
     /// The state in which each operand must be.
-    pub needs: Vec<State>,
+    pub operands: Vec<State>,
     /// The state in which the result comes out.
-    pub gives: State,
+    pub result: State,
     /// The operation's own price.
     pub weight: Weight,
 }
 
-/// Where a source's value first is.
+/// Where a definition's value first is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Root {
     /// In one state: declared so, or given by a written collective.
@@ -57,7 +61,7 @@ pub enum Root {
     Produced(usize),
 }
 
-/// A use of a source.
+/// A use of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// Operand `.1` of variable `.0`.
@@ -68,7 +72,7 @@ pub enum Demand {
 
 /// One coming-to-be of a value.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct Definition {
     /// Which value.
     pub value: ValueId,
     /// The written collective that gives it, if one does.
@@ -76,20 +80,20 @@ pub struct Source {
     /// Where it comes to be.
     pub root: Root,
     /// Where it is brought first, if its author said so.
-    pub home: Option<Terminal>,
+    pub declared: Option<Terminal>,
     /// Who uses it.
     pub demands: Vec<Demand>,
     /// How often its steps are taken: once a layer of the block that it belongs to.
-    pub times: u64,
-    /// Whether what they give is held from microbatch to microbatch.
-    pub held: bool,
+    pub multiplicity: u64,
+    /// Whether what they give is kept gathered from microbatch to microbatch.
+    pub kept_gathered: bool,
     /// Whether its steps stand where it is used, rather than where the value lives.
-    pub again: bool,
+    pub per_use: bool,
 }
 
-/// Values that are dropped after use.
+/// Values that are rematerialised after use.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Dropped<'d> {
+pub struct Rematerialized<'d> {
     /// Which, if any.
     pub values: Option<&'d IndexSet<ValueId>>,
     /// At what: at the end of every part of the program, unless it is only in front of one
@@ -97,12 +101,12 @@ pub struct Dropped<'d> {
     pub before: Option<OpId>,
 }
 
-/// A part of the program: a block's forward or backward part; or, where values are dropped before
-/// one operation, what is in front of it or not.
-type PartOfProgram = (Option<RepeatId>, bool);
+/// A region of the program: a block's forward or backward part; or, where values are rematerialised
+/// before one operation, what is in front of it or not.
+type Region = (Option<RepeatId>, bool);
 
-impl Dropped<'_> {
-    fn part(self, program: &Program, op: OpId) -> PartOfProgram {
+impl Rematerialized<'_> {
+    fn region(self, program: &Program, op: OpId) -> Region {
         let Op { repeat, phase, .. } = program.ops[op];
         self.before.map_or((repeat, phase == Phase::Backward), |before| (None, op >= before))
     }
@@ -129,11 +133,11 @@ impl Decision {
 pub struct Variable {
     /// What it decides.
     pub decides: Decision,
-    /// For each operand, the source that it uses; behind those, for what enters a block, the one
-    /// that is handed on.
+    /// For each operand, the definition that it uses; behind those, for what enters a block, the
+    /// one that is handed on.
     pub operands: Vec<usize>,
-    /// The source that it gives.
-    pub gives: usize,
+    /// The definition that it gives.
+    pub result: usize,
     /// Its possible layouts, in an order in which the first of equals is preferred.
     pub choices: Vec<Choice>,
 }
@@ -149,8 +153,8 @@ pub struct Problem<'a> {
     pub tables: &'a Tables<'a>,
     /// Operations that may choose.
     pub variables: Vec<Variable>,
-    /// All sources, in program order.
-    pub sources: Vec<Source>,
+    /// All definitions, in program order.
+    pub definitions: Vec<Definition>,
     /// The price of what was written and stays: collectives, whatever is chosen.
     pub fixed: Weight,
 }
@@ -158,19 +162,23 @@ pub struct Problem<'a> {
 impl<'a> Problem<'a> {
     /// Sets the problem up, where a second of compute counts `compute` and one of a collective what
     /// the tables say. Domains hold every layout of every operation; see
-    /// [`crate::solver::dominance`] for what may be left out.
+    /// [`dominance`] for what may be left out.
     pub fn new(tables: &'a Tables<'a>, compute: f64) -> Self {
-        Self::dropping(tables, compute, Dropped::default())
+        Self::rematerializing(tables, compute, Rematerialized::default())
     }
 
-    /// The same with some values dropped after use.
-    pub fn dropping(tables: &'a Tables<'a>, compute: f64, dropped: Dropped<'_>) -> Self {
-        builder::build(tables, compute, dropped, &layouts::choices)
+    /// The same with some values rematerialised after use.
+    pub fn rematerializing(
+        tables: &'a Tables<'a>,
+        compute: f64,
+        rematerialized: Rematerialized<'_>,
+    ) -> Self {
+        builder::build(tables, compute, rematerialized, &layouts::choices)
     }
 
-    /// The same problem with other values dropped: its choices keep their numbers.
+    /// The same problem with other values rematerialised: its choices keep their numbers.
     #[must_use]
-    pub fn dropping_others(&self, dropped: Dropped<'_>) -> Self {
+    pub fn rematerializing_others(&self, rematerialized: Rematerialized<'_>) -> Self {
         let variables = self
             .variables
             .iter()
@@ -178,10 +186,10 @@ impl<'a> Problem<'a> {
         let choices_of: IndexMap<OpId, &Vec<Choice>> = variables.collect();
         // Without results, whose shardings are added when a use asks for them.
         let read_only = |choice: &Choice, op: &Op| Choice {
-            needs: choice.needs.iter().copied().take(op.operands.len()).collect(),
+            operands: choice.operands.iter().copied().take(op.operands.len()).collect(),
             ..choice.clone()
         };
-        builder::build(self.tables, self.compute, dropped, &|problem, op| {
+        builder::build(self.tables, self.compute, rematerialized, &|problem, op| {
             let as_read = |choice: &Choice| read_only(choice, &problem.program.ops[op]);
             choices_of
                 .get(&op)
@@ -193,10 +201,10 @@ impl<'a> Problem<'a> {
 
     /// How often a move of a value counts in a block, where what it gives is held for microbatches
     /// or not.
-    fn weighted(&self, block: Option<RepeatId>, value: ValueId, held: bool) -> u64 {
+    fn weighted(&self, block: Option<RepeatId>, value: ValueId, kept_gathered: bool) -> u64 {
         self.tables
             .cost_model
-            .turns(self.program.reshard_trip_count(block, value, held), self.compute)
+            .turns(self.program.reshard_trip_count(block, value, kept_gathered), self.compute)
     }
 
     /// The reshard table of a value.
@@ -205,12 +213,12 @@ impl<'a> Problem<'a> {
     }
 
     /// The problem as a model of the solver: a variable for each of its own, a Steiner-tree term
-    /// for each source. Assignments of the one are assignments of the other.
+    /// for each definition. Assignments of the one are assignments of the other.
     pub fn model(&self) -> Model {
         let unary = |variable: &Variable| {
             variable.choices.iter().map(|choice| choice.weight).collect::<Vec<Weight>>()
         };
-        let terms = self.sources.iter().map(|source| Term::Tree(self.term(source)));
+        let terms = self.definitions.iter().map(|definition| Term::Tree(self.term(definition)));
         let graphs = self.tables.all.par_iter().map(|table| Arc::clone(table.graph())).collect();
         Model {
             unary: self.variables.iter().map(unary).collect(),
@@ -221,40 +229,44 @@ impl<'a> Problem<'a> {
         }
     }
 
-    fn term(&self, source: &Source) -> SteinerTerm {
+    fn term(&self, definition: &Definition) -> SteinerTerm {
         let placed = |variable: usize, node: &dyn Fn(&Choice) -> State| Placement {
             variable,
             nodes: self.variables[variable].choices.iter().map(|c| node(c) as u32).collect(),
         };
-        let root = match source.root {
+        let root = match definition.root {
             Root::Fixed(state) => End::Fixed(state),
-            Root::Produced(variable) => End::Chosen(placed(variable, &|choice| choice.gives)),
+            Root::Produced(variable) => End::Chosen(placed(variable, &|choice| choice.result)),
         };
-        let terminals = source.demands.iter().map(|demand| match demand {
+        let terminals = definition.demands.iter().map(|demand| match demand {
             Demand::Fixed(states) => End::Fixed(states.clone()),
             Demand::Operand(variable, k) => {
-                End::Chosen(placed(*variable, &|choice| choice.needs[*k]))
+                End::Chosen(placed(*variable, &|choice| choice.operands[*k]))
             }
         });
         SteinerTerm {
-            graph: self.tables.number(source.value),
+            graph: self.tables.number(definition.value),
             root,
-            via: source.home.clone(),
+            via: definition.declared.clone(),
             terminals: terminals.collect(),
-            multiplicity: source.times,
+            multiplicity: definition.multiplicity,
         }
     }
 
-    /// The uses of a source under an assignment, in the order of its demands, and the state it
-    /// comes to be in.
-    pub(crate) fn realised(&self, source: &Source, assignment: &[usize]) -> (State, Vec<Terminal>) {
+    /// The uses of a definition under an assignment, in the order of its demands, and the state it
+    /// is defined in.
+    pub(crate) fn realised(
+        &self,
+        definition: &Definition,
+        assignment: &[usize],
+    ) -> (State, Vec<Terminal>) {
         let choice = |variable: usize| &self.variables[variable].choices[assignment[variable]];
-        let root = match source.root {
+        let root = match definition.root {
             Root::Fixed(state) => state,
-            Root::Produced(variable) => choice(variable).gives,
+            Root::Produced(variable) => choice(variable).result,
         };
-        let uses = source.demands.iter().map(|demand| match demand {
-            Demand::Operand(variable, k) => vec![choice(*variable).needs[*k]],
+        let uses = definition.demands.iter().map(|demand| match demand {
+            Demand::Operand(variable, k) => vec![choice(*variable).operands[*k]],
             Demand::Fixed(states) => states.clone(),
         });
         (root, uses.collect())
@@ -262,10 +274,10 @@ impl<'a> Problem<'a> {
 
     /// Whether every value can be brought from where these choices give it to where they need it.
     pub(crate) fn is_realisable(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
-        self.sources.iter().all(|source| {
-            let (root, uses) = self.realised(source, assignment);
-            let trees = &mut trees[self.tables.number(source.value)];
-            trees.cost_via(root, source.home.as_deref(), &uses).is_finite()
+        self.definitions.iter().all(|definition| {
+            let (root, uses) = self.realised(definition, assignment);
+            let trees = &mut trees[self.tables.number(definition.value)];
+            trees.cost_via(root, definition.declared.as_deref(), &uses).is_finite()
         })
     }
 }

@@ -60,8 +60,8 @@ fn within(
     capacity: f64,
 ) -> Result<Found, Refusal> {
     let limit = Limit::new(tables, textbook, request, capacity);
-    let fitting = limit.fitting();
-    let Some((plan, seconds)) = fitting.plan else {
+    let feasible = limit.feasible();
+    let Some((plan, seconds)) = feasible.plan else {
         let smallest = limit.smallest(&found.plan);
         let peak = memory_of(&ExpandedPlan::from(&smallest)).peak_bytes;
         return Err(Refusal::NoRoom(Box::new(smallest), peak));
@@ -73,7 +73,7 @@ fn within(
             objective_s(tables, &found.plan, request.objective)
         }
         (Objective::Overlap, Optimality::Bounded { lower_bound_s }) => lower_bound_s,
-        _ => fitting.lower_bound_s,
+        _ => feasible.lower_bound_s,
     };
     let optimality = if can_prune(lower_bound_s, seconds) {
         Optimality::Optimal

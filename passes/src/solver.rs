@@ -9,11 +9,12 @@
 //!
 //! ```
 //! use shardwise_passes::solver::*;
-//! // Cables are dug from a plant at node 0 to two towns, each of which may be connected at either of
-//! // two places. Hours of digging are the weights; what both towns use is dug once.
+//! // Cables are dug from a plant at node 0 to two towns, each of which may be connected at either
+//! // of two places. Weights are hours of digging; what both towns use is dug once.
 //! let hours = |hours: u32| Weight::seconds(hours.into());
-//! let edges = [vec![(1, hours(4))], vec![(2, hours(1)), (3, hours(1))], vec![], vec![(4, hours(1))]];
-//! let graph = Graph::new(&[&edges[..], &[vec![]]].concat());
+//! let near = vec![(2, hours(1)), (3, hours(1))];
+//! let edges = [vec![(1, hours(4))], near, vec![], vec![(4, hours(1))], vec![]];
+//! let graph = Graph::new(&edges);
 //! let town = |variable, nodes: [u32; 2]| End::Chosen(Placement { variable, nodes: nodes.into() });
 //! let terminals = vec![town(0, [2, 3]), town(1, [3, 4])];
 //! let tree = SteinerTerm { graph: 0, root: End::Fixed(0), via: None, terminals, multiplicity: 1 };
@@ -34,11 +35,11 @@
 //!   combination of choices, on distances found by label correcting ([`graph`]).
 //! * **Dual ascent** ([`dual`]; TRW-S: Kolmogorov 2006; SRMP: Kolmogorov 2015; MPLP: Globerson and
 //!   Jaakkola 2007): where elimination is too large, the linear relaxation's dual is raised by
-//!   message passing. The messages of a tree term are its min-marginals ([`marginals`]), computed on
-//!   the graph and never tabulated.
+//!   message passing. The messages of a tree term are its min-marginals ([`marginals`]), computed
+//!   on the graph and never tabulated.
 //! * **Rounding** ([`primal_heuristic`]) and elimination over few choices give solutions;
-//!   **reduced-cost fixing** (Dantzig, Fulkerson and Johnson 1954) removes choices above their cost,
-//!   until elimination of what is left is the proof ([`anytime`]).
+//!   **reduced-cost fixing** (Dantzig, Fulkerson and Johnson 1954) removes choices above their
+//!   cost, until elimination of what is left is the proof ([`anytime`]).
 //! * **Lagrangian relaxation** (Everett 1963; Held and Karp 1971; Fisher 1981) charges for capacity
 //!   rows, with **Polyak's step** (1969) for the multipliers, inside **branch and bound** (Land and
 //!   Doig 1960; [`lagrangian`], [`branch_and_bound`]). A single multiplier is found by **cutting

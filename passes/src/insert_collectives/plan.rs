@@ -1,4 +1,4 @@
-//! From choices to a plan: the trees of all sources, woven into program order.
+//! From choices to a plan: the trees of all definitions, woven into program order.
 //!
 //! A step stands where it is first needed: before the operation that uses it, or, on the way to a
 //! home or an output, right behind the operation that gives the value. That order is deterministic
@@ -10,7 +10,7 @@ use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
 
 use crate::insert_collectives::placement::{self, StepPlacer, closed, collective_step};
-use crate::problem::{Decision, Demand, Problem, Root, Source};
+use crate::problem::{Decision, Definition, Demand, Problem, Root};
 use crate::reshard::paths::Hop;
 use crate::reshard::sharding_space::{State, describe};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
@@ -19,30 +19,34 @@ use crate::solver::dreyfus_wagner::{Terminal, Trees};
 pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
     let mut builder =
         PlanBuilder { problem, assignment, trees: Vec::new(), steps: StepPlacer::default() };
-    for source in &problem.sources {
+    for definition in &problem.definitions {
         builder.trees.push(reshard_tree(
             problem,
-            source,
+            definition,
             assignment,
-            &mut trees[problem.tables.number(source.value)],
+            &mut trees[problem.tables.number(definition.value)],
         ));
     }
     builder.run();
     let chosen = problem.variables.iter().zip(assignment).filter_map(|(variable, &choice)| {
         match variable.decides {
-            Decision::Declaration(value) => Some((value, variable.choices[choice].gives)),
+            Decision::Declaration(value) => Some((value, variable.choices[choice].result)),
             Decision::Operation(_) => None,
         }
     });
     let declared: IndexMap<ValueId, State> = chosen.collect();
     let mut plan = Plan { program: closed(problem.tables, &declared), steps: builder.steps.all };
-    let held: IndexSet<ValueId> =
-        problem.sources.iter().filter(|source| source.held).map(|source| source.value).collect();
+    let held: IndexSet<ValueId> = problem
+        .definitions
+        .iter()
+        .filter(|definition| definition.kept_gathered)
+        .map(|definition| definition.value)
+        .collect();
     placement::mark_retained(&mut plan, |value| held.contains(&value));
     plan
 }
 
-/// How a source reaches its uses.
+/// How a definition reaches its uses.
 struct ReshardTree {
     /// The steps to its home, in order.
     to_declared: Vec<Hop>,
@@ -52,39 +56,39 @@ struct ReshardTree {
     served: Vec<State>,
 }
 
-/// The steps of a source's tree, by way of its home.
+/// The steps of a definition's tree, by way of its declared sharding.
 fn reshard_tree(
     problem: &Problem<'_>,
-    source: &Source,
+    definition: &Definition,
     assignment: &[usize],
     trees: &mut Trees<'_>,
 ) -> ReshardTree {
-    let (root, uses) = problem.realised(source, assignment);
+    let (root, uses) = problem.realised(definition, assignment);
     let mut to_declared = Vec::new();
     let mut start = root;
-    if let Some(home) = &source.home {
+    if let Some(home) = &definition.declared {
         let cost = |state: State, trees: &mut Trees<'_>| {
             trees.graph().distance(root, state) + trees.cost(state, &uses)
         };
         let best = home.iter().copied().min_by_key(|&state| (cost(state, trees), state));
         start = best.unwrap_or(root);
-        to_declared = problem.table(source.value).path(root, start);
+        to_declared = problem.table(definition.value).path(root, start);
     }
-    let mut to_uses = problem.table(source.value).hops(trees.edges(start, &uses));
+    let mut to_uses = problem.table(definition.value).hops(trees.edges(start, &uses));
     let reached: Vec<State> = [start].into_iter().chain(to_uses.iter().map(|hop| hop.to)).collect();
     let serve = |group: &Terminal| {
         reached.iter().copied().find(|state| group.contains(state)).unwrap_or(start)
     };
     let served: Vec<State> = uses.iter().map(serve).collect();
     let passed: Vec<State> = to_declared.iter().map(|hop: &Hop| hop.from).collect();
-    leave_out_passed(problem, source, &mut to_uses, &passed, &served);
+    leave_out_passed(problem, definition, &mut to_uses, &passed, &served);
     ReshardTree { to_declared, to_uses, served }
 }
 
 /// Removes free steps whose result is already on the path to the declared sharding.
 fn leave_out_passed(
     problem: &Problem<'_>,
-    source: &Source,
+    definition: &Definition,
     to_uses: &mut Vec<Hop>,
     passed: &[State],
     served: &[State],
@@ -92,7 +96,7 @@ fn leave_out_passed(
     let free = |hop: &Hop| {
         is_free(
             problem.program,
-            &collective_step(problem.tables, source.value, hop.from, hop.to, &hop.kind),
+            &collective_step(problem.tables, definition.value, hop.from, hop.to, &hop.kind),
         )
     };
     let paid: Vec<State> = to_uses.iter().filter(|hop| !free(hop)).map(|hop| hop.to).collect();
@@ -140,8 +144,8 @@ impl PlanBuilder<'_, '_> {
         }
         self.reshard_carried();
         self.steps.enter(program, None);
-        for source in 0..self.problem.sources.len() {
-            self.finish(source);
+        for definition in 0..self.problem.definitions.len() {
+            self.finish(definition);
         }
     }
 
@@ -158,11 +162,11 @@ impl PlanBuilder<'_, '_> {
             for (&given, &need) in variable
                 .operands
                 .iter()
-                .zip(&variable.choices[choice].needs)
+                .zip(&variable.choices[choice].operands)
                 .skip(own)
                 .filter(|_| handed_on)
             {
-                if problem.program.values[problem.sources[given].value].repeat == block {
+                if problem.program.values[problem.definitions[given].value].repeat == block {
                     self.reach(given, need);
                 }
             }
@@ -173,8 +177,8 @@ impl PlanBuilder<'_, '_> {
         let variable = &self.problem.variables[number];
         let choice = &variable.choices[self.assignment[number]];
         let op = &self.problem.program.ops[op_id];
-        for (k, &source) in variable.operands.iter().take(op.operands.len()).enumerate() {
-            self.reach(source, choice.needs[k]);
+        for (k, &definition) in variable.operands.iter().take(op.operands.len()).enumerate() {
+            self.reach(definition, choice.operands[k]);
         }
         let material = |value, state| Materialization {
             value,
@@ -183,7 +187,7 @@ impl PlanBuilder<'_, '_> {
         let looked_at = op
             .sharded_operands()
             .iter()
-            .zip(&choice.needs)
+            .zip(&choice.operands)
             .map(|(operand, &state)| material(operand.value, state));
         let others = op
             .operands
@@ -194,27 +198,31 @@ impl PlanBuilder<'_, '_> {
         self.steps.push(Step {
             kind: StepKind::Local(op_id),
             operands,
-            result: material(op.result, choice.gives),
+            result: material(op.result, choice.result),
             repeat: op.repeat,
         });
-        self.settle(variable.gives);
+        self.settle(variable.result);
     }
 
     /// Where a value is first of all.
     fn first(&self, value: ValueId) -> State {
-        let source = self.problem.sources.iter().find(|source| source.value == value);
-        match source.map(|source| &source.root) {
+        let definition =
+            self.problem.definitions.iter().find(|definition| definition.value == value);
+        match definition.map(|definition| &definition.root) {
             Some(Root::Fixed(state)) => *state,
             Some(Root::Produced(variable)) => {
-                self.problem.variables[*variable].choices[self.assignment[*variable]].gives
+                self.problem.variables[*variable].choices[self.assignment[*variable]].result
             }
             None => 0,
         }
     }
 
     fn written(&mut self, op_id: OpId) {
-        let Some(given) =
-            self.problem.sources.iter().position(|source| source.written == Some(op_id))
+        let Some(given) = self
+            .problem
+            .definitions
+            .iter()
+            .position(|definition| definition.written == Some(op_id))
         else {
             return;
         };
@@ -226,11 +234,11 @@ impl PlanBuilder<'_, '_> {
             return;
         };
         if let Some(state) = self.problem.table(op.operands[0].value).space.find(&from) {
-            for source in
-                (0..given).filter(|&s| self.problem.sources[s].value == op.operands[0].value)
+            for definition in
+                (0..given).filter(|&s| self.problem.definitions[s].value == op.operands[0].value)
             {
-                if self.trees[source].served.contains(&state) {
-                    self.reach(source, state);
+                if self.trees[definition].served.contains(&state) {
+                    self.reach(definition, state);
                 }
             }
         }
@@ -246,31 +254,31 @@ impl PlanBuilder<'_, '_> {
         self.settle(given);
     }
 
-    /// Takes the hops of a source that lead to `state`.
-    fn reach(&mut self, source: usize, state: State) {
+    /// Takes the hops of a definition that lead to `state`.
+    fn reach(&mut self, definition: usize, state: State) {
         let mut needed = Vec::new();
         let mut at = state;
-        while let Some(i) = self.trees[source].to_uses.iter().position(|hop| hop.to == at) {
-            let hop = self.trees[source].to_uses.remove(i);
+        while let Some(i) = self.trees[definition].to_uses.iter().position(|hop| hop.to == at) {
+            let hop = self.trees[definition].to_uses.remove(i);
             at = hop.from;
             needed.push(hop);
         }
         for hop in needed.into_iter().rev() {
-            self.hop(source, &hop);
+            self.hop(definition, &hop);
         }
     }
 
-    /// One step of a source's tree.
-    fn hop(&mut self, source: usize, hop: &Hop) {
-        let value = self.problem.sources[source].value;
+    /// One step of a definition's tree.
+    fn hop(&mut self, definition: usize, hop: &Hop) {
+        let value = self.problem.definitions[definition].value;
         self.place(
-            source,
+            definition,
             collective_step(self.problem.tables, value, hop.from, hop.to, &hop.kind),
         );
     }
 
-    fn place(&mut self, source: usize, step: Step) {
-        if self.problem.sources[source].again {
+    fn place(&mut self, definition: usize, step: Step) {
+        if self.problem.definitions[definition].per_use {
             self.steps.place_here(step);
         } else {
             self.steps.place(self.problem.program, step);
@@ -279,23 +287,24 @@ impl PlanBuilder<'_, '_> {
 
     /// The steps right after the operation that produces the value: those on the paths to its
     /// declared sharding and to outputs.
-    fn settle(&mut self, source: usize) {
-        for hop in std::mem::take(&mut self.trees[source].to_declared) {
-            self.hop(source, &hop);
+    fn settle(&mut self, definition: usize) {
+        for hop in std::mem::take(&mut self.trees[definition].to_declared) {
+            self.hop(definition, &hop);
         }
-        let demands = self.problem.sources[source].demands.iter().zip(&self.trees[source].served);
+        let demands =
+            self.problem.definitions[definition].demands.iter().zip(&self.trees[definition].served);
         let leaving: Vec<State> = demands
             .filter(|(demand, _)| matches!(demand, Demand::Fixed(_)))
             .map(|(_, &state)| state)
             .collect();
         for state in leaving {
-            self.reach(source, state);
+            self.reach(definition, state);
         }
     }
 
-    fn finish(&mut self, source: usize) {
-        while let Some(hop) = self.trees[source].to_uses.last().cloned() {
-            self.reach(source, hop.to);
+    fn finish(&mut self, definition: usize) {
+        while let Some(hop) = self.trees[definition].to_uses.last().cloned() {
+            self.reach(definition, hop.to);
         }
     }
 }

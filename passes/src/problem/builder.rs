@@ -11,7 +11,7 @@ use shardwise_ir::unroll::is_loop_exit;
 
 use crate::layouts::local_shape;
 use crate::problem::{
-    Choice, Decision, Demand, Dropped, PartOfProgram, Problem, Root, Source, Variable,
+    Choice, Decision, Definition, Demand, Problem, Region, Rematerialized, Root, Variable,
 };
 use crate::reshard::sharding_space::State;
 use crate::reshard::tables::Tables;
@@ -22,17 +22,17 @@ use crate::solver::weight::Weight;
 pub(super) fn build<'a>(
     tables: &'a Tables<'a>,
     compute: f64,
-    dropped: Dropped<'_>,
+    rematerialized: Rematerialized<'_>,
     choices: &(dyn Fn(&Problem<'a>, OpId) -> Vec<Choice> + Sync),
 ) -> Problem<'a> {
     let program = tables.program;
     let fixed = Weight::ZERO;
     let mut problem =
-        Problem { program, compute, tables, variables: Vec::new(), sources: Vec::new(), fixed };
+        Problem { program, compute, tables, variables: Vec::new(), definitions: Vec::new(), fixed };
     let mut builder = Builder {
         current: vec![Vec::new(); program.values.len()],
-        dropped,
-        parts: IndexMap::default(),
+        rematerialized,
+        per_region: IndexMap::default(),
     };
     builder.declared(&mut problem);
     let layouts: Vec<Vec<Choice>> =
@@ -50,27 +50,27 @@ pub(super) fn build<'a>(
         {
             continue;
         }
-        let source = builder.source_for(&problem, output.value, Some(&output.pin));
+        let definition = builder.definition_for(&problem, output.value, Some(&output.pin));
         let states = problem.tables.states(output.value, &output.pin);
-        problem.sources[source].demands.push(Demand::Fixed(states));
+        problem.definitions[definition].demands.push(Demand::Fixed(states));
     }
     problem
 }
 
-/// Which sources exist so far, while the program is read in order.
+/// Which definitions exist so far, while the program is read in order.
 struct Builder<'d> {
     /// Sources of each value, oldest first.
     current: Vec<Vec<usize>>,
-    dropped: Dropped<'d>,
-    /// The sources of what is dropped.
-    parts: IndexMap<(ValueId, PartOfProgram), usize, FxBuildHasher>,
+    rematerialized: Rematerialized<'d>,
+    /// The definitions of what is rematerialised.
+    per_region: IndexMap<(ValueId, Region), usize, FxBuildHasher>,
 }
 
 impl Builder<'_> {
     fn declared(&mut self, problem: &mut Problem<'_>) {
         for (id, value) in problem.program.values.iter_enumerated() {
-            if let (None, Some(home)) = (value.producer, &value.declared_sharding) {
-                let states = problem.tables.states(id, home);
+            if let (None, Some(declared)) = (value.producer, &value.declared_sharding) {
+                let states = problem.tables.states(id, declared);
                 if states.len() > 1 {
                     self.open(problem, id, &states);
                 } else {
@@ -88,12 +88,12 @@ impl Builder<'_> {
         states.sort_by_key(|&state| (inversions(space.sharding(state)), state));
         let choices = states
             .iter()
-            .map(|&gives| Choice { needs: Vec::new(), gives, weight: Weight::ZERO })
+            .map(|&gives| Choice { operands: Vec::new(), result: gives, weight: Weight::ZERO })
             .collect();
         problem.variables.push(Variable {
             decides: Decision::Declaration(value),
             operands: Vec::new(),
-            gives,
+            result: gives,
             choices,
         });
     }
@@ -103,27 +103,29 @@ impl Builder<'_> {
         problem: &mut Problem<'_>,
         value: ValueId,
         root: Root,
-        home: Option<Terminal>,
+        declared: Option<Terminal>,
         written: Option<OpId>,
     ) -> usize {
-        let source = problem.sources.len();
+        let definition = problem.definitions.len();
         let block = problem.program.values[value].repeat;
-        let dropped = self.dropped.values.is_some_and(|values| values.contains(&value));
-        let held =
-            problem.program.is_shared(value) && problem.program.is_microbatched(block) && !dropped;
-        let times = problem.weighted(block, value, held);
-        problem.sources.push(Source {
+        let rematerialized =
+            self.rematerialized.values.is_some_and(|values| values.contains(&value));
+        let kept_gathered = problem.program.is_shared(value)
+            && problem.program.is_microbatched(block)
+            && !rematerialized;
+        let multiplicity = problem.weighted(block, value, kept_gathered);
+        problem.definitions.push(Definition {
             value,
             written,
             root,
-            home,
+            declared,
             demands: Vec::new(),
-            times,
-            held,
-            again: false,
+            multiplicity,
+            kept_gathered,
+            per_use: false,
         });
-        self.current[value.index()].push(source);
-        source
+        self.current[value.index()].push(definition);
+        definition
     }
 
     fn variable(&mut self, problem: &mut Problem<'_>, op_id: OpId, choices: Vec<Choice>) {
@@ -131,19 +133,19 @@ impl Builder<'_> {
         let variable = problem.variables.len();
         let mut operands = Vec::new();
         for (k, operand) in op.sharded_operands().iter().enumerate() {
-            let source = self.source_for(problem, operand.value, operand.pin.as_ref());
-            let source = self.source_in_part(problem, source, op_id, op);
-            problem.sources[source].demands.push(Demand::Operand(variable, k));
-            operands.push(source);
+            let definition = self.definition_for(problem, operand.value, operand.pin.as_ref());
+            let definition = self.definition_in_region(problem, definition, op_id, op);
+            problem.definitions[definition].demands.push(Demand::Operand(variable, k));
+            operands.push(definition);
         }
         // What enters a block is where its brackets say, and not brought there.
         let pin = op.result_pin.as_ref().filter(|_| !op.is(&MapForm::LoopCarried));
-        let home = pin.map(|pin| problem.tables.states(op.result, pin));
-        let gives = self.add(problem, op.result, Root::Produced(variable), home, None);
+        let declared = pin.map(|pin| problem.tables.states(op.result, pin));
+        let gives = self.add(problem, op.result, Root::Produced(variable), declared, None);
         problem.variables.push(Variable {
             decides: Decision::Operation(op_id),
             operands,
-            gives,
+            result: gives,
             choices,
         });
     }
@@ -151,7 +153,7 @@ impl Builder<'_> {
     /// What a layer hands on, it has as the next one wants it; so does a step, where it may choose.
     /// Whether there is such a choice.
     fn hand_on(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) -> bool {
-        let source =
+        let definition =
             *self.current[value.index()].last().expect("what is handed on is given by its block");
         let entry = problem.program.values[enters]
             .producer
@@ -160,10 +162,12 @@ impl Builder<'_> {
         if let Some(number) = number {
             let (here, there) = (&problem.tables.of(enters).space, &problem.tables.of(value).space);
             let variable = &mut problem.variables[number];
-            problem.sources[source].demands.push(Demand::Operand(number, variable.operands.len()));
-            variable.operands.push(source);
+            problem.definitions[definition]
+                .demands
+                .push(Demand::Operand(number, variable.operands.len()));
+            variable.operands.push(definition);
             let with_need = |mut choice: Choice| {
-                choice.needs.push(there.find(here.sharding(choice.gives))?);
+                choice.operands.push(there.find(here.sharding(choice.result))?);
                 Some(choice)
             };
             variable.choices =
@@ -180,9 +184,9 @@ impl Builder<'_> {
             return;
         };
         let operand = op.operands[0].value;
-        let source = self.source_for(problem, operand, op.operands[0].pin.as_ref());
+        let definition = self.definition_for(problem, operand, op.operands[0].pin.as_ref());
         let start = problem.table(operand).space.find(&from).into_iter().collect();
-        problem.sources[source].demands.push(Demand::Fixed(start));
+        problem.definitions[definition].demands.push(Demand::Fixed(start));
         let bytes = local_shape::local_bytes(
             problem.program,
             operand,
@@ -197,39 +201,45 @@ impl Builder<'_> {
             bytes,
             cost_model.refinement,
         );
-        let held = problem.program.is_kept_gathered(
+        let kept_gathered = problem.program.is_kept_gathered(
             op.repeat,
             &Materialization { value: op.result, sharding: to.clone() },
         );
-        let times = problem.weighted(op.repeat, operand, held);
-        problem.fixed = problem.fixed + cost_model.weight(kind, seconds, &axes).times(times);
+        let multiplicity = problem.weighted(op.repeat, operand, kept_gathered);
+        problem.fixed = problem.fixed + cost_model.weight(kind, seconds, &axes).times(multiplicity);
         let state = problem.table(op.result).space.find(&to).unwrap_or(0);
         self.add(problem, op.result, Root::Fixed(state), None, Some(op_id));
     }
 
-    /// The source of a dropped value for the part of the program that `op` is in; any other is
-    /// `source`.
-    fn source_in_part(
+    /// The definition of a rematerialised value for the region of the program that `op` is in; any
+    /// other is `definition`.
+    fn definition_in_region(
         &mut self,
         problem: &mut Problem<'_>,
-        source: usize,
+        definition: usize,
         op_id: OpId,
         op: &Op,
     ) -> usize {
-        let value = problem.sources[source].value;
-        let Source { written, home, .. } = &problem.sources[source];
+        let value = problem.definitions[definition].value;
+        let Definition { written, declared, .. } = &problem.definitions[definition];
         // What is done once a step, behind all microbatches, is no side of them: its moves are not
         // theirs.
         let of = &problem.program.values[value];
         let each_time =
             problem.program.trip_count_of(op) == problem.program.trip_count(of.repeat, true);
-        let once = self.dropped.before.is_some() && problem.program.is_shared(value) && !each_time;
-        let part = if once { (op.repeat, true) } else { self.dropped.part(problem.program, op_id) };
+        let once =
+            self.rematerialized.before.is_some() && problem.program.is_shared(value) && !each_time;
+        let region = if once {
+            (op.repeat, true)
+        } else {
+            self.rematerialized.region(problem.program, op_id)
+        };
         let where_given = problem.program.values[value]
             .producer
-            .is_some_and(|given| self.dropped.part(problem.program, given) == part);
-        let dropped =
-            self.dropped.values.is_some_and(|values| values.contains(&value)) && !where_given;
+            .is_some_and(|given| self.rematerialized.region(problem.program, given) == region);
+        let rematerialized =
+            self.rematerialized.values.is_some_and(|values| values.contains(&value))
+                && !where_given;
         let repeats = &problem.program.repeats;
         let microbatches = |place: Option<RepeatId>| repeats.microbatches(place);
         // What microbatches made of a layer's parameter is not there behind them.
@@ -238,35 +248,41 @@ impl Builder<'_> {
         let behind = behind && problem.program.values[value].repeat.is_some();
         // What takes a value out of a block reads it there.
         let there = is_loop_exit(op) && problem.program.exited_block(op.repeat, value).is_some();
-        if there || !(dropped || behind) || written.is_some() || home.is_some() {
-            return source;
+        if there || !(rematerialized || behind) || written.is_some() || declared.is_some() {
+            return definition;
         }
-        let times = problem.weighted(op.repeat, value, once);
-        *self.parts.entry((value, part)).or_insert_with(|| {
-            let again = Source {
+        let multiplicity = problem.weighted(op.repeat, value, once);
+        *self.per_region.entry((value, region)).or_insert_with(|| {
+            let per_use = Definition {
                 demands: Vec::new(),
-                times,
-                held: false,
-                again: true,
-                ..problem.sources[source].clone()
+                multiplicity,
+                kept_gathered: false,
+                per_use: true,
+                ..problem.definitions[definition].clone()
             };
-            problem.sources.push(again);
-            problem.sources.len() - 1
+            problem.definitions.push(per_use);
+            problem.definitions.len() - 1
         })
     }
 
-    /// The source that a use names by its brackets, else the latest.
-    fn source_for(&self, problem: &Problem<'_>, value: ValueId, pin: Option<&Pin>) -> usize {
-        let sources = &self.current[value.index()];
+    /// The definition that a use names by its brackets, else the latest.
+    fn definition_for(&self, problem: &Problem<'_>, value: ValueId, pin: Option<&Pin>) -> usize {
+        let definitions = &self.current[value.index()];
         let named =
             pin.and_then(Pin::exact).and_then(|exact| problem.table(value).space.find(&exact));
-        let is_named = |source: &Source| match (&source.home, &source.root) {
-            (Some(home), _) => named.is_some_and(|state| home == &[state]),
+        let is_named = |definition: &Definition| match (&definition.declared, &definition.root) {
+            (Some(declared), _) => named.is_some_and(|state| declared == &[state]),
             (None, Root::Fixed(state)) => named == Some(*state),
             (None, Root::Produced(_)) => false,
         };
-        let by_name = sources.iter().rev().find(|&&source| is_named(&problem.sources[source]));
-        *by_name.or(sources.last()).expect("a resolved program defines values before it uses them")
+        let by_name = definitions
+            .iter()
+            .rev()
+            .find(|&&definition| is_named(&problem.definitions[definition]));
+        *by_name.or(definitions.last()).expect(
+            "a resolved program defines values before it uses \
+            them",
+        )
     }
 }
 

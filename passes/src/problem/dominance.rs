@@ -42,16 +42,16 @@ fn undominated(problem: &Problem<'_>, variable: &Variable) -> Vec<Choice> {
 
 fn dominates(problem: &Problem<'_>, variable: &Variable, better: &Choice, choice: &Choice) -> bool {
     let mut price = better.weight;
-    let distance = |source: usize, from, to| {
-        let source = &problem.sources[source];
-        problem.table(source.value).distance(from, to).times(source.times)
+    let distance = |definition: usize, from, to| {
+        let definition = &problem.definitions[definition];
+        problem.table(definition.value).distance(from, to).times(definition.multiplicity)
     };
-    price = price + distance(variable.gives, better.gives, choice.gives);
-    for (k, &source) in variable.operands.iter().enumerate() {
+    price = price + distance(variable.result, better.result, choice.result);
+    for (k, &definition) in variable.operands.iter().enumerate() {
         if price > choice.weight {
             return false;
         }
-        price = price + distance(source, choice.needs[k], better.needs[k]);
+        price = price + distance(definition, choice.operands[k], better.operands[k]);
     }
     price <= choice.weight && choice.weight < Weight::INFINITE
 }

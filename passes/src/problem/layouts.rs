@@ -49,7 +49,9 @@ pub(super) fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
             own.times(problem.tables.cost_model.turns(program.trip_count_of(op), problem.compute)),
         );
     }
-    best.into_iter().map(|((needs, gives), weight)| Choice { needs, gives, weight }).collect()
+    best.into_iter()
+        .map(|((needs, gives), weight)| Choice { operands: needs, result: gives, weight })
+        .collect()
 }
 
 /// What an operation laid out so costs by itself: that of the statements and reductions that it is

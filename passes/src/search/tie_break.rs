@@ -24,9 +24,9 @@ pub(crate) fn alternatives(problem: &Problem<'_>, solution: &Solution) -> Vec<Ma
         return Vec::new();
     }
     let other = |variable: usize| {
-        let Variable { gives, choices, .. } = &problem.variables[variable];
-        let value = problem.sources[*gives].value;
-        let sharding = |choice: usize| problem.table(value).space.sharding(choices[choice].gives);
+        let Variable { result: gives, choices, .. } = &problem.variables[variable];
+        let value = problem.definitions[*gives].value;
+        let sharding = |choice: usize| problem.table(value).space.sharding(choices[choice].result);
         let taken = sharding(assignment[variable]);
         let other =
             solution.alternative(variable, |choice| is_reordering(sharding(choice), taken))?;
@@ -63,7 +63,7 @@ pub(crate) fn prefer(problem: &mut Problem<'_>, textbook: &Plan) {
         };
         let is_preferred = |choice: &Choice| {
             preferred.as_ref().is_some_and(|(needs, gives)| {
-                choice.needs.starts_with(needs) && choice.gives == *gives
+                choice.operands.starts_with(needs) && choice.result == *gives
             })
         };
         if let Some(i) = variable.choices.iter().position(is_preferred) {

@@ -157,7 +157,7 @@ fn live_across(problem: &Problem<'_>, variable: usize, own: &Arc<[f64]>) -> Opti
             let bytes = problem.variables[variable]
                 .choices
                 .iter()
-                .map(|choice| bytes(choice.gives))
+                .map(|choice| bytes(choice.result))
                 .collect();
             is_loop_exit(op).then_some(LiveAcross { variable, bytes, during: Some(during) })
         }
@@ -197,19 +197,19 @@ pub(crate) fn fixed_bytes(program: &Program) -> f64 {
 fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     let program = problem.program;
     let sharding = |value: ValueId, state| problem.table(value).space.sharding(state).clone();
-    let gives = problem.sources[variable.gives].value;
+    let gives = problem.definitions[variable.result].value;
     let Some(op) = variable.decides.operation() else {
         return copies(program, gives)
-            * local_shape::local_bytes(program, gives, &sharding(gives, choice.gives));
+            * local_shape::local_bytes(program, gives, &sharding(gives, choice.result));
     };
-    let result = Materialization { value: gives, sharding: sharding(gives, choice.gives) };
+    let result = Materialization { value: gives, sharding: sharding(gives, choice.result) };
     // An update may take the place of what it updates.
     let mut held = if program.is_update(gives) || are_rows(program, gives) {
         Vec::new()
     } else {
         vec![result]
     };
-    for (operand, &need) in program.ops[op].operands.iter().zip(&choice.needs) {
+    for (operand, &need) in program.ops[op].operands.iter().zip(&choice.operands) {
         let read =
             Materialization { value: operand.value, sharding: sharding(operand.value, need) };
         let at_home = is_resident(program, operand.value)
@@ -229,10 +229,10 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
 /// parameters for all microbatches; a slice is not held.
 fn held_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization) -> f64 {
     let program = problem.program;
-    let is_held = variable
-        .operands
-        .iter()
-        .any(|&source| problem.sources[source].value == of.value && problem.sources[source].held);
+    let is_held = variable.operands.iter().any(|&definition| {
+        problem.definitions[definition].value == of.value
+            && problem.definitions[definition].kept_gathered
+    });
     let home = program.values[of.value]
         .declared_sharding
         .as_ref()

@@ -1,14 +1,13 @@
-//! The cheapest plan for a capacity that the cheapest of all outgrows: which searches are made, and
-//! what they hold.
+//! Which searches are made under a memory limit, and which values they keep.
 //!
-//! What was gathered can be held for its next use or dropped and gathered again. Three searches
-//! look at that, each from its own side: all is held as far as there is room
-//! ([`crate::search::memory::lagrangian`]); all is dropped at the end of each part of the program,
-//! which is the unlimited search again and mostly fits; something is held, at a price a byte
-//! ([`crate::search::memory::rematerialize`]). The first and the last bound all plans, for dropping
-//! never saves time. Each of them makes plans, and the cheapest that really fits is taken. What
-//! stages of a pipeline hold has no one moment to be charged for; there the largest values are held
-//! one after another, each time with a search of its own.
+//! What was gathered can be kept for its next use, or rematerialized and gathered again
+//! (rematerialised). Three searches look at that, each from its own side: all is kept as far as the
+//! capacity allows ([`crate::search::memory::feasible`]); all is rematerialised at the end of each
+//! region of the program, which is the unlimited search again and mostly fits; some is kept, at a
+//! price a byte ([`crate::search::memory::rematerialize`]). The first and the last bound all plans,
+//! for rematerialising never saves time. Each of them makes plans, and the cheapest that really
+//! fits is taken. What stages of a pipeline keep has no one moment to be charged for; there the
+//! largest values are kept one after another, each time with a search of its own.
 
 use std::time::Instant;
 
@@ -24,7 +23,7 @@ use crate::cost::liveness::memory;
 use crate::insert_collectives::plan;
 use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
-use crate::problem::{Dropped, Problem};
+use crate::problem::{Problem, Rematerialized};
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::fixed_bytes;
 use crate::search::memory::feasible::{self, FeasiblePlan};
@@ -36,10 +35,11 @@ use crate::search::tie_break::prefer;
 use crate::solver::branch_and_bound::can_prune;
 use crate::solver::lagrangian::{MOST_SOLUTIONS, RowLimits};
 
-/// Layouts of all operations, with some values held from part to part and others dropped.
-struct Laid<'s> {
+/// Layouts of all operations, with some values kept from region to region and others
+/// rematerialised.
+struct Candidate<'s> {
     assignment: &'s [usize],
-    dropped: IndexSet<ValueId>,
+    rematerialized: IndexSet<ValueId>,
     plan: Plan,
     bytes: f64,
     seconds: f64,
@@ -48,23 +48,23 @@ struct Laid<'s> {
 /// Halvings of the gap between what is too little and what is enough.
 const HALVINGS: usize = 8;
 
-/// What is nearly the smallest is told as that.
-const NEARLY: f64 = 1.01;
+/// A plan within this ratio of the smallest capacity that may be enough counts as the smallest.
+const TOLERANCE: f64 = 1.01;
 
 /// Solutions for each of them.
 const FEW_SOLUTIONS: usize = 40;
 
-/// Values that are held again where that is tried one after another.
-const MOST_HELD_AGAIN: usize = 8;
+/// Values that are kept where that is tried one after another.
+const MOST_RETAINED: usize = 8;
 
-/// Solutions of [`holding`] that are filled up.
+/// Solutions of [`retain_across`] in which further values are kept.
 const MOST_FILLED: usize = 3;
 
 /// A limit on memory, and what is searched under it.
 pub(crate) struct Limit<'a, 't> {
-    /// Of all ways, which price plans.
+    /// Of all paths, which price plans.
     tables: &'t Tables<'a>,
-    /// Of the ways on which no block is larger than all that may be free.
+    /// Of the paths on which no block is larger than all that may be free.
     within: Tables<'a>,
     textbook: &'t Plan,
     request: Request,
@@ -86,136 +86,144 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     /// The cheapest plan that fits, and a bound of all that do.
-    pub(crate) fn fitting(&self) -> FeasiblePlan {
+    pub(crate) fn feasible(&self) -> FeasiblePlan {
         let mut best = self.limited(&IndexSet::default(), MOST_SOLUTIONS);
-        self.offer(&mut best, self.textbook.clone());
+        self.try_incumbent(&mut best, self.textbook.clone());
         let parts = drop_candidates(self.tables.program);
         if !parts.is_empty() && !can_prune(best.lower_bound_s, best.seconds()) {
-            self.dropping(&mut best, &parts);
+            self.rematerializing(&mut best, &parts);
         }
         best.lower_bound_s = best.lower_bound_s.min(best.seconds());
         best
     }
 
-    /// Drops all of `parts` after use, then holds what is worth it.
-    fn dropping(&self, best: &mut FeasiblePlan, parts: &[ValueId]) {
+    /// Rematerialises all of `parts`, then keeps what is worth it.
+    fn rematerializing(&self, best: &mut FeasiblePlan, parts: &[ValueId]) {
         let all: IndexSet<ValueId> = parts.iter().copied().collect();
         let problem = self.problem(&all);
-        let Ok(dropped) = solve(problem.clone(), self.textbook, self.request.timeout) else {
+        let Ok(rematerialized) = solve(problem.clone(), self.textbook, self.request.timeout) else {
             return;
         };
-        if !self.offer(best, dropped.plan) {
+        if !self.try_incumbent(best, rematerialized.plan) {
             if let Some((plan, _)) = self.limited(&all, MOST_SOLUTIONS).plan {
-                self.offer(best, plan);
+                self.try_incumbent(best, plan);
             }
         }
         let asked = CutRequest {
             compute: self.request.objective.compute(),
             capacity: self.capacity,
-            rematerialized_s: dropped.bound.as_seconds(),
+            rematerialized_s: rematerialized.bound.as_seconds(),
         };
         let Some(Retention { lower_bound_s, assignments }) =
             retain_across(&self.within, parts, &asked, self.deadline())
         else {
-            return self.hold_again(best, parts, all);
+            return self.greedy_retain(best, parts, all);
         };
         best.lower_bound_s = best.lower_bound_s.max(lower_bound_s);
-        let mut laid: Vec<Laid<'_>> = assignments
+        let mut candidate: Vec<Candidate<'_>> = assignments
             .iter()
-            .filter_map(|assignment| self.lay_out(&problem, assignment, all.clone()))
+            .filter_map(|assignment| self.candidate(&problem, assignment, all.clone()))
             .collect();
-        laid.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        for laid in laid.into_iter().filter(|laid| laid.bytes <= self.capacity).take(MOST_FILLED) {
-            self.fill(best, &problem, laid);
+        candidate.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        for candidate in candidate
+            .into_iter()
+            .filter(|candidate| candidate.bytes <= self.capacity)
+            .take(MOST_FILLED)
+        {
+            self.fill(best, &problem, candidate);
         }
     }
 
-    /// Holds the largest values, one after another, where a plan for that fits and is cheaper.
-    fn hold_again(
+    /// Keeps the largest values, one after another, where a plan for that fits and is cheaper.
+    fn greedy_retain(
         &self,
         best: &mut FeasiblePlan,
         parts: &[ValueId],
-        mut dropped: IndexSet<ValueId>,
+        mut rematerialized: IndexSet<ValueId>,
     ) {
-        for &value in parts.iter().take(MOST_HELD_AGAIN) {
+        for &value in parts.iter().take(MOST_RETAINED) {
             let before = best.seconds();
-            dropped.shift_remove(&value);
-            if let Ok(solved) = solve(self.problem(&dropped), self.textbook, self.request.timeout) {
-                self.offer(best, solved.plan);
+            rematerialized.shift_remove(&value);
+            if let Ok(solved) =
+                solve(self.problem(&rematerialized), self.textbook, self.request.timeout)
+            {
+                self.try_incumbent(best, solved.plan);
             }
             if best.seconds() >= before {
-                dropped.insert(value);
+                rematerialized.insert(value);
             }
         }
     }
 
-    /// Holds one value after another while there is room: those first that save most for the memory
-    /// they take.
-    fn fill(&self, best: &mut FeasiblePlan, problem: &Problem<'_>, mut laid: Laid<'_>) {
+    /// Keeps one value after another while the capacity allows: those first that save most for the
+    /// memory they take.
+    fn fill(&self, best: &mut FeasiblePlan, problem: &Problem<'_>, mut candidate: Candidate<'_>) {
         let rate = |&value: &ValueId| {
-            let held = self.with_held(problem, &laid, value)?;
-            let saved_s = laid.seconds - held.seconds;
-            (saved_s > 0.0).then(|| (value, saved_s / (held.bytes - laid.bytes).max(1.0)))
+            let held = self.with_retained(problem, &candidate, value)?;
+            let saved_s = candidate.seconds - held.seconds;
+            (saved_s > 0.0).then(|| (value, saved_s / (held.bytes - candidate.bytes).max(1.0)))
         };
-        let mut worth: Vec<(ValueId, f64)> = laid.dropped.iter().filter_map(rate).collect();
+        let mut worth: Vec<(ValueId, f64)> =
+            candidate.rematerialized.iter().filter_map(rate).collect();
         worth.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         for (value, _) in worth {
             let held = self
-                .with_held(problem, &laid, value)
-                .filter(|held| held.bytes <= self.capacity && held.seconds < laid.seconds);
-            laid = held.unwrap_or(laid);
+                .with_retained(problem, &candidate, value)
+                .filter(|held| held.bytes <= self.capacity && held.seconds < candidate.seconds);
+            candidate = held.unwrap_or(candidate);
         }
-        self.offer(best, laid.plan);
+        self.try_incumbent(best, candidate.plan);
     }
 
-    /// The same with a value held.
-    fn with_held<'s>(
+    /// The same with a value kept.
+    fn with_retained<'s>(
         &self,
         problem: &Problem<'_>,
-        laid: &Laid<'s>,
+        candidate: &Candidate<'s>,
         value: ValueId,
-    ) -> Option<Laid<'s>> {
-        self.lay_out(
+    ) -> Option<Candidate<'s>> {
+        self.candidate(
             problem,
-            laid.assignment,
-            laid.dropped.iter().copied().filter(|&other| other != value).collect(),
+            candidate.assignment,
+            candidate.rematerialized.iter().copied().filter(|&other| other != value).collect(),
         )
     }
 
     /// The plan of an assignment, if it can be realised.
-    fn lay_out<'s>(
+    fn candidate<'s>(
         &self,
         problem: &Problem<'_>,
         assignment: &'s [usize],
-        dropped: IndexSet<ValueId>,
-    ) -> Option<Laid<'s>> {
-        let problem = problem.dropping_others(Dropped { values: Some(&dropped), before: None });
+        rematerialized: IndexSet<ValueId>,
+    ) -> Option<Candidate<'s>> {
+        let problem = problem
+            .rematerializing_others(Rematerialized { values: Some(&rematerialized), before: None });
         let mut trees = self.within.trees();
         let plan = problem
             .is_realisable(assignment, &mut trees)
             .then(|| plan::plan(&problem, assignment, &mut trees))?;
-        Some(Laid {
+        Some(Candidate {
             assignment,
-            dropped,
+            rematerialized,
             bytes: memory(&ExpandedPlan::from(&plan)).peak_bytes,
             seconds: self.seconds(&plan),
             plan,
         })
     }
 
-    /// The limited search, with these values dropped.
-    fn limited(&self, dropped: &IndexSet<ValueId>, most_solutions: usize) -> FeasiblePlan {
-        let mut problem = self.problem(dropped);
+    /// The limited search, with these values rematerialised.
+    fn limited(&self, rematerialized: &IndexSet<ValueId>, most_solutions: usize) -> FeasiblePlan {
+        let mut problem = self.problem(rematerialized);
         prefer(&mut problem, self.textbook);
         let limits = RowLimits { solutions: most_solutions, deadline: self.deadline() };
         feasible::search(&mut problem, self.capacity, limits, &|plan| self.seconds(plan))
     }
 
-    fn problem(&self, dropped: &IndexSet<ValueId>) -> Problem<'_> {
-        Problem::dropping(
+    fn problem(&self, rematerialized: &IndexSet<ValueId>) -> Problem<'_> {
+        Problem::rematerializing(
             &self.within,
             self.request.objective.compute(),
-            Dropped { values: Some(dropped), before: None },
+            Rematerialized { values: Some(rematerialized), before: None },
         )
     }
 
@@ -229,7 +237,7 @@ impl<'a, 't> Limit<'a, 't> {
     }
 
     /// Takes a plan if it fits and nothing cheaper is known; whether it fits.
-    fn offer(&self, best: &mut FeasiblePlan, plan: Plan) -> bool {
+    fn try_incumbent(&self, best: &mut FeasiblePlan, plan: Plan) -> bool {
         let fits = memory(&ExpandedPlan::from(&plan)).peak_bytes <= self.capacity;
         let seconds = self.seconds(&plan);
         if fits && seconds < best.seconds() {
@@ -245,14 +253,14 @@ impl<'a, 't> Limit<'a, 't> {
         let mut best =
             if peak(self.textbook) < peak(enough) { self.textbook.clone() } else { enough.clone() };
         let mut too_little = self.capacity;
-        let dropped = drop_candidates(self.tables.program).into_iter().collect();
+        let rematerialized = drop_candidates(self.tables.program).into_iter().collect();
         for _ in 0..HALVINGS {
-            if peak(&best) <= too_little * NEARLY {
+            if peak(&best) <= too_little * TOLERANCE {
                 break;
             }
             let middle = f64::midpoint(too_little, peak(&best));
             match Limit::new(self.tables, self.textbook, self.request, middle)
-                .limited(&dropped, FEW_SOLUTIONS)
+                .limited(&rematerialized, FEW_SOLUTIONS)
                 .plan
             {
                 Some((plan, _)) => best = plan,

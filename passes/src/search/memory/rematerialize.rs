@@ -1,31 +1,32 @@
-//! What is worth holding across the middle of a program, where memory is short: a bound, and
+//! What is worth keeping across the middle of a program, where memory is short: a bound, and
 //! assignments that are near it.
 //!
-//! The forward part's layers gather their weights and the backward part's need them again. Held
-//! from one to the other they take, at the moment in between, the bytes of all layers; dropped they
-//! are gathered twice. The search with all held for nothing ([`crate::search::memory::lagrangian`],
-//! whose needs are linear in single choices) bounds that badly, by all second gathers together. So
-//! one moment is looked at more closely: the first operation of the backward part. Every value used
-//! on both sides of it has two sources there, one for each side. The second can begin where the
-//! value was declared or given, as if it had been dropped, or in any sharding at all at a price a
-//! byte for holding that (`Graph::with_store`); what it costs to make what is held is the first
-//! side's, and is left out where that does not make it. So
+//! The forward part's layers gather their weights and the backward part's need them again. Kept
+//! from one to the other they take, at the moment in between, the bytes of all layers;
+//! rematerialised they are gathered twice. The search with all kept for nothing
+//! ([`crate::search::memory::feasible`], whose rows are linear in single choices) bounds that
+//! badly, by all second gathers together. So one moment is looked at more closely, the *cut point*:
+//! the first operation of the backward part. Every value used on both sides of it has two
+//! definitions there, one for each side. The second can begin where the value was declared or
+//! produced, as if it had been dropped, or in any sharding at all at a price a byte for keeping
+//! that (`Graph::with_store`); what it costs to make what is kept is the first side's, and is left
+//! out where that does not make it. So
 //!
 //! ```text
-//! every plan that fits ≥ min (steps + price · bytes held)
-//!                       − price · (capacity − what is there whatever is chosen)
+//! plan that fits ≥ min (steps + price · bytes kept) − price · (capacity − bytes always there)
 //! ```
 //!
-//! for every price (Lagrange's bound, as in [`crate::search::memory::lagrangian`], in one
-//! dimension). It is concave in the price, and the best is climbed to. The solutions on the way are
-//! made into plans by `capacity`.
+//! for every price: Lagrange's bound, in one dimension. It is concave in the price, and its maximum
+//! is found by cutting planes. The solutions on the way are made into plans by
+//! [`crate::search::memory::limit`].
 //!
 //! What microbatches read of a layer's parameters, or of what is declared in front of them, is
-//! either gathered in each, or once and held while they run: both sides can have it so, at half the
-//! price each. What is moved once before a block that only one side goes through keeps one source
-//! and is held for nothing. Alternatives: holding as a choice of every value would double the
-//! number of choices and put all values' bytes into one sum, which elimination cannot; a knapsack
-//! over values, each at its best rate of seconds a byte, is a weaker bound of the same kind.
+//! either gathered in each, or once and kept while they run: both sides can have it so, at half the
+//! price each. What is moved once before a block that only one side goes through keeps one
+//! definition and is kept for nothing. Alternatives: keeping as a choice of every value would
+//! double the number of choices and put all values' bytes into one sum, which elimination cannot; a
+//! knapsack over values, each at its best rate of seconds a byte, is a weaker bound of the same
+//! kind.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,7 +37,7 @@ use shardwise_ir::program::{Blocks, Op, Phase, Program};
 
 use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
-use crate::problem::{Demand, Dropped, Problem};
+use crate::problem::{Demand, Problem, Rematerialized};
 use crate::reshard::tables::Tables;
 use crate::search::memory::demand::{self, MemoryDemand};
 use crate::solver::cutting_plane::maximize_concave;
@@ -82,10 +83,10 @@ pub(crate) fn retain_across(
     let before = backward_part(tables.program)?;
     let share = |&value: &ValueId| Some((value, shared(tables.program, value, before)?));
     let values: IndexMap<ValueId, Share> = candidates.iter().filter_map(share).collect();
-    let problem = Problem::dropping(
+    let problem = Problem::rematerializing(
         tables,
         asked.compute,
-        Dropped { values: Some(&values.keys().copied().collect()), before: Some(before) },
+        Rematerialized { values: Some(&values.keys().copied().collect()), before: Some(before) },
     );
     let retainable = retainable(&problem, &values, before);
     let first = problem
@@ -166,14 +167,14 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
     }
 }
 
-/// A source that may begin in what is kept.
+/// A definition that may begin in what is kept.
 struct Retainable {
-    source: usize,
+    definition: usize,
     /// What keeping each sharding costs at a price of one for a byte.
     charges: Vec<f64>,
 }
 
-/// The sources that may.
+/// The definitions that may.
 fn retainable(
     problem: &Problem<'_>,
     values: &IndexMap<ValueId, Share>,
@@ -185,26 +186,29 @@ fn retainable(
         }
         Demand::Fixed(_) => false,
     };
-    let part_of_price = |source: usize| {
-        let source = &problem.sources[source];
-        let behind = source.demands.first().is_some_and(is_behind);
-        match values.get(&source.value).filter(|_| source.again)? {
+    let part_of_price = |definition: usize| {
+        let definition = &problem.definitions[definition];
+        let behind = definition.demands.first().is_some_and(is_behind);
+        match values.get(&definition.value).filter(|_| definition.per_use)? {
             Share::Second => behind.then_some(1.0),
             Share::Half => Some(0.5),
         }
     };
-    let parts =
-        (0..problem.sources.len()).filter_map(|source| Some((source, part_of_price(source)?)));
+    let parts = (0..problem.definitions.len())
+        .filter_map(|definition| Some((definition, part_of_price(definition)?)));
     parts
-        .map(|(source, part)| Retainable { source, charges: charges(problem, source, part) })
+        .map(|(definition, part)| Retainable {
+            definition,
+            charges: charges(problem, definition, part),
+        })
         .collect()
 }
 
-/// For each sharding, the bytes that keeping it adds, as a source pays for them each time its steps
-/// are taken.
-fn charges(problem: &Problem<'_>, source: usize, part: f64) -> Vec<f64> {
-    let source = &problem.sources[source];
-    let (program, value) = (problem.program, source.value);
+/// For each sharding, the bytes that keeping it adds, as a definition pays for them each time its
+/// steps are taken.
+fn charges(problem: &Problem<'_>, definition: usize, part: f64) -> Vec<f64> {
+    let definition = &problem.definitions[definition];
+    let (program, value) = (problem.program, definition.value);
     let bytes = |sharding| local_shape::local_bytes(program, value, sharding);
     let shardings = || problem.table(value).space.shardings();
     // Some sharding of what is not resident is there anyway.
@@ -213,15 +217,15 @@ fn charges(problem: &Problem<'_>, source: usize, part: f64) -> Vec<f64> {
     } else {
         shardings().map(bytes).fold(f64::INFINITY, f64::min)
     };
-    let times =
-        part * pipeline_stages::in_flight_copies(program, value) / source.times.max(1) as f64;
+    let times = part * pipeline_stages::in_flight_copies(program, value)
+        / definition.multiplicity.max(1) as f64;
     shardings().map(|sharding| times * (bytes(sharding) - there)).collect()
 }
 
 /// The problem with its two sides, at prices of what is kept between them.
 struct CutPoint<'p, 'a> {
     problem: &'p Problem<'a>,
-    /// Its terms of retainable sources have graphs of their own, behind the others.
+    /// Its terms of retainable definitions have graphs of their own, behind the others.
     model: Model,
     demand: MemoryDemand,
     retainable: Vec<Retainable>,
@@ -240,8 +244,8 @@ const PERTURBED: f64 = 1.0 + 1e-3;
 impl<'p, 'a> CutPoint<'p, 'a> {
     fn new(problem: &'p Problem<'a>, demand: MemoryDemand, retainable: Vec<Retainable>) -> Self {
         let mut model = problem.model();
-        for (number, Retainable { source, .. }) in retainable.iter().enumerate() {
-            if let Term::Tree(tree) = &mut model.terms[*source] {
+        for (number, Retainable { definition, .. }) in retainable.iter().enumerate() {
+            if let Term::Tree(tree) = &mut model.terms[*definition] {
                 tree.graph = model.graphs.len() + number;
             }
         }
@@ -270,10 +274,10 @@ impl<'p, 'a> CutPoint<'p, 'a> {
     /// The model where what may be kept can be had, from anywhere, each sharding at `price` seconds
     /// a byte.
     fn priced(&self, price: f64) -> Model {
-        let with_store = |Retainable { source, charges }: &Retainable| {
+        let with_store = |Retainable { definition, charges }: &Retainable| {
             let offers: Vec<Weight> =
                 charges.iter().map(|bytes| Weight::seconds(price * bytes)).collect();
-            let value = self.problem.sources[*source].value;
+            let value = self.problem.definitions[*definition].value;
             Arc::new(self.problem.table(value).graph().with_store(&offers))
         };
         let graphs = self.model.graphs.iter().cloned();
@@ -281,10 +285,10 @@ impl<'p, 'a> CutPoint<'p, 'a> {
         Model { graphs, ..self.model.clone() }
     }
 
-    /// What the sources cost that may begin in what is kept, in seconds.
+    /// What the definitions cost that may begin in what is kept, in seconds.
     fn retained_s(&self, model: &Model, assignment: &[usize]) -> f64 {
         let mut trees = model.tree_tables();
-        let terms = self.retainable.iter().map(|retainable| &model.terms[retainable.source]);
+        let terms = self.retainable.iter().map(|retainable| &model.terms[retainable.definition]);
         terms.map(|term| term.cost(assignment, &mut trees).as_seconds()).sum()
     }
 
