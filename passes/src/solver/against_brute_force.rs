@@ -47,7 +47,7 @@ fn case(numbers: &[u32]) -> Case {
         (0..variables).map(|_| (0..=draws.below(4)).map(|_| draws.cost()).collect()).collect();
     let domains: Vec<usize> = unary.iter().map(Vec::len).collect();
     let nodes = 2 + draws.below(4);
-    let edges: Vec<(Node, Node, Weight)> = (0..draws.below(9))
+    let edges: Vec<(Node, Node, Weight)> = (0..draws.below(7))
         .map(|_| {
             let (from, to) = (draws.below(nodes), draws.below(nodes));
             (from, to, Weight::seconds(draws.below(6) as f64))
@@ -239,7 +239,7 @@ fn for_all(cases: u32, check: impl Fn(&[u32])) {
 
 #[test]
 fn elimination_finds_the_minimum() {
-    for_all(200, |numbers| {
+    for_all(100, |numbers| {
         let case = case(numbers);
         let optimum = case.optimum();
         let reason = case.check(Limits::default(), optimum);
@@ -251,7 +251,7 @@ fn elimination_finds_the_minimum() {
 
 #[test]
 fn bounds_are_below_the_minimum_and_proofs_are_right() {
-    for_all(200, |numbers| {
+    for_all(100, |numbers| {
         let case = case(numbers);
         let optimum = case.optimum();
         case.check(Limits { elimination: NONE, ..Limits::default() }, optimum);
@@ -263,7 +263,7 @@ fn bounds_are_below_the_minimum_and_proofs_are_right() {
 
 #[test]
 fn rows_are_kept_and_their_bounds_are_below_the_minimum() {
-    for_all(200, |numbers| {
+    for_all(40, |numbers| {
         let mut case = case(numbers);
         case.model.rows = rows(numbers, &case.model.unary);
         let optimum = case.optimum();
