@@ -14,12 +14,12 @@ use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Sharding};
-use shardwise_passes::cost::collective::Refinement;
-use shardwise_passes::cost::crossover::{self, Bound};
-use shardwise_passes::cost::local::{self, LocalWork};
-use shardwise_passes::cost::pipeline_stages;
-use shardwise_passes::cost::report::StepCost;
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::collective::Refinement;
+use shardwise_passes::crossover::{self, Bound};
+use shardwise_passes::local::{self, LocalWork};
+use shardwise_passes::local_shape;
+use shardwise_passes::pipeline_stages;
+use shardwise_passes::report::StepCost;
 
 use crate::Planned;
 use crate::export::text;

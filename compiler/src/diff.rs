@@ -14,7 +14,7 @@ mod text;
 use serde::Serialize;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
-use shardwise_passes::cost::report::StepCost;
+use shardwise_passes::report::StepCost;
 use strum::VariantArray;
 
 use crate::Planned;

@@ -7,10 +7,10 @@ use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
 use shardwise_ir::{Diag, Severity, Span, verify};
-use shardwise_passes::cost::report::report;
-use shardwise_passes::layouts::composite::ExpandedPlan;
+use shardwise_passes::ExpandedPlan;
+use shardwise_passes::Request;
 use shardwise_passes::pipeline::{self, Pass, PlanRequest, Planning, Reports, RewriteFault};
-use shardwise_passes::search::Request;
+use shardwise_passes::report::report;
 
 use crate::diagnostics::Findings;
 use crate::hardware::named_file::hardware_file;

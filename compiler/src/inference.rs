@@ -18,11 +18,11 @@ use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::Sharding;
-use shardwise_passes::cost::crossover;
-use shardwise_passes::cost::liveness;
-use shardwise_passes::cost::report::report;
-use shardwise_passes::cost::serving::{self, Load, NotServing, Serving};
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::crossover;
+use shardwise_passes::liveness;
+use shardwise_passes::local_shape;
+use shardwise_passes::report::report;
+use shardwise_passes::serving::{self, Load, NotServing, Serving};
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::Planned;

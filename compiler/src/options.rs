@@ -10,9 +10,9 @@ use shardwise_ir::program::Program;
 use crate::source::files::Files;
 
 pub use shardwise_ir::resolve::{AxisSize, DimSize};
-pub use shardwise_passes::cost::collective::Refinement;
+pub use shardwise_passes::Objective;
+pub use shardwise_passes::collective::Refinement;
 pub use shardwise_passes::pipeline::Strategy;
-pub use shardwise_passes::search::Objective;
 
 /// Everything a caller may set; `Options::default()` is what the command does without options.
 #[derive(Clone, Debug, Default)]

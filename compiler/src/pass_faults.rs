@@ -9,7 +9,7 @@ use shardwise_ir::ids::ValueId;
 use shardwise_ir::program::Program;
 use shardwise_ir::{Diag, verify};
 use shardwise_passes::pipeline::{PlanFault, RewriteFault, Strategy};
-use shardwise_passes::propagate::textbook::Infeasible;
+use shardwise_passes::textbook::Infeasible;
 
 use crate::options::Options;
 use crate::planned::budget;

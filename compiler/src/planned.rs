@@ -9,9 +9,9 @@ pub mod link_breakdown;
 use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
-use shardwise_passes::cost::report::Report;
-use shardwise_passes::layouts::composite::ExpandedPlan;
-use shardwise_passes::search::Optimality;
+use shardwise_passes::ExpandedPlan;
+use shardwise_passes::Optimality;
+use shardwise_passes::report::Report;
 
 use crate::diagnostics::Findings;
 use crate::options::{Objective, Refinement};

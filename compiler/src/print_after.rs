@@ -8,7 +8,7 @@ use shardwise_ir::print::Printer;
 use shardwise_ir::program::{Mode, Op, Operand, Program};
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::verify;
-use shardwise_passes::layouts::composite::ExpandedPlan;
+use shardwise_passes::ExpandedPlan;
 use shardwise_passes::pipeline::{Pass, Planning};
 
 use crate::diagnostics::Findings;

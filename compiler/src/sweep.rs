@@ -15,7 +15,7 @@ mod run;
 mod table;
 
 use serde::Serialize;
-use shardwise_passes::cost::report::Report;
+use shardwise_passes::report::Report;
 
 use crate::export::Format;
 

@@ -7,7 +7,7 @@
 use shardwise_ir::dataflow::{Dataflow, Node};
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Plan, Step, StepKind};
-use shardwise_passes::cost::report::StepCost;
+use shardwise_passes::report::StepCost;
 
 use crate::Planned;
 

@@ -7,6 +7,6 @@ pub mod local;
 pub mod pipeline_schedule;
 pub mod pipeline_stages;
 pub mod report;
-pub mod schedule;
-pub mod send_recv;
+pub(crate) mod schedule;
+pub(crate) mod send_recv;
 pub mod serving;

@@ -1,4 +1,4 @@
 //! An assignment of shardings becomes a plan of explicit steps.
 
-pub mod placement;
-pub mod plan;
+pub(crate) mod placement;
+pub(crate) mod plan;

@@ -1,30 +1,48 @@
 //! Programs to plans: propagate shardings, insert collectives, search for the cheapest plan, price
 //! it.
 //!
-//! The folders, in the order in which [`pipeline`] uses them, each with the file to start with:
+//! [`pipeline`] lists every pass, with the reason for its place. The folders, in the order in which
+//! it uses them, each with the file to start with:
 //!
-//! * [`training`]: gradients, optimizer updates and microbatches as statements (`gradient.rs`);
-//! * [`layouts`]: every layout in which an operation can run on the mesh (`op_layouts.rs`);
-//! * [`reshard`]: every sharding of a value (`sharding_space.rs`), and the cheapest steps between
-//!   two of them (`paths.rs`);
-//! * [`propagate`]: the textbook strategy (`textbook.rs`) and the four matmul cases that it applies
+//! * `training`: gradients, optimizer updates and microbatches as statements (`gradient.rs`);
+//! * `layouts`: every layout in which an operation can run on the mesh (`op_layouts.rs`);
+//! * `reshard`: every sharding of a value (`sharding_space.rs`), and the cheapest steps between two
+//!   of them (`paths.rs`);
+//! * `propagate`: the textbook strategy (`textbook.rs`) and the four matmul cases that it applies
 //!   (`matmul_cases.rs`);
-//! * [`problem`]: the sharding problem, a layout per operation and a reshard tree per value;
+//! * `problem`: the sharding problem, a layout per operation and a reshard tree per value;
 //! * [`solver`]: a generic optimiser, which knows no program, sharding or collective
 //!   (`minimize.rs`);
-//! * [`search`]: the problem given to the solver (`serial.rs`), under a memory limit (`memory.rs`),
-//!   or for the overlap objective (`bottleneck.rs`);
-//! * [`insert_collectives`]: an assignment of layouts becomes a plan of explicit steps (`plan.rs`);
-//! * [`cost`]: the price of an AllReduce and of every other collective (`collective.rs`), of local
+//! * `search`: the problem given to the solver (`serial.rs`), under a memory limit (`memory.rs`), or
+//!   for the overlap objective (`bottleneck.rs`);
+//! * `insert_collectives`: an assignment of layouts becomes a plan of explicit steps (`plan.rs`);
+//! * `cost`: the price of an AllReduce and of every other collective (`collective.rs`), of local
 //!   operations (`local.rs`); schedule, memory and report.
+//!
+//! **Invariant:** passes never see source text. **Invariant:** folders form no circle; a test draws
+//! the arrows from the imports.
 
-pub mod cost;
-pub mod insert_collectives;
-pub mod layouts;
+mod cost;
+mod insert_collectives;
+mod layouts;
 pub mod pipeline;
-pub mod problem;
-pub mod propagate;
-pub mod reshard;
-pub mod search;
+mod problem;
+mod propagate;
+mod reshard;
+mod search;
 pub mod solver;
-pub mod training;
+mod training;
+
+pub use cost::{
+    collective, crossover, liveness, local, pipeline_schedule, pipeline_stages, report, serving,
+};
+pub use layouts::composite::ExpandedPlan;
+pub use layouts::{local_shape, op_layouts};
+pub use problem::{Problem, dominance};
+pub use propagate::textbook;
+pub use reshard::sharding_space::describe;
+pub use reshard::tables::Tables;
+pub use search::{Found, Objective, Optimality, Refusal, Request, search};
+pub use training::gradient::GradientFault;
+pub use training::microbatches::MicrobatchFault;
+pub use training::optimizer::OptimizerFault;

@@ -178,7 +178,7 @@ impl<'a> Problem<'a> {
 
     /// The same problem with other values rematerialised: its choices keep their numbers.
     #[must_use]
-    pub fn rematerializing_others(&self, rematerialized: Rematerialized<'_>) -> Self {
+    pub(crate) fn rematerializing_others(&self, rematerialized: Rematerialized<'_>) -> Self {
         let variables = self
             .variables
             .iter()

@@ -1,5 +1,5 @@
 //! Between two shardings of one value: the space of shardings, and the cheapest steps in it.
 
-pub mod paths;
-pub mod sharding_space;
-pub mod tables;
+pub(crate) mod paths;
+pub(crate) mod sharding_space;
+pub(crate) mod tables;

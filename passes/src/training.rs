@@ -1,5 +1,5 @@
 //! Programs from programs: gradients, optimizer updates, microbatches.
 
-pub mod gradient;
-pub mod microbatches;
-pub mod optimizer;
+pub(crate) mod gradient;
+pub(crate) mod microbatches;
+pub(crate) mod optimizer;

@@ -2,9 +2,9 @@
 //! against other ways to solve the problem.
 
 use shardwise_ir::program::Program;
-use shardwise_passes::cost::collective::Refinement;
-use shardwise_passes::problem::Problem;
-use shardwise_passes::reshard::tables::Tables;
+use shardwise_passes::Problem;
+use shardwise_passes::Tables;
+use shardwise_passes::collective::Refinement;
 use shardwise_passes::solver::{Limits, Model, TableLimits, minimize};
 
 /// No elimination, of however few choices.

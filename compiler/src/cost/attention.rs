@@ -16,7 +16,7 @@ mod programs;
 mod split;
 
 use serde::Serialize;
-use shardwise_passes::search::Objective;
+use shardwise_passes::Objective;
 
 use crate::display::units;
 use crate::{Options, Planned, driver};

@@ -1,7 +1,7 @@
 //! What a change may cost: a limit on the second plan alone, and one on how much slower it is than
 //! the first.
 
-use shardwise_passes::cost::report::Report;
+use shardwise_passes::report::Report;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use super::{Diff, Total};

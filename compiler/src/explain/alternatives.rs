@@ -21,7 +21,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::print::Printer;
 use shardwise_ir::program::Phase;
 use shardwise_ir::sharding::{Reduction, Sharding};
-use shardwise_passes::layouts::op_layouts;
+use shardwise_passes::op_layouts;
 
 use super::Progress;
 use super::conflict::chosen;

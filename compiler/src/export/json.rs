@@ -9,8 +9,8 @@ use shardwise_ir::plan::{Materialization, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::AxisRef;
-use shardwise_passes::cost::pipeline_stages::Staged;
-use shardwise_passes::cost::report::{Report, StepCost};
+use shardwise_passes::pipeline_stages::Staged;
+use shardwise_passes::report::{Report, StepCost};
 
 use super::text;
 use crate::Planned;

@@ -11,8 +11,8 @@ use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::print;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::unroll::is_region_boundary;
-use shardwise_passes::cost::pipeline_stages::Staged;
-use shardwise_passes::cost::report::{Report, StepCost};
+use shardwise_passes::pipeline_stages::Staged;
+use shardwise_passes::report::{Report, StepCost};
 use unicode_width::UnicodeWidthStr;
 
 use crate::Planned;

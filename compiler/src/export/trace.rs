@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use shardwise_ir::program::Blocks;
-use shardwise_passes::cost::pipeline_schedule::{PipelineShape, StageWork, simulate};
+use shardwise_passes::pipeline_schedule::{PipelineShape, StageWork, simulate};
 
 use super::text;
 use crate::Planned;

@@ -5,8 +5,8 @@ use shardwise_ir::codes::gradient as codes;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{OpKind, Program};
 use shardwise_ir::suggest::nearest_divisor;
-use shardwise_passes::training::gradient::GradientFault;
-use shardwise_passes::training::microbatches::MicrobatchFault;
+use shardwise_passes::GradientFault;
+use shardwise_passes::MicrobatchFault;
 
 /// Why `program` cannot be differentiated, or cut into microbatches.
 pub(super) fn describe(program: &Program, fault: &GradientFault) -> Diag {

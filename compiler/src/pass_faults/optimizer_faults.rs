@@ -3,7 +3,7 @@
 use shardwise_ir::Diag;
 use shardwise_ir::codes::optimizer as codes;
 use shardwise_ir::program::Program;
-use shardwise_passes::training::optimizer::OptimizerFault;
+use shardwise_passes::OptimizerFault;
 
 /// Why parameters of `program` cannot be updated.
 pub(super) fn describe(program: &Program, fault: &OptimizerFault) -> Diag {

@@ -5,9 +5,9 @@ use shardwise_ir::codes;
 use shardwise_ir::plan::{Plan, StepKind};
 use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};
 use shardwise_ir::{Diag, print};
-use shardwise_passes::cost::liveness;
-use shardwise_passes::cost::report::Report;
-use shardwise_passes::layouts::composite::ExpandedPlan;
+use shardwise_passes::ExpandedPlan;
+use shardwise_passes::liveness;
+use shardwise_passes::report::Report;
 
 use crate::display::units;
 

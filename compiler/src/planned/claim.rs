@@ -8,7 +8,7 @@
 use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
-use shardwise_passes::search::Optimality;
+use shardwise_passes::Optimality;
 
 use super::{Origin, Planned};
 use crate::display::units;

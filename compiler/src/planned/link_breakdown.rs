@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::plan::StepKind;
-use shardwise_passes::cost::collective::{NetworkTime, time_by_network};
+use shardwise_passes::collective::{NetworkTime, time_by_network};
 
 use super::Planned;
 use crate::display::units;

@@ -59,7 +59,7 @@ impl CostModel {
     }
 
     /// What `seconds` of a collective over `axes` count.
-    pub fn weighted(&self, seconds: f64, axes: &[AxisId]) -> f64 {
+    pub(crate) fn weighted(&self, seconds: f64, axes: &[AxisId]) -> f64 {
         self.links.as_ref().map_or(seconds, |links| {
             axes.iter().map(|axis| links[axis.index()]).sum::<f64>() * seconds
         })
@@ -207,7 +207,7 @@ fn stages(mesh: &Mesh, axes: &[AxisId]) -> Vec<Stage> {
 /// Seconds in which each device sends `bytes` to its neighbour along `axes`, all of them at once,
 /// as a pipeline does (`V_local / w`). Where an axis does not wrap, what goes from its end to its
 /// beginning takes every hop between, against the traffic of the others.
-pub fn shift_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64) -> f64 {
+pub(crate) fn shift_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64) -> f64 {
     let back = |axis: &Axis| {
         if axis.kind() == AxisKind::Line { axis.hop_s() * (axis.size as f64 - 1.0) } else { 0.0 }
     };
@@ -292,14 +292,14 @@ pub fn collective_seconds(
 
 /// Seconds in which every device hands `bytes` to its neighbour along an axis, all at once: some
 /// neighbour is in another node if the axis leaves one.
-pub fn hop_seconds(mesh: &Mesh, axis: AxisId, bytes: f64) -> f64 {
+pub(crate) fn hop_seconds(mesh: &Mesh, axis: AxisId, bytes: f64) -> f64 {
     let axis = &mesh.axes[axis];
     if axis.size == 1 { 0.0 } else { (bytes / axis.bandwidth()).max(axis.hop_s()) }
 }
 
 /// The sharding whose local bytes price a step: the larger side for gathers, else what the device
 /// starts from.
-pub fn volume_side<'a>(
+pub(crate) fn volume_side<'a>(
     kind: &CollectiveKind,
     from: &'a Sharding,
     to: &'a Sharding,
@@ -312,7 +312,11 @@ pub fn volume_side<'a>(
 
 /// The axes that take part in a step (see the cost model): what goes, what is settled, what moves;
 /// for a Permute, all axes of the dimensions whose subscripts change.
-pub fn participating_axes(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Vec<AxisId> {
+pub(crate) fn participating_axes(
+    kind: &CollectiveKind,
+    from: &Sharding,
+    to: &Sharding,
+) -> Vec<AxisId> {
     let row = kind.row();
     let dims = || from.dims.iter().zip(&to.dims);
     let mut axes: Vec<AxisId> = if row.reduces {

@@ -37,7 +37,7 @@ pub fn shape(program: &Program, block: RepeatId) -> Option<PipelineShape> {
 
 /// How many of a block's value a device holds where each layer's is kept for gradients: on the
 /// first stage, which waits longest for them.
-pub fn in_flight_copies(program: &Program, value: ValueId) -> f64 {
+pub(crate) fn in_flight_copies(program: &Program, value: ValueId) -> f64 {
     let block = program.values[value].repeat;
     let waiting =
         block.filter(|_| program.has_batch(block, value)).and_then(|block| shape(program, block));
@@ -68,7 +68,7 @@ pub fn by_microbatch(program: &Program, step: &Step) -> bool {
 }
 
 /// Whether a step stands in a pipeline.
-pub fn is_staged(program: &Program, step: &Step) -> bool {
+pub(crate) fn is_staged(program: &Program, step: &Step) -> bool {
     program.pipeline(step.repeat).is_some()
 }
 

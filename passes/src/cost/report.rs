@@ -42,7 +42,7 @@ impl StepCost {
     }
 
     /// Seconds, all times together, and those in which stages of a pipeline wait for their turn.
-    pub fn waited_s(&self) -> f64 {
+    pub(crate) fn waited_s(&self) -> f64 {
         self.including_bubble * self.seconds
     }
 
@@ -94,7 +94,7 @@ impl Report {
 }
 
 /// Prices every step.
-pub fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
+pub(crate) fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> {
     plan.steps.iter().map(|step| price_step(plan, step, refinement)).collect()
 }
 

@@ -66,7 +66,11 @@ const LAYERS: u64 = 3;
 
 /// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, which it could only
 /// leave by rounding.
-pub fn schedule(plan: &Plan, costs: &[StepCost], bounds: RangeInclusive<f64>) -> PlanSchedule {
+pub(crate) fn schedule(
+    plan: &Plan,
+    costs: &[StepCost],
+    bounds: RangeInclusive<f64>,
+) -> PlanSchedule {
     if plan.program.repeats.is_empty() {
         let (schedule, _) =
             flat(plan, costs, (0..plan.steps.len()).map(|step| (step, Copy::default())));

@@ -21,7 +21,7 @@ use crate::layouts::local_shape;
 
 /// What an operation sends, and over which axes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// Bytes a device sends to its neighbour, each time.
     pub bytes: f64,
     /// The axes whose links it takes.
@@ -32,7 +32,7 @@ pub struct Sent {
 
 /// What `op` sends where its result is so sharded, and with it what it reads; `None` for what is
 /// done locally.
-pub fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
+pub(crate) fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     match &op.kind {
         OpKind::Rearrange(Rearrange::Roll(roll)) => rolled(program, op, roll, sharding),
         _ if program.is_stage_send(op) => handed_on(program, op, sharding),

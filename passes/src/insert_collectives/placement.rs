@@ -17,7 +17,7 @@ use crate::reshard::tables::Tables;
 
 /// StepPlacer so far.
 #[derive(Default)]
-pub struct StepPlacer {
+pub(crate) struct StepPlacer {
     /// In order.
     pub all: Vec<Step>,
     /// The block that is being written.
@@ -28,7 +28,7 @@ pub struct StepPlacer {
 
 impl StepPlacer {
     /// Goes on in another block, or outside all.
-    pub fn enter(&mut self, program: &Program, block: Option<RepeatId>) {
+    pub(crate) fn enter(&mut self, program: &Program, block: Option<RepeatId>) {
         let around = |block: Option<RepeatId>| program.repeats.microbatches(block);
         let same_microbatches = around(block) == around(self.block);
         let here = self.all.len();
@@ -37,17 +37,17 @@ impl StepPlacer {
     }
 
     /// A step that stands here.
-    pub fn push(&mut self, step: Step) {
+    pub(crate) fn push(&mut self, step: Step) {
         self.all.push(step);
     }
 
     /// A reshard that is needed here, and stands here.
-    pub fn place_here(&mut self, step: Step) {
+    pub(crate) fn place_here(&mut self, step: Step) {
         self.all.push(Step { repeat: self.block, ..step });
     }
 
     /// A reshard that is needed here.
-    pub fn place(&mut self, program: &Program, step: Step) {
+    pub(crate) fn place(&mut self, program: &Program, step: Step) {
         let lives = program.values[step.result.value].repeat;
         let inner = |place: Option<RepeatId>| {
             (program.repeats.microbatches(place), program.repeats.layers_at(place))
@@ -106,7 +106,7 @@ pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> 
 }
 
 /// The plan's line for one step of a value's reshard table.
-pub fn collective_step(
+pub(crate) fn collective_step(
     tables: &Tables<'_>,
     value: ValueId,
     from: State,

@@ -16,7 +16,7 @@ use crate::reshard::sharding_space::{State, describe};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
 
 /// The plan that an assignment stands for.
-pub fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
+pub(crate) fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
     let mut builder =
         PlanBuilder { problem, assignment, trees: Vec::new(), steps: StepPlacer::default() };
     for definition in &problem.definitions {

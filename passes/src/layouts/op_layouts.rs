@@ -70,7 +70,7 @@ pub struct LinearityRule {
 }
 
 /// The linearity rules of `op` for operands whose partial results are of the kinds `partial` names.
-pub fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<LinearityRule> {
+pub(crate) fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<LinearityRule> {
     let all: Vec<usize> = (0..op.operands.len()).collect();
     let sum = |operands: Vec<usize>| LinearityRule {
         operands,

@@ -80,7 +80,7 @@ impl Reshards {
     /// The way with the fewest steps from `from` to `to` (the cheapest of those): how a person
     /// would go, without the detours (a free slice, so that a gather can use one more axis) that
     /// make a way cheaper than it looks. `None` if there is none.
-    pub fn shortest_path(&self, from: State, to: State) -> Option<Vec<Hop>> {
+    pub(crate) fn shortest_path(&self, from: State, to: State) -> Option<Vec<Hop>> {
         type Reached<'e> = (usize, Weight, Option<(State, &'e Edge)>);
         let mut reached: Vec<Option<Reached<'_>>> = vec![None; self.space.len()];
         let mut queue = BinaryHeap::from([Reverse((0_usize, Weight::ZERO, from))]);
@@ -108,7 +108,7 @@ impl Reshards {
     }
 
     /// What the way from `from` to the nearest state of `group` costs.
-    pub fn to_group(&self, from: State, group: &[State]) -> Weight {
+    pub(crate) fn to_group(&self, from: State, group: &[State]) -> Weight {
         self.graph().distance_to_any(from, group)
     }
 }

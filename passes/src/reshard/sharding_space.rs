@@ -25,7 +25,7 @@ use crate::layouts::local_shape;
 use crate::solver::weight::Weight;
 
 /// A sharding's number in its space.
-pub type State = usize;
+pub(crate) type State = usize;
 
 /// What prices a value's reshards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

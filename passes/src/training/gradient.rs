@@ -70,7 +70,7 @@ pub enum GradientFault {
 
 /// The program with its gradients derived, and cut into microbatches where it says so; one without
 /// `backward` as it is.
-pub fn expand(program: Program) -> Result<Program, Vec<GradientFault>> {
+pub(crate) fn expand(program: Program) -> Result<Program, Vec<GradientFault>> {
     let (program, cut) = of_whole_batch(program)?;
     let wrapped = |faults: Vec<MicrobatchFault>| {
         faults.into_iter().map(GradientFault::Microbatches).collect()
@@ -82,7 +82,7 @@ pub fn expand(program: Program) -> Result<Program, Vec<GradientFault>> {
 }
 
 /// The same of the whole batch at once: what microbatches must agree with.
-pub fn expand_whole(program: Program) -> Result<Program, Vec<GradientFault>> {
+pub(crate) fn expand_whole(program: Program) -> Result<Program, Vec<GradientFault>> {
     of_whole_batch(program).map(|(program, _)| program)
 }
 

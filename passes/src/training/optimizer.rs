@@ -54,7 +54,7 @@ pub enum OptimizerFault {
 }
 
 /// The program with its updates written out; one without an optimizer as it is.
-pub fn expand(mut program: Program) -> Result<Program, Vec<OptimizerFault>> {
+pub(crate) fn expand(mut program: Program) -> Result<Program, Vec<OptimizerFault>> {
     let Some(optimizer) = program.optimizer.take() else { return Ok(program) };
     let updated: Vec<(ValueId, ValueId)> = trained(&program);
     if updated.is_empty() {

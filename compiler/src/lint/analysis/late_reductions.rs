@@ -12,8 +12,8 @@ use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, Program};
 use shardwise_ir::sharding::Pin;
-use shardwise_passes::cost::report::StepCost;
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::local_shape;
+use shardwise_passes::report::StepCost;
 
 use super::program::is_worth_reporting;
 use super::tree;

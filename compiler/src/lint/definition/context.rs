@@ -15,7 +15,7 @@ use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Materialization, Step, StepKind};
 use shardwise_ir::program::{Mode, Op, Program};
 use shardwise_ir::sharding::AxisRef;
-use shardwise_passes::reshard::tables::Tables;
+use shardwise_passes::Tables;
 
 use super::allow::Allow;
 use super::edit::Edit;

@@ -4,7 +4,7 @@ use shardwise_ir::Diag;
 use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::CollectiveKind;
-use shardwise_passes::cost::report::{Report, StepCost, folded};
+use shardwise_passes::report::{Report, StepCost, folded};
 
 use crate::options::Refinement;
 use crate::planned::budget;

@@ -8,8 +8,8 @@ use shardwise_ir::plan::Step;
 use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::{AxisRef, Sharding};
-use shardwise_passes::cost::collective::collective_seconds;
-use shardwise_passes::reshard::sharding_space::describe;
+use shardwise_passes::collective::collective_seconds;
+use shardwise_passes::describe;
 
 use crate::display::units;
 use crate::lint::analysis::pins::{self, finding};

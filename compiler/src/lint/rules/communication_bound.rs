@@ -5,7 +5,7 @@
 use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::OpKind;
-use shardwise_passes::cost::crossover::{Bound, batch_like, crossovers};
+use shardwise_passes::crossover::{Bound, batch_like, crossovers};
 
 use crate::display::units;
 use crate::lint::analysis::program::is_worth_reporting;

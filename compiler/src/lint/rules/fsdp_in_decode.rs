@@ -9,7 +9,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding};
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::local_shape;
 
 use crate::display::units;
 use crate::lint::analysis::program::{is_decode, is_param, is_worth_reporting};

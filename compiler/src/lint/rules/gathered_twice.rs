@@ -1,7 +1,7 @@
 //! `gathered-twice`: the same collective on the same value, paid for again.
 
 use shardwise_ir::plan::Step;
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::local_shape;
 
 use crate::display::units;
 use crate::lint::definition::{Finding, Fix, Group, Level, Lint, LintContext, Priced};

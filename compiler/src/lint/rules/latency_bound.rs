@@ -2,8 +2,8 @@
 
 use shardwise_ir::plan::{Materialization, Plan, Step};
 use shardwise_ir::program::CollectiveKind;
-use shardwise_passes::cost::collective::collective_seconds;
-use shardwise_passes::cost::report::StepCost;
+use shardwise_passes::collective::collective_seconds;
+use shardwise_passes::report::StepCost;
 
 use crate::display::units;
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter, Priced};

@@ -1,7 +1,7 @@
 //! `memory-near-limit`: a plan that fits today, or does not.
 
 use shardwise_ir::print;
-use shardwise_passes::cost::liveness::live_at;
+use shardwise_passes::liveness::live_at;
 
 use crate::display::{and_list, units};
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter};

@@ -7,8 +7,8 @@
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
-use shardwise_passes::cost::crossover::batch_like;
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::crossover::batch_like;
+use shardwise_passes::local_shape;
 
 use crate::display::units;
 use crate::lint::analysis::program::is_param;

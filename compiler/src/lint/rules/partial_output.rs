@@ -1,8 +1,8 @@
 //! `partial-output`: a sum that the caller has to finish.
 
 use shardwise_ir::program::CollectiveKind;
-use shardwise_passes::cost::collective::collective_seconds;
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::collective::collective_seconds;
+use shardwise_passes::local_shape;
 
 use crate::display::units;
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};

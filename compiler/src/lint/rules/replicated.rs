@@ -4,7 +4,7 @@ use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, ValueId};
 use shardwise_ir::mesh::Axis;
 use shardwise_ir::sharding::{AxisRef, Pin};
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::local_shape;
 
 use crate::display::{and_list, units};
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, Parameter};

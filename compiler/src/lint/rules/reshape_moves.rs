@@ -4,7 +4,7 @@ use shardwise_ir::plan::Step;
 use shardwise_ir::print;
 use shardwise_ir::program::{Op, OpKind};
 use shardwise_ir::rearrange::{Rearrange, Regroup};
-use shardwise_passes::layouts::op_layouts;
+use shardwise_passes::op_layouts;
 
 use crate::display::{and_list, units};
 use crate::lint::analysis::program::is_worth_reporting;

@@ -6,10 +6,10 @@
 use shardwise_ir::ids::{DimId, OpId};
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};
-use shardwise_passes::cost::local;
-use shardwise_passes::cost::report::StepCost;
-use shardwise_passes::layouts::local_shape;
-use shardwise_passes::layouts::op_layouts::indices;
+use shardwise_passes::local;
+use shardwise_passes::local_shape;
+use shardwise_passes::op_layouts::indices;
+use shardwise_passes::report::StepCost;
 
 use crate::display::units;
 use crate::lint::analysis::program::is_worth_reporting;

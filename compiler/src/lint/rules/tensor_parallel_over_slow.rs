@@ -6,9 +6,9 @@ use shardwise_ir::mesh::{Axis, AxisKind};
 use shardwise_ir::plan::Step;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin};
-use shardwise_passes::cost::collective::time_by_network;
-use shardwise_passes::cost::crossover::batch_like;
-use shardwise_passes::cost::report::StepCost;
+use shardwise_passes::collective::time_by_network;
+use shardwise_passes::crossover::batch_like;
+use shardwise_passes::report::StepCost;
 
 use crate::display::units;
 use crate::lint::analysis::program::slow_axes;

@@ -7,7 +7,7 @@ use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::program::Program;
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::local_shape;
 
 use crate::display::units;
 use crate::lint::analysis::program::is_worth_reporting;

@@ -9,7 +9,7 @@ use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_ir::program::Budget;
 use shardwise_ir::sharding::Pin;
-use shardwise_passes::layouts::local_shape;
+use shardwise_passes::local_shape;
 
 use crate::display::units;
 use crate::lint::definition::{Finding, Fix, Group, Level, Lint, LintContext, Priced};

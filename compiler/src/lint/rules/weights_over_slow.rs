@@ -2,7 +2,7 @@
 //! every step.
 
 use shardwise_ir::ids::AxisId;
-use shardwise_passes::cost::report::StepCost;
+use shardwise_passes::report::StepCost;
 
 use crate::display::{and_list, units};
 use crate::lint::analysis::program::{is_param, slow_axes};

@@ -4,7 +4,7 @@
 
 use shardwise::{Hardware, Options, Pass, Planned};
 use shardwise_ir::ids::ValueId;
-use shardwise_passes::cost::liveness::live_at;
+use shardwise_passes::liveness::live_at;
 use shardwise_tests::facts::{holds, record};
 use shardwise_tests::planning::{collectives, decode, listed, moves, refused, searched, textbook};
 use shardwise_tests::{fact, read};

@@ -399,7 +399,7 @@ fn more_microbatches_of_its_own_are_better_than_microbatches_around_a_pipeline()
     let [more, _] = checked_plans("more", &more, Sizes::Scaled);
     // As if it were done four times over a quarter of the batch.
     let quarter = plan("quarter", &alone.replace("B=8192", "B=2048"), Planning::Search).report;
-    let rows = |report: &shardwise_passes::cost::report::Report| {
+    let rows = |report: &shardwise_passes::report::Report| {
         report.memory.peak_bytes - report.memory.resident_bytes
     };
     // It fills and drains once, and not four times.

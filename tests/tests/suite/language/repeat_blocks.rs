@@ -5,10 +5,10 @@ use shardwise::Strategy as Planning;
 use shardwise::verify::{Sizes, evaluate};
 use shardwise_ir::program::Program;
 use shardwise_ir::unroll;
-use shardwise_passes::cost::collective::Refinement;
-use shardwise_passes::propagate::textbook;
-use shardwise_passes::reshard::tables::Tables;
-use shardwise_passes::search::{Request, search};
+use shardwise_passes::Tables;
+use shardwise_passes::collective::Refinement;
+use shardwise_passes::textbook;
+use shardwise_passes::{Request, search};
 use shardwise_tests::properties::{checked_plans, plan, program};
 use shardwise_tests::random::{Arrays, arrays, for_all, numbers};
 use shardwise_tests::snapshot::plan_snapshot;
@@ -82,7 +82,7 @@ fn written_out_s(program: &Program) -> f64 {
     let tables = Tables::new(&flat, Refinement::Book);
     let known = textbook::plan(&tables).expect("it is feasible");
     let found = search(&tables, &known, Request::default()).expect("it is feasible");
-    shardwise_passes::cost::report::report(&found.plan.into(), Refinement::Book).serial_s
+    shardwise_passes::report::report(&found.plan.into(), Refinement::Book).serial_s
 }
 
 const SPLITS: [&str; 4] = ["[B, D]", "[B_X, D]", "[B, D_X]", "[B_Y, D_X]"];

@@ -4,10 +4,10 @@
 use std::time::Instant;
 
 use shardwise_ir::program::Program;
-use shardwise_passes::cost::collective::Refinement;
-use shardwise_passes::problem::{Problem, dominance};
-use shardwise_passes::reshard::tables::Tables;
+use shardwise_passes::Tables;
+use shardwise_passes::collective::Refinement;
 use shardwise_passes::solver::{Limits, StopReason, TableLimits, minimize};
+use shardwise_passes::{Problem, dominance};
 use shardwise_tests::model::{NO_ELIMINATION, bounded, rounding_s};
 use shardwise_tests::random::draws;
 use shardwise_tests::{random_program, read};

@@ -2,9 +2,7 @@
 
 use proptest::prelude::{prop_assert, prop_assert_eq};
 use shardwise_ir::pipeline::Schedule;
-use shardwise_passes::cost::pipeline_schedule::{
-    PipelineShape, Placed, StageTimes, order, simulate,
-};
+use shardwise_passes::pipeline_schedule::{PipelineShape, Placed, StageTimes, order, simulate};
 use shardwise_tests::close;
 use shardwise_tests::random::for_all;
 
