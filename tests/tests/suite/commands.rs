@@ -4,4 +4,5 @@ mod build_script;
 mod diff;
 mod explain;
 mod inference_sizing;
+mod print_after;
 mod sweep;

@@ -3,6 +3,8 @@
 mod pages;
 mod words;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use shardwise_tests::{paths_below, read};
 
 /// Which crates each crate may name: `grammar ← ir ← passes ← compiler ← cli`.
@@ -32,6 +34,7 @@ const READ_WHOLE: &[&str] = &[
     "tests/programs/open",
     "tests/programs/layers",
     "tests/programs/microbatches",
+    "tests/programs/passes",
     "tests/programs/pipelines",
     "tests/programs/training",
     "tests/facts",
@@ -135,4 +138,32 @@ fn pest_stays_in_the_grammar() {
         .map(|(path, _)| path)
         .collect();
     none(&strays, "only the parser names pest");
+}
+
+/// What the folders of `passes` import from each other: a folder with its module file is one.
+fn arrows_between_folders() -> BTreeMap<String, BTreeSet<String>> {
+    let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in sources() {
+        let Some(inside) = path.strip_prefix("passes/src/") else { continue };
+        let folder = inside.split(['/', '.']).next().unwrap_or_default();
+        let imports = text.lines().filter_map(|line| line.trim_start().strip_prefix("use crate::"));
+        let others = imports.filter_map(|import| import.split([':', ';']).next());
+        let to = others.filter(|other| *other != folder).map(str::to_owned);
+        arrows.entry(folder.to_owned()).or_default().extend(to);
+    }
+    arrows
+}
+
+#[test]
+fn folders_form_no_circle() {
+    let mut arrows = arrows_between_folders();
+    while let Some(last) =
+        arrows.iter().find(|(_, to)| to.iter().all(|other| !arrows.contains_key(other)))
+    {
+        let last = last.0.clone();
+        arrows.remove(&last);
+    }
+    let circle: Vec<String> =
+        arrows.iter().map(|(folder, to)| format!("{folder} uses {to:?}")).collect();
+    none(&circle, "these folders use each other in a circle");
 }
