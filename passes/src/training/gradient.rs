@@ -38,35 +38,21 @@
 mod again;
 mod blocks;
 mod emit;
+mod fault;
 mod rules;
 
-use indexmap::IndexMap;
-
 use emit::{Emitter, Into, gradient_name};
+use indexmap::IndexMap;
 use rules::{Path, Term};
-
-use crate::training::microbatches::{self, Batch, MicrobatchFault};
 use shardwise_ir::Role;
 use shardwise_ir::functions::Function;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Backward, MapFn, MapForm, Op, OpKind, Output, Program, Value};
 use shardwise_ir::sharding::{Pin, Unreduced};
 
-/// Why gradients cannot be derived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GradientFault {
-    /// Neither a parameter nor a named gradient is on the way.
-    Nothing,
-    /// The program names the gradient of this value, which does not lead to what is differentiated.
-    Unreached(ValueId),
-    /// The gradient would pass from the operation to this operand of it, but the function has no
-    /// derivative.
-    NoDerivative(OpId, usize),
-    /// The gradient of the first needs the name that the second has.
-    NameTaken(ValueId, ValueId),
-    /// The step cannot be cut into microbatches.
-    Microbatches(MicrobatchFault),
-}
+use crate::training::microbatches::{self, Batch, MicrobatchFault};
+
+pub use fault::GradientFault;
 
 /// The program with its gradients derived, and cut into microbatches where it says so; one without
 /// `backward` as it is.
