@@ -51,6 +51,8 @@ pub enum Pass {
 }
 
 impl Pass {
+    /// Every pass, in order.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
     /// The last pass that rewrites the program; those behind it plan.
     pub const LAST_REWRITE: Self = Self::Optimizer;
 
@@ -73,7 +75,7 @@ enum Run {
 }
 
 /// Every pass, first to last.
-const PASSES: [(Pass, Run); Pass::VARIANTS.len()] = [
+const PASSES: [(Pass, Run); Pass::ALL.len()] = [
     // First: only typed ids travel behind it.
     (Pass::Resolve, Run::Resolved),
     // After names are resolved, since gradients are named after values; before any planning, which
