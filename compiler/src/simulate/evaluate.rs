@@ -7,7 +7,7 @@ pub(super) use structure::every;
 
 use indexmap::IndexMap;
 use ndarray::{ArrayD, Axis, IxDyn};
-use shardwise_ir::functions::{Arithmetic, Domain, ResultType, cast};
+use shardwise_ir::functions::{Arithmetic, Composite, Domain, ResultType, cast};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
 
@@ -108,97 +108,102 @@ pub(super) fn operation(
 ) -> Option<ArrayD<f64>> {
     let dims: Vec<&[DimId]> =
         op.operands.iter().map(|operand| program.values[operand.value].dims.as_slice()).collect();
-    let result = &program.values[op.result].dims;
-    let laid_out = op.sharded_operands().len();
-    if !fit(&dims[..laid_out], &operands[..laid_out]) {
+    let result = program.values[op.result].dims.as_slice();
+    let sharded = op.sharded_operands().len();
+    if !fit(&dims[..sharded], &operands[..sharded]) {
         return None;
     }
-    Some(match &op.kind {
-        OpKind::Einsum { contracted } => {
-            let order: Vec<DimId> = result.iter().chain(contracted).copied().collect();
-            let shape = shape(&order, &dims, operands);
-            let left = spread(operands[0], dims[0], &order, &shape);
-            let mut product = left * spread(operands[1], dims[1], &order, &shape);
-            for _ in contracted {
-                product = product.sum_axis(Axis(result.len()));
-            }
-            product
+    let local = Local { program, operands, dims: &dims, result, place };
+    let to = (result, place.shape.as_slice());
+    let start = |dim: DimId| Some(place.starts[0][position(dims[0], dim)?]);
+    match &op.kind {
+        OpKind::Einsum { contracted } => Some(local.einsum(contracted)),
+        OpKind::Map(function) => Some(local.map(&function.form)),
+        OpKind::Reduce { function, dims: over } => Some(local.reduce(*function, over)),
+        OpKind::Gather { dim } => structure::take(*dim, &dims, operands, start(*dim)?, to),
+        OpKind::ScatterAdd { dim } => {
+            let start = place.start[position(result, *dim)?];
+            Some(structure::put(*dim, &dims, operands, start, to))
         }
-        OpKind::Map(function) => {
-            let shape =
-                shape_of_map(program, &function.form, result, shape(result, &dims, operands));
-            let spread: Vec<ArrayD<f64>> = operands
-                .iter()
-                .zip(&dims)
-                .map(|(operand, dims)| spread(operand, dims, result, &shape))
-                .collect();
-            let start = |dim: DimId| {
-                let found = dims
-                    .iter()
-                    .zip(&place.starts)
-                    .find_map(|(dims, starts)| Some(starts[dims.iter().position(|&d| d == dim)?]));
-                found.unwrap_or(0)
-            };
-            placed(&function.form, &spread[0], result, &start)
-                .unwrap_or_else(|| map(&function.form, &spread))
+        OpKind::Update { dim } => {
+            Some(structure::update(*dim, &dims, operands, start(*dim)?, result))
         }
-        OpKind::Reduce { function, dims: over } => {
-            let order: Vec<DimId> = result.iter().chain(over).copied().collect();
-            let shape = shape(&order, &dims, operands);
-            let mut reduced = spread(operands[0], dims[0], &order, &shape);
-            for _ in over {
-                reduced = reduce(*function, &reduced, Axis(result.len()));
-            }
-            let whole: f64 = over.iter().map(|&dim| program.dims[dim].size as f64).product();
-            reduced.mapv_into(|total| (function.row().finish)(total, whole))
+        OpKind::Rearrange(how) => structure::rearranged(program, how, &dims, operands, to),
+        OpKind::Route(route) => structure::route(route, dims[0], operands[0], to),
+        OpKind::Composite { function, dims: along } => local.composite(*function, along),
+        OpKind::Collective(_) => Some(operands[0].clone()),
+    }
+}
+
+/// The blocks of one operation on one device.
+struct Local<'a> {
+    program: &'a Program,
+    operands: &'a [&'a ArrayD<f64>],
+    /// Of each operand.
+    dims: &'a [&'a [DimId]],
+    /// Of the result.
+    result: &'a [DimId],
+    place: &'a Place,
+}
+
+impl Local<'_> {
+    /// An operand with its dimensions in this order, as long as some operand has them.
+    fn spread(&self, operand: usize, order: &[DimId]) -> ArrayD<f64> {
+        let shape = shape(order, self.dims, self.operands);
+        spread(self.operands[operand], self.dims[operand], order, &shape)
+    }
+
+    /// How many elements there are along dimensions in all.
+    fn whole(&self, dims: &[DimId]) -> f64 {
+        dims.iter().map(|&dim| self.program.dims[dim].size as f64).product()
+    }
+
+    fn einsum(&self, contracted: &[DimId]) -> ArrayD<f64> {
+        let order: Vec<DimId> = self.result.iter().chain(contracted).copied().collect();
+        let mut product = self.spread(0, &order) * self.spread(1, &order);
+        for _ in contracted {
+            product = product.sum_axis(Axis(self.result.len()));
         }
-        OpKind::Gather { dim } => structure::take(
-            *dim,
-            &dims,
-            operands,
-            place.starts[0][position(dims[0], *dim)?],
-            (result, &place.shape),
-        )?,
-        OpKind::ScatterAdd { dim } => structure::put(
-            *dim,
-            &dims,
-            operands,
-            place.start[position(result, *dim)?],
-            (result, &place.shape),
-        ),
-        OpKind::Update { dim } => structure::update(
-            *dim,
-            &dims,
-            operands,
-            place.starts[0][position(dims[0], *dim)?],
-            result,
-        ),
-        OpKind::Rearrange(how) => {
-            structure::rearranged(program, how, &dims, operands, (result, &place.shape))?
-        }
-        OpKind::Route(route) => {
-            structure::route(route, dims[0], operands[0], (result, &place.shape))?
-        }
-        OpKind::Composite { function, dims: along } => {
-            let order: Vec<DimId> = dims[0]
-                .iter()
-                .copied()
-                .filter(|dim| !along.contains(dim))
-                .chain(along.iter().copied())
-                .collect();
-            let whole: f64 = along.iter().map(|&dim| program.dims[dim].size as f64).product();
-            let shape = shape(&order, &dims, operands);
-            let spread = spread(operands[0], dims[0], &order, &shape);
-            let (computed, rank) = definition::composite(*function, &spread, along.len(), whole);
-            let order = &order[..rank];
-            let shape: Vec<usize> = result
-                .iter()
-                .filter_map(|dim| Some(computed.shape()[position(order, *dim)?]))
-                .collect();
-            self::spread(&computed, order, result, &shape)
-        }
-        OpKind::Collective(_) => operands[0].clone(),
-    })
+        product
+    }
+
+    fn map(&self, form: &MapForm) -> ArrayD<f64> {
+        let shape = shape(self.result, self.dims, self.operands);
+        let shape = shape_of_map(self.program, form, self.result, shape);
+        let operands = self.operands.iter().zip(self.dims);
+        let spread: Vec<ArrayD<f64>> =
+            operands.map(|(operand, dims)| spread(operand, dims, self.result, &shape)).collect();
+        placed(form, &spread[0], self.result, &|dim| self.start(dim))
+            .unwrap_or_else(|| map(form, &spread))
+    }
+
+    /// Where the block of an operand that has the dimension begins along it.
+    fn start(&self, dim: DimId) -> usize {
+        let mut operands = self.dims.iter().zip(&self.place.starts);
+        operands.find_map(|(dims, starts)| Some(starts[position(dims, dim)?])).unwrap_or(0)
+    }
+
+    fn reduce(&self, function: ReduceFn, over: &[DimId]) -> ArrayD<f64> {
+        let row = function.row();
+        let order: Vec<DimId> = self.result.iter().chain(over).copied().collect();
+        let axis = Axis(self.result.len());
+        let combined = over.iter().fold(self.spread(0, &order), |array, _| {
+            array.fold_axis(axis, row.start, |&a, &b| (row.combine)(a, b))
+        });
+        combined.mapv_into(|total| (row.finish)(total, self.whole(over)))
+    }
+
+    fn composite(&self, function: Composite, along: &[DimId]) -> Option<ArrayD<f64>> {
+        let kept = self.dims[0].iter().filter(|dim| !along.contains(dim));
+        let order: Vec<DimId> = kept.chain(along).copied().collect();
+        let operand = self.spread(0, &order);
+        let (computed, rank) =
+            definition::composite(function, &operand, along.len(), self.whole(along));
+        let order = &order[..rank];
+        let lengths = self.result.iter().map(|&dim| Some(computed.shape()[position(order, dim)?]));
+        let shape = lengths.collect::<Option<Vec<usize>>>()?;
+        Some(spread(&computed, order, self.result, &shape))
+    }
 }
 
 /// Where a dimension stands among others.
@@ -254,11 +259,6 @@ fn shape_of_map(
         }
     }
     shape
-}
-
-fn reduce(function: ReduceFn, array: &ArrayD<f64>, axis: Axis) -> ArrayD<f64> {
-    let row = function.row();
-    array.fold_axis(axis, row.start, |&a, &b| (row.combine)(a, b))
 }
 
 /// The sizes of `order`, read off the operands.

@@ -14,7 +14,7 @@
 //! Where a function has a corner, the gradient is one that its neighbours have: `abs` and `relu`
 //! are flat there, and what lies between equal operands of `maximum` goes to the second.
 
-use super::Arithmetic::{Div, Sub};
+use super::Arithmetic::{Add, Div, Sub};
 use super::Direction::{Decreasing, Increasing};
 use super::Domain::{Any, Positive};
 use super::Formula::{self, Call, Given as DY, IfNumber, Infix, Negate, Number, Product};
@@ -195,6 +195,13 @@ functions! {
     Exp "exp" (x: Any, Some(Increasing), Through(Product(&Y, &DY))) {
         numbers: 0, linearity: Linearity::None, result: Float, masked: Zeroed, flops: 1,
         evaluate: |v| v[0].exp(),
+    }
+    /// The exponential less one, exact near zero.
+    Expm1 "expm1" (
+        x: Any, Some(Increasing), Through(Product(&Infix(Add, &Y, &Number("1.0")), &DY))
+    ) {
+        numbers: 0, linearity: Linearity::None, result: Float, masked: Lost, flops: 1,
+        evaluate: |v| v[0].exp_m1(),
     }
     /// The Gaussian error linear unit, in its tanh form.
     Gelu "gelu" (x: Any, None, Through(Call(Function::DGelu, &[X, DY]))) {

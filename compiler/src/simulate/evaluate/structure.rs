@@ -1,10 +1,10 @@
-//! Tables, relabellings and normalisations, element by element: written for being obviously right,
+//! Tables, relabellings and routing, element by element: written for being obviously right,
 //! not for speed.
 
 use ndarray::{ArrayD, Axis, IxDyn, Slice, concatenate, indices};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::Program;
-use shardwise_ir::rearrange::{Rearrange, Roll, Route, Window};
+use shardwise_ir::rearrange::{Rearrange, Regroup, Roll, Route, Window};
 
 use super::{position, spread};
 
@@ -113,6 +113,8 @@ pub(super) fn update(
 }
 
 /// Elements put elsewhere; `None` where the block of the result would have another number of them.
+/// The result of an operation that puts elements elsewhere; `None` where an axis that it cuts or
+/// joins is not replicated.
 pub(super) fn rearranged(
     program: &Program,
     how: &Rearrange,
@@ -120,104 +122,131 @@ pub(super) fn rearranged(
     operands: &[&Array],
     (result, shape): (&[DimId], &[usize]),
 ) -> Option<Array> {
-    let operand = operands[0];
-    let size = |dim: DimId| program.dims[dim].size as usize;
-    // The axis of an operand that is cut or joined, which must be whole.
-    let whole = |k: usize, dim: DimId| {
-        position(dims[k], dim).filter(|&axis| operands[k].shape()[axis] == size(dim))
-    };
+    let blocks = Blocks { program, dims, operands, result, shape };
     match how {
         Rearrange::Rename(pairs) => {
             let renamed =
                 |dim: DimId| pairs.iter().find(|(old, _)| *old == dim).map_or(dim, |(_, new)| *new);
-            Some(ordered(
-                operand,
-                &dims[0].iter().map(|&dim| renamed(dim)).collect::<Vec<_>>(),
-                result,
-            ))
+            let dims: Vec<DimId> = dims[0].iter().map(|&dim| renamed(dim)).collect();
+            Some(ordered(operands[0], &dims, result))
         }
-        Rearrange::Reshape(groups) => {
-            // Each group's dimensions side by side, then as one run of elements, then apart again.
-            let kept: Vec<DimId> = dims[0]
-                .iter()
-                .copied()
-                .filter(|dim| groups.iter().all(|group| !group.from.contains(dim)))
-                .collect();
-            let before: Vec<DimId> =
-                kept.iter().chain(groups.iter().flat_map(|group| &group.from)).copied().collect();
-            let after: Vec<DimId> =
-                kept.iter().chain(groups.iter().flat_map(|group| &group.to)).copied().collect();
-            let lengths: Vec<usize> = after
-                .iter()
-                .map(|&dim| position(result, dim).map_or(1, |place| shape[place]))
-                .collect();
-            let flat = ordered(operand, dims[0], &before).into_iter().collect::<Vec<_>>();
-            Some(ordered(&ArrayD::from_shape_vec(IxDyn(&lengths), flat).ok()?, &after, result))
-        }
-        Rearrange::Slice(Window { from, to, start }) => {
-            let axis = Axis(whole(0, *from)?);
-            let part = operand
-                .slice_axis(axis, Slice::from(*start as usize..*start as usize + size(*to)))
-                .to_owned();
-            Some(ordered(&part, &replaced(dims[0], *from, *to), result))
-        }
-        Rearrange::Pad(Window { from, to, start }) => {
-            let axis = Axis(whole(0, *from)?);
-            let mut lengths = operand.shape().to_vec();
-            lengths[axis.index()] = size(*to);
-            let mut padded = ArrayD::zeros(IxDyn(&lengths));
-            padded
-                .slice_axis_mut(axis, Slice::from(*start as usize..*start as usize + size(*from)))
-                .assign(operand);
-            Some(ordered(&padded, &replaced(dims[0], *from, *to), result))
-        }
-        Rearrange::Part { from, to, first } => {
-            // A block of the batch holds the rows of every microbatch, each as many apart as there
-            // are microbatches.
-            let axis = Axis(position(dims[0], *from)?);
-            let apart = size(*from)
-                .checked_div(size(*to))
-                .filter(|&apart| operand.len_of(axis).is_multiple_of(apart))?;
-            let rows = every(*first as usize, apart)?;
-            Some(ordered(
-                &operand.slice_axis(axis, rows).to_owned(),
-                &replaced(dims[0], *from, *to),
-                result,
-            ))
-        }
-        Rearrange::Join { from, to } => {
-            let axis = Axis(position(result, *to)?);
-            let mut batch = ArrayD::zeros(IxDyn(shape));
-            for (number, (operand, dims)) in operands.iter().zip(dims).enumerate() {
-                let rows = every(number, operands.len())?;
-                let part = ordered(operand, &replaced(dims, *from, *to), result);
-                let mut place = batch.slice_axis_mut(axis, rows);
-                if place.shape() != part.shape() {
-                    return None;
-                }
-                place.assign(&part);
+        Rearrange::Reshape(groups) => blocks.reshape(groups),
+        Rearrange::Slice(window) => blocks.slice(window),
+        Rearrange::Pad(window) => blocks.pad(window),
+        Rearrange::Part { from, to, first } => blocks.part(*from, *to, *first),
+        Rearrange::Join { from, to } => blocks.join(*from, *to),
+        Rearrange::Roll(roll) => blocks.roll(roll),
+        Rearrange::Concat { from, to } => blocks.concat(from, *to),
+    }
+}
+
+/// The blocks of one rearrangement on one device.
+struct Blocks<'a> {
+    program: &'a Program,
+    dims: &'a [&'a [DimId]],
+    operands: &'a [&'a Array],
+    result: &'a [DimId],
+    shape: &'a [usize],
+}
+
+impl Blocks<'_> {
+    fn size(&self, dim: DimId) -> usize {
+        self.program.dims[dim].size as usize
+    }
+
+    /// The axis of an operand that is cut or joined, which must be replicated.
+    fn replicated_axis(&self, operand: usize, dim: DimId) -> Option<usize> {
+        position(self.dims[operand], dim)
+            .filter(|&axis| self.operands[operand].shape()[axis] == self.size(dim))
+    }
+
+    /// The first operand's dimensions, one of them under another name.
+    fn with(&self, old: DimId, new: DimId) -> Vec<DimId> {
+        replaced(self.dims[0], old, new)
+    }
+
+    /// Each group's dimensions side by side, then as one run of elements, then apart again.
+    fn reshape(&self, groups: &[Regroup]) -> Option<Array> {
+        let kept: Vec<DimId> = self.dims[0]
+            .iter()
+            .copied()
+            .filter(|dim| groups.iter().all(|group| !group.from.contains(dim)))
+            .collect();
+        let before: Vec<DimId> =
+            kept.iter().chain(groups.iter().flat_map(|group| &group.from)).copied().collect();
+        let after: Vec<DimId> =
+            kept.iter().chain(groups.iter().flat_map(|group| &group.to)).copied().collect();
+        let lengths: Vec<usize> = after
+            .iter()
+            .map(|&dim| position(self.result, dim).map_or(1, |place| self.shape[place]))
+            .collect();
+        let flat = ordered(self.operands[0], self.dims[0], &before).into_iter().collect::<Vec<_>>();
+        let split = ArrayD::from_shape_vec(IxDyn(&lengths), flat).ok()?;
+        Some(ordered(&split, &after, self.result))
+    }
+
+    fn slice(&self, Window { from, to, start }: &Window) -> Option<Array> {
+        let axis = Axis(self.replicated_axis(0, *from)?);
+        let start = *start as usize;
+        let rows = Slice::from(start..start + self.size(*to));
+        let part = self.operands[0].slice_axis(axis, rows).to_owned();
+        Some(ordered(&part, &self.with(*from, *to), self.result))
+    }
+
+    fn pad(&self, Window { from, to, start }: &Window) -> Option<Array> {
+        let axis = Axis(self.replicated_axis(0, *from)?);
+        let start = *start as usize;
+        let mut lengths = self.operands[0].shape().to_vec();
+        lengths[axis.index()] = self.size(*to);
+        let mut padded = ArrayD::zeros(IxDyn(&lengths));
+        let rows = Slice::from(start..start + self.size(*from));
+        padded.slice_axis_mut(axis, rows).assign(self.operands[0]);
+        Some(ordered(&padded, &self.with(*from, *to), self.result))
+    }
+
+    /// A block of the batch holds the rows of every microbatch, each as many apart as there are
+    /// microbatches.
+    fn part(&self, from: DimId, to: DimId, first: u64) -> Option<Array> {
+        let axis = Axis(position(self.dims[0], from)?);
+        let apart = self
+            .size(from)
+            .checked_div(self.size(to))
+            .filter(|&apart| self.operands[0].len_of(axis).is_multiple_of(apart))?;
+        let rows = self.operands[0].slice_axis(axis, every(first as usize, apart)?).to_owned();
+        Some(ordered(&rows, &self.with(from, to), self.result))
+    }
+
+    fn join(&self, from: DimId, to: DimId) -> Option<Array> {
+        let axis = Axis(position(self.result, to)?);
+        let mut batch = ArrayD::zeros(IxDyn(self.shape));
+        for (number, (operand, dims)) in self.operands.iter().zip(self.dims).enumerate() {
+            let rows = every(number, self.operands.len())?;
+            let part = ordered(operand, &replaced(dims, from, to), self.result);
+            let mut place = batch.slice_axis_mut(axis, rows);
+            if place.shape() != part.shape() {
+                return None;
             }
-            Some(batch)
+            place.assign(&part);
         }
-        Rearrange::Roll(Roll { dim, by }) => {
-            let axis = Axis(whole(0, *dim)?);
-            let by = *by as usize % size(*dim).max(1);
-            let (front, back) = operand.view().split_at(axis, size(*dim) - by);
-            Some(ordered(&concatenate(axis, &[back, front]).ok()?, dims[0], result))
-        }
-        Rearrange::Concat { from, to } => {
-            let parts: Option<Vec<Array>> = from
-                .iter()
-                .enumerate()
-                .map(|(k, &dim)| {
-                    whole(k, dim)
-                        .map(|_| ordered(operands[k], &replaced(dims[k], dim, *to), result))
-                })
-                .collect();
-            let parts = parts?;
-            let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
-            concatenate(Axis(position(result, *to)?), &views).ok()
-        }
+        Some(batch)
+    }
+
+    fn roll(&self, Roll { dim, by }: &Roll) -> Option<Array> {
+        let axis = Axis(self.replicated_axis(0, *dim)?);
+        let by = *by as usize % self.size(*dim).max(1);
+        let (front, back) = self.operands[0].view().split_at(axis, self.size(*dim) - by);
+        Some(ordered(&concatenate(axis, &[back, front]).ok()?, self.dims[0], self.result))
+    }
+
+    fn concat(&self, from: &[DimId], to: DimId) -> Option<Array> {
+        let part = |(operand, &dim): (usize, &DimId)| {
+            self.replicated_axis(operand, dim)?;
+            let dims = replaced(self.dims[operand], dim, to);
+            Some(ordered(self.operands[operand], &dims, self.result))
+        };
+        let parts = from.iter().enumerate().map(part).collect::<Option<Vec<Array>>>()?;
+        let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
+        concatenate(Axis(position(self.result, to)?), &views).ok()
     }
 }
 

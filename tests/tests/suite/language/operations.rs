@@ -73,3 +73,19 @@ fn the_page_lists_every_function_as_its_row_says() {
     let count = |lines: &[&str]| lines.iter().filter(|line| line.starts_with("| ")).count();
     assert_eq!(count(&listed), count(&rows.lines().collect::<Vec<_>>()), "no other rows");
 }
+
+#[test]
+fn an_exponential_linear_unit_is_trained_from_its_own_result() {
+    let source = read("tests/programs/training/elu.shard");
+    for strategy in [Strategy::Textbook, Strategy::Search] {
+        let options = Options { strategy, ..Options::default() };
+        let verdict = verify("elu", &source, &options, &Setup::default())
+            .unwrap_or_else(|findings| panic!("{findings}"));
+        assert!(verdict.mismatch.is_none() && verdict.undefined == 0, "{verdict}");
+        let planned = shardwise::plan("elu", &source, &options)
+            .unwrap_or_else(|findings| panic!("{findings}"))
+            .to_string();
+        let count = |text: &str| planned.matches(text).count();
+        assert_eq!((count("expm1("), count(" + 1.0")), (1, 1), "{planned}");
+    }
+}

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 use shardwise::verify::{Setup, Sizes, evaluate, verify};
 use shardwise::{Options, Program, Strategy as Planning};
+use shardwise_ir::functions::{Domain, Function, Gradient, Row};
 use shardwise_tests::random::{Arrays, Dice, for_all, numbers};
 
 const DIMS: [&str; 3] = ["I", "J", "K"];
@@ -326,6 +327,45 @@ fn gradients_of_what_changes_dimensions_are_numerical_differences() {
             can_be_planned(&source).unwrap_or_else(|error| panic!("{error}"));
             let program = derived(&source).expect(&source);
             assert!(program.values.iter().any(|value| value.name == "dW"), "{program}");
+        }
+    }
+}
+
+/// `W` in one place of a call, other values or a last number in the others.
+fn call(row: &Row, target: usize, ends_with_number: bool) -> String {
+    let argument = |(place, domain): (usize, Domain)| {
+        let value = if place == target { "W" } else { "A" };
+        match (domain, ends_with_number && place + 1 == row.operands.len()) {
+            (_, true) => "0.25".to_owned(),
+            (Domain::Any, false) => value.to_owned(),
+            (Domain::Positive, false) => format!("exp({value})"),
+        }
+    };
+    let values = row.operands.iter().map(|operand| operand.domain).enumerate().map(argument);
+    let numbers = std::iter::repeat_n("0.9".to_owned(), row.numbers);
+    format!("{}({})", row.name, values.chain(numbers).collect::<Vec<_>>().join(", "))
+}
+
+#[test]
+fn every_function_of_the_table_is_planned_run_and_differentiated() {
+    let head = "hardware tpu-v5p\nmesh X=2\ndim I=2, J=4\ninput A[I, J_X]\nparam W[I_X, J]";
+    for row in Function::ALL.iter().map(|function| function.row()) {
+        let last = row.operands.len() - 1;
+        for (target, operand) in row.operands.iter().enumerate() {
+            let tail = match operand.gradient {
+                Gradient::Through(_) => "backward from Loss",
+                Gradient::Zero | Gradient::Stopped | Gradient::Undefined => "output Loss[I, J]",
+            };
+            let may_end = row.numbers == 0 && target < last;
+            for ends_with_number in [false, true].into_iter().filter(|&ends| may_end || !ends) {
+                let call = call(row, target, ends_with_number);
+                let source = format!("{head}\nLoss = {call}\n{tail}\n");
+                is_right(&source, 5).unwrap_or_else(|error| panic!("{error}"));
+                can_be_planned(&source).unwrap_or_else(|error| panic!("{error}"));
+                let program = derived(&source).expect(&source);
+                let has_gradient = program.values.iter().any(|value| value.name == "dW");
+                assert_eq!(has_gradient, tail.starts_with("backward"), "{program}");
+            }
         }
     }
 }
