@@ -1,5 +1,5 @@
-//! Calls that read and write rows of a table at the places that an array of ids holds: `take`, `put`
-//! and `update`.
+//! Calls that read and write rows of a table at the places that an array of ids holds: `take`,
+//! `put` and `update`.
 
 use indexmap::IndexSet;
 use shardwise_grammar::ast::{Call, Expr};

@@ -1,4 +1,5 @@
-//! Diagnostics of local operations whose operands are sharded in a way that they cannot compute with.
+//! Diagnostics of local operations whose operands are sharded in a way that they cannot compute
+//! with.
 
 use super::super::{LocalFault, PartialFault};
 use super::Words;
