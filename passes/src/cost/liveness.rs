@@ -46,8 +46,6 @@ pub struct Memory {
     pub peak_bytes: f64,
     /// The step at which the peak is reached, if the plan has steps.
     pub peak_step: Option<usize>,
-    /// What the chip has, where that is known.
-    pub capacity_bytes: Option<f64>,
 }
 
 /// From which to which step something is live, both included.
@@ -278,12 +276,7 @@ impl OpenRange {
 pub fn memory(plan: &ExpandedPlan<'_>) -> Memory {
     let (resident_bytes, lives) = lives(plan);
     let (peak_step, live) = peak(lives.iter().map(|(_, life)| life), plan.steps.len());
-    Memory {
-        resident_bytes,
-        peak_bytes: resident_bytes + live,
-        peak_step,
-        capacity_bytes: plan.program.hardware.hbm_bytes,
-    }
+    Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step }
 }
 
 /// What is live beside the resident while a step of a plan, as it stands, runs; largest first.

@@ -1,7 +1,7 @@
 //! Layouts that another layout of the same operation makes pointless.
 //!
 //! `L` is dominated by `L'` if, in any plan that uses `L`, it can be replaced by `L'` without
-//! making the plan dearer: bring the operands from where `L` needs them to where `L'` needs them,
+//! making the plan costlier: bring the operands from where `L` needs them to where `L'` needs them,
 //! run `L'`, bring the result to where `L` leaves it,
 //!
 //! ```text

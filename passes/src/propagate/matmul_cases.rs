@@ -287,7 +287,7 @@ fn steal_axes(target: &mut Sharding, position: usize, axes: &AxisList) {
     target.dims[position] = axes.clone();
 }
 
-/// How a pending result is settled, as single steps: scattered onto the axes that the wanted result
+/// How a pending result is reduced, as single steps: scattered onto the axes that the wanted result
 /// has next, the rest reduced.
 pub(crate) fn reduce_pending(
     from: &Sharding,
@@ -320,7 +320,7 @@ pub(crate) fn reduce_pending(
     steps
 }
 
-/// What is left of `axes` when `gone` are settled.
+/// The unreduced axes without those that are reduced.
 fn without(unreduced: &Unreduced, gone: &AxisList) -> Unreduced {
     Unreduced::new(
         unreduced.kind(),
