@@ -88,7 +88,7 @@ impl Output {
                 ExitStatus::Success
             }
             Err(error) => {
-                // Nobody is told where standard error is the stream that cannot be written.
+                // Nothing is reported where standard error is the stream that cannot be written.
                 let _ = self.remark(&format!("error: {error}"));
                 ExitStatus::Error
             }

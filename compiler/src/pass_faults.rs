@@ -1,5 +1,5 @@
 //! How the faults of passes are worded: passes say what is wrong with a program, here the reader is
-//! told in terms of the text.
+//! reported in terms of the text.
 
 mod gradient_faults;
 mod optimizer_faults;

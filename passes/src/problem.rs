@@ -134,7 +134,7 @@ pub struct Variable {
     /// What it decides.
     pub decides: Decision,
     /// For each operand, the definition that it uses; behind those, for what enters a block, the
-    /// one that is handed on.
+    /// one that is yielded.
     pub operands: Vec<usize>,
     /// The definition that it gives.
     pub result: usize,

@@ -6,7 +6,7 @@
 //! Nothing is pruned.
 //!
 //! A block is laid out once for all its layers: what stands in it counts as often as it has some,
-//! and what a layer hands on is where the first one got it.
+//! and what a layer yields is where the first one got it.
 
 mod distances;
 mod layouts;

@@ -69,7 +69,7 @@ fn a_folder_is_its_programs_in_order_less_what_git_ignores() {
     let lines: Vec<&str> =
         stdout.lines().map(|line| line.split(':').next().unwrap_or_default()).collect();
     assert_eq!((code, lines), (Some(1), vec!["a/z.shard", "b.shard"]));
-    assert_eq!(stderr, "2 files checked: 2 warnings in 2 files; --fix mends 2\n");
+    assert_eq!(stderr, "2 files checked: 2 warnings in 2 files; --fix fixes 2\n");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Devices {
         self.number(&at)
     }
 
-    /// Whether one of two stages along an axis hands on to the other; the last hands on to the
+    /// Whether one of two stages along an axis sends to the other; the last sends to the
     /// first.
     pub(super) fn are_neighbours(&self, a: Stage, b: Stage) -> bool {
         let stages = self.sizes[a.axis.index()] as u64;

@@ -225,7 +225,7 @@ impl<'a> Run<'a> {
     }
 
     /// What a device has of an operand that `held` holds, to give `result`: its own block; what a
-    /// neighbouring stage hands on; nothing, as a part of a sum, of what another stage gives to the
+    /// neighbouring stage sends; nothing, as a part of a sum, of what another stage gives to the
     /// statements behind the layers. `None` where it would have to come from further away.
     fn staged<'b>(
         &self,
@@ -237,8 +237,8 @@ impl<'a> Run<'a> {
         let own = Cow::Borrowed(&held[device]);
         match (self.stages[value], self.stages[result]) {
             (Some(from), Some(to)) if from != to && self.mesh.is_on(to, device) => {
-                let handed_on = op.is(&MapForm::LoopCarried) && self.mesh.are_neighbours(from, to);
-                handed_on.then(|| Cow::Borrowed(&held[self.mesh.counterpart(from, device)]))
+                let received = op.is(&MapForm::LoopCarried) && self.mesh.are_neighbours(from, to);
+                received.then(|| Cow::Borrowed(&held[self.mesh.counterpart(from, device)]))
             }
             (Some(from), None) if !self.mesh.is_on(from, device) => {
                 Some(Cow::Owned(ArrayD::zeros(held[device].raw_dim())))

@@ -2,7 +2,7 @@
 //!
 //! Large meshes shrink (`mesh`). A dimension becomes the smallest multiple of everything that
 //! splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions
-//! show; one that is padded stays one. Of every block two layers are run, so that what is handed on
+//! show; one that is padded stays one. Of every block two layers are run, so that what is yielded
 //! is seen, or two microbatches, of which the batch is made; of a pipeline two layers in each chunk
 //! of each stage.
 //!

@@ -175,7 +175,7 @@ fn divisors(total: u64) -> Vec<u64> {
     all.into_iter().collect()
 }
 
-/// All ways to deal physical axes to `count` mesh axes; equal physical axes are not told apart.
+/// All ways to deal physical axes to `count` mesh axes; equal physical axes are interchangeable.
 fn deals(physical: &[u64], count: usize) -> Result<Vec<Vec<Vec<u64>>>, String> {
     let mut sorted = physical.to_vec();
     sorted.sort_unstable();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told_what_to_type() {
+    fn nonsense_is_answered_with_what_to_type() {
         for text in ["", "X", "X*=4", "X=0", "X=4..8", "X=4,X=8", "=4", "X*Y=18446744073709551616"]
         {
             assert!(shapes(text).is_err(), "{text}");

@@ -36,7 +36,7 @@ const FAINT: RGBColor = RGBColor(205, 205, 205);
 const GRID: RGBColor = RGBColor(232, 232, 232);
 const BY_COMPUTE: RGBColor = RGBColor(214, 234, 214);
 const BY_LINKS: RGBColor = RGBColor(248, 218, 210);
-/// Told apart by those who do not see all colours (Okabe and Ito, and three more).
+/// Distinguishable without seeing all colours (Okabe and Ito, and three more).
 const PALETTE: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Point, Price, Swept};
 
-/// `serial_s` and its kin, as the columns of CSV.
+/// Seconds such as `serial_s`, as the columns of CSV.
 fn price_columns(prefix: &str) -> Vec<String> {
     ["serial_s", "compute_s", "comm_s", "links_s", "overlap_s", "scheduled_s"]
         .iter()

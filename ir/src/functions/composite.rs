@@ -65,7 +65,7 @@ macro_rules! composites {
         #[doc = $summary:literal]
         $composite:ident { $($column:ident: $value:expr),* $(,)? }
     )*) => {
-        /// A softmax and its kin.
+        /// Composites such as a softmax.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Composite { $(#[doc = $summary] $composite),* }
 

@@ -35,7 +35,7 @@ macro_rules! reductions {
         #[doc = $summary:literal]
         $reduction:ident { $($column:ident: $value:expr),* $(,)? }
     )*) => {
-        /// `sum_D(x)` and its kin.
+        /// Reductions such as `sum_D(x)`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum ReduceFn { $(#[doc = $summary] $reduction),* }
 

@@ -136,7 +136,7 @@ pub fn only(plan: &Plan, costs: &[StepCost], counts: impl Fn(&Step) -> bool) -> 
         .collect()
 }
 
-/// Whether a step hands on from stage to stage.
+/// Whether a step sends from stage to stage.
 pub fn hops(program: &Program, step: &Step) -> bool {
     matches!(step.kind, StepKind::Local(op) if program.is_stage_send(&program.ops[op]))
 }

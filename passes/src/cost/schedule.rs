@@ -79,7 +79,7 @@ pub(crate) fn schedule(
     let program = &plan.program;
     let pipelines =
         pipeline_stages::pipelines(plan, costs, |block, costs| layer_s(plan, costs, block));
-    // Stages hand on beside the layers of one device, which are what is laid out.
+    // Stages send beside the layers of one device, which are what is laid out.
     let without_hops =
         pipeline_stages::only(plan, costs, |step| !pipeline_stages::hops(program, step));
     let (mut schedule, copies) = laid_out(plan, &without_hops, &[]);

@@ -35,7 +35,7 @@ pub(crate) struct Sent {
 pub(crate) fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     match &op.kind {
         OpKind::Rearrange(Rearrange::Roll(roll)) => rolled(program, op, roll, sharding),
-        _ if program.is_stage_send(op) => handed_on(program, op, sharding),
+        _ if program.is_stage_send(op) => stage_send(program, op, sharding),
         _ => None,
     }
 }
@@ -56,7 +56,7 @@ fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Optio
 
 /// A microbatch goes to the next stage, whole. From the last stage it goes to the first only where
 /// that has another chunk of the layers.
-fn handed_on(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
+fn stage_send(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     let pipeline = program.pipeline(op.repeat)?;
     let bytes = local_shape::local_bytes(program, op.result, sharding);
     let seconds = match pipeline.chunks {

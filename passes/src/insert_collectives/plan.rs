@@ -149,12 +149,12 @@ impl PlanBuilder<'_, '_> {
         }
     }
 
-    /// Before a block is left, what it hands on is brought to where it enters.
+    /// Before a block is left, what it yields is brought to where it enters.
     fn reshard_carried(&mut self) {
         let (problem, block) = (self.problem, self.steps.block);
         for (variable, &choice) in problem.variables.iter().zip(self.assignment) {
-            // Behind what it reads itself: what is handed on to it.
-            let (own, handed_on) =
+            // Behind what it reads itself: what is yielded to it.
+            let (own, yielded) =
                 match variable.decides.operation().map(|op| &problem.program.ops[op]) {
                     Some(op) => (1, op.repeat == block && op.is(&MapForm::LoopCarried)),
                     None => (0, true),
@@ -164,7 +164,7 @@ impl PlanBuilder<'_, '_> {
                 .iter()
                 .zip(&variable.choices[choice].operands)
                 .skip(own)
-                .filter(|_| handed_on)
+                .filter(|_| yielded)
             {
                 if problem.program.values[problem.definitions[given].value].repeat == block {
                     self.reach(given, need);

@@ -46,7 +46,7 @@ pub(super) fn build<'a>(
     for output in &program.outputs {
         if output
             .yields_to
-            .is_some_and(|enters| builder.hand_on(&mut problem, output.value, enters))
+            .is_some_and(|enters| builder.yield_value(&mut problem, output.value, enters))
         {
             continue;
         }
@@ -150,11 +150,11 @@ impl Builder<'_> {
         });
     }
 
-    /// What a layer hands on, it has as the next one wants it; so does a step, where it may choose.
+    /// What a layer yields, it has as the next one wants it; so does a step, where it may choose.
     /// Whether there is such a choice.
-    fn hand_on(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) -> bool {
+    fn yield_value(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) -> bool {
         let definition =
-            *self.current[value.index()].last().expect("what is handed on is given by its block");
+            *self.current[value.index()].last().expect("what is yielded is given by its block");
         let entry = problem.program.values[enters]
             .producer
             .map_or(Decision::Declaration(enters), Decision::Operation);

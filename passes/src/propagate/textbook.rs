@@ -217,18 +217,17 @@ impl<'a> TextbookPlanner<'a> {
         Some(())
     }
 
-    /// What enters a block is what the body hands on: from here on it is wanted in the same
+    /// What enters a block is what the body yields: from here on it is wanted in the same
     /// sharding.
     fn entered(&mut self, enters: ValueId, state: State) {
-        let handed_on =
-            self.program().outputs.iter().find(|output| output.yields_to == Some(enters));
-        if let Some(output) = handed_on {
+        let yielded = self.program().outputs.iter().find(|output| output.yields_to == Some(enters));
+        if let Some(output) = yielded {
             let pin = self.sharding(enters, state).clone().into();
             self.outputs[output.value.index()].push(pin);
         }
     }
 
-    /// Before a block is left, what it hands on is brought to where it enters.
+    /// Before a block is left, what it yields is brought to where it enters.
     fn reshard_carried(&mut self) -> Option<()> {
         let (program, block) = (self.program(), self.steps.block);
         for output in program

@@ -130,13 +130,13 @@ impl Flow {
                     });
                 leads[op.result.index()] |= through;
             }
-            handed_on(program)
+            yielded(program)
                 .for_each(|(given, enters)| leads[enters.index()] |= leads[given.index()]);
         });
         let mut live = vec![false; program.values.len()];
         live[directive.from.index()] = true;
         until_stable(&mut live, |live| {
-            handed_on(program)
+            yielded(program)
                 .for_each(|(given, enters)| live[given.index()] |= live[enters.index()]);
             for (op, paths) in ops.iter().zip(&paths).rev().filter(|(op, _)| !is_move(op)) {
                 if live[op.result.index()] {
@@ -197,12 +197,12 @@ impl Flow {
     }
 }
 
-/// What blocks hand on, each with what it is in the next layer.
-fn handed_on(program: &Program) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
+/// What blocks yield, each with what it is in the next layer.
+fn yielded(program: &Program) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
     program.outputs.iter().filter_map(|output| Some((output.value, program.carried_into(output)?)))
 }
 
-/// Sweeps until nothing changes: layers hand on what they find out, so one sweep may not be enough.
+/// Sweeps until nothing changes: layers yield what they find, so one sweep may not be enough.
 fn until_stable(known: &mut Vec<bool>, sweep: impl Fn(&mut Vec<bool>)) {
     loop {
         let before = known.clone();
@@ -236,8 +236,8 @@ impl Classes {
         let mut uses = vec![0; program.values.len()];
         flow.uses(program)
             .for_each(|(_, op, position)| uses[op.operands[position].value.index()] += 1);
-        // The next layer uses what is handed on.
-        handed_on(program)
+        // The next layer uses what is yielded.
+        yielded(program)
             .for_each(|(given, _)| uses[given.index()] += usize::from(flow.is_live(given)));
         let mut spoken_for = flow.wanted.clone();
         spoken_for[directive.from.index()] |= directive.given.is_some();

@@ -81,13 +81,13 @@ fn reads(op: &Op, value: ValueId) -> bool {
 /// What makes the reduction stand there, if the program can do without.
 fn cause(context: &LintContext<'_>, step: &Step) -> Option<Cause> {
     match context.written(step) {
-        Some(op) => has_room(context, step).then_some(Cause::Written(op.span)),
+        Some(op) => fits_unreduced(context, step).then_some(Cause::Written(op.span)),
         None => brackets(context, &step.operands[0]),
     }
 }
 
 /// Whether the unreduced sums of all layers fit beside the rest.
-fn has_room(context: &LintContext<'_>, step: &Step) -> bool {
+fn fits_unreduced(context: &LintContext<'_>, step: &Step) -> bool {
     let program = context.program;
     let held = |of: &Materialization| local_shape::local_bytes(program, of.value, &of.sharding);
     let more = (held(&step.operands[0]) - held(&step.result))

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_word_is_told_what_is_near() {
+    fn a_wrong_word_is_answered_with_the_nearest() {
         assert_eq!(
             "unused-axiss".parse::<Selector>().expect_err("no lint"),
             "`unused-axiss` is no lint; did you mean `unused-axis`?"

@@ -96,7 +96,7 @@ fn finding(
         let last = crossovers(&alone, dim, context.refinement())
             .into_iter()
             .last()
-            .filter(|flip| flip.above == Bound::Compute)?;
+            .filter(|crossover| crossover.above == Bound::Compute)?;
         Some(format!(
             "compute-bound above `{}={}`",
             program.dims[dim].name,

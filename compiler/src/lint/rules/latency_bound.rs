@@ -102,7 +102,7 @@ impl<'p> Small<'p> {
             plan.steps
                 .iter()
                 .position(|step| step.result == *of)
-                .is_none_or(|giver| giver < self.number)
+                .is_none_or(|producer| producer < self.number)
         };
         let starts =
             later.step.operands.iter().all(|of| given(of) || self.only_local_between(of, plan));
@@ -117,8 +117,8 @@ impl<'p> Small<'p> {
             if next == self.step.result {
                 return false;
             }
-            let giver = plan.steps.iter().skip(self.number).find(|step| step.result == next);
-            wanted.extend(giver.into_iter().flat_map(|step| step.operands.iter().cloned()));
+            let producer = plan.steps.iter().skip(self.number).find(|step| step.result == next);
+            wanted.extend(producer.into_iter().flat_map(|step| step.operands.iter().cloned()));
         }
         true
     }

@@ -35,7 +35,7 @@ output Scores[B_X, T]
         name: "share",
         default: 0.9,
         meaning: "share of a device's memory \
-        from which on it is told",
+        from which on it is reported",
     }],
     check,
 };

@@ -21,7 +21,7 @@ use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, Op, Program, Repeat};
 
 use super::emit::{Emitter, Into};
-use super::{Gradients, handed_on};
+use super::{Gradients, yielded};
 
 /// Puts what enters a block behind everything else of it: in reverse, that is where the block is
 /// left.
@@ -60,15 +60,14 @@ impl Gradients<'_> {
         }
     }
 
-    /// Opens the reverse of a block: the gradients of what it hands on enter.
+    /// Opens the reverse of a block: the gradients of what it yields enter.
     fn begin(&mut self, emitter: &mut Emitter, block: RepeatId) {
         let back = reversed(&mut emitter.program, block);
         emitter.enter(Some(back));
-        let handed_on: Vec<(ValueId, ValueId)> = handed_on(&emitter.program)
+        let yielded: Vec<(ValueId, ValueId)> = yielded(&emitter.program)
             .filter(|(given, _)| emitter.program.values[*given].repeat == Some(block))
             .collect();
-        for (given, enters) in handed_on.into_iter().filter(|(given, _)| self.flow.is_live(*given))
-        {
+        for (given, enters) in yielded.into_iter().filter(|(given, _)| self.flow.is_live(*given)) {
             let from = self.so_far[given.index()].unwrap_or_else(|| {
                 let init = came_from(&emitter.program, enters);
                 emitter.zeros_before(init)
@@ -80,18 +79,18 @@ impl Gradients<'_> {
         }
     }
 
-    /// Closes the block at hand: gradients are handed on to the layer before, and what its layers
+    /// Closes the block at hand: gradients are yielded to the previous layer, and what its layers
     /// contribute to others is added up.
     pub(super) fn leave(&mut self, emitter: &mut Emitter) {
-        let handed_on: Vec<(ValueId, ValueId)> = handed_on(&emitter.program).collect();
+        let yielded: Vec<(ValueId, ValueId)> = yielded(&emitter.program).collect();
         for (of, entered) in std::mem::take(&mut self.entered) {
-            let enters = handed_on
+            let enters = yielded
                 .iter()
                 .find(|(given, _)| *given == of)
                 .and_then(|(_, enters)| self.so_far[self.classes.owner(*enters).index()]);
             // A body that ignores what enters it gives that no gradient.
             let next = enters.unwrap_or_else(|| emitter.zeros(entered, of));
-            emitter.hand_on(next, entered);
+            emitter.yield_value(next, entered);
         }
         emitter.enter(None);
         for (of, contribution) in std::mem::take(&mut self.of_layers) {
@@ -134,7 +133,7 @@ impl Gradients<'_> {
     }
 
     /// What passes a border of a block: out of its end, where the gradient is one of what the block
-    /// hands on; or into it.
+    /// yields; or into it.
     pub(super) fn carry(&mut self, emitter: &mut Emitter, op: &Op, given: ValueId) {
         let operand = op.operands[0].value;
         let into = self.next_into(emitter, operand);

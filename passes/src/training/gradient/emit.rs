@@ -118,7 +118,7 @@ impl Emitter {
     }
 
     /// Says what of the block at hand is `enters` in the next layer.
-    pub(super) fn hand_on(&mut self, value: ValueId, enters: ValueId) {
+    pub(super) fn yield_value(&mut self, value: ValueId, enters: ValueId) {
         let pin = Pin {
             dims: vec![None; self.program.values[value].dims.len()],
             unreduced: Unreduced::default(),
@@ -398,14 +398,14 @@ pub(super) fn gradient_name(name: &str) -> String {
 
 /// What goes into blocks, from layer to layer, and out of them.
 fn carried(program: &Program) -> IndexSet<ValueId> {
-    let handed_on = program
+    let yielded = program
         .outputs
         .iter()
         .filter(|output| program.carried_into(output).is_some())
         .map(|output| output.value);
     let borders =
         program.ops.iter().filter(|op| op.is(&MapForm::LoopCarried) || op.is(&MapForm::Last));
-    borders.flat_map(|op| [op.result, op.operands[0].value]).chain(handed_on).collect()
+    borders.flat_map(|op| [op.result, op.operands[0].value]).chain(yielded).collect()
 }
 
 fn map(form: MapForm) -> OpKind {

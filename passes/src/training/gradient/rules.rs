@@ -265,7 +265,7 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
         ) => Given,
         (MapForm::LoopCarried, _) => return Carried,
         (MapForm::Last, _) => {
-            return if is_handed_on(program, op.operands[0].value) { Carried } else { Unknown };
+            return if is_yielded(program, op.operands[0].value) { Carried } else { Unknown };
         }
         (MapForm::ScaleBy(scalar), _) => scaled(scalar, Given),
         (MapForm::Broadcast(dims), _) => Term::Sum(dims.clone(), Box::new(Given)),
@@ -287,7 +287,7 @@ fn called(program: &Program, op: &Op, function: Function, position: usize) -> Pa
     }
 }
 
-fn is_handed_on(program: &Program, value: ValueId) -> bool {
+fn is_yielded(program: &Program, value: ValueId) -> bool {
     program
         .outputs
         .iter()

@@ -127,8 +127,8 @@ impl Stages {
         }
     }
 
-    /// What enters a layer is what comes from before the layers, and what the layer before hands
-    /// on.
+    /// What enters a layer is what comes from before the layers, and what the layer before
+    /// yields.
     fn entering(&mut self, program: &Program, op: &Op) -> Option<Stage> {
         let first = self.of(op.operands[0].value);
         let next = program
@@ -148,7 +148,7 @@ impl Stages {
             }
             (Before | Same, Before) => Some(first),
             (Before | Same, Same) => Some(Same),
-            // What is handed on may not be known yet: it follows from this.
+            // What is yielded may not be known yet: it follows from this.
             (Share, Share | Before | Same) => Some(Share),
             _ => None,
         }

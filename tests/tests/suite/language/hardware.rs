@@ -291,7 +291,7 @@ fn the_network_takes_what_leaves_the_node() {
     let everything = 2.0 * 4096.0 * 8192.0 * 2048.0 / 16.0;
     let exchange = comm("X=16", "X", "input V[I_A, J, K]\noutput V[I, J_A, K]\n");
     near(exchange, everything * 7.0 / 8.0 / 450e9 + everything / 2.0 / 50e9);
-    // Some neighbour is in another node: stages hand on at the rate of the network.
+    // Some neighbour is in another node: stages send at the rate of the network.
     let held = 2.0 * 4096.0 / 16.0 * 8192.0;
     near(comm("X=16", "X", "input V[I_A, J]\nW = roll_I(V, 256)\noutput W[I_A, J]\n"), held / 50e9);
     // What the axis crosses is dcn for whoever forbids that.

@@ -1,5 +1,5 @@
-//! What microbatches hold of layers' parameters: made once a step where there is room for all
-//! layers, else for each microbatch separately.
+//! What microbatches hold of layers' parameters: made once a step where all layers fit into
+//! memory, else for each microbatch separately.
 
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::verify::Sizes;
@@ -66,7 +66,7 @@ fn what_is_not_held_is_made_for_each_microbatch() {
 }
 
 #[test]
-fn holding_is_given_up_where_there_is_no_room() {
+fn weights_are_not_retained_where_they_do_not_fit() {
     for name in ["microbatches/held", "pipelines/fsdp"] {
         let source = fixture(name);
         let free = plan(name, &source, Strategy::Search);

@@ -19,7 +19,7 @@ fn decode(middle: &str, end: &str) -> String {
     )
 }
 
-const HANDED_ON: &str = "next Kc = Kn\nnext Vc = Vn";
+const YIELDED: &str = "next Kc = Kn\nnext Vc = Vn";
 /// Bytes of a device's part of both caches.
 const CACHES: f64 = 2.0 * 2.0 * 131_072.0 * 8.0 * 256.0 * 2.0 / 8.0;
 
@@ -56,7 +56,7 @@ fn live(planned: &Planned) -> f64 {
 
 #[test]
 fn a_cache_split_along_the_sequence_is_updated_where_it_is() {
-    let source = decode("", HANDED_ON);
+    let source = decode("", YIELDED);
     is_right(&source);
     for strategy in STRATEGIES {
         let planned = planned(&source, strategy);
@@ -80,9 +80,9 @@ fn a_cache_split_along_the_sequence_is_updated_where_it_is() {
 
 #[test]
 fn a_cache_that_is_still_read_is_copied() {
-    let row = seconds(&planned(&decode("", HANDED_ON), Strategy::Search), "Kn[");
+    let row = seconds(&planned(&decode("", YIELDED), Strategy::Search), "Kn[");
     let old = "O = Q *H Kc\nZ = sum_{S,M}(O)\noutput Z[B, K_Y]\n";
-    for source in [decode(old, HANDED_ON), decode("", "")] {
+    for source in [decode(old, YIELDED), decode("", "")] {
         is_right(&source);
         let planned = planned(&source, Strategy::Search);
         assert!(live(&planned) >= CACHES / 2.0, "{planned}");
