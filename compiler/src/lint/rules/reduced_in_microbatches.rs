@@ -4,8 +4,8 @@
 //! The planner leaves sums partial by itself, so there are two causes: brackets that ask for a
 //! reduced value, and a reduction that the author wrote. Brackets are judged by an edit that asks
 //! for the value as it was before the reduction, not by opening them: open brackets could also
-//! change how the product is done, and the saving would not be this lint's. Where the
-//! unreduced sums do not fit into memory, reducing in the microbatches is right, and the lint is silent.
+//! change how the product is done, and the saving would not be this lint's. Where the unreduced
+//! sums do not fit into memory, reducing in the microbatches is right, and the lint is silent.
 
 use shardwise_ir::print;
 
