@@ -210,8 +210,10 @@ fn settings(before: &Plan, after: &Plan) -> Vec<Setting> {
     let mut settings = vec![("hardware", old.hardware.name.clone(), new.hardware.name.clone())];
     if old.hardware.name == new.hardware.name {
         // A file can give one name other numbers than it did.
-        let numbers =
-            pairs::named(hardware::entries(&old.hardware), hardware::entries(&new.hardware));
+        let numbers = pairs::named(
+            hardware::assignments(&old.hardware),
+            hardware::assignments(&new.hardware),
+        );
         settings.extend(numbers.into_iter().map(|(old, new)| ("hardware", old, new)));
     }
     let axes = |plan: &Plan| {

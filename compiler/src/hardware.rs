@@ -9,7 +9,6 @@
 
 pub mod named_file;
 
-use std::fmt::Write;
 use std::ops::{Range, RangeInclusive};
 
 use indexmap::IndexMap;
@@ -358,48 +357,60 @@ fn one_of(given: &str, known: &[&str]) -> String {
 
 /// A chip as a hardware file, which reads back as it is.
 pub fn toml(hardware: &Hardware) -> String {
-    let mut text = format!(
-        "[{}]\n",
-        if hardware.name.contains('.') {
-            format!("{:?}", hardware.name)
-        } else {
-            hardware.name.clone()
-        }
-    );
-    for (entry, what) in described(hardware) {
-        let _ = writeln!(text, "{entry:<29} # {what}");
+    let mut chip = toml_edit::Table::new();
+    for Entry { key, mut value, what } in entries(hardware) {
+        let entry = format!("{key} = {value}");
+        let gap = COMMENTS_AT.saturating_sub(entry.len());
+        value.decor_mut().set_suffix(format!("{:gap$} # {what}", ""));
+        chip.insert(key, value.into());
     }
-    text
+    let mut file = toml_edit::DocumentMut::new();
+    file.insert(&hardware.name, chip.into());
+    file.to_string()
+}
+
+/// The column behind which comments stand.
+const COMMENTS_AT: usize = 29;
+
+/// One thing that a hardware file says of a chip.
+#[derive(Clone, Debug)]
+struct Entry {
+    key: &'static str,
+    value: toml_edit::Value,
+    /// What it is, for readers of the file.
+    what: &'static str,
 }
 
 /// Key, and key with value, of all that a hardware file says of a chip.
-pub(crate) fn entries(hardware: &Hardware) -> Vec<(String, String)> {
-    let key = |entry: &str| entry.split(' ').next().unwrap_or_default().to_owned();
-    described(hardware).into_iter().map(|(entry, _)| (key(&entry), entry)).collect()
+pub(crate) fn assignments(hardware: &Hardware) -> Vec<(String, String)> {
+    let assignment = |Entry { key, value, .. }| (key.to_owned(), format!("{key} = {value}"));
+    entries(hardware).into_iter().map(assignment).collect()
 }
 
-/// Every entry with what it is.
-fn described(hardware: &Hardware) -> Vec<(String, &'static str)> {
+/// All that a hardware file says of a chip.
+fn entries(hardware: &Hardware) -> Vec<Entry> {
     let mut copy = hardware.clone();
-    let mut entries = Vec::new();
-    for (key, what, _, field) in NUMBERS {
-        entries.extend(field(&mut copy).map(|number| (format!("{key} = {number:e}"), what)));
-    }
+    let numbers = NUMBERS.into_iter().filter_map(|(key, what, _, field)| {
+        field(&mut copy).map(|number| Entry { key, value: exponential(number), what })
+    });
+    let mut entries: Vec<Entry> = numbers.collect();
+    let mut add = |key, value, what| entries.push(Entry { key, value, what });
     let (links, wraps) = hardware.wraparound.names();
-    entries.push((format!("links = {links:?}"), "torus or switch"));
-    entries.extend(wraps.map(|wraps| {
-        (
-            format!("wraparound = {wraps:?}"),
-            "which axes wrap: multiples-of-4 (all of them or none), of-16, whole-pod",
-        )
-    }));
-    if !hardware.pod.is_empty() {
-        entries.push((
-            format!("pod = {:?}", hardware.pod),
-            "edges of a pod, or chips of a switched domain",
-        ));
+    add("links", links.into(), "torus or switch");
+    if let Some(wraps) = wraps {
+        let what = "which axes wrap: multiples-of-4 (all of them or none), of-16, whole-pod";
+        add("wraparound", wraps.into(), what);
     }
-    entries.push((format!("link_hop = {:e}", hardware.hop_s), "seconds"));
-    entries.push((format!("network_hop = {:e}", hardware.dcn_hop_s), "seconds"));
+    if !hardware.pod.is_empty() {
+        let edges: toml_edit::Array = hardware.pod.iter().map(|&edge| i64::try_from(edge).unwrap_or(i64::MAX)).collect();
+        add("pod", edges.into(), "edges of a pod, or chips of a switched domain");
+    }
+    add("link_hop", exponential(hardware.hop_s), "seconds");
+    add("network_hop", exponential(hardware.dcn_hop_s), "seconds");
     entries
+}
+
+/// `9.89e14`, as data sheets write it.
+fn exponential(number: f64) -> toml_edit::Value {
+    format!("{number:e}").parse().expect("Rust's exponents are TOML's")
 }

@@ -1,6 +1,6 @@
 //! The rows for programs: CSV (seconds and bytes, full precision) and JSON.
 
-use std::fmt::Write as _;
+use csv::Writer;
 
 use super::{Point, Price, Swept};
 
@@ -32,11 +32,9 @@ pub(super) fn csv(swept: &Swept) -> String {
     head.extend(price_columns(""));
     head.extend(price_columns("textbook_"));
     head.extend(["resident_bytes", "peak_bytes", "infeasible"].map(str::to_owned));
-    let mut out = line(&head);
-    for point in &swept.points {
-        out.push_str(&line(&row(swept, point, head.len())));
-    }
-    out
+    let columns = head.len();
+    let rows = swept.points.iter().map(|point| row(swept, point, columns));
+    text(std::iter::once(head).chain(rows))
 }
 
 fn row(swept: &Swept, point: &Point, columns: usize) -> Vec<String> {
@@ -54,17 +52,11 @@ fn row(swept: &Swept, point: &Point, columns: usize) -> Vec<String> {
     cells
 }
 
-fn line(cells: &[String]) -> String {
-    let mut out = String::new();
-    for (number, cell) in cells.iter().enumerate() {
-        let comma = if number > 0 { "," } else { "" };
-        if cell.contains([',', '"', '\n']) {
-            let _ = write!(out, "{comma}\"{}\"", cell.replace('"', "\"\""));
-        } else {
-            let _ = write!(out, "{comma}{cell}");
-        }
-    }
-    out + "\n"
+fn text(rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut writer = Writer::from_writer(Vec::new());
+    rows.for_each(|row| writer.write_record(row).expect("all rows are of one length"));
+    let bytes = writer.into_inner().expect("memory can be written to");
+    String::from_utf8(bytes).expect("cells are text")
 }
 
 pub(super) fn json(swept: &Swept) -> String {
