@@ -256,11 +256,12 @@ impl Reader {
         match name {
             "link_hop" => {
                 hardware.hop_s =
-                    self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.hop_s)
+                    self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.hop_s);
             }
             "network_hop" => {
-                hardware.dcn_hop_s =
-                    self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.dcn_hop_s)
+                hardware.dcn_hop_s = self
+                    .number(value, "seconds", 0.0..=LONGEST_HOP_S)
+                    .unwrap_or(hardware.dcn_hop_s);
             }
             "pod" => hardware.pod = self.pod(value).unwrap_or_default(),
             "base" | "links" | "wraparound" => {}
@@ -402,7 +403,8 @@ fn entries(hardware: &Hardware) -> Vec<Entry> {
         add("wraparound", wraps.into(), what);
     }
     if !hardware.pod.is_empty() {
-        let edges: toml_edit::Array = hardware.pod.iter().map(|&edge| i64::try_from(edge).unwrap_or(i64::MAX)).collect();
+        let edges: toml_edit::Array =
+            hardware.pod.iter().map(|&edge| i64::try_from(edge).unwrap_or(i64::MAX)).collect();
         add("pod", edges.into(), "edges of a pod, or chips of a switched domain");
     }
     add("link_hop", exponential(hardware.hop_s), "seconds");

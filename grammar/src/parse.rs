@@ -56,7 +56,7 @@ fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
     for Spanned { node, span } in &file.statements {
         match node {
             Statement::Repeat(_) | Statement::Pipeline(_) | Statement::Microbatches(_) => {
-                open.push(*span)
+                open.push(*span);
             }
             Statement::Close if open.pop().is_none() => diags.push(errors::nothing_to_close(*span)),
             _ => {}
@@ -206,14 +206,16 @@ impl Reader<'_> {
         for piece in pieces {
             match piece.as_rule() {
                 Rule::given => {
-                    backward.given = Some(self.first_name(&mut piece.into_inner(), &[Rule::name]))
+                    backward.given = Some(self.first_name(&mut piece.into_inner(), &[Rule::name]));
                 }
                 Rule::microbatches => {
-                    backward.microbatches =
-                        piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p))
+                    backward.microbatches = piece
+                        .into_inner()
+                        .find(|p| p.as_rule() == Rule::size)
+                        .map(|p| self.size(p));
                 }
                 Rule::cut => {
-                    backward.of = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name]))
+                    backward.of = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name]));
                 }
                 _ => {}
             }
@@ -249,12 +251,14 @@ impl Reader<'_> {
                         .extend(piece.into_inner().find(|p| p.as_rule() == Rule::size).map(again));
                 }
                 Rule::microbatches => {
-                    pipeline.microbatches =
-                        piece.into_inner().find(|p| p.as_rule() == Rule::size).map(|p| self.size(p))
+                    pipeline.microbatches = piece
+                        .into_inner()
+                        .find(|p| p.as_rule() == Rule::size)
+                        .map(|p| self.size(p));
                 }
                 Rule::cut => {
                     pipeline.batch =
-                        Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name]))
+                        Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name]));
                 }
                 Rule::pipeline_option => {
                     let mut words = piece.into_inner();

@@ -58,11 +58,11 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     for (place, statement) in file.statements.iter().enumerate() {
         match &statement.node {
             Statement::Repeat(of) => {
-                resolver.open(of, statement.span, &file.statements[place + 1..])
+                resolver.open(of, statement.span, &file.statements[place + 1..]);
             }
             Statement::Microbatches(of) => resolver.open_microbatches(of, statement.span),
             Statement::Pipeline(of) => {
-                resolver.open_pipeline(of, statement.span, &file.statements[place + 1..])
+                resolver.open_pipeline(of, statement.span, &file.statements[place + 1..]);
             }
             other if *other != Statement::Close && resolver.outside_layers(statement.span) => {}
             other => resolver.statement(other, statement.span),

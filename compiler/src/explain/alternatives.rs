@@ -32,7 +32,7 @@ use crate::{Options, Planned, driver};
 
 /// Neighbours tried at one place.
 const NEIGHBOURS: usize = 6;
-/// UseDef whose operands are tried.
+/// `UseDef` whose operands are tried.
 const READERS: usize = 2;
 /// Alternatives that are reported.
 const MOST_REPORTED: usize = 6;

@@ -107,7 +107,7 @@ fn writes_collective(definition: &Definition) -> bool {
 fn operands(expr: &Expr, statement: Span, found: &mut Vec<Site>) {
     match &expr.node {
         ExprKind::Tensor { name, layout } => {
-            found.push(Site::new(Place::Use, &name.node, expr.span, layout.as_ref(), statement))
+            found.push(Site::new(Place::Use, &name.node, expr.span, layout.as_ref(), statement));
         }
         ExprKind::Number(_) => {}
         ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
@@ -116,7 +116,7 @@ fn operands(expr: &Expr, statement: Span, found: &mut Vec<Site>) {
         }
         ExprKind::Negate(inner) => operands(inner, statement, found),
         ExprKind::Call(call) => {
-            call.arguments.iter().for_each(|argument| operands(argument, statement, found))
+            call.arguments.iter().for_each(|argument| operands(argument, statement, found));
         }
     }
 }

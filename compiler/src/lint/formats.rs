@@ -81,7 +81,7 @@ impl fmt::Display for Summary {
             (errors, 0) => write!(f, "{}", count(errors, "error"))?,
             (0, warnings) => write!(f, "{}", count(warnings, "warning"))?,
             (errors, warnings) => {
-                write!(f, "{}, {}", count(errors, "error"), count(warnings, "warning"))?
+                write!(f, "{}, {}", count(errors, "error"), count(warnings, "warning"))?;
             }
         }
         if self.files > 1 && self.errors + self.warnings > 0 {

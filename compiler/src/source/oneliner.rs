@@ -92,7 +92,7 @@ fn declare(expr: &mut Expr, known: &mut Vec<String>, out: &mut String) {
         }
         ExprKind::Negate(inner) => declare(inner, known, out),
         ExprKind::Call(call) => {
-            call.arguments.iter_mut().for_each(|argument| declare(argument, known, out))
+            call.arguments.iter_mut().for_each(|argument| declare(argument, known, out));
         }
     }
 }

@@ -38,7 +38,7 @@ impl Unread {
         for statement in statements {
             match statement.node {
                 Statement::Repeat(_) | Statement::Microbatches(_) | Statement::Pipeline(_) => {
-                    self.depth += 1
+                    self.depth += 1;
                 }
                 Statement::Close => self.depth -= 1,
                 _ => {}

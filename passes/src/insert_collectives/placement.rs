@@ -15,7 +15,7 @@ use shardwise_ir::program::{Blocks, CollectiveKind, Program};
 use crate::reshard::sharding_space::{State, describe};
 use crate::reshard::tables::Tables;
 
-/// StepPlacer so far.
+/// `StepPlacer` so far.
 #[derive(Default)]
 pub(crate) struct StepPlacer {
     /// In order.

@@ -26,7 +26,7 @@ pub(crate) fn targets(
             align(tables.program, op, &mut targets[..2]);
         }
         OpKind::Einsum { contracted } => {
-            Product { tables, op, contracted, wanted }.lay_out(&mut targets)
+            Product { tables, op, contracted, wanted }.lay_out(&mut targets);
         }
         _ => align(tables.program, op, &mut targets),
     }

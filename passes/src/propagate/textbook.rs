@@ -408,7 +408,7 @@ impl<'a> TextbookPlanner<'a> {
         Some(home)
     }
 
-    /// StepPlacer from one state to another, leaving out what is held already.
+    /// `StepPlacer` from one state to another, leaving out what is held already.
     fn reshard(&mut self, value: ValueId, from: State, to: State) -> Option<()> {
         if self.held[value.index()].contains(&to) {
             return Some(());

@@ -139,7 +139,7 @@ impl<'a> Elimination<'a> {
                 let classes = factor.classes[i].iter().max().map_or(1, |&c| c as usize + 1);
                 match others.iter_mut().find(|(v, _)| *v == other) {
                     Some((_, count)) => {
-                        *count = count.saturating_mul(classes).min(self.unary[other].len())
+                        *count = count.saturating_mul(classes).min(self.unary[other].len());
                     }
                     None => others.push((other, classes)),
                 }

@@ -286,10 +286,10 @@ impl Search<'_, '_> {
 
     /// Offers a feasible assignment to the caller.
     fn update_incumbent(&mut self, assignment: &[usize]) {
-        if self.model.is_feasible(assignment, self.trees) {
-            if let Some(value_s) = (self.offer)(assignment, self.trees, self.best_s) {
-                self.best_s = value_s;
-            }
+        if self.model.is_feasible(assignment, self.trees)
+            && let Some(value_s) = (self.offer)(assignment, self.trees, self.best_s)
+        {
+            self.best_s = value_s;
         }
     }
 

@@ -352,7 +352,7 @@ fn derive(mut program: Program, directive: &Backward, flow: &Flow, classes: &Cla
         let given = gradients.so_far[classes.owner(op.result).index()];
         match (&flow.paths[id.index()][*position], given, classes.owner[operand.index()]) {
             (Path::Through(term), Some(given), None) => {
-                gradients.contribute(&mut emitter, operand, (term, given), &mut known.1)
+                gradients.contribute(&mut emitter, operand, (term, given), &mut known.1);
             }
             (Path::Carried, Some(given), _) => gradients.carry(&mut emitter, op, given),
             _ => {}

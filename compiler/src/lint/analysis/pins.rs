@@ -44,7 +44,7 @@ impl Site {
     fn open(self, program: &mut Program) {
         match self {
             Self::Operand(op, number) => {
-                program.ops[op].operands[number].pin.iter_mut().for_each(open)
+                program.ops[op].operands[number].pin.iter_mut().for_each(open);
             }
             Self::Left(op) => {
                 let value = program.ops[op].result;

@@ -25,7 +25,7 @@ pub(crate) fn brackets_at(file: &File, span: Span) -> Option<&Layout> {
         match &expr.node {
             ExprKind::Tensor { layout, .. } if expr.span == span => return layout.as_ref(),
             ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
-                open.extend([&**left, &**right])
+                open.extend([&**left, &**right]);
             }
             ExprKind::Negate(inner) => open.push(inner),
             ExprKind::Call(call) => open.extend(&call.arguments),

@@ -51,7 +51,7 @@ fn finding(context: &LintContext<'_>, id: AxisId) -> Option<Finding> {
     let axis = &mesh.axes[id];
     let why = why(hardware, mesh, axis)?;
     let saving = context.saving(|program| {
-        program.mesh.axes[id].physical.iter_mut().for_each(|part| part.kind = AxisKind::Ring)
+        program.mesh.axes[id].physical.iter_mut().for_each(|part| part.kind = AxisKind::Ring);
     })?;
     if !is_worth_reporting(saving.seconds, context.best().report.serial_s) {
         return None;

@@ -98,7 +98,7 @@ fn best_place(
 ) -> Option<(Sharding, Saving)> {
     let tried = places(context, param, at).into_iter().filter_map(|place| {
         let saving = context.saving(|program| {
-            program.values[param].declared_sharding = Some(Pin::from(place.clone()))
+            program.values[param].declared_sharding = Some(Pin::from(place.clone()));
         })?;
         let fits = context
             .capacity()

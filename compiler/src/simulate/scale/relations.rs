@@ -87,7 +87,7 @@ impl<'m> Relations<'m> {
             }) {
                 match how {
                     Rearrange::Rename(pairs) => {
-                        pairs.iter().for_each(|&(a, b)| relations.join(find(a), find(b)))
+                        pairs.iter().for_each(|&(a, b)| relations.join(find(a), find(b)));
                     }
                     Rearrange::Reshape(_)
                     | Rearrange::Roll(_)
@@ -98,7 +98,7 @@ impl<'m> Relations<'m> {
                         relations.cut(find(*whole), vec![find(*part)], false);
                     }
                     Rearrange::Concat { from, to } => {
-                        relations.cut(find(*to), from.iter().map(|&dim| find(dim)).collect(), true)
+                        relations.cut(find(*to), from.iter().map(|&dim| find(dim)).collect(), true);
                     }
                 }
             }

@@ -12,7 +12,7 @@ use crate::program::{Fill, MapForm, Mode, Op, OpKind};
 use crate::rearrange::Rearrange;
 use crate::sharding::{AxisList, AxisRef, Sharding, Unreduced};
 
-impl<'p> Words<'p> {
+impl Words<'_> {
     /// What keeps an operation from running on local blocks.
     pub(in crate::verify) fn local(
         self,

@@ -104,10 +104,10 @@ impl<'a, 't> Limit<'a, 't> {
         let Ok(rematerialized) = solve(problem.clone(), self.textbook, self.request.timeout) else {
             return;
         };
-        if !self.try_incumbent(best, rematerialized.plan) {
-            if let Some((plan, _)) = self.limited(&all, MOST_SOLUTIONS).plan {
-                self.try_incumbent(best, plan);
-            }
+        if !self.try_incumbent(best, rematerialized.plan)
+            && let Some((plan, _)) = self.limited(&all, MOST_SOLUTIONS).plan
+        {
+            self.try_incumbent(best, plan);
         }
         let asked = CutRequest {
             compute: self.request.objective.compute(),

@@ -32,7 +32,7 @@ pub(super) fn recompute(
         let kept = forward.and_then(|block| program.repeats[block].saved.clone());
         match (forward, kept) {
             (Some(forward), Some(kept)) => {
-                done.extend(with_copies(program, run, forward, &kept, taken, span))
+                done.extend(with_copies(program, run, forward, &kept, taken, span));
             }
             _ => done.extend(run.iter().cloned()),
         }

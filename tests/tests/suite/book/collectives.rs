@@ -39,9 +39,9 @@ fn latency_edge(mesh: &str, devices: u64) -> f64 {
     while high - low > 1 {
         let middle = u64::midpoint(low, high);
         if gathered(mesh, devices * middle) > gathered(mesh, devices) {
-            high = middle
+            high = middle;
         } else {
-            low = middle
+            low = middle;
         }
     }
     low as f64

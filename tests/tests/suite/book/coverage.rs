@@ -24,7 +24,7 @@ fn section(page: &str, name: &str) -> (Ids, Vec<(String, String)>) {
             }
             Some(_) => {}
             None => {
-                listed.extend(line.split([',', ' ']).filter(|word| is_id(word)).map(str::to_owned))
+                listed.extend(line.split([',', ' ']).filter(|word| is_id(word)).map(str::to_owned));
             }
         }
     }

@@ -97,7 +97,7 @@ fn page() -> Vec<(String, Vec<Hardware>)> {
                 );
             }
             Some(("text", statements)) => {
-                assert!(shardwise::format("page", statements).is_ok(), "{statements}")
+                assert!(shardwise::format("page", statements).is_ok(), "{statements}");
             }
             _ => panic!("a block is a file or a program: {block}"),
         }
