@@ -294,6 +294,7 @@ fn as_found(textbook: &Plan, capacity: Option<f64>) -> Result<Found, PlanFault> 
     })
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "other passes may fail")]
 fn insert_collectives(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
     let plan = ExpandedPlan::from(planning.found().plan.clone());
     debug_assert!(verify::plan(&plan).is_ok(), "{:?}\n{}", verify::plan(&plan), *plan);
@@ -301,6 +302,7 @@ fn insert_collectives(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
     Ok(())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "other passes may fail")]
 fn price(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
     let refinement = planning.request.refinement;
     let plan = report(planning.plan(), refinement);

@@ -298,73 +298,75 @@ fn labels_take_in_white_space_of_several_bytes_whole() {
     }
 }
 
+/// Programs of one mistake, and what is reported of each.
+const MISTAKES: [(&str, &str); 14] = [
+    ("mehs X=4", "SW001 at \"mehs\": `mehs` is not a keyword (did you mean `mesh`?)"),
+    (
+        "In *D Win",
+        "SW001 at \"In\": `In *D Win` is given no name (write `C[I] = …`, or `… -> C[I]` \
+                behind it)",
+    ),
+    (
+        "A[I, J",
+        "SW001 at \"A[I,\": `A[I, J` is given no name (write `C[I] = …`, or `… -> C[I]` behind \
+                it)",
+    ),
+    (
+        "input A[I, J",
+        "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)",
+    ),
+    (
+        "input A[I J]",
+        "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)",
+    ),
+    (
+        "C = A *_J",
+        "SW002 at \"J\": an operand is missing here (write a value, a number, or a function of \
+                them)",
+    ),
+    (
+        "C = A * J B",
+        "SW003 at \"B\": the statement ends before `B` (the suffix sticks to the `*`: write \
+                `*J B`)",
+    ),
+    (
+        "dim B=8; D=4",
+        "SW003 at \"; D=4\": the statement ends before `; D=4` (write one statement a line)",
+    ),
+    (
+        "input A[128]",
+        "SW007 at \"128\": `128` is a size, not a dimension (declare `dim N=128`, and write \
+                `N` here)",
+    ),
+    (
+        "dim d_model=4",
+        "SW007 at \"_model\": the name of a dimension holds no `_`: in brackets it starts the \
+                subscript (write the name without `_`)",
+    ),
+    (
+        "C = AllReduce_X(A {U_X})",
+        "SW002 at \"{U_X}\": the brackets are missing before `{U_X}` (write the dimensions \
+                too: `A[I, J] {U_X}`)",
+    ),
+    (
+        "assert comm 2ms",
+        "SW002 at \"c\": a limit is missing here (write `assert comm <= 2ms`, `assert memory \
+                <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`)",
+    ),
+    (
+        "repeat L=4 {",
+        "SW002 at \"repeat L=4 {\": the block is never closed (write a `}` behind it)",
+    ),
+    (
+        "€",
+        "SW001 at \"€\": `€` is not a statement (a statement declares (`mesh X=4`, `input \
+                A[I_X]`) or defines (`C = A *J B`))",
+    ),
+];
+
 #[test]
 fn mistakes_are_reported_with_their_remedy() {
-    let cases = [
-        ("mehs X=4", "SW001 at \"mehs\": `mehs` is not a keyword (did you mean `mesh`?)"),
-        (
-            "In *D Win",
-            "SW001 at \"In\": `In *D Win` is given no name (write `C[I] = …`, or `… -> C[I]` \
-                behind it)",
-        ),
-        (
-            "A[I, J",
-            "SW001 at \"A[I,\": `A[I, J` is given no name (write `C[I] = …`, or `… -> C[I]` behind \
-                it)",
-        ),
-        (
-            "input A[I, J",
-            "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)",
-        ),
-        (
-            "input A[I J]",
-            "SW002 at \"J\": a `,` or `]` is missing here (close the brackets: `A[I, J_X]`)",
-        ),
-        (
-            "C = A *_J",
-            "SW002 at \"J\": an operand is missing here (write a value, a number, or a function of \
-                them)",
-        ),
-        (
-            "C = A * J B",
-            "SW003 at \"B\": the statement ends before `B` (the suffix sticks to the `*`: write \
-                `*J B`)",
-        ),
-        (
-            "dim B=8; D=4",
-            "SW003 at \"; D=4\": the statement ends before `; D=4` (write one statement a line)",
-        ),
-        (
-            "input A[128]",
-            "SW007 at \"128\": `128` is a size, not a dimension (declare `dim N=128`, and write \
-                `N` here)",
-        ),
-        (
-            "dim d_model=4",
-            "SW007 at \"_model\": the name of a dimension holds no `_`: in brackets it starts the \
-                subscript (write the name without `_`)",
-        ),
-        (
-            "C = AllReduce_X(A {U_X})",
-            "SW002 at \"{U_X}\": the brackets are missing before `{U_X}` (write the dimensions \
-                too: `A[I, J] {U_X}`)",
-        ),
-        (
-            "assert comm 2ms",
-            "SW002 at \"c\": a limit is missing here (write `assert comm <= 2ms`, `assert memory \
-                <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`)",
-        ),
-        (
-            "repeat L=4 {",
-            "SW002 at \"repeat L=4 {\": the block is never closed (write a `}` behind it)",
-        ),
-        (
-            "€",
-            "SW001 at \"€\": `€` is not a statement (a statement declares (`mesh X=4`, `input \
-                A[I_X]`) or defines (`C = A *J B`))",
-        ),
-    ];
-    for (source, expected) in cases {
+    for (source, expected) in MISTAKES {
         assert_eq!(errors(source)[0], expected);
     }
 }

@@ -35,7 +35,9 @@ fn arguments(row: &Row) -> Vec<Vec<f64>> {
         };
         all = all.iter().flat_map(extended).collect();
     }
-    all.iter_mut().for_each(|arguments| arguments.extend(&NUMBERS[..row.numbers]));
+    for arguments in &mut all {
+        arguments.extend(&NUMBERS[..row.numbers]);
+    }
     all
 }
 
@@ -182,7 +184,9 @@ fn gradients_of_reductions_and_composites_are_limits_of_difference_quotients() {
 fn linearity_is_that_of_the_values() {
     let sum = |a: &[f64], b: &[f64], places: &[usize]| {
         let mut sum = a.to_vec();
-        places.iter().for_each(|&place| sum[place] += b[place]);
+        for &place in places {
+            sum[place] += b[place];
+        }
         sum
     };
     for (row, mut arguments) in rows() {
@@ -269,7 +273,7 @@ fn result_types_are_those_of_the_values() {
         let values = || arguments.iter().map(|at| (row.evaluate)(at));
         let of_whole = || arguments.iter().map(whole).map(|at| (row.evaluate)(&at));
         let holds = match row.result {
-            ResultType::Bool => values().all(|value| value == 0.0 || value == 1.0),
+            ResultType::Bool => values().all(|value| [0.0, 1.0].contains(&value)),
             ResultType::Chosen => arguments.iter().all(|at| at[1..].contains(&(row.evaluate)(at))),
             ResultType::Whole | ResultType::Number => of_whole().all(is_whole),
             // Gradients have fractions even where their slopes have none.

@@ -311,58 +311,46 @@ impl Resolver<'_> {
         if name == "cast" {
             return self.cast(call, span, target);
         }
-        // `stop_gradient`: what looks like a subscript belongs to the name.
-        let long = call
-            .subscript
-            .as_ref()
-            .filter(|words| words.node.len() == 1)
-            .map(|words| format!("{lower}_{}", words.node[0].node));
-        let plain = Some(lower).filter(|_| call.subscript.is_none());
-        let Some(function) = long.or(plain).and_then(|name| Function::find(&name)) else {
+        let Some(function) = elementwise(call, lower) else {
             return self.unknown_function(call, span);
         };
-        let (known, arity, numbers) = (function.name(), function.arity(), function.row().numbers);
-        let scalars: Vec<String> = call.arguments.iter().filter_map(scalar).collect();
-        if call.arguments.len() != arity || scalars.len() == arity {
-            let diag = Diag::error(
-                names::BAD_CALL,
-                format!("`{known}` takes {arity} operand{}", if arity == 1 { "" } else { "s" }),
-                span,
-                "this call",
-            );
-            self.error(diag.help(format!("write `{}`", wording::call_of(function))));
+        if self.is_misused(call, function, span) {
             return None;
         }
-        if numbers > 0 && scalars.len() != numbers {
-            let values = arity - numbers;
-            let s = if numbers == 1 { "" } else { "s" };
-            return self.bad_call(
-                &format!("`{known}` takes {values} values, then {numbers} number{s}"),
-                span,
-            );
-        }
-        if function == Function::Select && call.arguments.first().and_then(scalar).is_some() {
-            return self.bad_call(
-                "`select` is written `select(mask, a, b)`: what is true comes first",
-                span,
-            );
-        }
-        let scalar_first = call
-            .arguments
-            .iter()
-            .skip_while(|argument| scalar(argument).is_none())
-            .any(|argument| scalar(argument).is_none());
-        if scalar_first && !matches!(function, Function::Maximum | Function::Minimum) {
-            return self.bad_call(&format!("`{known}` takes its number last"), span);
-        }
-        let operands: Vec<Option<Operand>> = call
-            .arguments
-            .iter()
-            .filter(|argument| scalar(argument).is_none())
-            .map(|argument| self.operand(argument, target))
-            .collect();
+        let numbers = call.arguments.iter().filter_map(scalar).collect();
+        let values = call.arguments.iter().filter(|argument| scalar(argument).is_none());
+        let operands: Vec<Option<Operand>> =
+            values.map(|argument| self.operand(argument, target)).collect();
         let operands: Option<Vec<Operand>> = operands.into_iter().collect();
-        Some(self.map(MapForm::Call { function, numbers: scalars }, operands?))
+        Some(self.map(MapForm::Call { function, numbers }, operands?))
+    }
+
+    /// Reports a call with too many or too few operands, or with a number where a value belongs.
+    fn is_misused(&mut self, call: &Call, function: Function, span: Span) -> bool {
+        let (name, arity, numbers) = (function.name(), function.arity(), function.row().numbers);
+        let is_number: Vec<bool> =
+            call.arguments.iter().map(|argument| scalar(argument).is_some()).collect();
+        let given = is_number.iter().filter(|is_number| **is_number).count();
+        if is_number.len() != arity || given == arity {
+            let s = if arity == 1 { "" } else { "s" };
+            let message = format!("`{name}` takes {arity} operand{s}");
+            let diag = Diag::error(names::BAD_CALL, message, span, "this call");
+            self.error(diag.help(format!("write `{}`", wording::call_of(function))));
+            return true;
+        }
+        let commutes = matches!(function, Function::Maximum | Function::Minimum);
+        let message = if numbers > 0 && given != numbers {
+            let (values, s) = (arity - numbers, if numbers == 1 { "" } else { "s" });
+            format!("`{name}` takes {values} values, then {numbers} number{s}")
+        } else if function == Function::Select && is_number[0] {
+            "`select` is written `select(mask, a, b)`: what is true comes first".to_owned()
+        } else if !commutes && !is_number.is_sorted() {
+            format!("`{name}` takes its number last")
+        } else {
+            return false;
+        };
+        self.bad_call::<()>(&message, span);
+        true
     }
 
     fn cast(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
@@ -424,6 +412,17 @@ impl Resolver<'_> {
         }
         Some(self.plain(OpKind::Reduce { function, dims }, vec![operand]))
     }
+}
+
+/// The element-wise function that a call names. In `stop_gradient`, what looks like a subscript
+/// belongs to the name.
+fn elementwise(call: &Call, lower: String) -> Option<Function> {
+    let name = match call.subscript.as_ref().map(|words| &words.node[..]) {
+        None => lower,
+        Some([word]) => format!("{lower}_{}", word.node),
+        Some(_) => return None,
+    };
+    Function::find(&name)
 }
 
 /// The function that a comparison is.

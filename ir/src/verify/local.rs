@@ -78,34 +78,17 @@ pub fn local_result(
     wanted: Option<&Sharding>,
 ) -> Result<Sharding, LocalFault> {
     let indices = indices(program, op, operands)?;
-    let mut split: Vec<(AxisRef, usize)> = Vec::new();
-    for index in &indices {
-        if !index.axes.is_empty() && must_be_whole(program, op, index) {
-            return Err(LocalFault::MustBeWhole { dim: index.dim, operand: index.operand });
-        }
-        for &axis in index.axes {
-            if let Some(&(_, first)) = split.iter().find(|(used, _)| *used == axis) {
-                return Err(LocalFault::AxisConflict { axis, operands: [first, index.operand] });
-            }
-            split.push((axis, index.operand));
-        }
-    }
-    let (mut kind, mut pending) = passed(op, operands, &split)?;
-    if let Some(stages) = program.stage_axis(op) {
-        // Other stages add nothing: a partial maximum would take their zeros for elements.
-        if pending.is_empty() {
-            kind = Reduction::Sum;
-        } else if kind != Reduction::Sum {
-            return Err(LocalFault::Partial { operand: 0, reason: PartialFault::MixedKinds });
-        }
-        pending.push(stages);
-    }
+    let split = split_axes(program, op, &indices)?;
+    let (kind, mut pending) = passed(op, operands, &split)?;
+    let kind = unreduced_over_stages(program, op, kind, &mut pending)?;
     let kept = &program.values[op.result].dims;
     let axes_of = |dim: &DimId| {
-        indices
-            .iter()
-            .find(|index| index.dim == *dim)
-            .map_or_else(AxisList::new, |index| index.axes.clone())
+        let index = indices.iter().find(|index| index.dim == *dim);
+        index.map_or_else(AxisList::new, |index| index.axes.clone())
+    };
+    let contracted = || {
+        let gone = indices.iter().filter(|index| !kept.contains(&index.dim));
+        gone.flat_map(|index| index.axes.iter().copied())
     };
     let dims = match &op.kind {
         OpKind::Rearrange(Rearrange::Reshape(groups)) => {
@@ -125,12 +108,7 @@ pub fn local_result(
             kept.iter().map(|dim| axes_of(&old(dim))).collect()
         }
         OpKind::ScatterAdd { dim: places } => {
-            pending.extend(
-                indices
-                    .iter()
-                    .filter(|index| !kept.contains(&index.dim))
-                    .flat_map(|index| index.axes.iter().copied()),
-            );
+            pending.extend(contracted());
             let is_free = |axis: &AxisRef| {
                 !pending.contains(axis) && split.iter().all(|(used, _)| used != axis)
             };
@@ -142,16 +120,48 @@ pub fn local_result(
             kept.iter().map(|dim| if dim == places { own.clone() } else { axes_of(dim) }).collect()
         }
         _ => {
-            pending.extend(
-                indices
-                    .iter()
-                    .filter(|index| !kept.contains(&index.dim))
-                    .flat_map(|index| index.axes.iter().copied()),
-            );
+            pending.extend(contracted());
             kept.iter().map(axes_of).collect()
         }
     };
     Ok(Sharding { dims, unreduced: Unreduced::new(kind, pending) })
+}
+
+/// The axes that split any index, each with the operand in which it was seen.
+fn split_axes(
+    program: &Program,
+    op: &Op,
+    indices: &[Index<'_>],
+) -> Result<Vec<(AxisRef, usize)>, LocalFault> {
+    let mut split: Vec<(AxisRef, usize)> = Vec::new();
+    for index in indices {
+        if !index.axes.is_empty() && must_be_whole(program, op, index) {
+            return Err(LocalFault::MustBeWhole { dim: index.dim, operand: index.operand });
+        }
+        for &axis in index.axes {
+            if let Some(&(_, first)) = split.iter().find(|(used, _)| *used == axis) {
+                return Err(LocalFault::AxisConflict { axis, operands: [first, index.operand] });
+            }
+            split.push((axis, index.operand));
+        }
+    }
+    Ok(split)
+}
+
+/// What leaves a pipeline is a sum pending over its stages, to which the other stages add nothing:
+/// a partial maximum would take their zeros for elements.
+fn unreduced_over_stages(
+    program: &Program,
+    op: &Op,
+    kind: Reduction,
+    pending: &mut Vec<AxisRef>,
+) -> Result<Reduction, LocalFault> {
+    let Some(stages) = program.stage_axis(op) else { return Ok(kind) };
+    if !pending.is_empty() && kind != Reduction::Sum {
+        return Err(LocalFault::Partial { operand: 0, reason: PartialFault::MixedKinds });
+    }
+    pending.push(stages);
+    Ok(Reduction::Sum)
 }
 
 /// Whether elements from all along `dim` are needed at once.

@@ -87,7 +87,9 @@ impl<'m> Relations<'m> {
             }) {
                 match how {
                     Rearrange::Rename(pairs) => {
-                        pairs.iter().for_each(|&(a, b)| relations.join(find(a), find(b)));
+                        for &(a, b) in pairs {
+                            relations.join(find(a), find(b));
+                        }
                     }
                     Rearrange::Reshape(_)
                     | Rearrange::Roll(_)
