@@ -131,6 +131,8 @@ pub(super) fn arrow(before: &str, after: &str) -> String {
 
 fn total_line(total: &Total) -> String {
     let [before, after, change, relative] = cells(total);
+    // Two blanks before it, however wide it is.
+    let relative = format!(" {relative:>7}");
     let cells = [total.name.as_str(), &before, "->", &after, &change, &relative];
     table::row(&COLUMNS, &cells).trim_end().to_owned()
 }
