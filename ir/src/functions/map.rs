@@ -37,7 +37,7 @@ pub enum MapForm {
     /// `-x`.
     Negate,
     /// `carry x.in = x`: the first time round the operand, then what
-    /// [`crate::program::Output::hands_to`] says.
+    /// [`crate::program::Output::yields_to`] says.
     LoopCarried,
     /// `last(y)`: what the last time round gave.
     Last,

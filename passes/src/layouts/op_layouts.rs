@@ -18,7 +18,7 @@ use crate::layouts::reshape;
 /// The shardings of one operation: how its operands are split, and how its result then is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// One sharding for each operand that is [laid out](Op::laid_out).
+    /// One sharding for each operand that is [laid out](Op::sharded_operands).
     pub operands: Vec<Sharding>,
     /// The result's.
     pub result: Sharding,

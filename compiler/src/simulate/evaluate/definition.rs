@@ -69,8 +69,10 @@ impl Definition<'_> {
 
     fn both(&self, left: &Formula, right: &Formula, f: impl Fn(f64, f64) -> f64) -> Array {
         let (left, right) = (self.value(left), self.value(right));
-        let longest = left.shape().iter().zip(right.shape()).map(|(&a, &b)| a.max(b));
-        let shape = IxDyn(&longest.collect::<Vec<_>>());
+        // One long is repeated, even to nothing: the last blocks of a padded dimension are empty.
+        let common = |(&a, &b): (&usize, &usize)| if a == 1 { b } else { a };
+        let shape: Vec<usize> = left.shape().iter().zip(right.shape()).map(common).collect();
+        let shape = IxDyn(&shape);
         let (Some(a), Some(b)) = (left.broadcast(shape.clone()), right.broadcast(shape)) else {
             return self.constant(f64::NAN);
         };

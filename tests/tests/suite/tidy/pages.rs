@@ -1,5 +1,7 @@
 //! The pages name files of the repository, and every file that they name exists.
 
+use std::path::Path;
+
 use shardwise_tests::{paths_below, root};
 
 /// Parts of a path that stand for something the reader chooses.
@@ -15,7 +17,8 @@ fn named(page: &str, text: &str) -> Vec<String> {
     let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let links = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
     let links = links.filter_map(|link| link.split('#').next());
-    code.chain(links.map(|link| format!("{folder}/{link}"))).collect()
+    let from_root = |link| Path::new(folder).join(link).to_string_lossy().into_owned();
+    code.chain(links.map(from_root)).collect()
 }
 
 /// Whether a piece of code is the path of a file or folder of the repository.
