@@ -113,7 +113,7 @@ pub struct CapacityRow {
     /// Other variables, which may contribute to many rows; what a variable contributes equally to
     /// several rows is best one array.
     pub shared: Vec<Contribution>,
-    /// What the sum may be; infinite in a row that never binds.
+    /// What the sum may be; infinite where the row never binds.
     pub limit: f64,
 }
 
