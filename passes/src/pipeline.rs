@@ -271,7 +271,7 @@ fn choose_layouts(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
             Strategy::Search => search(&planning.tables, textbook, planning.request.search)
                 .map_err(|refusal| match refusal {
                     Refusal::Infeasible(infeasible) => PlanFault::Infeasible(infeasible),
-                    Refusal::NoRoom(smallest, _) => PlanFault::OverCapacity(smallest),
+                    Refusal::OverCapacity(smallest, _) => PlanFault::OverCapacity(smallest),
                 })?,
             Strategy::Textbook => as_found(textbook, planning.request.search.capacity)?,
         };

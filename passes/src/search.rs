@@ -64,7 +64,7 @@ fn within(
     let Some((plan, seconds)) = feasible.plan else {
         let smallest = limit.smallest(&found.plan);
         let peak = memory_of(&ExpandedPlan::from(&smallest)).peak_bytes;
-        return Err(Refusal::NoRoom(Box::new(smallest), peak));
+        return Err(Refusal::OverCapacity(Box::new(smallest), peak));
     };
     // The limited search adds up steps; what it says of the busiest resource is only what is so
     // without a limit.

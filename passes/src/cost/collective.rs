@@ -98,12 +98,12 @@ enum Network {
 }
 
 /// The physical axes of one network that take part in a collective.
-struct Stage {
+struct NetworkAxes {
     network: Network,
     axes: Vec<PhysicalAxis>,
 }
 
-impl Stage {
+impl NetworkAxes {
     fn devices(&self) -> f64 {
         self.axes.iter().map(|axis| axis.size as f64).product()
     }
@@ -187,17 +187,17 @@ fn length(axis: &PhysicalAxis) -> f64 {
 
 /// Splits the axes that take part into networks, innermost first. An axis that outgrows a node of
 /// GPUs takes part in two.
-fn stages(mesh: &Mesh, axes: &[AxisId]) -> Vec<Stage> {
+fn stages(mesh: &Mesh, axes: &[AxisId]) -> Vec<NetworkAxes> {
     let mut sorted: Vec<AxisId> = axes.to_vec();
     sorted.sort_unstable();
-    let mut stages: Vec<Stage> = Vec::new();
+    let mut stages: Vec<NetworkAxes> = Vec::new();
     for axis in
         sorted.iter().flat_map(|&axis| &mesh.axes[axis].physical).filter(|axis| axis.size > 1)
     {
         let network = network(axis.kind);
         match stages.iter_mut().find(|stage| stage.network == network) {
             Some(stage) => stage.axes.push(*axis),
-            None => stages.push(Stage { network, axes: vec![*axis] }),
+            None => stages.push(NetworkAxes { network, axes: vec![*axis] }),
         }
     }
     stages.sort_by_key(|stage| stage.network);
@@ -247,7 +247,7 @@ pub fn time_by_network(
 ) -> Vec<NetworkTime> {
     let stages = stages(mesh, axes);
     let seconds = stage_seconds(&stages, kind, bytes, refinement);
-    let part = |(stage, seconds): (&Stage, f64)| NetworkTime {
+    let part = |(stage, seconds): (&NetworkAxes, f64)| NetworkTime {
         devices: stage.devices() as u64,
         kind: stage.axes[0].kind,
         seconds,
@@ -256,7 +256,7 @@ pub fn time_by_network(
 }
 
 fn stage_seconds(
-    stages: &[Stage],
+    stages: &[NetworkAxes],
     kind: &CollectiveKind,
     bytes: f64,
     refinement: Refinement,

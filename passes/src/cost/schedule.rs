@@ -198,9 +198,9 @@ fn flat(
     from: impl Iterator<Item = (usize, Copy)>,
 ) -> (PlanSchedule, Vec<usize>) {
     let dataflow = Dataflow::of_plan(plan);
-    let mut run = Simulation::new(plan, costs, &dataflow);
+    let mut run = ScheduleSimulation::new(plan, costs, &dataflow);
     run.all();
-    let Simulation { start_s, end_s, waits, .. } = run;
+    let ScheduleSimulation { start_s, end_s, waits, .. } = run;
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
     let early = early(plan, costs, &dataflow, &end_s, &critical);
@@ -229,7 +229,7 @@ impl PartialOrd for Time {
 }
 
 /// The simulation, from event to event.
-struct Simulation<'a> {
+struct ScheduleSimulation<'a> {
     costs: &'a [StepCost],
     dataflow: &'a Dataflow<usize>,
     /// Operands that each step still waits for.
@@ -252,7 +252,7 @@ struct Simulation<'a> {
     waits: Vec<Vec<usize>>,
 }
 
-impl<'a> Simulation<'a> {
+impl<'a> ScheduleSimulation<'a> {
     fn new(plan: &Plan, costs: &'a [StepCost], dataflow: &'a Dataflow<usize>) -> Self {
         let is_local: Vec<bool> =
             plan.steps.iter().zip(costs).map(|(step, cost)| !cost.is_move(step)).collect();

@@ -36,19 +36,19 @@ pub(crate) fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Tre
     });
     let declared: IndexMap<ValueId, State> = chosen.collect();
     let mut plan = Plan { program: closed(problem.tables, &declared), steps: builder.steps.all };
-    let held: IndexSet<ValueId> = problem
+    let retained: IndexSet<ValueId> = problem
         .definitions
         .iter()
         .filter(|definition| definition.kept_gathered)
         .map(|definition| definition.value)
         .collect();
-    placement::mark_retained(&mut plan, |value| held.contains(&value));
+    placement::mark_retained(&mut plan, |value| retained.contains(&value));
     plan
 }
 
 /// How a definition reaches its uses.
 struct ReshardTree {
-    /// The steps to its home, in order.
+    /// The steps to its declared sharding, in order.
     to_declared: Vec<Hop>,
     /// The steps from there to its uses, those not yet taken.
     to_uses: Vec<Hop>,
@@ -66,11 +66,11 @@ fn reshard_tree(
     let (root, uses) = problem.realised(definition, assignment);
     let mut to_declared = Vec::new();
     let mut start = root;
-    if let Some(home) = &definition.declared {
+    if let Some(declared) = &definition.declared {
         let cost = |state: State, trees: &mut Trees<'_>| {
             trees.graph().distance(root, state) + trees.cost(state, &uses)
         };
-        let best = home.iter().copied().min_by_key(|&state| (cost(state, trees), state));
+        let best = declared.iter().copied().min_by_key(|&state| (cost(state, trees), state));
         start = best.unwrap_or(root);
         to_declared = problem.table(definition.value).path(root, start);
     }
@@ -201,7 +201,7 @@ impl PlanBuilder<'_, '_> {
             result: material(op.result, choice.result),
             repeat: op.repeat,
         });
-        self.settle(variable.result);
+        self.reshard_to_declared(variable.result);
     }
 
     /// Where a value is first of all.
@@ -251,7 +251,7 @@ impl PlanBuilder<'_, '_> {
             result: Materialization { value: op.result, sharding: to },
             repeat: op.repeat,
         });
-        self.settle(given);
+        self.reshard_to_declared(given);
     }
 
     /// Takes the hops of a definition that lead to `state`.
@@ -287,7 +287,7 @@ impl PlanBuilder<'_, '_> {
 
     /// The steps right after the operation that produces the value: those on the paths to its
     /// declared sharding and to outputs.
-    fn settle(&mut self, definition: usize) {
+    fn reshard_to_declared(&mut self, definition: usize) {
         for hop in std::mem::take(&mut self.trees[definition].to_declared) {
             self.hop(definition, &hop);
         }

@@ -322,14 +322,14 @@ impl Expansion<'_> {
         };
         let id =
             self.program.ops.push(Op { kind, operands, result, result_pin, ..self.op.clone() });
-        let read = read.into_iter().map(|value| self.settled(value)).collect();
-        let settled = self.settled(result);
+        let read = read.into_iter().map(|value| self.reduced(value)).collect();
+        let reduced = self.reduced(result);
         let repeat = self.op.repeat;
         if pending.is_empty() {
             self.steps.push(Step {
                 kind: StepKind::Local(id),
                 operands: read,
-                result: settled,
+                result: reduced,
                 repeat,
             });
         } else {
@@ -337,7 +337,7 @@ impl Expansion<'_> {
             let axes = unreduced.axes().to_vec();
             let partial = Materialization {
                 value: result,
-                sharding: Sharding { unreduced, ..settled.sharding.clone() },
+                sharding: Sharding { unreduced, ..reduced.sharding.clone() },
             };
             let reduction = Collective { kind: CollectiveKind::AllReduce, axes, into: Vec::new() };
             self.steps.push(Step {
@@ -349,7 +349,7 @@ impl Expansion<'_> {
             self.steps.push(Step {
                 kind: StepKind::Collective(reduction, None),
                 operands: vec![partial],
-                result: settled,
+                result: reduced,
                 repeat,
             });
         }
@@ -392,8 +392,8 @@ impl Expansion<'_> {
         position.map(|position| self.operand.dims[position].clone()).unwrap_or_default()
     }
 
-    /// A value split as the operand is, nothing pending.
-    fn settled(&self, value: ValueId) -> Materialization {
+    /// A value sharded as the operand is, with nothing pending.
+    fn reduced(&self, value: ValueId) -> Materialization {
         let dims = self.program.values[value].dims.iter().map(|&dim| self.axes(dim)).collect();
         Materialization { value, sharding: Sharding { dims, unreduced: Unreduced::default() } }
     }

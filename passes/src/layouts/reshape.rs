@@ -13,7 +13,7 @@ use shardwise_ir::sharding::AxisList;
 use crate::layouts::local_shape::parts;
 
 /// A factor and the axes that split it.
-type Factor = (DimId, AxisList);
+type SplitFactor = (DimId, AxisList);
 
 /// How each dimension of `group.to` is split if those of `group.from` are split as `lists` says;
 /// `None` where blocks would break.
@@ -44,7 +44,7 @@ fn carried(
     if padded && lists.iter().any(|axes| !axes.is_empty()) {
         return None;
     }
-    let mut factors: Vec<Factor> = Vec::new();
+    let mut factors: Vec<SplitFactor> = Vec::new();
     for (&dim, axes) in from.iter().zip(lists) {
         factors.extend(taken_apart(program, dim, axes)?);
     }
@@ -59,11 +59,11 @@ fn carried(
         .collect()
 }
 
-fn taken_apart(program: &Program, dim: DimId, axes: &AxisList) -> Option<Vec<Factor>> {
-    let mut factors: Vec<Factor> =
+fn taken_apart(program: &Program, dim: DimId, axes: &AxisList) -> Option<Vec<SplitFactor>> {
+    let mut factors: Vec<SplitFactor> =
         atoms(&program.dims, dim).into_iter().map(|atom| (atom, AxisList::new())).collect();
     let mut at = 0;
-    let left = |(atom, axes): &Factor| program.dims[*atom].size / parts(&program.mesh, axes);
+    let left = |(atom, axes): &SplitFactor| program.dims[*atom].size / parts(&program.mesh, axes);
     for &axis in axes {
         while left(&factors[at]) == 1 && axis.size(&program.mesh) > 1 {
             at = Some(at + 1).filter(|&next| next < factors.len())?;
@@ -76,7 +76,7 @@ fn taken_apart(program: &Program, dim: DimId, axes: &AxisList) -> Option<Vec<Fac
     Some(factors)
 }
 
-fn put_together(program: &Program, factors: &[Factor]) -> Option<AxisList> {
+fn put_together(program: &Program, factors: &[SplitFactor]) -> Option<AxisList> {
     let mut whole = AxisList::new();
     let mut complete = true;
     for (atom, axes) in factors {

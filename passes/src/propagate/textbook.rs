@@ -93,22 +93,21 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
 struct TextbookPlanner<'a> {
     tables: &'a Tables<'a>,
     steps: StepPlacer,
-    /// Where uses of each value start from: its home.
-    home: Vec<State>,
-    /// Every state in which each value is held.
-    held: Vec<Vec<State>>,
-    /// Those of them that the program itself says: what is declared, and what a written collective
-    /// gives.
-    said: Vec<Vec<State>>,
-    /// How each value leaves.
+    /// The state in which each value is declared or produced, from which its uses reshard.
+    declared: Vec<State>,
+    /// Every state in which each value is available so far.
+    available: Vec<Vec<State>>,
+    /// Those of them that the program writes: declarations, and results of written collectives.
+    written: Vec<Vec<State>>,
+    /// The shardings in which each value is an output.
     outputs: Vec<Vec<Pin>>,
-    /// Who reads each value, as which operand.
+    /// The operations that read each value, and as which operand.
     uses: Vec<Vec<(OpId, usize)>>,
 }
 
 impl<'a> TextbookPlanner<'a> {
     fn new(tables: &'a Tables<'a>) -> Self {
-        let home: Vec<State> = tables
+        let declared: Vec<State> = tables
             .program
             .values
             .iter_enumerated()
@@ -124,13 +123,13 @@ impl<'a> TextbookPlanner<'a> {
                 if value.producer.is_none() { tables.declared(id) } else { written() }
             })
             .collect();
-        let said: Vec<Vec<State>> = home
+        let written: Vec<Vec<State>> = declared
             .iter()
             .zip(&tables.program.values)
             .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
             .collect();
-        let mut outputs = vec![Vec::new(); home.len()];
-        let declared =
+        let mut outputs = vec![Vec::new(); declared.len()];
+        let sharding_of =
             |of: ValueId| Pin::from(tables.of(of).space.sharding(tables.declared(of)).clone());
         for output in tables
             .program
@@ -138,31 +137,40 @@ impl<'a> TextbookPlanner<'a> {
             .iter()
             .filter(|output| tables.program.carried_into(output).is_none())
         {
-            outputs[output.value.index()]
-                .push(tables.program.updates(output).map_or_else(|| output.pin.clone(), declared));
+            outputs[output.value.index()].push(
+                tables.program.updates(output).map_or_else(|| output.pin.clone(), sharding_of),
+            );
         }
-        let mut uses = vec![Vec::new(); home.len()];
+        let mut uses = vec![Vec::new(); declared.len()];
         for (id, op) in tables.program.ops.iter_enumerated() {
             op.operands
                 .iter()
                 .enumerate()
                 .for_each(|(k, operand)| uses[operand.value.index()].push((id, k)));
         }
-        Self { tables, steps: StepPlacer::default(), home, held: said.clone(), said, outputs, uses }
+        Self {
+            tables,
+            steps: StepPlacer::default(),
+            declared,
+            available: written.clone(),
+            written,
+            outputs,
+            uses,
+        }
     }
 
-    /// Drops what was made of declared values on the way; intermediate results are kept for their
-    /// gradients.
+    /// Forgets copies of declared values made by reshards; intermediate results stay available for
+    /// their gradients.
     fn drop_copies(&mut self, of: impl Fn(&Value) -> bool) {
         let values = self.program().values.iter();
-        for ((held, said), _) in self
-            .held
+        for ((available, written), _) in self
+            .available
             .iter_mut()
-            .zip(&self.said)
+            .zip(&self.written)
             .zip(values)
             .filter(|(_, value)| value.producer.is_none() && of(value))
         {
-            held.clone_from(said);
+            available.clone_from(written);
         }
     }
 
@@ -203,22 +211,22 @@ impl<'a> TextbookPlanner<'a> {
             result,
             repeat: op.repeat,
         });
-        self.held[op.result.index()].push(state);
-        let home = self.reduce_result(op, state)?;
-        self.home[op.result.index()] = home;
+        self.available[op.result.index()].push(state);
+        let to = self.reduce_result(op, state)?;
+        self.declared[op.result.index()] = to;
         if op.is(&MapForm::LoopCarried) {
-            self.entered(op.result, home);
+            self.entered(op.result, to);
         }
         if op.result_pin.is_some() {
-            // Every use starts from the home that the author gave: what lies on the way there is
-            // not held for others.
-            self.held[op.result.index()] = vec![home];
+            // Every use starts from the declared sharding: intermediate states are not available to
+            // others.
+            self.available[op.result.index()] = vec![to];
         }
         Some(())
     }
 
-    /// What enters a block is what the body yields: from here on it is wanted in the same
-    /// sharding.
+    /// A loop-carried value is yielded by the body: from here on the yielded value is wanted in the
+    /// same sharding.
     fn entered(&mut self, enters: ValueId, state: State) {
         let yielded = self.program().outputs.iter().find(|output| output.yields_to == Some(enters));
         if let Some(output) = yielded {
@@ -227,7 +235,8 @@ impl<'a> TextbookPlanner<'a> {
         }
     }
 
-    /// Before a block is left, what it yields is brought to where it enters.
+    /// At the end of a block, its yielded values are resharded to the shardings in which they enter
+    /// it.
     fn reshard_carried(&mut self) -> Option<()> {
         let (program, block) = (self.program(), self.steps.block);
         for output in program
@@ -236,9 +245,9 @@ impl<'a> TextbookPlanner<'a> {
             .filter(|output| block.is_some() && program.values[output.value].repeat == block)
         {
             if let Some(enters) = program.carried_into(output) {
-                let entered = self.sharding(enters, self.home[enters.index()]);
+                let entered = self.sharding(enters, self.declared[enters.index()]);
                 let wanted = self.tables.of(output.value).space.find(entered)?;
-                self.reshard(output.value, self.home[output.value.index()], wanted)?;
+                self.reshard(output.value, self.declared[output.value.index()], wanted)?;
             }
         }
         Some(())
@@ -259,19 +268,20 @@ impl<'a> TextbookPlanner<'a> {
             result: Materialization { value: op.result, sharding: to_sharding },
             repeat: op.repeat,
         });
-        self.home[op.result.index()] = to;
-        self.held[op.result.index()].push(to);
-        self.said[op.result.index()].push(to);
+        self.declared[op.result.index()] = to;
+        self.available[op.result.index()].push(to);
+        self.written[op.result.index()].push(to);
         Some(())
     }
 
-    /// Where a use starts from: the materialisation that its brackets name, else the value's home.
+    /// The state from which a use reshards: the materialisation that its brackets name, else the
+    /// declared one.
     fn start(&self, value: ValueId, pin: Option<&Pin>) -> State {
         let named =
             pin.and_then(Pin::exact).and_then(|exact| self.tables.of(value).space.find(&exact));
         named
-            .filter(|state| self.held[value.index()].contains(state))
-            .unwrap_or(self.home[value.index()])
+            .filter(|state| self.available[value.index()].contains(state))
+            .unwrap_or(self.declared[value.index()])
     }
 
     /// The state in which each operand is read.
@@ -282,7 +292,7 @@ impl<'a> TextbookPlanner<'a> {
             .map(|operand| {
                 let pinned = operand.pin.as_ref().and_then(Pin::exact);
                 pinned.unwrap_or_else(|| {
-                    self.sharding(operand.value, self.home[operand.value.index()]).clone()
+                    self.sharding(operand.value, self.declared[operand.value.index()]).clone()
                 })
             })
             .collect();
@@ -347,8 +357,11 @@ impl<'a> TextbookPlanner<'a> {
             .filter_map(|layout| self.price(op, layout))
             .filter(|(weight, _)| weight.is_finite());
         let cheapest = priced.min_by_key(|(weight, _)| *weight).map(|(_, needs)| needs)?;
-        let others =
-            op.operands.iter().skip(cheapest.len()).map(|operand| self.home[operand.value.index()]);
+        let others = op
+            .operands
+            .iter()
+            .skip(cheapest.len())
+            .map(|operand| self.declared[operand.value.index()]);
         Some(cheapest.iter().copied().chain(others).collect())
     }
 
@@ -363,7 +376,7 @@ impl<'a> TextbookPlanner<'a> {
             }
             let table = self.tables.of(operand.value);
             let state = table.space.find(need)?;
-            weight = weight + table.distance(self.home[operand.value.index()], state);
+            weight = weight + table.distance(self.declared[operand.value.index()], state);
             needs.push(state);
         }
         let table = self.tables.of(op.result);
@@ -375,7 +388,7 @@ impl<'a> TextbookPlanner<'a> {
         Some((weight, needs))
     }
 
-    /// Settles what is pending and goes to the home; returns it.
+    /// Reduces what is pending and reshards to the declared sharding; returns its state.
     fn reduce_result(&mut self, op: &Op, state: State) -> Option<State> {
         let value = op.result;
         let mut at = state;
@@ -403,18 +416,18 @@ impl<'a> TextbookPlanner<'a> {
         let Some(pin) = &op.result_pin else {
             return Some(at);
         };
-        let home = self.tables.of(value).nearest(at, &self.tables.states(value, pin))?;
-        self.reshard(value, at, home)?;
-        Some(home)
+        let to = self.tables.of(value).nearest(at, &self.tables.states(value, pin))?;
+        self.reshard(value, at, to)?;
+        Some(to)
     }
 
-    /// `StepPlacer` from one state to another, leaving out what is held already.
+    /// `StepPlacer` from one state to another, without those that are available already.
     fn reshard(&mut self, value: ValueId, from: State, to: State) -> Option<()> {
-        if self.held[value.index()].contains(&to) {
+        if self.available[value.index()].contains(&to) {
             return Some(());
         }
         for hop in self.tables.of(value).shortest_path(from, to)? {
-            if !self.held[value.index()].contains(&hop.to) {
+            if !self.available[value.index()].contains(&hop.to) {
                 self.hop(value, hop.from, hop.to, &hop.kind);
             }
         }
@@ -423,18 +436,18 @@ impl<'a> TextbookPlanner<'a> {
 
     fn hop(&mut self, value: ValueId, from: State, to: State, kind: &CollectiveKind) {
         self.steps.place(self.program(), collective_step(self.tables, value, from, to, kind));
-        self.held[value.index()].push(to);
+        self.available[value.index()].push(to);
     }
 
     fn outputs(&mut self, value: ValueId, op: OpId) -> Result<(), Infeasible> {
         for pin in self.outputs[value.index()].clone() {
             let accepted = self.tables.states(value, &pin);
-            if accepted.iter().any(|state| self.held[value.index()].contains(state)) {
+            if accepted.iter().any(|state| self.available[value.index()].contains(state)) {
                 continue;
             }
-            let home = self.home[value.index()];
-            let target = self.tables.of(value).nearest(home, &accepted);
-            target.and_then(|target| self.reshard(value, home, target)).ok_or(Infeasible { op })?;
+            let from = self.declared[value.index()];
+            let target = self.tables.of(value).nearest(from, &accepted);
+            target.and_then(|target| self.reshard(value, from, target)).ok_or(Infeasible { op })?;
         }
         Ok(())
     }

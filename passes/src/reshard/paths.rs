@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use shardwise_ir::program::CollectiveKind;
 
-use crate::reshard::sharding_space::{Edge, ShardingSpace, State};
+use crate::reshard::sharding_space::{ReshardEdge, ShardingSpace, State};
 use crate::solver::graph::Graph;
 use crate::solver::weight::Weight;
 
@@ -81,7 +81,7 @@ impl Reshards {
     /// would go, without the detours (a free slice, so that a gather can use one more axis) that
     /// make a way cheaper than it looks. `None` if there is none.
     pub(crate) fn shortest_path(&self, from: State, to: State) -> Option<Vec<Hop>> {
-        type Reached<'e> = (usize, Weight, Option<(State, &'e Edge)>);
+        type Reached<'e> = (usize, Weight, Option<(State, &'e ReshardEdge)>);
         let mut reached: Vec<Option<Reached<'_>>> = vec![None; self.space.len()];
         let mut queue = BinaryHeap::from([Reverse((0_usize, Weight::ZERO, from))]);
         reached[from] = Some((0, Weight::ZERO, None));

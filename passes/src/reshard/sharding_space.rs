@@ -42,7 +42,7 @@ pub struct ValueShape {
 
 /// One reshard step out of a state.
 #[derive(Clone, Debug)]
-pub struct Edge {
+pub struct ReshardEdge {
     /// Where it leads.
     pub to: State,
     /// Which collective.
@@ -55,7 +55,7 @@ pub struct Edge {
 #[derive(Debug)]
 pub struct ShardingSpace {
     states: IndexSet<Sharding, FxBuildHasher>,
-    edges: Vec<Vec<Edge>>,
+    edges: Vec<Vec<ReshardEdge>>,
 }
 
 impl ShardingSpace {
@@ -110,7 +110,7 @@ impl ShardingSpace {
     }
 
     /// The steps out of `state`.
-    pub fn edges(&self, state: State) -> &[Edge] {
+    pub fn edges(&self, state: State) -> &[ReshardEdge] {
         &self.edges[state]
     }
 
@@ -119,7 +119,7 @@ impl ShardingSpace {
         self.states.iter()
     }
 
-    fn edges_from(&self, pricing: &Pricing<'_>, state: State, alike: &[State]) -> Vec<Edge> {
+    fn edges_from(&self, pricing: &Pricing<'_>, state: State, alike: &[State]) -> Vec<ReshardEdge> {
         let from = self.sharding(state);
         let mut targets = Vec::new();
         slices(pricing, from, &mut targets);
@@ -127,14 +127,14 @@ impl ShardingSpace {
         reduces(from, &mut targets);
         scatters(from, &mut targets);
         moves(from, &mut targets);
-        let mut best: IndexMap<State, Edge, FxBuildHasher> = IndexMap::default();
+        let mut best: IndexMap<State, ReshardEdge, FxBuildHasher> = IndexMap::default();
         let mut offer = |to: State, kind: CollectiveKind| {
             if pricing.bytes(self.sharding(to)) > pricing.cost_model.most_bytes {
                 return;
             }
             let weight = pricing.weight(&kind, from, self.sharding(to));
             if best.get(&to).is_none_or(|edge| weight < edge.weight) {
-                best.insert(to, Edge { to, kind, weight });
+                best.insert(to, ReshardEdge { to, kind, weight });
             }
         };
         for (kind, target) in targets {

@@ -31,7 +31,7 @@ use crate::search::objective::Objective;
 use crate::search::outcome::{Found, Optimality};
 use crate::search::serial::solve;
 use crate::search::tie_break::prefer;
-use crate::solver::branch_and_bound::{Node, Outcome, best_first, can_prune};
+use crate::solver::branch_and_bound::{OpenNode, Outcome, best_first, can_prune};
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::model::UnaryCosts;
 use crate::solver::reprice;
@@ -126,9 +126,20 @@ fn branch(
         .map(|(counted, shares)| View::new(counted, textbook, shares[0]))
         .collect();
     let solutions = MOST_SOLUTIONS.min(MOST_WORK / views[0].problem.variables.len().max(1));
-    let mut search =
-        Search { tables, views, known, solutions, evaluations: MOST_EVALUATIONS, deadline };
-    best_first(&mut search, |search| search.known.best_s(), Search::is_over, Search::evaluate)
+    let mut search = BottleneckSearch {
+        tables,
+        views,
+        known,
+        solutions,
+        evaluations: MOST_EVALUATIONS,
+        deadline,
+    };
+    best_first(
+        &mut search,
+        |search| search.known.best_s(),
+        BottleneckSearch::is_over,
+        BottleneckSearch::evaluate,
+    )
 }
 
 /// The problem under one set of shares.
@@ -150,7 +161,7 @@ impl<'t> View<'t> {
     }
 }
 
-struct Search<'s, 't> {
+struct BottleneckSearch<'s, 't> {
     tables: &'s Tables<'t>,
     views: Vec<View<'s>>,
     known: &'s mut Known,
@@ -161,7 +172,7 @@ struct Search<'s, 't> {
     deadline: Option<Instant>,
 }
 
-impl Search<'_, '_> {
+impl BottleneckSearch<'_, '_> {
     fn is_over(&self) -> bool {
         self.solutions == 0
             || self.evaluations == 0
@@ -170,7 +181,7 @@ impl Search<'_, '_> {
 
     /// Bounds a part under every set of shares, and splits it where the solutions differ, else at
     /// what can still be chosen most freely.
-    fn evaluate(&mut self, node: &Node) -> Outcome {
+    fn evaluate(&mut self, node: &OpenNode) -> Outcome {
         self.solutions = self.solutions.saturating_sub(self.views.len());
         let mut bound_s = node.bound_s;
         let mut assignments: Vec<Vec<usize>> = Vec::new();
@@ -209,14 +220,14 @@ impl Search<'_, '_> {
 }
 
 /// A plan, and how busy it keeps the resources.
-struct Candidate {
+struct EvaluatedPlan {
     plan: Plan,
     /// Compute, then every axis, seconds.
     busy: Vec<f64>,
     serial_s: f64,
 }
 
-impl Candidate {
+impl EvaluatedPlan {
     fn overlap_s(&self) -> f64 {
         self.busy.iter().copied().fold(0.0, f64::max)
     }
@@ -225,7 +236,7 @@ impl Candidate {
 /// The plans found so far.
 struct Known {
     resources: usize,
-    plans: Vec<Candidate>,
+    plans: Vec<EvaluatedPlan>,
 }
 
 impl Known {
@@ -233,12 +244,12 @@ impl Known {
     fn add(&mut self, tables: &Tables<'_>, plan: Plan) -> bool {
         let report = report(&ExpandedPlan::from(&plan), tables.cost_model.refinement);
         let busy: Vec<f64> = [report.compute_s].into_iter().chain(report.axis_s).collect();
-        let is_same = |other: &Candidate| {
+        let is_same = |other: &EvaluatedPlan| {
             other.busy.iter().zip(&busy).all(|(a, b)| (a - b).abs() <= ROUNDING * a.max(*b))
         };
         let is_new = !self.plans.iter().any(is_same);
         if is_new {
-            self.plans.push(Candidate { plan, busy, serial_s: report.serial_s });
+            self.plans.push(EvaluatedPlan { plan, busy, serial_s: report.serial_s });
         }
         is_new
     }
@@ -246,20 +257,21 @@ impl Known {
     /// The first of the plans whose busiest resource is the least busy; of equals the one with the
     /// least time in all.
     fn best(&self) -> Plan {
-        let by_time = |a: &&Candidate, b: &&Candidate| {
+        let by_time = |a: &&EvaluatedPlan, b: &&EvaluatedPlan| {
             a.overlap_s().total_cmp(&b.overlap_s()).then(a.serial_s.total_cmp(&b.serial_s))
         };
         self.plans.iter().min_by(by_time).expect("the textbook's plan is known").plan.clone()
     }
 
     fn best_s(&self) -> f64 {
-        self.plans.iter().map(Candidate::overlap_s).fold(f64::INFINITY, f64::min)
+        self.plans.iter().map(EvaluatedPlan::overlap_s).fold(f64::INFINITY, f64::min)
     }
 
     /// The shares under which the known plan with the least weighted time has the most. Times are
     /// in units of the largest, for the solver's sake.
     fn best_shares(&self) -> Vec<f64> {
-        let unit = self.plans.iter().map(Candidate::overlap_s).fold(f64::MIN_POSITIVE, f64::max);
+        let unit =
+            self.plans.iter().map(EvaluatedPlan::overlap_s).fold(f64::MIN_POSITIVE, f64::max);
         let mut lp = Lp::new(OptimizationDirection::Maximize);
         let least = lp.add_var(1.0, (0.0, f64::INFINITY));
         let shares: Vec<_> = (0..self.resources).map(|_| lp.add_var(0.0, (0.0, 1.0))).collect();

@@ -39,7 +39,7 @@ pub enum Refusal {
     /// No layout of an operation fits its brackets.
     Infeasible(Infeasible),
     /// No plan that was found fits into the memory; the smallest one, and its peak in bytes.
-    NoRoom(Box<Plan>, f64),
+    OverCapacity(Box<Plan>, f64),
 }
 
 /// What a search is asked for.

@@ -48,7 +48,7 @@ impl Subproblem {
 }
 
 /// A node of the search tree.
-pub(crate) struct Node {
+pub(crate) struct OpenNode {
     /// Nothing in it costs less, in seconds.
     pub(crate) bound_s: f64,
     /// In the order of making; the root is 0.
@@ -56,25 +56,25 @@ pub(crate) struct Node {
     pub(crate) subproblem: Subproblem,
 }
 
-impl Ord for Node {
+impl Ord for OpenNode {
     fn cmp(&self, other: &Self) -> Ordering {
         other.bound_s.total_cmp(&self.bound_s).then(other.number.cmp(&self.number))
     }
 }
 
-impl PartialOrd for Node {
+impl PartialOrd for OpenNode {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Node {
+impl PartialEq for OpenNode {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Node {}
+impl Eq for OpenNode {}
 
 /// What a search does with a node.
 pub(crate) enum Outcome {
@@ -92,9 +92,9 @@ pub(crate) fn best_first<S>(
     search: &mut S,
     best_s: impl Fn(&S) -> f64,
     stop: impl Fn(&S) -> bool,
-    evaluate: impl Fn(&mut S, &Node) -> Outcome,
+    evaluate: impl Fn(&mut S, &OpenNode) -> Outcome,
 ) -> f64 {
-    let root = Node { bound_s: 0.0, number: 0, subproblem: Subproblem::default() };
+    let root = OpenNode { bound_s: 0.0, number: 0, subproblem: Subproblem::default() };
     let mut queue = BinaryHeap::from([root]);
     let mut made = 1;
     let mut closed_s = f64::INFINITY;
@@ -108,7 +108,7 @@ pub(crate) fn best_first<S>(
             Outcome::Closed(bound_s) => closed_s = closed_s.min(bound_s),
             Outcome::Branched(bound_s, subproblems) => {
                 for subproblem in subproblems {
-                    queue.push(Node { bound_s, number: made, subproblem });
+                    queue.push(OpenNode { bound_s, number: made, subproblem });
                     made += 1;
                 }
             }

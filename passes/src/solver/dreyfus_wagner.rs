@@ -21,7 +21,7 @@ pub type Terminal = Vec<Node>;
 pub(crate) const MOST_TERMINALS: usize = 10;
 
 /// An edge, from its tail to its head.
-pub(crate) type Edge = (Node, Node);
+pub(crate) type TreeEdge = (Node, Node);
 
 /// The table of Dreyfus and Wagner, filled as it is asked and kept: for a set of terminals, the
 /// cost of the cheapest tree from every node.
@@ -79,13 +79,13 @@ impl<'g> Trees<'g> {
 
     /// The edges of that tree, each after the one that it starts from. With more than
     /// [`MOST_TERMINALS`] terminals, of a good tree.
-    pub(crate) fn edges(&mut self, root: Node, terminals: &[Terminal]) -> Vec<Edge> {
+    pub(crate) fn edges(&mut self, root: Node, terminals: &[Terminal]) -> Vec<TreeEdge> {
         let mut edges = Vec::new();
         let mut set = distinct(root, terminals);
         while set.len() > MOST_TERMINALS {
             let group = set.pop().expect("the set is longer than the limit");
             let reached: Vec<Node> =
-                edges.iter().map(|&(_, head): &Edge| head).chain([root]).collect();
+                edges.iter().map(|&(_, head): &TreeEdge| head).chain([root]).collect();
             let from = reached
                 .into_iter()
                 .min_by_key(|&from| self.graph.distance_to_any(from, &group))
@@ -150,7 +150,7 @@ impl<'g> Trees<'g> {
     }
 
     /// Follows the table to where the tree forks, then down both branches.
-    fn retrace(&mut self, set: &[Terminal], root: Node, at: Node, edges: &mut Vec<Edge>) {
+    fn retrace(&mut self, set: &[Terminal], root: Node, at: Node, edges: &mut Vec<TreeEdge>) {
         if let [] | [_] = set {
             let target = set.first().and_then(|group| self.graph.nearest(at, group)).unwrap_or(at);
             extend_tree(edges, root, self.graph.path(at, target));
@@ -199,7 +199,7 @@ fn splits(set: &[Terminal]) -> impl Iterator<Item = (Vec<Terminal>, Vec<Terminal
 }
 
 /// Adds a path, leaving out edges to nodes that the tree has already.
-fn extend_tree(edges: &mut Vec<Edge>, root: Node, path: Vec<Edge>) {
+fn extend_tree(edges: &mut Vec<TreeEdge>, root: Node, path: Vec<TreeEdge>) {
     for (tail, head) in path {
         if head != root && !edges.iter().any(|&(_, old)| old == head) {
             edges.push((tail, head));

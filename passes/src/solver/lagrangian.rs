@@ -16,7 +16,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::solver::branch_and_bound::{Node, Outcome, Subproblem, best_first, can_prune};
+use crate::solver::branch_and_bound::{OpenNode, Outcome, Subproblem, best_first, can_prune};
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::model::{CapacityRow, Model, UnaryCosts};
 use crate::solver::reprice::LagrangianSubproblem;
@@ -83,8 +83,18 @@ pub(crate) fn minimize_within<'m>(
     let best_s = f64::INFINITY;
     let evaluations = MOST_EVALUATIONS;
     let deadline = limits.deadline;
-    Search { model, columns, subproblem, trees, offer, deadline, solutions, evaluations, best_s }
-        .run()
+    LagrangianSearch {
+        model,
+        columns,
+        subproblem,
+        trees,
+        offer,
+        deadline,
+        solutions,
+        evaluations,
+        best_s,
+    }
+    .run()
 }
 
 /// What a variable's choices contribute, and to which rows.
@@ -140,7 +150,7 @@ impl Columns {
     }
 }
 
-struct Search<'s, 'm> {
+struct LagrangianSearch<'s, 'm> {
     model: &'m Model,
     columns: Columns,
     subproblem: LagrangianSubproblem<'m>,
@@ -155,12 +165,12 @@ struct Search<'s, 'm> {
 }
 
 /// What is known of a node.
-struct Bound {
+struct NodeBound {
     lower_s: f64,
     assignment: Vec<usize>,
 }
 
-impl Search<'_, '_> {
+impl LagrangianSearch<'_, '_> {
     fn run(mut self) -> Bounded {
         let unrefuted_s =
             best_first(&mut self, |search| search.best_s, Self::is_over, Self::evaluate);
@@ -189,7 +199,7 @@ impl Search<'_, '_> {
         }
     }
 
-    fn evaluate(&mut self, node: &Node) -> Outcome {
+    fn evaluate(&mut self, node: &OpenNode) -> Outcome {
         let Some(bound) = self.bound(node) else { return Outcome::Empty };
         if can_prune(bound.lower_s, self.best_s) {
             return Outcome::Closed(bound.lower_s);
@@ -210,10 +220,10 @@ impl Search<'_, '_> {
 
     /// The best bound that subgradient steps give, with the assignment it was found at; `None` if
     /// nothing is left.
-    fn bound(&mut self, node: &Node) -> Option<Bound> {
+    fn bound(&mut self, node: &OpenNode) -> Option<NodeBound> {
         let allowed = node.subproblem.allowed(&self.model.unary);
         let mut multipliers = vec![0.0; self.model.rows.len()];
-        let mut best = Bound { lower_s: node.bound_s, assignment: Vec::new() };
+        let mut best = NodeBound { lower_s: node.bound_s, assignment: Vec::new() };
         let steps = if node.number == 0 { STEPS.0 } else { STEPS.1 };
         for _ in 0..steps {
             if !best.assignment.is_empty() && self.is_over() {
@@ -228,7 +238,7 @@ impl Search<'_, '_> {
             let lower_s = solved.bound.as_seconds() - self.worth(&multipliers);
             self.update_incumbent(&solved.assignment);
             if best.assignment.is_empty() || lower_s > best.lower_s {
-                best = Bound {
+                best = NodeBound {
                     lower_s: lower_s.max(best.lower_s),
                     assignment: solved.assignment.clone(),
                 };

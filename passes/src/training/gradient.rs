@@ -43,7 +43,7 @@ mod rules;
 
 use emit::{Emitter, Into, gradient_name};
 use indexmap::IndexMap;
-use rules::{Path, Term};
+use rules::{GradientTerm, Path};
 use shardwise_ir::Role;
 use shardwise_ir::functions::Function;
 use shardwise_ir::ids::{OpId, ValueId};
@@ -248,7 +248,7 @@ impl Classes {
             spoken_for,
         };
         for (id, op, position) in flow.uses(program) {
-            if flow.paths[id.index()][position] == Path::Through(Term::Given) {
+            if flow.paths[id.index()][position] == Path::Through(GradientTerm::Given) {
                 classes.share(program, flow, op.operands[position].value, op.result);
             }
         }
@@ -342,7 +342,7 @@ fn derive(mut program: Program, directive: &Backward, flow: &Flow, classes: &Cla
     let mut emitter = Emitter::new(program, named, homes, directive.span);
     let mut gradients = Gradients::new(flow, classes);
     gradients.so_far[directive.from.index()] = Some(seed(&mut emitter, directive, classes));
-    let mut known: (OpId, Vec<(Term, ValueId)>) = (directive.at, Vec::new());
+    let mut known: (OpId, Vec<(GradientTerm, ValueId)>) = (directive.at, Vec::new());
     for (id, op, position) in &ops {
         if known.0 != *id {
             known = (*id, Vec::new());
@@ -422,7 +422,7 @@ fn seed(emitter: &mut Emitter, directive: &Backward, classes: &Classes) -> Value
         return emitter.statement(ones, vec![from], Into::Gradient(classes.face(from)));
     };
     if emitter.named[from.index()].is_some() {
-        emitter.term(&Term::Given, given, Into::Gradient(from), &mut Vec::new());
+        emitter.term(&GradientTerm::Given, given, Into::Gradient(from), &mut Vec::new());
     }
     given
 }
@@ -458,13 +458,13 @@ impl<'f> Gradients<'f> {
         &mut self,
         emitter: &mut Emitter,
         operand: ValueId,
-        (term, given): (&Term, ValueId),
-        known: &mut Vec<(Term, ValueId)>,
+        (term, given): (&GradientTerm, ValueId),
+        known: &mut Vec<(GradientTerm, ValueId)>,
     ) {
         let into = self.next_into(emitter, operand);
         let face = self.classes.face(operand);
         let rank = |value: ValueId| emitter.program.values[value].dims.len();
-        let as_it_is = *term == Term::Given
+        let as_it_is = *term == GradientTerm::Given
             && self.classes.uses[operand.index()] > 1
             && rank(given) == rank(operand);
         let before = self.sum_so_far(emitter, operand);

@@ -18,7 +18,7 @@
 //!
 //! The gradients of the batch are split, instead of deriving those of a microbatch: then the result
 //! is correct if splitting is, and splitting only needs to know in which operands an operation is
-//! linear (`stages`). A microbatch is to a step what a device is to a sharded batch, in time and
+//! linear (`forms`). A microbatch is to a step what a device is to a sharded batch, in time and
 //! not in space: rows stay rows, and a sum over the batch is partial until it is accumulated.
 //! Accumulated sums stay partial over mesh axes, too, so the search may reduce once after the
 //! microbatches, or in each of them where the memory for pending sums is too small.
@@ -34,8 +34,8 @@
 //! the whole batch.
 
 mod dims;
+mod forms;
 mod rewrite;
-mod stages;
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
@@ -192,14 +192,14 @@ pub(crate) fn cut(
     end: OpId,
 ) -> Result<Program, Vec<MicrobatchFault>> {
     let parts = add_parts(&mut program, batch);
-    let stages = stages::find(&program, &parts, end);
-    let mut faults = stages.faults(&program);
-    faults.extend(dims::uneven(&program, &parts, &stages));
+    let forms = forms::find(&program, &parts, end);
+    let mut faults = forms.faults(&program);
+    faults.extend(dims::uneven(&program, &parts, &forms));
     faults.extend(dims::without_batch(&program, batch.dim, &parts, end));
     if !faults.is_empty() {
         return Err(faults);
     }
-    let mut program = rewrite::rewrite(program, batch, &parts, &stages);
+    let mut program = rewrite::rewrite(program, batch, &parts, &forms);
     renumber::find_producers(&mut program);
     renumber::by_appearance(&mut program);
     shardwise_ir::sparse::mark(&mut program);

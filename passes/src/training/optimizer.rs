@@ -61,7 +61,8 @@ pub(crate) fn expand(mut program: Program) -> Result<Program, Vec<OptimizerFault
         return Err(vec![OptimizerFault::Nothing]);
     }
     let taken = program.values.iter().map(|value| value.name.clone()).collect();
-    let mut writer = Writer { program, optimizer, taken, ops: Vec::new(), faults: Vec::new() };
+    let mut writer =
+        UpdateEmitter { program, optimizer, taken, ops: Vec::new(), faults: Vec::new() };
     for (param, gradient) in updated {
         writer.update(param, gradient);
     }
@@ -89,7 +90,7 @@ pub(crate) fn trained(program: &Program) -> Vec<(ValueId, ValueId)> {
 }
 
 /// A program under way.
-struct Writer {
+struct UpdateEmitter {
     program: Program,
     optimizer: Optimizer,
     taken: IndexSet<String>,
@@ -97,7 +98,7 @@ struct Writer {
     faults: Vec<OptimizerFault>,
 }
 
-impl Writer {
+impl UpdateEmitter {
     /// The statements that update one parameter.
     fn update(&mut self, param: ValueId, gradient: ValueId) {
         let name = self.program.values[param].name.clone();

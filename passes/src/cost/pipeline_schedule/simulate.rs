@@ -29,7 +29,7 @@ pub struct PipelineRun {
     pub makespan_s: f64,
 }
 
-struct Simulation<'s> {
+struct PipelineSimulation<'s> {
     shape: &'s PipelineShape,
     times: &'s StageTimes,
     orders: Vec<Vec<StageWork>>,
@@ -46,7 +46,7 @@ struct Simulation<'s> {
 pub fn simulate(shape: &PipelineShape, times: &StageTimes) -> PipelineRun {
     let orders: Vec<Vec<StageWork>> = (0..shape.stages).map(|stage| order(shape, stage)).collect();
     let places = 2 * shape.stages * shape.chunks;
-    let mut simulation = Simulation {
+    let mut simulation = PipelineSimulation {
         shape,
         times,
         done: vec![0; orders.len()],
@@ -64,7 +64,7 @@ pub fn simulate(shape: &PipelineShape, times: &StageTimes) -> PipelineRun {
     simulation.run
 }
 
-impl Simulation<'_> {
+impl PipelineSimulation<'_> {
     /// Does of a stage's work what can be placed now; whether that was any.
     fn advance(&mut self, stage: u64) -> bool {
         let number = stage as usize;

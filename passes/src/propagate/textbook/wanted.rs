@@ -48,7 +48,7 @@ impl<'a> TextbookPlanner<'a> {
         let (user, k) = self.only_use(op)?;
         let given = op_layouts::result_sharding(self.program(), op, starts)?;
         let others_are_there = |(other, operand): (usize, &Operand)| {
-            other == k || !self.held[operand.value.index()].is_empty()
+            other == k || !self.available[operand.value.index()].is_empty()
         };
         if !matches!(user.kind, OpKind::Einsum { .. })
             || !user.operands.iter().enumerate().all(others_are_there)
@@ -56,7 +56,7 @@ impl<'a> TextbookPlanner<'a> {
             return None;
         }
         let start = |operand: &Operand| {
-            self.sharding(operand.value, self.home[operand.value.index()]).clone()
+            self.sharding(operand.value, self.declared[operand.value.index()]).clone()
         };
         let operands: Vec<Sharding> = user
             .operands
@@ -90,13 +90,16 @@ impl<'a> TextbookPlanner<'a> {
             alike.then_some(reader.operands[0].value).filter(|_| program.is_update(reader.result))
         };
         let of = updated(&program.ops[uses.first()?.0])?;
-        let home = |of: ValueId| {
-            program.values[of].declared_sharding.as_ref().filter(|home| home.exact().is_some())
+        let declared = |of: ValueId| {
+            program.values[of]
+                .declared_sharding
+                .as_ref()
+                .filter(|declared| declared.exact().is_some())
         };
         let same = uses.iter().all(|(reader, _)| {
-            updated(&program.ops[*reader]).is_some_and(|other| home(other) == home(of))
+            updated(&program.ops[*reader]).is_some_and(|other| declared(other) == declared(of))
         });
-        home(of).filter(|_| same)
+        declared(of).filter(|_| same)
     }
 
     /// The sum that the expression around an operation is, if its result is only added there.

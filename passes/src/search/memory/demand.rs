@@ -212,35 +212,35 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     for (operand, &need) in program.ops[op].operands.iter().zip(&choice.operands) {
         let read =
             Materialization { value: operand.value, sharding: sharding(operand.value, need) };
-        let at_home = is_resident(program, operand.value)
+        let is_declared_sharding = is_resident(program, operand.value)
             && program.values[operand.value]
                 .declared_sharding
                 .as_ref()
-                .is_none_or(|home| home.accepts(&read.sharding));
-        if !at_home && !are_rows(program, operand.value) && !held.contains(&read) {
+                .is_none_or(|declared| declared.accepts(&read.sharding));
+        if !is_declared_sharding && !are_rows(program, operand.value) && !held.contains(&read) {
             held.push(read);
         }
     }
     let bytes = |of: &Materialization| local_shape::local_bytes(program, of.value, &of.sharding);
-    held.iter().map(|of| held_layers(problem, variable, of) * bytes(of)).sum()
+    held.iter().map(|of| retained_layers(problem, variable, of) * bytes(of)).sum()
 }
 
 /// Of how many layers a device has what an operation reads: of all, where it is made of their
 /// parameters for all microbatches; a slice is not held.
-fn held_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization) -> f64 {
+fn retained_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization) -> f64 {
     let program = problem.program;
-    let is_held = variable.operands.iter().any(|&definition| {
+    let is_retained = variable.operands.iter().any(|&definition| {
         problem.definitions[definition].value == of.value
             && problem.definitions[definition].kept_gathered
     });
-    let home = program.values[of.value]
+    let declared = program.values[of.value]
         .declared_sharding
         .as_ref()
         .and_then(Pin::exact)
-        .filter(|_| is_held);
-    let grown = home.is_some_and(|home| {
+        .filter(|_| is_retained);
+    let grown = declared.is_some_and(|declared| {
         local_shape::local_bytes(program, of.value, &of.sharding)
-            > local_shape::local_bytes(program, of.value, &home)
+            > local_shape::local_bytes(program, of.value, &declared)
     });
     if grown { pipeline_stages::in_flight_copies(program, of.value) } else { 1.0 }
 }
@@ -293,9 +293,10 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
             .as_ref()
             .and_then(Pin::exact)
             .filter(|_| value.producer.is_none());
-        let whole = declared.map_or(smallest, |home| local_shape::local_bytes(program, id, &home));
+        let initial =
+            declared.map_or(smallest, |declared| local_shape::local_bytes(program, id, &declared));
         for op in (from..to).filter(|op| uses.binary_search(op).is_err()) {
-            bytes[op] += copies * if op < first { whole } else { smallest };
+            bytes[op] += copies * if op < first { initial } else { smallest };
         }
     }
     bytes

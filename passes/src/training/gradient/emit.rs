@@ -19,7 +19,7 @@ use shardwise_ir::sharding::{Pin, Unreduced};
 use shardwise_ir::{Span, renumber, sparse};
 
 use super::again;
-use super::rules::Term;
+use super::rules::GradientTerm;
 
 /// What a statement gives.
 #[derive(Clone, Copy, Debug)]
@@ -146,19 +146,19 @@ impl Emitter {
         self.before(map(MapForm::ScaleBy("0.0".to_owned())), vec![like], Into::Part(like))
     }
 
-    /// The statements for `term`, where [`Term::Given`] is `given`; `known` are formulas that have
-    /// a value already.
+    /// The statements for `term`, where [`GradientTerm::Given`] is `given`; `known` are formulas
+    /// that have a value already.
     pub(super) fn term(
         &mut self,
-        term: &Term,
+        term: &GradientTerm,
         given: ValueId,
         into: Into,
-        known: &mut Vec<(Term, ValueId)>,
+        known: &mut Vec<(GradientTerm, ValueId)>,
     ) -> ValueId {
         let wanted = self.program.values[into.of()].dims.clone();
         let (kind, operands) = match term {
-            Term::Given => (copy(), vec![given]),
-            Term::Value(value) => (copy(), vec![*value]),
+            GradientTerm::Given => (copy(), vec![given]),
+            GradientTerm::Value(value) => (copy(), vec![*value]),
             _ => self.operation(term, given, into, known),
         };
         self.summed(kind, operands, &wanted, into)
@@ -171,23 +171,25 @@ impl Emitter {
     /// The operation at the root of a formula, the statements of its parts written.
     fn operation(
         &mut self,
-        term: &Term,
+        term: &GradientTerm,
         given: ValueId,
         into: Into,
-        known: &mut Vec<(Term, ValueId)>,
+        known: &mut Vec<(GradientTerm, ValueId)>,
     ) -> (OpKind, Vec<ValueId>) {
-        let parts: Vec<&Term> = match term {
-            Term::Given | Term::Value(_) => Vec::new(),
-            Term::Product(left, right) => vec![left, right],
-            Term::Map(_, terms) | Term::Other(_, terms) => terms.iter().collect(),
-            Term::Sum(_, of) => vec![of],
+        let parts: Vec<&GradientTerm> = match term {
+            GradientTerm::Given | GradientTerm::Value(_) => Vec::new(),
+            GradientTerm::Product(left, right) => vec![left, right],
+            GradientTerm::Map(_, terms) | GradientTerm::Other(_, terms) => terms.iter().collect(),
+            GradientTerm::Sum(_, of) => vec![of],
         };
         let operands = parts.into_iter().map(|part| self.part(part, given, into, known)).collect();
         let kind = match term {
-            Term::Map(form, _) => map(form.clone()),
-            Term::Other(kind, _) => kind.clone(),
-            Term::Sum(dims, _) => OpKind::Reduce { function: ReduceFn::Sum, dims: dims.clone() },
-            Term::Given | Term::Value(_) | Term::Product(..) => {
+            GradientTerm::Map(form, _) => map(form.clone()),
+            GradientTerm::Other(kind, _) => kind.clone(),
+            GradientTerm::Sum(dims, _) => {
+                OpKind::Reduce { function: ReduceFn::Sum, dims: dims.clone() }
+            }
+            GradientTerm::Given | GradientTerm::Value(_) | GradientTerm::Product(..) => {
                 OpKind::Einsum { contracted: Vec::new() }
             }
         };
@@ -197,14 +199,14 @@ impl Emitter {
     /// The value of a part of a formula.
     fn part(
         &mut self,
-        term: &Term,
+        term: &GradientTerm,
         given: ValueId,
         into: Into,
-        known: &mut Vec<(Term, ValueId)>,
+        known: &mut Vec<(GradientTerm, ValueId)>,
     ) -> ValueId {
         match term {
-            Term::Given => return given,
-            Term::Value(value) => return *value,
+            GradientTerm::Given => return given,
+            GradientTerm::Value(value) => return *value,
             _ => {}
         }
         if let Some((_, value)) = known.iter().find(|(other, _)| other == term) {

@@ -1,9 +1,9 @@
 //! The gradient of one operation with respect to one operand, as a formula in its operands, its
 //! result, and the gradient of its result.
 //!
-//! Every formula is linear in that gradient ([`Term::Given`]) by its form: the gradient is a factor
-//! of a product, the first operand of a quotient, the last of a derivative. So a partial gradient
-//! passes through all of them, as far as the language allows it.
+//! Every formula is linear in that gradient ([`GradientTerm::Given`]) by its form: the gradient is
+//! a factor of a product, the first operand of a quotient, the last of a derivative. So a partial
+//! gradient passes through all of them, as far as the language allows it.
 //!
 //! The derivatives of functions, reductions and composites are [`Formula`]s in their tables
 //! ([`shardwise_ir::functions`]); this module writes them over the values of an operation.
@@ -16,26 +16,26 @@ use shardwise_ir::rearrange::{Rearrange, Regroup, Roll, Window};
 
 /// A formula over values of the program.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Term {
+pub(super) enum GradientTerm {
     /// The gradient of the operation's result.
     Given,
     /// A value of the forward part.
     Value(ValueId),
     /// A product; what the operand in question lacks is summed, if this is the whole formula.
-    Product(Box<Term>, Box<Term>),
+    Product(Box<GradientTerm>, Box<GradientTerm>),
     /// An element-wise function.
-    Map(MapForm, Vec<Term>),
+    Map(MapForm, Vec<GradientTerm>),
     /// A sum over dimensions.
-    Sum(Vec<DimId>, Box<Term>),
+    Sum(Vec<DimId>, Box<GradientTerm>),
     /// Another operation.
-    Other(OpKind, Vec<Term>),
+    Other(OpKind, Vec<GradientTerm>),
 }
 
 /// How the gradient of a result reaches an operand.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Path {
     /// By this formula.
-    Through(Term),
+    Through(GradientTerm),
     /// Not at all: the result does not change with the operand, or is said not to.
     Stopped,
     /// From the layer before into this one, or out of the last one: it goes the other way round.
@@ -44,8 +44,8 @@ pub(super) enum Path {
     Unknown,
 }
 
+use GradientTerm::{Given, Product, Value};
 use Path::{Carried, Stopped, Through, Unknown};
-use Term::{Given, Product, Value};
 
 /// How the gradient of the result of `op` reaches operand `position`.
 pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
@@ -56,17 +56,17 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
         }),
         OpKind::Map(function) => map(program, op, &function.form, position),
         OpKind::Reduce { function, dims } => {
-            Writer { program, op, dims }.path(&function.row().gradient)
+            FormulaEmitter { program, op, dims }.path(&function.row().gradient)
         }
         OpKind::Gather { dim } => match position {
-            0 => Through(Term::Other(
+            0 => Through(GradientTerm::Other(
                 OpKind::ScatterAdd { dim: *dim },
                 vec![Given, Value(op.operands[1].value), Value(op.operands[0].value)],
             )),
             _ => Stopped,
         },
         OpKind::ScatterAdd { dim } => match position {
-            0 => Through(Term::Other(
+            0 => Through(GradientTerm::Other(
                 OpKind::Gather { dim: *dim },
                 vec![Given, Value(op.operands[1].value)],
             )),
@@ -77,7 +77,7 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
         OpKind::Rearrange(how) => rearranged(program, op, how, position).map_or(Unknown, Through),
         OpKind::Route(_) => Stopped,
         OpKind::Composite { function, dims } => {
-            Writer { program, op, dims }.path(&function.row().gradient)
+            FormulaEmitter { program, op, dims }.path(&function.row().gradient)
         }
         // The same array elsewhere: its gradient is the same array too, wherever that is wanted.
         OpKind::Collective(_) => Through(Given),
@@ -85,7 +85,12 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
 }
 
 /// What was moved is moved back: the transpose of each is another of them.
-fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> Option<Term> {
+fn rearranged(
+    program: &Program,
+    op: &Op,
+    how: &Rearrange,
+    position: usize,
+) -> Option<GradientTerm> {
     let back = match how {
         Rearrange::Rename(pairs) => {
             Rearrange::Rename(pairs.iter().map(|&(old, new)| (new, old)).collect())
@@ -113,11 +118,11 @@ fn rearranged(program: &Program, op: &Op, how: &Rearrange, position: usize) -> O
         Rearrange::Part { .. } | Rearrange::Join { .. } => return None,
     };
     debug_assert!(position < op.operands.len(), "a position is an operand's");
-    Some(Term::Other(OpKind::Rearrange(back), vec![Given]))
+    Some(GradientTerm::Other(OpKind::Rearrange(back), vec![Given]))
 }
 
 /// A formula of a table, over the values of one operation.
-struct Writer<'a> {
+struct FormulaEmitter<'a> {
     program: &'a Program,
     op: &'a Op,
     /// What the operation goes over.
@@ -127,17 +132,17 @@ struct Writer<'a> {
 /// What a formula comes to: numbers stay apart, as the language writes them into operations.
 enum Written {
     Number(String),
-    Value(Term),
+    Value(GradientTerm),
 }
 
-impl Writer<'_> {
+impl FormulaEmitter<'_> {
     fn path(&self, formula: &Formula) -> Path {
         self.term(formula).map_or(Unknown, Through)
     }
 
     /// `None` for what is no value, and for numbers that are written so that nobody can count with
     /// them.
-    fn term(&self, formula: &Formula) -> Option<Term> {
+    fn term(&self, formula: &Formula) -> Option<GradientTerm> {
         match self.written(formula)? {
             Written::Value(term) => Some(term),
             Written::Number(_) => None,
@@ -164,14 +169,14 @@ impl Writer<'_> {
             },
             Formula::Call(function, arguments) => self.call(*function, arguments)?,
             Formula::Reduce(ReduceFn::Sum, of) => {
-                Term::Sum(self.dims.to_vec(), Box::new(self.term(of)?))
+                GradientTerm::Sum(self.dims.to_vec(), Box::new(self.term(of)?))
             }
-            Formula::Reduce(function, of) => Term::Other(
+            Formula::Reduce(function, of) => GradientTerm::Other(
                 OpKind::Reduce { function: *function, dims: self.dims.to_vec() },
                 vec![self.term(of)?],
             ),
             Formula::Broadcast(of) => {
-                Term::Map(MapForm::Broadcast(self.dims.to_vec()), vec![self.term(of)?])
+                GradientTerm::Map(MapForm::Broadcast(self.dims.to_vec()), vec![self.term(of)?])
             }
             Formula::IfNumber(position, number, value) => {
                 let is_number = *position >= self.op.operands.len();
@@ -192,7 +197,7 @@ impl Writer<'_> {
         numbers.get(position - values.len()).cloned().map(Written::Number)
     }
 
-    fn call(&self, function: Function, arguments: &[Formula]) -> Option<Term> {
+    fn call(&self, function: Function, arguments: &[Formula]) -> Option<GradientTerm> {
         let (mut values, mut numbers) = (Vec::new(), Vec::new());
         for argument in arguments {
             match self.written(argument)? {
@@ -200,7 +205,7 @@ impl Writer<'_> {
                 Written::Number(text) => numbers.push(text),
             }
         }
-        Some(Term::Map(MapForm::Call { function, numbers }, values))
+        Some(GradientTerm::Map(MapForm::Call { function, numbers }, values))
     }
 
     fn count(&self) -> u64 {
@@ -216,31 +221,31 @@ fn infix(how: Arithmetic, left: Written, right: Written) -> Option<Written> {
             Written::Number(value.to_string())
         }
         (Written::Number(scalar), Written::Value(of)) => {
-            Written::Value(Term::Map(MapForm::ScalarInfix(scalar, how), vec![of]))
+            Written::Value(GradientTerm::Map(MapForm::ScalarInfix(scalar, how), vec![of]))
         }
         (Written::Value(of), Written::Number(scalar)) => {
-            Written::Value(Term::Map(MapForm::InfixScalar(how, scalar), vec![of]))
+            Written::Value(GradientTerm::Map(MapForm::InfixScalar(how, scalar), vec![of]))
         }
         (Written::Value(left), Written::Value(right)) => {
-            Written::Value(Term::Map(MapForm::Infix(how), vec![left, right]))
+            Written::Value(GradientTerm::Map(MapForm::Infix(how), vec![left, right]))
         }
     })
 }
 
-fn times(left: Term, right: Term) -> Term {
+fn times(left: GradientTerm, right: GradientTerm) -> GradientTerm {
     Product(Box::new(left), Box::new(right))
 }
 
-fn over(left: Term, right: Term) -> Term {
-    Term::Map(MapForm::Infix(Arithmetic::Div), vec![left, right])
+fn over(left: GradientTerm, right: GradientTerm) -> GradientTerm {
+    GradientTerm::Map(MapForm::Infix(Arithmetic::Div), vec![left, right])
 }
 
-fn negative(of: Term) -> Term {
-    Term::Map(MapForm::Negate, vec![of])
+fn negative(of: GradientTerm) -> GradientTerm {
+    GradientTerm::Map(MapForm::Negate, vec![of])
 }
 
-fn scaled(scalar: &str, of: Term) -> Term {
-    Term::Map(MapForm::ScaleBy(scalar.to_owned()), vec![of])
+fn scaled(scalar: &str, of: GradientTerm) -> GradientTerm {
+    GradientTerm::Map(MapForm::ScaleBy(scalar.to_owned()), vec![of])
 }
 
 fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
@@ -254,7 +259,7 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
         (MapForm::Infix(Arithmetic::Sub), 1)
         | (MapForm::Negate | MapForm::ScalarInfix(_, Arithmetic::Sub), _) => negative(Given),
         (MapForm::InfixScalar(Arithmetic::Div, scalar), _) => {
-            Term::Map(MapForm::InfixScalar(Arithmetic::Div, scalar.clone()), vec![Given])
+            GradientTerm::Map(MapForm::InfixScalar(Arithmetic::Div, scalar.clone()), vec![Given])
         }
         (
             MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
@@ -268,10 +273,11 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
             return if is_yielded(program, op.operands[0].value) { Carried } else { Unknown };
         }
         (MapForm::ScaleBy(scalar), _) => scaled(scalar, Given),
-        (MapForm::Broadcast(dims), _) => Term::Sum(dims.clone(), Box::new(Given)),
-        (MapForm::Causal { query, key, .. }, _) => {
-            Term::Map(MapForm::Causal { query: *query, key: *key, fill: Fill::Zero }, vec![Given])
-        }
+        (MapForm::Broadcast(dims), _) => GradientTerm::Sum(dims.clone(), Box::new(Given)),
+        (MapForm::Causal { query, key, .. }, _) => GradientTerm::Map(
+            MapForm::Causal { query: *query, key: *key, fill: Fill::Zero },
+            vec![Given],
+        ),
         (MapForm::Position(_), _) => return Stopped,
         (MapForm::Cast(_), _) if program.values[op.result].dtype.is_float() => Given,
         (MapForm::Cast(_), _) => return Unknown,
@@ -281,7 +287,7 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
 
 fn called(program: &Program, op: &Op, function: Function, position: usize) -> Path {
     match &function.row().operands[position].gradient {
-        Gradient::Through(formula) => Writer { program, op, dims: &[] }.path(formula),
+        Gradient::Through(formula) => FormulaEmitter { program, op, dims: &[] }.path(formula),
         Gradient::Zero | Gradient::Stopped => Stopped,
         Gradient::Undefined => Unknown,
     }

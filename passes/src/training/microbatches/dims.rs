@@ -6,7 +6,7 @@ use shardwise_ir::program::{MapForm, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Regroup};
 use shardwise_ir::sharding::Pin;
 
-use super::stages::{Stage, Stages};
+use super::forms::{MicrobatchForm, MicrobatchForms};
 use super::{MicrobatchFault, Parts};
 use crate::layouts::local_shape;
 
@@ -49,7 +49,11 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
 }
 
 /// Values whose brackets split the batch more finely than the rows of a microbatch can be split.
-pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<MicrobatchFault> {
+pub(super) fn uneven(
+    program: &Program,
+    parts: &Parts,
+    forms: &MicrobatchForms,
+) -> Vec<MicrobatchFault> {
     let fits = |dims: &[DimId], pin: &Pin| {
         let split = dims
             .iter()
@@ -57,7 +61,7 @@ pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<M
             .filter_map(|(dim, axes)| Some((parts.get(dim)?, axes.as_ref()?)));
         split.into_iter().all(|(&part, axes)| local_shape::divides(program, None, part, axes))
     };
-    let of_ops = program.ops.iter().take(stages.end.index()).flat_map(|op| {
+    let of_ops = program.ops.iter().take(forms.end.index()).flat_map(|op| {
         let operands = op.operands.iter().map(|operand| (operand.value, operand.pin.as_ref()));
         operands.chain([(op.result, op.result_pin.as_ref())])
     });
@@ -65,7 +69,9 @@ pub(super) fn uneven(program: &Program, parts: &Parts, stages: &Stages) -> Vec<M
         program.values.iter_enumerated().map(|(id, value)| (id, value.declared_sharding.as_ref()));
     let pins = homes.chain(of_ops).filter_map(|(value, pin)| Some((value, pin?)));
     let uneven = pins
-        .filter(|(id, pin)| stages.of(*id) == Stage::Rows && !fits(&program.values[*id].dims, pin))
+        .filter(|(id, pin)| {
+            forms.of(*id) == MicrobatchForm::Rows && !fits(&program.values[*id].dims, pin)
+        })
         .map(|(id, _)| id);
     let fault = |id: ValueId| {
         let value = &program.values[id];

@@ -1,4 +1,4 @@
-//! Places statements by their stage: before the microbatches, in them, or after them.
+//! Places each statement before the microbatches, in them or after them, by the form of its result.
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
@@ -9,12 +9,18 @@ use shardwise_ir::program::{
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::{Pin, Unreduced};
 
-use super::stages::{Stage, Stages};
+use super::forms::{MicrobatchForm, MicrobatchForms};
 use super::{Batch, Parts, dims, fresh};
 use crate::training::optimizer;
 
-/// The program cut, its values not yet in order.
-pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &Stages) -> Program {
+/// Returns the program with the batch split into microbatches, its values not yet in topological
+/// order.
+pub(super) fn rewrite(
+    program: Program,
+    batch: Batch,
+    parts: &Parts,
+    forms: &MicrobatchForms,
+) -> Program {
     let mut program = program;
     let cut = BatchSplit { batch: batch.dim, microbatch: parts[&batch.dim] };
     let name = program.dims[batch.dim].name.clone();
@@ -30,7 +36,7 @@ pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &St
         span: batch.span,
     };
     let microbatches = program.repeats.push(repeat);
-    for &block in &stages.inside {
+    for &block in &forms.inside {
         program.repeats[block].within = Some(microbatches);
     }
     let updates = Some(&program)
@@ -38,60 +44,60 @@ pub(super) fn rewrite(program: Program, batch: Batch, parts: &Parts, stages: &St
         .map_or_else(Vec::new, optimizer::trained);
     let updates = updates.into_iter().map(|(_, gradient)| gradient).collect();
     let old: Vec<Op> = std::mem::take(&mut program.ops).into_iter().collect();
-    let mut writer = Writer {
+    let mut rewriter = MicrobatchRewriter {
         program,
-        stages,
+        forms,
         parts,
         cut,
         microbatches,
         rows: IndexMap::new(),
-        whole: IndexMap::new(),
-        once_more: IndexMap::new(),
+        combined: IndexMap::new(),
+        counterpart: IndexMap::new(),
         lists: Lists::default(),
     };
-    writer.needed_behind(&old, updates);
-    writer.name_parts();
-    writer.write(&old);
-    writer.program
+    rewriter.needed_after(&old, updates);
+    rewriter.name_parts();
+    rewriter.write(&old);
+    rewriter.program
 }
 
-/// Statements so far.
+/// The statements of the rewritten program, in four groups.
 #[derive(Default)]
 struct Lists {
     before: Vec<Op>,
     parts: Vec<Op>,
     inside: Vec<Op>,
-    behind: Vec<Op>,
+    after: Vec<Op>,
 }
 
-struct Writer<'s> {
+struct MicrobatchRewriter<'s> {
     program: Program,
-    stages: &'s Stages,
+    forms: &'s MicrobatchForms,
     parts: &'s Parts,
     cut: BatchSplit,
     microbatches: RepeatId,
-    /// Of what is declared for the batch, the rows that a microbatch reads in a block.
+    /// For a declared value of the batch, the rows that a microbatch reads in a block.
     rows: IndexMap<(ValueId, Option<RepeatId>), ValueId>,
-    /// Of what each microbatch gives, what is made of all.
-    whole: IndexMap<ValueId, ValueId>,
-    /// For a block among the microbatches, the one behind them that goes through the same layers.
-    once_more: IndexMap<RepeatId, RepeatId>,
+    /// For a value of each microbatch, the result combined over all: joined rows, or a sum.
+    combined: IndexMap<ValueId, ValueId>,
+    /// For a block in the microbatches, the one after them that iterates over the same layers.
+    counterpart: IndexMap<RepeatId, RepeatId>,
     lists: Lists,
 }
 
-impl Writer<'_> {
+impl MicrobatchRewriter<'_> {
     fn is_inside(&self, value: ValueId) -> bool {
-        !self.program.is_declared(value) && self.stages.of(value).is_inside()
+        !self.program.is_declared(value) && self.forms.of(value).is_inside()
     }
 
-    /// Notes what of the microbatches is read behind them, leaves, or is what an optimizer will
-    /// read.
-    fn needed_behind(&mut self, old: &[Op], updates: Vec<ValueId>) {
-        let behind = old
+    /// Adds a combined value for each value of the microbatches that is read after them, is an
+    /// output, or will be read by the optimizer.
+    fn needed_after(&mut self, old: &[Op], updates: Vec<ValueId>) {
+        let after = old
             .iter()
             .enumerate()
-            .filter(|(id, op)| self.stages.of_op(OpId::new(*id), op) == Stage::After);
-        let read = behind.flat_map(|(_, op)| &op.operands).map(|operand| operand.value);
+            .filter(|(id, op)| self.forms.of_op(OpId::new(*id), op) == MicrobatchForm::After);
+        let read = after.flat_map(|(_, op)| &op.operands).map(|operand| operand.value);
         let leaving = self
             .program
             .outputs
@@ -102,20 +108,20 @@ impl Writer<'_> {
             read.chain(leaving).chain(updates).filter(|&value| self.is_inside(value)).collect();
         for value in needed {
             let block = self.program.repeats.layer_block(self.program.values[value].repeat);
-            let repeat = block.map(|block| self.once_more(block));
-            let home = self.program.values[value]
+            let repeat = block.map(|block| self.counterpart(block));
+            let declared = self.program.values[value]
                 .declared_sharding
                 .clone()
-                .filter(|_| self.stages.of(value) != Stage::Rows);
-            let whole = Value {
-                declared_sharding: home,
+                .filter(|_| self.forms.of(value) != MicrobatchForm::Rows);
+            let combined = Value {
+                declared_sharding: declared,
                 repeat,
                 producer: None,
                 dtype_written: false,
                 ..self.program.values[value].clone()
             };
-            let whole = self.program.values.push(whole);
-            self.whole.insert(value, whole);
+            let combined = self.program.values.push(combined);
+            self.combined.insert(value, combined);
         }
         let enters: Vec<bool> = self
             .program
@@ -125,13 +131,13 @@ impl Writer<'_> {
             .collect();
         for (output, _) in self.program.outputs.iter_mut().zip(enters).filter(|(_, enters)| !enters)
         {
-            output.value = self.whole.get(&output.value).copied().unwrap_or(output.value);
+            output.value = self.combined.get(&output.value).copied().unwrap_or(output.value);
         }
     }
 
-    /// The block behind the microbatches that goes through the layers of `block`.
-    fn once_more(&mut self, block: RepeatId) -> RepeatId {
-        if let Some(&known) = self.once_more.get(&block) {
+    /// The block after the microbatches that iterates over the layers of `block`.
+    fn counterpart(&mut self, block: RepeatId) -> RepeatId {
+        if let Some(&known) = self.counterpart.get(&block) {
             return known;
         }
         let layers = self.program.repeats.forward_block(block);
@@ -148,24 +154,24 @@ impl Writer<'_> {
             span,
         };
         let new = self.program.repeats.push(repeat);
-        self.once_more.insert(block, new);
+        self.counterpart.insert(block, new);
         new
     }
 
-    /// What a microbatch has of values: their rows, and names of its own where the whole is there,
-    /// too.
+    /// Values in the microbatches get the dimensions of their rows, and names of their own where
+    /// the combined value exists too.
     fn name_parts(&mut self) {
-        let old = self.stages.stage.len();
+        let old = self.forms.of_values.len();
         for index in 0..old {
             let id = ValueId::new(index);
             if !self.is_inside(id) {
                 continue;
             }
-            if self.whole.contains_key(&id) {
+            if self.combined.contains_key(&id) {
                 self.program.values[id].name =
                     fresh(&self.program, &self.program.values[id].name, "part");
             }
-            let share = self.stages.of(id) == Stage::Share;
+            let share = self.forms.of(id) == MicrobatchForm::Share;
             let value = &mut self.program.values[id];
             for dim in &mut value.dims {
                 *dim = dims::part(self.parts, *dim);
@@ -184,50 +190,51 @@ impl Writer<'_> {
         for run in old.chunk_by(|a, b| a.repeat == b.repeat) {
             let ids = start..start + run.len();
             start = ids.end;
-            self.take_out(run, ids.start);
+            self.combine_results(run, ids.start);
             for (id, op) in ids.zip(run) {
                 let id = OpId::new(id);
-                match self.stages.of_op(id, op) {
-                    Stage::Before => {
-                        let op = self.reading(id, op, Stage::Before);
+                match self.forms.of_op(id, op) {
+                    MicrobatchForm::Before => {
+                        let op = self.reading(id, op, MicrobatchForm::Before);
                         self.lists.before.push(op);
                     }
-                    Stage::After => self.behind(id, op),
-                    stage => self.inside(id, op, stage),
+                    MicrobatchForm::After => self.after(id, op),
+                    form => self.inside(id, op, form),
                 }
             }
         }
-        let Lists { before, parts, inside, behind } = std::mem::take(&mut self.lists);
+        let Lists { before, parts, inside, after } = std::mem::take(&mut self.lists);
         self.program.ops = before
             .into_iter()
             .chain(parts)
             .chain(inside)
-            .chain(behind)
+            .chain(after)
             .collect::<IndexVec<OpId, Op>>();
     }
 
-    /// Makes wholes of what a run of statements gives and something behind the microbatches needs.
-    fn take_out(&mut self, run: &[Op], start: usize) {
+    /// Appends the operations that combine the results of a run of statements, where they are
+    /// needed after the microbatches.
+    fn combine_results(&mut self, run: &[Op], start: usize) {
         for (offset, op) in run.iter().enumerate() {
             let gives = self.program.values[op.result].producer == Some(OpId::new(start + offset));
-            let Some(&whole) = self.whole.get(&op.result).filter(|_| gives) else { continue };
-            let kind = match self.stages.of(op.result) {
-                Stage::Rows => OpKind::Rearrange(Rearrange::Join {
+            let Some(&combined) = self.combined.get(&op.result).filter(|_| gives) else { continue };
+            let kind = match self.forms.of(op.result) {
+                MicrobatchForm::Rows => OpKind::Rearrange(Rearrange::Join {
                     from: self.cut.microbatch,
                     to: self.cut.batch,
                 }),
-                Stage::Share => OpKind::Map(MapFn::new(MapForm::Total)),
+                MicrobatchForm::Share => OpKind::Map(MapFn::new(MapForm::Total)),
                 _ => OpKind::Map(MapFn::new(MapForm::Last)),
             };
             let operands = vec![Operand { value: op.result, pin: None, span: op.span }];
             let (result_pin, repeat) = (
-                self.program.values[whole].declared_sharding.clone(),
-                self.program.values[whole].repeat,
+                self.program.values[combined].declared_sharding.clone(),
+                self.program.values[combined].repeat,
             );
-            self.lists.behind.push(Op {
+            self.lists.after.push(Op {
                 kind,
                 operands,
-                result: whole,
+                result: combined,
                 result_pin,
                 repeat,
                 share: 1.0,
@@ -236,36 +243,37 @@ impl Writer<'_> {
         }
     }
 
-    fn behind(&mut self, id: OpId, op: &Op) {
-        let mut op = self.reading(id, op, Stage::After);
+    fn after(&mut self, id: OpId, op: &Op) {
+        let mut op = self.reading(id, op, MicrobatchForm::After);
         for operand in &mut op.operands {
-            operand.value = self.whole.get(&operand.value).copied().unwrap_or(operand.value);
+            operand.value = self.combined.get(&operand.value).copied().unwrap_or(operand.value);
         }
-        if let Some(block) = op.repeat.filter(|block| self.stages.inside.contains(block)) {
-            let block = self.once_more(block);
+        if let Some(block) = op.repeat.filter(|block| self.forms.inside.contains(block)) {
+            let block = self.counterpart(block);
             op.repeat = Some(block);
             self.program.values[op.result].repeat = Some(block);
         }
-        self.lists.behind.push(op);
+        self.lists.after.push(op);
     }
 
-    fn inside(&mut self, id: OpId, op: &Op, stage: Stage) {
-        let mut op = self.reading(id, op, stage);
+    fn inside(&mut self, id: OpId, op: &Op, form: MicrobatchForm) {
+        let mut op = self.reading(id, op, form);
         op.repeat = op.repeat.or(Some(self.microbatches));
         dims::cut(self.parts, &mut op.kind);
         for operand in &mut op.operands {
             if self.program.is_declared(operand.value)
-                && self.stages.of(operand.value) == Stage::Rows
+                && self.forms.of(operand.value) == MicrobatchForm::Rows
             {
                 operand.value = self.rows_of(operand.value, op.repeat);
             }
-            let is_share = self.stages.stage.get(operand.value.index()) == Some(&Stage::Share);
+            let is_share =
+                self.forms.of_values.get(operand.value.index()) == Some(&MicrobatchForm::Share);
             if is_share && !matches!(op.kind, OpKind::Collective(_)) {
                 operand.pin = None;
             }
         }
-        if stage == Stage::Share && !matches!(op.kind, OpKind::Collective(_)) {
-            // Only its left side says what such a statement leads to.
+        if form == MicrobatchForm::Share && !matches!(op.kind, OpKind::Collective(_)) {
+            // Such a statement gets its result's dimensions from its left side only.
             let leads =
                 matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)));
             let rank = self.program.values[op.result].dims.len();
@@ -276,18 +284,18 @@ impl Writer<'_> {
         self.lists.inside.push(op);
     }
 
-    /// An operation with what it only looks at the dimensions of replaced by something that is
-    /// there.
-    fn reading(&self, id: OpId, op: &Op, stage: Stage) -> Op {
+    /// An operation that reads only the dimensions of its operand, with the operand replaced by a
+    /// value that is available.
+    fn reading(&self, id: OpId, op: &Op, form: MicrobatchForm) -> Op {
         let mut op = op.clone();
-        if let Some(like) = self.stages.like[id.index()].filter(|_| stage != Stage::After) {
+        if let Some(like) = self.forms.like[id.index()].filter(|_| form != MicrobatchForm::After) {
             op.operands[0].value = like;
             op.operands[0].pin = None;
         }
         op
     }
 
-    /// The rows that a microbatch has of what is declared for the batch.
+    /// The rows of a declared value of the batch that a microbatch reads.
     fn rows_of(&mut self, value: ValueId, place: Option<RepeatId>) -> ValueId {
         let of_layers = self.program.values[value].repeat.is_some();
         let place = place.filter(|_| of_layers);

@@ -14,122 +14,119 @@ use shardwise_ir::sharding::Reduction;
 
 use super::{MicrobatchFault, Parts};
 
-/// What a microbatch has of a value, and when.
+/// What a microbatch has of a value, and when it is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// The whole value: it is there before them.
+pub(super) enum MicrobatchForm {
+    /// The whole value, computed before the microbatches.
     Before,
     /// The whole value, computed in each microbatch.
     Same,
-    /// Its rows.
+    /// The rows of the microbatch.
     Rows,
-    /// A share: the value is the sum of all.
+    /// A share: the value is the sum over all microbatches.
     Share,
-    /// Nothing: it is there behind them.
+    /// Nothing: the value is computed after the microbatches.
     After,
 }
 
-use Stage::{After, Before, Rows, Same, Share};
+use MicrobatchForm::{After, Before, Rows, Same, Share};
 
-impl Stage {
+impl MicrobatchForm {
     /// Whether each microbatch computes it.
     pub(super) fn is_inside(self) -> bool {
         matches!(self, Same | Rows | Share)
     }
 }
 
-/// The stage of every value.
-pub(super) struct Stages {
-    pub(super) stage: Vec<Stage>,
-    /// The operations that are looked at are those before this one.
+/// The form of every value.
+pub(super) struct MicrobatchForms {
+    pub(super) of_values: Vec<MicrobatchForm>,
+    /// Operations from this one on are not analysed: they come after the microbatches.
     pub(super) end: OpId,
-    /// Blocks whose statements are done for each microbatch.
+    /// Blocks that run for each microbatch.
     pub(super) inside: IndexSet<RepeatId>,
-    /// Blocks that stand behind the microbatches as they are.
-    behind: IndexSet<RepeatId>,
-    /// For operations that read no elements of what they read: what has the same dimensions early
-    /// enough.
+    /// Blocks that run after the microbatches, unchanged.
+    after: IndexSet<RepeatId>,
+    /// For operations that read no elements of their operand, only its dimensions: a value of the same dimensions that is available earlier.
     pub(super) like: Vec<Option<ValueId>>,
     mixed: IndexSet<OpId>,
 }
 
-/// More sweeps than states that one value after another can settle in.
+/// An upper limit on the sweeps until no form changes.
 const MOST_SWEEPS: usize = 16;
 
-pub(super) fn find(program: &Program, parts: &Parts, end: OpId) -> Stages {
-    let stage = program.values.iter().map(|value| {
+pub(super) fn find(program: &Program, parts: &Parts, end: OpId) -> MicrobatchForms {
+    let form = program.values.iter().map(|value| {
         if value.dims.iter().any(|dim| parts.contains_key(dim)) { Rows } else { Before }
     });
-    let mut stages = Stages {
-        stage: stage.collect(),
+    let mut forms = MicrobatchForms {
+        of_values: form.collect(),
         end,
         inside: IndexSet::new(),
-        behind: IndexSet::new(),
+        after: IndexSet::new(),
         like: vec![None; program.ops.len()],
         mixed: IndexSet::new(),
     };
     for op in program.ops.iter().skip(end.index()) {
-        stages.stage[op.result.index()] = After;
+        forms.of_values[op.result.index()] = After;
     }
     for _ in 0..MOST_SWEEPS {
-        let before = (stages.stage.clone(), stages.inside.len(), stages.behind.len());
-        stages.mixed.clear();
+        let before = (forms.of_values.clone(), forms.inside.len(), forms.after.len());
+        forms.mixed.clear();
         for (id, op) in program.ops.iter_enumerated().take(end.index()) {
-            stages.operation(program, parts, id, op);
+            forms.operation(program, parts, id, op);
         }
-        if before == (stages.stage.clone(), stages.inside.len(), stages.behind.len()) {
+        if before == (forms.of_values.clone(), forms.inside.len(), forms.after.len()) {
             break;
         }
     }
-    stages
+    forms
 }
 
-impl Stages {
-    pub(super) fn of(&self, value: ValueId) -> Stage {
-        self.stage[value.index()]
+impl MicrobatchForms {
+    pub(super) fn of(&self, value: ValueId) -> MicrobatchForm {
+        self.of_values[value.index()]
     }
 
-    /// The stage of what an operation gives.
-    pub(super) fn of_op(&self, id: OpId, op: &Op) -> Stage {
+    /// The form of an operation's result.
+    pub(super) fn of_op(&self, id: OpId, op: &Op) -> MicrobatchForm {
         if id < self.end { self.of(op.result) } else { After }
     }
 
     fn operation(&mut self, program: &Program, parts: &Parts, id: OpId, op: &Op) {
-        let stage = if op.is(&MapForm::LoopCarried) {
+        let form = if op.is(&MapForm::LoopCarried) {
             self.entering(program, op)
         } else if !op.reads_elements() {
             Some(self.unread(program, id, op))
         } else {
             self.computed(program, parts, op)
         };
-        let stage = stage.unwrap_or_else(|| {
+        let form = form.unwrap_or_else(|| {
             self.mixed.insert(id);
             if has_rows(program, parts, op.result) { Rows } else { After }
         });
-        self.stage[op.result.index()] = self.in_its_block(op, stage);
+        self.of_values[op.result.index()] = self.in_its_block(op, form);
     }
 
-    /// A block is done for each microbatch if any of its statements is; one that is not stands
-    /// before or behind them as a whole.
-    fn in_its_block(&mut self, op: &Op, stage: Stage) -> Stage {
-        let Some(block) = op.repeat else { return stage };
-        if stage.is_inside() {
+    /// A block runs for each microbatch if any of its statements does; any other block runs entirely before or entirely after them.
+    fn in_its_block(&mut self, op: &Op, form: MicrobatchForm) -> MicrobatchForm {
+        let Some(block) = op.repeat else { return form };
+        if form.is_inside() {
             self.inside.insert(block);
         }
         let inside = self.inside.contains(&block);
-        if stage == After && !inside {
-            self.behind.insert(block);
+        if form == After && !inside {
+            self.after.insert(block);
         }
-        match stage {
+        match form {
             Before if inside => Same,
-            Before if self.behind.contains(&block) => After,
-            stage => stage,
+            Before if self.after.contains(&block) => After,
+            form => form,
         }
     }
 
-    /// What enters a layer is what comes from before the layers, and what the layer before
-    /// yields.
-    fn entering(&mut self, program: &Program, op: &Op) -> Option<Stage> {
+    /// A value that enters a layer comes from before the layers, or from the previous layer.
+    fn entering(&mut self, program: &Program, op: &Op) -> Option<MicrobatchForm> {
         let first = self.of(op.operands[0].value);
         let next = program
             .outputs
@@ -138,7 +135,7 @@ impl Stages {
             .map_or(first, |output| self.of(output.value));
         match (first, next) {
             (Rows, Rows) => Some(Rows),
-            // Behind the microbatches layers are gone through from the last to the first.
+            // After the microbatches, layers run from the last to the first.
             (After, After)
                 if op.repeat.is_some_and(|block| {
                     program.repeats[block].reversed.is_some() || !self.inside.contains(&block)
@@ -148,14 +145,14 @@ impl Stages {
             }
             (Before | Same, Before) => Some(first),
             (Before | Same, Same) => Some(Same),
-            // What is yielded may not be known yet: it follows from this.
+            // The form of the yielded value may not be known yet: it follows from this one.
             (Share, Share | Before | Same) => Some(Share),
             _ => None,
         }
     }
 
-    /// `ones(x)` needs the dimensions of `x`: those of something that is there.
-    fn unread(&mut self, program: &Program, id: OpId, op: &Op) -> Stage {
+    /// `ones(x)` needs the dimensions of `x` only: those of a value that is available.
+    fn unread(&mut self, program: &Program, id: OpId, op: &Op) -> MicrobatchForm {
         let read = op.operands[0].value;
         if self.of(read) == Rows {
             self.like[id.index()] = None;
@@ -166,8 +163,7 @@ impl Stages {
         if self.of(like) == Before { Before } else { Same }
     }
 
-    /// A value with the dimensions of `value` that leads to it and is there in each microbatch, or
-    /// better before.
+    /// A value with the dimensions of `value` that it depends on and that is available before the microbatches or, failing that, in each of them.
     fn alike(&self, program: &Program, op: &Op, value: ValueId) -> Option<ValueId> {
         let dims = &program.values[value].dims;
         let mut found = IndexSet::from([value]);
@@ -178,20 +174,20 @@ impl Stages {
             found.extend(operands.filter(|&operand| program.values[operand].dims == *dims));
             at += 1;
         }
-        let early = |stage: fn(Stage) -> bool| {
+        let early = |form: fn(MicrobatchForm) -> bool| {
             found
                 .iter()
                 .copied()
-                .find(|&value| stage(self.of(value)) && program.in_scope(op.repeat, value))
+                .find(|&value| form(self.of(value)) && program.in_scope(op.repeat, value))
         };
-        early(|stage| stage == Before).or_else(|| early(Stage::is_inside))
+        early(|form| form == Before).or_else(|| early(MicrobatchForm::is_inside))
     }
 
-    /// The stage of a result that depends on the elements of operands; `None` where rows would need
-    /// what is there behind the microbatches only.
-    fn computed(&self, program: &Program, parts: &Parts, op: &Op) -> Option<Stage> {
-        let stages: Vec<Stage> = op.operands.iter().map(|operand| self.of(operand.value)).collect();
-        let any = |stage: Stage| stages.contains(&stage);
+    /// The form of a result that depends on the elements of operands; `None` where rows would depend on a value that is computed after the microbatches.
+    fn computed(&self, program: &Program, parts: &Parts, op: &Op) -> Option<MicrobatchForm> {
+        let forms: Vec<MicrobatchForm> =
+            op.operands.iter().map(|operand| self.of(operand.value)).collect();
+        let any = |form: MicrobatchForm| forms.contains(&form);
         if mixes(parts, op) {
             return None;
         }
@@ -205,7 +201,7 @@ impl Stages {
             return sums_rows(parts, op).then_some(Share).filter(|_| !any(Share));
         }
         if any(Share) {
-            return Some(if passes(op, &stages) { Share } else { After });
+            return Some(if passes(op, &forms) { Share } else { After });
         }
         Some(if any(Same) { Same } else { Before })
     }
@@ -239,8 +235,7 @@ impl Stages {
         faults
     }
 
-    /// The statement of the author that makes another one wait: the first on the way to it that is
-    /// not linear in a share.
+    /// The author's statement that delays another one until after the microbatches: the first among its dependencies that is not linear in a share.
     fn cause(&self, program: &Program, id: OpId) -> OpId {
         let mut at = id;
         let late = |op: &Op| {
@@ -261,7 +256,7 @@ pub(super) fn has_rows(program: &Program, parts: &Parts, value: ValueId) -> bool
     program.values[value].dims.iter().any(|dim| parts.contains_key(dim))
 }
 
-/// Whether an operation looks at several rows at once, other than by adding them up.
+/// Whether an operation combines several rows other than by a sum.
 fn mixes(parts: &Parts, op: &Op) -> bool {
     let cut = |dim: &DimId| parts.contains_key(dim);
     match &op.kind {
@@ -290,7 +285,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
     }
 }
 
-/// Whether an operation on rows that gives none adds them up.
+/// Whether an operation on rows, whose result has no rows, sums them.
 fn sums_rows(parts: &Parts, op: &Op) -> bool {
     match &op.kind {
         OpKind::Einsum { contracted } => contracted.iter().any(|dim| parts.contains_key(dim)),
@@ -299,11 +294,10 @@ fn sums_rows(parts: &Parts, op: &Op) -> bool {
     }
 }
 
-/// Whether an operation on operands at these stages, some of them shares, gives a share: the sum of
-/// what it gives of each is what it gives of the sum.
-fn passes(op: &Op, stages: &[Stage]) -> bool {
-    let shares: Vec<usize> = (0..stages.len()).filter(|&k| stages[k] == Share).collect();
-    let all: Vec<usize> = (0..stages.len()).collect();
+/// Whether an operation on operands of these forms, some of them shares, yields a share: it is linear in them, so that the sum of its results is its result on the sum.
+fn passes(op: &Op, forms: &[MicrobatchForm]) -> bool {
+    let shares: Vec<usize> = (0..forms.len()).filter(|&k| forms[k] == Share).collect();
+    let all: Vec<usize> = (0..forms.len()).collect();
     match &op.kind {
         OpKind::Einsum { .. } => shares.len() == 1,
         OpKind::Map(function) => {
@@ -314,7 +308,7 @@ fn passes(op: &Op, stages: &[Stage]) -> bool {
         OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => shares == [0],
         OpKind::Rearrange(_) => shares == all,
         OpKind::Update { .. } => shares == [0, 2],
-        // One that its author wrote is done once, if it gives a value of its own.
+        // A collective written by the author runs once, if its result is a value of its own.
         OpKind::Collective(_) => op.operands[0].value == op.result,
         OpKind::Composite { .. } | OpKind::Route(_) => false,
     }
