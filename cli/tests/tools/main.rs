@@ -1,5 +1,5 @@
 //! What needs tools besides Rust: plans as targets of make and ninja, the pre-commit hooks, the
-//! scripts of the GitHub Action, and the pages that show them.
+//! scripts of the GitHub Action, the pages that show them, and SARIF held against its schema.
 //!
 //! `cargo test` leaves this suite out, so that it passes on a machine that has only Rust. `.ci/run`
 //! installs the tools and runs it: `cargo test -p shardwise-cli --test tools`. Where a tool is
@@ -10,14 +10,16 @@ mod common;
 
 mod build_tools;
 mod ci;
+mod sarif;
 
 /// The tools, and how each is installed.
-const TOOLS: [(&str, &str); 5] = [
+const TOOLS: [(&str, &str); 6] = [
     ("bash", "apt-get install bash"),
     ("git", "apt-get install git"),
     ("make", "apt-get install make"),
     ("ninja", "pip install ninja"),
     ("pre-commit", "pip install pre-commit"),
+    ("check-jsonschema", "pip install check-jsonschema"),
 ];
 
 /// Fails unless the tools are installed.
