@@ -291,6 +291,9 @@ impl Resolver<'_> {
     }
 
     fn call(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+        if let Some(call) = structure::canonical(call) {
+            return self.structural(&call.function.node, &call, span, target);
+        }
         let name = call.function.node.as_str();
         let lower = name.to_lowercase();
         if let Some(&function) = ReduceFn::ALL.iter().find(|known| known.name() == lower) {

@@ -5,7 +5,7 @@ mod tables;
 
 use crate::codes::names;
 use shardwise_grammar::ast::Call;
-use shardwise_grammar::span::{Name, Span};
+use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target};
@@ -20,6 +20,41 @@ pub(super) const NAMES: [&str; 15] = [
     "rename", "reshape", "take", "put", "update", "slice", "pad", "concat", "roll", "causal",
     "lower", "position", "route", "part", "join",
 ];
+
+/// Standard names that programs may write, with the canonical name of each.
+pub(super) const SYNONYMS: [(&str, &str); 2] = [("gather", "take"), ("scatter_add", "put")];
+
+/// A call by a synonym, as a call by the canonical name.
+pub(super) fn canonical(call: &Call) -> Option<Call> {
+    SYNONYMS.iter().find_map(|&(synonym, canonical)| {
+        let subscript = subscript_after(synonym, call)?;
+        let function = Name::new(canonical.to_owned(), call.function.span);
+        Some(Call { function, subscript, ..call.clone() })
+    })
+}
+
+/// The subscript of a call, if `name` is the name of its function. Of a name with `_`, the second
+/// part was read as the beginning of the subscript: `scatter` and `add_V`.
+fn subscript_after(name: &str, call: &Call) -> Option<Option<Spanned<Vec<Name>>>> {
+    let (function, rest) = name.split_once('_').unwrap_or((name, ""));
+    if call.function.node != function {
+        return None;
+    }
+    if rest.is_empty() {
+        return Some(call.subscript.clone());
+    }
+    let subscript = call.subscript.as_ref()?;
+    let [word] = &subscript.node[..] else { return None };
+    match word.node.strip_prefix(rest)?.split_once('_') {
+        None if word.node == rest => Some(None),
+        Some(("", dim)) => {
+            let span = Span::new(word.span.end - dim.len(), word.span.end);
+            let dim = Name::new(dim.to_owned(), span);
+            Some(Some(Spanned::new(vec![dim], subscript.span)))
+        }
+        _ => None,
+    }
+}
 
 impl Resolver<'_> {
     /// The operation that one of [`NAMES`] stands for.

@@ -59,7 +59,8 @@ impl Resolver<'_> {
             let calls = Function::ALL.iter().map(|function| function.name()).chain(reductions);
             let composites = Composite::ALL.iter().map(|composite| composite.name());
             let others = ["cast", "broadcast", "last", "total"];
-            calls.chain(others).chain(composites).chain(structure::NAMES)
+            let synonyms = structure::SYNONYMS.map(|(synonym, _)| synonym);
+            calls.chain(others).chain(composites).chain(structure::NAMES).chain(synonyms)
         };
         let word = call
             .subscript

@@ -32,8 +32,8 @@ impl Resolver<'_> {
         span: Span,
         target: Option<&Target>,
     ) -> Option<Operation> {
-        let form = "`take` is written `take_V(Table, Ids)`: rows of the table along `V` at the \
-            places that the second says";
+        let form = "`take` is written `take_V(Table, Ids)` or `gather_V(Table, Ids)`: the rows \
+            of the table along `V` at the indices in the second";
         let (dim, written) = self.table_dim(call, form, span)?;
         let [table, ids] = &call.arguments[..] else { return self.bad_call(form, span) };
         let table = self.operand(table, target);
@@ -49,8 +49,8 @@ impl Resolver<'_> {
         span: Span,
         target: Option<&Target>,
     ) -> Option<Operation> {
-        let form = "`put` is written `put_V(Rows, Ids, Like)`: rows added up along `V`, in an \
-            array like the third";
+        let form = "`put` is written `put_V(Rows, Ids, Like)` or `scatter_add_V(Rows, Ids, \
+            Like)`: rows added up along `V`, in an array like the third";
         let (dim, written) = self.table_dim(call, form, span)?;
         let [rows, ids, like] = &call.arguments[..] else { return self.bad_call(form, span) };
         let rows = self.operand(rows, target);

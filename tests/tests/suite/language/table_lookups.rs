@@ -171,3 +171,34 @@ fn a_gradient_needs_no_copy_of_the_table() {
         assert_eq!(again.to_string(), plan);
     }
 }
+
+#[test]
+fn gather_and_scatter_add_are_take_and_put() {
+    let source = "hardware h100\nmesh X=2, Y=4\ndim B=8, T=4, V=32, C=16\n\
+        input Ids: int32[B_X, T], Like[V_Y, C]\nparam E[V_Y, C]\nX = take_V(E, Ids)\n\
+        Sums = put_V(X, Ids, Like)\noutput Sums[V_Y, C]\n";
+    let synonyms = source.replace("take_V", "gather_V").replace("put_V(", "scatter_add_V(");
+    assert_ne!(source, synonyms);
+    is_right(&synonyms);
+    for strategy in STRATEGIES {
+        let [canonical, other] = [source, &synonyms].map(|source| planned(source, strategy));
+        assert_eq!(canonical.to_string(), other.to_string());
+    }
+    assert_eq!(shardwise::format("synonyms", &synonyms).expect("it parses"), synonyms);
+}
+
+#[test]
+fn mistakes_in_calls_by_another_name_are_reported_by_either() {
+    let declared = "mesh X=2\ndim B=8, V=32, C=16\ninput Ids: int32[B], E[V, C], R[B, C]\n";
+    let wrong = [
+        ("gather(E, Ids)", "`gather_V(Table, Ids)`"),
+        ("scatter_add(R, Ids, E)", "`scatter_add_V(Rows, Ids, Like)`"),
+        ("scatter_add_W(R, Ids, E)", "`W`"),
+        ("scatter_V(R, Ids, E)", "`scatter` is not a known function"),
+    ];
+    for (call, wanted) in wrong {
+        let source = format!("{declared}Y = {call}\noutput Y\n");
+        let errors = shardwise::plan("wrong", &source, &Options::default()).expect_err(call);
+        assert!(errors.to_string().contains(wanted), "{call}: {errors}");
+    }
+}
