@@ -370,7 +370,7 @@ pub fn toml(hardware: &Hardware) -> String {
     file.to_string()
 }
 
-/// The column behind which comments stand.
+/// The column after which comments stand.
 const COMMENTS_AT: usize = 29;
 
 /// One thing that a hardware file says of a chip.

@@ -1,4 +1,4 @@
-//! What `--print-after` prints: the state of a compilation behind each pass, as a program. What the
+//! What `--print-after` prints: the state of a compilation after each pass, as a program. What the
 //! notation has no form for stands in comments.
 
 use std::fmt::Write as _;
@@ -64,7 +64,7 @@ pub fn print_after(
     })
 }
 
-/// The program, and behind it how many layouts each operation can run in, with the first of them.
+/// The program, and after it how many layouts each operation can run in, with the first of them.
 fn layouts(program: &Program, planning: &Planning<'_>) -> String {
     let mut out = program.to_string();
     let mut laid_out = program.clone();

@@ -188,7 +188,7 @@ pub struct DimUse {
     pub span: Span,
 }
 
-/// What stands behind the `_` of a dimension.
+/// What stands after the `_` of a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subscript {
     /// Nothing: the dimension is whole.
@@ -256,7 +256,7 @@ pub struct Optimizer {
     pub settings: Vec<Setting>,
 }
 
-/// What stands behind the `over` of an optimizer.
+/// What stands after the `over` of an optimizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateOver {
     /// `_?`: open.
@@ -425,7 +425,7 @@ pub struct Call {
     pub function: Name,
     /// `cast<f32>`.
     pub generic: Option<Name>,
-    /// What stands behind the `_`: `D`, `{X,K}`, `{X->J}`; the words in order, the arrow read as a
+    /// What stands after the `_`: `D`, `{X,K}`, `{X->J}`; the words in order, the arrow read as a
     /// comma.
     pub subscript: Option<Spanned<Vec<Name>>>,
     /// The arguments.

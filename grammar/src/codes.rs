@@ -70,7 +70,7 @@ Write instead:
         code: TRAILING,
         name: "trailing-text",
         page: "The statement is complete before its line ends. Write one statement a line, and \
-            comments behind `#`.
+            comments after `#`.
 
 Triggered by:
 

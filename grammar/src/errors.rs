@@ -29,7 +29,7 @@ pub(crate) enum Mark {
     Underscore,
     /// `A {U_X}`: what is unreduced without the brackets before it.
     Unbracketed,
-    /// Text behind a statement that is complete.
+    /// Text after a statement that is complete.
     Rest,
     /// Nothing fits.
     Statement,
@@ -69,7 +69,7 @@ impl Faulty<'_> {
                 syntax::MISSING,
                 format!("the brackets are missing before `{marked}`"),
                 at,
-                "stands behind brackets",
+                "follows brackets",
             )
             .help(format!("write the dimensions too: `A[I, J] {marked}`")),
             _ => self.missing(mark, at),
@@ -121,7 +121,7 @@ impl Faulty<'_> {
             Some(';') => "write one statement a line",
             Some('=') => "only a definition has `=`: `C[I] = gelu(A)`, `output C[I] = gelu(A)`",
             Some(')' | ']' | '}') => "nothing is open that this would close",
-            _ => "write one statement a line, and comments behind `#`",
+            _ => "write one statement a line, and comments after `#`",
         })
     }
 
@@ -138,7 +138,7 @@ impl Faulty<'_> {
         {
             let message = format!("`{}` is given no name", excerpt(text));
             return Diag::error(syntax::UNREADABLE, message, first, "defines nothing")
-                .help("write `C[I] = …`, or `… -> C[I]` behind it");
+                .help("write `C[I] = …`, or `… -> C[I]` after it");
         }
         let message = format!("`{}` is not a statement", excerpt(text));
         Diag::error(syntax::UNREADABLE, message, first, "not understood")
@@ -151,7 +151,7 @@ pub(crate) fn open_block(text: &str, span: Span) -> Diag {
     let head = text.find('{').map_or(text.len(), |brace| brace + 1);
     let at = Span::new(span.start, span.start + head);
     Diag::error(syntax::MISSING, "the block is never closed", at, "opened here")
-        .help("write a `}` behind it")
+        .help("write a `}` after it")
 }
 
 /// A brace that no block was opened for.
@@ -181,9 +181,9 @@ fn wanted(mark: Mark) -> (&'static str, &'static str) {
         }
         Mark::Axis => (
             "a mesh axis",
-            "write the axis behind the `_`, as in `B_X` or `B_{X,Y}`, or `?` to leave it open",
+            "write the axis after the `_`, as in `B_X` or `B_{X,Y}`, or `?` to leave it open",
         ),
-        Mark::Dim => ("a dimension", "write a dimension behind the comma, as in `A[I, J]`"),
+        Mark::Dim => ("a dimension", "write a dimension after the comma, as in `A[I, J]`"),
         Mark::Bracket => ("a `,` or `]`", "close the brackets: `A[I, J_X]`"),
         Mark::Brace => ("a `}`", "close the braces: `{U_X}`, `D_{X,Y}`"),
         Mark::Paren => ("a `)`", "close the parenthesis: `gelu(A)`"),

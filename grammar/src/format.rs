@@ -93,7 +93,7 @@ impl Output {
     }
 }
 
-/// One space behind the `#`.
+/// One space after the `#`.
 fn comment(text: &str) -> String {
     match text.strip_prefix('#') {
         Some(rest) if !rest.starts_with([' ', '!', '#']) && !rest.is_empty() => format!("# {rest}"),

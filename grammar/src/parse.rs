@@ -127,7 +127,7 @@ struct Reader<'b> {
 type Pieces<'p> = Pairs<'p, Rule>;
 
 impl Reader<'_> {
-    /// What the grammar found wrong; text behind the statement only where nothing else is.
+    /// What the grammar found wrong; text after the statement only where nothing else is.
     fn marks(self, pairs: Pieces<'_>) -> Vec<(Mark, Span)> {
         let marked = |pair: Pair<'_, Rule>| Some((mark(pair.as_rule())?, self.span(&pair)));
         let mut found: Vec<(Mark, Span)> = pairs.flatten().filter_map(marked).collect();

@@ -69,7 +69,7 @@ pub enum Gradient {
 pub enum ResultType {
     /// True or false.
     Bool,
-    /// That of the operands behind the first: what is chosen from.
+    /// That of the operands after the first: what is chosen from.
     Chosen,
     /// That of the operands: of whole numbers it makes whole ones.
     Whole,

@@ -35,7 +35,7 @@ impl<'a> Printer<'a> {
         Self { program }
     }
 
-    /// What stands behind a `_`: `X`, `XY`, `{data,model}`.
+    /// What stands after a `_`: `X`, `XY`, `{data,model}`.
     pub fn subscript(self, axes: &[AxisRef]) -> String {
         axis_word(&self.program.mesh, axes)
     }
@@ -233,7 +233,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// `D`, `{D,F}`: what stands behind the `_` of a function that names dimensions.
+    /// `D`, `{D,F}`: what stands after the `_` of a function that names dimensions.
     fn dim_subscript(self, dims: &[DimId]) -> String {
         let names = self.dim_names(dims);
         if dims.len() == 1 { names } else { format!("{{{names}}}") }
@@ -294,7 +294,7 @@ impl<'a> Printer<'a> {
     }
 
     /// `plan`, hardware, mesh, dimensions, and what is declared, each with its line end; a blank
-    /// line behind each group.
+    /// line after each group.
     pub fn header(self, mode: Mode) -> String {
         let mut lines: Vec<String> = Vec::new();
         if mode == Mode::Explicit {
@@ -384,7 +384,7 @@ fn axis_list(mesh: &Mesh, axes: &[AxisRef]) -> String {
     if names.len() == 1 || letters && mesh.find(&word).is_none() { word } else { names.join(",") }
 }
 
-/// What stands behind a `_`: `X`, `XY`, `{data,model}`.
+/// What stands after a `_`: `X`, `XY`, `{data,model}`.
 pub fn axis_word(mesh: &Mesh, axes: &[AxisRef]) -> String {
     let list = axis_list(mesh, axes);
     if list.contains(',') { format!("{{{list}}}") } else { list }

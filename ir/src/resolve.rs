@@ -101,7 +101,7 @@ struct Resolver<'a> {
     frame: Option<pipeline::Frame>,
     is_framed: bool,
     wrong_frames: usize,
-    /// What names that a block carried mean behind it.
+    /// What names that a block carried mean after it.
     ends: IndexMap<String, repeat::End>,
     outputs: Vec<Output>,
     asserts: Vec<Assert>,

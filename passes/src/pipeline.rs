@@ -26,7 +26,7 @@ use crate::search::{Found, Optimality, Refusal, Request, search};
 use crate::training::gradient::{self, GradientFault};
 use crate::training::optimizer::{self, OptimizerFault};
 
-/// A pass, and the place behind it where the program can be printed.
+/// A pass, and the place after it where the program can be printed.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumMessage, IntoStaticStr, VariantArray,
 )]
@@ -53,7 +53,7 @@ pub enum Pass {
 impl Pass {
     /// Every pass, in order.
     pub const ALL: &'static [Self] = Self::VARIANTS;
-    /// The last pass that rewrites the program; those behind it plan.
+    /// The last pass that rewrites the program; those after it plan.
     pub const LAST_REWRITE: Self = Self::Optimizer;
 
     /// What the pass is called.
@@ -76,7 +76,7 @@ enum Run {
 
 /// Every pass, first to last.
 const PASSES: [(Pass, Run); Pass::ALL.len()] = [
-    // First: only typed ids travel behind it.
+    // First: only typed ids travel after it.
     (Pass::Resolve, Run::Resolved),
     // After names are resolved, since gradients are named after values; before any planning, which
     // lays out what is derived like the rest. It cuts the step into microbatches itself: only here
@@ -146,7 +146,7 @@ pub enum PlanFault {
     OverCapacity(Box<Plan>),
 }
 
-/// A program on its way to a plan: what each pass adds for those behind it.
+/// A program on its way to a plan: what each pass adds for those after it.
 pub struct Planning<'p> {
     request: PlanRequest,
     /// The shardings of each value, and the steps between them.

@@ -133,7 +133,7 @@ impl Decision {
 pub struct Variable {
     /// What it decides.
     pub decides: Decision,
-    /// For each operand, the definition that it uses; behind those, for what enters a block, the
+    /// For each operand, the definition that it uses; after those, for what enters a block, the
     /// one that is yielded.
     pub operands: Vec<usize>,
     /// The definition that it gives.

@@ -101,7 +101,7 @@ fn changed(plan: &Plan, step: &Step) -> Vec<Step> {
             ..step.clone()
         });
     }
-    // Of what comes behind, only the dimensions count.
+    // Of what comes after, only the dimensions count.
     let looked_at = if let StepKind::Local(op) = step.kind {
         plan.program.ops[op].sharded_operands().len()
     } else {

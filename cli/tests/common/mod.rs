@@ -53,7 +53,7 @@ pub(crate) fn path_with_binary() -> String {
 }
 
 /// Runs every `sh` block of a page in `folder`, with a POSIX shell; the `text` (or other) block
-/// behind it must be what it prints on both streams, `diagnostics` last. Returns how many were run.
+/// after it must be what it prints on both streams, `diagnostics` last. Returns how many were run.
 pub(crate) fn run_page(page: &str, folder: &Path) -> usize {
     let page = std::fs::read_to_string(root().join(page)).expect("the page is there");
     let blocks = blocks(&page);

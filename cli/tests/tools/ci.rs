@@ -88,10 +88,10 @@ fn the_hooks_stop_a_commit_of_a_wrong_program_and_format_programs() {
 /// The `run` script of a step of the action.
 fn step(name: &str) -> String {
     let action = std::fs::read_to_string(root().join("action.yml")).expect("the action is there");
-    let (_, behind) = action
+    let (_, after) = action
         .split_once(&format!("- name: {name}\n"))
         .unwrap_or_else(|| panic!("no step `{name}`"));
-    let (_, script) = behind.split_once("run: |\n").expect("a step has a script");
+    let (_, script) = after.split_once("run: |\n").expect("a step has a script");
     let lines = script.lines().take_while(|line| line.is_empty() || line.starts_with("        "));
     lines.map(str::trim_start).collect::<Vec<_>>().join("\n")
 }

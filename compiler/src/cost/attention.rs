@@ -2,7 +2,7 @@
 //!
 //! Which way is best depends on sizes that nobody has in mind: keys and values can be gathered,
 //! passed around a ring, or stay where they are while statistics travel; or the axes go over from
-//! the sequence to the heads, by an `AllToAll` of each before and behind. The search finds the
+//! the sequence to the heads, by an `AllToAll` of each before and after. The search finds the
 //! first, the last two and their mixtures by itself; a ring is another program (`roll`), which an
 //! author writes. So that nobody has to write all of them to know, `cost` plans each for every
 //! attention whose sequence is split: a program of its own with the sizes, the mesh and the other

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_right_and_text_two_blanks_behind_them() {
+    fn numbers_stand_right_and_text_two_blanks_after_them() {
         let columns = [Column::Left(3), Column::Right(4), Column::Right(2), Column::Left(0)];
         assert_eq!(row(&columns, &["a", "12", "3", "x"]), "a     12  3  x");
         assert_eq!(row(&columns, &["abcd", "12345", "3", ""]), "abcd 12345  3  ");

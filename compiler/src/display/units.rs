@@ -59,7 +59,7 @@ fn scaled(number: f64, units: &[(f64, &str)]) -> String {
     format!("{} {name}", significant(number / size))
 }
 
-/// Three significant digits, without trailing zeros behind the point.
+/// Three significant digits, without trailing zeros after the point.
 fn significant(number: f64) -> String {
     let digits = if number >= 99.95 {
         0

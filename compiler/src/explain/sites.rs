@@ -30,7 +30,7 @@ pub(super) struct Site {
     pub(super) value: String,
     /// The value's name with its brackets.
     pub(super) span: Span,
-    /// The brackets; empty, behind the name, where none are written.
+    /// The brackets; empty, after the name, where none are written.
     pub(super) brackets: Span,
     /// The whole statement.
     pub(super) statement: Span,

@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
 
     /// What a device has of an operand that `held` holds, to give `result`: its own block; what a
     /// neighbouring stage sends; nothing, as a part of a sum, of what another stage gives to the
-    /// statements behind the layers. `None` where it would have to come from further away.
+    /// statements after the layers. `None` where it would have to come from further away.
     fn staged<'b>(
         &self,
         op: &Op,

@@ -8,7 +8,7 @@
 //!
 //! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor
 //! that is split completely stays so, since that is what makes reshapes local; parts lie in a
-//! dimension as they did, with something before and behind them where there is. Where this leads to
+//! dimension as they did, with something before and after them where there is. Where this leads to
 //! sizes that some split does not divide, the dimensions concerned keep their own.
 
 use index_vec::IndexVec;

@@ -16,7 +16,7 @@ type Read = dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync;
 pub struct Files(Option<Arc<Read>>);
 
 impl Files {
-    /// By `read`, which is given a path as the program writes it, behind the folder of the program.
+    /// By `read`, which is given a path as the program writes it, after the folder of the program.
     ///
     /// ```
     /// use shardwise::{Options, source::files::Files};

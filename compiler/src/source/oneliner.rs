@@ -1,7 +1,7 @@
 //! `plan -e 'In[B_X, D] *D Win[D, F] -> Out[B_X, F]'`: an expression that stands for a whole
 //! program.
 //!
-//! The program is written out as text, so that everything behind it (errors included) sees an
+//! The program is written out as text, so that everything after it (errors included) sees an
 //! ordinary source: the options become declarations, every bracketed operand an `input`, the target
 //! the output.
 

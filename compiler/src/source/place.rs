@@ -33,7 +33,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Where the byte at `offset` is; behind the text, its end.
+    /// Where the byte at `offset` is; after the text, its end.
     ///
     /// ```
     /// use shardwise::lint::{Lines, Place};
@@ -72,7 +72,7 @@ impl<'a> Lines<'a> {
     pub(crate) fn bytes(&self, line: usize) -> Option<Span> {
         let start = *self.starts.get(line.checked_sub(1)?)?;
         let end = self.starts.get(line).copied().unwrap_or(self.text.len());
-        // Behind the last line end no line begins.
+        // After the last line end no line begins.
         (start < end || self.text.is_empty()).then(|| Span::new(start, end))
     }
 }

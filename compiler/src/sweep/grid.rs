@@ -128,7 +128,7 @@ fn choices(item: &str) -> Result<Vec<Mesh>, String> {
             }
             Some(_) => {
                 return Err(format!(
-                    "the factors behind `over` in `{item}` do not multiply to {total}; write \
+                    "the factors after `over` in `{item}` do not multiply to {total}; write \
                         X*Y=64 over 4x4x4"
                 ));
             }
@@ -137,7 +137,7 @@ fn choices(item: &str) -> Result<Vec<Mesh>, String> {
     Ok(shapes)
 }
 
-/// What stands behind `over`: the factors, or that there is one (a single number would be read as
+/// What stands after `over`: the factors, or that there is one (a single number would be read as
 /// how many).
 fn folded(part: Vec<u64>) -> Vec<u64> {
     if part.len() < 2 { vec![1] } else { part }

@@ -107,9 +107,9 @@ fn list(file: &mut File, faulty: Faulty<'_>, pair: Pair<'_, Rule>, marks: &[(Mar
     let (whole, lost): (Vec<_>, Vec<_>) = items().partition(|item| reader.is_whole(item));
     let whole: Vec<String> =
         whole.into_iter().filter_map(|item| named(item.into_inner())).collect();
-    let behind = marks.first().map_or("", |(_, at)| &faulty.text[at.start - faulty.span.start..]);
+    let after = marks.first().map_or("", |(_, at)| &faulty.text[at.start - faulty.span.start..]);
     file.lost.names.extend(lost.into_iter().filter_map(|item| named(item.into_inner())));
-    file.lost.names.extend(words(behind).filter(|word| !whole.contains(word)));
+    file.lost.names.extend(words(after).filter(|word| !whole.contains(word)));
     file.statements.extend(reader.statement(pair).filter(|statement| !is_empty(&statement.node)));
 }
 

@@ -304,11 +304,11 @@ const MISTAKES: [(&str, &str); 14] = [
     (
         "In *D Win",
         "SW001 at \"In\": `In *D Win` is given no name (write `C[I] = …`, or `… -> C[I]` \
-                behind it)",
+                after it)",
     ),
     (
         "A[I, J",
-        "SW001 at \"A[I,\": `A[I, J` is given no name (write `C[I] = …`, or `… -> C[I]` behind \
+        "SW001 at \"A[I,\": `A[I, J` is given no name (write `C[I] = …`, or `… -> C[I]` after \
                 it)",
     ),
     (
@@ -353,10 +353,7 @@ const MISTAKES: [(&str, &str); 14] = [
         "SW002 at \"c\": a limit is missing here (write `assert comm <= 2ms`, `assert memory \
                 <= 16GB`, `assert no AllGather over X` or `assert W stays sharded`)",
     ),
-    (
-        "repeat L=4 {",
-        "SW002 at \"repeat L=4 {\": the block is never closed (write a `}` behind it)",
-    ),
+    ("repeat L=4 {", "SW002 at \"repeat L=4 {\": the block is never closed (write a `}` after it)"),
     (
         "€",
         "SW001 at \"€\": `€` is not a statement (a statement declares (`mesh X=4`, `input \

@@ -39,7 +39,7 @@ pub struct Row {
     pub summary: &'static str,
     /// Its operands, numbers among them not counted that a program must write.
     pub operands: &'static [Operand],
-    /// How many numbers must stand behind the values; where none must, one may stand for a value.
+    /// How many numbers must stand after the values; where none must, one may stand for a value.
     pub numbers: usize,
     /// In which operands it passes partial sums.
     pub linearity: Linearity,

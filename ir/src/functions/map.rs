@@ -21,7 +21,7 @@ pub enum MapForm {
     Call {
         /// Which.
         function: Function,
-        /// Numbers among its arguments, as written; they stand behind the values.
+        /// Numbers among its arguments, as written; they stand after the values.
         numbers: Vec<String>,
     },
     /// `cast<f32>(x)`.
@@ -227,7 +227,7 @@ mod tests {
     use crate::sharding::Reduction;
 
     #[test]
-    fn maxima_become_minima_behind_what_reverses_the_order() {
+    fn maxima_become_minima_after_what_reverses_the_order() {
         let negate = MapFn::new(MapForm::Negate).direction(0);
         assert_eq!(negate.map(|direction| direction.through(Reduction::Max)), Some(Reduction::Min));
         let scaled = |by: &str| MapFn::new(MapForm::ScaleBy(by.to_owned())).direction(0);

@@ -19,7 +19,7 @@ pub enum Linearity {
     First,
     /// In the last operand alone: the gradient of a derivative (`dgelu(x, dy)`).
     Last,
-    /// In all operands behind the first together: what a mask chooses from.
+    /// In all operands after the first together: what a mask chooses from.
     Rest,
 }
 
@@ -47,7 +47,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// What partial results of `kind` are behind the function; sums do not pass so.
+    /// What partial results of `kind` are after the function; sums do not pass so.
     pub fn through(self, kind: Reduction) -> Reduction {
         match (self, kind) {
             (Self::Decreasing, Reduction::Max) => Reduction::Min,

@@ -345,13 +345,13 @@ impl Check<'_> {
             .iter_enumerated()
             .find(|(_, repeat)| repeat.reversed == Some(block))
             .map(|(back, _)| back)?;
-        let mut behind = vec![false; program.values.len()];
+        let mut after = vec![false; program.values.len()];
         for op in &program.ops {
             let from_stages =
                 is_loop_exit(op) && program.values[op.operands[0].value].repeat == Some(block);
-            let read = op.operands.iter().any(|operand| behind[operand.value.index()])
+            let read = op.operands.iter().any(|operand| after[operand.value.index()])
                 && !reads_shape_only(op);
-            behind[op.result.index()] |= from_stages || read;
+            after[op.result.index()] |= from_stages || read;
         }
         let mut before = vec![false; program.values.len()];
         for op in program.ops.iter().rev() {
@@ -361,7 +361,7 @@ impl Check<'_> {
             }
         }
         let outside = |op: &&Op| op.repeat != Some(block) && op.repeat != Some(back);
-        let on_the_way = |op: &&Op| behind[op.result.index()] && before[op.result.index()];
+        let on_the_way = |op: &&Op| after[op.result.index()] && before[op.result.index()];
         let needs_all = |op: &&Op| {
             !program.has_batch(Some(block), op.result) || mixes(program, op, pipeline.batch)
         };

@@ -47,7 +47,7 @@ impl Resolver<'_> {
         if let Some(cut) = self.repeats.iter().find(|repeat| repeat.microbatches_of.is_some()) {
             let diag = Diag::error(
                 gradient::CUT_BEFORE,
-                "gradients are asked for behind microbatches",
+                "gradients are asked for after microbatches",
                 span,
                 "here",
             )

@@ -99,7 +99,7 @@ impl Resolver<'_> {
         let diag = Diag::error(codes::OF_A_MICROBATCH, message, name.span, "of which microbatch?");
         let diag = diag.and(self.values[value].span, "given for each microbatch");
         self.error(diag.help(format!(
-            "write `join({0})` behind the block for the rows of all, `total({0})` for the sum of \
+            "write `join({0})` after the block for the rows of all, `total({0})` for the sum of \
                 all, `last({0})` for that of the last",
             name.node
         )));
@@ -151,7 +151,7 @@ impl Resolver<'_> {
             left.and_then(|block| self.repeats[block].microbatches_of)
         else {
             return self.bad_call(
-                &format!("`join({})` is for values of microbatches, behind them", name.node),
+                &format!("`join({})` is for values of microbatches, after them", name.node),
                 span,
             );
         };

@@ -259,7 +259,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// `}` behind the pipeline's block; whether it closed a pipeline.
+    /// `}` after the pipeline's block; whether it closed a pipeline.
     pub(super) fn close_pipeline(&mut self) -> bool {
         if self.wrong_frames > 0 {
             self.wrong_frames -= 1;

@@ -52,7 +52,7 @@ pub(super) fn taking_out(function: &str) -> Option<MapForm> {
     }
 }
 
-/// What a carried name means behind its block.
+/// What a carried name means after its block.
 pub(super) enum End {
     /// That of the last layer, which nobody asked for yet.
     Pending(ValueId),

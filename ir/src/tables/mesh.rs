@@ -61,7 +61,7 @@ pub struct Axis {
     pub size: u64,
     /// The kind written in the program (`X=4 line`), if any; printed back.
     pub written_kind: Option<AxisKind>,
-    /// The factors written behind `over`, if any; printed back.
+    /// The factors written after `over`, if any; printed back.
     pub over: Option<Vec<u64>>,
     /// What it runs over, major to minor, never empty.
     pub physical: Vec<PhysicalAxis>,

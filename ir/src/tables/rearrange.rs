@@ -23,7 +23,7 @@ pub enum Rearrange {
     Slice(Window),
     /// `pad_{P->S}(x, 128)`: the same backwards, zeros around it.
     Pad(Window),
-    /// `concat_{P,Q->S}(a, b)`: one behind the other.
+    /// `concat_{P,Q->S}(a, b)`: one after the other.
     Concat {
         /// The dimension of each operand.
         from: Vec<DimId>,

@@ -13,7 +13,7 @@ use crate::program::{Blocks, Budget, OpKind, Program};
 /// Renumbers the values and blocks of `program`; what nothing declares or gives yet comes last.
 pub fn by_appearance(program: &mut Program) {
     blocks_by_appearance(program);
-    // What is declared in a block is printed there, behind what is declared outside.
+    // What is declared in a block is printed there, after what is declared outside.
     let mut declared: Vec<ValueId> =
         program.values.indices().filter(|&id| program.values[id].role.is_some()).collect();
     declared.sort_by_key(|&id| program.values[id].repeat);

@@ -31,7 +31,7 @@ pub enum LocalFault {
         /// The operand that has it.
         operand: usize,
     },
-    /// Behind a reshape the blocks of a device would not be one block.
+    /// After a reshape the blocks of a device would not be one block.
     BlocksBreak {
         /// The axis that splits something else afterwards.
         axis: AxisRef,

@@ -15,7 +15,7 @@
 //! is retained. Scheduling all of them would make planning time depend on their number.
 //!
 //! A pipeline is scheduled by itself ([`crate::cost::pipeline_stages`]), and takes its time between
-//! what stands around it; what its stages do once a step, before or behind all microbatches, is
+//! what stands around it; what its stages do once a step, before or after all microbatches, is
 //! added to that.
 
 use std::cmp::Reverse;

@@ -1,7 +1,7 @@
 //! From choices to a plan: the trees of all definitions, woven into program order.
 //!
 //! A step stands where it is first needed: before the operation that uses it, or, on the way to a
-//! home or an output, right behind the operation that gives the value. That order is deterministic
+//! home or an output, right after the operation that gives the value. That order is deterministic
 //! and keeps values live as shortly as program order allows.
 
 use indexmap::{IndexMap, IndexSet};
@@ -153,7 +153,7 @@ impl PlanBuilder<'_, '_> {
     fn reshard_carried(&mut self) {
         let (problem, block) = (self.problem, self.steps.block);
         for (variable, &choice) in problem.variables.iter().zip(self.assignment) {
-            // Behind what it reads itself: what is yielded to it.
+            // After what it reads itself: what is yielded to it.
             let (own, yielded) =
                 match variable.decides.operation().map(|op| &problem.program.ops[op]) {
                     Some(op) => (1, op.repeat == block && op.is(&MapForm::LoopCarried)),

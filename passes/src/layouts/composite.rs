@@ -62,7 +62,7 @@ fn statements(function: Composite, dims: &[DimId]) -> Vec<Statement> {
     statements.list
 }
 
-/// The statements of a formula, equal parts once, each behind those that it reads.
+/// The statements of a formula, equal parts once, each after those that it reads.
 struct Statements<'a> {
     dims: &'a [DimId],
     list: Vec<Statement>,

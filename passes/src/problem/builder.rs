@@ -222,7 +222,7 @@ impl Builder<'_> {
     ) -> usize {
         let value = problem.definitions[definition].value;
         let Definition { written, declared, .. } = &problem.definitions[definition];
-        // What is done once a step, behind all microbatches, is no side of them: its moves are not
+        // What is done once a step, after all microbatches, is no side of them: its moves are not
         // theirs.
         let of = &problem.program.values[value];
         let each_time =
@@ -242,13 +242,13 @@ impl Builder<'_> {
                 && !where_given;
         let repeats = &problem.program.repeats;
         let microbatches = |place: Option<RepeatId>| repeats.microbatches(place);
-        // What microbatches made of a layer's parameter is not there behind them.
-        let behind = problem.program.is_declared(value)
+        // What microbatches made of a layer's parameter is not there after them.
+        let after = problem.program.is_declared(value)
             && microbatches(problem.program.values[value].repeat) != microbatches(op.repeat);
-        let behind = behind && problem.program.values[value].repeat.is_some();
+        let after = after && problem.program.values[value].repeat.is_some();
         // What takes a value out of a block reads it there.
         let there = is_loop_exit(op) && problem.program.exited_block(op.repeat, value).is_some();
-        if there || !(rematerialized || behind) || written.is_some() || declared.is_some() {
+        if there || !(rematerialized || after) || written.is_some() || declared.is_some() {
             return definition;
         }
         let multiplicity = problem.weighted(op.repeat, value, once);

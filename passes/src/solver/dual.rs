@@ -205,7 +205,7 @@ impl<'m> Dual<'m> {
         }
     }
 
-    /// A tree stands behind the variable that places its root, any other term before the first
+    /// A tree stands after the variable that places its root, any other term before the first
     /// variable of its scope.
     fn set_order(&mut self) {
         let place = |(number, edges): (usize, &Vec<usize>)| {

@@ -22,7 +22,7 @@ pub type Node = usize;
 /// Edges out of every node (or into it), one after another in memory.
 #[derive(Debug)]
 pub(crate) struct Adjacency<T> {
-    /// Where those of each node begin; behind the last, where they end.
+    /// Where those of each node begin; after the last, where they end.
     starts: Vec<usize>,
     edges: Vec<(u32, T)>,
 }
@@ -38,7 +38,7 @@ impl<T: Copy> Adjacency<T> {
         this
     }
 
-    /// The same with more edges of each node, and more nodes behind the last.
+    /// The same with more edges of each node, and more nodes after the last.
     fn with(&self, more: &[Vec<(Node, T)>]) -> Self {
         let known = |node: Node| if node < self.nodes() { self.of(node) } else { &[] };
         let all = |(node, more): (Node, &Vec<(Node, T)>)| {
@@ -149,7 +149,7 @@ impl Graph {
         Self { out, into, distances, metric: OnceLock::new() }
     }
 
-    /// The same graph with one node more behind the others, a *store*: every node reaches it for
+    /// The same graph with one node more after the others, a *store*: every node reaches it for
     /// nothing, and from it every node is reached at its weight in `offers`, if that is finite.
     pub(crate) fn with_store(&self, offers: &[Weight]) -> Self {
         let store = self.nodes();

@@ -106,7 +106,7 @@ struct Column {
 
 /// The rows of a model by variables.
 struct Columns {
-    /// One for each row's own variable, behind them one for each variable that rows share.
+    /// One for each row's own variable, after them one for each variable that rows share.
     all: Vec<Column>,
     /// The variables that rows share, ascending.
     shared: Vec<usize>,

@@ -83,7 +83,7 @@ fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<GradientFault>> {
     if let Some(batch) = batch {
         microbatches::without_means(&mut program, &mut directive, batch.dim);
     }
-    let behind = program.ops.len() - directive.at.index();
+    let after = program.ops.len() - directive.at.index();
     let flow = Flow::new(&program, &directive);
     let mut faults = flow.faults(&program, &directive);
     let classes = Classes::new(&program, &directive, &flow);
@@ -92,7 +92,7 @@ fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<GradientFault>> {
         return Err(faults);
     }
     let derived = derive(program, &directive, &flow, &classes);
-    let end = OpId::new(derived.ops.len() - behind);
+    let end = OpId::new(derived.ops.len() - after);
     Ok((derived, batch.map(|batch| (batch, end))))
 }
 

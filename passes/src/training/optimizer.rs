@@ -175,7 +175,7 @@ impl UpdateEmitter {
         }
     }
 
-    /// `pin` with `axis` behind the others of the dimension whose blocks are largest among those
+    /// `pin` with `axis` after the others of the dimension whose blocks are largest among those
     /// that it divides; as it is where there is none.
     fn split(&self, dims: &[DimId], mut pin: Pin, axis: AxisRef) -> Pin {
         if pin.dims.iter().flatten().any(|axes| axes.contains(&axis)) {
@@ -259,7 +259,7 @@ impl UpdateEmitter {
         result
     }
 
-    /// `W.new`, or with a number behind it if that is taken.
+    /// `W.new`, or with a number after it if that is taken.
     fn fresh(&mut self, name: &str) -> String {
         let numbered = (2..=self.taken.len() + 2).map(|number| format!("{name}.new{number}"));
         let fresh = [format!("{name}.new")]

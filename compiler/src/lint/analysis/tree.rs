@@ -13,7 +13,7 @@ pub(crate) fn opened(layout: &Layout) -> Vec<Edit> {
         .collect()
 }
 
-/// The brackets behind the name that stands at `span` in an expression.
+/// The brackets after the name that stands at `span` in an expression.
 pub(crate) fn brackets_at(file: &File, span: Span) -> Option<&Layout> {
     let statement = file
         .statements
@@ -44,7 +44,7 @@ pub(crate) fn out_of_list(items: &[Span], number: usize) -> Span {
     }
 }
 
-/// A declaration of a dimension, with the `pad` behind it.
+/// A declaration of a dimension, with the `pad` after it.
 pub(crate) fn dim_span(dim: &DimDecl) -> Span {
     let declared = dim.name.span.to(dim.size.span);
     dim.pad.map_or(declared, |pad| declared.to(pad))

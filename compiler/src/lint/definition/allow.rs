@@ -42,11 +42,11 @@ impl Allow {
                 &[Span::new(self.statement.start, self.statement.end + after)],
             );
         }
-        let behind = &source[self.span.end..self.statement.end];
+        let after = &source[self.span.end..self.statement.end];
         let before = &source[self.statement.start..self.span.start];
-        let span = match (behind.find(','), before.rfind(',')) {
+        let span = match (after.find(','), before.rfind(',')) {
             (Some(comma), _) => {
-                let blanks = behind[comma + 1..]
+                let blanks = after[comma + 1..]
                     .chars()
                     .take_while(|c| c.is_whitespace())
                     .map(char::len_utf8)

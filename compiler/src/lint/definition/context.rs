@@ -46,7 +46,7 @@ impl KnownLint {
 #[derive(Clone, Debug)]
 pub(crate) struct Pinned {
     pub(crate) value: ValueId,
-    /// The name that the brackets stand behind.
+    /// The name that the brackets stand after.
     pub(crate) span: Span,
     /// The collectives that bring the value there, as the plan prints them.
     pub(crate) moves: Vec<String>,

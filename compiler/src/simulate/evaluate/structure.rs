@@ -260,7 +260,7 @@ pub(in super::super) fn every(first: usize, apart: usize) -> Option<Slice> {
 }
 
 /// One where a token has a slot of an expert: it is sent to those with its largest scores, and
-/// queues up behind the tokens before it.
+/// queues up after the tokens before it.
 pub(super) fn route(
     route: &Route,
     dims: &[DimId],

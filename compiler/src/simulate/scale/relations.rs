@@ -191,7 +191,7 @@ impl<'m> Relations<'m> {
     }
 
     /// The least that a dimension must be so that its parts lie in it as they do, with something
-    /// before and behind them where there is.
+    /// before and after them where there is.
     fn room(&self, dim: DimId, own: &Lengths, found: &Lengths) -> u64 {
         let parts = self.joints_of(dim).flat_map(|joint| &joint.parts);
         parts
@@ -237,10 +237,9 @@ impl<'m> Relations<'m> {
                         .rev()
                         .find(|&n| dims[atom].size.is_multiple_of(count(self.mesh, &rest[..n])))
                         .unwrap_or(0);
-                    let (here, behind) = rest.split_at(fitting);
+                    let (here, after) = rest.split_at(fitting);
                     let complete = count(self.mesh, here) == dims[atom].size;
-                    let straddles =
-                        !behind.is_empty() && (!complete || Some(&atom) == atoms.last());
+                    let straddles = !after.is_empty() && (!complete || Some(&atom) == atoms.last());
                     if atom == factor {
                         lists.push(here.iter().copied().collect());
                     }
@@ -248,7 +247,7 @@ impl<'m> Relations<'m> {
                         lists.extend((Some(&factor) == atoms.last()).then(|| axes.clone()));
                         break;
                     }
-                    rest = behind;
+                    rest = after;
                 }
             }
         }
@@ -298,7 +297,7 @@ impl<'m> Relations<'m> {
     }
 }
 
-/// On which side of each border between factors the parts behind each axis end.
+/// On which side of each border between factors the parts after each axis end.
 fn sides(atoms: &[DimId], axes: &[AxisRef], sizes: &Lengths, mesh: &Mesh) -> Vec<Vec<Ordering>> {
     let borders: Vec<u64> = (1..=atoms.len())
         .map(|n| atoms[..n].iter().map(|&atom| sizes[atom]).fold(1, u64::saturating_mul))

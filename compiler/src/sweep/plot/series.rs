@@ -1,4 +1,4 @@
-//! The numbers behind the picture: lines, and who wins where.
+//! The numbers of the plot: lines, and who wins where.
 
 use indexmap::IndexMap;
 

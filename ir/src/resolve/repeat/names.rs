@@ -64,7 +64,7 @@ impl Resolver<'_> {
         let value = self.anywhere(name)?;
         if self.repeats.exited_block(self.inside(), self.values[value].repeat).is_none() {
             return self.bad_call(
-                &format!("`{function}({})` is for values of a block, behind it", name.node),
+                &format!("`{function}({})` is for values of a block, after it", name.node),
                 span,
             );
         }
@@ -98,7 +98,7 @@ impl Resolver<'_> {
             );
             let diag = diag.and(self.values[value].span, "given inside a block");
             self.error(diag.help(format!(
-                "write `last({0})` behind the block for that of the last layer, `total({0})` for \
+                "write `last({0})` after the block for that of the last layer, `total({0})` for \
                     the sum of all, or carry it",
                 name.node
             )));

@@ -110,7 +110,7 @@ impl Words<'_> {
             (&self.program.mesh.axes[axis.axis()].name, &self.program.dims[dim].name);
         let given = op.operands.first().map_or("?", |operand| self.name(operand.value));
         let message = format!(
-            "behind this reshape of `{given}` a device would not hold one block: the runs that \
+            "after this reshape of `{given}` a device would not hold one block: the runs that \
                 `{axis_name}` cuts `{dim_name}` into do not stay together"
         );
         let diag = Diag::error(

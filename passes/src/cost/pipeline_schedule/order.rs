@@ -51,11 +51,11 @@ pub(super) fn most_held(shape: &PipelineShape, stage: u64) -> u64 {
 
 /// How many pieces of work a stage goes forward before it goes back for the first time in turns.
 fn ahead(shape: &PipelineShape, stage: u64) -> u64 {
-    let behind = shape.stages - 1 - stage.min(shape.stages - 1);
+    let after = shape.stages - 1 - stage.min(shape.stages - 1);
     match shape.schedule {
         Schedule::GPipe => u64::MAX,
-        Schedule::OneForwardOneBackward if shape.chunks == 1 => behind,
-        Schedule::OneForwardOneBackward => 2 * behind + (shape.chunks - 1) * shape.stages,
+        Schedule::OneForwardOneBackward if shape.chunks == 1 => after,
+        Schedule::OneForwardOneBackward => 2 * after + (shape.chunks - 1) * shape.stages,
     }
 }
 

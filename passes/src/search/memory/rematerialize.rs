@@ -144,10 +144,10 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
         .ops
         .iter_enumerated()
         .filter(|(_, op)| op.sharded_operands().iter().any(|operand| operand.value == value));
-    let (there, behind): (Vec<_>, Vec<_>) =
+    let (there, after): (Vec<_>, Vec<_>) =
         uses.map(|(id, op)| (id, op.repeat)).partition(|(id, _)| *id < before);
     let on_both_sides =
-        !behind.is_empty() && at.producer.map_or(!there.is_empty(), |given| given < before);
+        !after.is_empty() && at.producer.map_or(!there.is_empty(), |given| given < before);
     if !on_both_sides || program.pipeline(at.repeat).is_some() {
         return None;
     }
@@ -156,7 +156,7 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
         let again = program.repeats.outermost(repeat, at.repeat);
         again.is_some_and(|block| program.repeats.path(program.ops[before].repeat).contains(&block))
     };
-    let mut used_in = there.iter().chain(&behind).map(|&(_, repeat)| repeat);
+    let mut used_in = there.iter().chain(&after).map(|&(_, repeat)| repeat);
     let comes_again = program.is_shared(value) && program.is_microbatched(at.repeat);
     if !comes_again && used_in.clone().all(|repeat| turns(repeat) == turns(at.repeat)) {
         Some(Share::Second)
@@ -180,7 +180,7 @@ fn retainable(
     values: &IndexMap<ValueId, Share>,
     before: OpId,
 ) -> Vec<Retainable> {
-    let is_behind = |demand: &Demand| match demand {
+    let is_after = |demand: &Demand| match demand {
         Demand::Operand(variable, _) => {
             problem.variables[*variable].decides.operation().is_some_and(|op| op >= before)
         }
@@ -188,9 +188,9 @@ fn retainable(
     };
     let part_of_price = |definition: usize| {
         let definition = &problem.definitions[definition];
-        let behind = definition.demands.first().is_some_and(is_behind);
+        let after = definition.demands.first().is_some_and(is_after);
         match values.get(&definition.value).filter(|_| definition.per_use)? {
-            Share::Second => behind.then_some(1.0),
+            Share::Second => after.then_some(1.0),
             Share::Half => Some(0.5),
         }
     };
@@ -225,7 +225,7 @@ fn charges(problem: &Problem<'_>, definition: usize, part: f64) -> Vec<f64> {
 /// The problem with its two sides, at prices of what is kept between them.
 struct CutPoint<'p, 'a> {
     problem: &'p Problem<'a>,
-    /// Its terms of retainable definitions have graphs of their own, behind the others.
+    /// Its terms of retainable definitions have graphs of their own, after the others.
     model: Model,
     demand: MemoryDemand,
     retainable: Vec<Retainable>,

@@ -110,7 +110,7 @@ fn rename(op: &mut Op, again: &IndexMap<ValueId, ValueId>) {
     }
 }
 
-/// `h.again`, or with a number behind it if that is taken.
+/// `h.again`, or with a number after it if that is taken.
 fn fresh(name: &str, taken: &mut IndexSet<String>) -> String {
     let plain = format!("{name}.again");
     let numbered = || {

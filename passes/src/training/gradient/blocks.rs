@@ -23,7 +23,7 @@ use shardwise_ir::program::{MapForm, Op, Program, Repeat};
 use super::emit::{Emitter, Into};
 use super::{Gradients, yielded};
 
-/// Puts what enters a block behind everything else of it: in reverse, that is where the block is
+/// Puts what enters a block after everything else of it: in reverse, that is where the block is
 /// left.
 pub(super) fn entries_last(uses: &mut [(OpId, Op, usize)]) {
     for block in uses.chunk_by_mut(|a, b| a.1.repeat == b.1.repeat) {

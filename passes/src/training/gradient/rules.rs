@@ -186,7 +186,7 @@ impl FormulaEmitter<'_> {
         Some(Written::Value(term))
     }
 
-    /// Numbers stand behind the values, in whose place they are.
+    /// Numbers stand after the values, in whose place they are.
     fn operand(&self, position: usize) -> Option<Written> {
         let values = &self.op.operands;
         if let Some(operand) = values.get(position) {

@@ -26,7 +26,7 @@ fn as_listed(id: &str, name: &str) {
     assert_eq!(collectives(&plan), wanted.iter().map(|(op, _)| op.clone()).collect::<Vec<_>>());
     let json = plan.json();
     let moved = moves(&json);
-    // Nothing hides what comes before the first product, or behind the last one.
+    // Nothing hides what comes before the first product, or after the last one.
     let place = |text: &str| json.steps.iter().position(|step| step.text == text).unwrap_or(0);
     let first = json.steps.iter().position(|step| step.kind == "einsum").unwrap_or(0);
     let last = moved.last().map(|step| step.text.clone()).unwrap_or_default();
@@ -103,7 +103,7 @@ fact!(p5_tp_alg, "P5-TP-ALG", |id| as_listed(id, "p5-tp"));
 fact!(p5_mix_alg, "P5-MIX-ALG", |id| as_listed(id, "p5-mixed"));
 fact!(p5_fsdp_drop, "P5-FSDP-DROP", |_| {
     let plan = trained("p5-fsdp");
-    // Behind its last use a gathered weight is not there any more: Win while Out is made, Wout
+    // After its last use a gathered weight is not there any more: Win while Out is made, Wout
     // while dWin is, both while dOut waits.
     assert!(live(&plan, "Tmp").contains(&"Win".to_owned()));
     assert!(

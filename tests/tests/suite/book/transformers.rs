@@ -86,7 +86,7 @@ fn gated() -> String {
     )
 }
 
-/// Layers of both, trained; what stands behind `checkpoint`, if anything.
+/// Layers of both, trained; what stands after `checkpoint`, if anything.
 fn layers(dims: &str, checkpoint: Option<&str>) -> String {
     let kept = checkpoint.map_or(String::new(), |kept| format!("checkpoint {kept}\n"));
     let body =

@@ -89,7 +89,7 @@ fn page() -> Vec<(String, Vec<Hardware>)> {
                 .extend(hardware::parse("page", file).unwrap_or_else(|e| panic!("{e}\n{file}"))),
             Some(("shard", program)) => programs.push((program.to_owned(), known.clone())),
             Some(("text", reported)) if reported.starts_with("# ") => {
-                let (program, known) = programs.last().expect("a plan stands behind its program");
+                let (program, known) = programs.last().expect("a plan follows its program");
                 let plan = plan(program, known).to_string();
                 assert!(
                     reported.lines().all(|line| plan.lines().any(|other| other == line)),

@@ -127,7 +127,7 @@ fn a_gradient_is_reduced_once_a_step_unless_memory_forbids() {
     let often = reductions(&limited, "dWin") + reductions(&limited, "dWout");
     assert!((often - 9.0).abs() < 1e-9, "{often}: {limited}");
     assert!(limited.report.serial_s > once.report.serial_s);
-    // Layers: behind the microbatches, each layer's once.
+    // Layers: after the microbatches, each layer's once.
     let layers = plan("microbatches", &fixture("layers"), &options(Planning::Textbook));
     assert_eq!(
         (reductions(&layers, "dWin"), reductions(&layers, "dWout")),

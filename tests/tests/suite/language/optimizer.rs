@@ -160,7 +160,7 @@ fn what_is_still_read_is_not_written_over() {
     );
     assert!(
         peak("S = sum_P(W)\noutput S[]\n") > 11.9 * 1_048_576.0,
-        "the old one is read behind the update"
+        "the old one is read after the update"
     );
 }
 

@@ -18,7 +18,7 @@ const STEP: &str = "  scores = (q *H k) * 0.0883883
 
 /// A ring over `R`, whose blocks are split as `r` and heads as `heads` say; `moved` says what
 /// becomes of keys and values.
-fn ring(mesh: &str, r: &str, heads: &str, moved: &str, behind: &str) -> String {
+fn ring(mesh: &str, r: &str, heads: &str, moved: &str, after: &str) -> String {
     let blocks = mesh
         .split(", ")
         .filter_map(|axis| axis.split_once('='))
@@ -29,7 +29,7 @@ fn ring(mesh: &str, r: &str, heads: &str, moved: &str, behind: &str) -> String {
             input q[B, {r}, Q, {heads}, G, H], k[B, {r}, S, {heads}, H], v[B, {r}, S, {heads}, H]\n\
             top = sum_H(q) * 0.0 - 1e30\nsums = sum_H(q) * 0.0\nacc = q * 0.0\n\
             repeat blocks={blocks} {{\n  carry k[B, {r}, S, {heads}, H], v[B, {r}, S, {heads}, H], \
-            top, sums, acc\n{STEP}{moved}}}\no = acc / sums\n{behind}"
+            top, sums, acc\n{STEP}{moved}}}\no = acc / sums\n{after}"
     )
 }
 
@@ -96,10 +96,10 @@ fn rings_stand_beside_split_heads_of_keys() {
 
 #[test]
 fn gradients_of_a_ring_go_back_round_it() {
-    let behind = "input do[B, R_X, Q, K, G, H]\nbackward from o given do\n\
+    let after = "input do[B, R_X, Q, K, G, H]\nbackward from o given do\n\
         output dq[B, R_X, Q, K, G, H], dk[B, R_X, S, K, H], dv[B, R_X, S, K, H]\n";
     let [found, textbook] =
-        checked_plans("gradients", &ring("X=4", "R_X", "K", ON, behind), Sizes::Scaled);
+        checked_plans("gradients", &ring("X=4", "R_X", "K", ON, after), Sizes::Scaled);
     assert!(found.to_string().contains(", 3)"), "{found}");
     assert!(textbook.to_string().contains(", 3)"), "{textbook}");
 }

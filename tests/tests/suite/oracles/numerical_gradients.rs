@@ -63,7 +63,7 @@ fn names(dims: &[usize]) -> String {
     dims.iter().map(|&dim| DIMS[dim]).collect::<Vec<_>>().join(", ")
 }
 
-/// A word behind `_`.
+/// A word after `_`.
 fn word(dims: &[usize]) -> String {
     format!("{{{}}}", names(dims).replace(' ', ""))
 }

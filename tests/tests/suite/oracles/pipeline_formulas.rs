@@ -111,7 +111,7 @@ fn nobody_does_two_things_at_once_or_before_they_can_be_done() {
 }
 
 /// The same microbatch in the same chunk on the stage that this work waits for: the one before, or
-/// going backward the one behind.
+/// going backward the one after.
 fn producer<'p>(placed: &'p [Placed], work: &Placed) -> Option<&'p Placed> {
     let stage = if work.work.backward { Some(work.stage + 1) } else { work.stage.checked_sub(1) };
     placed.iter().find(|it| it.work == work.work && Some(it.stage) == stage)

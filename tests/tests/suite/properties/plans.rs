@@ -126,11 +126,11 @@ fn renamed(text: &str, words: &[(&str, &str)]) -> String {
     let mut rest = text;
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
-        let (word, behind) = rest.split_at(end);
+        let (word, after) = rest.split_at(end);
         out += words.iter().find(|(from, _)| *from == word).map_or(word, |(_, to)| to);
-        let gap = behind.find(|c: char| c.is_alphanumeric()).unwrap_or(behind.len());
-        out += &behind[..gap];
-        rest = &behind[gap..];
+        let gap = after.find(|c: char| c.is_alphanumeric()).unwrap_or(after.len());
+        out += &after[..gap];
+        rest = &after[gap..];
     }
     out
 }
