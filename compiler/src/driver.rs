@@ -2,7 +2,7 @@
 
 use shardwise_grammar::ast;
 use shardwise_ir::codes;
-use shardwise_ir::dataflow::Dataflow;
+use shardwise_ir::dataflow::{Analyzed, Dataflow};
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
@@ -21,8 +21,8 @@ use crate::planned::{Origin, Planned, attention_site, budget, claim};
 /// A program that was read, and what is to be said of it.
 #[derive(Debug)]
 pub struct Checked {
-    /// The program, unless an error was found.
-    pub program: Option<Program>,
+    /// The program with its dataflow, unless an error was found.
+    pub program: Option<Analyzed>,
     /// Errors and warnings, in source order.
     pub findings: Findings,
 }
@@ -52,7 +52,7 @@ pub(crate) fn read_whole_batch(name: &str, source: &str, options: &Options) -> C
     resolved(&file, diags, (name, source), options, &pipeline::rewrite_whole_batch)
 }
 
-type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Program, RewriteFault>;
+type Rewrite<'r> = &'r dyn Fn(Program) -> Result<Analyzed, RewriteFault>;
 
 /// Reads a program, and keeps the tree beside it.
 pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::File, Checked) {
@@ -64,7 +64,7 @@ pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::Fi
 }
 
 /// The program, if its pipelines can run; else what keeps them from that.
-fn staged(program: Program, diags: &mut Vec<Diag>) -> Option<Program> {
+fn staged(program: Analyzed, diags: &mut Vec<Diag>) -> Option<Analyzed> {
     let faults = shardwise_ir::pipeline::faults(&program);
     let can_run = faults.is_empty();
     diags.extend(faults);
@@ -90,18 +90,20 @@ fn resolved(
         .any(|label| line_at(source, label.span).starts_with("hardware"));
     diags
         .extend(more.into_iter().filter(|diag| !is_named || diag.code != codes::mesh::NO_HARDWARE));
-    let mut program = program.filter(|_| !has_errors(&diags));
-    if let Some(explicit) = program.take_if(|program| program.mode == Mode::Explicit) {
-        match verify::explicit(explicit) {
-            Ok(plan) => program = staged(plan.program, &mut diags),
-            Err(faults) => diags.extend(faults),
+    let rewritten = program.filter(|_| !has_errors(&diags)).map(|program| match program.mode {
+        Mode::Explicit => verify::explicit(program).map(|plan| Analyzed::from(plan.program)),
+        Mode::Ordinary => {
+            rewrite(program).map_err(|fault| pass_faults::of_rewrite(&fault).into_iter().collect())
         }
-    } else if let Some(ordinary) = program.take() {
-        match rewrite(ordinary) {
-            Ok(rewritten) => program = staged(rewritten, &mut diags),
-            Err(fault) => diags.extend(pass_faults::of_rewrite(&fault)),
+    });
+    let program = match rewritten {
+        Some(Ok(program)) => staged(program, &mut diags),
+        Some(Err(faults)) => {
+            diags.extend(faults);
+            None
         }
-    }
+        None => None,
+    };
     Checked { program, findings: Findings::new(diags, name, source) }
 }
 
@@ -173,9 +175,9 @@ pub fn format(name: &str, source: &str) -> Result<String, Findings> {
 }
 
 /// The plan of a program, composites not yet expanded, and nothing beside it.
-pub(crate) fn plan_of(program: &Program, options: &Options) -> Result<Plan, Vec<Diag>> {
+pub(crate) fn plan_of(program: &Analyzed, options: &Options) -> Result<Plan, Vec<Diag>> {
     match program.mode {
-        Mode::Explicit => verify::explicit(program.clone()),
+        Mode::Explicit => verify::explicit(Program::clone(program)),
         Mode::Ordinary => {
             planned_until(program, options, Pass::Search).map(|planning| planning.into_found().plan)
         }
@@ -184,7 +186,7 @@ pub(crate) fn plan_of(program: &Program, options: &Options) -> Result<Plan, Vec<
 
 /// A rewritten program after the passes up to `last`.
 pub(crate) fn planned_until<'p>(
-    program: &'p Program,
+    program: &'p Analyzed,
     options: &Options,
     last: Pass,
 ) -> Result<Planning<'p>, Vec<Diag>> {
@@ -202,9 +204,9 @@ pub(crate) fn planned_until<'p>(
 /// A plan with its costs, and how it came to be.
 type Made = (ExpandedPlan<'static>, Reports, Origin);
 
-fn made(program: Program, options: &Options) -> Result<Made, Vec<Diag>> {
+fn made(program: Analyzed, options: &Options) -> Result<Made, Vec<Diag>> {
     if program.mode == Mode::Explicit {
-        let plan = ExpandedPlan::from(verify::explicit(program)?);
+        let plan = ExpandedPlan::from(verify::explicit(program.into_program())?);
         let report = report(&plan, options.refinement);
         return Ok((plan, Reports { textbook: report.clone(), plan: report }, Origin::Explicit));
     }

@@ -53,7 +53,9 @@ pub fn print_after(
     }
     let refuse = |diags| Findings::new(diags, name, source);
     if program.mode == Mode::Explicit {
-        return verify::explicit(program).map(|plan| plan.to_string()).map_err(refuse);
+        return verify::explicit(program.into_program())
+            .map(|plan| plan.to_string())
+            .map_err(refuse);
     }
     let planning = driver::planned_until(&program, options, pass).map_err(refuse)?;
     Ok(match pass {

@@ -124,7 +124,7 @@ pub fn against(
 fn explicit(name: &str, text: &str, options: &Options) -> Result<Plan, Findings> {
     let read = check(name, text, &Options { explicit: true, ..options.clone() });
     let Some(program) = read.program else { return Err(read.findings) };
-    rules::explicit(program).map_err(|diags| Findings::new(diags, name, text))
+    rules::explicit(program.into_program()).map_err(|diags| Findings::new(diags, name, text))
 }
 
 /// What keeps a plan from being one of `program`: declared values and sizes that differ.

@@ -10,6 +10,7 @@
 //! all its steps cost, so the search inserts them into every candidate that it prices. After
 //! `search` the choice alone is printed, as a program in which every use has brackets.
 
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
@@ -68,8 +69,8 @@ enum Run {
     Resolved,
     /// Makes a program of a program.
     Rewrite(fn(Program) -> Result<Program, RewriteFault>),
-    /// Fixes the program and opens the space of its plans.
-    Open(for<'p> fn(&'p Program, PlanRequest) -> Result<Planning<'p>, PlanFault>),
+    /// Opens the space of plans of the final program.
+    Open(for<'p> fn(&'p Analyzed, PlanRequest) -> Result<Planning<'p>, PlanFault>),
     /// Adds to what is known of its plan.
     Plan(fn(&mut Planning<'_>) -> Result<(), PlanFault>),
 }
@@ -195,25 +196,26 @@ impl Planning<'_> {
     }
 }
 
-/// The program as it is after the rewrites up to `last`.
-pub fn rewrite(mut program: Program, last: Pass) -> Result<Program, RewriteFault> {
+/// The program as it is after the rewrites up to `last`, with its dataflow: nothing changes it
+/// from there on.
+pub fn rewrite(mut program: Program, last: Pass) -> Result<Analyzed, RewriteFault> {
     for (_, run) in PASSES.iter().filter(|(pass, _)| *pass <= last) {
         if let Run::Rewrite(run) = run {
             program = run(program)?;
         }
     }
-    Ok(program)
+    Ok(program.into())
 }
 
 /// The same with the whole batch at once: what microbatches must agree with.
-pub fn rewrite_whole_batch(program: Program) -> Result<Program, RewriteFault> {
-    write_updates(derived(program, gradient::expand_whole)?)
+pub fn rewrite_whole_batch(program: Program) -> Result<Analyzed, RewriteFault> {
+    write_updates(derived(program, gradient::expand_whole)?).map(Analyzed::from)
 }
 
 /// What the passes up to `last`, which is one of those that plan, find out about plans of a
 /// rewritten program.
 pub fn plan(
-    program: &Program,
+    program: &Analyzed,
     request: PlanRequest,
     last: Pass,
 ) -> Result<Planning<'_>, PlanFault> {
@@ -250,7 +252,7 @@ fn write_updates(program: Program) -> Result<Program, RewriteFault> {
         .map_err(|faults| RewriteFault::Optimizer(Box::new(program), faults))
 }
 
-fn open_layouts(program: &Program, request: PlanRequest) -> Result<Planning<'_>, PlanFault> {
+fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>, PlanFault> {
     if let Some(value) = Tables::too_large(program) {
         return Err(PlanFault::TooManyShardings(value));
     }

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
 use rayon::prelude::*;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{Op, Phase, Program};
 
@@ -145,8 +146,8 @@ pub struct Variable {
 /// Everything the search needs; no names, no text.
 #[derive(Clone)]
 pub struct Problem<'a> {
-    /// The program.
-    pub program: &'a Program,
+    /// The program, with its dataflow.
+    pub program: &'a Analyzed,
     /// What a second of compute counts.
     pub compute: f64,
     /// Reshard tables.

@@ -1,7 +1,7 @@
 //! What the solver's bounds and rounding alone say of a search problem: for tests that hold these
 //! against other ways to solve the problem.
 
-use shardwise_ir::program::Program;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_passes::Problem;
 use shardwise_passes::Tables;
 use shardwise_passes::collective::Refinement;
@@ -39,7 +39,7 @@ pub fn bounded(model: &Model) -> Bounded {
 
 /// The same of a program, where a second of compute counts `compute`; nothing if some operation has
 /// no layout.
-pub fn bounded_program(program: &Program, compute: f64) -> Option<Bounded> {
+pub fn bounded_program(program: &Analyzed, compute: f64) -> Option<Bounded> {
     let tables = Tables::new(program, Refinement::default());
     let problem = Problem::new(&tables, compute);
     problem

@@ -3,14 +3,14 @@
 
 use shardwise::verify::{Setup, Sizes, verify};
 use shardwise::{Options, Planned, Strategy};
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::print::same;
-use shardwise_ir::program::Program;
 
 /// What the compiler reads of a source.
 ///
 /// # Panics
 /// If it refuses it.
-pub fn program(name: &str, source: &str) -> Program {
+pub fn program(name: &str, source: &str) -> Analyzed {
     let checked = shardwise::check(name, source, &Options::default());
     checked.program.unwrap_or_else(|| panic!("{name}: {}\n{source}", checked.findings))
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use shardwise::{AxisSize, DimSize, Options, Program, verify};
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::Value;
 
 /// A program with two devices an axis and 16 elements a dimension, if it is one at these sizes.
-pub fn program(name: &str, source: &str) -> Option<Program> {
+pub fn program(name: &str, source: &str) -> Option<Analyzed> {
     let whole = shardwise::check(name, source, &Options::default()).program?;
     let mesh = whole.mesh.axes.iter().map(|axis| AxisSize {
         name: axis.name.clone(),

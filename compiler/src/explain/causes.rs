@@ -5,6 +5,7 @@
 mod shardings;
 
 use shardwise_grammar::print::role_name;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::print;
@@ -27,12 +28,12 @@ pub(super) struct Explainer<'a> {
     source: &'a str,
     lines: Lines<'a>,
     /// The program before the search chose for open declarations.
-    written: Option<Program>,
+    written: Option<Analyzed>,
     use_def: UseDef<'a>,
 }
 
 impl<'a> Explainer<'a> {
-    pub(super) fn new(planned: &'a Planned, source: &'a str, written: Option<Program>) -> Self {
+    pub(super) fn new(planned: &'a Planned, source: &'a str, written: Option<Analyzed>) -> Self {
         Self { planned, source, lines: Lines::new(source), written, use_def: UseDef::of(planned) }
     }
 

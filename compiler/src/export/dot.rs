@@ -67,7 +67,7 @@ fn flowing(
     let plan = &planned.plan;
     match (from, to, how) {
         (_, Node::Statement(step), Use::Operand(position)) => {
-            Some(plan.steps[step].operands[position].clone())
+            Some(plan.steps[step].operands[position as usize].clone())
         }
         (Node::Statement(step), ..) => Some(plan.steps[step].result.clone()),
         (Node::Declared(value), ..) => {
@@ -85,7 +85,7 @@ fn attributes(planned: &Planned, node: Node<usize>) -> String {
             format!("shape=plaintext, label={}", quoted(&program.values[value].name))
         }
         Node::Output(number) => {
-            let name = &program.values[program.outputs[number].value].name;
+            let name = &program.values[program.outputs[number as usize].value].name;
             format!("shape=plaintext, label={}", quoted(&format!("output {name}")))
         }
         Node::Statement(number) => step_attributes(planned, number),

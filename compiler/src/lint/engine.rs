@@ -5,7 +5,7 @@ pub(super) mod fix;
 pub(super) mod page;
 pub(super) mod settings;
 
-use shardwise_ir::program::Program;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::{Diag, Severity};
 
 use super::definition::{Finding, KnownLint, Level, LintContext, Priced};
@@ -81,7 +81,7 @@ pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) ->
 
 /// The textbook's plan of a program that can be planned and keeps its budgets, by the textbook's
 /// plan or the searched one.
-fn feasible(program: &Program, options: &Options) -> Result<Priced, Vec<Diag>> {
+fn feasible(program: &Analyzed, options: &Options) -> Result<Priced, Vec<Diag>> {
     // How much memory there is decides what can be planned, not whether the program is right.
     let options =
         Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..options.clone() };

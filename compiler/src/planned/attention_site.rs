@@ -1,5 +1,6 @@
 //! Where attention stands in a program.
 
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::program::{MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::Composite;
@@ -20,11 +21,11 @@ pub(crate) struct Site {
 }
 
 /// Every attention of a program over more than one query.
-pub(crate) fn sites(program: &Program) -> Vec<Site> {
+pub(crate) fn sites(program: &Analyzed) -> Vec<Site> {
     program.ops.iter_enumerated().filter_map(|(id, op)| site(program, id, op)).collect()
 }
 
-fn site(program: &Program, id: OpId, op: &Op) -> Option<Site> {
+fn site(program: &Analyzed, id: OpId, op: &Op) -> Option<Site> {
     let OpKind::Composite { function: Composite::Softmax, dims } = &op.kind else { return None };
     let &[key_dim] = &dims[..] else { return None };
     let scores = scores_of(program, op.operands[0].value)?;
@@ -52,8 +53,8 @@ fn site(program: &Program, id: OpId, op: &Op) -> Option<Site> {
 }
 
 /// The product that gives `value`, or what it is scaled or masked from.
-fn scores_of(program: &Program, value: ValueId) -> Option<&Op> {
-    let op = &program.ops[program.values[value].producer?];
+fn scores_of(program: &Analyzed, value: ValueId) -> Option<&Op> {
+    let op = &program.ops[program.dataflow().definition(value)?];
     match (&op.kind, &op.operands[..]) {
         (OpKind::Einsum { contracted }, _) if !contracted.is_empty() => Some(op),
         (OpKind::Map(function), [operand])
@@ -75,11 +76,9 @@ fn longest(program: &Program, query: ValueId, key: ValueId, contracted: &[DimId]
 
 /// The product that sums what `weights` (or what it is cast to) weigh along `key_dim`, and with
 /// what.
-fn multiplied(program: &Program, weights: ValueId, key_dim: DimId) -> Option<(ValueId, ValueId)> {
-    let reader = |of: ValueId| {
-        program.ops.iter().find(|op| op.operands.iter().any(|operand| operand.value == of))
-    };
-    let op = reader(weights)?;
+fn multiplied(program: &Analyzed, weights: ValueId, key_dim: DimId) -> Option<(ValueId, ValueId)> {
+    let (reader, _) = program.dataflow().uses_of(weights).next()?;
+    let op = &program.ops[reader];
     match (&op.kind, &op.operands[..]) {
         (OpKind::Einsum { contracted }, [a, b]) if *contracted == [key_dim] => {
             Some((op.result, if a.value == weights { b.value } else { a.value }))

@@ -1,6 +1,7 @@
 //! From a grid to points: which mesh shapes are meant for which program, and which sizes a range
 //! stands for.
 
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::Pin;
@@ -122,7 +123,7 @@ fn granules(
 }
 
 /// The program on `mesh`, with the swept dimensions as large as any split needs.
-fn trial(source: &Source, mesh: &Mesh, grid: &Grid, options: &Options) -> Option<Program> {
+fn trial(source: &Source, mesh: &Mesh, grid: &Grid, options: &Options) -> Option<Analyzed> {
     let hardware = grid.hardware.first().or(options.hardware.as_ref()).cloned();
     let bare = Options { hardware, mesh: mesh.clone(), ..options.clone() };
     let large: u64 = mesh.iter().map(|axis| axis.size).product::<u64>().max(1) << 20;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indexmap::IndexSet;
 use rayon::prelude::*;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::print;
 use shardwise_ir::program::Program;
 
@@ -98,7 +99,8 @@ pub fn sweep(
 fn base(source: &Source, grid: &Grid, options: &Options) -> Result<Program, Refused> {
     let hardware = grid.hardware.first().or(options.hardware.as_ref()).cloned();
     let checked = check(&source.path, &source.text, &Options { hardware, ..options.clone() });
-    checked.program.ok_or(Refused::Program(checked.findings))
+    let program = checked.program.map(Analyzed::into_program);
+    program.ok_or(Refused::Program(checked.findings))
 }
 
 /// What resolving a point gives.

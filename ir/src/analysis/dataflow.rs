@@ -2,14 +2,21 @@
 //!
 //! There is one graph type for both forms of the language. Over a [`Program`] a node is an
 //! operation, over a [`Plan`] it is a step; declared values and outputs are nodes of both. An edge
-//! leads from what produces a value to what uses it. The graph is derived data: build it once when
-//! tables are final ([`Dataflow::of_program`], [`Dataflow::of_plan`]) and pass it along. Tables
-//! keep ids and never graph indices, so that a pass may rewrite them freely; the alternative, a
-//! graph inside the program, would have to be kept up to date by every pass.
+//! leads from what produces a value to what uses it.
+//!
+//! The graph is derived data, built once when tables are final. An [`Analyzed`] program is one with
+//! its graph: it can be read and not changed, so the two always agree, and whatever takes one has
+//! both. A pass that rewrites takes the program out, and a new graph comes with the new program.
+//! Alternatives: a graph inside the program would have to be kept up to date by every pass; a
+//! producer noted at each value and users searched when they are asked for (as it was) has two
+//! sources of truth, and every pass its own map of users.
 //!
 //! Statements are numbered as in their table, which is a topological order: a statement only reads
 //! what an earlier one produces. What a block carries into its next iteration is the one kind of
 //! edge that leads back ([`Use::NextIteration`]).
+
+use std::fmt;
+use std::ops::Deref;
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
@@ -32,14 +39,14 @@ pub enum Node<S> {
     /// A value that no statement produces.
     Declared(ValueId),
     /// An output, by its place among the program's outputs.
-    Output(usize),
+    Output(u32),
 }
 
 /// How a node uses what another one produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// As an operand, by its position.
-    Operand(usize),
+    Operand(u32),
     /// As what leaves the program or the block.
     Output,
     /// As the operand of its next iteration, from the output of a block to a loop-carried value.
@@ -54,6 +61,45 @@ pub struct Dataflow<S> {
     definitions: IndexVec<ValueId, NodeIndex>,
 }
 
+/// A program whose tables are final, with its dataflow graph.
+#[derive(Clone, Debug)]
+pub struct Analyzed {
+    program: Program,
+    dataflow: Dataflow<OpId>,
+}
+
+impl Analyzed {
+    /// The program's dataflow graph.
+    pub fn dataflow(&self) -> &Dataflow<OpId> {
+        &self.dataflow
+    }
+
+    /// The program alone, to be rewritten.
+    pub fn into_program(self) -> Program {
+        self.program
+    }
+}
+
+impl From<Program> for Analyzed {
+    fn from(program: Program) -> Self {
+        Self { dataflow: Dataflow::of_program(&program), program }
+    }
+}
+
+impl Deref for Analyzed {
+    type Target = Program;
+
+    fn deref(&self) -> &Program {
+        &self.program
+    }
+}
+
+impl fmt::Display for Analyzed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.program.fmt(f)
+    }
+}
+
 impl Dataflow<OpId> {
     /// The graph of a program's operations.
     pub fn of_program(program: &Program) -> Self {
@@ -61,7 +107,7 @@ impl Dataflow<OpId> {
         for (id, op) in program.ops.iter_enumerated() {
             for (position, operand) in op.operands.iter().enumerate() {
                 let producer = graph.definitions[operand.value];
-                graph.edge(producer, NodeIndex::new(id.index()), Use::Operand(position));
+                graph.edge(producer, NodeIndex::new(id.index()), operand_use(position));
             }
         }
         for (place, output) in program.outputs.iter().enumerate() {
@@ -95,7 +141,7 @@ impl Dataflow<usize> {
             let node = NodeIndex::new(number);
             for (position, operand) in step.operands.iter().enumerate() {
                 if let Some(&producer) = latest.get(operand) {
-                    graph.edge(producer, node, Use::Operand(position));
+                    graph.edge(producer, node, operand_use(position));
                 }
             }
             latest.insert(&step.result, node);
@@ -117,10 +163,23 @@ impl<S: Copy + From<usize> + Into<usize>> Dataflow<S> {
         &self.graph
     }
 
+    /// The node that first produces a value.
+    pub fn node(&self, value: ValueId) -> NodeIndex {
+        self.definitions[value]
+    }
+
+    /// The statement that first produces a value; `None` for a declared one.
+    pub fn definition(&self, value: ValueId) -> Option<S> {
+        match self.graph[self.definitions[value]] {
+            Node::Statement(producer) => Some(producer),
+            Node::Declared(_) | Node::Output(_) => None,
+        }
+    }
+
     /// What produces an operand of a statement; `None` where no step of a plan does.
     pub fn producer(&self, of: S, operand: usize) -> Option<Node<S>> {
         let mut operands = self.graph.edges_directed(index(of), Direction::Incoming);
-        let edge = operands.find(|edge| *edge.weight() == Use::Operand(operand))?;
+        let edge = operands.find(|edge| *edge.weight() == operand_use(operand))?;
         Some(self.graph[edge.source()])
     }
 
@@ -149,7 +208,9 @@ impl<S: Copy + From<usize> + Into<usize>> Dataflow<S> {
     fn readers_of(&self, producer: NodeIndex) -> impl Iterator<Item = (S, usize)> + '_ {
         self.graph.edges(producer).filter_map(|edge| {
             match (self.graph[edge.target()], *edge.weight()) {
-                (Node::Statement(reader), Use::Operand(position)) => Some((reader, position)),
+                (Node::Statement(reader), Use::Operand(position)) => {
+                    Some((reader, position as usize))
+                }
                 _ => None,
             }
         })
@@ -157,10 +218,14 @@ impl<S: Copy + From<usize> + Into<usize>> Dataflow<S> {
 
     fn outputs_from(&self, producer: NodeIndex) -> impl Iterator<Item = usize> + '_ {
         self.graph.edges(producer).filter_map(|edge| match self.graph[edge.target()] {
-            Node::Output(place) => Some(place),
+            Node::Output(place) => Some(place as usize),
             Node::Statement(_) | Node::Declared(_) => None,
         })
     }
+}
+
+fn operand_use(position: usize) -> Use {
+    Use::Operand(position as u32)
 }
 
 /// The node of a statement: statements are the first nodes, in the order of their table.
@@ -214,7 +279,7 @@ impl<S: Copy + From<usize>> Builder<S> {
         output: &Output,
         producers: impl IntoIterator<Item = NodeIndex>,
     ) {
-        let node = self.graph.add_node(Node::Output(place));
+        let node = self.graph.add_node(Node::Output(place as u32));
         for producer in producers {
             self.edge(producer, node, Use::Output);
         }

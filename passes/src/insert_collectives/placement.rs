@@ -95,7 +95,7 @@ pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
 /// The program with every declaration in one state: as chosen, else as written and whole where left
 /// open.
 pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> Program {
-    let mut program = tables.program.clone();
+    let mut program = Program::clone(tables.program);
     for (id, value) in
         program.values.iter_mut_enumerated().filter(|(_, value)| value.producer.is_none())
     {

@@ -155,9 +155,8 @@ impl Builder<'_> {
     fn yield_value(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) -> bool {
         let definition =
             *self.current[value.index()].last().expect("what is yielded is given by its block");
-        let entry = problem.program.values[enters]
-            .producer
-            .map_or(Decision::Declaration(enters), Decision::Operation);
+        let definition_of_entry = problem.program.dataflow().definition(enters);
+        let entry = definition_of_entry.map_or(Decision::Declaration(enters), Decision::Operation);
         let number = problem.variables.iter().position(|variable| variable.decides == entry);
         if let Some(number) = number {
             let (here, there) = (&problem.tables.of(enters).space, &problem.tables.of(value).space);
@@ -234,8 +233,8 @@ impl Builder<'_> {
         } else {
             self.rematerialized.region(problem.program, op_id)
         };
-        let where_given = problem.program.values[value]
-            .producer
+        let definition_of_value = problem.program.dataflow().definition(value);
+        let where_given = definition_of_value
             .is_some_and(|given| self.rematerialized.region(problem.program, given) == region);
         let rematerialized =
             self.rematerialized.values.is_some_and(|values| values.contains(&value))

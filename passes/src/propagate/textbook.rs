@@ -28,11 +28,10 @@
 mod wanted;
 
 use indexmap::IndexMap;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{
-    Blocks, CollectiveKind, MapForm, Op, OpKind, Operand, Phase, Program, Value,
-};
+use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Operand, Phase, Value};
 use shardwise_ir::sharding::{Pin, Reduction, Sharding};
 
 use crate::cost::local;
@@ -101,8 +100,6 @@ struct TextbookPlanner<'a> {
     written: Vec<Vec<State>>,
     /// The shardings in which each value is an output.
     outputs: Vec<Vec<Pin>>,
-    /// The operations that read each value, and as which operand.
-    uses: Vec<Vec<(OpId, usize)>>,
 }
 
 impl<'a> TextbookPlanner<'a> {
@@ -141,13 +138,6 @@ impl<'a> TextbookPlanner<'a> {
                 tables.program.updates(output).map_or_else(|| output.pin.clone(), sharding_of),
             );
         }
-        let mut uses = vec![Vec::new(); declared.len()];
-        for (id, op) in tables.program.ops.iter_enumerated() {
-            op.operands
-                .iter()
-                .enumerate()
-                .for_each(|(k, operand)| uses[operand.value.index()].push((id, k)));
-        }
         Self {
             tables,
             steps: StepPlacer::default(),
@@ -155,7 +145,6 @@ impl<'a> TextbookPlanner<'a> {
             available: written.clone(),
             written,
             outputs,
-            uses,
         }
     }
 
@@ -174,7 +163,7 @@ impl<'a> TextbookPlanner<'a> {
         }
     }
 
-    fn program(&self) -> &'a Program {
+    fn program(&self) -> &'a Analyzed {
         self.tables.program
     }
 
@@ -393,9 +382,11 @@ impl<'a> TextbookPlanner<'a> {
         let value = op.result;
         let mut at = state;
         let wanted = self.wanted(op);
-        let mut readers = self.uses[value.index()]
-            .iter()
-            .map(|(reader, _)| &self.program().ops[*reader])
+        let mut readers = self
+            .program()
+            .dataflow()
+            .uses_of(value)
+            .map(|(reader, _)| &self.program().ops[reader])
             .filter(|reader| reader.reads_elements());
         let later = self.outputs[value.index()].is_empty()
             && readers.next().is_some_and(|reader| reader.is(&MapForm::Total))

@@ -3,6 +3,7 @@
 use indexmap::IndexSet;
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::program::{Op, OpKind, Operand, Program};
 use shardwise_ir::sharding::{Pin, Reduction, Sharding};
@@ -15,8 +16,8 @@ use crate::solver::dreyfus_wagner::{Terminal, Trees};
 
 /// All tables, and which value has which.
 pub struct Tables<'a> {
-    /// The program.
-    pub program: &'a Program,
+    /// The program, with its dataflow.
+    pub program: &'a Analyzed,
     /// How collectives are priced.
     pub cost_model: CostModel,
     /// Distinct tables.
@@ -38,12 +39,12 @@ impl<'a> Tables<'a> {
     }
 
     /// Tabulates every shape that occurs.
-    pub fn new(program: &'a Program, refinement: Refinement) -> Self {
+    pub fn new(program: &'a Analyzed, refinement: Refinement) -> Self {
         Self::on(program, CostModel::time(refinement))
     }
 
     /// The same on other terms than time.
-    pub fn on(program: &'a Program, cost_model: CostModel) -> Self {
+    pub fn on(program: &'a Analyzed, cost_model: CostModel) -> Self {
         debug_assert!(
             program.backward.is_none(),
             "gradients are derived before anything is planned"

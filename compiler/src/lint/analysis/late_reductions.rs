@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 
 use shardwise_ir::Span;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::{Materialization, Step};
 use shardwise_ir::print;
-use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, Program};
+use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Program};
 use shardwise_ir::sharding::Pin;
 use shardwise_passes::local_shape;
 use shardwise_passes::report::StepCost;
@@ -68,14 +69,10 @@ pub(crate) fn late_reductions<'s>(context: &'s LintContext<'_>) -> Vec<Late<'s>>
 }
 
 /// Whether a value is read, and by `total` alone; reductions of it that the author wrote apart.
-fn is_only_added_up(program: &Program, value: ValueId) -> bool {
-    let mut readers =
-        program.ops.iter().filter(|op| reads(op, value) && op.result != value).peekable();
+fn is_only_added_up(program: &Analyzed, value: ValueId) -> bool {
+    let readers = program.dataflow().uses_of(value).map(|(reader, _)| &program.ops[reader]);
+    let mut readers = readers.filter(|op| op.result != value).peekable();
     readers.peek().is_some() && readers.all(|op| op.is(&MapForm::Total))
-}
-
-fn reads(op: &Op, value: ValueId) -> bool {
-    op.operands.iter().any(|operand| operand.value == value)
 }
 
 /// What makes the reduction stand there, if the program can do without.

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shardwise_grammar::ast::{Definition, File, Role, Statement, TensorDecl};
 use shardwise_ir::Span;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Materialization, Step, StepKind};
 use shardwise_ir::program::{Mode, Op, Program};
@@ -75,7 +76,7 @@ const TEXTBOOK_TRIALS: usize = 200_000;
 pub(crate) struct LintContext<'a> {
     pub(crate) source: &'a str,
     pub(crate) file: &'a File,
-    pub(crate) program: &'a Program,
+    pub(crate) program: &'a Analyzed,
     /// The textbook's plan; of an explicit program, the plan that it is.
     pub(crate) textbook: Priced,
     /// The lints of the table, in its order.
@@ -103,7 +104,7 @@ impl<'a> LintContext<'a> {
     pub(in crate::lint) fn new(
         source: &'a str,
         file: &'a File,
-        program: &'a Program,
+        program: &'a Analyzed,
         textbook: Priced,
         options: &'a Options,
         (lints, numbers): (Vec<KnownLint>, &'a Numbers),
@@ -189,7 +190,7 @@ impl<'a> LintContext<'a> {
     }
 
     /// The plan of an edited program, made as that of this one.
-    fn plan(&self, program: &Program) -> Option<Priced> {
+    fn plan(&self, program: &Analyzed) -> Option<Priced> {
         let strategy = if self.is_searched() { Strategy::Search } else { Strategy::Textbook };
         let options = Options {
             strategy,
@@ -207,9 +208,9 @@ impl<'a> LintContext<'a> {
             return None;
         };
         self.trials.set(left);
-        let mut edited = self.program.clone();
+        let mut edited = Program::clone(self.program);
         edit(&mut edited);
-        let (before, after) = (self.best(), self.plan(&edited)?);
+        let (before, after) = (self.best(), self.plan(&edited.into())?);
         let seconds = before.report.serial_s - after.report.serial_s;
         Some(Saving {
             seconds,
@@ -250,7 +251,7 @@ impl<'a> LintContext<'a> {
 
     /// Whether a value leaves the program.
     pub(crate) fn is_output(&self, value: ValueId) -> bool {
-        self.program.outputs.iter().any(|output| output.value == value)
+        self.program.dataflow().outputs_of(value).next().is_some()
     }
 
     /// Whether a value leaves the program in this sharding.

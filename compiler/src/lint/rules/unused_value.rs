@@ -47,23 +47,24 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         // Without outputs the program is a sketch of which everything is looked at.
         return Vec::new();
     }
-    let read = program
-        .ops
-        .iter()
-        .flat_map(|op| op.operands.iter().filter(|o| o.value != op.result).map(|o| o.value));
-    let asserted = program.asserts.iter().filter_map(|a| {
-        if let Budget::StaysSharded(value) = a.budget { Some(value) } else { None }
-    });
-    let used: BTreeSet<ValueId> =
-        read.chain(asserted).chain(program.outputs.iter().map(|output| output.value)).collect();
     let differentiated = differentiated(context);
     let unused = program
         .values
         .indices()
-        .filter(|value| !used.contains(value) && !differentiated.contains(context.name(*value)));
+        .filter(|&value| !is_used(context, value) && !differentiated.contains(context.name(value)));
     let values =
         unused.filter_map(|value| declared(context, value).or_else(|| computed(context, value)));
     values.chain(moved(context)).collect()
+}
+
+/// Whether an operation reads a value, other than to move it, or an output or an `assert` names it.
+fn is_used(context: &LintContext<'_>, value: ValueId) -> bool {
+    let program = context.program;
+    let mut readers = program.dataflow().uses_of(value);
+    let mut asserts = program.asserts.iter();
+    readers.any(|(reader, _)| program.ops[reader].result != value)
+        || context.is_output(value)
+        || asserts.any(|assert| assert.budget == Budget::StaysSharded(value))
 }
 
 /// Collectives of the author's whose result nothing reads, though other shardings of the value are

@@ -13,26 +13,21 @@ use crate::propagate::matmul_cases;
 impl<'a> TextbookPlanner<'a> {
     /// The operation that reads a value, if there is only one and the value leaves no other way.
     fn only_reader(&self, value: ValueId) -> Option<&'a Op> {
-        match self.uses[value.index()][..] {
-            [(reader, _)] if self.outputs[value.index()].is_empty() => {
-                Some(&self.program().ops[reader])
-            }
-            _ => None,
-        }
+        let (reader, _) = self.only_use(value)?;
+        self.outputs[value.index()].is_empty().then_some(reader)
     }
 
-    /// The one use of what `op` gives: the operation, and which operand of it.
-    fn only_use(&self, op: &Op) -> Option<(&'a Op, usize)> {
-        match self.uses[op.result.index()][..] {
-            [(user, k)] => Some((&self.program().ops[user], k)),
-            _ => None,
-        }
+    /// The one use of a value: the operation, and which operand of it.
+    fn only_use(&self, value: ValueId) -> Option<(&'a Op, usize)> {
+        let mut uses = self.program().dataflow().uses_of(value);
+        let (user, k) = uses.next()?;
+        uses.next().is_none().then(|| (&self.program().ops[user], k))
     }
 
     /// How the sum is wanted that the result of a product is only a part of.
     pub(super) fn wanted_of_sum(&self, op: &Op) -> Option<&Pin> {
         let (user, _) = self
-            .only_use(op)
+            .only_use(op.result)
             .filter(|_| matches!(op.kind, OpKind::Einsum { .. }) && op.result_pin.is_none())?;
         let OpKind::Map(MapFn { form: MapForm::Infix(Arithmetic::Add), .. }) = &user.kind else {
             return None;
@@ -45,7 +40,7 @@ impl<'a> TextbookPlanner<'a> {
     /// A relabelling is done where its one use wants the result: moves come before it, as the
     /// sources write them.
     pub(super) fn before_use(&self, op: &Op, starts: &[Sharding]) -> Option<Vec<Sharding>> {
-        let (user, k) = self.only_use(op)?;
+        let (user, k) = self.only_use(op.result)?;
         let given = op_layouts::result_sharding(self.program(), op, starts)?;
         let others_are_there = |(other, operand): (usize, &Operand)| {
             other == k || !self.available[operand.value.index()].is_empty()
@@ -83,22 +78,23 @@ impl<'a> TextbookPlanner<'a> {
     /// Where the parameters or state are that an optimizer updates by a gradient, if that is all
     /// that is done with it.
     fn wanted_by_updates(&self, op: &Op) -> Option<&Pin> {
-        let (program, uses) = (self.program(), &self.uses[op.result.index()]);
+        let program = self.program();
+        let mut readers =
+            program.dataflow().uses_of(op.result).map(|(reader, _)| &program.ops[reader]);
         let updated = |reader: &Op| {
             let of = &program.values[reader.operands[0].value];
             let alike = of.role.is_some() && of.dims == program.values[op.result].dims;
             alike.then_some(reader.operands[0].value).filter(|_| program.is_update(reader.result))
         };
-        let of = updated(&program.ops[uses.first()?.0])?;
+        let of = updated(readers.next()?)?;
         let declared = |of: ValueId| {
             program.values[of]
                 .declared_sharding
                 .as_ref()
                 .filter(|declared| declared.exact().is_some())
         };
-        let same = uses.iter().all(|(reader, _)| {
-            updated(&program.ops[*reader]).is_some_and(|other| declared(other) == declared(of))
-        });
+        let same = readers
+            .all(|reader| updated(reader).is_some_and(|other| declared(other) == declared(of)));
         declared(of).filter(|_| same)
     }
 

@@ -17,9 +17,9 @@
 
 use std::sync::Arc;
 
-use index_vec::IndexVec;
 use indexmap::IndexMap;
 use shardwise_ir::Role;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::program::{Blocks, Op, OpKind, Program};
@@ -172,8 +172,8 @@ fn copies(program: &Program, value: ValueId) -> f64 {
 
 /// Whether a value is the rows that a microbatch has of another one, where they are: no bytes of
 /// its own, as long as they are not moved.
-fn are_rows(program: &Program, value: ValueId) -> bool {
-    let producer = program.values[value].producer.map(|op| &program.ops[op].kind);
+fn are_rows(program: &Analyzed, value: ValueId) -> bool {
+    let producer = program.dataflow().definition(value).map(|op| &program.ops[op].kind);
     matches!(producer, Some(OpKind::Rearrange(Rearrange::Part { .. })))
 }
 
@@ -256,24 +256,18 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
     };
     let last_of: IndexMap<RepeatId, usize> =
         program.ops.iter_enumerated().flat_map(blocks_of).collect();
-    let mut uses_of: IndexVec<ValueId, Vec<usize>> =
-        program.values.iter().map(|_| Vec::new()).collect();
-    for (op_id, op) in program.ops.iter_enumerated() {
-        // What leaves microbatches is added to what they give together, and not held.
-        let stays = |value: ValueId| {
-            program.repeats.exited_microbatches(op.repeat, program.values[value].repeat).is_none()
-        };
-        op.operands
-            .iter()
-            .filter(|operand| stays(operand.value))
-            .for_each(|operand| uses_of[operand.value].push(op_id.index()));
-    }
     for (id, value) in program.values.iter_enumerated().filter(|(id, _)| !is_resident(program, *id))
     {
-        let uses = &uses_of[id];
-        let leaves =
-            program.outputs.iter().any(|output| output.value == id && output.yields_to.is_none());
-        let from = value.producer.map_or(0, |op| op.index() + 1);
+        // What leaves microbatches is added to what they give together, and not held.
+        let stays = |op: &OpId| {
+            let place = program.ops[*op].repeat;
+            program.repeats.exited_microbatches(place, value.repeat).is_none()
+        };
+        let readers = program.dataflow().uses_of(id).map(|(op, _)| op);
+        let uses: Vec<usize> = readers.filter(stays).map(OpId::index).collect();
+        let mut outputs = program.dataflow().outputs_of(id);
+        let leaves = outputs.any(|place| program.outputs[place].yields_to.is_none());
+        let from = program.dataflow().definition(id).map_or(0, |op| op.index() + 1);
         let elsewhere =
             |&op: &usize| program.repeats.outermost(program.ops[op].repeat, value.repeat);
         let ends = uses.iter().filter_map(elsewhere).map(|block| last_of[&block]);
@@ -288,11 +282,8 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
         };
         let first = uses.first().copied().unwrap_or(to);
         let smallest = smallest_bytes(problem.tables, id);
-        let declared = value
-            .declared_sharding
-            .as_ref()
-            .and_then(Pin::exact)
-            .filter(|_| value.producer.is_none());
+        let declared =
+            value.declared_sharding.as_ref().and_then(Pin::exact).filter(|_| value.role.is_some());
         let initial =
             declared.map_or(smallest, |declared| local_shape::local_bytes(program, id, &declared));
         for op in (from..to).filter(|op| uses.binary_search(op).is_err()) {

@@ -11,10 +11,11 @@
 
 use std::time::Instant;
 
-use indexmap::{IndexMap, IndexSet};
-use shardwise_ir::ids::{RepeatId, ValueId};
+use indexmap::IndexSet;
+use shardwise_ir::dataflow::Analyzed;
+use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::{Op, Phase, Program};
+use shardwise_ir::program::{Op, Phase};
 use shardwise_ir::sharding::Sharding;
 use shardwise_ir::unroll::is_loop_exit;
 
@@ -273,23 +274,17 @@ impl<'a, 't> Limit<'a, 't> {
 
 /// Values that more than one part of the program uses, or more than one microbatch, the largest
 /// first.
-fn drop_candidates(program: &Program) -> Vec<ValueId> {
-    let mut parts: IndexMap<ValueId, IndexSet<(Option<RepeatId>, bool)>> = IndexMap::new();
-    let part = |op: &Op| (op.repeat, op.phase == Phase::Backward);
-    for op in program.ops.iter().filter(|op| !is_loop_exit(op)) {
-        for operand in op.sharded_operands() {
-            let value = &program.values[operand.value];
-            let given = value
-                .producer
-                .map_or((value.repeat, false), |producer| part(&program.ops[producer]));
-            parts.entry(operand.value).or_default().extend([given, part(op)]);
-        }
-    }
+fn drop_candidates(program: &Analyzed) -> Vec<ValueId> {
+    let readers = program.ops.iter().filter(|op| !is_loop_exit(op));
+    let used: IndexSet<ValueId> =
+        readers.flat_map(Op::sharded_operands).map(|operand| operand.value).collect();
     let comes_again = |value: ValueId| {
         program.is_shared(value) && program.is_microbatched(program.values[value].repeat)
     };
-    parts.retain(|&value, parts| parts.len() > 1 || comes_again(value));
-    let mut values: Vec<ValueId> = parts.into_keys().collect();
+    let mut values: Vec<ValueId> = used
+        .into_iter()
+        .filter(|&value| is_used_in_another_part(program, value) || comes_again(value))
+        .collect();
     let bytes = |value: ValueId| {
         local_shape::local_bytes(
             program,
@@ -299,4 +294,16 @@ fn drop_candidates(program: &Program) -> Vec<ValueId> {
     };
     values.sort_by(|&a, &b| bytes(b).total_cmp(&bytes(a)));
     values
+}
+
+/// Whether a part of the program uses a value that is not the part which gives it: parts are blocks,
+/// and forward and backward.
+fn is_used_in_another_part(program: &Analyzed, value: ValueId) -> bool {
+    let part = |op: OpId| (program.ops[op].repeat, program.ops[op].phase == Phase::Backward);
+    let definition = program.dataflow().definition(value);
+    let given = definition.map_or((program.values[value].repeat, false), part);
+    program.dataflow().uses_of(value).any(|(id, position)| {
+        let op = &program.ops[id];
+        !is_loop_exit(op) && position < op.sharded_operands().len() && part(id) != given
+    })
 }

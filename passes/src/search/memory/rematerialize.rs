@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use indexmap::{IndexMap, IndexSet};
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Blocks, Op, Phase, Program};
 
@@ -138,16 +139,17 @@ enum Share {
 
 /// How a value is held across `before`, if it is used on both sides of that and dropping it there
 /// says nothing untrue.
-fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
+fn shared(program: &Analyzed, value: ValueId, before: OpId) -> Option<Share> {
     let at = &program.values[value];
-    let uses = program
-        .ops
-        .iter_enumerated()
-        .filter(|(_, op)| op.sharded_operands().iter().any(|operand| operand.value == value));
+    let dataflow = program.dataflow();
+    let uses = dataflow
+        .uses_of(value)
+        .filter(|&(id, position)| position < program.ops[id].sharded_operands().len());
     let (there, after): (Vec<_>, Vec<_>) =
-        uses.map(|(id, op)| (id, op.repeat)).partition(|(id, _)| *id < before);
+        uses.map(|(id, _)| (id, program.ops[id].repeat)).partition(|(id, _)| *id < before);
+    let definition = dataflow.definition(value);
     let on_both_sides =
-        !after.is_empty() && at.producer.map_or(!there.is_empty(), |given| given < before);
+        !after.is_empty() && definition.map_or(!there.is_empty(), |given| given < before);
     if !on_both_sides || program.pipeline(at.repeat).is_some() {
         return None;
     }
@@ -160,7 +162,7 @@ fn shared(program: &Program, value: ValueId, before: OpId) -> Option<Share> {
     let comes_again = program.is_shared(value) && program.is_microbatched(at.repeat);
     if !comes_again && used_in.clone().all(|repeat| turns(repeat) == turns(at.repeat)) {
         Some(Share::Second)
-    } else if comes_again || (at.producer.is_none() && used_in.all(around_both)) {
+    } else if comes_again || (definition.is_none() && used_in.all(around_both)) {
         Some(Share::Half)
     } else {
         None

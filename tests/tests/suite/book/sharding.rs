@@ -269,7 +269,7 @@ fact!(s3_ag_part, "S3-AG-PART", |_| {
 fact!(s3_logical_axis, "S3-LOGICAL-AXIS", |id| {
     let checked =
         shardwise::check("fact", &read("tests/programs/book/p5-mixed.shard"), &Options::default());
-    let mesh = checked.program.expect("the program is sound").mesh;
+    let mesh = checked.program.expect("the program is sound").into_program().mesh;
     assert_eq!(
         numbers(id),
         mesh.axes.iter().map(|axis| axis.physical.len() as f64).collect::<Vec<_>>()

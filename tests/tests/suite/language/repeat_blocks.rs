@@ -78,7 +78,7 @@ fn what_is_not_kept_is_computed_again() {
 
 /// The cheapest plan of the layers written out, each free to be laid out otherwise: a lower bound.
 fn written_out_s(program: &Program) -> f64 {
-    let flat = unroll::program(program, &|block| program.iterations(Some(block)));
+    let flat = unroll::program(program, &|block| program.iterations(Some(block))).into();
     let tables = Tables::new(&flat, Refinement::Book);
     let known = textbook::plan(&tables).expect("it is feasible");
     let found = search(&tables, &known, Request::default()).expect("it is feasible");

@@ -104,6 +104,7 @@ fn active(name: &str, chosen: u64) -> f64 {
     let axes = shardwise::check(name, &source, &Options::default())
         .program
         .unwrap_or_else(|| panic!("{name}"))
+        .into_program()
         .mesh
         .axes;
     let mesh =

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use shardwise_ir::program::Program;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_passes::Tables;
 use shardwise_passes::collective::Refinement;
 use shardwise_passes::solver::{Limits, StopReason, TableLimits, minimize};
@@ -12,7 +12,7 @@ use shardwise_tests::model::{NO_ELIMINATION, bounded, rounding_s};
 use shardwise_tests::random::draws;
 use shardwise_tests::{random_program, read};
 
-fn program(name: &str, source: &str) -> Option<Program> {
+fn program(name: &str, source: &str) -> Option<Analyzed> {
     shardwise::check(name, source, &shardwise::Options::default()).program
 }
 

@@ -219,7 +219,7 @@ fn difference(
     (at(step) - at(-step)) / (2.0 * step)
 }
 
-fn derived(source: &str) -> Option<Program> {
+fn derived(source: &str) -> Option<shardwise_ir::dataflow::Analyzed> {
     let checked = shardwise::check("random", source, &Options::default());
     if let Some(program) = checked.program {
         return Some(program);
