@@ -1,4 +1,4 @@
-//! What steps cost, and when they run.
+//! Prices steps and schedules them; computes memory, crossovers and reports.
 
 pub mod collective;
 pub mod crossover;

@@ -1,4 +1,4 @@
-//! An assignment of shardings becomes a plan of explicit steps.
+//! Turns an assignment of shardings into a plan of explicit steps.
 
 pub(crate) mod placement;
 pub(crate) mod plan;

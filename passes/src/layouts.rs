@@ -1,4 +1,4 @@
-//! What operations do to shardings: every layout that each can run in, and what a device then has.
+//! Every layout in which each operation can run, and the local shapes that result.
 
 pub(crate) mod composite;
 pub mod local_shape;

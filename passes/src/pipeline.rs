@@ -1,13 +1,13 @@
 //! Every pass from the resolved program to the priced plan, in order, each with the reason for its
 //! place. `--print-after` and its help read this table.
 //!
-//! The passes are of two kinds. Rewrites make programs of programs; they end with one that has only
-//! statements. From there the program is fixed, and passes add to a [`Planning`]: the space of its
-//! shardings, the textbook's plan, the searched one, its steps, its price. The kinds are apart
-//! since a planning borrows the program that the rewrites make.
+//! There are two kinds of passes. Rewrites transform programs; the last one returns a program that
+//! has only statements. From there the program is fixed, and passes add to a [`Planning`]: the
+//! space of its shardings, the textbook's plan, the searched plan, its steps, its price. The kinds
+//! are separate because a planning borrows the rewritten program.
 //!
-//! Collectives are chosen by the search and written out by `collectives`: a candidate costs what
-//! all its steps cost, so the search inserts them into every candidate that it prices. After
+//! Collectives are chosen by the search and written out by `collectives`: the cost of a candidate
+//! is that of all its steps, so the search inserts them into every candidate that it prices. After
 //! `search` the choice alone is printed, as a program in which every use has brackets.
 
 use shardwise_ir::dataflow::Analyzed;
@@ -57,7 +57,7 @@ impl Pass {
     /// The last pass that rewrites the program; those after it plan.
     pub const LAST_REWRITE: Self = Self::Optimizer;
 
-    /// What the pass is called.
+    /// The name of the pass.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -80,29 +80,29 @@ const PASSES: [(Pass, Run); Pass::ALL.len()] = [
     // First: only typed ids travel after it.
     (Pass::Resolve, Run::Resolved),
     // After names are resolved, since gradients are named after values; before any planning, which
-    // lays out what is derived like the rest. It cuts the step into microbatches itself: only here
-    // it is known which statements are gradients of which.
+    // treats derived statements like the rest. It splits the step into microbatches itself: only
+    // here it is known which statements are gradients of which.
     (Pass::Gradient, Run::Rewrite(derive_gradients)),
     // After gradients, which the updates read.
     (Pass::Optimizer, Run::Rewrite(write_updates)),
-    // After the last rewrite: the space is that of all statements that there will be.
+    // After the last rewrite: the space is that of all statements.
     (Pass::Layouts, Run::Open(open_layouts)),
     // Before the search, which breaks ties in its favour and must not find anything costlier.
     (Pass::Textbook, Run::Plan(follow_textbook)),
     // Before collectives are written: they follow from the layouts that it chooses.
     (Pass::Search, Run::Plan(choose_layouts)),
-    // After the search, to which a softmax split along its dimension is one operation with a price:
-    // here it becomes its statements and their reductions.
+    // After the search, for which a softmax sharded along its dimension is one operation with a
+    // price: here it is expanded to its statements and their reductions.
     (Pass::Collectives, Run::Plan(insert_collectives)),
     // Last: it prices the very steps that are printed.
     (Pass::Report, Run::Plan(price)),
 ];
 
-/// How a plan is made.
+/// The strategy that chooses a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Strategy {
-    /// The cheapest plan there is.
+    /// The search: the cheapest plan.
     #[default]
     Search,
     /// The book's rules alone.
@@ -116,18 +116,18 @@ impl Strategy {
     }
 }
 
-/// What is asked of the passes that plan.
+/// Options of the planning passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanRequest {
     /// Search or textbook.
     pub strategy: Strategy,
-    /// How closely collectives are priced.
+    /// The precision of the prices of collectives.
     pub refinement: Refinement,
     /// The objective of the search, and its limits.
     pub search: Request,
 }
 
-/// Why a program cannot be rewritten, and as it was before.
+/// Why a program cannot be rewritten, and the program before that pass.
 #[derive(Clone, Debug)]
 pub enum RewriteFault {
     /// Gradients cannot be derived.
@@ -143,11 +143,11 @@ pub enum PlanFault {
     TooManyShardings(ValueId),
     /// No layout of an operation fits its brackets.
     Infeasible(Infeasible),
-    /// The plan with the smallest peak that was found takes more memory than there is.
+    /// The plan with the smallest peak that was found exceeds the memory capacity.
     OverCapacity(Box<Plan>),
 }
 
-/// A program on its way to a plan: what each pass adds for those after it.
+/// The results of the planning passes: each pass adds to them for those after it.
 pub struct Planning<'p> {
     request: PlanRequest,
     /// The shardings of each value, and the steps between them.
@@ -158,7 +158,7 @@ pub struct Planning<'p> {
     reports: Option<Reports>,
 }
 
-/// What a plan costs, and what the textbook's does.
+/// The costs of the chosen plan and of the textbook's.
 #[derive(Clone, Debug)]
 pub struct Reports {
     /// The plan's costs.
@@ -207,13 +207,12 @@ pub fn rewrite(mut program: Program, last: Pass) -> Result<Analyzed, RewriteFaul
     Ok(program.into())
 }
 
-/// The same with the whole batch at once: what microbatches must agree with.
+/// The same without microbatches: the reference that microbatches must agree with.
 pub fn rewrite_whole_batch(program: Program) -> Result<Analyzed, RewriteFault> {
     write_updates(derived(program, gradient::expand_whole)?).map(Analyzed::from)
 }
 
-/// What the passes up to `last`, which is one of those that plan, find out about plans of a
-/// rewritten program.
+/// Runs the planning passes up to `last` on a rewritten program.
 pub fn plan(
     program: &Analyzed,
     request: PlanRequest,
@@ -281,8 +280,7 @@ fn choose_layouts(planning: &mut Planning<'_>) -> Result<(), PlanFault> {
     Ok(())
 }
 
-/// The textbook's plan as what was chosen, if the memory has capacity for it. No better bound of it
-/// is known than 0.
+/// The textbook's plan as the chosen one, if it fits into memory. Its only known lower bound is 0.
 fn as_found(textbook: &Plan, capacity: Option<f64>) -> Result<Found, PlanFault> {
     if capacity.is_some_and(|capacity| memory(&textbook.into()).peak_bytes > capacity) {
         return Err(PlanFault::OverCapacity(Box::new(textbook.clone())));

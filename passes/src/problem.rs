@@ -4,24 +4,25 @@
 //! A *definition* is a declaration of a value, the operation that produces it, or a collective that
 //! its author wrote. Every use of the value starts from a definition; a use with brackets names the
 //! definition that was written so, any other takes the latest. The price of a plan is the
-//! operations' own time plus, for each definition, the cheapest tree that brings the value from
-//! where it is defined (by way of its declared sharding, if the author wrote one) to all of its
-//! uses: a function of the layouts of its producer and its consumers only. So the problem is a
-//! model of the solver's ([`Problem::model`]): a variable an operation, a Steiner-tree term a
+//! operations' own time plus, for each definition, the cheapest tree of reshards from the sharding
+//! in which it is defined (through its declared sharding, if the author wrote one) to those of all
+//! its uses: a function of the layouts of its producer and its consumers only. So the problem is a
+//! model of the solver ([`Problem::model`]): one variable per operation, one Steiner-tree term per
 //! definition.
 //!
-//! A block is in the problem once; what belongs to it counts as often as it has layers. That what
-//! one layer yields is in the sharding in which the next takes it is a demand of the operation that
-//! lets it enter. What comes from before a block is moved before it, once.
+//! A block is in the problem once; its costs count once per layer. The operation by which a
+//! loop-carried value enters the block demands that the value yielded by one layer has the sharding
+//! in which the next layer reads it. A value from before a block is resharded before it, once.
 //!
 //! A value that is *rematerialised* has a definition for each region of the program that uses it
-//! (each block, the forward and the backward part): what is gathered in one is not kept for the
-//! next, but gathered again from where the value was declared or produced. A layer's parameter that
-//! is not rematerialised is kept gathered for all microbatches, too, and moved once a step. The
-//! memory limit asks for two regions only, in front of an operation and from it on.
+//! (each block, the forward and the backward part): it is not kept gathered for the next region,
+//! but gathered again from the sharding in which it was declared or produced. A layer's parameter
+//! that is not rematerialised is also kept gathered for all microbatches, and communicated once per
+//! step. The memory limit uses two regions only: before an operation, and from it on.
 //!
-//! The folder stands below the search, which solves the problem, and below the insertion of
-//! collectives, which makes an assignment a plan, so that the two need not know each other's types.
+//! The search, which solves the problem, and the insertion of collectives, which turns an
+//! assignment into a plan, both depend on this folder, so that they need not know each other's
+//! types.
 
 use std::sync::Arc;
 
@@ -42,23 +43,23 @@ mod builder;
 pub mod dominance;
 mod layouts;
 
-/// A layout of one operation, in numbers of the states of its values.
+/// A layout of one operation, as states of its values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Choice {
-    /// The state in which each operand must be.
+    /// The state in which each operand is read.
     pub operands: Vec<State>,
-    /// The state in which the result comes out.
+    /// The state of the result.
     pub result: State,
     /// The operation's own price.
     pub weight: Weight,
 }
 
-/// Where a definition's value first is.
+/// The state in which a definition starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// In one state: declared so, or given by a written collective.
+    /// A fixed state: declared, or the result of a written collective.
     Fixed(State),
-    /// Wherever the variable's choice puts it.
+    /// The state that the variable's choice produces.
     Produced(usize),
 }
 
@@ -67,43 +68,43 @@ pub enum Root {
 pub enum Demand {
     /// Operand `.1` of variable `.0`.
     Operand(usize, usize),
-    /// Leaves the program (or feeds a written collective) in one of these states.
+    /// An output of the program (or the operand of a written collective), in one of these states.
     Fixed(Terminal),
 }
 
-/// One coming-to-be of a value.
+/// A definition of a value.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// Which value.
+    /// The value.
     pub value: ValueId,
-    /// The written collective that gives it, if one does.
+    /// The written collective that produces it, if any.
     pub written: Option<OpId>,
-    /// Where it comes to be.
+    /// The state in which it is defined.
     pub root: Root,
-    /// Where it is brought first, if its author said so.
+    /// The states of its declared sharding, if its author wrote one.
     pub declared: Option<Terminal>,
-    /// Who uses it.
+    /// Its uses.
     pub demands: Vec<Demand>,
-    /// How often its steps are taken: once a layer of the block that it belongs to.
+    /// How often its steps run: once per layer of its block.
     pub multiplicity: u64,
-    /// Whether what they give is kept gathered from microbatch to microbatch.
+    /// Whether their result is kept gathered from microbatch to microbatch.
     pub kept_gathered: bool,
-    /// Whether its steps stand where it is used, rather than where the value lives.
+    /// Whether its steps are placed at its uses, rather than in the block of the value.
     pub per_use: bool,
 }
 
 /// Values that are rematerialised after use.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rematerialized<'d> {
-    /// Which, if any.
+    /// The values.
     pub values: Option<&'d IndexSet<ValueId>>,
-    /// At what: at the end of every part of the program, unless it is only in front of one
+    /// Where they are dropped: at the end of every region of the program, or only before one
     /// operation.
     pub before: Option<OpId>,
 }
 
 /// A region of the program: a block's forward or backward part; or, where values are rematerialised
-/// before one operation, what is in front of it or not.
+/// before one operation, the part before it or the part from it on.
 type Region = (Option<RepeatId>, bool);
 
 impl Rematerialized<'_> {
@@ -113,17 +114,17 @@ impl Rematerialized<'_> {
     }
 }
 
-/// What a variable decides.
+/// The decision of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// How an operation is laid out.
+    /// The layout of an operation.
     Operation(OpId),
-    /// Where a declared value is whose author left it open (`_?`).
+    /// The sharding of a declaration that its author left open (`_?`).
     Declaration(ValueId),
 }
 
 impl Decision {
-    /// The operation, if it is one's.
+    /// The operation, if the variable belongs to one.
     pub fn operation(self) -> Option<OpId> {
         if let Self::Operation(op) = self { Some(op) } else { None }
     }
@@ -132,37 +133,37 @@ impl Decision {
 /// A variable: an operation and its layouts, or an open declaration and its shardings.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// What it decides.
+    /// Its decision.
     pub decides: Decision,
-    /// For each operand, the definition that it uses; after those, for what enters a block, the
-    /// one that is yielded.
+    /// For each operand, the definition that it uses; after those, for a loop-carried value, the
+    /// definition that is yielded.
     pub operands: Vec<usize>,
-    /// The definition that it gives.
+    /// The definition that it produces.
     pub result: usize,
     /// Its possible layouts, in an order in which the first of equals is preferred.
     pub choices: Vec<Choice>,
 }
 
-/// Everything the search needs; no names, no text.
+/// The sharding problem of a program; it has no names and no text.
 #[derive(Clone)]
 pub struct Problem<'a> {
     /// The program, with its dataflow.
     pub program: &'a Analyzed,
-    /// What a second of compute counts.
+    /// The weight of a second of compute.
     pub compute: f64,
     /// Reshard tables.
     pub tables: &'a Tables<'a>,
-    /// Operations that may choose.
+    /// The variables: operations and open declarations.
     pub variables: Vec<Variable>,
     /// All definitions, in program order.
     pub definitions: Vec<Definition>,
-    /// The price of what was written and stays: collectives, whatever is chosen.
+    /// The constant price of written collectives.
     pub fixed: Weight,
 }
 
 impl<'a> Problem<'a> {
-    /// Sets the problem up, where a second of compute counts `compute` and one of a collective what
-    /// the tables say. Domains hold every layout of every operation; see
+    /// Builds the problem with weight `compute` for a second of compute and the weights of the
+    /// tables for one of a collective. Domains hold every layout of every operation; see
     /// [`dominance`] for what may be left out.
     pub fn new(tables: &'a Tables<'a>, compute: f64) -> Self {
         Self::rematerializing(tables, compute, Rematerialized::default())
@@ -185,7 +186,7 @@ impl<'a> Problem<'a> {
             .iter()
             .filter_map(|variable| Some((variable.decides.operation()?, &variable.choices)));
         let choices_of: IndexMap<OpId, &Vec<Choice>> = variables.collect();
-        // Without results, whose shardings are added when a use asks for them.
+        // Without results, whose shardings are added on demand.
         let read_only = |choice: &Choice, op: &Op| Choice {
             operands: choice.operands.iter().copied().take(op.operands.len()).collect(),
             ..choice.clone()
@@ -200,8 +201,8 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// How often a move of a value counts in a block, where what it gives is held for microbatches
-    /// or not.
+    /// How often a reshard of a value counts in a block, by whether its result is kept gathered for
+    /// all microbatches.
     fn weighted(&self, block: Option<RepeatId>, value: ValueId, kept_gathered: bool) -> u64 {
         self.tables
             .cost_model
@@ -214,7 +215,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The problem as a model of the solver: a variable for each of its own, a Steiner-tree term
-    /// for each definition. Assignments of the one are assignments of the other.
+    /// for each definition. Both have the same assignments.
     pub fn model(&self) -> Model {
         let unary = |variable: &Variable| {
             variable.choices.iter().map(|choice| choice.weight).collect::<Vec<Weight>>()
@@ -273,7 +274,8 @@ impl<'a> Problem<'a> {
         (root, uses.collect())
     }
 
-    /// Whether every value can be brought from where these choices give it to where they need it.
+    /// Whether every value can be resharded from the state it is produced in to those its uses
+    /// need.
     pub(crate) fn is_realisable(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
         self.definitions.iter().all(|definition| {
             let (root, uses) = self.realised(definition, assignment);

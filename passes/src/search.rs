@@ -1,15 +1,16 @@
-//! The cheapest plan there is, and the proof.
+//! Searches for the cheapest plan and a proof that it is: the step of the pipeline after the
+//! textbook plan.
 //!
 //! The sharding problem ([`crate::problem`]) is a model of the generic solver ([`crate::solver`]);
-//! this folder asks for its minimum, says which of equally good plans is preferred (`tie_break`),
-//! and makes the assignment a plan ([`crate::insert_collectives`]). There are three clients:
+//! this folder minimises it, selects among equally good plans (`tie_break`), and turns the
+//! assignment into a plan ([`crate::insert_collectives`]). There are three clients:
 //!
 //! * [`serial`] adds up all steps, or all collectives: one minimisation;
-//! * [`bottleneck`] makes the busiest resource the least busy: minimisations under weights of the
-//!   resources, in cutting planes and then in branch and bound;
-//! * [`memory`] keeps a plan within a device's memory: capacity rows, and Lagrangian relaxation.
+//! * [`bottleneck`] minimises the time of the busiest resource: minimisations under weights of the
+//!   resources, by cutting planes and then by branch and bound;
+//! * [`memory`] enforces the memory limit of a device: capacity rows, and Lagrangian relaxation.
 //!
-//! `bottleneck` and `memory` ask `serial`, and none of the three knows this file, which picks one.
+//! `bottleneck` and `memory` call `serial`; this file selects one of the three.
 //!
 //! The textbook's plan ([`crate::propagate::textbook`]) is the first known solution, so that the
 //! search is never worse. Axes are not searched one at a time: a choice on one axis changes what is
@@ -66,7 +67,7 @@ fn within(
         let peak = memory_of(&ExpandedPlan::from(&smallest)).peak_bytes;
         return Err(Refusal::OverCapacity(Box::new(smallest), peak));
     };
-    // The limited search adds up steps; what it says of the busiest resource is only what is so
+    // The limited search minimises the sum of steps; the bound of the busiest resource is the one
     // without a limit.
     let lower_bound_s = match (request.objective, found.optimality) {
         (Objective::Overlap, Optimality::Optimal) => {

@@ -1,11 +1,10 @@
 //! A generic optimiser over finite domains, with bounds: weighted constraint satisfaction.
 //!
-//! A [`Model`] has variables with finite domains and a cost for each choice; terms that cost what
-//! the choices of several variables ask for together, as a table ([`CostTable`]) or as the cheapest
-//! tree in a graph ([`SteinerTerm`]); and capacity rows ([`CapacityRow`]). All costs are whole
-//! numbers ([`Weight`]), so that sums do not depend on their order and bounds are exact.
-//! [`minimize`] finds an assignment, a lower bound, and why it stopped. Nothing here knows what the
-//! choices mean.
+//! A [`Model`] has variables with finite domains and a cost for each choice; terms whose cost
+//! depends on the choices of several variables, given by a table ([`CostTable`]) or as the cheapest
+//! tree in a graph ([`SteinerTerm`]); and capacity rows ([`CapacityRow`]). All costs are integers
+//! ([`Weight`]), so that sums do not depend on their order and bounds are exact. [`minimize`] finds
+//! an assignment, a lower bound, and why it stopped. Nothing here knows what the choices mean.
 //!
 //! ```
 //! use shardwise_passes::solver::*;
@@ -38,25 +37,26 @@
 //!   message passing. The messages of a tree term are its min-marginals ([`marginals`]), computed
 //!   on the graph and never tabulated.
 //! * **Rounding** ([`primal_heuristic`]) and elimination over few choices give solutions;
-//!   **reduced-cost fixing** (Dantzig, Fulkerson and Johnson 1954) removes choices above their
-//!   cost, until elimination of what is left is the proof ([`anytime`]).
-//! * **Lagrangian relaxation** (Everett 1963; Held and Karp 1971; Fisher 1981) charges for capacity
-//!   rows, with **Polyak's step** (1969) for the multipliers, inside **branch and bound** (Land and
-//!   Doig 1960; [`lagrangian`], [`branch_and_bound`]). A single multiplier is found by **cutting
-//!   planes** (Kelley 1960; [`cutting_plane`]).
+//!   **reduced-cost fixing** (Dantzig, Fulkerson and Johnson 1954) removes choices whose bound
+//!   exceeds the incumbent, until exact elimination of the remaining ones proves optimality
+//!   ([`anytime`]).
+//! * **Lagrangian relaxation** (Everett 1963; Held and Karp 1971; Fisher 1981) adds a price for
+//!   each capacity row to the unary costs, with **Polyak's step** (1969) for the multipliers,
+//!   inside **branch and bound** (Land and Doig 1960; [`lagrangian`], [`branch_and_bound`]). A
+//!   single multiplier is found by **cutting planes** (Kelley 1960; [`cutting_plane`]).
 //!
 //! # Alternatives
 //!
-//! A general solver for mixed-integer programmes takes the same model with one binary variable a
-//! choice and a flow a terminal: millions of rows for a model of a few hundred variables with a
-//! thousand choices each, minutes for a relaxation that dual ascent has in milliseconds. SAT-based
-//! solvers bound sums of many weights badly. Local search is as fast and proves nothing.
+//! A general solver for mixed-integer programmes takes the same model with one binary variable per
+//! choice and a flow per terminal: millions of rows for a model of a few hundred variables with a
+//! thousand choices each, and minutes for a relaxation that dual ascent solves in milliseconds.
+//! SAT-based solvers bound sums of many weights badly. Local search is as fast and proves nothing.
 //!
 //! # What clients use
 //!
-//! Beside [`minimize`] there are, in this crate: an incumbent callback that says what an assignment
-//! really costs, and a cutoff ([`minimize::minimize_with`]); a lazy feasibility check under rows
-//! ([`lagrangian::minimize_within`]); another minimum under other unary costs
+//! Beside [`minimize`] the crate uses: an incumbent callback, which returns the exact cost of an
+//! assignment, and a cutoff ([`minimize::minimize_with`]); a lazy feasibility check under rows
+//! ([`lagrangian::minimize_within`]); repeated minimisation under changed unary costs
 //! ([`reprice::LagrangianSubproblem`]); and other optimal choices of a variable
 //! ([`Solution::alternative`]).
 

@@ -1,4 +1,4 @@
-//! Programs from programs: gradients, optimizer updates, microbatches.
+//! Rewrites programs for training: gradients, optimizer updates, microbatches.
 
 pub(crate) mod gradient;
 pub(crate) mod microbatches;

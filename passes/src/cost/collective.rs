@@ -22,14 +22,14 @@ use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::solver::weight::Weight;
 
-/// How closely rings are priced.
+/// The precision of ring prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Refinement {
-    /// As the book does: a ring's `(n-1)/n` is left out.
+    /// As in the book: without a ring's `(n-1)/n`.
     #[default]
     Book,
-    /// `(n-1)/n` is kept everywhere, and in an AllToAll of an odd number of devices `1 - 1/n²`.
+    /// With `(n-1)/n` everywhere, and `1 - 1/n²` in an AllToAll of an odd number of devices.
     Exact,
 }
 
@@ -43,31 +43,31 @@ impl Refinement {
 /// How collectives are priced for a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostModel {
-    /// How closely.
+    /// The precision.
     pub refinement: Refinement,
-    /// Steps that leave a device with a larger block are not made.
+    /// The largest block that a step may leave on a device.
     pub most_bytes: f64,
-    /// What a second on each mesh axis counts, a collective on all that take part; `None`: a second
-    /// counts once, on however many axes.
+    /// The weight of a second on each mesh axis, summed over the participating axes of a
+    /// collective; `None`: weight one, whatever the axes.
     pub links: Option<Vec<f64>>,
 }
 
 impl CostModel {
-    /// Time, and no limit.
+    /// Prices are times, without a limit on blocks.
     pub fn time(refinement: Refinement) -> Self {
         Self { refinement, most_bytes: f64::INFINITY, links: None }
     }
 
-    /// What `seconds` of a collective over `axes` count.
+    /// The weight of `seconds` of a collective over `axes`.
     pub(crate) fn weighted(&self, seconds: f64, axes: &[AxisId]) -> f64 {
         self.links.as_ref().map_or(seconds, |links| {
             axes.iter().map(|axis| links[axis.index()]).sum::<f64>() * seconds
         })
     }
 
-    /// What one collective of `seconds` over `axes` adds to a sum. A reduction is twice a gather:
-    /// rounded so, it ties with a scatter and a gather of the same bytes, and wins by its fewer
-    /// steps.
+    /// The weighted price of one collective of `seconds` over `axes`. An AllReduce costs exactly
+    /// twice a gather: rounded like this, it ties with a scatter and a gather of the same bytes,
+    /// and is preferred for its fewer steps.
     pub(crate) fn weight(&self, kind: &CollectiveKind, seconds: f64, axes: &[AxisId]) -> Weight {
         let seconds = self.weighted(seconds, axes);
         match kind.row().time {
@@ -78,8 +78,8 @@ impl CostModel {
         }
     }
 
-    /// How often something counts, where a second of compute counts `compute`: in the sum of all
-    /// times also while stages wait for it, else as often as it is done.
+    /// The multiplicity of a step where a second of compute has weight `compute`: in the sum of all
+    /// times including the pipeline's bubble, else as often as it runs.
     pub fn turns(&self, turns: TripCount, compute: f64) -> u64 {
         if self.links.is_none() && compute > 0.0 {
             turns.including_bubble
@@ -97,7 +97,7 @@ enum Network {
     Dcn,
 }
 
-/// The physical axes of one network that take part in a collective.
+/// The participating physical axes of one network.
 struct NetworkAxes {
     network: Network,
     axes: Vec<PhysicalAxis>,
@@ -133,7 +133,7 @@ impl NetworkAxes {
         self.axes.iter().map(hops).sum()
     }
 
-    /// `(N-1)/N`, or 1 where a ring takes part and the book's rounding is asked for.
+    /// `(N-1)/N`, or 1 where a ring participates and the book's rounding applies.
     fn share_moved(&self, refinement: Refinement) -> f64 {
         let ring = self.axes.iter().any(|axis| axis.kind == AxisKind::Ring);
         if ring && refinement == Refinement::Book {
@@ -148,7 +148,7 @@ impl NetworkAxes {
         (bytes * self.share_moved(refinement) / self.aggregate_bandwidth()).max(self.latency())
     }
 
-    /// `max m_a`: how far blocks travel, counted so that a ring of `n` gives `n`.
+    /// `max m_a`: the distance that blocks travel, where a ring of `n` counts `n`.
     fn reach(&self) -> f64 {
         self.axes.iter().map(length).fold(0.0, f64::max)
     }
@@ -185,8 +185,8 @@ fn length(axis: &PhysicalAxis) -> f64 {
     if axis.kind == AxisKind::Ring { axis.size as f64 } else { 2.0 * axis.size as f64 }
 }
 
-/// Splits the axes that take part into networks, innermost first. An axis that outgrows a node of
-/// GPUs takes part in two.
+/// Splits the participating axes into networks, innermost first. An axis larger than a node of GPUs
+/// participates in two.
 fn stages(mesh: &Mesh, axes: &[AxisId]) -> Vec<NetworkAxes> {
     let mut sorted: Vec<AxisId> = axes.to_vec();
     sorted.sort_unstable();
@@ -224,20 +224,20 @@ fn network(kind: AxisKind) -> Network {
     }
 }
 
-/// What a collective takes on one network.
+/// The time of a collective on one network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkTime {
     /// Devices along the axes of that network.
     pub devices: u64,
-    /// How they are joined, that of the first of its axes.
+    /// The kind of link, that of the first of its axes.
     pub kind: AxisKind,
-    /// How long it takes there.
+    /// Seconds on that network.
     pub seconds: f64,
 }
 
-/// The networks of a collective over `axes`, innermost first, with what it takes on each: a gather
-/// (equally a scatter) finds outside the bytes that the inner axes leave it; an AllToAll, and a
-/// Permute, sends everything through each, which is the most that its blocks have to travel.
+/// The networks of a collective over `axes`, innermost first, with its time on each: a gather (or
+/// scatter) sends over the outer networks the bytes that the inner axes still shard; an AllToAll or
+/// Permute sends all its bytes through each network, the upper limit of what its blocks travel.
 pub fn time_by_network(
     mesh: &Mesh,
     kind: &CollectiveKind,
@@ -278,8 +278,8 @@ fn stage_seconds(
 /// Seconds of a collective of `kind` over `axes`.
 ///
 /// `bytes` are a device's: after the gather for `AllGather`, before the scatter for
-/// `ReduceScatter`, of the value for `AllReduce`, what it holds for `AllToAll` and `Permute`. For
-/// `Permute`, `axes` are those of every dimension whose subscripts change.
+/// `ReduceScatter`, of the value for `AllReduce`, the device's block for `AllToAll` and `Permute`.
+/// For `Permute`, `axes` are those of every dimension whose subscripts change.
 pub fn collective_seconds(
     mesh: &Mesh,
     kind: &CollectiveKind,
@@ -290,8 +290,8 @@ pub fn collective_seconds(
     stage_seconds(&stages(mesh, axes), kind, bytes, refinement).sum()
 }
 
-/// Seconds in which every device hands `bytes` to its neighbour along an axis, all at once: some
-/// neighbour is in another node if the axis leaves one.
+/// Seconds in which every device sends `bytes` to its neighbour along an axis, all at once: if the
+/// axis spans nodes, some neighbour is in another node.
 pub(crate) fn hop_seconds(mesh: &Mesh, axis: AxisId, bytes: f64) -> f64 {
     let axis = &mesh.axes[axis];
     if axis.size == 1 { 0.0 } else { (bytes / axis.bandwidth()).max(axis.hop_s()) }
@@ -310,8 +310,8 @@ pub(crate) fn volume_side<'a>(
     }
 }
 
-/// The axes that take part in a step (see the cost model): what goes, what is settled, what moves;
-/// for a Permute, all axes of the dimensions whose subscripts change.
+/// The participating axes of a step: those removed, reduced or moved; for a Permute, all axes of
+/// the dimensions whose subscripts change.
 pub(crate) fn participating_axes(
     kind: &CollectiveKind,
     from: &Sharding,

@@ -1,7 +1,7 @@
 //! Crossovers: the size of a dimension at which a plan turns from communication-bound to
 //! compute-bound.
 //!
-//! The plan is kept, statement by statement, and priced at other sizes: sizes double from the
+//! The statements of the plan stay the same and are priced at other sizes: sizes double from the
 //! smallest that its shardings divide, and where the bound changes between two of them, bisection
 //! finds the two neighbouring sizes between which it changes. Between neighbours every price is
 //! interpolated linearly, so that a crossover between two integer sizes is exact (`2550 · 4096`
@@ -17,7 +17,7 @@ use crate::cost::collective::Refinement;
 use crate::cost::report::price_steps;
 use crate::layouts::local_shape;
 
-/// What takes longest if everything overlaps that can.
+/// The busiest resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Local operations.
@@ -26,7 +26,7 @@ pub enum Bound {
     Communication,
 }
 
-/// Where the verdict changes.
+/// A size at which the bound changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossover {
     /// The size; not always a whole number.
@@ -37,10 +37,10 @@ pub struct Crossover {
 
 /// No batch is larger.
 const LARGEST: u64 = 1 << 40;
-/// Sums in different orders differ by less, relatively.
+/// The relative tolerance of sums in different orders.
 const ROUNDING: f64 = 1e-12;
 
-/// Dimensions that are free to grow: those of a value, but of no parameter (itself or as a factor).
+/// Dimensions whose size may change: those of a value, but of no parameter (itself or as a factor).
 pub fn batch_like(program: &Program) -> Vec<DimId> {
     let of_params: Vec<DimId> = program
         .values
@@ -59,7 +59,7 @@ pub fn batch_like(program: &Program) -> Vec<DimId> {
     (0..program.dims.len()).map(DimId::new).filter(|&dim| free(dim)).collect()
 }
 
-/// What bounds the plan, and by how much: the busier of compute and links over the other.
+/// The bound of the plan, and the ratio of the busier of compute and links to the other.
 pub fn bound(compute_s: f64, links_s: f64) -> (Bound, f64) {
     if compute_s >= links_s * (1.0 - ROUNDING) {
         (Bound::Compute, compute_s / links_s)
@@ -68,7 +68,7 @@ pub fn bound(compute_s: f64, links_s: f64) -> (Bound, f64) {
     }
 }
 
-/// The sizes of `dim` at which the verdict on `plan` changes, smallest first; empty where it never
+/// The sizes of `dim` at which the bound of `plan` changes, smallest first; empty where it never
 /// does.
 pub fn crossovers(plan: &Plan, dim: DimId, refinement: Refinement) -> Vec<Crossover> {
     let granule = granule(plan, dim);
@@ -87,7 +87,8 @@ pub fn crossovers(plan: &Plan, dim: DimId, refinement: Refinement) -> Vec<Crosso
     crossovers
 }
 
-/// What the plan splits `dim` by, and cuts it into microbatches: sizes are multiples of it.
+/// The granule: the product of the shards and microbatches that the plan splits `dim` into. Sizes
+/// are multiples of it.
 fn granule(plan: &Plan, dim: DimId) -> u64 {
     let program = &plan.program;
     let shown = plan.steps.iter().flat_map(|step| step.operands.iter().chain([&step.result]));
@@ -114,7 +115,7 @@ pub fn least_common_multiple(a: u64, b: u64) -> u64 {
     (a / x.max(1)).saturating_mul(b)
 }
 
-/// A plan whose dimension is resized again and again.
+/// A plan that is priced at many sizes of a dimension.
 struct Trial {
     plan: Plan,
     dim: DimId,
@@ -123,7 +124,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// The verdict at `multiple` granules, and by how many seconds compute exceeds the links.
+    /// The bound at `multiple` granules, and the seconds by which compute exceeds the links.
     fn verdict(&mut self, multiple: u64) -> (Bound, f64) {
         resize(&mut self.plan.program, self.dim, multiple.saturating_mul(self.granule));
         let costs = price_steps(&self.plan, self.refinement);
@@ -140,7 +141,7 @@ impl Trial {
         (bound(compute_s, links_s).0, compute_s - links_s)
     }
 
-    /// The crossover between two multiples with different verdicts.
+    /// The crossover between two multiples with different bounds.
     fn between(&mut self, mut low: u64, mut high: u64) -> Crossover {
         let (mut below, mut above) = (self.verdict(low), self.verdict(high));
         while high - low > 1 {
@@ -161,8 +162,8 @@ impl Trial {
     }
 }
 
-/// Gives `dim` a size, dimensions that it is renamed to the same, and every declared product of it
-/// the size that follows.
+/// Sets the size of `dim` and of the dimensions that it is renamed to, and updates every declared
+/// product of it.
 pub fn resize(program: &mut Program, dim: DimId, size: u64) {
     let mut alike = vec![dim];
     for op in &program.ops {

@@ -2,23 +2,23 @@
 //!
 //! Parameters and state are resident for the whole program in their declared sharding. Every other
 //! materialization (a gathered parameter included) is live from the step that produces it to the
-//! last step that reads it; inputs from the start, outputs to the end. What is produced twice
-//! (gathered a second time after the forward part) has two live ranges.
+//! last step that reads it; inputs from the start, outputs to the end. A materialization that is
+//! produced twice (gathered a second time after the forward part) has two live ranges.
 //!
-//! Of a block, the values of one layer are live at a time, except those that its reverse reads or
-//! that leave the program: of these there is one for each layer. Parameters and state of a block
-//! are resident for all its layers; their updates are in place. What a block reads from outside is
-//! live until its last layer.
+//! The values of a block are live for one layer at a time, except those that its reverse reads and
+//! outputs: of these there is one per layer. Parameters and state of a block are resident for all
+//! its layers; their updates are in place. A value that a block reads from outside is live until
+//! its last layer.
 //!
-//! Of microbatches one is live at a time, whatever their number; its rows of a batch are a view and
-//! need no bytes. Accumulated and joined values are live from the first microbatch on, for every
-//! layer; so are retained weights.
+//! One microbatch is live at a time, whatever their number; its rows of a batch are a view and need
+//! no bytes. Accumulated and joined values are live from the first microbatch on, for every layer;
+//! so are retained weights.
 //!
 //! In a pipeline a device has the layers of its stage only, and for each the values that gradients
-//! of the in-flight microbatches need. What does not depend on the batch is live across
-//! microbatches: retained weights and accumulated gradients, of all layers of the stage; with
-//! `1f1b`, whose stages alternate between forward and backward, what the forward pass retains is
-//! live until the last gradient.
+//! of the in-flight microbatches need. Values that do not depend on the batch are live across
+//! microbatches: retained weights and accumulated gradients, for all layers of the stage; with
+//! `1f1b`, whose stages alternate between forward and backward, values that the forward pass
+//! retains are live until the last gradient.
 
 use std::ops::RangeInclusive;
 
@@ -48,7 +48,7 @@ pub struct Memory {
     pub peak_step: Option<usize>,
 }
 
-/// From which to which step something is live, both included.
+/// A live range: the first and the last step, both included.
 struct LiveRange {
     bytes: f64,
     from: usize,
@@ -57,23 +57,23 @@ struct LiveRange {
 
 type NamedRanges = Vec<(Materialization, LiveRange)>;
 
-/// Something alive.
+/// A live materialization.
 struct OpenRange {
     life: LiveRange,
-    /// The block in which it began.
+    /// The block in which it is produced.
     began: Option<RepeatId>,
-    /// Whether its bytes are those of all layers of that.
+    /// Whether it is live for all layers of that block.
     of_all_layers: bool,
 }
 
-/// What lives so far, the latest life of each.
+/// The latest live range of each materialization.
 struct LiveRanges<'p> {
     plan: &'p Plan,
     ended: NamedRanges,
     lives: IndexMap<Materialization, OpenRange, FxBuildHasher>,
     /// For each block, its first and its last step.
     steps_of: IndexMap<RepeatId, (usize, usize)>,
-    /// Values that are complete only when all microbatches of a pipeline have come by.
+    /// Values that are complete only after all microbatches of a pipeline.
     late: IndexSet<ValueId>,
 }
 
@@ -106,7 +106,7 @@ impl<'p> LiveRanges<'p> {
         self.ended.extend(before.map(|alive| (of, alive.life)));
     }
 
-    /// Begins the ranges of declared values; the bytes of those that stay for the whole program.
+    /// Begins the ranges of declared values; returns the bytes of the resident ones.
     fn begin_declared(&mut self) -> f64 {
         let program = &self.plan.program;
         let mut resident_bytes = 0.0;
@@ -126,7 +126,7 @@ impl<'p> LiveRanges<'p> {
         resident_bytes
     }
 
-    /// Keeps what a step reads until then, and begins the range of its result.
+    /// Extends the ranges of a step's operands, and begins that of its result.
     fn run(&mut self, step: &Step, number: usize) {
         let program = &self.plan.program;
         let op = if let StepKind::Local(op) = step.kind { Some(&program.ops[op]) } else { None };
@@ -146,7 +146,7 @@ impl<'p> LiveRanges<'p> {
             return;
         }
         self.read_operands(step, op, number);
-        // A sum over layers grows while they are gone through.
+        // A sum over layers is live from the first of them on.
         let grows = out_of.filter(|_| op.is_some_and(|op| op.is(&MapForm::Total)));
         let from =
             grows.and_then(|block| self.steps_of.get(&block)).map_or(number, |steps| steps.0);
@@ -165,7 +165,7 @@ impl<'p> LiveRanges<'p> {
     fn read_operands(&mut self, step: &Step, op: Option<&Op>, number: usize) {
         let renames = op.is_some_and(|op| op.is(&MapForm::LoopCarried) || op.is(&MapForm::Last));
         let looked_at = op.map_or(usize::MAX, |op| op.sharded_operands().len().max(1));
-        // Another name for the same bytes: they are not held under both.
+        // Another name for the same bytes: they count once.
         let (until, place) = if renames {
             let around = self.plan.program.repeats.microbatches(step.repeat);
             (number.saturating_sub(1), around)
@@ -182,8 +182,8 @@ impl<'p> LiveRanges<'p> {
         self.steps_of.get(&block?).copied()
     }
 
-    /// The first and the last step of a block during which something is kept: of stages that go
-    /// forward and back in turns, those of both directions.
+    /// The first and the last step of a block during which a value is kept: for stages that
+    /// alternate between forward and backward, those of both directions.
     fn of_stay(&self, block: RepeatId) -> Option<(usize, usize)> {
         let program = &self.plan.program;
         let (from, to) = self.of_block(Some(block))?;
@@ -198,9 +198,9 @@ impl<'p> LiveRanges<'p> {
         self.lives.get(of).is_some_and(|alive| alive.life.bytes <= 0.0)
     }
 
-    /// Keeps what is read until `at`. What comes from before the reader's block is read each time
-    /// that is done; what another block gave, there is of each layer, unless only the last one's is
-    /// taken out of its block.
+    /// Extends the range of an operand to step `at`. A value from before the reader's block is read
+    /// in each of its iterations; a value of another block is kept for every layer, unless only
+    /// that of the last layer leaves its block.
     fn read(&mut self, of: &Materialization, at: usize, place: Option<RepeatId>) {
         let repeats = &self.plan.program.repeats;
         let Some(alive) = self.lives.get_mut(of) else { return };
@@ -223,8 +223,8 @@ impl<'p> LiveRanges<'p> {
         }
     }
 
-    /// What updates a parameter or state is written over it, if nothing reads that any more: the
-    /// same bytes.
+    /// An update is written in place of its parameter or state, if nothing reads the old value
+    /// afterwards.
     fn alias_in_place(&mut self, value: ValueId, of: Option<ValueId>) {
         let Some((of, home)) = of.and_then(|of| {
             Some((
@@ -244,7 +244,7 @@ impl<'p> LiveRanges<'p> {
         }
     }
 
-    /// What `microbatches` add up or put side by side is there from their first step on, of all
+    /// Values that `microbatches` accumulate or join are live from their first step on, for all
     /// layers.
     fn accumulate(&mut self, step: &Step, bytes: f64, number: usize, microbatches: RepeatId) {
         let from = self.steps_of.get(&microbatches).map_or(number, |steps| steps.0);
@@ -263,7 +263,8 @@ impl<'p> LiveRanges<'p> {
 }
 
 impl OpenRange {
-    /// So many are held, where that is not counted yet; of what began outside blocks there is one.
+    /// The number of copies that are live, where they are not counted yet; one for a value from
+    /// outside blocks.
     fn times(&mut self, count: f64) {
         if !self.of_all_layers && self.began.is_some() {
             self.life.bytes *= count;
@@ -272,14 +273,15 @@ impl OpenRange {
     }
 }
 
-/// The memory that a plan takes.
+/// The memory of a plan.
 pub fn memory(plan: &ExpandedPlan<'_>) -> Memory {
     let (resident_bytes, lives) = lives(plan);
     let (peak_step, live) = peak(lives.iter().map(|(_, life)| life), plan.steps.len());
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step }
 }
 
-/// What is live beside the resident while a step of a plan, as it stands, runs; largest first.
+/// The materializations that are live beside the resident ones while a step of an expanded plan
+/// runs, largest first.
 pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
     let live = |life: &LiveRange| life.from <= step && step <= life.to && life.bytes > 0.0;
     let mut held: Vec<(Materialization, f64)> = lives(plan)
@@ -292,7 +294,7 @@ pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
     held
 }
 
-/// The bytes that are resident, and from where to where everything else is live.
+/// The resident bytes, and the live ranges of everything else.
 fn lives(plan: &Plan) -> (f64, NamedRanges) {
     let program = &plan.program;
     let mut ranges = LiveRanges::new(plan);
@@ -307,13 +309,13 @@ fn lives(plan: &Plan) -> (f64, NamedRanges) {
     (resident_bytes, ranges.all())
 }
 
-/// Whether an operation only looks at rows of what it reads.
+/// Whether the result of an operation is a view of rows of its operand.
 fn is_part(op: &Op) -> bool {
     matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }))
 }
 
-/// Whether a step in a pipeline gives what is complete only when all microbatches have come by: a
-/// sum over the batch, or what follows from one.
+/// Whether the result of a step in a pipeline is complete only after all microbatches: a sum over
+/// the batch, or a value that depends on one.
 fn is_late(program: &Program, step: &Step, late: &IndexSet<ValueId>) -> bool {
     let without_batch = pipeline_stages::is_staged(program, step)
         && !program.has_batch(step.repeat, step.result.value);
@@ -323,9 +325,9 @@ fn is_late(program: &Program, step: &Step, late: &IndexSet<ValueId>) -> bool {
         && (pipeline_stages::by_microbatch(program, step) || follows())
 }
 
-/// The block during which what a step gives is kept for all its layers and microbatches: what
-/// microbatches hold, and in a stage what has no part in the batch. What follows from complete sums
-/// a stage makes layer by layer, at the end.
+/// The block during which a step's result is kept for all its layers and microbatches: values that
+/// microbatches retain, and in a stage values that do not depend on the batch. Values that depend
+/// on complete sums are computed layer by layer at the end of a stage.
 fn stays_during(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> Option<RepeatId> {
     let program = &plan.program;
     if program.is_shared(step.result.value) {
@@ -339,7 +341,7 @@ fn stays_during(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> Option<Re
     step.repeat.filter(|_| stays)
 }
 
-/// The worst step and what is live there: a sweep over where lives begin and end.
+/// The step of the peak and its bytes: a sweep over the ends of the live ranges.
 fn peak<'l>(lives: impl Iterator<Item = &'l LiveRange>, steps: usize) -> (Option<usize>, f64) {
     let mut change = vec![0.0; steps + 2];
     for life in lives {

@@ -1,4 +1,4 @@
-//! What a local operation costs a device: FLOPs, bytes and seconds under given shardings.
+//! Prices a local operation on a device: FLOPs, bytes and seconds under given shardings.
 
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{MapForm, Op, OpKind, Program};
@@ -9,7 +9,7 @@ use shardwise_ir::unroll::is_region_boundary;
 use crate::layouts::composite;
 use crate::layouts::local_shape::{bytes_in, elements_in, local_size};
 
-/// What a local operation costs a device.
+/// The cost of a local operation on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LocalWork {
     /// Floating-point (or integer) operations.
@@ -18,20 +18,20 @@ pub struct LocalWork {
     pub bytes: f64,
     /// Seconds of arithmetic at peak rate.
     pub flops_s: f64,
-    /// Seconds of traffic at HBM bandwidth; 0 where that is not known.
+    /// Seconds of traffic at HBM bandwidth; 0 where the bandwidth is not known.
     pub hbm_s: f64,
     /// Seconds: the larger of the two.
     pub seconds: f64,
 }
 
-/// The work of `op` with its operands and result so sharded; what carries a value from layer to
-/// layer only names it.
+/// The cost of `op` with its operands and result in these shardings; a loop-carried value costs
+/// nothing.
 pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> LocalWork {
     if is_region_boundary(op) {
         return LocalWork::default();
     }
-    // What is added up over layers or microbatches is read once in each; of a pipeline's layers a
-    // device has those of its stage.
+    // A value accumulated over layers or microbatches is read once in each; a device has only the
+    // layers of its stage.
     let left = Some(())
         .filter(|()| op.is(&MapForm::Total))
         .and_then(|()| program.exited_block(op.repeat, op.operands[0].value));
@@ -49,7 +49,7 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     LocalWork { flops, bytes, flops_s, hbm_s, seconds: flops_s.max(hbm_s) }
 }
 
-/// Bytes of the operands that are looked at, each once, and of the result.
+/// Bytes of the operands whose elements are read, each once, and of the result.
 fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
     let all = || {
         op.operands
@@ -62,11 +62,11 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
         // The same bytes under other names.
         OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => 0.0,
         OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => 2.0 * written,
-        // As many rows of the table as come out of it.
+        // As many rows of the table are read as the result has.
         OpKind::Gather { .. } => 2.0 * written + all().skip(1).sum::<f64>(),
         OpKind::ScatterAdd { .. } => written + all().take(2).sum::<f64>(),
-        // In place, rows are read and written; every device is as busy as the one that has all the
-        // places.
+        // In place, rows are read and written; every device is charged as the one that stores all
+        // the indices.
         OpKind::Update { .. } => {
             let copied =
                 if program.is_in_place(op) { 0.0 } else { written + all().take(1).sum::<f64>() };
@@ -76,8 +76,8 @@ fn traffic(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding
     }
 }
 
-/// Two a multiply-add over every index of a contraction, one an element otherwise (of the operand,
-/// for a reduction).
+/// Two per multiply-add over every index of a contraction, one per element otherwise (of the
+/// operand, for a reduction).
 fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) -> f64 {
     let elements =
         |value: ValueId, sharding: &Sharding| elements_in(program, op.repeat, value, sharding);
@@ -106,7 +106,7 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
     }
 }
 
-/// How long the first operand is along a dimension.
+/// The size of the first operand along a dimension.
 fn along(program: &Program, op: &Op, sharding: &Sharding, dim: DimId) -> Option<f64> {
     let position =
         program.values[op.operands[0].value].dims.iter().position(|&other| other == dim)?;

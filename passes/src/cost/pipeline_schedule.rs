@@ -1,7 +1,7 @@
 //! The schedule of a pipeline: which stage runs what and when, the makespan, and the microbatches
 //! in flight.
 //!
-//! Nothing here knows of programs: times of a stage go in, a schedule comes out. The schedule is
+//! This module knows no programs: it computes a schedule from the times of a stage. The schedule is
 //! simulated task by task, not computed by a formula: each task starts as soon as its stage is free
 //! and its input has arrived. So `(Z-1)/(M+Z-1)` is a result, and times for which there is no
 //! formula (gradients slower than the forward part, slow links) are correct, too.
@@ -18,7 +18,7 @@ use shardwise_ir::pipeline::Schedule;
 pub use order::{StageWork, order};
 pub use simulate::{PipelineRun, Placed, simulate};
 
-/// A pipeline without its work.
+/// The shape of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineShape {
     /// `Z`.
@@ -27,7 +27,7 @@ pub struct PipelineShape {
     pub microbatches: u64,
     /// `v`: runs of layers a stage.
     pub chunks: u64,
-    /// Who goes first.
+    /// The order of tasks.
     pub schedule: Schedule,
     /// Whether gradients go back through the stages.
     pub trains: bool,
@@ -36,35 +36,35 @@ pub struct PipelineShape {
 /// Seconds of one microbatch in one chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StageTimes {
-    /// Going forward.
+    /// Forward.
     pub forward_s: f64,
-    /// Going back.
+    /// Backward.
     pub backward_s: f64,
-    /// On the way to the neighbour, going forward.
+    /// The send to the neighbour, forward.
     pub hop_s: f64,
-    /// On the way to the neighbour, going back.
+    /// The send to the neighbour, backward.
     pub hop_back_s: f64,
 }
 
 impl PipelineShape {
-    /// The share of a stage's time in which it has nothing to do while the pipeline fills and
-    /// drains: `(Z-1)/(vM+Z-1)`.
+    /// The bubble: the share of a stage's time in which it is idle while the pipeline fills and
+    /// drains, `(Z-1)/(vM+Z-1)`.
     pub fn bubble(&self) -> f64 {
         let idle = self.stages as f64 - 1.0;
         idle / (self.chunks as f64 * self.microbatches as f64 + idle)
     }
 
-    /// How many microbatches' values a stage holds at most for gradients that are still to come;
-    /// parts, where it has several chunks.
+    /// The largest number of in-flight microbatches on a stage; a fraction where it has several
+    /// chunks.
     pub fn in_flight(&self, stage: u64) -> f64 {
         if self.trains { order::most_held(self, stage) as f64 / self.chunks as f64 } else { 1.0 }
     }
 
-    /// When the last piece of work is done.
+    /// The makespan, in seconds.
     ///
-    /// A full pipeline repeats itself, so that of very many microbatches only the first rounds are
-    /// carried out; the rest take as long as those. Of more stages than can be carried out, it is
-    /// what fills, works and drains in turn.
+    /// A full pipeline is periodic, so that of very many microbatches only the first rounds are
+    /// simulated and the rest are extrapolated. With more stages than are simulated, the closed
+    /// formula for filling, running and draining is used.
     pub fn makespan_s(&self, times: &StageTimes) -> f64 {
         let round = self.stages.max(1);
         let rounds = (MOST_CARRIED_OUT / round).max(FEWEST_ROUNDS);
@@ -82,8 +82,7 @@ impl PipelineShape {
         more_s + (more_s - few_s) / (more - few) as f64 * (self.microbatches - more) as f64
     }
 
-    /// `(vM + Z-1)` turns of a chunk, the first and the last microbatch on their way through all
-    /// stages.
+    /// `(vM + Z-1)` times the time of a chunk: the closed formula.
     fn in_turn_s(&self, times: &StageTimes) -> f64 {
         let idle = self.stages as f64 - 1.0;
         let turns = self.chunks as f64 * self.microbatches as f64 + idle;
@@ -91,10 +90,9 @@ impl PipelineShape {
     }
 }
 
-/// Microbatches of which every piece of work is placed, and how many rounds of the stages these are
-/// at least.
+/// Microbatches that are simulated, and the least number of rounds of the stages.
 const MOST_CARRIED_OUT: u64 = 512;
 const FEWEST_ROUNDS: u64 = 4;
 
-/// Pieces of work that are placed at most, each way.
+/// The limit of simulated tasks in each direction.
 const MOST_PIECES: u64 = 1 << 21;

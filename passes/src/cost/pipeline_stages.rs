@@ -1,8 +1,8 @@
-//! Blocks whose layers live on stages, in time and in memory: what
-//! [`crate::cost::pipeline_schedule`] knows of stages, for the blocks of a plan.
+//! Time and memory of the pipelines of a plan: applies [`crate::cost::pipeline_schedule`] to its
+//! blocks.
 //!
-//! The time of a stage for a microbatch is what its layers add to the schedule of one device, layer
-//! by layer, so collectives overlap compute inside a stage as elsewhere. All devices are charged as
+//! The time of a stage for a microbatch is the time that its layers add to the schedule of one
+//! device, so collectives overlap compute inside a stage as elsewhere. All devices are charged as
 //! the busiest one: every stage has the same layers, and the first of them keeps the most for
 //! gradients.
 
@@ -13,7 +13,7 @@ use shardwise_ir::program::{Blocks, Program};
 use crate::cost::pipeline_schedule::{PipelineShape, StageTimes};
 use crate::cost::report::StepCost;
 
-/// The block that goes back through the layers of `block`.
+/// The block that iterates over the layers of `block` in reverse.
 pub fn reverse(program: &Program, block: RepeatId) -> Option<RepeatId> {
     program
         .repeats
@@ -22,7 +22,7 @@ pub fn reverse(program: &Program, block: RepeatId) -> Option<RepeatId> {
         .map(|(back, _)| back)
 }
 
-/// The stages of a block, if it has any; those of the block that it goes back through.
+/// The pipeline of a block, if it is in one; that of the forward block, for a reversed one.
 pub fn shape(program: &Program, block: RepeatId) -> Option<PipelineShape> {
     let forward = program.repeats.forward_block(block);
     let pipeline = program.pipeline(Some(forward))?;
@@ -35,8 +35,8 @@ pub fn shape(program: &Program, block: RepeatId) -> Option<PipelineShape> {
     })
 }
 
-/// How many of a block's value a device holds where each layer's is kept for gradients: on the
-/// first stage, which waits longest for them.
+/// The number of copies of a block's value on a device where it is kept for gradients: that of the
+/// first stage, which has the most microbatches in flight.
 pub(crate) fn in_flight_copies(program: &Program, value: ValueId) -> f64 {
     let block = program.values[value].repeat;
     let waiting =
@@ -44,8 +44,8 @@ pub(crate) fn in_flight_copies(program: &Program, value: ValueId) -> f64 {
     program.layers_per_device(block) as f64 * waiting.map_or(1.0, |shape| shape.in_flight(0))
 }
 
-/// How many of a block's value a device holds where all of them stay: declared ones, and what
-/// leaves the program.
+/// The number of copies of a block's value on a device where all are kept: declared values and
+/// outputs.
 pub fn all_copies(program: &Program, value: ValueId) -> f64 {
     let block = program.values[value].repeat;
     let parts = program
@@ -55,7 +55,7 @@ pub fn all_copies(program: &Program, value: ValueId) -> f64 {
     program.layers_per_device(block) as f64 * parts as f64
 }
 
-/// Whether a step is done for each microbatch of its block.
+/// Whether a step runs for each microbatch of its block.
 pub fn by_microbatch(program: &Program, step: &Step) -> bool {
     match &step.kind {
         StepKind::Local(op) => program.is_per_microbatch(&program.ops[*op]),
@@ -67,26 +67,26 @@ pub fn by_microbatch(program: &Program, step: &Step) -> bool {
     }
 }
 
-/// Whether a step stands in a pipeline.
+/// Whether a step is in a pipeline.
 pub(crate) fn is_staged(program: &Program, step: &Step) -> bool {
     program.pipeline(step.repeat).is_some()
 }
 
-/// A pipeline of a plan, in time.
+/// A pipeline of a plan, with its times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Staged {
-    /// The block that goes forward through its layers.
+    /// Its forward block.
     pub block: RepeatId,
     /// Its stages.
     pub shape: PipelineShape,
     /// Seconds of a microbatch in a chunk.
     pub times: StageTimes,
-    /// From the first piece of work to the last, seconds.
+    /// The makespan, seconds.
     pub makespan_s: f64,
 }
 
-/// The pipelines of a plan whose steps cost `costs`. `layer_s` says how much longer a schedule
-/// becomes by a further layer of a block, for costs.
+/// The pipelines of a plan whose steps cost `costs`. `layer_s` computes the time that a further
+/// layer of a block adds to a schedule.
 pub fn pipelines(
     plan: &Plan,
     costs: &[StepCost],

@@ -1,4 +1,4 @@
-//! What a plan costs: every step, the total, the schedule, the memory.
+//! Prices a plan: every step, the total, the schedule, the memory.
 
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::pipeline::TripCount;
@@ -19,16 +19,16 @@ use crate::solver::weight::Weight;
 /// One step's price.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepCost {
-    /// Seconds, each time.
+    /// Seconds per execution.
     pub seconds: f64,
-    /// How often a device does it: once a layer that it has of the block that it stands in, in a
-    /// pipeline for each microbatch.
+    /// How often a device runs it: once per layer of its block on the device, in a pipeline also
+    /// per microbatch.
     pub times: f64,
-    /// How often it is waited for: in a pipeline also while stages have nothing to do.
+    /// How often its time counts in the total: in a pipeline including the bubble.
     pub including_bubble: f64,
     /// FLOPs of a device; 0 for collectives.
     pub flops: f64,
-    /// The cost model's `V` for collectives (what a device holds, for AllToAll and Permute), the
+    /// The cost model's `V` for collectives (a device's block, for AllToAll and Permute), the
     /// bytes touched for local operations.
     pub bytes: f64,
     /// The mesh axes whose links it uses.
@@ -36,24 +36,23 @@ pub struct StepCost {
 }
 
 impl StepCost {
-    /// Seconds, all times together.
+    /// Seconds, all executions together.
     pub fn total_s(&self) -> f64 {
         self.times * self.seconds
     }
 
-    /// Seconds, all times together, and those in which stages of a pipeline wait for their turn.
+    /// Seconds, all executions together, including the bubble of a pipeline.
     pub(crate) fn waited_s(&self) -> f64 {
         self.including_bubble * self.seconds
     }
 
-    /// Whether `step`, whose price this is, moves data between devices or between shardings, rather
-    /// than computing.
+    /// Whether `step`, whose price this is, reshards or sends data rather than computing.
     pub fn is_move(&self, step: &Step) -> bool {
         matches!(step.kind, StepKind::Collective(..)) || !self.axes.is_empty()
     }
 }
 
-/// A whole plan's price.
+/// The price of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// Step by step, in the plan's order.
@@ -64,28 +63,26 @@ pub struct Report {
     pub comm_s: f64,
     /// The sum of all local operations, seconds.
     pub compute_s: f64,
-    /// How long a device has nothing to do while pipelines fill and drain, seconds: part of
+    /// The bubble: seconds in which a device is idle while pipelines fill and drain, part of
     /// `serial_s`.
     pub bubble_s: f64,
     /// The busiest resource's total: a lower bound on any schedule, seconds.
     pub overlap_s: f64,
     /// Busy seconds of each mesh axis.
     pub axis_s: Vec<f64>,
-    /// When everything is done, and which steps are critical.
+    /// The makespan, and which steps are critical.
     pub schedule: PlanSchedule,
-    /// Bytes held.
+    /// Resident bytes and the peak.
     pub memory: Memory,
 }
 
 impl Report {
-    /// Busy seconds of the busiest axis: the communication that nothing hides behind other
-    /// communication.
+    /// Busy seconds of the busiest axis.
     pub fn links_s(&self) -> f64 {
         self.axis_s.iter().copied().fold(0.0, f64::max)
     }
 
-    /// The axis whose links are busier than everything else, the first among equals; `None` where
-    /// compute is.
+    /// The busiest axis if it is busier than compute, the first among equals; else `None`.
     pub fn busiest_axis(&self) -> Option<AxisId> {
         let links_s = self.links_s();
         let first = self.axis_s.iter().position(|&busy| busy >= links_s).map(AxisId::new);
@@ -98,7 +95,8 @@ pub(crate) fn price_steps(plan: &Plan, refinement: Refinement) -> Vec<StepCost> 
     plan.steps.iter().map(|step| price_step(plan, step, refinement)).collect()
 }
 
-/// What the steps of a plan count together on `terms`, a second of compute `compute`.
+/// The weighted sum of the steps of a plan under the cost model `terms`, with weight `compute` for
+/// a second of compute.
 pub fn weight(plan: &ExpandedPlan<'_>, compute: f64, cost_model: &CostModel) -> Weight {
     let steps = price_steps(plan, cost_model.refinement);
     let price = |(step, cost): (&Step, &StepCost)| {
@@ -116,12 +114,12 @@ pub fn weight(plan: &ExpandedPlan<'_>, compute: f64, cost_model: &CostModel) -> 
     plan.steps.iter().zip(&steps).map(price).sum()
 }
 
-/// What an operation counts that sends data itself.
+/// The weighted price of an operation that sends data itself.
 pub(crate) fn moved(seconds: f64, axes: &[AxisId], cost_model: &CostModel) -> Weight {
     Weight::step(cost_model.weighted(seconds, axes))
 }
 
-/// Prices a plan step by step as it stands: a composite's step costs what it is written out as.
+/// Prices a plan step by step, without expanding it: a composite costs as much as its expansion.
 pub fn folded(plan: &Plan, refinement: Refinement) -> Report {
     let (expanded, from) = ExpandedPlan::with_origins(plan);
     let mut report = report(&expanded, refinement);
@@ -215,7 +213,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     }
 }
 
-/// How often a step is done.
+/// How often a step runs.
 fn turns(program: &Program, step: &Step) -> TripCount {
     match &step.kind {
         StepKind::Local(op) => program.trip_count_of(&program.ops[*op]),

@@ -4,19 +4,19 @@
 //! Collectives on disjoint axes overlap; of several that wait for the same links the first in
 //! program order starts first, and none waits for another that cannot start yet.
 //! `overlap ≤ scheduled ≤ serial`: no resource does two things at once, and something is always
-//! running. A step is *critical* if it has no slack: making it longer makes the whole longer. A
-//! collective is *prefetchable* if its operand stays on the devices (it can overlap what comes
-//! before the program, as the gather of a weight overlaps the previous layer), or if it has slack
-//! and its operand exists before the compute above it is done.
+//! running. A step is *critical* if it has no slack: a longer step makes the makespan longer. A
+//! collective is *prefetchable* if its operand is resident (it can overlap the compute before the
+//! program, as the gather of a weight overlaps the previous layer), or if it has slack and its
+//! operand exists before the compute above it is done.
 //!
 //! Three layers of a block are scheduled, and the makespan is extrapolated by its growth from the
-//! second layer to the third: what a layer adds once its collectives overlap the compute of its
-//! neighbours. Microbatches are extrapolated likewise from the second one; the first gathers what
-//! is retained. Scheduling all of them would make planning time depend on their number.
+//! second layer to the third: the time of a layer whose collectives overlap the compute of its
+//! neighbours. Microbatches are extrapolated likewise from the second one; the first gathers the
+//! retained weights. Scheduling all of them would make planning time depend on their number.
 //!
-//! A pipeline is scheduled by itself ([`crate::cost::pipeline_stages`]), and takes its time between
-//! what stands around it; what its stages do once a step, before or after all microbatches, is
-//! added to that.
+//! A pipeline is scheduled separately ([`crate::cost::pipeline_stages`]) and takes its makespan
+//! between the steps around it, plus the steps that its stages run once, before or after all
+//! microbatches.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -35,12 +35,12 @@ use shardwise_ir::unroll::{self, Copy};
 use crate::cost::pipeline_stages::{self, Staged};
 use crate::cost::report::StepCost;
 
-/// When each step runs.
+/// The schedule of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanSchedule {
-    /// When all is done, seconds.
+    /// The makespan, seconds.
     pub makespan_s: f64,
-    /// What runs when: of each block the first layers.
+    /// The start of each step, for the first layers of each block.
     pub runs: Vec<Timed>,
     /// Whether each step is critical.
     pub critical: Vec<bool>,
@@ -50,22 +50,22 @@ pub struct PlanSchedule {
     pub pipelines: Vec<Staged>,
 }
 
-/// One step at one time.
+/// A step with its start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
     /// The step of the plan.
     pub step: usize,
-    /// The layer and microbatch, of a step in blocks.
+    /// The layer and microbatch, for a step in blocks.
     pub copy: Copy,
-    /// When it starts, seconds.
+    /// Start, seconds.
     pub start_s: f64,
 }
 
-/// Layers of a block that are laid out.
+/// Layers of a block that are scheduled.
 const LAYERS: u64 = 3;
 
-/// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, which it could only
-/// leave by rounding.
+/// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, from which it could
+/// differ only by rounding.
 pub(crate) fn schedule(
     plan: &Plan,
     costs: &[StepCost],
@@ -79,7 +79,7 @@ pub(crate) fn schedule(
     let program = &plan.program;
     let pipelines =
         pipeline_stages::pipelines(plan, costs, |block, costs| layer_s(plan, costs, block));
-    // Stages send beside the layers of one device, which are what is laid out.
+    // Sends between stages are not part of the layers of one device, which are scheduled here.
     let without_hops =
         pipeline_stages::only(plan, costs, |step| !pipeline_stages::hops(program, step));
     let (mut schedule, copies) = laid_out(plan, &without_hops, &[]);
@@ -107,7 +107,7 @@ pub(crate) fn schedule(
     schedule
 }
 
-/// Lays out so many of each block, one less of those that are `fewer`.
+/// Unrolls so many layers of each block, one less for those in `fewer`.
 fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (PlanSchedule, Vec<usize>) {
     let counts = |block: RepeatId| {
         plan.program.repeats[block].count.min(if fewer.contains(&block) {
@@ -137,8 +137,8 @@ fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (PlanSchedul
     flat(&unrolled.plan, &costs, unrolled.from.into_iter())
 }
 
-/// The makespan with all of `blocks`, where those in `fewer` have one less of what is laid out.
-/// Microbatches go on as their layers do.
+/// The makespan with all layers of `blocks`, where those in `fewer` have one layer less scheduled.
+/// Microbatches are extrapolated like their layers.
 fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<RepeatId>) -> f64 {
     let repeats = &plan.program.repeats;
     let more = |block: RepeatId| repeats[block].count.saturating_sub(LAYERS) as f64;
@@ -181,8 +181,8 @@ fn layered_s(plan: &Plan, costs: &[StepCost]) -> f64 {
     grown(plan, costs, &blocks.collect::<Vec<_>>(), &mut Vec::new())
 }
 
-/// How much longer the schedule becomes by a further layer of a block; of one with fewer layers
-/// than are laid out, their mean.
+/// The time that a further layer of a block adds to the schedule; for a block with fewer layers
+/// than are scheduled, their mean.
 fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
     let few_s = laid_out(plan, costs, &[]).0.makespan_s;
     match plan.program.iterations(Some(block)) {
@@ -210,7 +210,7 @@ fn flat(
     (PlanSchedule { makespan_s, runs, critical, early, pipelines: Vec::new() }, copies)
 }
 
-/// A time in the order of times; all are finite.
+/// A finite time with a total order.
 #[derive(Clone, Copy, PartialEq)]
 struct Time(f64);
 
@@ -228,20 +228,20 @@ impl PartialOrd for Time {
     }
 }
 
-/// The simulation, from event to event.
+/// An event-driven simulation.
 struct ScheduleSimulation<'a> {
     costs: &'a [StepCost],
     dataflow: &'a Dataflow<usize>,
-    /// Operands that each step still waits for.
+    /// The number of operands that each step still waits for.
     missing: Vec<usize>,
-    /// Local steps in program order, and how many of them have started.
+    /// Local steps in program order, and the number that has started.
     local: Vec<usize>,
     started: usize,
     computing: bool,
     is_local: Vec<bool>,
     /// Collectives that could start, by the axes they use.
     ready: BTreeMap<Vec<AxisId>, BTreeSet<usize>>,
-    /// For each axis, whether its links are in use, and who used them last.
+    /// For each axis, whether its links are in use, and the step that used them last.
     busy: Vec<bool>,
     last_on: Vec<Option<usize>>,
     last_local: Option<usize>,
@@ -287,7 +287,7 @@ impl<'a> ScheduleSimulation<'a> {
         self.start_what_can(0.0);
         while let Some(Reverse((Time(now), step))) = self.running.pop() {
             self.finish(step);
-            // What ends together makes room together.
+            // Steps that end at the same time release their resources together.
             while let Some(&Reverse((Time(then), other))) = self.running.peek() {
                 if then > now {
                     break;
@@ -343,7 +343,7 @@ impl<'a> ScheduleSimulation<'a> {
         }
     }
 
-    /// The first collective in the program that could start.
+    /// The first collective in program order that can start.
     fn next_collective(&self) -> Option<usize> {
         let free =
             self.ready.iter().filter(|(axes, _)| axes.iter().all(|axis| !self.busy[axis.index()]));
@@ -369,8 +369,7 @@ fn critical(
 ) -> Vec<bool> {
     let mut latest_end = vec![makespan_s; costs.len()];
     let mut order: Vec<usize> = (0..costs.len()).collect();
-    // A step that takes no time ends when it starts: the program's order then says who waits for
-    // whom.
+    // A step of duration zero ends when it starts: program order decides which one waits.
     order.sort_by(|&a, &b| {
         start_s[b].total_cmp(&start_s[a]).then(end_s[b].total_cmp(&end_s[a])).then(b.cmp(&a))
     });
@@ -386,8 +385,8 @@ fn critical(
     (0..costs.len()).map(slackless).collect()
 }
 
-/// Collectives of what stays on the devices, and those with slack whose operands exist before the
-/// compute above them is done.
+/// Collectives of resident values, and those with slack whose operands exist before the compute
+/// above them ends.
 fn early(
     plan: &Plan,
     costs: &[StepCost],

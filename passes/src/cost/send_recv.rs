@@ -3,12 +3,12 @@
 //!
 //! The result of either is another value than its operand (the next block, the previous layer's
 //! output), so it cannot be a collective, which moves a value between its shardings; and a sharded
-//! roll could only be expressed by collectives as a full gather, which passing blocks around (ring
+//! roll could only be expressed by collectives as a full gather, which a shift of blocks (ring
 //! attention, neighbours of a convolution) avoids. So they are operations with the price of a
 //! shift: each device sends to its neighbour the part that leaves its block, or all of it. A layout
 //! of a roll may shard its dimension as long as no element moves further than to the next block.
 //!
-//! The search, the report and the schedule all take what is sent from here.
+//! The search, the report and the schedule all use these functions.
 
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
@@ -19,19 +19,19 @@ use shardwise_ir::sharding::Sharding;
 use crate::cost::collective;
 use crate::layouts::local_shape;
 
-/// What an operation sends, and over which axes.
+/// The data that an operation sends, and the axes it uses.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sent {
-    /// Bytes a device sends to its neighbour, each time.
+    /// Bytes that a device sends to its neighbour per execution.
     pub bytes: f64,
-    /// The axes whose links it takes.
+    /// The axes whose links it uses.
     pub axes: Vec<AxisId>,
-    /// How long that takes each time, seconds.
+    /// Seconds per execution.
     pub seconds: f64,
 }
 
-/// What `op` sends where its result is so sharded, and with it what it reads; `None` for what is
-/// done locally.
+/// The data that `op` sends if its result, and with it its operand, has this sharding; `None` for a
+/// local operation.
 pub(crate) fn sent(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     match &op.kind {
         OpKind::Rearrange(Rearrange::Roll(roll)) => rolled(program, op, roll, sharding),
@@ -54,8 +54,8 @@ fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Optio
     Some(Sent { seconds: collective::shift_seconds(&program.mesh, &axes, bytes), bytes, axes })
 }
 
-/// A microbatch goes to the next stage, whole. From the last stage it goes to the first only where
-/// that has another chunk of the layers.
+/// A stage sends its complete microbatch to the next stage. The last stage sends to the first only
+/// if that has another chunk of the layers.
 fn stage_send(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     let pipeline = program.pipeline(op.repeat)?;
     let bytes = local_shape::local_bytes(program, op.result, sharding);
@@ -66,7 +66,7 @@ fn stage_send(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     Some(Sent { bytes, axes: vec![pipeline.axis], seconds })
 }
 
-/// What a step of a plan sends, if it is such an operation.
+/// The data that a step of a plan sends, if it is such an operation.
 pub(crate) fn sent_by(plan: &Plan, step: &Step) -> Option<Sent> {
     let StepKind::Local(op) = step.kind else { return None };
     sent(&plan.program, &plan.program.ops[op], &step.result.sharding)

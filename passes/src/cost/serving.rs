@@ -1,5 +1,5 @@
-//! What a serving step of a model reads and computes: parameters, caches, and the products with
-//! either, as a plan shards them.
+//! Sizes a serving step of a model: the parameters and caches that it reads, and its products, as a
+//! plan shards them.
 //!
 //! The formula is that of *How To Scale Your Model*, Part 7: caches are read, then parameters are
 //! read or multiplied with, whichever takes longer; element-wise operations count as fused, and
@@ -21,16 +21,16 @@ use crate::cost::crossover;
 use crate::cost::local;
 use crate::layouts::local_shape;
 
-/// What a product of a serving step multiplies with.
+/// The kinds of products of a serving step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MultipliesWith {
-    /// Parameters, or anything but other tokens.
+    /// With parameters, or anything but other tokens.
     Weights,
-    /// Tokens with tokens: those of a cache, or of the same pass.
+    /// Tokens with tokens: those of a cache, or of the same step.
     Attention,
 }
 
-/// What a value is made of.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Weight,
@@ -40,50 +40,49 @@ enum Origin {
     Activation,
 }
 
-/// A program as a step of serving.
+/// A program as a serving step.
 #[derive(Clone, Debug)]
 pub struct Serving {
     /// The dimension of independent sequences (or requests, rows): in no parameter, and in the
     /// caches, where there are any.
     pub batch: DimId,
-    /// What is resized for another batch: it, or the major one of the factors that it is a product
-    /// of.
+    /// The dimension that is resized for another batch: the batch, or the major one of its factors.
     pub grows: DimId,
-    /// The dimensions of what parameters are multiplied with that are in no parameter: their sizes'
-    /// product is the tokens of a step.
+    /// The dimensions of the operands multiplied with parameters that are in no parameter: the
+    /// product of their sizes is the number of tokens of a step.
     pub rows: Vec<DimId>,
     /// Whether caches are read.
     pub reads_cache: bool,
     /// Whether tokens are multiplied with tokens.
     pub attends: bool,
     parts: IndexVec<OpId, MultipliesWith>,
-    /// Values that are made of scores, element by element: they stay on the chip until they are
-    /// multiplied with.
+    /// Values computed from scores element by element: they stay on the chip until the next
+    /// product.
     scores: IndexVec<ValueId, bool>,
 }
 
-/// Why a program is no step of serving.
+/// Why a program is not a serving step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotServing {
     /// It has gradients.
     Trains,
-    /// No parameter is multiplied with a dimension that no parameter has.
+    /// No product with a parameter has a dimension that no parameter has.
     WithoutBatch,
-    /// Caches are read that have no dimension of the tokens'.
+    /// It reads caches that have no dimension of the tokens.
     CachesApart,
 }
 
-/// What a device does in a step.
+/// The work of a device in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Bytes of caches that are read.
+    /// Bytes read from caches.
     pub cache_bytes: f64,
-    /// Bytes of parameters that are read.
+    /// Bytes read from parameters.
     pub weight_bytes: f64,
     /// FLOPs of tokens with tokens.
     pub attention_flops: f64,
-    /// Bytes that these read and write where scores never leave the chip, and caches are read like
-    /// any keys.
+    /// Bytes that these products read and write if scores never leave the chip and caches are read
+    /// like any keys.
     pub attention_bytes: f64,
     /// Seconds of arithmetic of tokens with tokens.
     pub attention_s: f64,
@@ -92,7 +91,7 @@ pub struct Load {
 }
 
 impl Serving {
-    /// The program as a step of serving, or why it is none.
+    /// The program as a serving step, or why it is not one.
     pub fn of(program: &Program) -> Result<Self, NotServing> {
         if program.ops.iter().any(|op| op.phase == Phase::Backward) {
             return Err(NotServing::Trains);
@@ -128,20 +127,20 @@ impl Serving {
         self.rows.iter().map(|&dim| program.dims[dim].size as f64).product()
     }
 
-    /// By how many sequences a batch grows at once: more than one where it is a product.
+    /// The number of sequences in the granule of a batch: more than one where it is a product.
     pub fn unit(&self, program: &Program) -> u64 {
         let size = |dim: DimId| program.dims[dim].size;
         (size(self.batch) / size(self.grows)).max(1)
     }
 
-    /// Along what `cache` is long: dimensions that are neither the batch's nor a parameter's.
+    /// The length dimensions of `cache`: those that are neither the batch's nor a parameter's.
     pub fn context(&self, program: &Program, cache: ValueId) -> Vec<DimId> {
         let free = crossover::batch_like(program);
         let dims = program.values[cache].dims.iter().copied();
         dims.filter(|dim| *dim != self.batch && free.contains(dim)).collect()
     }
 
-    /// What a device does in a step of `plan`, whose program this was made of (at whatever sizes).
+    /// The work of a device in a step of `plan`, whose program this was built from (at any sizes).
     pub fn load(&self, plan: &Plan) -> Load {
         let program = &plan.program;
         let mut load = Load::default();
@@ -183,8 +182,8 @@ impl Serving {
 }
 
 impl Serving {
-    /// Bytes of a product of tokens with tokens that come from HBM or go there: queries and keys,
-    /// or values and the result.
+    /// Bytes of HBM traffic of a product of tokens with tokens: queries and keys, or values and the
+    /// result.
     fn outside(&self, program: &Program, step: &Step) -> f64 {
         let bytes =
             |of: &Materialization| local_shape::local_bytes(program, of.value, &of.sharding);
@@ -194,8 +193,8 @@ impl Serving {
     }
 }
 
-/// What leaves the layers of a pass without caches, with every token of a sequence: the caches that
-/// later steps read.
+/// Outputs of layers without caches that have every token of a sequence: the caches that later
+/// steps read.
 pub fn given_caches(program: &Program, serving: &Serving) -> Vec<ValueId> {
     let leaves = program
         .outputs
@@ -242,7 +241,7 @@ fn atoms(program: &Program, dim: DimId) -> Vec<DimId> {
     }
 }
 
-/// What a value is kept as: a cache with rows written into it is that cache.
+/// The cache that a value is stored in: a cache with rows written into it is that cache.
 fn stored(program: &Program, mut value: ValueId) -> ValueId {
     while let Some(op) = program.values[value]
         .producer
@@ -254,7 +253,7 @@ fn stored(program: &Program, mut value: ValueId) -> ValueId {
     value
 }
 
-/// Bytes of an operand that an operation looks at, each time.
+/// Bytes of an operand that an operation reads per execution.
 fn read_bytes(
     program: &Program,
     op: &Op,

@@ -2,9 +2,9 @@
 //!
 //! A reshard is placed where its value is defined: one of a value from outside a block runs once,
 //! before the block; one of a block's own value runs in the block, once per layer. Running the
-//! first inside too would pay for it in every layer, although the value is the same in all of them.
-//! Likewise with microbatches: a value that all of them read is resharded once, before them. A
-//! layer's parameter is resharded where the first microbatch reads it: the result is retained for
+//! first inside too would cost its time in every layer, although the value is the same in all of
+//! them. Likewise with microbatches: a value that all of them read is resharded once, before them.
+//! A layer's parameter is resharded where the first microbatch reads it: the result is retained for
 //! the others if all layers fit into memory (`hold`).
 
 use indexmap::IndexMap;
@@ -18,16 +18,16 @@ use crate::reshard::tables::Tables;
 /// `StepPlacer` so far.
 #[derive(Default)]
 pub(crate) struct StepPlacer {
-    /// In order.
+    /// The steps, in order.
     pub all: Vec<Step>,
-    /// The block that is being written.
+    /// The current block.
     pub block: Option<RepeatId>,
-    /// Where it begins, and where the microbatches do that it is among.
+    /// The index of its first step, and that of the microbatches that contain it.
     starts: (usize, usize),
 }
 
 impl StepPlacer {
-    /// Goes on in another block, or outside all.
+    /// Continues in another block, or outside all.
     pub(crate) fn enter(&mut self, program: &Program, block: Option<RepeatId>) {
         let around = |block: Option<RepeatId>| program.repeats.microbatches(block);
         let same_microbatches = around(block) == around(self.block);
@@ -36,24 +36,24 @@ impl StepPlacer {
         self.block = block;
     }
 
-    /// A step that stands here.
+    /// Appends a step.
     pub(crate) fn push(&mut self, step: Step) {
         self.all.push(step);
     }
 
-    /// A reshard that is needed here, and stands here.
+    /// Appends a reshard that is needed here.
     pub(crate) fn place_here(&mut self, step: Step) {
         self.all.push(Step { repeat: self.block, ..step });
     }
 
-    /// A reshard that is needed here.
+    /// Inserts a reshard that is needed here, before the block if its value is from outside.
     pub(crate) fn place(&mut self, program: &Program, step: Step) {
         let lives = program.values[step.result.value].repeat;
         let inner = |place: Option<RepeatId>| {
             (program.repeats.microbatches(place), program.repeats.layers_at(place))
         };
         if !program.in_scope(self.block, step.result.value) {
-            // What leaves a block without being used in it.
+            // A value that leaves a block without being used in it.
             let end = self
                 .all
                 .iter()
@@ -72,8 +72,9 @@ impl StepPlacer {
     }
 }
 
-/// Notes in a plan's blocks what they hold for their microbatches: what collectives make of those
-/// layers' parameters and state that `holds`. A slice is free to be made again.
+/// Records in a plan's blocks the values that they keep gathered for their microbatches: results of
+/// collectives on those parameters and states of layers that `holds` accepts. A slice is free, so
+/// it is not kept.
 pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
     for step in &plan.steps {
         let (Some(block), StepKind::Collective(collective, _)) = (step.repeat, &step.kind) else {
@@ -92,8 +93,8 @@ pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
     }
 }
 
-/// The program with every declaration in one state: as chosen, else as written and whole where left
-/// open.
+/// The program with every declaration in one sharding: as chosen, else as written, and replicated
+/// where left open.
 pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> Program {
     let mut program = Program::clone(tables.program);
     for (id, value) in
@@ -105,7 +106,7 @@ pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> 
     program
 }
 
-/// The plan's line for one step of a value's reshard table.
+/// The step of a plan for one step of a value's reshard table.
 pub(crate) fn collective_step(
     tables: &Tables<'_>,
     value: ValueId,

@@ -1,8 +1,9 @@
-//! From choices to a plan: the trees of all definitions, woven into program order.
+//! Builds a plan from an assignment: merges the reshard trees of all definitions into program
+//! order.
 //!
-//! A step stands where it is first needed: before the operation that uses it, or, on the way to a
-//! home or an output, right after the operation that gives the value. That order is deterministic
-//! and keeps values live as shortly as program order allows.
+//! A step is placed where it is first needed: before the operation that uses it or, on the path to
+//! the declared sharding or an output, right after the operation that produces the value. That
+//! order is deterministic and keeps live ranges as short as program order allows.
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::ids::{OpId, ValueId};
@@ -15,7 +16,7 @@ use crate::reshard::paths::Hop;
 use crate::reshard::sharding_space::{State, describe};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
 
-/// The plan that an assignment stands for.
+/// The plan of an assignment.
 pub(crate) fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Trees<'_>]) -> Plan {
     let mut builder =
         PlanBuilder { problem, assignment, trees: Vec::new(), steps: StepPlacer::default() };
@@ -46,17 +47,17 @@ pub(crate) fn plan(problem: &Problem<'_>, assignment: &[usize], trees: &mut [Tre
     plan
 }
 
-/// How a definition reaches its uses.
+/// The reshards of a definition.
 struct ReshardTree {
     /// The steps to its declared sharding, in order.
     to_declared: Vec<Hop>,
-    /// The steps from there to its uses, those not yet taken.
+    /// The steps from there to its uses, those not yet placed.
     to_uses: Vec<Hop>,
     /// The state in which each demand is served.
     served: Vec<State>,
 }
 
-/// The steps of a definition's tree, by way of its declared sharding.
+/// The steps of a definition's tree, through its declared sharding.
 fn reshard_tree(
     problem: &Problem<'_>,
     definition: &Definition,
@@ -149,11 +150,12 @@ impl PlanBuilder<'_, '_> {
         }
     }
 
-    /// Before a block is left, what it yields is brought to where it enters.
+    /// At the end of a block, its yielded values are resharded to the shardings in which they enter
+    /// it.
     fn reshard_carried(&mut self) {
         let (problem, block) = (self.problem, self.steps.block);
         for (variable, &choice) in problem.variables.iter().zip(self.assignment) {
-            // After what it reads itself: what is yielded to it.
+            // The yielded value comes after the operands.
             let (own, yielded) =
                 match variable.decides.operation().map(|op| &problem.program.ops[op]) {
                     Some(op) => (1, op.repeat == block && op.is(&MapForm::LoopCarried)),
@@ -204,7 +206,7 @@ impl PlanBuilder<'_, '_> {
         self.reshard_to_declared(variable.result);
     }
 
-    /// Where a value is first of all.
+    /// The state in which a value is first defined.
     fn first(&self, value: ValueId) -> State {
         let definition =
             self.problem.definitions.iter().find(|definition| definition.value == value);
@@ -254,7 +256,7 @@ impl PlanBuilder<'_, '_> {
         self.reshard_to_declared(given);
     }
 
-    /// Takes the hops of a definition that lead to `state`.
+    /// Places the steps of a definition that lead to `state`.
     fn reach(&mut self, definition: usize, state: State) {
         let mut needed = Vec::new();
         let mut at = state;
@@ -309,7 +311,7 @@ impl PlanBuilder<'_, '_> {
     }
 }
 
-/// Whether a collective moves nothing: a slice, or one over axes of size 1.
+/// Whether a collective communicates nothing: a slice, or one over axes of size 1.
 fn is_free(program: &Program, step: &Step) -> bool {
     let StepKind::Collective(collective, _) = &step.kind else { return false };
     collective.kind == CollectiveKind::Slice

@@ -40,12 +40,12 @@ use shardwise_ir::program::{CollectiveKind, MapFn, MapForm, Op, OpKind, Operand,
 use shardwise_ir::sharding::{AxisList, Reduction, Sharding, Unreduced};
 use shardwise_ir::{renumber, shape};
 
-/// What a statement of the expansion reads.
+/// An operand of a statement of the expansion.
 #[derive(Clone, Copy, PartialEq)]
 enum Input {
-    /// The operand of the whole.
+    /// The operand of the composite.
     Operand,
-    /// What the statement of this number gives.
+    /// The result of the statement with this number.
     Piece(usize),
 }
 
@@ -62,15 +62,14 @@ fn statements(function: Composite, dims: &[DimId]) -> Vec<Statement> {
     statements.list
 }
 
-/// The statements of a formula, equal parts once, each after those that it reads.
+/// The statements of a formula, common subexpressions once, each after those that it reads.
 struct Statements<'a> {
     dims: &'a [DimId],
     list: Vec<Statement>,
 }
 
 impl Statements<'_> {
-    /// What gives a part of the formula; `None` for a number, and for what is no part of a
-    /// definition.
+    /// The statement for a part of the formula; `None` for a number.
     fn input(&mut self, formula: &Formula) -> Option<Input> {
         let dims = self.dims.to_vec();
         let statement = match formula {
@@ -112,7 +111,8 @@ fn map(form: MapForm) -> OpKind {
     OpKind::Map(MapFn::new(form))
 }
 
-/// FLOPs of a composite: so many an element of its operand, and so many for each of its statistics.
+/// FLOPs of a composite: so many per element of its operand, and so many per element of its reduced
+/// values (maxima, sums).
 pub(crate) fn flops(function: Composite, dims: &[DimId], elements: f64, statistics: f64) -> f64 {
     let mut small: Vec<bool> = Vec::new();
     let mut total = 0.0;
@@ -126,14 +126,14 @@ pub(crate) fn flops(function: Composite, dims: &[DimId], elements: f64, statisti
     total
 }
 
-/// Whether an operation laid out so is written out.
+/// Whether an operation in this layout is expanded.
 pub(crate) fn is_split(program: &Program, op: &Op, operand: &Sharding) -> bool {
     let OpKind::Composite { dims, .. } = &op.kind else { return false };
     let positions = program.values[op.operands[0].value].dims.iter().zip(&operand.dims);
     positions.into_iter().any(|(dim, axes)| dims.contains(dim) && !axes.is_empty())
 }
 
-/// The plan of a composite alone, with its operand so sharded: for its price.
+/// The plan of a composite alone, with its operand in this sharding: for its price.
 pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> ExpandedPlan<'static> {
     let only = |values: &[ValueId]| {
         values
@@ -167,8 +167,8 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> ExpandedP
     ExpandedPlan(Cow::Owned(Plan { program: bare, steps }))
 }
 
-/// A plan in which every composite that is split along its dimensions is written out, so that each
-/// step is what a device does.
+/// A plan in which every composite that is sharded along its dimensions is expanded, so that each
+/// step runs on a device as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpandedPlan<'p>(Cow<'p, Plan>);
 
@@ -204,8 +204,8 @@ impl Deref for ExpandedPlan<'_> {
     }
 }
 
-/// A plan with its split composites written out, and for each of its steps the number of the step
-/// that it comes from; `None` where there is nothing to write out.
+/// A plan with its sharded composites expanded, and for each of its steps the number of the step
+/// that it comes from; `None` where there is nothing to expand.
 fn expand(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
     let split = |step: &Step| match step.kind {
         StepKind::Local(op)
@@ -259,8 +259,8 @@ fn expand(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
     Some((Plan { program, steps }, from))
 }
 
-/// Adds the statements of a composite to a program, and the values that they give; the steps that
-/// carry them out.
+/// Adds the statements of a composite and their values to a program; returns the steps that run
+/// them.
 fn write_out(
     program: &mut Program,
     op: &Op,
@@ -279,7 +279,7 @@ fn write_out(
     expansion.steps
 }
 
-/// `P.1`, `P.2`: the first that nothing is called.
+/// `P.1`, `P.2`: the first unused name.
 fn fresh(base: &str, taken: &mut IndexSet<String>) -> String {
     let mut number = 1;
     while taken.contains(&format!("{base}.{number}")) {
@@ -290,18 +290,18 @@ fn fresh(base: &str, taken: &mut IndexSet<String>) -> String {
     name
 }
 
-/// An expansion under way.
+/// An expansion in progress.
 struct Expansion<'p> {
     program: &'p mut Program,
     op: &'p Op,
     operand: &'p Sharding,
-    /// What the statements so far give.
+    /// The results of the statements so far.
     given: Vec<ValueId>,
     steps: Vec<Step>,
 }
 
 impl Expansion<'_> {
-    /// A statement that gives a value called `name`, or the result of the whole.
+    /// Adds a statement whose result is called `name`, or is the result of the composite.
     fn statement(&mut self, kind: OpKind, parts: &[Input], name: Option<String>) {
         let read: Vec<ValueId> = parts.iter().map(|part| self.value(*part)).collect();
         let result = match name {
@@ -383,7 +383,7 @@ impl Expansion<'_> {
         })
     }
 
-    /// How the operand is split along a dimension.
+    /// The axes that shard the operand along a dimension.
     fn axes(&self, dim: DimId) -> AxisList {
         let position = self.program.values[self.op.operands[0].value]
             .dims

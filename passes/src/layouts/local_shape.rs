@@ -1,4 +1,4 @@
-//! One device's view: how large dimensions and values are there under a sharding.
+//! Sizes of dimensions and values on one device under a sharding.
 
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
@@ -6,7 +6,7 @@ use shardwise_ir::program::Program;
 use shardwise_ir::rearrange::Roll;
 use shardwise_ir::sharding::{AxisRef, Sharding};
 
-/// Into how many parts `axes` split a dimension.
+/// The number of parts into which `axes` split a dimension.
 pub fn parts(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
     axes.iter().fold(1, |n, axis| n.saturating_mul(axis.size(mesh)))
 }
@@ -22,18 +22,17 @@ pub fn divides(program: &Program, block: Option<RepeatId>, dim: DimId, axes: &[A
     program.dims[dim].pad || program.size_in(block, dim).is_multiple_of(parts(&program.mesh, axes))
 }
 
-/// Elements of `value` that a device holds; of one that belongs to a pipeline, those of a
-/// microbatch.
+/// Elements of `value` on a device; for a value of a pipeline, those of a microbatch.
 pub fn local_elements(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
     elements_in(program, program.values[value].repeat, value, sharding)
 }
 
-/// Bytes of `value` that a device holds; of one that belongs to a pipeline, those of a microbatch.
+/// Bytes of `value` on a device; for a value of a pipeline, those of a microbatch.
 pub fn local_bytes(program: &Program, value: ValueId, sharding: &Sharding) -> f64 {
     bytes_in(program, program.values[value].repeat, value, sharding)
 }
 
-/// Elements of `value` that the statements of `block` see on a device.
+/// Elements of `value` on a device in the statements of `block`.
 pub(crate) fn elements_in(
     program: &Program,
     block: Option<RepeatId>,
@@ -47,7 +46,7 @@ pub(crate) fn elements_in(
         .product()
 }
 
-/// Bytes of `value` that the statements of `block` see on a device.
+/// Bytes of `value` on a device in the statements of `block`.
 pub(crate) fn bytes_in(
     program: &Program,
     block: Option<RepeatId>,
@@ -58,8 +57,8 @@ pub(crate) fn bytes_in(
         / 8.0
 }
 
-/// Which share of a block leaves it for the next one, where `axes` split the dimension; `None`
-/// where some would have to go further.
+/// The share of a block that a roll sends to the next block, where `axes` split the dimension;
+/// `None` where elements would have to go further.
 pub(crate) fn roll_share(program: &Program, roll: &Roll, axes: &[AxisRef]) -> Option<f64> {
     let size = program.dims[roll.dim].size;
     let block = size / parts(&program.mesh, axes);

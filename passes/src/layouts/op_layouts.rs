@@ -15,7 +15,7 @@ use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
 use crate::layouts::local_shape;
 use crate::layouts::reshape;
 
-/// The shardings of one operation: how its operands are split, and how its result then is.
+/// The shardings of the operands and the result of one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// One sharding for each operand that is [laid out](Op::sharded_operands).
@@ -35,8 +35,8 @@ pub fn indices(program: &Program, op: &Op) -> Vec<DimId> {
     indices
 }
 
-/// Whether `axes` may split an index of an operation; not, where elements from all along it are
-/// needed at once. A composite is no such operation: where it is split, it is written out.
+/// Whether `axes` may split an index of an operation; not where it needs all elements along the
+/// index at once. A composite may be split, since it is expanded then.
 pub(crate) fn may_split(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
     axes.is_empty() || !is_whole(program, op, index, axes)
 }
@@ -51,14 +51,14 @@ fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool 
         ) => *from == index,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
-        // Rows follow one another: the last of those with one place counts.
+        // Rows are written in order: the last one with the same index wins.
         OpKind::Update { .. } => !program.values[op.result].dims.contains(&index),
         _ => false,
     }
 }
 
-/// Operands that may carry partial results over the same axes into an operation, of which kind, and
-/// of which kind the result then is.
+/// Operands that may be unreduced over the same axes, the kind of their partial results, and the
+/// kind of the result's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinearityRule {
     /// The operands, by position.
@@ -87,7 +87,7 @@ pub(crate) fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<Lin
     let possible = match &op.kind {
         OpKind::Einsum { .. } => all.iter().map(|&operand| sum(vec![operand])).collect(),
         OpKind::Map(function) => {
-            // What is not looked at may as well be partial; nothing passes.
+            // An operand whose elements are not read may be partial; the result is not.
             let sums = if op.reads_elements() {
                 function.linearity.operands(all.len())
             } else {
@@ -125,7 +125,8 @@ pub(crate) fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<Lin
     possible.into_iter().filter(carried).collect()
 }
 
-/// How results of `op` are partial when an index that it sums (or takes the maximum of) is split.
+/// The kind of partial results of `op` when an index that it sums (or takes the maximum over) is
+/// split.
 pub fn reduction(op: &Op) -> Reduction {
     if let OpKind::Reduce { function, .. } = &op.kind {
         function.reduction()
@@ -147,8 +148,8 @@ impl Assignment {
     }
 }
 
-/// All layouts of `op` whose sizes divide, the least split first. `partial` says of which kind
-/// partial results of each operand are, if there are any.
+/// All layouts of `op` whose sizes divide, the least split first. `partial` is the kind of partial
+/// results of each operand, if any.
 pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec<Layout> {
     let indices = indices(program, op);
     let rules = linearity_rules(op, partial);
@@ -156,8 +157,8 @@ pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec
         split: vec![AxisList::new(); indices.len()],
         partial: vec![AxisList::new(); rules.len()],
     }];
-    // Devices along the stages of a pipeline have different layers: nothing is split over them, in
-    // it or on the way out.
+    // Devices along the stage axis have different layers: no value of the pipeline is split over
+    // it.
     let staged = program
         .pipeline(op.repeat)
         .map(|pipeline| AxisRef::whole(pipeline.axis))
@@ -170,7 +171,7 @@ pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec
             debug_assert!(!assignment.uses(axis), "axes are taken one after another");
             extended.push(assignment.clone());
             for (index, &dim) in indices.iter().enumerate() {
-                // Last place first: of equally good orders that of the mesh is preferred.
+                // The last place first: of equally good orders that of the mesh is preferred.
                 for place in (0..=assignment.split[index].len()).rev() {
                     let mut next = assignment.clone();
                     next.split[index].insert(place, axis);
@@ -195,8 +196,8 @@ pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec
         .collect()
 }
 
-/// What an assignment makes of operands and result; `None` where partial results of several kinds
-/// would meet, or a reshape would break blocks.
+/// The layout that an assignment implies; `None` where partial results of several kinds would
+/// combine, or a reshape would split a device's block into several ranges.
 fn project(
     program: &Program,
     op: &Op,
@@ -245,13 +246,13 @@ fn project(
     Some(Layout { operands, result })
 }
 
-/// How the textbook splits the result of a `put` along its places: as the array like it, as far as
-/// these axes are free.
+/// The textbook's sharding of the result of a `put` along its dimension: that of the array like it,
+/// as far as these axes are free.
 fn of_like(axes: &AxisList, used: &[AxisRef]) -> AxisList {
     axes.iter().copied().take_while(|axis| !used.contains(axis)).collect()
 }
 
-/// Indices whose elements are put together in the result.
+/// Indices that are merged in the result.
 fn summed<'a>(
     program: &'a Program,
     op: &'a Op,
@@ -262,8 +263,8 @@ fn summed<'a>(
     indices.iter().copied().filter(move |index| sums && !kept.contains(index))
 }
 
-/// The axes of the result's dimensions, where `split` says those of the indices; `None` where a
-/// reshape would break blocks.
+/// The axes of the result's dimensions, given those of the indices; `None` where a reshape would
+/// split a block into several ranges.
 fn result_dims(
     program: &Program,
     op: &Op,
@@ -299,8 +300,9 @@ fn result_dims(
     }
 }
 
-/// What `op` gives when its operands are so sharded (which must fit together; see
-/// `shardwise_ir::verify` for whether they do); `None` where a reshape would break blocks.
+/// The sharding of the result of `op` for operands in these shardings (which must be compatible;
+/// `shardwise_ir::verify` checks that); `None` where a reshape would split a block into several
+/// ranges.
 pub fn result_sharding(program: &Program, op: &Op, operands: &[Sharding]) -> Option<Sharding> {
     let (all, operands) =
         (operands, operands.get(..op.sharded_operands().len()).unwrap_or(operands));
@@ -340,8 +342,8 @@ pub fn result_sharding(program: &Program, op: &Op, operands: &[Sharding]) -> Opt
     })
 }
 
-/// How the operand of a relabelling (a rename or reshape) must be split to come out split as
-/// `wanted`; `None` for other operations, and where nothing comes out so.
+/// The sharding of the operand of a rename or reshape for which the result is sharded as `wanted`;
+/// `None` for other operations, and where there is none.
 pub(crate) fn operand_of_relabelling(
     program: &Program,
     op: &Op,

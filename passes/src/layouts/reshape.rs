@@ -2,8 +2,8 @@
 //! merged.
 //!
 //! Axes fill the factors of a dimension from the major one on: the next factor is sharded only when
-//! the previous one is sharded completely, for otherwise a device would hold several ranges of the
-//! dimension and not one block. Where a sharding cannot pass, the planner inserts a reshard first.
+//! the previous one is sharded completely, else a device would hold several ranges of the dimension
+//! instead of one block. Where a sharding cannot pass, the planner inserts a reshard first.
 
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::Program;
@@ -15,8 +15,8 @@ use crate::layouts::local_shape::parts;
 /// A factor and the axes that split it.
 type SplitFactor = (DimId, AxisList);
 
-/// How each dimension of `group.to` is split if those of `group.from` are split as `lists` says;
-/// `None` where blocks would break.
+/// The axes of each dimension of `group.to`, given those of `group.from` in `lists`; `None` where a
+/// device would hold several ranges.
 pub(crate) fn regrouped(
     program: &Program,
     group: &Regroup,
@@ -25,7 +25,7 @@ pub(crate) fn regrouped(
     carried(program, &group.from, &group.to, lists)
 }
 
-/// The same backwards: how what is reshaped must be split to come out as `lists` says.
+/// The inverse: the axes of `group.from` for which those of `group.to` are as in `lists`.
 pub(crate) fn before(
     program: &Program,
     group: &Regroup,

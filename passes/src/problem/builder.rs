@@ -1,4 +1,4 @@
-//! A program read into a sharding problem, statement by statement.
+//! Builds a sharding problem from a program, statement by statement.
 
 use indexmap::IndexMap;
 use rayon::prelude::*;
@@ -59,10 +59,10 @@ pub(super) fn build<'a>(
 
 /// Which definitions exist so far, while the program is read in order.
 struct Builder<'d> {
-    /// Sources of each value, oldest first.
+    /// Definitions of each value, oldest first.
     current: Vec<Vec<usize>>,
     rematerialized: Rematerialized<'d>,
-    /// The definitions of what is rematerialised.
+    /// The definitions of rematerialised values.
     per_region: IndexMap<(ValueId, Region), usize, FxBuildHasher>,
 }
 
@@ -138,7 +138,7 @@ impl Builder<'_> {
             problem.definitions[definition].demands.push(Demand::Operand(variable, k));
             operands.push(definition);
         }
-        // What enters a block is where its brackets say, and not brought there.
+        // A loop-carried value has the sharding of its brackets, without a reshard.
         let pin = op.result_pin.as_ref().filter(|_| !op.is(&MapForm::LoopCarried));
         let declared = pin.map(|pin| problem.tables.states(op.result, pin));
         let gives = self.add(problem, op.result, Root::Produced(variable), declared, None);
@@ -150,8 +150,8 @@ impl Builder<'_> {
         });
     }
 
-    /// What a layer yields, it has as the next one wants it; so does a step, where it may choose.
-    /// Whether there is such a choice.
+    /// A layer yields a value in the sharding in which the next one reads it; so does a training
+    /// step, where that is open. Returns whether there is such a choice.
     fn yield_value(&self, problem: &mut Problem<'_>, value: ValueId, enters: ValueId) -> bool {
         let definition =
             *self.current[value.index()].last().expect("what is yielded is given by its block");
@@ -221,8 +221,7 @@ impl Builder<'_> {
     ) -> usize {
         let value = problem.definitions[definition].value;
         let Definition { written, declared, .. } = &problem.definitions[definition];
-        // What is done once a step, after all microbatches, is no side of them: its moves are not
-        // theirs.
+        // Operations that run once per step, after all microbatches, belong to neither side.
         let of = &problem.program.values[value];
         let each_time =
             problem.program.trip_count_of(op) == problem.program.trip_count(of.repeat, true);
@@ -241,11 +240,11 @@ impl Builder<'_> {
                 && !where_given;
         let repeats = &problem.program.repeats;
         let microbatches = |place: Option<RepeatId>| repeats.microbatches(place);
-        // What microbatches made of a layer's parameter is not there after them.
+        // A parameter gathered in microbatches is not available after them.
         let after = problem.program.is_declared(value)
             && microbatches(problem.program.values[value].repeat) != microbatches(op.repeat);
         let after = after && problem.program.values[value].repeat.is_some();
-        // What takes a value out of a block reads it there.
+        // An operation that exports a value from a block reads it in the block.
         let there = is_loop_exit(op) && problem.program.exited_block(op.repeat, value).is_some();
         if there || !(rematerialized || after) || written.is_some() || declared.is_some() {
             return definition;

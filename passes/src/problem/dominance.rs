@@ -1,8 +1,8 @@
-//! Layouts that another layout of the same operation makes pointless.
+//! Removes layouts that are dominated by another layout of the same operation.
 //!
 //! `L` is dominated by `L'` if, in any plan that uses `L`, it can be replaced by `L'` without
-//! making the plan costlier: bring the operands from where `L` needs them to where `L'` needs them,
-//! run `L'`, bring the result to where `L` leaves it,
+//! making the plan costlier: reshard the operands from the states that `L` reads to those that `L'`
+//! reads, run `L'`, and reshard the result to the state that `L` produces,
 //!
 //! ```text
 //! t(L') + Σ reshard(need L → need L') + reshard(result L' → result L) ≤ t(L)
@@ -15,7 +15,7 @@
 use crate::problem::{Choice, Problem, Variable};
 use crate::solver::weight::Weight;
 
-/// Drops dominated layouts from every domain.
+/// Removes dominated layouts from every domain.
 pub fn prune(problem: &mut Problem<'_>) {
     let kept: Vec<Vec<Choice>> =
         problem.variables.iter().map(|variable| undominated(problem, variable)).collect();

@@ -15,7 +15,8 @@ use crate::problem::{Choice, Problem};
 use crate::reshard::sharding_space::State;
 use crate::solver::weight::Weight;
 
-/// All layouts of `op` that its pins allow; none of a collective, which its author laid out.
+/// All layouts of `op` that its pins allow; none for a collective, whose shardings its author
+/// wrote.
 pub(super) fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
     let program = problem.program;
     let op = &program.ops[op];
@@ -54,8 +55,8 @@ pub(super) fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
         .collect()
 }
 
-/// What an operation laid out so costs by itself: that of the statements and reductions that it is
-/// written out in, if it is.
+/// The cost of an operation in a layout: for a composite, the sum of the statements and reductions
+/// that it expands to.
 fn own_price(problem: &Problem<'_>, op: &Op, layout: &op_layouts::Layout) -> Weight {
     if composite::is_split(problem.program, op, &layout.operands[0]) {
         let plan = composite::alone(problem.program, op, &layout.operands[0]);

@@ -8,7 +8,7 @@ use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Sharding, Unreduced};
 use crate::layouts::op_layouts;
 use crate::reshard::tables::Tables;
 
-/// What each operand should be before the operation runs.
+/// The sharding that each operand should have before the operation runs.
 pub(crate) fn targets(
     tables: &Tables<'_>,
     op: &Op,
@@ -20,7 +20,7 @@ pub(crate) fn targets(
         target.unreduced = Unreduced::default();
     }
     match &op.kind {
-        // What is not read stays where it is.
+        // An operand whose elements are not read stays as it is.
         OpKind::ScatterAdd { .. } => {
             targets[2].clone_from(&starts[2]);
             align(tables.program, op, &mut targets[..2]);
@@ -33,8 +33,8 @@ pub(crate) fn targets(
     targets
 }
 
-/// Whether the operands fit together locally: every index split alike wherever it stands, no axis
-/// on two indices.
+/// Whether the operands fit together locally: every index is split alike in all operands, and no
+/// axis splits two indices.
 pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bool {
     let Some(gives) = op_layouts::result_sharding(program, op, needs) else { return false };
     let staged = program
@@ -98,8 +98,8 @@ fn align(program: &Program, op: &Op, targets: &mut [Sharding]) {
     }
 }
 
-/// Slices what is whole along kept indices so that the result comes out split as `wanted`, where
-/// the axes are free.
+/// Slices operands that are unsharded along kept indices so that the result is sharded as `wanted`,
+/// where the axes are free.
 pub(crate) fn slice_for(program: &Program, op: &Op, targets: &mut [Sharding], wanted: &Pin) {
     for (&index, axes) in program.values[op.result].dims.iter().zip(&wanted.dims) {
         let Some(axes) = axes.as_ref().filter(|axes| !axes.is_empty()) else { continue };
@@ -187,8 +187,8 @@ impl Product<'_> {
         }
     }
 
-    /// An index kept from both operands: slice the one that is whole, move its axis there if it is
-    /// elsewhere.
+    /// An index kept from both operands: slice the one that is unsharded there, or move its axis
+    /// there if the axis is used elsewhere.
     fn agree_on_batch(&self, targets: &mut [Sharding], index: DimId) {
         let Some((left, right)) = self.both(index) else {
             return;
@@ -275,7 +275,7 @@ struct AxisConflict {
     index: [DimId; 2],
 }
 
-/// Gives `axes` to one dimension; whatever stands on them elsewhere is cut off there.
+/// Assigns `axes` to one dimension; other dimensions lose them.
 fn steal_axes(target: &mut Sharding, position: usize, axes: &AxisList) {
     for (other, list) in target.dims.iter_mut().enumerate() {
         if other != position

@@ -1,4 +1,4 @@
-//! The book's rules alone, one statement after another.
+//! The textbook strategy: applies the book's rules statement by statement.
 //!
 //! * Case 1: shardings flow forward.
 //! * Case 2, a contracting dimension sharded in one operand only: the sharded operand is gathered.
@@ -42,10 +42,10 @@ use crate::reshard::sharding_space::{State, describe};
 use crate::reshard::tables::Tables;
 use crate::solver::weight::Weight;
 
-/// No sharding of an operation fits what its brackets ask for.
+/// No sharding of an operation fits its brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Infeasible {
-    /// Which operation.
+    /// The operation.
     pub op: OpId,
 }
 
@@ -65,7 +65,7 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
             planner.steps.enter(tables.program, op.repeat);
         }
         if phase == Phase::Forward && op.phase == Phase::Backward {
-            // Before microbatches what they read is moved once.
+            // Values that microbatches read are resharded once, before them.
             let among = tables.program.repeats.microbatches(op.repeat).is_some();
             planner.drop_copies(|value| !among || value.repeat.is_some());
             phase = Phase::Backward;
@@ -81,8 +81,8 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
         }
     }
     let mut plan = Plan { program: closed(tables, &IndexMap::new()), steps: planner.steps.all };
-    // Stages have their weights whole while microbatches come by; microbatches alone drop them
-    // layer by layer, as steps do.
+    // Stages keep their weights gathered for all microbatches; without a pipeline, microbatches
+    // drop them layer by layer.
     placement::mark_retained(&mut plan, |value| {
         tables.program.pipeline(tables.program.values[value].repeat).is_some()
     });
@@ -305,17 +305,17 @@ impl<'a> TextbookPlanner<'a> {
     fn initial_state(&self, op: &Op, start: &Sharding, pin: &Pin) -> Option<State> {
         let table = self.tables.of(op.result);
         let accepted = self.tables.states(op.result, pin);
-        // What a pipeline cuts may come with more parts than a microbatch has rows.
+        // A value that a pipeline cuts may be split into more parts than a microbatch has rows.
         let entry = match table.space.find(start) {
             Some(start) => table.nearest(start, &accepted)?,
             None => *accepted.first()?,
         };
-        // The same place of another value: in a pipeline that has a microbatch's rows, and states
-        // of its own.
+        // The same sharding of another value: in a pipeline it has a microbatch's rows, and its own
+        // state numbers.
         self.tables.of(op.operands[0].value).space.find(table.space.sharding(entry))
     }
 
-    /// The states of operands that are so sharded.
+    /// The states of operands with these shardings.
     fn find_all(&self, op: &Op, shardings: &[Sharding]) -> Option<Vec<State>> {
         let find = |(operand, sharding): (&Operand, &Sharding)| {
             self.tables.of(operand.value).space.find(sharding)
@@ -323,7 +323,7 @@ impl<'a> TextbookPlanner<'a> {
         op.operands.iter().zip(shardings).map(find).collect()
     }
 
-    /// Whether `op` can run on operands that are so sharded, and its brackets accept them.
+    /// Whether `op` can run on operands with these shardings, and its brackets accept them.
     fn can_run(&self, op: &Op, shardings: &[Sharding]) -> bool {
         let result_exists = || {
             op_layouts::result_sharding(self.program(), op, shardings)

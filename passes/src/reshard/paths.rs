@@ -1,11 +1,12 @@
-//! The cheapest way from one sharding to another.
+//! The reshard planner: the cheapest steps from one sharding to another, or to several.
 //!
 //! Between two shardings it is a shortest path over single steps
-//! ([`crate::reshard::sharding_space`]). Those steps are a graph of the solver's, which computes
-//! distances from a sharding once they are asked for: a search asks for all of them, the textbook
-//! for a few of thousands. From one sharding to several the cheapest tree is the solver's as well
-//! ([`crate::solver::dreyfus_wagner`]): a sum of paths would pay shared gathers twice (the systems
-//! that do so remove the duplicates afterwards and miss the plans that only sharing makes cheap).
+//! ([`crate::reshard::sharding_space`]). Those steps form a graph of the solver, which computes
+//! distances on demand: a search needs all of them, the textbook a few of thousands. The cheapest
+//! tree from one sharding to several is computed by the solver as well
+//! ([`crate::solver::dreyfus_wagner`]): a sum of paths would count shared gathers twice (systems
+//! that do so remove the duplicates afterwards and miss plans that are cheap only because of
+//! sharing).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +25,7 @@ pub struct Hop {
     pub from: State,
     /// To.
     pub to: State,
-    /// By which collective.
+    /// The collective.
     pub kind: CollectiveKind,
 }
 
@@ -52,7 +53,7 @@ impl Reshards {
         })
     }
 
-    /// What the way from `from` to `to` costs.
+    /// The cost of the cheapest path from `from` to `to`.
     pub fn distance(&self, from: State, to: State) -> Weight {
         self.graph().distance(from, to)
     }
@@ -67,7 +68,7 @@ impl Reshards {
         self.hops(self.graph().path(from, to))
     }
 
-    /// The steps that edges of the graph stand for.
+    /// The steps of edges of the graph.
     pub(crate) fn hops(&self, edges: Vec<(State, State)>) -> Vec<Hop> {
         let hop = |(from, to): (State, State)| {
             let edge = self.space.edges(from).iter().find(|edge| edge.to == to);
@@ -77,9 +78,9 @@ impl Reshards {
         edges.into_iter().map(hop).collect()
     }
 
-    /// The way with the fewest steps from `from` to `to` (the cheapest of those): how a person
-    /// would go, without the detours (a free slice, so that a gather can use one more axis) that
-    /// make a way cheaper than it looks. `None` if there is none.
+    /// The path with the fewest steps from `from` to `to` (the cheapest of those), as a person
+    /// would write it: without detours that make it cheaper (a free slice, so that a gather can use
+    /// one more axis). `None` if there is none.
     pub(crate) fn shortest_path(&self, from: State, to: State) -> Option<Vec<Hop>> {
         type Reached<'e> = (usize, Weight, Option<(State, &'e ReshardEdge)>);
         let mut reached: Vec<Option<Reached<'_>>> = vec![None; self.space.len()];
@@ -107,7 +108,7 @@ impl Reshards {
         Some(hops)
     }
 
-    /// What the way from `from` to the nearest state of `group` costs.
+    /// The cost of the cheapest path from `from` to the nearest state of `group`.
     pub(crate) fn to_group(&self, from: State, group: &[State]) -> Weight {
         self.graph().distance_to_any(from, group)
     }

@@ -2,7 +2,7 @@
 //!
 //! The *shape* of a value determines the prices of its reshards: the sizes of its dimensions, its
 //! element type, and how its partial results combine. Values of equal shape share one space. The
-//! steps are those of the language's section 4, nothing more:
+//! steps are the collectives of the language:
 //!
 //! * AllGather: removes trailing axes of one or several dimensions;
 //! * Slice: appends one axis that the value does not use to a dimension;
@@ -27,31 +27,31 @@ use crate::solver::weight::Weight;
 /// A sharding's number in its space.
 pub(crate) type State = usize;
 
-/// What prices a value's reshards.
+/// The shape of a value: all that determines the prices of its reshards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ValueShape {
-    /// Size and whether padded, for each dimension.
+    /// The size of each dimension, and whether it is padded.
     pub sizes: Vec<(u64, bool)>,
     /// Bits an element.
     pub bits: u32,
-    /// How partial results of it combine; `None` if it is never partial.
+    /// The reduction of its partial results; `None` if it is never partial.
     pub partial: Option<Reduction>,
-    /// The axis of the stages that it is on, along which every device has another layer's.
+    /// The stage axis of its pipeline, along which devices have different layers.
     pub staged_over: Option<AxisId>,
 }
 
-/// One reshard step out of a state.
+/// One reshard step from a state.
 #[derive(Clone, Debug)]
 pub struct ReshardEdge {
-    /// Where it leads.
+    /// The state it leads to.
     pub to: State,
-    /// Which collective.
+    /// The collective.
     pub kind: CollectiveKind,
     /// Time, and one step.
     pub weight: Weight,
 }
 
-/// The shardings of a shape, numbered; the first is whole and reduced.
+/// The shardings of a shape, numbered; the first is replicated and reduced.
 #[derive(Debug)]
 pub struct ShardingSpace {
     states: IndexSet<Sharding, FxBuildHasher>,
@@ -71,8 +71,8 @@ impl ShardingSpace {
         space
     }
 
-    /// For each state, those with as many parts of every dimension and the same sums pending,
-    /// itself among them.
+    /// For each state, those with the same number of parts of every dimension and the same pending
+    /// sums, itself included.
     fn alike(&self, program: &Program) -> Vec<Rc<[State]>> {
         let mut groups: IndexMap<(Vec<u64>, &Unreduced), Vec<State>, FxBuildHasher> =
             IndexMap::default();
@@ -88,12 +88,12 @@ impl ShardingSpace {
         group_of.into_iter().map(|group| Rc::clone(&groups[group])).collect()
     }
 
-    /// How many states.
+    /// The number of states.
     pub fn len(&self) -> usize {
         self.states.len()
     }
 
-    /// Never: the whole and reduced state is always there.
+    /// Never true: the replicated and reduced state always exists.
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
@@ -103,13 +103,13 @@ impl ShardingSpace {
         &self.states[state]
     }
 
-    /// The number of `sharding`; `None` if its sizes do not divide, or it is partial where the
+    /// The number of `sharding`; `None` if its sizes do not divide, or if it is partial and the
     /// shape never is.
     pub fn find(&self, sharding: &Sharding) -> Option<State> {
         self.states.get_index_of(sharding)
     }
 
-    /// The steps out of `state`.
+    /// The steps from `state`.
     pub fn edges(&self, state: State) -> &[ReshardEdge] {
         &self.edges[state]
     }
@@ -150,7 +150,7 @@ impl ShardingSpace {
     }
 }
 
-/// What it takes to price a step.
+/// The context that prices a step.
 struct Pricing<'a> {
     program: &'a Program,
     shape: &'a ValueShape,
@@ -184,7 +184,7 @@ impl Pricing<'_> {
 }
 
 /// The collective that leads from one sharding to the other, with the axes and receiving dimensions
-/// that its text names.
+/// of its text.
 pub fn describe(kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Collective {
     let gained = |position: usize| {
         to.dims[position].iter().filter(move |&axis| !from.dims[position].contains(axis))

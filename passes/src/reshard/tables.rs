@@ -14,7 +14,7 @@ use crate::reshard::paths::Reshards;
 use crate::reshard::sharding_space::{ShardingSpace, State, ValueShape};
 use crate::solver::dreyfus_wagner::{Terminal, Trees};
 
-/// All tables, and which value has which.
+/// All tables, and the table of each value.
 pub struct Tables<'a> {
     /// The program, with its dataflow.
     pub program: &'a Analyzed,
@@ -43,7 +43,7 @@ impl<'a> Tables<'a> {
         Self::on(program, CostModel::time(refinement))
     }
 
-    /// The same on other terms than time.
+    /// The same under another cost model.
     pub fn on(program: &'a Analyzed, cost_model: CostModel) -> Self {
         debug_assert!(
             program.backward.is_none(),
@@ -90,12 +90,12 @@ impl<'a> Tables<'a> {
         &self.all[self.table_of[value.index()]]
     }
 
-    /// How partial results of a value combine, if it can have any.
+    /// The reduction of a value's partial results, if it can have any.
     pub fn partial(&self, value: ValueId) -> Option<Reduction> {
         self.partial[value.index()]
     }
 
-    /// Where a declared value is; whole where its author left it open.
+    /// The state of a declared value; replicated where its author left it open.
     pub fn declared(&self, value: ValueId) -> State {
         let pin = self.program.values[value].declared_sharding.as_ref();
         let states = pin.map(|pin| self.states(value, pin)).unwrap_or_default();
@@ -103,7 +103,7 @@ impl<'a> Tables<'a> {
         states.into_iter().min_by_key(|state| (axes(state), *state)).unwrap_or(0)
     }
 
-    /// The layouts of an operation that fit its brackets, of shardings that its values can have.
+    /// The layouts of an operation that fit its brackets and the shardings of its values.
     pub fn layouts(&self, op: &Op) -> Vec<Layout> {
         let partial: Vec<Option<Reduction>> =
             op.operands.iter().map(|operand| self.partial(operand.value)).collect();
@@ -132,8 +132,8 @@ impl<'a> Tables<'a> {
 /// Shardings of one value: a table of all distances then takes under half a gigabyte.
 const MOST_STATES: u64 = 4500;
 
-/// How many shardings `rank` dimensions have on `axes` axes, divisibility apart: those in use are
-/// ordered in lists, each other one is pending or not.
+/// The number of shardings of `rank` dimensions on `axes` axes, ignoring divisibility: used axes
+/// are ordered in lists, each other axis is pending or not.
 fn states_at_most(axes: usize, rank: usize) -> u64 {
     let (axes, rank) = (axes as u64, rank as u64);
     let mut total = 0_u64;
@@ -145,8 +145,8 @@ fn states_at_most(axes: usize, rank: usize) -> u64 {
     total
 }
 
-/// For each value, whether it can be partial, and of which kind: written so, given by a reduction,
-/// or passed through. Where more than one kind could pass, that of the first is kept.
+/// For each value, the kind of its partial results, if it can have any: as written, produced by a
+/// reduction, or passed through. Where more than one kind could pass, that of the first is kept.
 fn partial_kinds(program: &Program) -> Vec<Option<Reduction>> {
     let pending = |pin: &Option<Pin>| {
         pin.as_ref().filter(|pin| !pin.unreduced.is_empty()).map(|pin| pin.unreduced.kind())

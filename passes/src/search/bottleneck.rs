@@ -1,19 +1,18 @@
-//! The plan whose busiest resource is the least busy: compute, or the links of one mesh axis.
+//! Minimises the time of the busiest resource of a plan: compute, or the links of one mesh axis.
 //!
-//! That time, `max_r T_r`, is what no schedule of the plan can be faster than; it does not add up
-//! over steps. For any shares `s` of the resources (`Σ s = 1`) `max_r T_r ≥ Σ s_r·T_r`, and the
-//! right side adds up: counting a second of compute `s_c` times, and one of a collective once for
-//! every axis that takes part, the usual search minimises it exactly. So every choice of shares
-//! gives a plan and a lower bound for all plans. The shares that give the best bound are found by
-//! cutting planes (Kelley 1960): they maximise the least weighted time of the plans known so far, a
-//! linear programme in as many variables as resources; the search under them gives another plan,
-//! until none is new.
+//! That time, `max_r T_r`, is a lower bound of every schedule of the plan; it is not a sum over
+//! steps. For any shares `s` of the resources (`Σ s = 1`) `max_r T_r ≥ Σ s_r·T_r`, and the right
+//! side is a sum over steps: with weight `s_c` for a second of compute, and the weights of the
+//! participating axes for one of a collective, the serial search minimises it exactly. So every
+//! choice of shares yields a plan and a lower bound for all plans. The shares with the best bound
+//! are found by cutting planes (Kelley 1960): they maximise the least weighted time of the plans
+//! known so far, a linear programme in as many variables as resources; the search under them finds
+//! another plan, until none is new.
 //!
-//! The bound and the best plan meet when one resource is the bottleneck whatever is done. Where two
-//! must be balanced, branch and bound over the choices goes on from there, with the best few sets
-//! of shares as bounds; what it cannot close is the stated gap. Alternatives: carrying a time for
-//! each resource through elimination (exact; tables of Pareto sets grow with the program), local
-//! search (no bound).
+//! The bound equals the best plan when one resource is the bottleneck of every plan. Where two must
+//! be balanced, branch and bound over the choices continues, with the best few sets of shares as
+//! bounds; the remaining gap is reported. Alternatives: carrying a time for each resource through
+//! elimination (exact; tables of Pareto sets grow with the program), local search (no bound).
 
 use std::time::{Duration, Instant};
 
@@ -43,12 +42,12 @@ const ROUNDS: usize = 24;
 /// Relative differences below this are rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// Sets of shares that parts of the space are bounded under: those with the best bounds for the
-/// whole, beside each resource alone, which is what bounds a part in which all is chosen.
+/// Sets of shares that bound subproblems: those with the best bounds at the root, beside each
+/// resource alone, which bounds a subproblem in which everything is chosen.
 const KEPT: usize = 3;
 
 /// Solutions in branch and bound, the variables times solutions, and the combinations that
-/// solutions look at, at most: seconds.
+/// solutions evaluate, at most: seconds.
 const MOST_SOLUTIONS: usize = 6000;
 const MOST_WORK: usize = 30_000;
 const MOST_EVALUATIONS: usize = 1 << 28;
@@ -99,7 +98,7 @@ pub(crate) fn search(
     Ok(Found { plan: known.best(), optimality, alternatives: Vec::new(), layouts: (0, 0) })
 }
 
-/// Tables that count a second of each axis as often as its share says.
+/// Tables that weight a second of each axis by its share.
 fn weighted<'a>(tables: &Tables<'a>, shares: &[f64]) -> Tables<'a> {
     Tables::on(
         tables.program,
@@ -107,10 +106,9 @@ fn weighted<'a>(tables: &Tables<'a>, shares: &[f64]) -> Tables<'a> {
     )
 }
 
-/// Splits the space of choices while parts of it may hold something better than what is known; the
-/// bound that is left.
+/// Branch and bound over the choices from the incumbent on; returns the remaining bound.
 ///
-/// Dominated layouts stay: what one set of shares makes pointless may be what balances the
+/// Dominated layouts stay: a layout that is dominated under one set of shares may balance the
 /// resources.
 fn branch(
     tables: &Tables<'_>,
@@ -167,7 +165,7 @@ struct BottleneckSearch<'s, 't> {
     known: &'s mut Known,
     /// How many times views may still be solved.
     solutions: usize,
-    /// How many combinations they may still look at.
+    /// How many combinations they may still evaluate.
     evaluations: usize,
     deadline: Option<Instant>,
 }
@@ -179,8 +177,8 @@ impl BottleneckSearch<'_, '_> {
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Bounds a part under every set of shares, and splits it where the solutions differ, else at
-    /// what can still be chosen most freely.
+    /// Bounds a subproblem under every set of shares, and branches on a variable in which the
+    /// solutions differ, else on the one with the most choices.
     fn evaluate(&mut self, node: &OpenNode) -> Outcome {
         self.solutions = self.solutions.saturating_sub(self.views.len());
         let mut bound_s = node.bound_s;
@@ -219,7 +217,7 @@ impl BottleneckSearch<'_, '_> {
     }
 }
 
-/// A plan, and how busy it keeps the resources.
+/// A plan, and the busy time of each resource.
 struct EvaluatedPlan {
     plan: Plan,
     /// Compute, then every axis, seconds.

@@ -1,4 +1,4 @@
-//! The cheapest plan that a device's memory has capacity for.
+//! Searches for the cheapest plan whose peak memory fits into a device.
 
 mod demand;
 mod feasible;

@@ -1,4 +1,4 @@
-//! What a search makes small, and what a plan costs by it.
+//! The objectives of a search, and the cost of a plan under each.
 
 use shardwise_ir::plan::Plan;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
@@ -8,7 +8,7 @@ use crate::cost::report;
 use crate::reshard::tables::Tables;
 use crate::solver::weight::Weight;
 
-/// What a plan is cheapest by.
+/// The quantity that a search minimises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Objective {
@@ -17,7 +17,7 @@ pub enum Objective {
     Serial,
     /// The sum of all collectives.
     Comm,
-    /// The busiest resource, compute or an axis's links: what no schedule can be faster than.
+    /// The busiest resource, compute or an axis's links: a lower bound of every schedule.
     Overlap,
 }
 
@@ -27,7 +27,7 @@ impl Objective {
         self.into()
     }
 
-    /// What a second of compute counts where steps are added up.
+    /// The weight of a second of compute where steps are summed.
     pub fn compute(self) -> f64 {
         match self {
             Self::Serial | Self::Overlap => 1.0,
@@ -36,7 +36,7 @@ impl Objective {
     }
 }
 
-/// What a plan costs by the objective, in seconds.
+/// The cost of a plan under the objective, in seconds.
 pub(crate) fn objective_s(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> f64 {
     match objective {
         Objective::Overlap => report::report(&plan.into(), tables.cost_model.refinement).overlap_s,
@@ -44,7 +44,7 @@ pub(crate) fn objective_s(tables: &Tables<'_>, plan: &Plan, objective: Objective
     }
 }
 
-/// What the steps of a plan cost together.
+/// The sum of the steps of a plan.
 pub(crate) fn plan_price(tables: &Tables<'_>, plan: &Plan, objective: Objective) -> Weight {
     report::weight(
         &plan.into(),

@@ -1,4 +1,4 @@
-//! What a search is asked for, and what it answers.
+//! The request and the result of a search.
 
 use std::time::Duration;
 
@@ -10,26 +10,25 @@ use crate::search::objective::Objective;
 /// How good the plan is known to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Optimality {
-    /// Nothing is cheaper: the search closed.
+    /// Optimal: the lower bound equals the price.
     Optimal,
-    /// Nothing is cheaper than `lower_bound_s` seconds.
+    /// No plan is cheaper than `lower_bound_s` seconds.
     Bounded {
         /// A true lower bound, in seconds of the objective.
         lower_bound_s: f64,
     },
 }
 
-/// A plan and what is known of it.
+/// A plan and how good it is known to be.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The plan.
     pub plan: Plan,
     /// How good it is.
     pub optimality: Optimality,
-    /// Other places for the open declarations from which the price is the same, an example for
-    /// each.
+    /// For open declarations, another sharding at the same price, an example for each.
     pub alternatives: Vec<Materialization>,
-    /// Layouts looked at before and after the dominated ones were dropped.
+    /// The number of layouts before and after dominance.
     pub layouts: (usize, usize),
 }
 
@@ -42,12 +41,12 @@ pub enum Refusal {
     OverCapacity(Box<Plan>, f64),
 }
 
-/// What a search is asked for.
+/// The request of a search.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
-    /// What is made small.
+    /// The objective.
     pub objective: Objective,
-    /// How long it may take; without it, until the proof or the limits of work.
+    /// The time limit; without one, the search ends with the proof or at its limits of work.
     pub timeout: Option<Duration>,
     /// Bytes that a device may hold.
     pub capacity: Option<f64>,

@@ -1,8 +1,8 @@
-//! The plan whose steps add up to the least: all of them, or the collectives alone.
+//! Minimises the sum of the steps of a plan: all of them, or the collectives alone.
 //!
-//! One minimisation of the sharding problem, as it is if no value has too many shardings, without
-//! the dominated layouts. Where the solver cannot close the gap, the bound says how much cheaper a
-//! plan could be at most.
+//! One minimisation of the sharding problem, without the dominated layouts unless a value has too
+//! many shardings to compare them. Where the solver cannot close the gap, the bound says how much
+//! cheaper a plan could be at most.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use crate::solver::minimize::{Limits, minimize_with};
 use crate::solver::weight::Weight;
 
 /// States of one value up to which layouts are compared with each other: that takes the distances
-/// between all of them. Beyond, the solver's bounds alone say which are too costly.
+/// between all of them. Above that, only the solver's bounds remove costly ones.
 const PRUNED: usize = 500;
 
 /// The cheapest plan, however much memory it takes.
@@ -45,7 +45,7 @@ pub(crate) fn search(
     Ok(Found { plan, optimality, alternatives, layouts })
 }
 
-/// A plan whose sum of counted seconds is small, and a bound of that sum.
+/// A plan with a small weighted sum of seconds, and a lower bound of that sum.
 pub(crate) struct Solved {
     pub(crate) plan: Plan,
     pub(crate) bound: Weight,
@@ -55,8 +55,7 @@ pub(crate) struct Solved {
     layouts: (usize, usize),
 }
 
-/// Minimises the sum of what the problem's tables count for reshards and of its operations'
-/// seconds.
+/// Minimises the sum of the weighted seconds of reshards and of operations.
 pub(crate) fn solve(
     mut problem: Problem<'_>,
     textbook: &Plan,

@@ -1,4 +1,4 @@
-//! Ties: which of equally good plans is preferred, and what else would be as good.
+//! Breaks ties between equally good plans, and finds alternatives for open declarations.
 //!
 //! The total order: time, then number of steps, then the textbook's layout, then the first in the
 //! order of enumeration (mesh axes in declaration order, indices in order of appearance). Names
@@ -10,7 +10,7 @@ use shardwise_ir::sharding::{AxisList, Sharding};
 use crate::problem::{Choice, Decision, Problem, Variable};
 use crate::solver::minimize::Solution;
 
-/// More open declarations than this, and no alternatives are looked for.
+/// The limit of open declarations for which alternatives are searched.
 const MOST_OPEN: usize = 8;
 
 /// For each open declaration, another sharding that some equally cheap plan starts from: the same
@@ -35,7 +35,7 @@ pub(crate) fn alternatives(problem: &Problem<'_>, solution: &Solution) -> Vec<Ma
     open.into_iter().filter_map(other).collect()
 }
 
-/// Whether two shardings split the same dimensions over the same axes, in whatever order.
+/// Whether two shardings split the same dimensions over the same axes, in any order.
 fn is_reordering(a: &Sharding, b: &Sharding) -> bool {
     let same =
         |a: &AxisList, b: &AxisList| a.len() == b.len() && a.iter().all(|axis| b.contains(axis));

@@ -1,5 +1,5 @@
-//! The solver against enumeration, on random models of a few variables: what is called optimal is
-//! the minimum, and bounds are below it, whichever methods are allowed.
+//! The solver against enumeration, on random models of a few variables: solutions reported optimal
+//! attain the minimum, and bounds are below it, whichever methods are allowed.
 //!
 //! The trees are enumerated as well, as sets of edges, so that nothing here shares code with
 //! [`crate::solver::dreyfus_wagner`].
@@ -197,7 +197,12 @@ impl Case {
         assert!(*bound <= optimum + rounding, "{bound:?} bounds {optimum:?}");
         match assignment {
             Some(assignment) => {
-                assert_eq!(self.cost(assignment), *value, "the assignment costs what is said");
+                assert_eq!(
+                    self.cost(assignment),
+                    *value,
+                    "the assignment costs the value \
+                    reported"
+                );
                 assert!(*value >= optimum);
                 assert!(self.model.rows.iter().all(|row| row.excess(assignment) <= 0.0));
             }

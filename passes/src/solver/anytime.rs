@@ -1,15 +1,15 @@
-//! From a first solution and bound to the proof, for models that elimination cannot minimise as
-//! they are.
+//! Minimises models that are too large for elimination: solutions and bounds are improved in rounds
+//! until they meet or the work allowed is done.
 //!
-//! Rounds of three steps, each making the others' work less: the dual ([`crate::solver::dual`])
-//! raises the bound and says of every choice what an assignment with it costs at least; elimination
-//! over the few best choices of every variable gives a solution; reduced-cost fixing removes the
-//! choices above its cost. When so few choices are left that elimination over all of them is exact,
-//! the solution is optimal and that is the proof. If the rounds stop gaining anything, or the work
-//! allowed is done, the bound and the solution are what is known.
+//! A round has three steps, each of which reduces the work of the others: the dual
+//! ([`crate::solver::dual`]) raises the bound and computes a lower bound of the assignments with
+//! each choice; elimination over the few best choices of every variable finds a solution;
+//! reduced-cost fixing removes the choices whose bound exceeds its cost. When elimination over all
+//! remaining choices is exact, the solution is proven optimal. If the rounds stop improving
+//! anything, or the work allowed is done, the bound and the solution found so far are returned.
 //!
-//! Work is counted, never timed, so the same model gives the same solution on every machine; a
-//! caller's deadline comes on top.
+//! Work is counted, never timed, so the same model has the same solution on every machine; a caller
+//! may add a deadline.
 
 use std::time::Instant;
 
@@ -23,10 +23,10 @@ use crate::solver::primal_heuristic::PrimalHeuristic;
 use crate::solver::tabulate::{TabulatedTerms, evaluations};
 use crate::solver::weight::Weight;
 
-/// Evaluations of nodes while the tables of few choices are filled: a tenth of a second.
+/// Evaluations of nodes for the tables of restricted models: a tenth of a second.
 const MOST_EVALUATIONS: usize = 1 << 25;
 
-/// Evaluations of nodes that the first try at a proof may take, and the bits by which that grows
+/// Evaluations of nodes for the first attempt at a proof, and the bits by which that limit grows
 /// from round to round: sweeps make tables smaller.
 const FIRST_PROOF: usize = 1 << 22;
 const GROWTH_OF_PROOFS: usize = 3;
@@ -39,14 +39,14 @@ const MOST_WORK: usize = 1_500_000_000;
 const SWEEPS: &[usize] = &[4, 4, 8, 16, 32];
 const WORTHWHILE: f64 = 1e-5;
 
-/// Rounds at most.
+/// The limit of rounds.
 const ROUNDS: usize = 8;
 
 /// How many choices of every variable are tried, as long as tables stay small.
 const WIDTHS: [usize; 7] = [2, 3, 5, 8, 12, 20, 32];
 
-/// What a round ends with: the bound and the cost of the best solution in seconds, and how many
-/// choices are left.
+/// The state after a round: the bound and the cost of the best solution in seconds, and the number
+/// of remaining choices.
 type Progress = (f64, f64, usize);
 
 struct Rounds<'r, 'm> {
@@ -80,7 +80,8 @@ impl Rounds<'_, '_> {
         let stop_reason = loop {
             self.ascend(SWEEPS[number.min(SWEEPS.len() - 1)]);
             self.find_incumbents();
-            // What costs too much goes, and what then has no partner.
+            // Removes choices above the upper bound, and those left without a compatible choice
+            // elsewhere.
             self.dual.sweep();
             let left = left(&self.dual);
             let now = (self.dual.bound(), self.dual.upper_bound, left.iter().map(Vec::len).sum());
@@ -105,7 +106,7 @@ impl Rounds<'_, '_> {
         Solution { assignment, value, bound, stop_reason, reduced: None }
     }
 
-    /// Why this round is the last, if it is.
+    /// The reason why this round is the last, if it is.
     fn stop(&self, number: usize, before: Progress, now: Progress) -> Option<StopReason> {
         let stalled =
             now.0 <= before.0 * (1.0 + WORTHWHILE) && now.1 >= before.1 && now.2 == before.2;
@@ -128,7 +129,7 @@ impl Rounds<'_, '_> {
         self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Sweeps until they add little.
+    /// Sweeps until the bound hardly grows.
     fn ascend(&mut self, most: usize) {
         let mut bound = self.dual.bound();
         let mut idle = 0;
@@ -142,7 +143,7 @@ impl Rounds<'_, '_> {
         }
     }
 
-    /// Rounds the dual to assignments, and keeps the best.
+    /// Rounds the dual to assignments, and updates the incumbent.
     fn find_incumbents(&mut self) {
         let rounded = PrimalHeuristic::new(&mut self.dual).run();
         let descended =
@@ -159,7 +160,7 @@ impl Rounds<'_, '_> {
         self.dual.upper_bound = self.dual.upper_bound.min(best);
     }
 
-    /// The minimum over all choices that are left, if it can be had exactly.
+    /// The minimum over all remaining choices, if exact elimination is within the limits.
     fn proof(&mut self, left: &[Vec<usize>], most_evaluations: usize) -> Option<Reduced> {
         if left.iter().any(Vec::is_empty) {
             return None;
@@ -172,8 +173,8 @@ impl Rounds<'_, '_> {
             .filter(Reduced::is_feasible)
     }
 
-    /// The best assignment among ever more of the choices nearest to the bound, as long as tables
-    /// stay small.
+    /// The best assignment over the choices with the least reduced costs, with ever more of them as
+    /// long as tables stay small.
     fn eliminated(&mut self) -> Option<Vec<usize>> {
         let best = self.best.as_ref().map(|(_, assignment)| &assignment[..]);
         let ranked: Vec<Vec<usize>> =
@@ -202,13 +203,13 @@ fn eliminate(model: &Model, trees: &mut [Trees<'_>], limits: TableLimits) -> Opt
     TabulatedTerms::exactly(model, trees, limits)?.minimize_exactly(&model.unary)
 }
 
-/// The choices that are left, in their order.
+/// The remaining choices, in their order.
 fn left(dual: &Dual<'_>) -> Vec<Vec<usize>> {
     let finite = |costs: &Vec<f64>| (0..costs.len()).filter(|&c| costs[c] < UNREACHABLE).collect();
     dual.reduced_cost.iter().map(finite).collect()
 }
 
-/// Choices of a restricted model in numbers of the full one.
+/// Converts choices of a restricted model to those of the full one.
 pub(crate) fn in_full(kept: &[Vec<usize>], assignment: &[usize]) -> Vec<usize> {
     kept.iter().zip(assignment).map(|(kept, &choice)| kept[choice]).collect()
 }
@@ -220,7 +221,7 @@ fn ranked(reduced_cost: &[f64]) -> Vec<usize> {
     ranked
 }
 
-/// Of every variable the choice nearest to the bound.
+/// For every variable, the choice with the least reduced cost.
 pub(crate) fn nearest_to_the_bound(reduced_cost: &[Vec<f64>]) -> Vec<usize> {
     let nearest = |costs: &Vec<f64>| {
         (0..costs.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0)
@@ -228,7 +229,7 @@ pub(crate) fn nearest_to_the_bound(reduced_cost: &[Vec<f64>]) -> Vec<usize> {
     reduced_cost.iter().map(nearest).collect()
 }
 
-/// The first few, and what was best so far, in ascending order.
+/// The first few choices and those of the incumbent, in ascending order.
 fn nearest(ranked: &[usize], width: usize, best: Option<usize>) -> Vec<usize> {
     let mut kept: Vec<usize> = ranked.iter().copied().take(width).collect();
     kept.extend(best.filter(|best| !kept.contains(best)));

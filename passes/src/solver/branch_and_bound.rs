@@ -6,14 +6,14 @@ use std::collections::BinaryHeap;
 use crate::solver::model::UnaryCosts;
 use crate::solver::weight::Weight;
 
-/// A part of the space: for each variable that was branched on, which of its choices are left.
+/// A part of the space: for each variable that was branched on, the remaining choices.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Subproblem {
     left: Vec<(usize, Vec<bool>)>,
 }
 
 impl Subproblem {
-    /// The choices of a variable, of which there are `choices`, that are left here and `wanted`.
+    /// Of the `choices` of a variable, those that remain in this subproblem and are `wanted`.
     pub(crate) fn choices(
         &self,
         variable: usize,
@@ -35,7 +35,7 @@ impl Subproblem {
         [with(first), with(rest)]
     }
 
-    /// The unary costs of choices that are left, else infinity.
+    /// The unary costs, infinite for choices that were removed.
     pub(crate) fn allowed(&self, unary: &UnaryCosts) -> UnaryCosts {
         let mut allowed = unary.clone();
         for (variable, left) in &self.left {
@@ -49,9 +49,9 @@ impl Subproblem {
 
 /// A node of the search tree.
 pub(crate) struct OpenNode {
-    /// Nothing in it costs less, in seconds.
+    /// The lower bound of the subproblem, in seconds.
     pub(crate) bound_s: f64,
-    /// In the order of making; the root is 0.
+    /// The number of the node in the order of creation; the root is 0.
     pub(crate) number: usize,
     pub(crate) subproblem: Subproblem,
 }
@@ -76,18 +76,18 @@ impl PartialEq for OpenNode {
 
 impl Eq for OpenNode {}
 
-/// What a search does with a node.
+/// The result of evaluating a node.
 pub(crate) enum Outcome {
-    /// Nothing in it costs less than this, and it is not branched on.
+    /// A lower bound; the node is not branched on.
     Closed(f64),
-    /// It was branched on; nothing in either subproblem costs less than this.
+    /// A lower bound, and the two subproblems that the node is branched into.
     Branched(f64, [Subproblem; 2]),
-    /// Nothing is left in it.
+    /// The node has no feasible assignment.
     Empty,
 }
 
-/// Evaluates nodes, least bound first, until none can improve on what `best_s` says or `stop`
-/// holds; the least bound of what was not refuted.
+/// Evaluates nodes, least bound first, until none can improve on `best_s` or `stop` is true;
+/// returns the least bound of the nodes that were not pruned.
 pub(crate) fn best_first<S>(
     search: &mut S,
     best_s: impl Fn(&S) -> f64,
@@ -100,7 +100,7 @@ pub(crate) fn best_first<S>(
     let mut closed_s = f64::INFINITY;
     while let Some(node) = queue.pop() {
         if can_prune(node.bound_s, best_s(search)) || (node.number > 0 && stop(search)) {
-            // All others have no smaller bound.
+            // No other node has a smaller bound.
             return closed_s.min(node.bound_s);
         }
         match evaluate(search, &node) {
@@ -117,10 +117,10 @@ pub(crate) fn best_first<S>(
     closed_s
 }
 
-/// Relative differences below this are rounding.
+/// Relative differences below this are rounding errors.
 const ROUNDING: f64 = 1e-9;
 
-/// Whether a bound leaves nothing to gain over a known solution.
+/// Whether a bound proves that the node cannot improve on a known solution.
 pub(crate) fn can_prune(bound_s: f64, best_s: f64) -> bool {
     bound_s >= best_s * (1.0 - ROUNDING)
 }

@@ -1,13 +1,13 @@
-//! Cutting planes in one dimension: where a concave function is greatest, as a Lagrangian bound is
-//! in a single multiplier (Kelley 1960).
+//! Cutting planes in one dimension (Kelley 1960): maximises a concave function, such as a
+//! Lagrangian bound as a function of a single multiplier.
 
-/// How much further the next evaluation is while all are on one side of the maximum.
+/// The factor between one evaluation and the next while all are on one side of the maximum.
 const STRIDE: f64 = 8.0;
 
-/// What a further evaluation must be able to add, as a share.
+/// The relative improvement below which the search stops.
 const WORTHWHILE: f64 = 1e-4;
 
-/// A straight line that a concave function is nowhere above.
+/// A tangent: a line that the concave function is nowhere above.
 #[derive(Clone, Copy)]
 struct Tangent {
     at: f64,
@@ -16,7 +16,7 @@ struct Tangent {
 }
 
 impl Tangent {
-    /// Where it meets one that falls where this rises, and how high.
+    /// The intersection with a falling tangent, if this one rises: its place and height.
     fn meets(&self, falling: &Self) -> (f64, f64) {
         let ahead = falling.at - self.at;
         let at =
@@ -25,9 +25,9 @@ impl Tangent {
     }
 }
 
-/// Evaluates a concave function of a positive number where it is greatest, from `start` on and at
-/// most `evaluations` times; `evaluate` gives its value and slope, as long as it is worth going on.
-/// On each side of the maximum one tangent is kept, and the next evaluation is where they meet.
+/// Maximises a concave function of a positive number, from `start` on, with at most `evaluations`
+/// evaluations; `evaluate` returns value and slope, or `None` to stop. One tangent is kept on each
+/// side of the maximum, and the next evaluation is at their intersection.
 pub(crate) fn maximize_concave(
     start: f64,
     evaluations: usize,
@@ -71,7 +71,7 @@ mod tests {
                 .into_iter()
                 .min_by(|a, b| a.0.total_cmp(&b.0))
         });
-        // The second and the third meet there.
+        // The second and the third tangent intersect there.
         assert!(evaluated.iter().any(|at| (at - 6.25).abs() < 0.01), "{evaluated:?}");
         assert!(evaluated.len() < 15, "{evaluated:?}");
     }

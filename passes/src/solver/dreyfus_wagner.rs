@@ -1,11 +1,12 @@
 //! The cheapest tree from a root to several terminals, exactly: the dynamic programme of Dreyfus
 //! and Wagner (1971).
 //!
-//! An edge that serves several terminals is paid once: the tree is a Steiner arborescence. On the
-//! table of distances it takes `3^k·n + 2^k·n²` for `k` terminals and `n` nodes. Alternatives: a
-//! sum of shortest paths pays for shared edges twice; integer programming over edges is exact too
-//! but a hundred times slower at these sizes. [`crate::solver::marginals`] does the same in
-//! floating point, with a price on every node that a terminal may be at.
+//! The weight of an edge that serves several terminals counts once: the tree is a Steiner
+//! arborescence. Given the table of distances, the algorithm takes `3^k·n + 2^k·n²` for `k`
+//! terminals and `n` nodes. Alternatives: a sum of shortest paths counts shared edges twice;
+//! integer programming over edges is exact too but a hundred times slower at these sizes.
+//! [`crate::solver::marginals`] does the same in floating point, with a price on every node that a
+//! terminal may be at.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -13,17 +14,17 @@ use rustc_hash::FxBuildHasher;
 use crate::solver::graph::{Graph, Node};
 use crate::solver::weight::Weight;
 
-/// What a tree must reach: any one of these nodes.
+/// A group of nodes, one of which a tree must reach.
 pub type Terminal = Vec<Node>;
 
-/// The most different terminals for which the cheapest tree is tabulated: the table doubles with
-/// each.
+/// The largest number of different terminals for which the cheapest tree is tabulated: the table
+/// doubles with each.
 pub(crate) const MOST_TERMINALS: usize = 10;
 
 /// An edge, from its tail to its head.
 pub(crate) type TreeEdge = (Node, Node);
 
-/// The table of Dreyfus and Wagner, filled as it is asked and kept: for a set of terminals, the
+/// The table of Dreyfus and Wagner, filled on demand: for a set of terminals, the
 /// cost of the cheapest tree from every node.
 #[derive(Debug)]
 pub struct Trees<'g> {
@@ -42,8 +43,8 @@ impl<'g> Trees<'g> {
         self.graph
     }
 
-    /// What the cheapest tree costs that starts at `root` and reaches all of `terminals`. With more
-    /// than [`MOST_TERMINALS`] different ones, a lower bound: the costliest terminal alone.
+    /// The cost of the cheapest tree that starts at `root` and reaches all of `terminals`. With
+    /// more than [`MOST_TERMINALS`] different ones, a lower bound: the costliest terminal alone.
     pub(crate) fn cost(&mut self, root: Node, terminals: &[Terminal]) -> Weight {
         match terminals {
             [] => Weight::ZERO,
@@ -77,8 +78,8 @@ impl<'g> Trees<'g> {
             .unwrap_or(Weight::INFINITE)
     }
 
-    /// The edges of that tree, each after the one that it starts from. With more than
-    /// [`MOST_TERMINALS`] terminals, of a good tree.
+    /// The edges of the cheapest tree, each after its predecessor. With more than
+    /// [`MOST_TERMINALS`] terminals, the edges of a good tree.
     pub(crate) fn edges(&mut self, root: Node, terminals: &[Terminal]) -> Vec<TreeEdge> {
         let mut edges = Vec::new();
         let mut set = distinct(root, terminals);
@@ -107,8 +108,8 @@ impl<'g> Trees<'g> {
     }
 
     /// The entry of one node in the row of a set, without the row, which only larger sets would
-    /// need. Sets of all terminals of a term are many, one for each combination of the choices in
-    /// its scope, and each is asked for few nodes.
+    /// need. There are many sets of all terminals of a term, one for each combination of the
+    /// choices in its scope, and each is read at few nodes.
     fn single_value(&mut self, set: &[Terminal], node: Node) -> Weight {
         for (part, rest) in splits(set) {
             self.fill(&part);
@@ -120,7 +121,7 @@ impl<'g> Trees<'g> {
         let fork = |at: Node| {
             forks.iter().map(|(part, rest)| part[at] + rest[at]).min().unwrap_or(Weight::INFINITE)
         };
-        // A fork further away than the cost of a known tree is in no cheaper one; most are.
+        // A fork further away than the cost of a known tree cannot be in a cheaper one; most are.
         let distances = self.graph.distances_from(node).iter().enumerate();
         distances.fold(fork(node), |least, (at, &distance)| {
             if distance < least { least.min(distance + fork(at)) } else { least }
@@ -149,7 +150,7 @@ impl<'g> Trees<'g> {
         self.rows.insert(set.to_vec(), self.graph.distances_to(labels));
     }
 
-    /// Follows the table to where the tree forks, then down both branches.
+    /// Follows the table to the fork of the tree, then down both branches.
     fn retrace(&mut self, set: &[Terminal], root: Node, at: Node, edges: &mut Vec<TreeEdge>) {
         if let [] | [_] = set {
             let target = set.first().and_then(|group| self.graph.nearest(at, group)).unwrap_or(at);
@@ -177,7 +178,7 @@ impl<'g> Trees<'g> {
     }
 }
 
-/// The terminals that `root` is not one of, each once, in a fixed order.
+/// The terminals that do not contain `root`, each once, in a fixed order.
 fn distinct(root: Node, terminals: &[Terminal]) -> Vec<Terminal> {
     let beyond = terminals.iter().filter(|group| !group.contains(&root));
     let mut set: Vec<Terminal> = beyond.cloned().collect();
@@ -186,7 +187,7 @@ fn distinct(root: Node, terminals: &[Terminal]) -> Vec<Terminal> {
     set
 }
 
-/// Every way to cut `set` in two, each once.
+/// Every partition of `set` in two, each once.
 fn splits(set: &[Terminal]) -> impl Iterator<Item = (Vec<Terminal>, Vec<Terminal>)> + '_ {
     let all = (1_usize << set.len()) - 1;
     (1..all).filter(|part| part & 1 == 1).map(move |part| {
@@ -198,7 +199,7 @@ fn splits(set: &[Terminal]) -> impl Iterator<Item = (Vec<Terminal>, Vec<Terminal
     })
 }
 
-/// Adds a path, leaving out edges to nodes that the tree has already.
+/// Adds a path, without edges to nodes that the tree has already.
 fn extend_tree(edges: &mut Vec<TreeEdge>, root: Node, path: Vec<TreeEdge>) {
     for (tail, head) in path {
         if head != root && !edges.iter().any(|&(_, old)| old == head) {

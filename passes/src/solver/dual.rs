@@ -4,18 +4,19 @@
 //! The model is decomposed into its variables (each alone takes its cheapest choice) and its terms
 //! (each alone takes its cheapest tree or table entry, see [`crate::solver::marginals`]), which
 //! must agree on a label wherever a term depends on a variable: a *consistency edge*. An edge has a
-//! dual price for each label that the variable pays and the term gets back; whatever these prices
-//! are, the sum of all minima is below the cost of every assignment. They are moved so that the sum
-//! grows: forwards and backwards through the order of the variables, every subproblem sends what
-//! its choices cost more than its least (its *min-marginals*) on to those that come next, in even
-//! shares (sequential reweighted message passing: TRW-S, Kolmogorov 2006, and SRMP, Kolmogorov
-//! 2015; MPLP, Globerson and Jaakkola 2007, is the parallel relative). The sum never falls.
+//! dual price for each label that the variable pays and the term gets back; for any prices, the sum
+//! of all minima is a lower bound of the cost of every assignment. Messages change the prices so
+//! that the sum grows: forwards and backwards through the order of the variables, every subproblem
+//! sends what its choices cost more than its least (its *min-marginals*) on to those that come
+//! next, in even shares (sequential reweighted message passing: TRW-S, Kolmogorov 2006, and SRMP,
+//! Kolmogorov 2015; MPLP, Globerson and Jaakkola 2007, is the parallel relative). The sum never
+//! falls.
 //!
-//! Beside the bound this says of every choice what an assignment with it costs at least. A choice
-//! whose *reduced cost* exceeds the optimality gap to a known solution is fixed away (reduced-cost
-//! fixing), and mostly few choices are left, for which elimination is exact; the choices nearest to
-//! the bound are where good solutions are sought. [`crate::solver::anytime`] puts the three
-//! together. Alternatives: mini-buckets alone leave gaps of ten percent on three-axis sharding
+//! Beside the bound this yields, for every choice, a lower bound of the assignments with it.
+//! Reduced-cost fixing removes each choice whose *reduced cost* exceeds the optimality gap to a
+//! known solution; mostly few choices remain, for which elimination is exact. Good solutions are
+//! searched among the choices with the least reduced costs. [`crate::solver::anytime`] combines the
+//! three. Alternatives: mini-buckets alone leave gaps of ten percent on three-axis sharding
 //! problems; a general linear-programming solver takes minutes for what these sweeps do in
 //! milliseconds, for the trees are dynamic programmes.
 
@@ -26,31 +27,31 @@ use crate::solver::marginals::{UNREACHABLE, lesser, seconds};
 use crate::solver::model::{End, Model, Placement, Term, UnaryCosts};
 use crate::solver::term_marginals::{self, Subtrees};
 
-/// What differs by less than this share of the whole is rounding.
+/// Relative differences below this are rounding errors.
 const ROUNDING: f64 = 1e-9;
 
-/// Which end of a term.
+/// An end of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// Where a tree begins.
+    /// The root of a tree.
     Root,
     /// A terminal of a tree, or a variable of a table's scope.
     Terminal(usize),
 }
 
-/// Where a variable and a term must agree on a label: a node of a tree's graph, or a class of a
+/// A variable and a term that must agree on a label: a node of a tree's graph, or a class of a
 /// table.
 #[derive(Clone)]
 pub(crate) struct ConsistencyEdge {
     pub(crate) variable: usize,
     pub(crate) term: usize,
     pub(crate) slot: Slot,
-    /// The label that each choice of the variable has here: one run of memory, for there may be a
-    /// million choices.
+    /// The label that each choice of the variable has here: contiguous, for there may be a million
+    /// choices.
     labels: Arc<[u32]>,
-    /// What the variable pays for each label, and the term gets.
+    /// The price that the variable pays, and the term receives, for each label.
     price: Vec<f64>,
-    /// Labels that some assignment worth a look has here.
+    /// Labels that some assignment below the upper bound may have here.
     live: Vec<bool>,
 }
 
@@ -78,7 +79,7 @@ impl ConsistencyEdge {
         self.labels.iter().map(|&label| label as Node)
     }
 
-    /// Whether another edge of the same variable says the same of the same term.
+    /// Whether another edge joins the same variable and term with the same labels.
     pub(crate) fn is_repeated_by(&self, other: &Self) -> bool {
         other.term == self.term && other.labels == self.labels
     }
@@ -100,8 +101,8 @@ impl ConsistencyEdge {
             .collect()
     }
 
-    /// Takes `share` of what each label costs more than the least, off the variable (or, negative,
-    /// off the term).
+    /// Subtracts `share` of the min-marginals of the labels from the variable (or, if negative,
+    /// from the term).
     fn send_message(&mut self, marginal: &[f64], least: f64, share: f64) {
         for (price, marginal) in
             self.price.iter_mut().zip(marginal).filter(|(_, marginal)| **marginal < UNREACHABLE)
@@ -111,14 +112,14 @@ impl ConsistencyEdge {
     }
 }
 
-/// A variable or a term: what is minimised by itself.
+/// A variable or a term: minimised independently of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Block {
     Variable(usize),
     Term(usize),
 }
 
-/// The dual prices of all consistency edges, and what follows from them.
+/// The dual prices of all consistency edges, with the bound and the reduced costs that follow.
 #[derive(Clone)]
 pub(crate) struct Dual<'m> {
     pub(crate) model: &'m Model,
@@ -129,19 +130,19 @@ pub(crate) struct Dual<'m> {
     order: Vec<Block>,
     position_of_variable: Vec<usize>,
     position_of_term: Vec<usize>,
-    /// What each choice costs by itself.
+    /// The unary costs.
     pub(crate) unary: Vec<Vec<f64>>,
     least_of_variable: Vec<f64>,
     least_of_term: Vec<f64>,
-    /// Trees to the terminals of each term as of the backward pass: until the term is met on the
-    /// forward pass, nothing that they depend on is moved.
+    /// Trees to the terminals of each term as of the backward pass: nothing that they depend on
+    /// changes until the forward pass reaches the term.
     kept: Vec<Subtrees>,
-    /// For each choice, what an assignment with it costs more than the bound at least, as of the
-    /// last sweep; infinite if that is too much.
+    /// For each choice, its reduced cost as of the last sweep: the least excess over the bound of
+    /// an assignment with it; infinite if the choice was removed.
     pub(crate) reduced_cost: Vec<Vec<f64>>,
-    /// An assignment of this cost is known, in seconds.
+    /// The upper bound: the cost of a known assignment, in seconds.
     pub(crate) upper_bound: f64,
-    /// The bound before the pass that is under way.
+    /// The bound before the current pass.
     before: f64,
     /// Numbers evaluated so far.
     pub(crate) work: usize,
@@ -205,7 +206,7 @@ impl<'m> Dual<'m> {
         }
     }
 
-    /// A tree stands after the variable that places its root, any other term before the first
+    /// A tree comes after the variable that places its root, any other term before the first
     /// variable of its scope.
     fn set_order(&mut self) {
         let place = |(number, edges): (usize, &Vec<usize>)| {
@@ -228,14 +229,14 @@ impl<'m> Dual<'m> {
         }
     }
 
-    /// No assignment costs less, in seconds.
+    /// The lower bound, in seconds.
     pub(crate) fn bound(&self) -> f64 {
         let blocks = self.least_of_variable.iter().chain(&self.least_of_term);
         seconds(self.model.constant) + blocks.sum::<f64>()
     }
 
-    /// Other unary costs, infinite for choices that are forbidden; the prices of the edges stay,
-    /// and all choices that were fixed away are back.
+    /// Replaces the unary costs, infinite for forbidden choices; the prices of the edges stay, and
+    /// all removed choices are restored.
     pub(crate) fn reprice(&mut self, unary: &UnaryCosts) {
         self.unary = unary
             .iter()
@@ -256,7 +257,7 @@ impl<'m> Dual<'m> {
         }
     }
 
-    /// A forward and a backward pass; the bound then.
+    /// A forward and a backward pass; returns the bound.
     pub(crate) fn sweep(&mut self) -> f64 {
         self.pass(true);
         self.pass(false);
@@ -274,7 +275,7 @@ impl<'m> Dual<'m> {
         }
     }
 
-    /// Which of the edges lead to blocks that come next, and the share that each of these gets.
+    /// The edges that lead to later blocks, and the share that is sent along each.
     fn next(&self, edges: &[usize], block: Block, forwards: bool) -> (Vec<bool>, f64) {
         let is_next = |&edge: &usize| {
             let ConsistencyEdge { variable, term, .. } = self.edges[edge];
@@ -291,13 +292,13 @@ impl<'m> Dual<'m> {
         (next, 1.0 / ahead.max(edges.len() - ahead).max(1) as f64)
     }
 
-    /// What a block may cost more than its least in an assignment worth a look, by the bound before
-    /// this pass: it has only risen since.
+    /// The largest excess of a block over its minimum in an assignment below the upper bound. It is
+    /// computed from the bound before this pass, which only rises.
     fn optimality_gap(&self) -> f64 {
         self.upper_bound * (1.0 + ROUNDING) - self.before
     }
 
-    /// What each choice of a variable costs with the prices of its edges.
+    /// The cost of each choice of a variable, with the prices of its edges.
     fn priced_choices(&self, variable: usize, edges: &[usize]) -> Vec<f64> {
         let known = self.unary[variable].iter().zip(&self.reduced_cost[variable]);
         let left = |(&own, &reduced): (&f64, &f64)| {
@@ -365,8 +366,8 @@ impl<'m> Dual<'m> {
         }
     }
 
-    /// A term's least, and for each of its edges the least with each label, of terminals only if
-    /// they are asked for; nothing for a tree without terminals.
+    /// A term's minimum, and for each of its edges the minimum for each label, for terminals only
+    /// if requested; `None` for a tree without terminals.
     fn of_term(
         &mut self,
         number: usize,

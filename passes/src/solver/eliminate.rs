@@ -1,15 +1,15 @@
 //! Exact minimisation by eliminating one variable after another.
 //!
 //! Eliminating a variable replaces the factors that mention it by one over the other variables they
-//! mention, holding the best over its choices (bucket elimination, Dechter 1999; degree-1 and -2
-//! reductions are its first steps). The order is greedy: next goes the variable whose elimination
-//! is least work. Where the graph of the terms is narrow (its treewidth is small), this alone
-//! minimises in milliseconds.
+//! mention: the minimum over its choices (bucket elimination, Dechter 1999; degree-1 and -2
+//! reductions are its first steps). The order is greedy: next is the variable whose elimination
+//! takes the fewest evaluations. Where the graph of the terms is narrow (its treewidth is small),
+//! this alone minimises in milliseconds.
 //!
 //! Where a table would grow over the limit, the factors are split into groups that are minimised
-//! apart ("mini-buckets"): the result is then a true lower bound instead of the optimum. Branch and
-//! bound was the alternative for the main work; its bounds come from the same tables, and it visits
-//! again and again what elimination tabulates once.
+//! separately ("mini-buckets"): the result is then a true lower bound instead of the optimum.
+//! Branch and bound was the alternative for the main work; its bounds come from the same tables,
+//! and it evaluates repeatedly what elimination tabulates once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use crate::solver::factor::{Factor, classify, strides};
 use crate::solver::weight::Weight;
 
-/// What elimination found.
+/// The result of elimination.
 pub(crate) struct Minimum {
     /// The least cost, or a lower bound of it.
     pub(crate) bound: Weight,
@@ -25,11 +25,11 @@ pub(crate) struct Minimum {
     pub(crate) exact: bool,
     /// A choice for each variable.
     pub(crate) assignment: Vec<usize>,
-    /// Combinations evaluated: what it took.
+    /// The number of combinations evaluated.
     pub(crate) evaluations: usize,
 }
 
-/// How large tables may get.
+/// Limits on the size of tables.
 #[derive(Clone, Copy, Debug)]
 pub struct TableLimits {
     /// Entries of one table.
@@ -47,7 +47,7 @@ pub(crate) fn minimize(
     Elimination::new(unary, factors, limits).run()
 }
 
-/// The same if no table needs to be split; as soon as one would, nothing.
+/// The same if no table has to be split; else `None`, as soon as one would be.
 pub(crate) fn minimize_exactly(
     unary: &[Vec<Weight>],
     factors: Vec<Factor>,
@@ -63,13 +63,13 @@ struct Elimination<'a> {
     exact_only: bool,
     unary: &'a [Vec<Weight>],
     factors: Vec<Option<Factor>>,
-    /// Live factors of each variable.
+    /// The remaining factors of each variable.
     factors_of: Vec<BTreeSet<usize>>,
     limits: TableLimits,
     constant: Weight,
     exact: bool,
     evaluations: usize,
-    /// Eliminated variables with the factors that decide them, in order.
+    /// Eliminated variables with the factors that determine their choices, in order.
     decided: Vec<(usize, Vec<Factor>)>,
 }
 
@@ -175,8 +175,7 @@ impl<'a> Elimination<'a> {
         changed
     }
 
-    /// The factors in groups whose joint tables stay within the limits; one group wherever
-    /// possible.
+    /// The factors in groups whose joint tables stay within the limits; one group if possible.
     fn groups<'f>(&self, variable: usize, involved: &'f [Factor]) -> Vec<Vec<&'f Factor>> {
         let mut groups: Vec<Vec<&Factor>> = vec![Vec::new()];
         for factor in involved {
@@ -216,7 +215,8 @@ impl<'a> Elimination<'a> {
     }
 }
 
-/// The variables beside the one eliminated, with their choices classed by all factors together.
+/// The variables beside the one eliminated, with the equivalence classes of their choices in all
+/// factors together.
 struct Others {
     variables: Vec<usize>,
     classes: Vec<Vec<u32>>,
@@ -263,13 +263,13 @@ impl Others {
     }
 }
 
-/// For each combination of the others' classes, the best over the variable's choices; and how many
-/// combinations that were.
+/// For each combination of the others' classes, the best of the variable's choices; and the number
+/// of combinations.
 fn message(variable: usize, own: &[Weight], factors: &[&Factor]) -> (Factor, usize) {
     let others = Others::new(variable, factors);
     let counts = others.counts();
     let (strides, size) = strides(&counts, usize::MAX).unwrap_or_default();
-    // Choices of the variable that all factors see alike: the cheapest of each class stands for it.
+    // Choices that all factors treat alike form a class, represented by its cheapest.
     let (class, moves) = classify((0..own.len()).map(|choice| {
         let offset = |factor: &&Factor| {
             factor.scope.iter().position(|&v| v == variable).map_or(0, |i| factor.offset(i, choice))
@@ -298,7 +298,7 @@ fn message(variable: usize, own: &[Weight], factors: &[&Factor]) -> (Factor, usi
     (Factor { scope: others.variables, classes: others.classes, strides, table }, evaluations)
 }
 
-/// Where in a factor's table the others' choices point.
+/// The index in a factor's table of the others' choices.
 fn base(factor: &Factor, others: &Others, picked: &[usize]) -> usize {
     let place = |(i, v): (usize, &usize)| {
         let other = others.variables.binary_search(v).ok()?;

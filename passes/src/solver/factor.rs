@@ -1,4 +1,4 @@
-//! Costs as tables over several variables' choices.
+//! Cost tables over the choices of several variables.
 //!
 //! The cost of a Steiner-tree term depends on the choices only through the nodes that they name, so
 //! a factor stores one number for each combination of *equivalence classes* (choices that name the
@@ -33,13 +33,13 @@ impl Factor {
         self.table[place]
     }
 
-    /// How many classes of the scope's `i`-th variable the table tells apart.
+    /// The number of classes of the scope's `i`-th variable.
     pub(crate) fn classes_of(&self, i: usize) -> usize {
         let end = self.strides.get(i + 1).copied().unwrap_or(self.table.len());
         end / self.strides[i]
     }
 
-    /// How far the choice of the scope's `i`-th variable moves the place in the table.
+    /// The offset in the table of the choice of the scope's `i`-th variable.
     pub(crate) fn offset(&self, i: usize, choice: usize) -> usize {
         self.classes[i][choice] as usize * self.strides[i]
     }
@@ -65,11 +65,12 @@ pub(crate) fn strides(counts: &[usize], limit: usize) -> Option<(Vec<usize>, usi
     Some((strides, size))
 }
 
-/// How the cost of a term is tabulated.
+/// The tabulated cost of a term.
 pub(crate) enum Tabulated {
-    /// In one table: exact.
+    /// One table: exact.
     Exact(Factor),
-    /// Too many combinations: one small table for each terminal, a lower bound together.
+    /// One small table for each terminal, where there are too many combinations: their sum is a
+    /// lower bound.
     Relaxed(Vec<Factor>),
 }
 
@@ -91,8 +92,7 @@ pub(crate) fn is_small(term: &SteinerTerm, nodes: usize, limit: usize, most: usi
         && evaluations_of_entry(term, nodes).saturating_mul(size) <= most
 }
 
-/// Evaluations of nodes that the table of a term takes, with the trees to subsets of its terminals
-/// that it is made of.
+/// Evaluations of nodes for the table of a term, including the trees to subsets of its terminals.
 pub(crate) fn evaluations(term: &SteinerTerm, nodes: usize) -> usize {
     let classes = equivalence_classes(term);
     let ends: usize = classes.signatures.iter().map(Vec::len).sum();
@@ -106,7 +106,7 @@ pub(crate) fn evaluations(term: &SteinerTerm, nodes: usize) -> usize {
     evaluations_of_entry(term, nodes).saturating_mul(size).saturating_add(trees)
 }
 
-/// Evaluations of each node while the distances from or to one are found.
+/// Evaluations of each node for the distances from or to one node.
 const EVALUATIONS_OF_A_TREE: usize = 16;
 
 /// Evaluations of nodes for one entry: a tree to several terminals may fork at any.
@@ -115,8 +115,8 @@ fn evaluations_of_entry(term: &SteinerTerm, nodes: usize) -> usize {
     if terminals > 1 { nodes << terminals.min(MOST_TERMINALS) } else { 1 }
 }
 
-/// Each terminal alone, at its share of the cost: the costliest terminal costs at least the average
-/// of all.
+/// Each terminal alone, at its share of the cost: a tree costs at least as much as its costliest
+/// terminal, so at least the average.
 fn relaxed(term: &SteinerTerm, trees: &mut Trees<'_>, limit: usize) -> Vec<Factor> {
     let parts = term.terminals.len() as u32;
     let alone = term.terminals.iter().filter_map(|terminal| {

@@ -3,12 +3,12 @@
 //! A Steiner-tree term of a model lives on such a graph. Its callers number the nodes; no name of
 //! a node is known here. Edges are kept in compressed sparse rows, in both directions.
 //!
-//! Distances are a *closure*: labels are lowered along edges until no edge lowers one, in passes
-//! over the nodes upwards and downwards in turn, each from the nodes lowered since. Where the
-//! numbering follows the graph, as it does where larger numbers are finer shardings, two or three
-//! passes are enough. Dijkstra's algorithm relaxes every edge once, but takes longer to keep its
-//! heap in order than these passes; Bellman's passes visit all nodes each time, most of which have
-//! nothing new.
+//! Distances are computed by label correcting: edges are relaxed until no label decreases, in
+//! passes over the nodes in ascending and descending order alternately, each from the nodes whose
+//! labels decreased since. Where the numbering follows the graph, as it does where larger numbers
+//! are finer shardings, two or three passes are enough. Dijkstra's algorithm relaxes every edge
+//! once, but takes longer to keep its heap in order than these passes; Bellman's passes visit all
+//! nodes each time, most of which have not changed.
 
 use std::ops::Add;
 use std::sync::OnceLock;
@@ -19,10 +19,10 @@ use crate::solver::weight::Weight;
 /// A node's number in its graph.
 pub type Node = usize;
 
-/// Edges out of every node (or into it), one after another in memory.
+/// Edges out of every node (or into it), contiguous in memory.
 #[derive(Debug)]
 pub(crate) struct Adjacency<T> {
-    /// Where those of each node begin; after the last, where they end.
+    /// The index of each node's first edge; the last entry is the number of edges.
     starts: Vec<usize>,
     edges: Vec<(u32, T)>,
 }
@@ -74,8 +74,8 @@ impl<T: Copy> Adjacency<T> {
         &self.edges[self.starts[node]..self.starts[node + 1]]
     }
 
-    /// Lowers the labels `least` until no edge lowers one further. A label of `unreachable` is
-    /// none; `scaled` says what an edge weighs.
+    /// Relaxes edges until no label in `least` decreases. The label `unreachable` means none;
+    /// `scaled` computes the weight of an edge.
     pub(crate) fn relax(&self, least: &mut [T], unreachable: T, scaled: impl Fn(T) -> T)
     where
         T: PartialOrd + Add<Output = T>,
@@ -115,9 +115,9 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of these edges out of each node. An edge that two others replace at no higher
-    /// weight is left out: where all three are heavier than nothing, both are lighter than it, so
-    /// that all distances stay.
+    /// The graph of these edges out of each node. An edge that two others of positive weight
+    /// replace at no higher weight is omitted: both are lighter than it, so all distances stay the
+    /// same.
     pub fn new(edges: &[Vec<(Node, Weight)>]) -> Self {
         let mut two = vec![Weight::INFINITE; edges.len()];
         let mut out = Vec::with_capacity(edges.len());
@@ -149,8 +149,8 @@ impl Graph {
         Self { out, into, distances, metric: OnceLock::new() }
     }
 
-    /// The same graph with one node more after the others, a *store*: every node reaches it for
-    /// nothing, and from it every node is reached at its weight in `offers`, if that is finite.
+    /// The same graph with one node more after the others, a *store*: every node reaches it at
+    /// weight zero, and from it every node is reached at its weight in `offers`, if that is finite.
     pub(crate) fn with_store(&self, offers: &[Weight]) -> Self {
         let store = self.nodes();
         let offered = offers.iter().copied().enumerate().filter(|(_, weight)| weight.is_finite());

@@ -1,17 +1,18 @@
 //! Minimisation under capacity rows: branch and bound over choices, bounded by Lagrangian
 //! relaxation.
 //!
-//! Rows couple all choices. Each row gets a *multiplier* that charges what choices contribute to it
-//! (Everett 1963); the model without rows under these costs is the *Lagrangian subproblem*, solved
-//! exactly or from below ([`crate::solver::reprice`]). For any multipliers its value, less what the
-//! limits are worth at them, is below every assignment that keeps the rows (Held and Karp 1971;
-//! Fisher 1981). Multipliers are moved along the subgradient, by Polyak's step. Every solution on
-//! the way is offered to the caller as an incumbent; where those leave a wide gap, so are the
-//! solutions at equal multipliers of all rows, ever smaller. A node is branched on the variable
-//! that contributes most to the row exceeded most: its smaller choices, and the rest.
+//! Rows couple all choices. Each row gets a *multiplier*, the price of what choices contribute to
+//! it (Everett 1963); the model without rows and with these prices in its unary costs is the
+//! *Lagrangian subproblem*, solved exactly or from below ([`crate::solver::reprice`]). For any
+//! multipliers its value, less the limits at these prices, is a lower bound of every assignment
+//! that keeps the rows (Held and Karp 1971; Fisher 1981). Multipliers change along the subgradient,
+//! by Polyak's step. Every solution found is offered to the caller as an incumbent; where the gap
+//! stays wide, so are the solutions at equal multipliers of all rows, in decreasing order. A node
+//! is branched on the variable that contributes most to the row exceeded most: its smaller choices,
+//! and the rest.
 //!
-//! Alternatives: a dynamic programme over what rows have left is exact, and its states explode with
-//! the number of rows; a penalty without a bound proves nothing.
+//! Alternatives: a dynamic programme over the remaining capacity of each row is exact, and its
+//! number of states is exponential in the number of rows; a penalty without a bound proves nothing.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,33 +36,34 @@ const MOST_EVALUATIONS: usize = 600_000_000;
 /// Subgradient steps at the root, and at other nodes.
 const STEPS: (usize, usize) = (40, 8);
 
-/// A gap between the best solution and the bound, as their ratio, for which equal multipliers are
-/// tried; how many, and by how much each is smaller than the one before.
+/// The ratio of the best solution to the bound above which equal multipliers are tried; how many,
+/// and the ratio of each to the previous one.
 const WIDE: f64 = 1.02;
 const MULTIPLIERS: usize = 14;
 const DECREASE: f64 = 2.0;
 
-/// How much may be spent.
+/// Limits on the work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowLimits {
     /// Solutions of the Lagrangian subproblem at most.
     pub(crate) solutions: usize,
-    /// When to stop with what is known.
+    /// The deadline.
     pub(crate) deadline: Option<Instant>,
 }
 
-/// What a search under rows found, in seconds.
+/// The result of a search under rows, in seconds.
 pub(crate) struct Bounded {
     /// The best value that the callback accepted; infinite if it accepted none.
     pub(crate) best_s: f64,
-    /// No assignment that keeps the rows costs less.
+    /// The lower bound of all assignments that keep the rows.
     pub(crate) lower_bound_s: f64,
-    /// Whether it ended for lack of time or of solutions.
+    /// Whether it ended because time or solutions ran out.
     pub(crate) was_cut_short: bool,
 }
 
-/// A lazy feasibility check and incumbent callback in one: what an assignment that may keep the
-/// rows is worth in seconds, if it is better than the value given and really feasible.
+/// A lazy feasibility check and incumbent callback in one: the exact cost in seconds of an
+/// assignment that may keep the rows, if it is lower than the given value and the assignment is
+/// feasible.
 pub(crate) type Offer<'o> = dyn FnMut(&[usize], &mut [Trees<'_>], f64) -> Option<f64> + 'o;
 
 /// Minimises a model under its rows.
@@ -97,7 +99,7 @@ pub(crate) fn minimize_within<'m>(
     .run()
 }
 
-/// What a variable's choices contribute, and to which rows.
+/// The contributions of a variable's choices to the rows.
 struct Column {
     variable: usize,
     numbers: Arc<[f64]>,
@@ -164,7 +166,7 @@ struct LagrangianSearch<'s, 'm> {
     best_s: f64,
 }
 
-/// What is known of a node.
+/// The lower bound of a node, and the assignment it was found at.
 struct NodeBound {
     lower_s: f64,
     assignment: Vec<usize>,
@@ -184,7 +186,8 @@ impl LagrangianSearch<'_, '_> {
         }
     }
 
-    /// Solutions of all sizes: equal multipliers for all rows, ever smaller.
+    /// Tries equal multipliers for all rows, in decreasing order: solutions from small demand to
+    /// large.
     fn multiplier_sweep(&mut self, lower_s: f64) {
         let limits = self.model.rows.iter().map(|row| row.limit).filter(|limit| limit.is_finite());
         let mut multiplier = lower_s / limits.fold(f64::MIN_POSITIVE, f64::max);
@@ -218,8 +221,8 @@ impl LagrangianSearch<'_, '_> {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// The best bound that subgradient steps give, with the assignment it was found at; `None` if
-    /// nothing is left.
+    /// The best bound found by subgradient steps, with its assignment; `None` if the node is
+    /// infeasible.
     fn bound(&mut self, node: &OpenNode) -> Option<NodeBound> {
         let allowed = node.subproblem.allowed(&self.model.unary);
         let mut multipliers = vec![0.0; self.model.rows.len()];
@@ -252,13 +255,13 @@ impl LagrangianSearch<'_, '_> {
         Some(best)
     }
 
-    /// What the limits are worth at these multipliers.
+    /// The limits times their multipliers.
     fn worth(&self, multipliers: &[f64]) -> f64 {
         let rows = self.model.rows.iter().zip(multipliers).filter(|(_, of_row)| **of_row > 0.0);
         rows.map(|(row, of_row)| of_row * (row.limit - row.constant)).sum()
     }
 
-    /// The unary costs, with what choices contribute to rows charged.
+    /// The unary costs plus the contributions to rows times their multipliers.
     fn charged(&self, allowed: &UnaryCosts, multipliers: &[f64]) -> UnaryCosts {
         let mut charged = allowed.clone();
         for Column { variable, numbers, rows } in &self.columns.all {
@@ -270,8 +273,8 @@ impl LagrangianSearch<'_, '_> {
         charged
     }
 
-    /// Polyak's step: towards the rows that are exceeded, by the distance to the best value known;
-    /// `false` where none is exceeded and none is charged.
+    /// Polyak's step: towards the rows that are exceeded, by the distance to the best known value;
+    /// `false` where no row is exceeded and all multipliers are zero.
     fn subgradient_step(
         &self,
         multipliers: &mut [f64],
@@ -303,9 +306,10 @@ impl LagrangianSearch<'_, '_> {
         }
     }
 
-    /// The node's choices in two. Of the variables that rows share and the own variable of the row
-    /// exceeded most: where the largest that has smaller choices, those and the rest; else the
-    /// choice taken by some variable and the rest. `None` if nothing is left to choose.
+    /// Branches the node in two. Of the variables that rows share and the own variable of the row
+    /// exceeded most, the largest contributor is split into its smaller choices and the rest; if it
+    /// has none, some variable into the choice taken and the rest. `None` if all variables are
+    /// fixed.
     fn branch(&self, node: &Subproblem, assignment: &[usize]) -> Option<[Subproblem; 2]> {
         let binding = self.model.rows.iter().filter(|row| row.limit.is_finite());
         let worst = binding.max_by(|a, b| a.excess(assignment).total_cmp(&b.excess(assignment)));

@@ -1,20 +1,20 @@
-//! What a Steiner tree costs at least for every node that one of its ends may be at.
+//! Min-marginals of a Steiner tree: its least cost for each node that one of its ends may be at.
 //!
 //! The ends are the root and the terminals; each has a price for every node. The cheapest tree over
 //! all choices of nodes is the dynamic programme of Dreyfus and Wagner (see
-//! [`crate::solver::dreyfus_wagner`]) with priced ends; run outwards again from the root it gives,
-//! for each end and node, the least total with that end there (*min-marginals*; the two passes are
-//! the inside and outside passes of parsing). No table over combinations of ends is made, which is
-//! what [`crate::solver::factor`] has to do: `2^k` shortest-path searches and `3^k·n` sums for `k`
-//! ends and `n` nodes, instead of `n^k`.
+//! [`crate::solver::dreyfus_wagner`]) with priced ends; a second pass outwards from the root
+//! computes, for each end and node, the least total with that end there (*min-marginals*; the two
+//! passes are the inside and outside passes of parsing). No table over combinations of ends is
+//! needed, unlike in [`crate::solver::factor`]: `2^k` shortest-path searches and `3^k·n` sums for
+//! `k` ends and `n` nodes, instead of `n^k`.
 //!
-//! Prices are seconds in `f64`: they steer and bound; what is exact is decided by
-//! [`crate::solver::eliminate`] on whole numbers.
+//! Prices are seconds in `f64`, which is enough for bounds and heuristics; exact minima are
+//! computed by [`crate::solver::eliminate`] on integers.
 
 use crate::solver::graph::{Adjacency, Graph};
 use crate::solver::weight::Weight;
 
-/// The distance of what cannot be reached, and the cost of what cannot be.
+/// The distance of unreachable nodes, and the cost of infeasible choices.
 pub(crate) const UNREACHABLE: f64 = f64::INFINITY;
 
 /// The seconds of a weight.
@@ -41,7 +41,7 @@ impl Metric {
         self.out.nodes()
     }
 
-    /// What one pass over all nodes and edges evaluates.
+    /// The numbers that one pass over all nodes and edges evaluates.
     pub(crate) fn size(&self) -> usize {
         8 * self.nodes() + self.out.len()
     }
@@ -63,27 +63,27 @@ fn relaxed(edges: &Adjacency<f64>, times: f64, prices: &[f64]) -> Vec<f64> {
     least
 }
 
-/// The smaller of two numbers that are none of them NaN, in the form that is vectorised.
+/// The smaller of two numbers, neither of them NaN, in a form that is vectorised.
 pub(crate) fn lesser(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 
-/// A tree's least price, by every end.
+/// The min-marginals of a tree, for every end.
 #[derive(Default)]
 pub(crate) struct Marginals {
     /// Over all choices of nodes.
     pub(crate) least: f64,
-    /// From each node on, if the tree starts there: without the root's own price.
+    /// For each node, if the tree starts there: without the root's own price.
     pub(crate) from_root: Vec<f64>,
-    /// For each terminal and node, with that terminal there; empty if that was not asked for.
+    /// For each terminal and node, with that terminal there; empty if not requested.
     pub(crate) of_terminal: Vec<Vec<f64>>,
 }
 
 /// For every set of terminals, the cheapest trees from all nodes: see [`inside`].
 pub(crate) type Inside = Vec<Vec<f64>>;
 
-/// The cheapest trees from `root` to `terminals`, each given by the prices of its nodes and all
-/// sets of them by their trees; every edge is paid `times` times.
+/// The cheapest trees from `root` to `terminals`, both given by the prices of their nodes; the
+/// weight of every edge counts `times` times.
 pub(crate) fn marginals(
     metric: &Metric,
     times: f64,
@@ -130,7 +130,7 @@ pub(crate) fn of_one(metric: &Metric, times: f64, root: &[f64], others: &[&[f64]
     around.swap_remove(0)
 }
 
-/// Every part of a set but the empty one.
+/// Every subset but the empty one.
 fn subsets(set: usize) -> impl Iterator<Item = usize> {
     let next = move |part: &usize| Some((part - 1) & set).filter(|&part| part != 0);
     std::iter::successors(Some(set).filter(|&set| set != 0), next)
@@ -190,7 +190,7 @@ fn outside(
     of_terminal
 }
 
-/// Every way to cut a set in two, each once.
+/// Every partition of a set in two, each once.
 fn forks(set: usize) -> impl Iterator<Item = (usize, usize)> {
     let movable = set & (set - 1);
     let next = move |rest: &usize| Some((rest - 1) & movable).filter(|&rest| rest != 0);

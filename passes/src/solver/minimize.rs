@@ -1,4 +1,4 @@
-//! The solver's entry: which methods are tried on a model, and what is known in the end.
+//! The solver's entry: tries the methods in order, and reports solution, bound and stop reason.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::solver::model::{Model, UnaryCosts};
 use crate::solver::tabulate::TabulatedTerms;
 use crate::solver::weight::Weight;
 
-/// How much may be spent. All but the deadline are counts, so that the same model has the same
+/// Limits on the work. All but the deadline are counts, so that the same model has the same
 /// solution on every machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -21,7 +21,7 @@ pub struct Limits {
     pub heuristic: TableLimits,
     /// Tables for elimination over what reduced-cost fixing leaves, which is the proof.
     pub proof: TableLimits,
-    /// When to stop with what is known.
+    /// The deadline.
     pub deadline: Option<Instant>,
 }
 
@@ -36,13 +36,13 @@ impl Default for Limits {
     }
 }
 
-/// What a minimisation found.
+/// The result of a minimisation.
 pub struct Solution {
     /// A choice for each variable; nothing if no feasible assignment was found.
     pub assignment: Option<Vec<usize>>,
     /// What the assignment costs; infinite if there is none.
     pub value: Weight,
-    /// No assignment costs less.
+    /// The lower bound of all assignments.
     pub bound: Weight,
     /// Why the search ended.
     pub stop_reason: StopReason,
@@ -75,8 +75,8 @@ impl StopReason {
     }
 }
 
-/// An incumbent callback: what a feasible assignment really costs, which is at most what it costs
-/// in the model.
+/// An incumbent callback: the exact cost of a feasible assignment, which is at most its cost in the
+/// model.
 pub(crate) type Evaluate<'e> = dyn FnMut(&[usize], &mut [Trees<'_>]) -> Weight + 'e;
 
 /// Minimises a model; see [`crate::solver`].
@@ -122,8 +122,8 @@ fn minimize_within_rows<'m>(model: &'m Model, trees: &mut [Trees<'m>], limits: L
     Solution { assignment, value, bound, stop_reason, reduced: None }
 }
 
-/// The same with an incumbent callback, and a *cutoff*: what a solution costs that is known
-/// already. `trees` are kept for what the caller does with them.
+/// The same with an incumbent callback and a *cutoff*, the cost of a solution that is known
+/// already. The caller may use `trees` afterwards.
 pub(crate) fn minimize_with<'m>(
     model: &'m Model,
     trees: &mut [Trees<'m>],
@@ -177,7 +177,7 @@ impl Solution {
 /// A model's terms over choices among which all optimal assignments are, and its exact minimum.
 pub(crate) struct Reduced {
     unary: UnaryCosts,
-    /// The choices that are left, if not all are.
+    /// The remaining choices, if not all are.
     kept: Option<Vec<Vec<usize>>>,
     terms: TabulatedTerms,
     minimum: Minimum,

@@ -1,12 +1,12 @@
-//! What is minimised: a sum of costs over variables that each take one of finitely many choices.
+//! The solver's input: a sum of costs over variables with finite domains.
 //!
 //! A model is a *weighted constraint satisfaction problem* (Cooper et al. 2010) with two kinds of
 //! terms. A [`CostTable`] lists the cost of every combination of a few variables' choices. A
 //! [`SteinerTerm`] costs as much as the cheapest tree in a graph from a root to its terminals,
-//! where the choices of variables say at which nodes the ends of the tree are: a table of it would
+//! where the choices of variables determine the nodes at the ends of the tree: a table of it would
 //! grow with the product of the domains, while its bounds are computed on the graph
-//! ([`crate::solver::marginals`]). Beside the terms stand [`CapacityRow`]s, which limit sums of
-//! numbers that single choices contribute. An infeasible choice costs [`Weight::INFINITE`].
+//! ([`crate::solver::marginals`]). [`CapacityRow`]s limit sums of numbers that single choices
+//! contribute. An infeasible choice costs [`Weight::INFINITE`].
 
 use std::sync::Arc;
 
@@ -23,16 +23,16 @@ pub type UnaryCosts = Vec<Vec<Weight>>;
 /// A minimisation problem over finite domains.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    /// What every choice of every variable costs by itself; the domains are its lengths. Of equally
-    /// good choices the first is preferred.
+    /// The unary cost of every choice of every variable; the lengths are the sizes of the domains.
+    /// Of equally good choices the first is preferred.
     pub unary: UnaryCosts,
-    /// What choices cost together.
+    /// The terms: costs of combinations of choices.
     pub terms: Vec<Term>,
     /// The graphs of the Steiner-tree terms.
     pub graphs: Vec<Arc<Graph>>,
-    /// Limits that an assignment must keep.
+    /// The capacity rows that an assignment must keep.
     pub rows: Vec<CapacityRow>,
-    /// What is paid whatever is chosen.
+    /// A constant cost.
     pub constant: Weight,
 }
 
@@ -52,7 +52,7 @@ pub struct CostTable {
 }
 
 impl CostTable {
-    /// The table of what `cost` says of each combination of the `scope`'s choices, where the
+    /// Tabulates `cost` over each combination of the `scope`'s choices, where the
     /// variables of the scope, all different, have domains of these sizes.
     pub fn new(scope: Vec<usize>, domains: &[usize], cost: impl Fn(&[usize]) -> Weight) -> Self {
         let mut strides = Vec::with_capacity(domains.len());
@@ -74,29 +74,29 @@ impl CostTable {
 pub struct SteinerTerm {
     /// The number of its graph among [`Model::graphs`].
     pub graph: usize,
-    /// Where the tree begins.
+    /// The root.
     pub root: End<Node>,
-    /// A group of nodes one of which the tree passes before it forks, if there is one.
+    /// Nodes, one of which the tree must pass before it forks, if any.
     pub via: Option<Terminal>,
-    /// What it reaches.
+    /// The terminals.
     pub terminals: Vec<End<Terminal>>,
-    /// How often each edge is paid.
+    /// How often the weight of each edge counts.
     pub multiplicity: u64,
 }
 
-/// Where an end of a tree is.
+/// The place of an end of a tree.
 #[derive(Clone, Debug)]
 pub enum End<Fixed> {
-    /// Whatever is chosen.
+    /// A fixed node.
     Fixed(Fixed),
-    /// At the node that a choice names.
+    /// The node that a choice names.
     Chosen(Placement),
 }
 
 /// A node for each choice of a variable.
 #[derive(Clone, Debug)]
 pub struct Placement {
-    /// Whose choice.
+    /// The variable.
     pub variable: usize,
     /// One node a choice; shared, for there may be a million choices.
     pub nodes: Arc<[u32]>,
@@ -106,14 +106,14 @@ pub struct Placement {
 /// `constant + Σ shared numbers + own number ≤ limit`.
 #[derive(Clone, Debug)]
 pub struct CapacityRow {
-    /// What is contributed whatever is chosen.
+    /// The constant part.
     pub constant: f64,
-    /// The variable that the row is about.
+    /// The row's own variable.
     pub own: Contribution,
     /// Other variables, which may contribute to many rows; what a variable contributes equally to
     /// several rows is best one array.
     pub shared: Vec<Contribution>,
-    /// What the sum may be; infinite where the row never binds.
+    /// The limit of the sum; infinite where the row never binds.
     pub limit: f64,
 }
 
@@ -158,7 +158,7 @@ impl Model {
         });
     }
 
-    /// What an assignment costs; infinite if it is infeasible. Rows are not looked at.
+    /// The cost of an assignment; infinite if it is infeasible. Rows are ignored.
     pub fn cost(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
         let unary: Weight =
             self.unary.iter().zip(assignment).map(|(costs, &choice)| costs[choice]).sum();
@@ -166,14 +166,14 @@ impl Model {
         self.constant + unary + terms
     }
 
-    /// Whether every term of an assignment has a finite cost. Rows are not looked at.
+    /// Whether every term of an assignment has a finite cost. Rows are ignored.
     pub(crate) fn is_feasible(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> bool {
         self.terms.iter().all(|term| term.cost(assignment, trees).is_finite())
     }
 }
 
 impl Term {
-    /// What it costs under an assignment.
+    /// Its cost under an assignment.
     pub(crate) fn cost(&self, assignment: &[usize], trees: &mut [Trees<'_>]) -> Weight {
         match self {
             Self::Table(table) => table.factor.price(assignment),
@@ -210,7 +210,7 @@ impl SteinerTerm {
         scope
     }
 
-    /// What it costs under an assignment.
+    /// Its cost under an assignment.
     pub(crate) fn cost(&self, assignment: &[usize], trees: &mut Trees<'_>) -> Weight {
         let root = match &self.root {
             End::Fixed(node) => *node,
@@ -223,7 +223,7 @@ impl SteinerTerm {
         self.cost_of(root, &terminals.collect::<Vec<_>>(), trees)
     }
 
-    /// What it costs with its ends at these nodes.
+    /// Its cost with its ends at these nodes.
     pub(crate) fn cost_of(
         &self,
         root: Node,
@@ -235,7 +235,7 @@ impl SteinerTerm {
 }
 
 impl<Fixed: Clone> End<Fixed> {
-    /// What places it, if that is chosen.
+    /// The placement, if the end is chosen.
     pub(crate) fn placement(&self) -> Option<&Placement> {
         if let Self::Chosen(placement) = self { Some(placement) } else { None }
     }

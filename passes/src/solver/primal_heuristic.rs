@@ -1,15 +1,14 @@
 //! A good assignment from the dual's prices: one variable after another takes its best choice.
 //!
-//! First through the order of the variables, where what is not chosen yet counts at the dual's
-//! prices (sequential rounding, Kolmogorov 2006); then again, with all others as they are, until
-//! nothing improves (coordinate descent). Either way all choices of a variable are priced at once:
-//! for every term that it is in, the trees to the other ends, run outwards, say what each node
-//! costs as this end ([`crate::solver::marginals::of_one`]). So a pass over the variables takes
-//! about as long as a sweep of the dual, however many choices there are. Trying choices one by one,
-//! each with its trees, was the alternative: it could afford a few dozen choices a variable, and
-//! took ten times as long.
+//! The first pass takes the variables in order, with the dual's prices for those not chosen yet
+//! (sequential rounding, Kolmogorov 2006); further passes keep all others fixed, until nothing
+//! improves (coordinate descent). Either way all choices of a variable are priced at once: for
+//! every term of the variable, the trees to the other ends give the cost of each node as this end
+//! ([`crate::solver::marginals::of_one`]). So a pass over the variables takes about as long as a
+//! sweep of the dual, however many choices there are. The alternative, to evaluate choices one by
+//! one, could afford a few dozen choices a variable and took ten times as long.
 //!
-//! The result is an upper bound and nothing more. Work is counted with the dual's.
+//! The result is an upper bound only. Work counts towards the dual's limit.
 
 use crate::solver::dual::{Dual, Slot};
 use crate::solver::factor::Factor;
@@ -18,7 +17,7 @@ use crate::solver::marginals::{Metric, UNREACHABLE, lesser, of_one, of_root, sec
 use crate::solver::model::{End, SteinerTerm, Term};
 use crate::solver::term_marginals::{at, only};
 
-/// Passes over the variables at most.
+/// The limit of passes over the variables.
 const PASSES: usize = 12;
 
 /// Other ends of a term that are taken together; what has more is priced by the first of them.
@@ -31,20 +30,20 @@ const NEIGHBOURS: usize = 32;
 /// Ends taken together of a term that has more terminals than that.
 const FEW_ENDS: usize = 2;
 
-/// Numbers evaluated before no further pass begins: a second or two.
+/// No pass begins once this many numbers were evaluated: a second or two.
 const MOST_WORK: usize = 300_000_000;
 
-/// What costs less by less than this share is no improvement: sums in floating point differ in
-/// their last bits.
+/// The least relative improvement: sums in floating point differ in their last bits.
 const ROUNDING: f64 = 1e-12;
 
-/// An assignment in the making.
+/// A partial assignment.
 pub(crate) struct PrimalHeuristic<'d, 'm> {
     dual: &'d mut Dual<'m>,
     chosen: Vec<Option<usize>>,
     /// The edge of each terminal of each term, if it is a variable's.
     edges_of_terminals: Vec<Vec<Option<usize>>>,
-    /// When an end of each term was last moved, and when each variable was last priced.
+    /// The time of the last change of an end of each term, and of the last pricing of each
+    /// variable.
     moved: Vec<usize>,
     priced: Vec<usize>,
     clock: usize,
@@ -83,7 +82,7 @@ impl<'d, 'm> PrimalHeuristic<'d, 'm> {
         this
     }
 
-    /// A choice of every variable, if there are some that go together.
+    /// A choice of every variable, if a feasible assignment was found.
     pub(crate) fn run(mut self) -> Option<Vec<usize>> {
         let before = self.dual.work;
         for pass in 0..PASSES {
@@ -99,8 +98,8 @@ impl<'d, 'm> PrimalHeuristic<'d, 'm> {
         self.chosen.into_iter().collect()
     }
 
-    /// Takes the best choice of a variable given all others; whether that is another than before,
-    /// or nothing if there is none.
+    /// Takes the best choice of a variable given all others; returns whether it changed, or `None`
+    /// if no choice is feasible.
     fn improve(&mut self, variable: usize) -> Option<bool> {
         let edges = &self.dual.edges_of_variable[variable];
         let stale = edges
@@ -126,13 +125,13 @@ impl<'d, 'm> PrimalHeuristic<'d, 'm> {
         for &edge in &self.dual.edges_of_variable[variable] {
             self.moved[self.dual.edges[edge].term] = self.clock;
         }
-        // Its own move leaves it the best.
+        // Its own change leaves its choice the best.
         self.clock += 1;
         self.priced[variable] = self.clock;
         Some(true)
     }
 
-    /// What each choice of a variable costs with all terms that it is in.
+    /// The cost of each choice of a variable, with all its terms.
     fn costs(&mut self, variable: usize) -> Vec<f64> {
         let known = self.dual.unary[variable].iter().zip(&self.dual.reduced_cost[variable]);
         let left = |(&own, &reduced): (&f64, &f64)| {
@@ -156,8 +155,8 @@ impl<'d, 'm> PrimalHeuristic<'d, 'm> {
         costs
     }
 
-    /// What the term of an edge costs for every label of this end, with other ends where they are
-    /// if that is chosen.
+    /// The cost of the term of an edge for every label of this end, given the chosen places of
+    /// other ends.
     fn of_labels(&mut self, edge: usize) -> Vec<f64> {
         let asked = &self.dual.edges[edge];
         let model = self.dual.model;
@@ -167,7 +166,7 @@ impl<'d, 'm> PrimalHeuristic<'d, 'm> {
         }
     }
 
-    /// The same of a table.
+    /// The same for a table.
     fn of_classes(&mut self, asked: usize, factor: &Factor) -> Vec<f64> {
         let edges = &self.dual.edges_of_term[self.dual.edges[asked].term];
         let prices: Vec<Vec<f64>> = edges
@@ -191,7 +190,7 @@ impl<'d, 'm> PrimalHeuristic<'d, 'm> {
         least
     }
 
-    /// The same of a tree.
+    /// The same for a tree.
     fn of_nodes(&mut self, edge: usize, tree: &SteinerTerm, metric: &Metric) -> Vec<f64> {
         let asked = &self.dual.edges[edge];
         let (slot, times) = (asked.slot, tree.multiplicity as f64);

@@ -1,5 +1,5 @@
-//! A model minimised again and again under other unary costs: the subproblem of a Lagrangian
-//! relaxation, whose multipliers are charged on single choices.
+//! Minimises one model repeatedly under changing unary costs: the subproblem of a Lagrangian
+//! relaxation, whose multipliers change the costs of single choices.
 //!
 //! Where elimination is exact, so is each solution. Where it is not, the dual
 //! ([`crate::solver::dual`]) bounds it: its prices are kept from one solution to the next, so that
@@ -15,7 +15,7 @@ use crate::solver::primal_heuristic::PrimalHeuristic;
 use crate::solver::tabulate::TabulatedTerms;
 use crate::solver::weight::Weight;
 
-/// Tables a good deal smaller than those of a single minimisation: there are many solutions.
+/// Tables are smaller than those of a single minimisation, since there are many solutions.
 pub(crate) const LIMITS: TableLimits = TableLimits { table: 1 << 19, work: 1 << 24 };
 
 /// Sweeps of the dual for the first solution, and for later ones.
@@ -30,7 +30,7 @@ pub(crate) enum LagrangianSubproblem<'m> {
 }
 
 impl<'m> LagrangianSubproblem<'m> {
-    /// The exact one, if it can be had.
+    /// The exact one, if elimination is within the limits.
     pub(crate) fn new(model: &'m Model, trees: &mut [Trees<'_>]) -> Self {
         let terms = TabulatedTerms::exactly(model, trees, LIMITS);
         match terms.filter(|terms| terms.minimize_exactly(&model.unary).is_some()) {
@@ -39,7 +39,7 @@ impl<'m> LagrangianSubproblem<'m> {
         }
     }
 
-    /// How many solutions may be asked for, where `most` exact ones may be.
+    /// The number of solutions allowed, if `most` exact ones are.
     pub(crate) fn solutions(&self, most: usize) -> usize {
         match self {
             Self::Exact(_) => most,

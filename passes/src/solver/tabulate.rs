@@ -1,7 +1,7 @@
 //! The terms of a model as tables, made once and minimised under any unary costs.
 //!
-//! What the choices cost together stays; what a choice costs by itself changes: forbidden choices
-//! cost infinity, and capacity rows add what their multipliers charge.
+//! The terms stay the same; the unary costs change: forbidden choices cost infinity, and
+//! multipliers of capacity rows add to the costs of choices.
 
 use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::eliminate::{Minimum, TableLimits, minimize, minimize_exactly};
@@ -9,7 +9,7 @@ use crate::solver::factor::{self, Factor, Tabulated, is_small};
 use crate::solver::model::{Model, Term, UnaryCosts};
 use crate::solver::weight::Weight;
 
-/// What a combination of elimination may take, in evaluations of nodes while a term is tabulated.
+/// Evaluations of nodes allowed for a term's table, per combination of elimination.
 const EVALUATIONS: usize = 64;
 
 /// The factors of a model.
@@ -44,8 +44,7 @@ impl TabulatedTerms {
         this
     }
 
-    /// The same where every term fits into one table; else nothing, found out before anything is
-    /// tabulated.
+    /// The same where every term fits into one table; else `None`, before anything is tabulated.
     pub(crate) fn exactly(
         model: &Model,
         trees: &mut [Trees<'_>],
@@ -62,7 +61,7 @@ impl TabulatedTerms {
         fit.then(|| Self::new(model, trees, limits)).filter(|this| this.exact)
     }
 
-    /// The least total over all assignments, if it can be had within the limits.
+    /// The least total over all assignments, if elimination is exact within the limits.
     pub(crate) fn minimize_exactly(&self, unary: &UnaryCosts) -> Option<Minimum> {
         let minimum =
             minimize_exactly(unary, self.factors.clone(), self.limits).filter(|_| self.exact)?;
@@ -78,7 +77,7 @@ impl TabulatedTerms {
     }
 }
 
-/// Evaluations of nodes while all terms are tabulated.
+/// Evaluations of nodes for the tables of all terms.
 pub(crate) fn evaluations(model: &Model) -> usize {
     let of_term = |term: &Term| match term {
         Term::Table(table) => table.factor.table.len(),

@@ -1,10 +1,11 @@
-//! What one term costs at least for each label of each of its ends, given the prices of the labels:
-//! its min-marginals.
+//! Min-marginals of one term: its least cost for each label of each of its ends, given the prices
+//! of the labels.
 //!
-//! Of a Steiner-tree term they are the dynamic programme of [`crate::solver::marginals`], by way of
-//! the group of nodes that the tree must pass, if there is one. A tree to many terminals is
-//! replaced by several trees, each to a group of the terminals at its share of the cost: the whole
-//! costs as much as any of its parts, so it costs at least their mean, which is a bound still.
+//! For a Steiner-tree term they are computed by the dynamic programme of
+//! [`crate::solver::marginals`], through the group of nodes that the tree must pass, if there is
+//! one. A tree to many terminals is replaced by several trees, each to a group of the terminals at
+//! its share of the cost: the tree costs at least as much as each of them, so at least their mean,
+//! which is a valid bound.
 
 use crate::solver::dual::Slot;
 use crate::solver::factor::Factor;
@@ -14,8 +15,8 @@ use crate::solver::marginals::{
 };
 use crate::solver::model::{End, SteinerTerm};
 
-/// Terminals whose trees are taken together at most, and what that may evaluate: both double with
-/// each.
+/// The limit of terminals of one tree, and of the numbers evaluated for it: both double with each
+/// terminal.
 const TOGETHER: usize = 8;
 const EVALUATIONS: usize = 1 << 22;
 
@@ -29,7 +30,7 @@ pub(crate) type Subtrees = Vec<Inside>;
 pub(crate) struct TermMarginals {
     /// Over all labels.
     pub(crate) least: f64,
-    /// For each edge, the least with each label; of terminals only if they were asked for.
+    /// For each edge, the least with each label; for terminals only if requested.
     pub(crate) of_edges: Vec<Option<Vec<f64>>>,
     /// Numbers evaluated.
     pub(crate) work: usize,
@@ -106,14 +107,14 @@ pub(crate) fn of_tree(
     Some(TermMarginals { least: found.least, of_edges: prices.iter().map(of_edge).collect(), work })
 }
 
-/// Of so many terminals, how many are taken together.
+/// The number of terminals in each group, for so many terminals.
 fn together(metric: &Metric, terminals: usize) -> usize {
     let fits = |&terminals: &usize| metric.size() << terminals <= EVALUATIONS;
     let most = (2..=TOGETHER).rev().find(fits).unwrap_or(2);
     if terminals <= most { most } else { most.min(GROUP) }
 }
 
-/// Nothing to pay at these nodes, and no other.
+/// Price zero at these nodes, infinite at all others.
 pub(crate) fn at(metric: &Metric, nodes: &[Node]) -> Vec<f64> {
     only(nodes, &vec![0.0; metric.nodes()])
 }
@@ -128,7 +129,8 @@ pub(crate) fn only(nodes: &[Node], prices: &[f64]) -> Vec<f64> {
 }
 
 /// The marginals of a tree to all ends, or of trees to groups of them, each at its share of the
-/// cost. What the root may give away at a node is what every part can spare there at its share.
+/// cost. The root's min-marginal at a node is the least of what each group can spare there at its
+/// share.
 fn grouped(
     metric: &Metric,
     times: f64,

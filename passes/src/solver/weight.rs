@@ -1,4 +1,4 @@
-//! What the search adds up and compares: time first, then the number of steps.
+//! The costs that the solver adds and compares: time first, then the number of steps.
 //!
 //! Times are whole femtoseconds. With floats, sums taken in different orders differ in their last
 //! bits and every tie would be broken by noise; with integers addition is associative, a bound is
@@ -17,9 +17,9 @@ const STEP_BITS: u32 = 24;
 const FEMTO: f64 = 1e15;
 
 impl Weight {
-    /// Nothing to pay, nothing to do.
+    /// No time and no steps.
     pub const ZERO: Self = Self(0);
-    /// Out of reach; adding to it keeps it out of reach.
+    /// Unreachable; any sum with it is unreachable.
     pub const INFINITE: Self = Self(u128::MAX >> 8);
 
     /// One step that takes `seconds`.
@@ -43,13 +43,13 @@ impl Weight {
         (self.0 >> STEP_BITS) as f64 / FEMTO
     }
 
-    /// A `parts`-th of it, rounded down; out of reach stays so.
+    /// A `parts`-th of it, rounded down; infinite stays infinite.
     #[must_use]
     pub fn divided(self, parts: u32) -> Self {
         if self.is_finite() { Self(self.0 / u128::from(parts.max(1))) } else { self }
     }
 
-    /// It, `count` times; out of reach stays so.
+    /// `count` times the weight; infinite stays infinite.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(u128::from(count)).min(Self::INFINITE.0))

@@ -32,8 +32,8 @@
 //! planner reduces it, and the transpose of a collective is the collective that reshards the
 //! gradient to the sharding of its operand (the gradient of a gathered value is scattered, that of
 //! a scattered one gathered). So all materializations of a value share one gradient, as do an
-//! operand and a result that it is only added to something for (`h + b`); it has the name of the
-//! one that is wanted.
+//! operand and a result that differ only by a summand (`h + b`); it has the name of the one that is
+//! wanted.
 
 mod again;
 mod blocks;
@@ -54,8 +54,8 @@ use crate::training::microbatches::{self, Batch, MicrobatchFault};
 
 pub use fault::GradientFault;
 
-/// The program with its gradients derived, and cut into microbatches where it says so; one without
-/// `backward` as it is.
+/// The program with its gradients derived, and split into microbatches where it asks for them; one
+/// without `backward` unchanged.
 pub(crate) fn expand(program: Program) -> Result<Program, Vec<GradientFault>> {
     let (program, cut) = of_whole_batch(program)?;
     let wrapped = |faults: Vec<MicrobatchFault>| {
@@ -67,15 +67,16 @@ pub(crate) fn expand(program: Program) -> Result<Program, Vec<GradientFault>> {
     }
 }
 
-/// The same of the whole batch at once: what microbatches must agree with.
+/// The same without microbatches: the reference that microbatches must agree with.
 pub(crate) fn expand_whole(program: Program) -> Result<Program, Vec<GradientFault>> {
     of_whole_batch(program).map(|(program, _)| program)
 }
 
-/// A program of the whole batch, and what of it is to be cut: the operations before one.
+/// A program of the complete batch, and the part to be split into microbatches: the operations
+/// before one.
 type Uncut = (Program, Option<(Batch, OpId)>);
 
-/// The program with its gradients derived, and what is to be cut.
+/// The program with its gradients derived, and the part to be split.
 fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<GradientFault>> {
     let Some(mut directive) = program.backward.take() else { return Ok((program, None)) };
     let batch = microbatches::asked(&program, &directive)
@@ -96,13 +97,13 @@ fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<GradientFault>> {
     Ok((derived, batch.map(|batch| (batch, end))))
 }
 
-/// Which way gradients flow.
+/// The paths of gradients.
 struct Flow {
     /// For each operation before `backward`, how the gradient of its result reaches each operand.
     paths: Vec<Vec<Path>>,
     /// Whether a value's gradient is wanted for itself.
     wanted: Vec<bool>,
-    /// Whether it is to be derived.
+    /// Whether a value's gradient is to be derived.
     live: Vec<bool>,
 }
 
@@ -197,7 +198,7 @@ impl Flow {
     }
 }
 
-/// What blocks yield, each with what it is in the next layer.
+/// The values that blocks yield, each with the loop-carried value of the next layer.
 fn yielded(program: &Program) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
     program.outputs.iter().filter_map(|output| Some((output.value, program.carried_into(output)?)))
 }
@@ -213,15 +214,15 @@ fn until_stable(known: &mut Vec<bool>, sweep: impl Fn(&mut Vec<bool>)) {
     }
 }
 
-/// Whether an operation only brings its operand elsewhere, under its own name: its gradient is the
-/// value's own.
+/// Whether an operation only reshards its operand under its own name: its gradient is that of the
+/// operand.
 fn is_move(op: &Op) -> bool {
     op.operands.iter().any(|operand| operand.value == op.result)
 }
 
 /// Values that share a gradient.
 struct Classes {
-    /// For a value whose gradient is that of another: the other, which is computed from it.
+    /// For a value that shares the gradient of another: the other, which is computed from it.
     owner: Vec<Option<ValueId>>,
     /// For an owner, the value that its gradient is named after.
     face: Vec<ValueId>,
@@ -236,7 +237,7 @@ impl Classes {
         let mut uses = vec![0; program.values.len()];
         flow.uses(program)
             .for_each(|(_, op, position)| uses[op.operands[position].value.index()] += 1);
-        // The next layer uses what is yielded.
+        // The next layer uses the yielded value.
         yielded(program)
             .for_each(|(given, _)| uses[given.index()] += usize::from(flow.is_live(given)));
         let mut spoken_for = flow.wanted.clone();
@@ -255,7 +256,7 @@ impl Classes {
         classes
     }
 
-    /// Lets an operand have the gradient of the result, unless each needs its own.
+    /// Lets an operand share the gradient of the result, unless each needs its own.
     fn share(&mut self, program: &Program, flow: &Flow, operand: ValueId, result: ValueId) {
         let (a, b) = (&program.values[operand], &program.values[result]);
         let alike = a.dtype == b.dtype
@@ -282,7 +283,7 @@ impl Classes {
         self.face[self.owner(value).index()]
     }
 
-    /// Gradients whose names others have.
+    /// Gradients whose names are taken.
     fn taken_names(
         &self,
         program: &Program,
@@ -307,7 +308,7 @@ impl Classes {
         taken.collect()
     }
 
-    /// Where the operand of a written collective was, for the gradient that is brought back there.
+    /// The sharding of the operand of a written collective, to which its gradient is resharded.
     fn homes(&self, program: &Program, directive: &Backward, flow: &Flow) -> Vec<Option<Pin>> {
         let mut homes: Vec<Option<Pin>> = vec![None; program.values.len()];
         for op in program
@@ -362,8 +363,8 @@ fn derive(mut program: Program, directive: &Backward, flow: &Flow, classes: &Cla
     emitter.finish(directive.at)
 }
 
-/// For each value the gradient that is wanted of it by name. Those of parameters that the program
-/// does nothing with become outputs.
+/// For each value, its gradient if that is wanted by name. Those of parameters that the program
+/// does not use become outputs.
 fn name_gradients(
     program: &mut Program,
     directive: &Backward,
@@ -414,7 +415,7 @@ fn name_gradients(
     named
 }
 
-/// The gradient that everything starts from.
+/// The gradient that `backward` starts from.
 fn seed(emitter: &mut Emitter, directive: &Backward, classes: &Classes) -> ValueId {
     let from = directive.from;
     let Some(given) = directive.given else {
@@ -427,16 +428,16 @@ fn seed(emitter: &mut Emitter, directive: &Backward, classes: &Classes) -> Value
     given
 }
 
-/// Gradients as they are added up.
+/// Gradients while their contributions are summed.
 struct Gradients<'f> {
     flow: &'f Flow,
     classes: &'f Classes,
     so_far: Vec<Option<ValueId>>,
     contributions: Vec<usize>,
-    /// Of the block at hand: values whose gradients are handed from layer to layer, and what enters
-    /// of these.
+    /// For the current block: values whose gradients are carried from layer to layer, and the
+    /// loop-carried gradients.
     entered: Vec<(ValueId, ValueId)>,
-    /// What the layer at hand contributes to gradients of values from outside its block.
+    /// The current layer's contributions to gradients of values from outside its block.
     of_layers: IndexMap<ValueId, ValueId>,
 }
 
@@ -452,8 +453,8 @@ impl<'f> Gradients<'f> {
         }
     }
 
-    /// Adds what one use contributes to the gradient of `operand`: a formula, and the gradient that
-    /// it is in.
+    /// Adds the contribution of one use to the gradient of `operand`: a formula, and the gradient
+    /// that the formula is linear in.
     fn contribute(
         &mut self,
         emitter: &mut Emitter,
@@ -477,8 +478,8 @@ impl<'f> Gradients<'f> {
         self.set_sum(emitter, operand, sum);
     }
 
-    /// Counts a contribution to the gradient of `operand`; whether it is the last, so that what it
-    /// gives is the gradient.
+    /// Counts a contribution to the gradient of `operand`; returns whether it is the last, whose
+    /// sum is the gradient.
     fn next_into(&mut self, emitter: &Emitter, operand: ValueId) -> Into {
         self.contributions[operand.index()] += 1;
         self.becomes(emitter, operand)

@@ -23,15 +23,15 @@
 //! Accumulated sums stay partial over mesh axes, too, so the search may reduce once after the
 //! microbatches, or in each of them where the memory for pending sums is too small.
 //!
-//! A pipeline has microbatches of its own, and is not put into these: filled and drained in each of
-//! them, it would idle as often, while more microbatches of its own cost nothing, for with "one
-//! forward, one backward" a stage holds no more of them than there are stages.
-//! [`MicrobatchFault::Staged`] says so, with the line to write. Only what stands outside the stages
-//! (a head's logits) would be smaller; it is split over the stages' axis instead.
+//! A pipeline has microbatches of its own, and is not nested in these: it would have a bubble in
+//! each of them, while more microbatches of its own cost nothing, since with "one forward, one
+//! backward" a stage has no more of them in flight than there are stages.
+//! [`MicrobatchFault::Staged`] reports it, with the line to write. Only values outside the stages
+//! (a head's logits) would be smaller; they are sharded over the stage axis instead.
 //!
-//! What follows from sums over the batch is placed after the block: for layers, in a second block
-//! over them. Statements after `backward` (an optimizer) are placed after it unchanged, and read
-//! the whole batch.
+//! Operations that depend on sums over the batch are placed after the block: for layers, in a
+//! second block over them. Statements after `backward` (an optimizer) are placed after it
+//! unchanged, and read the values of the complete batch.
 
 mod dims;
 mod forms;
@@ -46,38 +46,38 @@ use shardwise_ir::program::{
 };
 use shardwise_ir::{Role, Span, renumber};
 
-/// Why a step cannot be cut into microbatches.
+/// Why a step cannot be split into microbatches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MicrobatchFault {
     /// All inputs share none, or several dimensions that no parameter has: these.
     Unclear(Vec<DimId>),
-    /// A parameter has the batch.
+    /// A parameter has the batch dimension.
     OfParameter(ValueId),
     /// The batch is a product of other dimensions, or padded.
     NotPlain(DimId),
-    /// So many microbatches do not divide the batch.
+    /// The number of microbatches does not divide the batch.
     Indivisible(DimId, u64),
     /// The layers of a block are in a pipeline, which has microbatches of its own.
     Staged(RepeatId),
-    /// The rows of a microbatch cannot be split as the brackets of a value say.
+    /// The rows of a microbatch cannot be sharded as the brackets of a value ask.
     Uneven {
         /// The value's name.
         value: String,
-        /// Where it is declared or given.
+        /// Its declaration or definition.
         span: Span,
-        /// How many rows a microbatch has.
+        /// The number of rows of a microbatch.
         rows: u64,
     },
-    /// A statement needs the whole batch at once.
+    /// A statement needs the complete batch at once.
     Mixed {
-        /// What it gives.
+        /// Its result.
         value: String,
         /// The statement.
         span: Span,
     },
 }
 
-/// A step to be cut: into how many microbatches, and of which dimension.
+/// The number of microbatches, and the batch dimension.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     pub(crate) dim: DimId,
@@ -85,8 +85,8 @@ pub(crate) struct Batch {
     pub(crate) span: Span,
 }
 
-/// What `backward` asks to be cut; `None` where it asks for nothing, or for one microbatch, which
-/// is the step as it is.
+/// The split that `backward` asks for; `None` where it asks for none, or for one microbatch, which
+/// is the step unchanged.
 pub(crate) fn asked(
     program: &Program,
     directive: &Backward,
@@ -134,8 +134,8 @@ fn inferred(program: &Program, directive: &Backward) -> Result<DimId, Microbatch
     if let [only] = candidates[..] { Ok(only) } else { Err(MicrobatchFault::Unclear(candidates)) }
 }
 
-/// Writes means over the batch as sums divided by its size, for a microbatch has its share of the
-/// sum and a mean of its own.
+/// Rewrites means over the batch as sums divided by its size, since the mean of a microbatch is not
+/// a share of the mean of the batch.
 pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, batch: DimId) {
     let end = directive.at;
     let mut ops = IndexVec::new();
@@ -171,7 +171,7 @@ pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, bat
     renumber::find_producers(program);
 }
 
-/// `In.part`: the first name of this kind that nothing has.
+/// `In.part`: the first unused name of this kind.
 fn fresh(program: &Program, name: &str, what: &str) -> String {
     let taken = |name: &String| program.values.iter().any(|value| value.name == *name);
     let plain = format!("{name}.{what}");
@@ -184,8 +184,7 @@ fn fresh(program: &Program, name: &str, what: &str) -> String {
     if taken(&plain) { numbered() } else { plain }
 }
 
-/// The program with the operations before `end` done once a microbatch, as far as they depend on
-/// the batch.
+/// The program with those operations before `end` that depend on the batch run once per microbatch.
 pub(crate) fn cut(
     mut program: Program,
     batch: Batch,
@@ -206,7 +205,7 @@ pub(crate) fn cut(
     Ok(program)
 }
 
-/// Dimensions that a microbatch has another one in the place of: the batch, and products that it is
+/// Dimensions that are replaced by smaller ones in a microbatch: the batch, and products that it is
 /// a factor of.
 pub(crate) type Parts = IndexMap<DimId, DimId>;
 

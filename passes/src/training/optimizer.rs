@@ -53,7 +53,7 @@ pub enum OptimizerFault {
     NameTaken(ValueId, ValueId),
 }
 
-/// The program with its updates written out; one without an optimizer as it is.
+/// The program with its updates written out; one without an optimizer unchanged.
 pub(crate) fn expand(mut program: Program) -> Result<Program, Vec<OptimizerFault>> {
     let Some(optimizer) = program.optimizer.take() else { return Ok(program) };
     let updated: Vec<(ValueId, ValueId)> = trained(&program);
@@ -69,7 +69,7 @@ pub(crate) fn expand(mut program: Program) -> Result<Program, Vec<OptimizerFault
     if writer.faults.is_empty() { Ok(writer.finish()) } else { Err(writer.faults) }
 }
 
-/// Parameters with their gradients, those apart that the program updates itself.
+/// Parameters with their gradients, except those that the program updates itself.
 pub(crate) fn trained(program: &Program) -> Vec<(ValueId, ValueId)> {
     let written = |of: ValueId| program.outputs.iter().any(|output| output.yields_to == Some(of));
     let gradient = |of: ValueId| {
@@ -89,7 +89,7 @@ pub(crate) fn trained(program: &Program) -> Vec<(ValueId, ValueId)> {
     params.filter(|(id, _)| !written(*id)).filter_map(|(id, _)| Some((id, gradient(id)?))).collect()
 }
 
-/// A program under way.
+/// A program that updates are added to.
 struct UpdateEmitter {
     program: Program,
     optimizer: Optimizer,
@@ -160,7 +160,7 @@ impl UpdateEmitter {
         })
     }
 
-    /// Where the state of `param` is.
+    /// The sharding of the state of `param`.
     fn home(&self, param: &Value) -> Pin {
         let of = param
             .declared_sharding
@@ -175,8 +175,8 @@ impl UpdateEmitter {
         }
     }
 
-    /// `pin` with `axis` after the others of the dimension whose blocks are largest among those
-    /// that it divides; as it is where there is none.
+    /// `pin` with `axis` appended to the dimension with the largest blocks among those that it
+    /// divides; unchanged where there is none.
     fn split(&self, dims: &[DimId], mut pin: Pin, axis: AxisRef) -> Pin {
         if pin.dims.iter().flatten().any(|axes| axes.contains(&axis)) {
             return pin;
@@ -202,7 +202,7 @@ impl UpdateEmitter {
         pin
     }
 
-    /// What `of` is in the next step: `function(of, others…, numbers…)`.
+    /// The value of `of` in the next step: `function(of, others…, numbers…)`.
     fn next(
         &mut self,
         function: Function,
@@ -216,7 +216,7 @@ impl UpdateEmitter {
         self.statement(MapFn::new(form), operands, of, block)
     }
 
-    /// A statement that gives what `of` is in the next step.
+    /// Adds a statement whose result is the value of `of` in the next step.
     fn statement(
         &mut self,
         function: MapFn,

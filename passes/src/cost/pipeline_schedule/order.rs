@@ -16,15 +16,15 @@ use super::PipelineShape;
 /// One microbatch in one chunk of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StageWork {
-    /// Which part of the batch.
+    /// The microbatch.
     pub microbatch: u64,
-    /// Which of the stage's runs of layers, from the front.
+    /// The chunk of the stage, counted from the front.
     pub chunk: u64,
-    /// Whether it is a gradient's.
+    /// Whether it is backward.
     pub backward: bool,
 }
 
-/// What a stage does, in order.
+/// The tasks of a stage, in order.
 pub fn order(shape: &PipelineShape, stage: u64) -> Vec<StageWork> {
     let pieces = shape.chunks.saturating_mul(shape.microbatches);
     let forward = (0..pieces).map(|piece| forward(shape, piece));
@@ -42,14 +42,14 @@ pub fn order(shape: &PipelineShape, stage: u64) -> Vec<StageWork> {
     first.into_iter().chain(in_turns).chain(last).collect()
 }
 
-/// How many pieces of work wait at most for their gradients: what goes forward first, and the one
-/// that follows in turns.
+/// The largest number of tasks in flight: the forward tasks of the warm-up, and one more while
+/// forward and backward alternate.
 pub(super) fn most_held(shape: &PipelineShape, stage: u64) -> u64 {
     let pieces = shape.chunks.saturating_mul(shape.microbatches);
     ahead(shape, stage).saturating_add(1).min(pieces)
 }
 
-/// How many pieces of work a stage goes forward before it goes back for the first time in turns.
+/// The number of forward tasks of a stage's warm-up, before forward and backward alternate.
 fn ahead(shape: &PipelineShape, stage: u64) -> u64 {
     let after = shape.stages - 1 - stage.min(shape.stages - 1);
     match shape.schedule {
@@ -59,7 +59,7 @@ fn ahead(shape: &PipelineShape, stage: u64) -> u64 {
     }
 }
 
-/// The `piece`th forward: rounds of `Z` microbatches, each through all chunks.
+/// The `piece`th forward task: rounds of `Z` microbatches, each through all chunks.
 fn forward(shape: &PipelineShape, piece: u64) -> StageWork {
     if shape.chunks == 1 {
         return StageWork { microbatch: piece, chunk: 0, backward: false };

@@ -1,4 +1,4 @@
-//! Simulates a pipeline: every task at its time.
+//! Simulates a pipeline task by task.
 //!
 //! A microbatch passes through chunk 0 of all stages, then through chunk 1 of all, and backward in
 //! reverse. A task starts when its stage has finished the previous task in the stage's order, and
@@ -7,25 +7,25 @@
 
 use super::{PipelineShape, StageTimes, StageWork, order};
 
-/// A piece of work and when it is done.
+/// A task with its start and end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Placed {
-    /// By which stage.
+    /// The stage.
     pub stage: u64,
-    /// What.
+    /// The task.
     pub work: StageWork,
-    /// From when, seconds.
+    /// Start, seconds.
     pub start_s: f64,
-    /// Until when, seconds.
+    /// End, seconds.
     pub end_s: f64,
 }
 
-/// A pipeline from beginning to end.
+/// The simulated schedule of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PipelineRun {
-    /// Everything that is done, each stage's work in order.
+    /// All tasks, those of each stage in order.
     pub placed: Vec<Placed>,
-    /// When all is done, seconds.
+    /// The end of the last task, seconds.
     pub makespan_s: f64,
 }
 
@@ -33,16 +33,16 @@ struct PipelineSimulation<'s> {
     shape: &'s PipelineShape,
     times: &'s StageTimes,
     orders: Vec<Vec<StageWork>>,
-    /// How much of its order each stage has done.
+    /// The number of tasks of its order that each stage has run.
     done: Vec<usize>,
-    /// When each stage is free.
+    /// The time at which each stage is free.
     free_s: Vec<f64>,
-    /// When each piece of work ended: by place on the microbatch's way, then by microbatch.
+    /// The end of each task: by position on the microbatch's path, then by microbatch.
     ended: Vec<Vec<Option<f64>>>,
     run: PipelineRun,
 }
 
-/// Carries a pipeline out.
+/// Runs the simulation.
 pub fn simulate(shape: &PipelineShape, times: &StageTimes) -> PipelineRun {
     let orders: Vec<Vec<StageWork>> = (0..shape.stages).map(|stage| order(shape, stage)).collect();
     let places = 2 * shape.stages * shape.chunks;
@@ -55,7 +55,7 @@ pub fn simulate(shape: &PipelineShape, times: &StageTimes) -> PipelineRun {
         run: PipelineRun::default(),
         orders,
     };
-    // Who can go on may let others go on; orders in which nobody could do not exist.
+    // A stage that advances may unblock others; the orders have no deadlock.
     while (0..shape.stages).any(|stage| simulation.advance(stage)) {}
     debug_assert!(
         simulation.done.iter().zip(&simulation.orders).all(|(done, order)| *done == order.len()),
@@ -65,7 +65,7 @@ pub fn simulate(shape: &PipelineShape, times: &StageTimes) -> PipelineRun {
 }
 
 impl PipelineSimulation<'_> {
-    /// Does of a stage's work what can be placed now; whether that was any.
+    /// Runs the tasks of a stage whose inputs are known; returns whether there were any.
     fn advance(&mut self, stage: u64) -> bool {
         let number = stage as usize;
         let before = self.done[number];
@@ -84,7 +84,7 @@ impl PipelineSimulation<'_> {
         self.done[number] > before
     }
 
-    /// Where on its way a microbatch is.
+    /// The position of a task on the path of its microbatch.
     fn place(&self, stage: u64, work: StageWork) -> u64 {
         let forward = work.chunk * self.shape.stages + stage;
         if work.backward {
@@ -94,7 +94,7 @@ impl PipelineSimulation<'_> {
         }
     }
 
-    /// When what a piece of work needs is there; `None`: not yet known.
+    /// The time at which the input of a task arrives; `None`: not yet known.
     fn arrived(&self, stage: u64, work: StageWork) -> Option<f64> {
         let Some(before) = self.place(stage, work).checked_sub(1) else { return Some(0.0) };
         let ended_s = self.ended[before as usize][work.microbatch as usize]?;

@@ -1,5 +1,5 @@
-//! How a result is wanted: as brackets or outputs say, or as the statement wants it that alone
-//! reads it.
+//! The wanted sharding of a result: that of its brackets or outputs, or that which its only reader
+//! wants.
 
 use shardwise_ir::functions::Arithmetic;
 use shardwise_ir::ids::ValueId;
@@ -11,7 +11,7 @@ use crate::layouts::op_layouts;
 use crate::propagate::matmul_cases;
 
 impl<'a> TextbookPlanner<'a> {
-    /// The operation that reads a value, if there is only one and the value leaves no other way.
+    /// The operation that reads a value, if there is only one and the value is no output.
     fn only_reader(&self, value: ValueId) -> Option<&'a Op> {
         let (reader, _) = self.only_use(value)?;
         self.outputs[value.index()].is_empty().then_some(reader)
@@ -24,7 +24,7 @@ impl<'a> TextbookPlanner<'a> {
         uses.next().is_none().then(|| (&self.program().ops[user], k))
     }
 
-    /// How the sum is wanted that the result of a product is only a part of.
+    /// The wanted sharding of the sum that a product is only a summand of.
     pub(super) fn wanted_of_sum(&self, op: &Op) -> Option<&Pin> {
         let (user, _) = self
             .only_use(op.result)
@@ -37,8 +37,8 @@ impl<'a> TextbookPlanner<'a> {
             .then_some(pin)
     }
 
-    /// A relabelling is done where its one use wants the result: moves come before it, as the
-    /// sources write them.
+    /// A rename or reshape runs in the sharding that its only use wants: reshards come before it,
+    /// as in the sources.
     pub(super) fn before_use(&self, op: &Op, starts: &[Sharding]) -> Option<Vec<Sharding>> {
         let (user, k) = self.only_use(op.result)?;
         let given = op_layouts::result_sharding(self.program(), op, starts)?;
@@ -68,15 +68,15 @@ impl<'a> TextbookPlanner<'a> {
             .map(|operand| vec![operand])
     }
 
-    /// What the operation's result should look like, as far as the author said.
+    /// The sharding of the operation's result, as far as the author wrote it.
     pub(super) fn wanted(&self, op: &Op) -> Option<&Pin> {
         let declared = || self.outputs[op.result.index()].first();
         let own = self.program().values[op.result].declared_sharding.as_ref().or_else(declared);
         own.or_else(|| self.wanted(self.sum_around(op)?)).or_else(|| self.wanted_by_updates(op))
     }
 
-    /// Where the parameters or state are that an optimizer updates by a gradient, if that is all
-    /// that is done with it.
+    /// The sharding of the parameter or state that an optimizer updates with a gradient, if that is
+    /// the gradient's only use.
     fn wanted_by_updates(&self, op: &Op) -> Option<&Pin> {
         let program = self.program();
         let mut readers =
@@ -98,7 +98,7 @@ impl<'a> TextbookPlanner<'a> {
         declared(of).filter(|_| same)
     }
 
-    /// The sum that the expression around an operation is, if its result is only added there.
+    /// The sum that contains an operation's result as a summand, if that is its only use.
     fn sum_around(&self, op: &Op) -> Option<&'a Op> {
         let program = self.program();
         let reader = self.only_reader(op.result)?;

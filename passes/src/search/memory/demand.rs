@@ -1,18 +1,17 @@
-//! How much memory a choice demands at least: what makes a limit on memory a matter of single
-//! choices.
+//! Lower bounds of the memory demand of single choices: the capacity rows of the model.
 //!
-//! While an operation runs, a device holds what is resident, the operation's operands and result,
-//! and of every other value that is still to be used at least the smallest block that any sharding
-//! leaves of it. The first three follow from the choices of the operation, of the open
-//! declarations, and of the sums that microbatches add to; the last is a constant; so
+//! While an operation runs, device memory contains the resident values, the operation's operands
+//! and result, and at least the smallest block of every other live value under any sharding. The
+//! first three follow from the choices of the operation, of the open declarations, and of the sums
+//! that microbatches add to; the last is a constant; so
 //!
 //! ```text
 //! peak ≥ demand[op] = base[op] + Σ live_across[another's choice] + own[op's choice]
 //! ```
 //!
 //! which is linear in the choices taken one by one: a capacity row of the solver's for each
-//! operation. The real peak (see [`crate::cost::liveness`]) may be higher: a value may be held in
-//! more than one sharding, or in a larger one than its smallest, and a collective holds its operand
+//! operation. The real peak (see [`crate::cost::liveness`]) may be higher: a value may be live in
+//! more than one sharding, or in a larger one than its smallest, and a collective needs its operand
 //! and its result.
 
 use std::sync::Arc;
@@ -33,34 +32,34 @@ use crate::problem::{Choice, Decision, Problem, Variable};
 use crate::reshard::tables::Tables;
 use crate::solver::model::CapacityRow;
 
-/// The bytes that choices demand.
+/// The memory demand of all choices.
 pub(crate) struct MemoryDemand {
-    /// For each operation's variable, what is held whatever is chosen; nothing for declarations.
+    /// For each operation's variable, the constant bytes; zero for declarations.
     pub(crate) base: Vec<f64>,
-    /// For each variable, what each of its choices adds: while it runs, for an operation; always,
+    /// For each variable, the bytes that each choice adds: while it runs, for an operation; always,
     /// for a resident declaration.
     own: Vec<Arc<[f64]>>,
-    /// What is live while others run.
+    /// Values that are live while other operations run.
     pub(crate) live_across: Vec<LiveAcross>,
-    /// For each variable, the microbatches that its operation is among.
+    /// For each variable, the block of microbatches that contains its operation.
     among: Vec<Option<RepeatId>>,
     /// For each variable, whether it is an operation's.
     runs: Vec<bool>,
 }
 
-/// What a variable's choice holds while others run: a declaration that stays on the devices, or a
-/// sum that microbatches add to.
+/// The bytes that a variable's choice adds while others run: a resident declaration, or a sum that
+/// microbatches accumulate.
 pub(crate) struct LiveAcross {
-    /// Whose choice.
+    /// The variable.
     pub(crate) variable: usize,
-    /// The bytes of each.
+    /// The bytes of each choice.
     pub(crate) bytes: Arc<[f64]>,
-    /// While what runs; `None`: everything.
+    /// The block during which it is live; `None`: always.
     during: Option<RepeatId>,
 }
 
 impl LiveAcross {
-    /// Whether it is there whatever runs.
+    /// Whether it is always live.
     pub(crate) fn is_resident(&self) -> bool {
         self.during.is_none()
     }
@@ -101,8 +100,8 @@ impl MemoryDemand {
         live.variable != variable && (live.during.is_none() || live.during == self.among[variable])
     }
 
-    /// A row for each variable: what is demanded while it runs, which the capacity limits for an
-    /// operation; that of a declaration never binds.
+    /// A row for each variable: the bytes demanded while it runs, limited by the capacity for an
+    /// operation; the row of a declaration never binds.
     pub(crate) fn rows(&self, capacity: f64) -> Vec<CapacityRow> {
         let row = |variable: usize| {
             let live = self.live_across.iter().filter(|live| self.is_live(live, variable));
@@ -116,7 +115,7 @@ impl MemoryDemand {
         (0..self.own.len()).map(row).collect()
     }
 
-    /// The least that is demanded with one choice of a variable.
+    /// The least demand with one choice of a variable.
     pub(crate) fn least(&self, variable: usize, choice: usize) -> f64 {
         let least = |live: &LiveAcross| live.bytes.iter().copied().fold(f64::INFINITY, f64::min);
         let beside = |of: &dyn Fn(&LiveAcross) -> bool| {
@@ -135,7 +134,7 @@ impl MemoryDemand {
     }
 }
 
-/// What a variable holds while others run.
+/// The bytes that a variable adds while others run.
 fn live_across(problem: &Problem<'_>, variable: usize, own: &Arc<[f64]>) -> Option<LiveAcross> {
     let program = problem.program;
     match problem.variables[variable].decides {
@@ -164,14 +163,14 @@ fn live_across(problem: &Problem<'_>, variable: usize, own: &Arc<[f64]>) -> Opti
     }
 }
 
-/// How many of a value a device has where all stay: one for each layer of its block, in a pipeline
-/// one for each microbatch.
+/// The number of copies of a value that are live together: one for each layer of its block, in a
+/// pipeline one for each microbatch.
 fn copies(program: &Program, value: ValueId) -> f64 {
     pipeline_stages::all_copies(program, value)
 }
 
-/// Whether a value is the rows that a microbatch has of another one, where they are: no bytes of
-/// its own, as long as they are not moved.
+/// Whether a value is a view of the rows of another one in a microbatch: it has no bytes of its own
+/// unless it is resharded.
 fn are_rows(program: &Analyzed, value: ValueId) -> bool {
     let producer = program.dataflow().definition(value).map(|op| &program.ops[op].kind);
     matches!(producer, Some(OpKind::Rearrange(Rearrange::Part { .. })))
@@ -193,7 +192,8 @@ pub(crate) fn fixed_bytes(program: &Program) -> f64 {
     resident.filter_map(bytes).sum()
 }
 
-/// Operands that are not where they reside, each once, and the result; or what a declaration holds.
+/// The bytes of the operands that are not resident in that sharding, each once, and of the result;
+/// or of a declaration.
 fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     let program = problem.program;
     let sharding = |value: ValueId, state| problem.table(value).space.sharding(state).clone();
@@ -225,8 +225,8 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     held.iter().map(|of| retained_layers(problem, variable, of) * bytes(of)).sum()
 }
 
-/// Of how many layers a device has what an operation reads: of all, where it is made of their
-/// parameters for all microbatches; a slice is not held.
+/// The number of layers for which a device keeps an operand: all of them, where parameters are kept
+/// gathered for all microbatches; a slice is not kept.
 fn retained_layers(problem: &Problem<'_>, variable: &Variable, of: &Materialization) -> f64 {
     let program = problem.program;
     let is_retained = variable.operands.iter().any(|&definition| {
@@ -245,9 +245,9 @@ fn retained_layers(problem: &Problem<'_>, variable: &Variable, of: &Materializat
     if grown { pipeline_stages::in_flight_copies(program, of.value) } else { 1.0 }
 }
 
-/// For each operation, the bytes that values need which are held across it: where declared, until
-/// their first use; after that their smallest. What another block reads of a block is held for
-/// every layer, what a block reads from before it until its end.
+/// For each operation, the bytes of values that are live across it: in their declared sharding
+/// until their first use, after that in their smallest. A value of a block that another block reads
+/// is kept for every layer; a value from before a block that the block reads is live until its end.
 fn live_through(problem: &Problem<'_>) -> Vec<f64> {
     let program = problem.program;
     let mut bytes = vec![0.0; program.ops.len()];
@@ -258,7 +258,7 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
         program.ops.iter_enumerated().flat_map(blocks_of).collect();
     for (id, value) in program.values.iter_enumerated().filter(|(id, _)| !is_resident(program, *id))
     {
-        // What leaves microbatches is added to what they give together, and not held.
+        // A value that leaves microbatches is added to their accumulated result, and not kept.
         let stays = |op: &OpId| {
             let place = program.ops[*op].repeat;
             program.repeats.exited_microbatches(place, value.repeat).is_none()

@@ -1,17 +1,18 @@
-//! The cheapest plan that a device's memory has capacity for, where it is decided which values are
-//! kept.
+//! Searches for the cheapest plan that fits into memory, given which values are kept and which are
+//! rematerialised.
 //!
-//! Memory couples all choices: what is resident counts everywhere, what is live long counts at
-//! every step. What each operation demands ([`crate::search::memory::demand`]) is a capacity row,
-//! and the solver minimises under rows ([`crate::solver::lagrangian`]). Every assignment that it
-//! comes by is made a plan, and the cheapest that really fits is kept: the rows are below the real
-//! peak, so this callback is a lazy constraint, and the bound is one of all plans that fit.
+//! Memory couples all choices: resident values count at every step, live values at every step of
+//! their live range. The demand of each operation ([`crate::search::memory::demand`]) is a capacity
+//! row, and the solver minimises under rows ([`crate::solver::lagrangian`]). Every assignment that
+//! it finds is turned into a plan, and the cheapest plan that fits becomes the incumbent: the rows
+//! are lower bounds of the actual peak, so this callback is a lazy constraint, and the bound holds
+//! for all plans that fit.
 //!
-//! Choices that cannot fit by themselves are dropped beforehand: reshards to blocks larger than
-//! what is left beside the fixed resident bytes, and operations whose operands and result are. The
-//! order of steps and the rule that each value's reshard tree is the cheapest for its ends are the
-//! unlimited search's; where only another tree could fit, the bound stays below the plan and the
-//! gap is stated. Dominated layouts stay, for they may be the smaller ones.
+//! Choices that cannot fit by themselves are removed beforehand: reshards to blocks larger than the
+//! capacity less the fixed resident bytes, and operations whose operands and result are larger than
+//! that. The order of steps and the rule that each value's reshard tree is the cheapest for its
+//! ends are those of the unlimited search; where only another tree would fit, the bound stays below
+//! the plan and the gap is reported. Dominated layouts stay, since they may need less memory.
 
 use shardwise_ir::plan::Plan;
 
@@ -24,23 +25,23 @@ use crate::solver::dreyfus_wagner::Trees;
 use crate::solver::lagrangian::{RowLimits, minimize_within};
 use crate::solver::model::Model;
 
-/// What was found.
+/// The result.
 pub(crate) struct FeasiblePlan {
     /// The cheapest plan found that fits, and its price in seconds.
     pub(crate) plan: Option<(Plan, f64)>,
-    /// No plan that fits is cheaper, in seconds.
+    /// The lower bound of all plans that fit, in seconds.
     pub(crate) lower_bound_s: f64,
 }
 
 impl FeasiblePlan {
-    /// What the plan costs; infinite if there is none.
+    /// The price of the plan; infinite if there is none.
     pub(crate) fn seconds(&self) -> f64 {
         self.plan.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds)
     }
 }
 
-/// Searches for the cheapest plan whose peak is at most `capacity` bytes; `price` says what a plan
-/// costs.
+/// Searches for the cheapest plan whose peak is at most `capacity` bytes; `price` computes the
+/// price of a plan.
 pub(crate) fn search(
     problem: &mut Problem<'_>,
     capacity: f64,
@@ -63,7 +64,7 @@ pub(crate) fn search(
     FeasiblePlan { plan: best, lower_bound_s: found.lower_bound_s }
 }
 
-/// Drops choices that demand more than the capacity whatever else is chosen; the demand of the
+/// Removes choices that demand more than the capacity by themselves; returns the demand of the
 /// others.
 fn prune_infeasible(problem: &mut Problem<'_>, capacity: f64) -> MemoryDemand {
     let demand = MemoryDemand::new(problem);

@@ -1,13 +1,13 @@
-//! Which searches are made under a memory limit, and which values they keep.
+//! The search under a memory limit: runs three searches that differ in the values they keep, and
+//! returns the cheapest plan that fits.
 //!
-//! What was gathered can be kept for its next use, or rematerialized and gathered again
-//! (rematerialised). Three searches look at that, each from its own side: all is kept as far as the
-//! capacity allows ([`crate::search::memory::feasible`]); all is rematerialised at the end of each
-//! region of the program, which is the unlimited search again and mostly fits; some is kept, at a
-//! price a byte ([`crate::search::memory::rematerialize`]). The first and the last bound all plans,
-//! for rematerialising never saves time. Each of them makes plans, and the cheapest that really
-//! fits is taken. What stages of a pipeline keep has no one moment to be charged for; there the
-//! largest values are kept one after another, each time with a search of its own.
+//! A gathered value can be kept for its next use, or dropped and gathered again (rematerialised).
+//! The first search keeps all values ([`crate::search::memory::feasible`]); the second
+//! rematerialises all of them at the end of each region of the program, which mostly fits; the
+//! third keeps some, at a price per byte ([`crate::search::memory::rematerialize`]). The first and
+//! the last bound all plans, since rematerialisation never saves time. In a pipeline there is no
+//! single step at which kept values are all live; there the largest values are kept one after
+//! another, each time with a search of its own.
 
 use std::time::Instant;
 
@@ -46,26 +46,26 @@ struct Candidate<'s> {
     seconds: f64,
 }
 
-/// Halvings of the gap between what is too little and what is enough.
+/// Bisection steps between a capacity that is too small and one that is enough.
 const HALVINGS: usize = 8;
 
-/// A plan within this ratio of the smallest capacity that may be enough counts as the smallest.
+/// A plan within this ratio of the smallest capacity that may be enough counts as minimal.
 const TOLERANCE: f64 = 1.01;
 
-/// Solutions for each of them.
+/// Solutions for each step of the bisection.
 const FEW_SOLUTIONS: usize = 40;
 
-/// Values that are kept where that is tried one after another.
+/// The limit of values that are kept one after another.
 const MOST_RETAINED: usize = 8;
 
 /// Solutions of [`retain_across`] in which further values are kept.
 const MOST_FILLED: usize = 3;
 
-/// A limit on memory, and what is searched under it.
+/// A memory limit, and the searches under it.
 pub(crate) struct Limit<'a, 't> {
-    /// Of all paths, which price plans.
+    /// The tables of all paths, which price plans.
     tables: &'t Tables<'a>,
-    /// Of the paths on which no block is larger than all that may be free.
+    /// The tables of the paths on which every block fits into the capacity.
     within: Tables<'a>,
     textbook: &'t Plan,
     request: Request,
@@ -73,7 +73,7 @@ pub(crate) struct Limit<'a, 't> {
 }
 
 impl<'a, 't> Limit<'a, 't> {
-    /// A device may hold `capacity` bytes.
+    /// A limit of `capacity` bytes per device.
     pub(crate) fn new(
         tables: &'t Tables<'a>,
         textbook: &'t Plan,
@@ -98,7 +98,7 @@ impl<'a, 't> Limit<'a, 't> {
         best
     }
 
-    /// Rematerialises all of `parts`, then keeps what is worth it.
+    /// Rematerialises all of `parts`, then keeps those that save time.
     fn rematerializing(&self, best: &mut FeasiblePlan, parts: &[ValueId]) {
         let all: IndexSet<ValueId> = parts.iter().copied().collect();
         let problem = self.problem(&all);
@@ -156,8 +156,8 @@ impl<'a, 't> Limit<'a, 't> {
         }
     }
 
-    /// Keeps one value after another while the capacity allows: those first that save most for the
-    /// memory they take.
+    /// Keeps one value after another while the capacity allows, those with the most time saved per
+    /// byte first.
     fn fill(&self, best: &mut FeasiblePlan, problem: &Problem<'_>, mut candidate: Candidate<'_>) {
         let rate = |&value: &ValueId| {
             let held = self.with_retained(problem, &candidate, value)?;
@@ -176,7 +176,7 @@ impl<'a, 't> Limit<'a, 't> {
         self.try_incumbent(best, candidate.plan);
     }
 
-    /// The same with a value kept.
+    /// The same with one more value kept.
     fn with_retained<'s>(
         &self,
         problem: &Problem<'_>,
@@ -228,7 +228,7 @@ impl<'a, 't> Limit<'a, 't> {
         )
     }
 
-    /// When a search that begins now must end.
+    /// The deadline of a search that begins now.
     fn deadline(&self) -> Option<Instant> {
         self.request.timeout.map(|timeout| Instant::now() + timeout)
     }
@@ -237,7 +237,7 @@ impl<'a, 't> Limit<'a, 't> {
         objective_s(self.tables, plan, self.request.objective)
     }
 
-    /// Takes a plan if it fits and nothing cheaper is known; whether it fits.
+    /// Updates the incumbent if the plan fits and is cheaper; returns whether it fits.
     fn try_incumbent(&self, best: &mut FeasiblePlan, plan: Plan) -> bool {
         let fits = memory(&ExpandedPlan::from(&plan)).peak_bytes <= self.capacity;
         let seconds = self.seconds(&plan);
@@ -247,8 +247,8 @@ impl<'a, 't> Limit<'a, 't> {
         fits
     }
 
-    /// The plan with the smallest peak that can be found, where the capacity is too little and
-    /// `enough` is not limited.
+    /// The plan with the smallest peak found, where the capacity is too small and `enough` is the
+    /// plan without a limit.
     pub(crate) fn smallest(&self, enough: &Plan) -> Plan {
         let peak = |plan: &Plan| memory(&plan.into()).peak_bytes;
         let mut best =

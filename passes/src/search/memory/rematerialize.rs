@@ -1,32 +1,31 @@
-//! What is worth keeping across the middle of a program, where memory is short: a bound, and
-//! assignments that are near it.
+//! Chooses between keeping and rematerialising values from the forward to the backward pass under a
+//! memory limit: a Lagrangian bound, and assignments near it.
 //!
-//! The forward part's layers gather their weights and the backward part's need them again. Kept
-//! from one to the other they take, at the moment in between, the bytes of all layers;
-//! rematerialised they are gathered twice. The search with all kept for nothing
-//! ([`crate::search::memory::feasible`], whose rows are linear in single choices) bounds that
-//! badly, by all second gathers together. So one moment is looked at more closely, the *cut point*:
-//! the first operation of the backward part. Every value used on both sides of it has two
-//! definitions there, one for each side. The second can begin where the value was declared or
-//! produced, as if it had been dropped, or in any sharding at all at a price a byte for keeping
-//! that (`Graph::with_store`); what it costs to make what is kept is the first side's, and is left
-//! out where that does not make it. So
+//! Layers of the forward part gather their weights, and layers of the backward part read them
+//! gathered too. Kept from one to the other, they need the bytes of all layers at the step in
+//! between; rematerialised, they are gathered twice. The search in which keeping is free
+//! ([`crate::search::memory::feasible`], whose rows are linear in single choices) has a weak bound:
+//! it misses all the second gathers. This file therefore adds the memory at one step, the *cut
+//! point*: the first operation of the backward part. Every value used on both sides of it has two
+//! definitions, one for each side. The second starts where the value was declared or produced
+//! (rematerialised), or in any sharding at a price per byte for keeping it (`Graph::with_store`);
+//! the steps that produce a kept sharding belong to the first side, and are not counted where the
+//! first side does not take them. So
 //!
 //! ```text
 //! plan that fits ≥ min (steps + price · bytes kept) − price · (capacity − bytes always there)
 //! ```
 //!
-//! for every price: Lagrange's bound, in one dimension. It is concave in the price, and its maximum
-//! is found by cutting planes. The solutions on the way are made into plans by
-//! [`crate::search::memory::limit`].
+//! for every price: a Lagrangian bound in one multiplier. It is concave in the price, and its
+//! maximum is found by cutting planes. [`crate::search::memory::limit`] turns the solutions into
+//! plans.
 //!
-//! What microbatches read of a layer's parameters, or of what is declared in front of them, is
-//! either gathered in each, or once and kept while they run: both sides can have it so, at half the
-//! price each. What is moved once before a block that only one side goes through keeps one
-//! definition and is kept for nothing. Alternatives: keeping as a choice of every value would
-//! double the number of choices and put all values' bytes into one sum, which elimination cannot; a
-//! knapsack over values, each at its best rate of seconds a byte, is a weaker bound of the same
-//! kind.
+//! Parameters of layers, and other values declared before the microbatches, are either gathered in
+//! each microbatch, or once and kept while all run: both sides may use that, at half the price
+//! each. A value resharded once before a block of one side only keeps one definition and is kept at
+//! no price. Alternatives: keeping as a choice of every value would double the number of choices
+//! and sum the bytes of all values in one row, for which elimination is too large; a knapsack over
+//! values, each at its best rate of seconds per byte, is a weaker bound of the same kind.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -47,34 +46,33 @@ use crate::solver::model::{Model, Term, UnaryCosts};
 use crate::solver::reprice::LagrangianSubproblem;
 use crate::solver::weight::Weight;
 
-/// Prices that are tried; each takes a solution.
+/// The limit of prices; each takes a solution.
 const MOST_EVALUATIONS: usize = 12;
 
-/// The first, as a share of the one at which the room is worth all the time there is: steps mostly
-/// save a small part of that.
+/// The first price, as a share of the one at which the capacity is worth the total time: steps
+/// mostly save a small part of that.
 const FIRST: f64 = 1e-2;
 
-/// What was found.
+/// The result.
 pub(crate) struct Retention {
-    /// No plan that fits is cheaper, in seconds.
+    /// The lower bound of all plans that fit, in seconds.
     pub(crate) lower_bound_s: f64,
-    /// What is cheapest at some prices of a byte, a choice for each variable; those nearest to the
-    /// best price first.
+    /// Minimal assignments at some prices of a byte, those nearest to the best price first.
     pub(crate) assignments: Vec<Vec<usize>>,
 }
 
-/// What is asked.
+/// The request.
 pub(crate) struct CutRequest {
-    /// What a second of compute counts.
+    /// The weight of a second of compute.
     pub(crate) compute: f64,
-    /// Bytes that a device may hold.
+    /// The capacity of a device, in bytes.
     pub(crate) capacity: f64,
-    /// About what it costs to hold nothing, in seconds.
+    /// About the cost with no value kept, in seconds.
     pub(crate) rematerialized_s: f64,
 }
 
-/// The best bound, where plans may hold `candidates` or drop them after use. Nothing where the
-/// program has no two sides, or they share nothing that could be held.
+/// The best bound, where plans may keep `candidates` or drop them after use. `None` where the
+/// program has no two sides, or the sides share no value that could be kept.
 pub(crate) fn retain_across(
     tables: &Tables<'_>,
     candidates: &[ValueId],
@@ -114,7 +112,7 @@ pub(crate) fn retain_across(
     Some(Retention { lower_bound_s, assignments: assignments.into_iter().collect() })
 }
 
-/// The first operation of the backward part, or of the block of layers that it stands in.
+/// The first operation of the backward part, or of the block of layers that contains it.
 fn backward_part(program: &Program) -> Option<OpId> {
     let (first, op) = program.ops.iter_enumerated().find(|(_, op)| op.phase == Phase::Backward)?;
     let layers = program.repeats.layer_block(op.repeat);
@@ -128,17 +126,17 @@ fn backward_part(program: &Program) -> Option<OpId> {
         .or(Some(first))
 }
 
-/// What of the price of holding a value each side pays that uses it so.
+/// The share of the price of keeping a value that each side pays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Share {
-    /// The second: the first has it anyway.
+    /// The second pays: the first has the value anyway.
     Second,
-    /// Both, half each: it is made in front of both.
+    /// Both pay half: the value is gathered before both.
     Half,
 }
 
-/// How a value is held across `before`, if it is used on both sides of that and dropping it there
-/// says nothing untrue.
+/// How the price of keeping a value across `before` is shared, if it is used on both sides and the
+/// bound stays valid when it is dropped there.
 fn shared(program: &Analyzed, value: ValueId, before: OpId) -> Option<Share> {
     let at = &program.values[value];
     let dataflow = program.dataflow();
@@ -169,14 +167,14 @@ fn shared(program: &Analyzed, value: ValueId, before: OpId) -> Option<Share> {
     }
 }
 
-/// A definition that may begin in what is kept.
+/// A definition that may start from a kept sharding.
 struct Retainable {
     definition: usize,
-    /// What keeping each sharding costs at a price of one for a byte.
+    /// The price of keeping each sharding, at a price of one per byte.
     charges: Vec<f64>,
 }
 
-/// The definitions that may.
+/// All such definitions.
 fn retainable(
     problem: &Problem<'_>,
     values: &IndexMap<ValueId, Share>,
@@ -206,14 +204,14 @@ fn retainable(
         .collect()
 }
 
-/// For each sharding, the bytes that keeping it adds, as a definition pays for them each time its
-/// steps are taken.
+/// For each sharding, the bytes that keeping it adds, divided by how often the definition's steps
+/// run.
 fn charges(problem: &Problem<'_>, definition: usize, part: f64) -> Vec<f64> {
     let definition = &problem.definitions[definition];
     let (program, value) = (problem.program, definition.value);
     let bytes = |sharding| local_shape::local_bytes(program, value, sharding);
     let shardings = || problem.table(value).space.shardings();
-    // Some sharding of what is not resident is there anyway.
+    // Some sharding of a value that is not resident is live anyway.
     let there = if demand::is_resident(program, value) {
         0.0
     } else {
@@ -224,23 +222,23 @@ fn charges(problem: &Problem<'_>, definition: usize, part: f64) -> Vec<f64> {
     shardings().map(|sharding| times * (bytes(sharding) - there)).collect()
 }
 
-/// The problem with its two sides, at prices of what is kept between them.
+/// The problem with its two sides, and a price for values kept between them.
 struct CutPoint<'p, 'a> {
     problem: &'p Problem<'a>,
-    /// Its terms of retainable definitions have graphs of their own, after the others.
+    /// Terms of retainable definitions have graphs of their own, after the others.
     model: Model,
     demand: MemoryDemand,
     retainable: Vec<Retainable>,
 }
 
-/// What is cheapest at a price of a byte.
+/// The minimum at a price of a byte.
 struct Evaluation {
     bound_s: f64,
     assignment: Vec<usize>,
     retained_bytes: f64,
 }
 
-/// By how much costlier a byte is made to see how many are kept.
+/// The relative change of the price that measures how many bytes are kept.
 const PERTURBED: f64 = 1.0 + 1e-3;
 
 impl<'p, 'a> CutPoint<'p, 'a> {
@@ -254,8 +252,8 @@ impl<'p, 'a> CutPoint<'p, 'a> {
         Self { problem, model, demand, retainable }
     }
 
-    /// The least of steps and what is kept, at `price` seconds a byte, less what the `left` bytes
-    /// are worth.
+    /// The least sum of steps and kept bytes at `price` seconds a byte, less the price of the
+    /// `left` bytes.
     fn evaluate(&self, price: f64, left: f64) -> Evaluation {
         let model = self.priced(price);
         let mut trees = model.tree_tables();
@@ -273,8 +271,8 @@ impl<'p, 'a> CutPoint<'p, 'a> {
         Evaluation { bound_s: bound.as_seconds() - price * left, assignment, retained_bytes }
     }
 
-    /// The model where what may be kept can be had, from anywhere, each sharding at `price` seconds
-    /// a byte.
+    /// The model in which retainable definitions may start in any sharding at `price` seconds a
+    /// byte.
     fn priced(&self, price: f64) -> Model {
         let with_store = |Retainable { definition, charges }: &Retainable| {
             let offers: Vec<Weight> =
@@ -287,14 +285,14 @@ impl<'p, 'a> CutPoint<'p, 'a> {
         Model { graphs, ..self.model.clone() }
     }
 
-    /// What the definitions cost that may begin in what is kept, in seconds.
+    /// The cost of the retainable definitions, in seconds.
     fn retained_s(&self, model: &Model, assignment: &[usize]) -> f64 {
         let mut trees = model.tree_tables();
         let terms = self.retainable.iter().map(|retainable| &model.terms[retainable.definition]);
         terms.map(|term| term.cost(assignment, &mut trees).as_seconds()).sum()
     }
 
-    /// The choices' own prices, and those of what they hold while everything runs.
+    /// The unary costs, with the price of the bytes that choices keep all the time.
     fn charged(&self, price: f64) -> UnaryCosts {
         let mut charged = self.model.unary.clone();
         for live in self.demand.live_across.iter().filter(|live| live.is_resident()) {

@@ -10,16 +10,17 @@
 //! }                             }
 //! ```
 //!
-//! The named values and what enters each layer are kept. The statements from these to the operands
-//! of the gradients are copied to the front of the reversed block, in their order, so that plans
-//! lay them out, price them and count their FLOPs like any other; no other pass needs to know.
+//! The named values and the loop-carried values of each layer are kept. The statements from these
+//! to the operands of the gradients are copied to the front of the reversed block, in their order,
+//! so that plans lay them out, price them and count their FLOPs like any other; no other pass needs
+//! to know.
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Span;
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, Op, Phase, Program, Value};
 
-/// The derived statements, with those before them that give again what is not kept.
+/// The derived statements, after those that rematerialise the values that are not kept.
 pub(super) fn recompute(
     program: &mut Program,
     derived: Vec<Op>,
@@ -81,7 +82,7 @@ fn with_copies(
     all
 }
 
-/// Values of the forward block that have to be computed again.
+/// Values of the forward block to rematerialise.
 fn needed(program: &Program, run: &[Op], forward: RepeatId, kept: &[ValueId]) -> IndexSet<ValueId> {
     let is_kept = |value: ValueId| {
         let producer = program.values[value].producer.map(|op| &program.ops[op]);

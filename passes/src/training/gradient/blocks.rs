@@ -11,10 +11,10 @@
 //! ```
 //!
 //! The gradient of a value that the body yields comes from the next layer, and in the last layer
-//! from the end of the block; so that gradient enters. The gradient of a value that enters the body
-//! is yielded to the previous layer, and in the first layer to the origin of the value. A value
-//! from outside the block that every layer reads gets one contribution from each: they are
-//! accumulated from layer to layer. The statements of the reversed block may read what the same
+//! from the end of the block; so that gradient is loop-carried. The gradient of a value that enters
+//! the body is yielded to the previous layer, and in the first layer to the origin of the value. A
+//! value from outside the block that every layer reads gets one contribution from each layer: they
+//! are accumulated from layer to layer. The statements of the reversed block may read what the same
 //! layer computed in the forward pass; liveness accounts for that without annotations.
 
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
@@ -23,15 +23,15 @@ use shardwise_ir::program::{MapForm, Op, Program, Repeat};
 use super::emit::{Emitter, Into};
 use super::{Gradients, yielded};
 
-/// Puts what enters a block after everything else of it: in reverse, that is where the block is
-/// left.
+/// Moves the loop-carried values of a block after everything else of it: in reverse, that is the
+/// end of the block.
 pub(super) fn entries_last(uses: &mut [(OpId, Op, usize)]) {
     for block in uses.chunk_by_mut(|a, b| a.1.repeat == b.1.repeat) {
         block.sort_by_key(|(_, op, _)| op.is(&MapForm::LoopCarried));
     }
 }
 
-/// The block that goes back through the layers of `block`, made if there is none.
+/// The reversed block over the layers of `block`, created if there is none.
 fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
     let Repeat { name, count, pipeline, span, .. } = program.repeats[block].clone();
     program.repeats.push(Repeat {
@@ -48,7 +48,7 @@ fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
 }
 
 impl Gradients<'_> {
-    /// Goes to where the gradients of `op` belong: into its block's reverse, or outside.
+    /// Enters the block of the gradients of `op`: its reversed block, or none.
     pub(super) fn go_to(&mut self, emitter: &mut Emitter, op: &Op) {
         let block = op.repeat.filter(|_| !op.is(&MapForm::LoopCarried));
         let here = emitter.block().and_then(|here| emitter.program.repeats[here].reversed);
@@ -60,7 +60,7 @@ impl Gradients<'_> {
         }
     }
 
-    /// Opens the reverse of a block: the gradients of what it yields enter.
+    /// Opens the reverse of a block: the gradients of yielded values enter.
     fn begin(&mut self, emitter: &mut Emitter, block: RepeatId) {
         let back = reversed(&mut emitter.program, block);
         emitter.enter(Some(back));
@@ -79,8 +79,8 @@ impl Gradients<'_> {
         }
     }
 
-    /// Closes the block at hand: gradients are yielded to the previous layer, and what its layers
-    /// contribute to others is added up.
+    /// Closes the current block: gradients are yielded to the previous layer, and contributions of
+    /// its layers to outside values are summed.
     pub(super) fn leave(&mut self, emitter: &mut Emitter) {
         let yielded: Vec<(ValueId, ValueId)> = yielded(&emitter.program).collect();
         for (of, entered) in std::mem::take(&mut self.entered) {
@@ -88,7 +88,7 @@ impl Gradients<'_> {
                 .iter()
                 .find(|(given, _)| *given == of)
                 .and_then(|(_, enters)| self.so_far[self.classes.owner(*enters).index()]);
-            // A body that ignores what enters it gives that no gradient.
+            // A loop-carried value that the body ignores has no gradient.
             let next = enters.unwrap_or_else(|| emitter.zeros(entered, of));
             emitter.yield_value(next, entered);
         }
@@ -102,13 +102,13 @@ impl Gradients<'_> {
         }
     }
 
-    /// Whether contributions to the gradient of `operand` are those of one layer, the operand being
-    /// of none.
+    /// Whether a contribution to the gradient of `operand` is that of one layer, while the operand
+    /// is outside.
     fn is_of_layers(emitter: &Emitter, operand: ValueId) -> bool {
         emitter.block().is_some() && emitter.program.values[operand].repeat.is_none()
     }
 
-    /// What was contributed to the gradient of `operand`, by the layer at hand if it is in one.
+    /// The contribution to the gradient of `operand` so far, in a block that of the current layer.
     pub(super) fn sum_so_far(&self, emitter: &Emitter, operand: ValueId) -> Option<ValueId> {
         if Self::is_of_layers(emitter, operand) {
             self.of_layers.get(&operand).copied()
@@ -125,15 +125,15 @@ impl Gradients<'_> {
         }
     }
 
-    /// Whether the next contribution to the gradient of `operand` makes it complete where it is
-    /// contributed.
+    /// Whether the next contribution to the gradient of `operand` completes it in the current
+    /// block.
     pub(super) fn completes(&self, emitter: &Emitter, operand: ValueId) -> bool {
         !Self::is_of_layers(emitter, operand)
             && self.contributions[operand.index()] == self.classes.uses[operand.index()]
     }
 
-    /// What passes a border of a block: out of its end, where the gradient is one of what the block
-    /// yields; or into it.
+    /// The gradient across the boundary of a block: into its end, for the gradient of a yielded
+    /// value, or out of its beginning.
     pub(super) fn carry(&mut self, emitter: &mut Emitter, op: &Op, given: ValueId) {
         let operand = op.operands[0].value;
         let into = self.next_into(emitter, operand);
@@ -148,13 +148,13 @@ impl Gradients<'_> {
         });
     }
 
-    /// `into`, if nothing was contributed before; else a part.
+    /// `into` if this is the first contribution, else a part.
     fn alone(&self, operand: ValueId, into: Into) -> Into {
         if self.so_far[operand.index()].is_none() { into } else { Into::Part(into.of()) }
     }
 }
 
-/// What enters a block as `enters`.
+/// The initial value of the loop-carried value `enters`.
 fn came_from(program: &Program, enters: ValueId) -> ValueId {
     let entry = program.values[enters].producer.map(|op| &program.ops[op]);
     entry.map_or(enters, |op| op.operands[0].value)

@@ -1,4 +1,5 @@
-//! Formulas to statements: each part of a formula becomes an operation, named after its gradient.
+//! Turns formulas into statements: each part of a formula becomes an operation, named after its
+//! gradient.
 //!
 //! The names are those that a reader would choose: the gradient of `Tmp` is `dTmp`, its
 //! contributions are `dTmp.1`, `dTmp.2`, and so on. A result has its dimensions in the order in
@@ -21,17 +22,17 @@ use shardwise_ir::{Span, renumber, sparse};
 use super::again;
 use super::rules::GradientTerm;
 
-/// What a statement gives.
+/// The role of a statement's result.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Into {
-    /// The whole gradient of a value.
+    /// The gradient of a value.
     Gradient(ValueId),
-    /// A part of it, or something on the way.
+    /// A contribution to it, or an intermediate value.
     Part(ValueId),
 }
 
 impl Into {
-    /// The value whose gradient it is about.
+    /// The value whose gradient is concerned.
     pub(super) fn of(self) -> ValueId {
         match self {
             Self::Gradient(of) | Self::Part(of) => of,
@@ -39,23 +40,22 @@ impl Into {
     }
 }
 
-/// A program under way.
+/// A program that statements are added to.
 pub(super) struct Emitter {
     pub(super) program: Program,
     /// The statements derived so far.
     pub(super) ops: Vec<Op>,
-    /// Names that are spoken for: of values, and of all gradients that there may be.
+    /// Names that are taken: of values, and of all gradients that there may be.
     taken: IndexSet<String>,
     /// For each value, the gradient that the program names.
     pub(super) named: Vec<Option<ValueId>>,
-    /// For each value, where its gradient is brought as soon as it is there.
+    /// For each value, the declared sharding of its gradient.
     pub(super) homes: Vec<Option<Pin>>,
-    /// Gradients that leave the program: their brackets are written there.
+    /// Gradients that are outputs: their brackets are written there.
     declared: IndexSet<ValueId>,
-    /// Values that go into a block or out of it: their gradients have their dimensions in their
-    /// order.
+    /// Values that enter or leave a block: their gradients have their dimensions in the same order.
     carried: IndexSet<ValueId>,
-    /// The block that statements are written into, and where it begins.
+    /// The current block, and the index of its first statement.
     block: (Option<RepeatId>, usize),
     span: Span,
 }
@@ -85,17 +85,17 @@ impl Emitter {
         }
     }
 
-    /// The block that statements are written into.
+    /// The current block.
     pub(super) fn block(&self) -> Option<RepeatId> {
         self.block.0
     }
 
-    /// Goes on in another block, or outside all.
+    /// Continues in another block, or outside all.
     pub(super) fn enter(&mut self, block: Option<RepeatId>) {
         self.block = (block, self.ops.len());
     }
 
-    /// Writes a statement before the block at hand.
+    /// Adds a statement before the current block.
     pub(super) fn before(&mut self, kind: OpKind, operands: Vec<ValueId>, into: Into) -> ValueId {
         let block = self.block.0.take();
         let value = self.statement(kind, operands, into);
@@ -104,7 +104,7 @@ impl Emitter {
         value
     }
 
-    /// Lets `value` into the block at hand.
+    /// Makes `value` loop-carried in the current block.
     pub(super) fn carry(&mut self, value: ValueId, into: Into) -> ValueId {
         let entered = self.statement(map(MapForm::LoopCarried), vec![value], into);
         self.move_to_start(0);
@@ -117,7 +117,7 @@ impl Emitter {
         self.block.1 += before;
     }
 
-    /// Says what of the block at hand is `enters` in the next layer.
+    /// Yields a value of the current block to `enters` in the next layer.
     pub(super) fn yield_value(&mut self, value: ValueId, enters: ValueId) {
         let pin = Pin {
             dims: vec![None; self.program.values[value].dims.len()],
@@ -126,22 +126,22 @@ impl Emitter {
         self.program.outputs.push(Output { value, pin, yields_to: Some(enters), span: self.span });
     }
 
-    /// Takes what the last layer gave out of its block.
+    /// Adds `last(…)`: the value of the last layer.
     pub(super) fn last(&mut self, value: ValueId, into: Into) -> ValueId {
         self.statement(map(MapForm::Last), vec![value], into)
     }
 
-    /// Adds up what all layers gave.
+    /// Adds `total(…)`: the sum over all layers.
     pub(super) fn total(&mut self, value: ValueId, into: Into) -> ValueId {
         self.statement(map(MapForm::Total), vec![value], into)
     }
 
-    /// Nothing, in the shape of `like`: a part of the gradient of `of`.
+    /// Zeros in the shape of `like`, as a part of the gradient of `of`.
     pub(super) fn zeros(&mut self, like: ValueId, of: ValueId) -> ValueId {
         self.statement(map(MapForm::ScaleBy("0.0".to_owned())), vec![like], Into::Part(of))
     }
 
-    /// Nothing, in the shape of `like`, before the block at hand.
+    /// Zeros in the shape of `like`, before the current block.
     pub(super) fn zeros_before(&mut self, like: ValueId) -> ValueId {
         self.before(map(MapForm::ScaleBy("0.0".to_owned())), vec![like], Into::Part(like))
     }
@@ -168,7 +168,7 @@ impl Emitter {
         self.program.values[value].dtype
     }
 
-    /// The operation at the root of a formula, the statements of its parts written.
+    /// The operation at the root of a formula, after adding the statements of its parts.
     fn operation(
         &mut self,
         term: &GradientTerm,
@@ -218,8 +218,8 @@ impl Emitter {
         value
     }
 
-    /// The statement for `kind`, and what it has beside `wanted` summed: at once where it is a
-    /// product, else in a statement of its own.
+    /// The statement for `kind`, with the dimensions other than `wanted` summed: in the same
+    /// statement for a product, else in another one.
     fn summed(
         &mut self,
         kind: OpKind,
@@ -259,12 +259,12 @@ impl Emitter {
         infer_shape(kind, &dims)
     }
 
-    /// Two contributions to a gradient.
+    /// The sum of two contributions to a gradient.
     pub(super) fn sum(&mut self, left: ValueId, right: ValueId, into: Into) -> ValueId {
         self.statement(map(MapForm::Infix(Arithmetic::Add)), vec![left, right], into)
     }
 
-    /// A statement. Factors and summands change places where that puts the dimensions in order.
+    /// Adds a statement. Factors and summands are swapped where that puts the dimensions in order.
     pub(super) fn statement(
         &mut self,
         kind: OpKind,
@@ -293,7 +293,7 @@ impl Emitter {
             Into::Part(of) => self.part_value(of, dims, inferred),
         };
         if matches!(&kind, OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_))) {
-            // Only its left side says what such a statement leads to.
+            // Such a statement gets its result's dimensions from its left side only.
             let value = &mut self.program.values[value];
             value.declared_sharding.get_or_insert_with(|| Pin {
                 dims: vec![None; value.dims.len()],
@@ -341,7 +341,7 @@ impl Emitter {
         })
     }
 
-    /// The gradient of `of`, about to be given by a statement that gives `dims` of `inferred`.
+    /// The gradient of `of`, the result of a statement with dimensions `dims` and dtype `inferred`.
     fn gradient(&mut self, of: ValueId, dims: Vec<DimId>, inferred: DType) -> ValueId {
         let named = self.named[of.index()];
         let declared = named.is_some_and(|gradient| self.declared.contains(&gradient));
@@ -398,7 +398,7 @@ pub(super) fn gradient_name(name: &str) -> String {
     format!("d{name}")
 }
 
-/// What goes into blocks, from layer to layer, and out of them.
+/// The values that enter blocks, are carried from layer to layer, or leave blocks.
 fn carried(program: &Program) -> IndexSet<ValueId> {
     let yielded = program
         .outputs

@@ -1,4 +1,4 @@
-//! Why gradients cannot be derived, as the caller words it.
+//! Why gradients cannot be derived; the caller words the message.
 
 use shardwise_ir::ids::{OpId, ValueId};
 
@@ -7,7 +7,7 @@ use crate::training::microbatches::MicrobatchFault;
 /// Why gradients cannot be derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GradientFault {
-    /// Neither a parameter nor a named gradient is on the way.
+    /// `backward` reaches neither a parameter nor a named gradient.
     Nothing,
     /// The program names the gradient of this value, which does not lead to what is differentiated.
     Unreached(ValueId),
@@ -16,6 +16,6 @@ pub enum GradientFault {
     NoDerivative(OpId, usize),
     /// The gradient of the first needs the name that the second has.
     NameTaken(ValueId, ValueId),
-    /// The step cannot be cut into microbatches.
+    /// The step cannot be split into microbatches.
     Microbatches(MicrobatchFault),
 }

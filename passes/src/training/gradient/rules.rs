@@ -19,9 +19,9 @@ use shardwise_ir::rearrange::{Rearrange, Regroup, Roll, Window};
 pub(super) enum GradientTerm {
     /// The gradient of the operation's result.
     Given,
-    /// A value of the forward part.
+    /// A value of the forward pass.
     Value(ValueId),
-    /// A product; what the operand in question lacks is summed, if this is the whole formula.
+    /// A product; dimensions that the operand lacks are summed, if this is the complete formula.
     Product(Box<GradientTerm>, Box<GradientTerm>),
     /// An element-wise function.
     Map(MapForm, Vec<GradientTerm>),
@@ -34,13 +34,13 @@ pub(super) enum GradientTerm {
 /// How the gradient of a result reaches an operand.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Path {
-    /// By this formula.
+    /// Through this formula.
     Through(GradientTerm),
-    /// Not at all: the result does not change with the operand, or is said not to.
+    /// Not at all: the result does not depend on the operand, or its author stopped the gradient.
     Stopped,
-    /// From the layer before into this one, or out of the last one: it goes the other way round.
+    /// Across the boundary of layers, in the opposite direction.
     Carried,
-    /// Nobody knows: the function has no derivative.
+    /// The function has no derivative.
     Unknown,
 }
 
@@ -72,19 +72,19 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
             )),
             _ => Stopped,
         },
-        // A cache is written between steps of inference: nobody trains through that.
+        // A cache is written between steps of inference, which are not differentiated.
         OpKind::Update { .. } => Unknown,
         OpKind::Rearrange(how) => rearranged(program, op, how, position).map_or(Unknown, Through),
         OpKind::Route(_) => Stopped,
         OpKind::Composite { function, dims } => {
             FormulaEmitter { program, op, dims }.path(&function.row().gradient)
         }
-        // The same array elsewhere: its gradient is the same array too, wherever that is wanted.
+        // A reshard is the identity, and so is its gradient, in any sharding.
         OpKind::Collective(_) => Through(Given),
     }
 }
 
-/// What was moved is moved back: the transpose of each is another of them.
+/// Rearrangements: the transpose of each is another of them.
 fn rearranged(
     program: &Program,
     op: &Op,
@@ -114,7 +114,7 @@ fn rearranged(
             let start = from[..position].iter().map(|&dim| program.dims[dim].size).sum();
             Rearrange::Slice(Window { from: *to, to: from[position], start })
         }
-        // Microbatches are made of what is differentiated, not the other way round.
+        // Microbatches are split after differentiation.
         Rearrange::Part { .. } | Rearrange::Join { .. } => return None,
     };
     debug_assert!(position < op.operands.len(), "a position is an operand's");
@@ -125,11 +125,11 @@ fn rearranged(
 struct FormulaEmitter<'a> {
     program: &'a Program,
     op: &'a Op,
-    /// What the operation goes over.
+    /// The dimensions of the operation.
     dims: &'a [DimId],
 }
 
-/// What a formula comes to: numbers stay apart, as the language writes them into operations.
+/// The result of a formula: numbers stay separate, as the language writes them into operations.
 enum Written {
     Number(String),
     Value(GradientTerm),
@@ -140,8 +140,7 @@ impl FormulaEmitter<'_> {
         self.term(formula).map_or(Unknown, Through)
     }
 
-    /// `None` for what is no value, and for numbers that are written so that nobody can count with
-    /// them.
+    /// `None` for a formula without a value, and for numbers that cannot be computed with.
     fn term(&self, formula: &Formula) -> Option<GradientTerm> {
         match self.written(formula)? {
             Written::Value(term) => Some(term),
@@ -186,7 +185,7 @@ impl FormulaEmitter<'_> {
         Some(Written::Value(term))
     }
 
-    /// Numbers stand after the values, in whose place they are.
+    /// Numbers come after the values that they replace.
     fn operand(&self, position: usize) -> Option<Written> {
         let values = &self.op.operands;
         if let Some(operand) = values.get(position) {

@@ -10,7 +10,7 @@ use super::forms::{MicrobatchForm, MicrobatchForms};
 use super::{MicrobatchFault, Parts};
 use crate::layouts::local_shape;
 
-/// A dimension as a microbatch has it.
+/// The dimension of a microbatch in place of a dimension of the batch.
 pub(super) fn part(parts: &Parts, dim: DimId) -> DimId {
     parts.get(&dim).copied().unwrap_or(dim)
 }
@@ -21,7 +21,7 @@ fn all(parts: &Parts, dims: &mut [DimId]) {
     }
 }
 
-/// Puts the dimensions of a microbatch into what an operation says of dimensions.
+/// Replaces the dimensions of an operation by those of a microbatch.
 pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
     match kind {
         OpKind::Einsum { contracted: dims }
@@ -38,7 +38,7 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
                 all(parts, to);
             }
         }
-        // These have nothing to do with the batch, or cannot be cut.
+        // These do not depend on the batch, or cannot be split.
         OpKind::Gather { .. }
         | OpKind::ScatterAdd { .. }
         | OpKind::Update { .. }
@@ -85,8 +85,8 @@ pub(super) fn uneven(
     uneven.collect::<IndexSet<ValueId>>().into_iter().map(fault).collect()
 }
 
-/// Products with the batch that are declared for it, or leave: which of their rows are a
-/// microbatch's depends on the other factors.
+/// Products with the batch in declarations or outputs: which of their rows belong to a microbatch
+/// depends on the other factors.
 pub(super) fn without_batch(
     program: &Program,
     batch: DimId,
