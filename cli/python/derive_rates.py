@@ -21,7 +21,8 @@ adds the chips of a `cases.json`. The laws, with times in seconds and terms at d
 * quantized product: the same, plus the pass that casts its left operand, `bytes/W/cast`.
 * decode attention, passes: `bytes/W/memory + fixed`.
 * collective: `b/link + sqrt(b*saturation) + fixed + per_device*n`, with `b` the bytes that a device
-  sends over its link bandwidth: those of a ring, or of a reduction inside the switch (`switch`).
+  of a ring sends, over its link bandwidth. Where a switch can sum (`switch`), an AllReduce of `V`
+  bytes takes `V/w/in_switch` for `b/link` if that is less.
 
 Every fit is robust least squares on the logarithm of predicted over measured time. Each source (a
 framework, or a version of NCCL) has the same weight. `unseen` is the mean error on sources that
@@ -74,12 +75,14 @@ NUMBERS = {
     "bytes": Number("memory", 1.3, 1.0, share),
     "cast_bytes": Number("cast", 2.0, 1.0, share),
     "wire": Number("link", 1.3, 1.0, share),
+    "switch_wire": Number("in_switch", 1.7, 1.0, share),
     "root": Number("saturation", 3e-3, 1e-7, np.square),
     "one": Number("fixed", 5e-6, 1e-9, same),
     "devices": Number("per_device", 1e-6, 1e-9, same),
 }
 FORMS = {
     "max": np.maximum.reduce,
+    "min": np.minimum.reduce,
     "sum": sum,
     "hypot": lambda parts: np.sqrt(sum(part**2 for part in parts)),
 }
@@ -151,7 +154,7 @@ def report(law, rows):
     large = off[rows["seconds"].to_numpy() > LARGE_S]
     large = large if len(large) else np.array([np.nan])
     numbers = {NUMBERS[c].name: NUMBERS[c].meaning(x) for c, x in zip(law.columns, factors)}
-    peak = Law(law.columns[: law.roof], law.roof, "max")
+    peak = Law(law.columns[: law.roof], law.roof, "min" if law.form == "min" else "max")
     at_peak = errors(peak, rows, np.ones(law.roof)).mean()
     return Report(
         numbers, off.mean(), np.median(off), large.mean(), np.median(large), unseen(law, rows),
@@ -160,7 +163,8 @@ def report(law, rows):
 
 def roof_reports(rows, added):
     """A kernel that computes and moves bytes: each form of roof."""
-    return {form: report(Law(("compute", "bytes", *added), 2, form), rows) for form in FORMS}
+    columns = ("compute", "bytes", *added)
+    return {form: report(Law(columns, 2, form), rows) for form in ("max", "sum", "hypot")}
 
 
 def memory_reports(rows):
@@ -169,13 +173,12 @@ def memory_reports(rows):
 
 
 def collective_reports(rows):
-    """A collective by a ring and, if it is a sum, with the sum made inside the switch."""
-    ways = ["ring", "switch"] if rows["kind"].iat[0].startswith("all_reduce") else ["ring"]
-    law = Law(("wire", "root", "one", "devices"))
-    wires = {way: rows[f"{way}_wire"] for way in ways}
-    return {
-        way: report(law, rows.assign(wire=wire, root=np.sqrt(wire))) for way, wire in wires.items()
-    }
+    """A collective by a ring; a sum also by the faster of a ring and the switch."""
+    added = ("root", "one", "devices")
+    reports = {"ring": report(Law(("wire", *added)), rows)}
+    if rows["switch_wire"].notna().all():
+        reports["switch"] = report(Law(("wire", "switch_wire", *added), 2, "min"), rows)
+    return reports
 
 
 def reports_of(folder, chip):
@@ -209,8 +212,12 @@ def case_reports(path):
 
 def best(reports):
     """The form to use: large messages decide between ways of a collective, else all kernels."""
-    is_collective = "ring" in reports
-    return min(reports, key=lambda form: reports[form][3 if is_collective else 1])
+
+    def error(form):
+        found = reports[form]
+        return round(found.large_mean if "ring" in reports else found.mean, 3)
+
+    return min(reports, key=error)
 
 
 def toml(results):

@@ -16,7 +16,10 @@ HOST_BOUND_S = 50e-6
 
 
 class Chip(NamedTuple):
-    """Data-sheet peaks, dense: TFLOP/s by dtype, GB/s of memory, GB/s one way of the link."""
+    """Data-sheet peaks, dense: TFLOP/s by dtype, GB/s of memory, GB/s one way of the link.
+
+    `switch_sums`: the switch can add up what passes through it.
+    """
 
     folder: str
     bf16: float
@@ -25,11 +28,12 @@ class Chip(NamedTuple):
     fp4: float
     memory: float
     link: float
+    switch_sums: bool = True
 
 
 # As in ir/src/tables/hardware.rs; b300 and gb300 as in NVIDIA's data sheets of HGX B300 and NVL72.
 CHIPS = {
-    "a100": Chip("a100_sxm", 310, 0, 620, 0, 2000, 300),
+    "a100": Chip("a100_sxm", 310, 0, 620, 0, 2000, 300, switch_sums=False),
     "h100": Chip("h100_sxm", 989, 2000, 2000, 0, 3350, 450),
     "h200": Chip("h200_sxm", 990, 2000, 2000, 0, 4800, 450),
     "b200": Chip("b200_sxm", 2300, 4500, 4500, 9000, 8000, 900),
@@ -202,12 +206,11 @@ def collectives(folder, chip):
 
 
 def link_terms(table, moved, chip):
-    """Bytes over the link bandwidth; `switch_wire` is that of a reduction in the switch."""
+    """Bytes over the link bandwidth: `wire` of a ring, `switch_wire` of a sum in the switch."""
     devices = table["num_gpus"].astype(float)
-    ring = (devices - 1) / devices
     is_sum = table["kind"].str.startswith("all_reduce")
+    ring = ((devices - 1) / devices).mul(1 + is_sum)
     at_rate = moved / (chip.link * 1e9)
-    wire = at_rate * ring.where(~is_sum, 2 * ring)
-    switch = at_rate * np.minimum(2 * ring, (devices + 1) / devices)
     return table.assign(
-        moved=moved, devices=devices, wire=wire, ring_wire=wire, switch_wire=switch)
+        moved=moved, devices=devices, wire=at_rate * ring, root=np.sqrt(at_rate * ring),
+        switch_wire=at_rate.where(is_sum & chip.switch_sums))
