@@ -1,4 +1,5 @@
-//! For build scripts: folders of programs in, plans and a Rust module with their numbers out.
+//! Compiles folders of programs in a build script: writes their plans, and a Rust module with their
+//! numbers.
 //!
 //! In `build.rs`:
 //!
@@ -12,10 +13,10 @@
 //! and in the crate: `mod plans { include!(concat!(env!("OUT_DIR"), "/shardwise.rs")); }`, then
 //! `plans::mlp::SERIAL_S`, `plans::mlp::STEPS`, … See `compiler/docs/build.md`.
 //!
-//! One function for the usual, a builder for the rest, as `prost-build` and `tonic-build` have it.
+//! One function for the usual case, a builder for the rest, as in `prost-build` and `tonic-build`.
 //! Errors are reported twice: in lines that cargo shows with the place in the program, and as a
-//! value, for callers that are not cargo. What is written depends on the programs and options
-//! alone; a file is written beside its place and renamed, and only where its bytes differ, so that
+//! value, for callers that are not cargo. The output depends on the programs and options alone; a
+//! file is written to a temporary name and renamed, and only where its bytes differ, so that
 //! nothing is rebuilt without need. This module is the only one of the library that reads and
 //! writes files and prints.
 
@@ -45,7 +46,7 @@ pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {
     configure().compile(&[folder])
 }
 
-/// The builder: everything that can be set, and its defaults.
+/// The builder, with default options.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), shardwise::build::Failed> {
@@ -57,8 +58,8 @@ pub fn compile(folder: impl AsRef<Path>) -> Result<Built, Failed> {
 /// # }
 /// ```
 ///
-/// Without more: options as the command's, output into `OUT_DIR`, warnings are warnings, and no
-/// lints.
+/// By default: the options of the command, output into `OUT_DIR`, warnings do not fail the build,
+/// and no lints.
 pub fn configure() -> Builder {
     Builder {
         options: Options::default(),
@@ -69,7 +70,7 @@ pub fn configure() -> Builder {
     }
 }
 
-/// How programs are compiled.
+/// Options of a compilation, and its entry point.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is compiled until `compile` is called"]
 pub struct Builder {
@@ -80,14 +81,14 @@ pub struct Builder {
     lints: Option<Settings>,
 }
 
-/// What was compiled.
+/// The result of a compilation.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// One by one, in the order of their paths.
+    /// The programs, in the order of their paths.
     pub programs: Vec<Compiled>,
-    /// Every file that there is now, whether it had to be written or not.
+    /// Every output file, including those that did not change.
     pub files: Vec<PathBuf>,
-    /// What is printed for cargo.
+    /// The lines printed for cargo.
     pub cargo_lines: Vec<String>,
 }
 
@@ -104,9 +105,9 @@ pub struct Compiled {
 
 /// Why nothing was compiled. `Debug` is the sentence of `Display`, since that is what `main` shows.
 pub struct Failed {
-    /// What is wrong with the programs, in the order of their paths.
+    /// The errors of the programs, in the order of their paths.
     pub findings: Vec<Findings>,
-    /// What is printed for cargo.
+    /// The lines printed for cargo.
     pub cargo_lines: Vec<String>,
     sentence: String,
 }
@@ -126,14 +127,14 @@ impl fmt::Debug for Failed {
 impl std::error::Error for Failed {}
 
 impl Builder {
-    /// How plans are made.
+    /// Sets the options of planning.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// A TOML file of hardware that programs may name beside the presets. What a program names
-    /// itself (`hardware "cluster.toml"`) needs none.
+    /// Adds a TOML file of hardware that programs may name beside the presets. Files that a program
+    /// names itself (`hardware "cluster.toml"`) need not be added.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), shardwise::build::Failed> {
@@ -146,7 +147,7 @@ impl Builder {
         self
     }
 
-    /// Where files are written, instead of cargo's `OUT_DIR`.
+    /// Sets the output folder, instead of cargo's `OUT_DIR`.
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.out_dir = Some(folder.into());
         self
@@ -158,15 +159,15 @@ impl Builder {
         self
     }
 
-    /// Lints programs too, with these levels: what warns is a warning of cargo's, what is denied
-    /// fails the build.
+    /// Lints programs too, with these levels: warnings become warnings of cargo, denied lints fail
+    /// the build.
     pub fn lints(mut self, settings: Settings) -> Self {
         self.lints = Some(settings);
         self
     }
 
     /// Compiles programs, and all programs (`*.shard`) of folders and the folders in them, and
-    /// prints what cargo wants to know.
+    /// prints lines for cargo.
     pub fn compile<P: AsRef<Path>>(self, inputs: &[P]) -> Result<Built, Failed> {
         let done = self.run(inputs);
         let lines = match &done {
@@ -190,7 +191,7 @@ impl Builder {
         let Some(out_dir) = out_dir else {
             return Err(environment(
                 lines,
-                "`OUT_DIR` is not set: call this from a build script, or say `.out_dir(…)`"
+                "`OUT_DIR` is not set: call this from a build script, or call `.out_dir(…)`"
                     .to_owned(),
             ));
         };
@@ -204,14 +205,14 @@ impl Builder {
                 }
             }
         }
-        // A folder that is watched is watched with what is in it; that is said once more for each
-        // file, since other tools read these lines too.
+        // Watching a folder includes its files; each file is listed too, since other tools read
+        // these lines.
         lines.extend(
             sources
                 .iter()
                 .map(|source| format!("cargo::rerun-if-changed={}", files::slashed(&source.path))),
         );
-        // A file that is not there is watched as well: cargo runs the script again until it is.
+        // A missing file is watched as well: cargo runs the script again until it exists.
         let named: IndexSet<String> = sources.iter().flat_map(files::Source::hardware).collect();
         lines.extend(named.iter().map(|path| format!("cargo::rerun-if-changed={path}")));
         let programs = self.plan(sources, &mut lines)?;
@@ -222,7 +223,7 @@ impl Builder {
         }
     }
 
-    /// Reads the hardware files, and says how those are read that programs name.
+    /// Reads the hardware files, and sets how those that programs name are read.
     fn know_hardware(&mut self, lines: &mut Vec<String>) -> Result<(), Failed> {
         lines.extend(
             self.hardware
@@ -264,7 +265,7 @@ impl Builder {
         Ok(())
     }
 
-    /// What lints find in a program that can be planned.
+    /// The findings of lints in a program that can be planned.
     fn findings(&self, name: &str, text: &str) -> Findings {
         let Some(settings) = &self.lints else { return Findings::in_order(Vec::new(), name, text) };
         let linted = lint::lint(name, text, &self.options, settings);
@@ -277,7 +278,7 @@ impl Builder {
         Findings::in_order(found.collect(), name, text)
     }
 
-    /// Plans every program, and says all that is wrong with any.
+    /// Plans every program; returns all errors of any of them.
     fn plan(
         &self,
         sources: Vec<files::Source>,
@@ -367,10 +368,10 @@ fn cannot(verb: &str, path: &Path, error: &io::Error) -> String {
     format!("cannot {verb} `{}`: {error}", files::slashed(path))
 }
 
-/// Two programs that would be one module, if there are such.
+/// Two programs that would be the same module, if any.
 fn clash(programs: &[Compiled]) -> Option<String> {
     programs.iter().enumerate().find_map(|(number, program)| {
-        // A program may not be called like a folder beside it either.
+        // A program may not have the name of a folder beside it either.
         let same = |other: &&Compiled| {
             other.module.starts_with(&program.module) || program.module.starts_with(&other.module)
         };

@@ -1,9 +1,9 @@
-//! `cost`: what a program holds and does, statement by statement and as a whole, and what bounds
-//! it: the contract `shardwise.cost/1`.
+//! `cost`: memory, FLOPs, traffic and bounds of a program, per statement and in total: the contract
+//! `shardwise.cost/1`.
 //!
-//! A statement is bound by FLOPs or by HBM; the whole, if everything overlaps that can, by compute
-//! or by the links of an axis. The thresholds say at which size of a dimension that no parameter
-//! has the verdict on the whole changes, with the plan as it is (`passes::threshold`).
+//! A statement is bound by FLOPs or by HBM; the program, with perfect overlap, by compute or by the
+//! links of an axis. Crossovers are the sizes of a dimension (one that no parameter has) at which
+//! the bound of the program changes while the plan stays the same (`shardwise_passes::crossover`).
 
 pub mod attention;
 mod table;
@@ -29,7 +29,7 @@ use attention::Attention;
 
 pub(crate) use table::table;
 
-/// What a plan holds, does and is bound by.
+/// Memory, work and bounds of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
     /// Always `shardwise.cost/1`.
@@ -42,49 +42,49 @@ pub struct Cost {
     pub parameters: Held,
     /// State, such as a KV cache.
     pub state: Held,
-    /// What the statements give.
+    /// Results of the statements.
     pub activations: Activations,
     /// FLOPs of the unsharded program.
     pub flops: f64,
     /// FLOPs of a device; times the devices, more than `flops` where devices repeat each other's
     /// work.
     pub device_flops: f64,
-    /// The whole, if everything overlaps that can.
+    /// The bound of the program with perfect overlap.
     pub verdict: Verdict,
     /// Busy seconds of each axis' links.
     pub axes: Vec<AxisBusy>,
-    /// Where the verdict changes; dimensions that no parameter has, in order of declaration.
+    /// The crossovers along dimensions that no parameter has, in order of declaration.
     pub thresholds: Vec<Threshold>,
-    /// The program as a step of serving, where it is one.
+    /// The program as a serving step, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inference: Option<Inference>,
-    /// Attention whose sequence is split, done in every way there is.
+    /// Every attention whose sequence is sharded, under each way to shard it.
     pub attention: Vec<Attention>,
     /// The plan's statements in order.
     pub statements: Vec<Statement>,
 }
 
-/// Values that stay on the devices.
+/// Resident values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Held {
     /// Elements of the unsharded values.
     pub elements: f64,
     /// Their bytes.
     pub bytes: f64,
-    /// Bytes that a device holds.
+    /// Bytes per device.
     pub device_bytes: f64,
 }
 
-/// Values that come and go.
+/// Values that are live for a part of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Activations {
     /// Bytes of all unsharded results together.
     pub bytes: f64,
-    /// The most that is live on a device beside parameters and state, inputs included.
+    /// The largest number of bytes live on a device beside parameters and state, inputs included.
     pub device_peak_bytes: f64,
 }
 
-/// What bounds the whole.
+/// The bound of the program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     /// `compute` or `communication`.
@@ -95,7 +95,7 @@ pub struct Verdict {
     pub compute_s: f64,
     /// Seconds of the busiest axis.
     pub links_s: f64,
-    /// The larger over the smaller; absent where nothing is communicated.
+    /// The ratio of the larger to the smaller; absent where nothing is communicated.
     pub factor: Option<f64>,
 }
 
@@ -106,33 +106,33 @@ pub struct AxisBusy {
     pub axis: String,
     /// Seconds.
     pub busy_s: f64,
-    /// How it lies on nodes of GPUs; absent where it is not larger than one.
+    /// Its placement on nodes of GPUs; absent where it fits into one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Nodes>,
 }
 
-/// The sizes of a dimension at which the verdict changes.
+/// The crossovers along a dimension.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Threshold {
     /// The dimension.
     pub dim: String,
-    /// Its size now.
+    /// Its size in the program.
     pub size: u64,
     /// Its size over the number of devices.
     pub per_device: f64,
-    /// Where the verdict changes, smallest first; empty where no size changes it.
+    /// The crossovers, smallest first; empty where there are none.
     #[serde(rename = "flips")]
     pub crossovers: Vec<Crossover>,
 }
 
-/// A size at which the verdict changes.
+/// A crossover.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Crossover {
     /// The size; not always a whole number.
     pub size: f64,
     /// The size over the number of devices.
     pub per_device: f64,
-    /// What bounds the whole above it: `compute` or `communication`.
+    /// The bound of the program above it: `compute` or `communication`.
     pub above: &'static str,
 }
 
@@ -145,16 +145,16 @@ pub struct Statement {
     pub flops: f64,
     /// Bytes touched; of a collective, the cost model's `V`.
     pub bytes: f64,
-    /// Seconds, each time.
+    /// Seconds per execution.
     pub time_s: f64,
-    /// How often it is done: the layers of the block that it stands in.
+    /// How often it runs: the number of layers of its block.
     pub times: u64,
     /// FLOPs a byte of HBM traffic; absent for collectives.
     pub intensity: Option<f64>,
     /// `flops`, `hbm`, or the axes of a collective.
     pub bound: String,
-    /// By which factor: the longer of arithmetic and traffic over the shorter; absent for
-    /// collectives and where a rate is not known.
+    /// The ratio of the longer of arithmetic and traffic to the shorter; absent for collectives and
+    /// where a rate is not known.
     pub factor: Option<f64>,
 }
 
@@ -166,35 +166,35 @@ impl Cost {
 }
 
 impl Planned {
-    /// What the plan holds and does, what bounds it, and at which sizes that changes.
+    /// Memory, work and bounds of the plan, and its crossovers.
     pub fn cost(&self) -> Cost {
         self.cost_sized(&Sizing::default())
     }
 
-    /// The same, with the step of serving that is asked for.
+    /// The same, with the requested serving step.
     pub fn cost_sized(&self, sizing: &Sizing) -> Cost {
         self::cost(self, sizing, self.refinement)
     }
 
-    /// Where the verdict of [`Planned::cost`] changes along any dimension, those of parameters
-    /// included; `None` for a name that is no dimension's.
+    /// The crossovers of [`Planned::cost`] along any dimension, those of parameters included;
+    /// `None` if no dimension has this name.
     pub fn threshold(&self, dim: &str) -> Option<Threshold> {
         let dim = self.plan.program.dims.position(|other| other.name == dim)?;
         Some(threshold(self, dim, self.refinement))
     }
 
-    /// FLOPs, bytes, intensity, time and bound of every step, then the whole.
+    /// FLOPs, bytes, intensity, time and bound of every step, then the totals.
     pub fn cost_table(&self) -> String {
         self.cost_table_sized(&Sizing::default())
     }
 
-    /// The same, with the step of serving that is asked for.
+    /// The same, with the requested serving step.
     pub fn cost_table_sized(&self, sizing: &Sizing) -> String {
         table(&self.cost_sized(sizing), &text::summary(self), self.capacity_bytes)
     }
 }
 
-/// What a plan holds, does and is bound by. `refinement` is that of the plan.
+/// Memory, work and bounds of a plan. `refinement` is that of the plan.
 pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -> Cost {
     let plan = &planned.plan;
     let program = &plan.program;
@@ -274,7 +274,7 @@ fn unsharded_flops(program: &Program) -> f64 {
     flops.sum()
 }
 
-/// How often an operation is done on all stages together.
+/// How often an operation runs on all stages together.
 fn in_all(program: &Program, op: &Op) -> f64 {
     let turns = program.trip_count(op.repeat, program.is_per_microbatch(op));
     turns.per_device as f64 * program.stages(op.repeat) as f64
@@ -304,7 +304,7 @@ fn name(bound: Bound) -> &'static str {
     }
 }
 
-/// Where the verdict changes along one dimension.
+/// The crossovers along one dimension.
 pub(crate) fn threshold(planned: &Planned, dim: DimId, refinement: Refinement) -> Threshold {
     let program = &planned.plan.program;
     let devices = program.mesh.devices() as f64;
@@ -352,7 +352,7 @@ fn statement(planned: &Planned, step: &Step, cost: &StepCost) -> Statement {
     }
 }
 
-/// Which of arithmetic and HBM traffic takes longer, and by which factor.
+/// Which of arithmetic and HBM traffic takes longer, and their ratio.
 fn roofline(work: &LocalWork) -> (&'static str, Option<f64>) {
     let (bound, factor) = if work.flops_s >= work.hbm_s {
         ("flops", work.flops_s / work.hbm_s)

@@ -1,4 +1,4 @@
-//! Diagnostics as `miette` sees them: the only place that knows how they are drawn.
+//! Turns diagnostics into `miette` ones: the only module that knows how they are drawn.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use miette::{LabeledSpan, NamedSource, SourceSpan};
 use shardwise_grammar::diag::Inside;
 use shardwise_ir::{Diag, Severity};
 
-/// One finding together with the source that it is about. With miette's `fancy` feature it draws
-/// itself; without, it is a plain error.
+/// One finding together with its source. With miette's `fancy` feature it is drawn with the source;
+/// without, it is a plain error.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was found.
+    /// The finding.
     pub diag: Diag,
     /// The source, unless the lines concerned are too long to show.
     source: Option<NamedSource<String>>,
@@ -18,7 +18,7 @@ pub struct Report {
     inside: Option<Box<Report>>,
 }
 
-/// No line longer than this is shown.
+/// Longer lines are not shown.
 const LONGEST_LINE: usize = 1000;
 
 impl Report {
@@ -112,12 +112,12 @@ fn line_length(source: &str, offset: usize) -> usize {
 /// Findings about one source, mostly in source order.
 #[derive(Clone, Debug)]
 pub struct Findings {
-    /// One by one.
+    /// The findings.
     pub reports: Vec<Report>,
 }
 
 impl Findings {
-    /// `diags` about `source`, which is called `name`, sorted by place.
+    /// `diags` about the source called `name`, sorted by place.
     pub fn new(mut diags: Vec<Diag>, name: &str, source: &str) -> Self {
         diags.sort_by_key(|diag| (diag.labels.first().map(|label| label.span.start), diag.code));
         Self::in_order(diags, name, source)
@@ -133,7 +133,7 @@ impl Findings {
         self.reports.iter().any(|report| report.diag.severity == Severity::Error)
     }
 
-    /// Whether an option is at fault and not the source: the finding has no place in it.
+    /// Whether the finding is about an option and not the source: it has no place there.
     pub fn blame_options(&self) -> bool {
         self.reports.iter().any(|report| report.diag.labels.is_empty())
     }

@@ -1,10 +1,10 @@
-//! What changed between two plans, in words that a reviewer can judge.
+//! Compares two plans: lists the collectives that were added, removed or changed, for a reviewer.
 //!
-//! Collectives are matched by the value that they move and the statement (or output) that they are
-//! for, not by line: a plan that got one step longer has one addition, however its lines moved. A
-//! textual diff of two plans would be simpler, but every comment of a plan changes with a size, and
-//! a step that only moved would be both removed and added. Free steps (slices, axes of one device)
-//! are left out.
+//! Collectives are matched by the value that they reshard and the statement (or output) that reads
+//! the result, not by line: one more step is one addition, wherever the other lines are. A textual
+//! diff of two plans would be simpler, but every comment of a plan changes with a size, and a step
+//! at another line would be both removed and added. Free steps (slices, axes of one device) are
+//! left out.
 
 mod limits;
 mod markdown;
@@ -24,7 +24,7 @@ use crate::use_def::{UseDef, User, moves_data};
 
 pub use limits::{Limits, Quantity};
 
-/// What changed from one plan to another.
+/// The difference between two plans.
 ///
 /// ```
 /// let source = "
@@ -47,9 +47,9 @@ pub use limits::{Limits, Quantity};
 pub struct Diff {
     /// Always `shardwise.diff/1`.
     pub schema: String,
-    /// What the first plan is called.
+    /// The name of the first plan.
     pub before: String,
-    /// What the second plan is called.
+    /// The name of the second plan.
     pub after: String,
     /// Hardware, axes and dimensions that differ.
     pub settings: Vec<Setting>,
@@ -61,9 +61,9 @@ pub struct Diff {
     pub changed: Vec<Change>,
     /// How many collectives are the same.
     pub unchanged: usize,
-    /// Local operations that are laid out otherwise, take another time, or are in one plan only.
+    /// Local operations that have another layout or time, or are in one plan only.
     pub statements: Vec<Statement>,
-    /// The whole: times, bytes moved, memory.
+    /// The totals: times, bytes communicated, memory.
     pub totals: Vec<Total>,
 }
 
@@ -72,16 +72,16 @@ pub struct Diff {
 pub struct Line {
     /// `AllGather_X`, `ReduceScatter_{X,K}`; `compute` for local operations.
     pub what: String,
-    /// The value that it gives.
+    /// The value that it produces.
     pub value: String,
-    /// What needs it: the value of a statement, `output`, or `home` for the brackets on its own
-    /// left side.
+    /// The reader of the result: the value of a statement, `output`, or `home` for the brackets on
+    /// its own left side.
     pub needed_by: Vec<String>,
-    /// Bytes: the cost model's `V` of a collective, what a local operation touches.
+    /// Bytes: the cost model's `V` of a collective, the traffic of a local operation.
     pub bytes: f64,
     /// Seconds.
     pub time_s: f64,
-    /// Whether making it longer makes the schedule longer.
+    /// Whether it is critical: a longer step makes the schedule longer.
     pub critical: bool,
     /// The line as the plan prints it.
     pub text: String,
@@ -105,7 +105,7 @@ pub struct Statement {
     pub after: Option<Line>,
 }
 
-/// Something declared that differs.
+/// A declaration that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
     /// `hardware`, `mesh` or `dim`.
@@ -116,7 +116,7 @@ pub struct Setting {
     pub after: String,
 }
 
-/// One number of the whole.
+/// One total.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Total {
     /// `serial`, `scheduled`, `overlap`, `compute`, `comm`, `moved` (bytes of all collectives) or
@@ -150,13 +150,13 @@ pub fn diff(before: &Planned, after: &Planned) -> Diff {
     }
 }
 
-/// Whether two lines say and cost the same.
+/// Whether two lines have the same text and cost.
 fn same(before: &Line, after: &Line) -> bool {
     let cost = |line: &Line| (line.bytes.to_bits(), line.time_s.to_bits(), line.critical);
     before.text == after.text && cost(before) == cost(after)
 }
 
-/// The collectives that move data, or the local operations.
+/// The collectives that communicate, or the local operations.
 fn lines(planned: &Planned, collectives: bool) -> Vec<Line> {
     let steps = planned.plan.steps.iter().zip(&planned.report.steps).enumerate();
     let wanted = |step: &Step, cost: &StepCost| {
@@ -209,7 +209,7 @@ fn settings(before: &Plan, after: &Plan) -> Vec<Setting> {
     let (old, new) = (&before.program, &after.program);
     let mut settings = vec![("hardware", old.hardware.name.clone(), new.hardware.name.clone())];
     if old.hardware.name == new.hardware.name {
-        // A file can give one name other numbers than it did.
+        // A hardware file may define other numbers under the same name.
         let numbers = pairs::named(
             hardware::assignments(&old.hardware),
             hardware::assignments(&new.hardware),
@@ -276,7 +276,7 @@ pub const FORMATS: &[Format<Diff>] = &[
 ];
 
 impl Diff {
-    /// Whether both plans do the same at the same price.
+    /// Whether both plans have the same steps at the same price.
     pub fn is_empty(&self) -> bool {
         let steps = self.added.is_empty()
             && self.removed.is_empty()
@@ -297,12 +297,12 @@ impl Diff {
         markdown::markdown(self)
     }
 
-    /// What of `limits` the second plan breaks, a sentence each.
+    /// The limits that the second plan breaks, a sentence each.
     pub fn broken(&self, limits: &Limits) -> Vec<String> {
         limits.broken(self)
     }
 
-    /// One number of the whole, by its name.
+    /// One total, by its name.
     pub fn total(&self, name: &str) -> Option<&Total> {
         self.totals.iter().find(|total| total.name == name)
     }

@@ -1,4 +1,4 @@
-//! How quantities and tables are written for people.
+//! Formats quantities and tables for people.
 
 pub(crate) mod table;
 pub mod units;

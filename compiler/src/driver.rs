@@ -18,7 +18,7 @@ use crate::options::{Options, Strategy};
 use crate::pass_faults;
 use crate::planned::{Origin, Planned, attention_site, budget, claim};
 
-/// A program that was read, and what is to be said of it.
+/// A program that was read, with its diagnostics.
 #[derive(Debug)]
 pub struct Checked {
     /// The program with its dataflow, unless an error was found.
@@ -27,8 +27,8 @@ pub struct Checked {
     pub findings: Findings,
 }
 
-/// Reads a program and says everything that is wrong with it. `name` is what diagnostics call the
-/// source.
+/// Reads a program and reports all its errors and warnings. `name` is the name of the source in
+/// diagnostics.
 ///
 /// ```
 /// let source = "hardware tpu-v5p\nmesh X=4\ndim B=8\ninput A[B_Y]\noutput A[B]";
@@ -46,7 +46,7 @@ pub(crate) fn read(name: &str, source: &str, options: &Options, last: Pass) -> C
     resolved(&file, diags, (name, source), options, &|program| pipeline::rewrite(program, last))
 }
 
-/// Reads a program for what it computes, however it is to be cut into microbatches.
+/// Reads a program without its microbatches, as a reference for what it computes.
 pub(crate) fn read_whole_batch(name: &str, source: &str, options: &Options) -> Checked {
     let (file, diags) = shardwise_grammar::parse(source);
     resolved(&file, diags, (name, source), options, &pipeline::rewrite_whole_batch)
@@ -63,7 +63,7 @@ pub(crate) fn read_tree(name: &str, source: &str, options: &Options) -> (ast::Fi
     (file, checked)
 }
 
-/// The program, if its pipelines can run; else what keeps them from that.
+/// The program, if its pipelines can run; else the reason.
 fn staged(program: Analyzed, diags: &mut Vec<Diag>) -> Option<Analyzed> {
     let faults = shardwise_ir::pipeline::faults(&program);
     let can_run = faults.is_empty();
@@ -83,7 +83,7 @@ fn resolved(
     diags.extend(unread);
     let overrides = Overrides { hardware, known, file: file_named, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
-    // Hardware that cannot be read is no hardware that is not named.
+    // Hardware that cannot be read is reported as such, not as missing.
     let is_named = diags
         .iter()
         .filter_map(|diag| diag.labels.first())
@@ -201,7 +201,7 @@ pub(crate) fn planned_until<'p>(
         .map_err(|fault| pass_faults::of_plan(program, &fault, options).into_iter().collect())
 }
 
-/// A plan with its costs, and how it came to be.
+/// A plan with its costs and its claim of optimality.
 type Made = (ExpandedPlan<'static>, Reports, Origin);
 
 fn made(program: Analyzed, options: &Options) -> Result<Made, Vec<Diag>> {

@@ -1,12 +1,12 @@
-//! Why a collective is there: what asked for it, what fixed that, what else could have been done
-//! and what each would have cost.
+//! Explains a collective: the reader that needs it, the brackets that cause it, and the
+//! alternatives with their costs.
 //!
-//! Causes are read off the finished plan, statement by statement, since they are true of it
-//! whichever strategy made it; a log of the search would record what it tried, not why the result
-//! is right. Alternatives are edits of the program's text, each planned again as a whole: an author
-//! can type what is offered, and no number is an estimate. For a program that cannot be planned,
-//! the brackets that contradict each other are found by leaving brackets open; for one that does
-//! not fit into memory, what is live at its peak.
+//! Causes are derived from the finished plan, statement by statement, since they hold whichever
+//! strategy made it; a log of the search would record what it tried, not why the result is right.
+//! Alternatives are edits of the program's text, and each edited program is planned: an author can
+//! type the edit, and no number is an estimate. For a program that cannot be planned, the brackets
+//! that contradict each other are found by leaving brackets open; for one that does not fit into
+//! memory, what is live at its peak.
 
 mod alternatives;
 mod causes;
@@ -28,12 +28,12 @@ pub use alternatives::Alternative;
 pub use conflict::{Conflict, NoRoom, Remedy};
 pub use target::Target;
 
-/// What can be said of a program's collectives, or of why there are none. `Display` is the text for
-/// people.
+/// The explanation of a program's collectives, or of why there is no plan. `Display` is the text
+/// for people.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Explanation {
-    /// The program can be planned: its collectives, as far as they were asked about.
+    /// The program can be planned: the requested collectives.
     Plan(Causes),
     /// Its brackets contradict each other.
     Conflict(Conflict),
@@ -44,13 +44,13 @@ pub enum Explanation {
 /// Why a plan's collectives are there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Causes {
-    /// What was asked about, in words: `` `Win` ``, `line 7`, `every collective`.
+    /// The target in words: `` `Win` ``, `line 7`, `every collective`.
     pub about: String,
-    /// What the numbers of alternatives are differences of: `serial`, `comm` or `overlap`.
+    /// The objective that alternatives change: `serial`, `comm` or `overlap`.
     pub objective: String,
     /// The plan's own number, in seconds.
     pub now_s: f64,
-    /// One by one, in the plan's order.
+    /// The collectives, in the plan's order.
     pub collectives: Vec<Collective>,
 }
 
@@ -63,18 +63,18 @@ pub struct Collective {
     pub bytes: f64,
     /// Seconds.
     pub time_s: f64,
-    /// What it takes on each network, innermost first; absent where it runs over one.
+    /// Its time on each network, innermost first; absent where it runs over one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<Network>,
-    /// Whether making it longer makes the schedule longer.
+    /// Whether it is critical: a longer step makes the schedule longer.
     pub critical: bool,
-    /// What gives its operand, and why that is partial if it is.
+    /// The producer of its operand, and why that is partial if it is.
     pub from: End,
-    /// What needs its result, and by which rule and which brackets.
+    /// The readers of its result, with the rule and the brackets that require it.
     pub needs: Vec<End>,
-    /// Other programs near this one, cheapest first; only where a value or a line was asked about.
+    /// Other programs near this one, cheapest first; only where a value or a line is explained.
     pub alternatives: Vec<Alternative>,
-    /// The cheapest of them whose plan is without this collective, as a place among `alternatives`.
+    /// The index in `alternatives` of the cheapest whose plan does not have this collective.
     pub cure: Option<usize>,
 }
 
@@ -83,15 +83,17 @@ pub struct Collective {
 pub struct End {
     /// A declaration, a statement, another collective, the brackets of a left side, or an output.
     pub who: String,
-    /// Why it gives or needs the value so: rules, and where what they rest on was written.
+    /// Why it produces or needs the value in this sharding: rules, and the brackets that they
+    /// depend on.
     pub because: Vec<String>,
 }
 
-/// Called with how many programs of how many are planned, in no order, from any thread.
+/// A progress callback: the number of planned programs and of all programs; called from any thread,
+/// in no order.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// Explains the collectives of a program that `target` names. Errors are those that keep the
-/// program from being read, or a target that is not there.
+/// Explains the collectives of a program that `target` names. Errors are those of reading the
+/// program, or that the target does not exist.
 ///
 /// ```
 /// use shardwise::explain::{Explanation, Target, explain};
@@ -155,7 +157,7 @@ pub fn explain(
     }))
 }
 
-/// What can be said of a program without a plan.
+/// Explains a program without a plan.
 fn refused(
     name: &str,
     source: &str,
@@ -171,7 +173,7 @@ fn refused(
     }
 }
 
-/// What [`Explanation::json`] writes.
+/// The JSON form of an [`Explanation`].
 #[derive(Serialize)]
 struct Document<'e> {
     /// Always `shardwise.explain/1`.
@@ -191,8 +193,8 @@ pub const FORMATS: &[Format<Explanation>] = &[
 ];
 
 impl Explanation {
-    /// The JSON text, indented: `kind` is `plan`, `conflict` or `no_room`, the rest is what stands
-    /// in the value.
+    /// The JSON text, indented: `kind` is `plan`, `conflict` or `no_room`, the rest are the fields
+    /// of the value.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(&Document { schema: "shardwise.explain/1", explanation: self })
             .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A plan in the formats that others read, one file each, and the table of them.
+//! Plans in the formats of other tools, one file each, and the table of formats.
 
 pub(crate) mod dot;
 mod format;

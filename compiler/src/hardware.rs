@@ -1,11 +1,11 @@
-//! Hardware files: chips that programs may name beside the presets, as TOML; and presets as such a
-//! file, to start from.
+//! Hardware files: TOML descriptions of chips that programs may name beside the presets. Prints
+//! presets as such files, to start from.
 //!
-//! Every table is a chip. `base` takes what it does not say from another one, since most files say
-//! what was measured on a chip that is known. Keys are flat and in units of one (bytes, seconds,
-//! FLOP/s), so that no number needs a suffix; what is not given is not known, and a program that
-//! needs it is refused. Every mistake is reported at its place, for a key taken silently for
-//! nothing would be a wrong price. Nothing here reads files.
+//! Every table is a chip. With `base`, missing keys come from another chip, since most files add
+//! measurements to a known chip. Keys are flat and in base units (bytes, seconds, FLOP/s), so that
+//! no number needs a suffix; a missing key is unknown, and a program that needs it is refused.
+//! Every mistake is reported at its place, since an ignored key would make prices wrong. This
+//! module reads no files.
 
 pub mod named_file;
 
@@ -21,8 +21,8 @@ use crate::diagnostics::Findings;
 
 type Table = IndexMap<Spanned<String>, Spanned<Value>>;
 
-/// A key whose value is a number: its name, what it is, the least that it can be without being in
-/// another unit, and where it belongs.
+/// A key whose value is a number: its name, its meaning, the least plausible value (a smaller one
+/// is in another unit), and its field.
 type Number = (&'static str, &'static str, f64, fn(&mut Hardware) -> &mut Option<f64>);
 
 const NUMBERS: [Number; 7] = [
@@ -45,7 +45,7 @@ const NUMBERS: [Number; 7] = [
     ),
 ];
 
-/// Longer hops, in seconds, are in another unit.
+/// A longer latency of a hop, in seconds, must be in another unit.
 const LONGEST_HOP_S: f64 = 0.1;
 
 /// The other keys.
@@ -90,7 +90,7 @@ pub(crate) fn chips(text: &str) -> Result<Vec<Hardware>, Vec<Diag>> {
     if reader.diags.is_empty() { Ok(reader.known) } else { Err(reader.diags) }
 }
 
-/// A chip whose name another one has, too, with other numbers.
+/// A chip whose name belongs to another one with other numbers.
 pub fn clash<'h>(chips: impl IntoIterator<Item = &'h Hardware>) -> Option<&'h Hardware> {
     let mut seen: IndexMap<&str, &Hardware> = IndexMap::new();
     chips
@@ -100,7 +100,7 @@ pub fn clash<'h>(chips: impl IntoIterator<Item = &'h Hardware>) -> Option<&'h Ha
 
 fn unreadable(error: &toml::de::Error) -> Diag {
     let message = error.message().lines().next().unwrap_or("not understood");
-    // What serde says of a key that stands before the first table.
+    // The error of serde for a key before the first table.
     let message = if message.ends_with("expected a map") {
         "this stands in no chip's table"
     } else {
@@ -117,7 +117,7 @@ fn to_span(range: Range<usize>) -> Span {
     Span::new(range.start, range.end)
 }
 
-/// Chips so far, and every mistake.
+/// The chips read so far, and every mistake.
 #[derive(Default)]
 struct Reader {
     known: Vec<Hardware>,
@@ -203,7 +203,7 @@ impl Reader {
         found
     }
 
-    /// How chips are linked, as both keys say together.
+    /// The links of chips, given by two keys together.
     fn links(
         &mut self,
         hardware: &mut Hardware,
@@ -234,7 +234,7 @@ impl Reader {
                     "leave `wraparound` out, or write `links = \"torus\"`".to_owned(),
                 )
             } else {
-                (format!("`{wraps}` does not say which axes wrap"), one_of(&wraps, &known))
+                (format!("`{wraps}` does not define which axes wrap"), one_of(&wraps, &known))
             };
             self.wrong(message, wraparound.span(), help);
             return;
@@ -329,7 +329,7 @@ impl Reader {
     }
 }
 
-/// A chip of which nothing is known yet.
+/// A chip with all values unknown.
 fn unknown() -> Hardware {
     Hardware {
         name: String::new(),
@@ -356,7 +356,7 @@ fn one_of(given: &str, known: &[&str]) -> String {
     )
 }
 
-/// A chip as a hardware file, which reads back as it is.
+/// A chip as a hardware file, which reads back as the same chip.
 pub fn toml(hardware: &Hardware) -> String {
     let mut chip = toml_edit::Table::new();
     for Entry { key, mut value, what } in entries(hardware) {
@@ -370,25 +370,25 @@ pub fn toml(hardware: &Hardware) -> String {
     file.to_string()
 }
 
-/// The column after which comments stand.
+/// The column of the comments.
 const COMMENTS_AT: usize = 29;
 
-/// One thing that a hardware file says of a chip.
+/// One entry of a hardware file.
 #[derive(Clone, Debug)]
 struct Entry {
     key: &'static str,
     value: toml_edit::Value,
-    /// What it is, for readers of the file.
+    /// Its meaning, as a comment in the file.
     what: &'static str,
 }
 
-/// Key, and key with value, of all that a hardware file says of a chip.
+/// Key, and key with value, of all entries of a chip.
 pub(crate) fn assignments(hardware: &Hardware) -> Vec<(String, String)> {
     let assignment = |Entry { key, value, .. }| (key.to_owned(), format!("{key} = {value}"));
     entries(hardware).into_iter().map(assignment).collect()
 }
 
-/// All that a hardware file says of a chip.
+/// All entries of a chip in a hardware file.
 fn entries(hardware: &Hardware) -> Vec<Entry> {
     let mut copy = hardware.clone();
     let numbers = NUMBERS.into_iter().filter_map(|(key, what, _, field)| {

@@ -1,12 +1,12 @@
-//! Inference sizing: a step of prefill or decode by the book's formula, batch by batch, with the
-//! plan's shardings.
+//! Inference sizing: times of a prefill or decode step by the book's formula, for each batch, with
+//! the plan's shardings.
 //!
 //! `step = caches read + max(FLOPs, parameters read)` (*How To Scale Your Model*, Part 7), a
-//! device's bytes and FLOPs taken from the plan (`passes::serving`): where everything is split
-//! evenly that is the book's total over the total bandwidth, and where it is not it is what the
-//! plan pays. Other batches keep the plan and change the size of one dimension; to plan every batch
-//! again is what `sweep` is for. Which programs are steps of serving is decided by what they do:
-//! caches that are read make a decode step, tokens that look at each other a prefill.
+//! device's bytes and FLOPs taken from the plan (`passes::serving`): where everything is sharded
+//! evenly this is the book's total over the total bandwidth, and elsewhere it is what the plan
+//! pays. Other batches keep the plan and change the size of one dimension; `sweep` plans every
+//! batch. The statements of a program decide its phase: a program that reads caches is a decode
+//! step, one whose tokens attend to each other a prefill.
 
 mod table;
 
@@ -29,11 +29,11 @@ use crate::Planned;
 
 pub(crate) use table::lines;
 
-/// What a step of serving is of.
+/// The phase of a serving step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// A whole pass over prompts.
+    /// A pass over complete prompts.
     Prefill,
     /// A step that reads caches, with few tokens a sequence.
     Decode,
@@ -49,18 +49,18 @@ impl Phase {
     }
 }
 
-/// Whether a program is sized as a step of serving, and as which.
+/// Whether a program is sized as a serving step, and in which phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum RequestedPhase {
     /// Decode if the program reads caches, prefill if its tokens attend to each other.
     #[default]
     Auto,
-    /// A whole pass over prompts, whatever the program does.
+    /// A pass over complete prompts, whatever the program does.
     Prefill,
     /// A step that reads caches, whatever the program does.
     Decode,
-    /// Not as a step of serving.
+    /// Not as a serving step.
     None,
 }
 
@@ -71,52 +71,53 @@ impl RequestedPhase {
     }
 }
 
-/// What is asked.
+/// The request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizing {
-    /// Whether, and as what.
+    /// Whether to size, and in which phase.
     pub phase: RequestedPhase,
     /// Sizes of the batch, a row each.
     pub batches: Vec<u64>,
 }
 
-/// A step of serving: what it reads, how long that takes at least, and for how many at once there
-/// is room.
+/// A serving step: the bytes that it reads, its least time, and the largest batch that fits into
+/// memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inference {
     /// Prefill or decode.
     pub phase: Phase,
     /// The dimension of sequences.
     pub batch_dim: String,
-    /// The caches that it reads, or gives, if it reads none.
+    /// The caches that it reads, or produces if it reads none.
     pub cache: Cache,
     /// The step at the program's own batch.
     pub step: Row,
-    /// From where on FLOPs take longer than reading the parameters; absent where they never do.
+    /// The batch from which FLOPs take longer than reading the parameters; absent where they never
+    /// do.
     pub critical: Option<Critical>,
-    /// The largest batch that fits into memory; absent where the memory is not known, 0 where
-    /// there is none.
+    /// The largest batch that fits into memory; absent where the capacity is not known, 0 where no
+    /// batch fits.
     pub largest_batch: Option<u64>,
-    /// Other batches, as asked for.
+    /// The requested batches.
     pub batches: Vec<Row>,
 }
 
-/// Caches that a step reads or gives.
+/// Caches that a step reads or produces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cache {
     /// Bytes a token, over all layers; 0 where caches have no length, or different ones.
     pub token_bytes: f64,
     /// Bytes a sequence.
     pub sequence_bytes: f64,
-    /// Bytes of caches that are no sequence's own.
+    /// Bytes of caches that sequences share.
     pub shared_bytes: f64,
-    /// Tokens of the longest.
+    /// Tokens of the longest cache.
     pub context: u64,
-    /// Whether the step reads them; if not, it gives them.
+    /// Whether the step reads them; else it produces them.
     pub is_read: bool,
 }
 
-/// Where FLOPs equal the reading of parameters.
+/// The batch at which FLOPs and the reading of parameters take the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Critical {
     /// Sequences; not always a whole number.
@@ -130,45 +131,46 @@ pub struct Critical {
 pub struct Row {
     /// Sequences.
     pub batch: u64,
-    /// Tokens that the step goes through.
+    /// Tokens of the step.
     pub tokens: f64,
     /// Bytes of all parameters and caches of the unsharded program.
     pub held_bytes: f64,
-    /// The most that a device holds.
+    /// The largest number of bytes on a device.
     pub device_bytes: f64,
-    /// Whether that fits; absent where the memory is not known.
+    /// Whether that fits; absent where the capacity is not known.
     pub fits: Option<bool>,
-    /// FLOPs of a device with tokens: scores, and what they weigh.
+    /// FLOPs of attention on a device: scores, and their products with values.
     pub attention_flops: f64,
-    /// Bytes that these read and write on a device where scores never leave the chip.
+    /// Bytes that attention reads and writes on a device if scores never leave the chip.
     pub attention_bytes: f64,
-    /// Seconds of attention: of reading the caches (in a prefill, of what attention reads and
-    /// writes), or of its arithmetic, if that is longer.
+    /// Seconds of attention: the longer of reading the caches (in a prefill, its reads and writes)
+    /// and its arithmetic.
     pub attention_s: f64,
-    /// Seconds that reading the parameters takes.
+    /// Seconds of reading the parameters.
     pub parameters_s: f64,
     /// Seconds of arithmetic with the parameters.
     pub flops_s: f64,
-    /// Seconds at least: `attention_s + max(parameters_s, flops_s)`.
+    /// A lower bound in seconds: `attention_s + max(parameters_s, flops_s)`.
     pub step_s: f64,
-    /// Tokens a second at most, of the whole mesh.
+    /// The largest number of tokens per second of the mesh.
     pub tokens_per_s: f64,
     /// Seconds of this plan at this batch, communication and element-wise work included.
     pub plan_s: f64,
-    /// What takes longest: `cache`, `attention`, `parameters` or `flops`.
+    /// The longest part: `cache`, `attention`, `parameters` or `flops`.
     pub bound: &'static str,
 }
 
 /// Why a plan is not sized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsized {
-    /// It is asked not to be.
+    /// The request excludes it.
     NotRequested,
-    /// Its program is no step of serving.
+    /// Its program is not a serving step.
     NotServing(NotServing),
-    /// It reads no caches, its tokens do not look at each other, and nobody says what it is.
+    /// It reads no caches, its tokens do not attend to each other, and the request does not set a
+    /// phase.
     Unclear,
-    /// It is not known how fast the hardware's memory is.
+    /// The memory bandwidth of the hardware is not known.
     UnknownMemory,
 }
 
@@ -274,15 +276,15 @@ fn cache(program: &Program, serving: &Serving) -> Cache {
     cache
 }
 
-/// A plan whose batch is changed again and again.
+/// A plan that is sized at many batches.
 struct Sizer<'p> {
     planned: &'p Planned,
     plan: Plan,
     serving: Serving,
 }
 
-/// What declarations split the batch by, and what it grows by. Brackets that the plan chose could
-/// be chosen otherwise for another batch.
+/// The granule of the batch: the parts into which declarations split it. Brackets chosen by the
+/// plan are ignored, since another batch could have others.
 fn granule(program: &Program, serving: &Serving) -> u64 {
     let parts = |dim: DimId| {
         let homes = program
@@ -333,8 +335,7 @@ impl Sizer<'_> {
             (attention_bytes / self.bandwidth(), load.weight_bytes / self.bandwidth());
         let attention_s = cache_s.max(load.attention_s);
         let step_s = attention_s + parameters_s.max(load.flops_s);
-        // What fits beside the batch, where it is no whole number of units, gives no
-        // tokens.
+        // A batch that is not a whole number of granules is rounded down.
         let tokens = self.serving.tokens(program) * batch as f64
             / program.dims[self.serving.batch].size as f64;
         let device_bytes = report.memory.peak_bytes;
@@ -371,8 +372,8 @@ impl Sizer<'_> {
         load.flops_s - load.weight_bytes / self.bandwidth()
     }
 
-    /// By bisection between batches that declarations split evenly, and straight between two of
-    /// them.
+    /// By bisection between batches that declarations split evenly, and linear interpolation
+    /// between two of them.
     fn critical(&mut self) -> Option<Critical> {
         let granule = granule(&self.plan.program, &self.serving);
         let mut high = 1;
@@ -388,7 +389,7 @@ impl Sizer<'_> {
             if self.excess(middle * granule) < 0.0 { low = middle } else { high = middle }
         }
         let above = self.excess(high * granule);
-        // An empty batch computes nothing, and reads what any other does.
+        // An empty batch computes nothing, and reads the same parameters.
         let below = if low == 0 {
             -self.load(granule).weight_bytes / self.bandwidth()
         } else {
@@ -428,7 +429,7 @@ impl Sizer<'_> {
 }
 
 impl Planned {
-    /// The plan as a step of serving as is asked, or why it is none.
+    /// The plan as the requested serving step, or why it is not one.
     pub fn inference(&self, sizing: &Sizing) -> Result<Inference, Unsized> {
         inference(self, sizing)
     }

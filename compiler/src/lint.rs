@@ -1,7 +1,7 @@
 //! Lints: unnecessary cost in valid programs, with its price and the edit that removes it.
 //!
 //! A lint is a row of a table ([`Lint`]), not an object with methods: its page (what, why, a
-//! program that triggers it, the cure) is data that `explain`, the reference and the tests read
+//! bad example, the good example) is data that `explain`, the reference and the tests read
 //! alike, and its check is one function over a program and its plans. The costs are differences
 //! between plans: where a lint proposes an edit, the edited program is planned too, so no number
 //! here is a rule of thumb.

@@ -14,7 +14,7 @@ pub fn depfile(target: &str, inputs: &[&str]) -> String {
     format!("{}: {}\n{}", escaped(target), inputs.join(" "), rules.concat())
 }
 
-/// As both make and ninja read it.
+/// Escapes a path so that both make and ninja read it.
 fn escaped(path: &str) -> String {
     path.replace(' ', "\\ ").replace('#', "\\#").replace('$', "$$")
 }

@@ -1,4 +1,4 @@
-//! Which programs there are, and where what they become is written.
+//! Finds the programs to compile, and writes the output files.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,7 +9,7 @@ use super::write::write_if_changed;
 use super::{Compiled, rust};
 use crate::source::files::{Files, MOST_BYTES};
 
-/// What a program's file name ends in.
+/// The extension of program files.
 const ENDING: &str = "shard";
 
 /// A program's text.
@@ -29,13 +29,13 @@ impl Source {
     }
 }
 
-/// For [`crate::Options`]: hardware files that programs name are read from the disk, no further
-/// than they may be long.
+/// For [`crate::Options`]: hardware files that programs name are read from the disk, up to a
+/// maximal length.
 pub fn from_disk() -> Files {
     Files::read_by(read)
 }
 
-/// Nothing but a file ends by itself: a pipe would be waited for.
+/// Only regular files: reading a pipe could block.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let kind = fs::metadata(path)?;
     if !kind.is_file() {
@@ -59,10 +59,10 @@ pub(super) fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| invalid("it is not UTF-8 text"))
 }
 
-/// Something about a file that went wrong.
+/// An error about a file.
 type Trouble = (PathBuf, io::Error);
 
-/// A path as messages and generated files write it, on every system.
+/// A path in messages and generated files, with `/` on every system.
 pub(super) fn slashed(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }

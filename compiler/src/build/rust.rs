@@ -1,6 +1,6 @@
 //! Plans as a Rust module: types once, a module of constants for each program, folders as modules.
 //!
-//! The module stands alone: a crate that includes it needs nothing of shardwise at run time.
+//! The module has no dependencies: a crate that includes it does not need shardwise at run time.
 //! Everything is a constant, so that sizes can be array lengths and budgets can be checked by the
 //! compiler (`const _: () = assert!(plans::mlp::PEAK_BYTES < …);`).
 
@@ -29,7 +29,7 @@ pub struct Axis {
     pub size: u64,
 }
 
-/// A dimension of a tensor and what splits it.
+/// A dimension of a tensor and the axes that split it.
 #[allow(dead_code)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dim {
@@ -41,27 +41,27 @@ pub struct Dim {
     pub axes: &'static [&'static str],
 }
 
-/// Where a tensor comes from or goes.
+/// The role of a tensor.
 #[allow(dead_code)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Arrives each step.
+    /// An input of each step.
     Input,
-    /// Lives on the devices.
+    /// Resident on the devices.
     Param,
     /// Resident and updated.
     State,
-    /// Leaves the program.
+    /// An output of the program.
     Output,
 }
 
-/// A tensor at the edge of a program, as it is sharded there.
+/// An input, parameter, state or output of a program, with its sharding.
 #[allow(dead_code)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tensor {
     /// Its name.
     pub name: &'static str,
-    /// Where it comes from or goes.
+    /// Its role.
     pub role: Role,
     /// Its element type, as programs write it.
     pub dtype: &'static str,
@@ -78,7 +78,7 @@ pub struct Step {
     /// `einsum`, `map`, `reduce`, …; `all_gather`, `all_reduce`, `reduce_scatter`, `all_to_all`,
     /// `permute`, `slice`.
     pub kind: &'static str,
-    /// The value that it gives.
+    /// The value that it produces.
     pub value: &'static str,
     /// The axes that a collective names.
     pub axes: &'static [&'static str],
@@ -88,14 +88,14 @@ pub struct Step {
     pub flops: f64,
     /// Seconds.
     pub time_s: f64,
-    /// Whether making it longer makes the schedule longer.
+    /// Whether it is critical: a longer step makes the schedule longer.
     pub critical: bool,
     /// The line as the plan prints it.
     pub text: &'static str,
 }
 ";
 
-/// The whole module.
+/// The complete module.
 pub(super) fn module(programs: &[Compiled]) -> String {
     let mut out = TYPES.to_owned();
     let all: Vec<&Compiled> = programs.iter().collect();
@@ -154,8 +154,8 @@ fn program(program: &Compiled, depth: usize, out: &mut String) {
     out.push_str("}\n");
 }
 
-/// Each constant with its documentation; `stem` is where the plan's files are, from the module's
-/// file.
+/// Each constant with its documentation; `stem` is the path of the plan's files, relative to the
+/// module's file.
 fn constants(planned: &Planned, stem: &str) -> Vec<(&'static str, String)> {
     let program = &planned.plan.program;
     let report = &planned.report;
@@ -287,7 +287,7 @@ fn sizes<'n>(
     out.push_str("    }\n");
 }
 
-/// The name of a program's or folder's module, which stands beside the types.
+/// The name of a program's or folder's module, which must differ from those of the types.
 pub(super) fn module_name(name: &str) -> String {
     let name = identifier(name);
     if ["Axis", "Dim", "Role", "Tensor", "Step"].contains(&name.as_str()) {
@@ -297,7 +297,7 @@ pub(super) fn module_name(name: &str) -> String {
     }
 }
 
-/// Words that no item can be called; those that `r#` does not help are among them.
+/// Words that no item can have as its name, including those that `r#` does not allow.
 const RESERVED: [&str; 53] = [
     "Self", "abstract", "as", "async", "await", "become", "box", "break", "const", "continue",
     "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if",

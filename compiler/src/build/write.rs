@@ -1,5 +1,5 @@
 //! Files are written completely or not at all: into a temporary file in the same folder, which then
-//! takes the place of the old one. Whoever reads sees the old bytes or the new ones, never half.
+//! replaces the old one. A reader gets the old bytes or the new ones, never a mixture.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use tempfile::Builder;
 /// Writes a file, completely or not at all.
 ///
 /// An existing file keeps its permissions, and a symbolic link stays one: the file that it points
-/// to is replaced. What is no regular file (a device, a pipe) is written to in place.
+/// to is replaced. Other files (a device, a pipe) are written in place.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     match fs::canonicalize(path) {
         Ok(file) if file.is_file() => {
@@ -43,8 +43,8 @@ fn replace(path: &Path, text: &str, permissions: Option<Permissions>) -> io::Res
     Ok(())
 }
 
-/// A temporary file becomes the file itself, so it has the permissions of a new file, and not those
-/// of a secret.
+/// The temporary file becomes the file itself, so it gets the permissions of a new file instead of
+/// the private ones of temporary files.
 fn temporary() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.prefix(".shardwise-");

@@ -1,16 +1,16 @@
-//! Attention over a sequence that is split: the ways to do it, each planned, side by side.
+//! Compares the ways to run attention over a sharded sequence: plans each of them.
 //!
-//! Which way is best depends on sizes that nobody has in mind: keys and values can be gathered,
-//! passed around a ring, or stay where they are while statistics travel; or the axes go over from
-//! the sequence to the heads, by an `AllToAll` of each before and after. The search finds the
-//! first, the last two and their mixtures by itself; a ring is another program (`roll`), which an
-//! author writes. So that nobody has to write all of them to know, `cost` plans each for every
-//! attention whose sequence is split: a program of its own with the sizes, the mesh and the other
-//! splits of the plan at hand. Planning the whole program four times would say the same with
-//! more noise, and could not say anything of the ring.
+//! Which way is best depends on the sizes: keys and values can be gathered, passed around a ring,
+//! or stay in place while running maxima and sums are reduced (split-KV softmax); or an `AllToAll`
+//! before and after moves the axes from the sequence to the heads. The search finds the first, the
+//! last two and their mixtures by itself; a ring is another program (`roll`), which an author
+//! writes. `cost` plans each of them for every attention whose sequence is sharded: a program of
+//! its own with the sizes, the mesh and the other shardings of the current plan. Planning the
+//! complete program four times would show the same differences with more noise, and could not
+//! include the ring.
 //!
-//! No mask is counted, in any of them: which blocks a causal mask leaves out is a question of who
-//! has which block, and the same for all.
+//! Masks are ignored in all of them: which blocks a causal mask removes depends on the assignment
+//! of blocks to devices, and is the same for all.
 
 mod programs;
 mod split;
@@ -22,37 +22,37 @@ use crate::display::units;
 use crate::{Options, Planned, driver};
 use programs::{Way, ways};
 
-/// An attention whose sequence is split.
+/// An attention whose sequence is sharded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Attention {
     /// The scores, by the program's name.
     pub scores: String,
-    /// The dimension of the queries, and how long it is.
+    /// The dimension of the queries, and its size.
     pub queries: (String, u64),
-    /// The dimension of the keys, and how long it is.
+    /// The dimension of the keys, and its size.
     pub keys: (String, u64),
     /// The axes that split the sequence.
     pub axes: Vec<String>,
-    /// The ways to do it, in a fixed order.
+    /// The ways to run it, in a fixed order.
     pub ways: Vec<Outcome>,
 }
 
-/// One way to do it.
+/// One way to run it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// What happens to keys and values: `gather`, `ring`, `heads` or `statistics`.
     pub way: &'static str,
-    /// Whether the plan does it so.
+    /// Whether the plan uses this way.
     pub planned: bool,
-    /// What it costs; absent where it cannot be done.
+    /// Its cost; absent where it cannot run.
     pub price: Option<Price>,
-    /// Why it cannot be done.
+    /// Why it cannot run.
     pub why_not: Option<String>,
-    /// The program that was planned, to be taken over.
+    /// The program that was planned, to be copied.
     pub program: Option<String>,
 }
 
-/// What one attention costs, done in one way.
+/// The cost of one attention, run in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Price {
     /// Seconds of all collectives.
@@ -61,11 +61,11 @@ pub struct Price {
     pub serial_s: f64,
     /// Seconds of the plan's own schedule.
     pub scheduled_s: f64,
-    /// Bytes a device holds at the worst moment.
+    /// Bytes of a device at the peak.
     pub peak_bytes: f64,
 }
 
-/// Every attention of a plan whose sequence is split, done in every way.
+/// Every attention of a plan whose sequence is sharded, run in every way.
 pub(crate) fn compare(planned: &Planned) -> Vec<Attention> {
     planned
         .attention

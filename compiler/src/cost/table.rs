@@ -1,4 +1,4 @@
-//! The same for people: a row a statement, then the whole in sentences.
+//! `cost` as text: a row for each statement, then the totals in sentences.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::inference;
 
 const COLUMNS: [Column; 6] = [Right(12), Right(8), Right(8), Right(8), Left(12), Left(0)];
 
-/// The rows, `summary`'s lines after those of `cost`, then the step of serving on devices of
+/// The rows, `summary`'s lines after those of `cost`, then the serving step on devices of
 /// `capacity` bytes.
 pub(crate) fn table(cost: &Cost, summary: &[String], capacity: Option<f64>) -> String {
     let head = ["FLOPs", "bytes", "FLOPs/B", "time", "bound by", "step"];

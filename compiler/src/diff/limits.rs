@@ -1,5 +1,4 @@
-//! What a change may cost: a limit on the second plan alone, and one on how much slower it is than
-//! the first.
+//! Limits on a change: on the time of the second plan, and on how much slower it is than the first.
 
 use shardwise_passes::report::Report;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
@@ -7,7 +6,7 @@ use strum::{EnumMessage, IntoStaticStr, VariantArray};
 use super::{Diff, Total};
 use crate::display::units;
 
-/// A time of a whole plan.
+/// A total time of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Quantity {
@@ -42,18 +41,18 @@ impl Quantity {
     }
 }
 
-/// What a change may cost.
+/// Limits on a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Which time is limited.
     pub by: Quantity,
     /// Seconds that the second plan may take.
     pub budget_s: Option<f64>,
-    /// By which part of the first plan's time the second may be slower: 0.05 for 5%.
+    /// The relative slowdown that is allowed: 0.05 for 5%.
     pub max_regression: Option<f64>,
 }
 
-/// Sums of equal steps in another order differ by less than this part.
+/// The relative tolerance of sums of equal steps in another order.
 const ROUNDING: f64 = 1e-9;
 
 impl Limits {
@@ -94,7 +93,7 @@ impl Limits {
 }
 
 impl Total {
-    /// The change as a part of the first plan's; `None` where that is 0.
+    /// The change relative to the first plan; `None` where that is 0.
     pub fn relative(&self) -> Option<f64> {
         (self.before > 0.0).then(|| (self.after - self.before) / self.before)
     }

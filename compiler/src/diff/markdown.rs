@@ -1,4 +1,4 @@
-//! A difference as a comment on a pull request: a heading that says it all, the totals, and the
+//! A difference as a comment on a pull request: a heading with the main change, the totals, and the
 //! lines in a table.
 
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
-//! Which line of one plan is which of the other.
+//! Matches the lines of two plans.
 //!
-//! From the surest sign to the weakest, each in program order: the same text; the same value,
-//! needed by the same, by the same kind of collective; the same value and need; the same value and
-//! kind. What is left was added or removed. An assignment of least cost would need a measure of
-//! likeness that nobody could check by eye.
+//! Criteria from the strictest to the weakest, each in program order: the same text; the same
+//! value, reader and kind of collective; the same value and reader; the same value and kind.
+//! Remaining lines were added or removed. An assignment of least cost would need a measure of
+//! similarity that a reader could not check by eye.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -18,7 +18,7 @@ pub(super) struct Pairs {
     pub(super) both: Vec<Change>,
 }
 
-/// What must be equal for two lines to be the same one, surest first.
+/// The fields that must be equal for two lines to match, strictest first.
 const SIGNS: [fn(&Line) -> String; 4] = [
     |line| line.text.clone(),
     |line| format!("{} {} {}", line.value, need(line), kind(line)),
@@ -64,7 +64,7 @@ pub(super) fn pair(before: Vec<Line>, after: Vec<Line>) -> Pairs {
     pairs
 }
 
-/// Matches local operations by the value that they give, and keeps those that differ.
+/// Matches local operations by the value that they produce; returns those that differ.
 pub(super) fn statements(before: Vec<Line>, after: Vec<Line>) -> Vec<Statement> {
     let by_value = |lines: Vec<Line>| {
         lines.into_iter().map(|line| (line.value.clone(), line)).collect::<Vec<_>>()
@@ -92,7 +92,7 @@ pub(super) fn named(
         .collect()
 }
 
-/// Joins two lists by name: those of the second in its order, then what only the first has.
+/// Joins two lists by name: those of the second in its order, then those that only the first has.
 fn matched<T>(before: Vec<(String, T)>, after: Vec<(String, T)>) -> Vec<(Option<T>, Option<T>)> {
     let mut old: IndexMap<String, T, FxBuildHasher> = before.into_iter().collect();
     let mut both: Vec<(Option<T>, Option<T>)> =

@@ -6,7 +6,7 @@ use super::{Change, Diff, Line, Setting, Statement, Total};
 use crate::display::table::Column::{self, Left, Right};
 use crate::display::{table, units};
 
-/// A total: its name, before, the arrow, after, the change, and the change as a part.
+/// A total: its name, before, the arrow, after, the change, and the relative change.
 const COLUMNS: [Column; 6] = [Left(10), Right(8), Right(2), Right(8), Right(12), Right(8)];
 
 /// The difference as text.
@@ -85,7 +85,7 @@ fn changed(change: &Change) -> String {
     )
 }
 
-/// The line before, on a line of its own, where it was another.
+/// The old line, on a line of its own, if it differs.
 fn was(before: &Line, after: &Line) -> String {
     if before.text == after.text { String::new() } else { format!("\n     was {}", before.text) }
 }
@@ -137,7 +137,7 @@ fn total_line(total: &Total) -> String {
     table::row(&COLUMNS, &cells).trim_end().to_owned()
 }
 
-/// Before, after, the change, and the change as a part.
+/// Before, after, the change, and the relative change.
 pub(super) fn cells(total: &Total) -> [String; 4] {
     let (before, after) = (total.before, total.after);
     let [before, after, change] = if total.unit == "bytes" {

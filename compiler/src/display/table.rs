@@ -1,12 +1,12 @@
 //! The one layout of tables for people: cells in columns of at least so many characters, with a
 //! blank between them, and two between numbers and the text that follows.
 //!
-//! A crate for tables would bring borders, wrapping and colours; these tables stand in comments and
-//! terminals as they are.
+//! A crate for tables would bring borders, wrapping and colours, which these tables in comments and
+//! terminals do not need.
 
 use unicode_width::UnicodeWidthStr;
 
-/// On which side of its column a cell stands, and how wide the column is at least.
+/// The alignment of a cell, and the least width of its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     /// Text.
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_right_and_text_two_blanks_after_them() {
+    fn numbers_are_right_aligned_and_text_follows_after_two_blanks() {
         let columns = [Column::Left(3), Column::Right(4), Column::Right(2), Column::Left(0)];
         assert_eq!(row(&columns, &["a", "12", "3", "x"]), "a     12  3  x");
         assert_eq!(row(&columns, &["abcd", "12345", "3", ""]), "abcd 12345  3  ");

@@ -1,13 +1,12 @@
-//! What else could be done, and what each would cost: edits of brackets near a collective, each
-//! planned again as a whole.
+//! Alternatives to a collective with their costs: edits of brackets near it; each edited program is
+//! planned.
 //!
-//! The places: how its readers read the value, where its statement brings it, and the declarations
-//! and outputs that the collective connects. A place without brackets gets those of the shardings
-//! nearest to what is there; a declaration or an output with brackets is left open, and the search
-//! says where it wants it; a declaration is also tried without the collective's axes. Trying every
-//! sharding would be a search of its own; a handful of neighbours is what an author would try. Of a
-//! gradient, whose statement is derived and has no text, the places are those of the value that it
-//! is the gradient of.
+//! The places are the uses of the value, the left side of its statement, and the declarations and
+//! outputs that the collective connects. A place without brackets gets those of the nearest other
+//! shardings; a declaration or output with brackets is left open (`_?`), and the search chooses its
+//! sharding; a declaration is also tried without the collective's axes. Trying every sharding would
+//! be a search of its own; a few neighbours are what an author would try. A gradient, whose
+//! statement is derived and has no text, has the places of the value that it is the gradient of.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,31 +31,32 @@ use crate::{Options, Planned, driver};
 
 /// Neighbours tried at one place.
 const NEIGHBOURS: usize = 6;
-/// `UseDef` whose operands are tried.
+/// Readers whose operands are tried.
 const READERS: usize = 2;
 /// Alternatives that are reported.
 const MOST_REPORTED: usize = 6;
 
-/// A program near the one at hand.
+/// A program that differs from the explained one by an edit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alternative {
     /// The line of the edit.
     pub line: usize,
-    /// What the edit does: `read`, `keep`, `declare` or `leave as`.
+    /// The kind of place that is edited: `read`, `keep`, `declare` or `leave as`; the text prints
+    /// `reshard` for the first two and `output` for the last.
     pub what: String,
     /// What to type.
     pub edit: String,
-    /// How much the objective of the whole plan changes, in seconds.
+    /// The change of the objective, in seconds.
     pub change_s: f64,
-    /// Whether its plan moves the value over none of the collective's axes.
+    /// Whether its plan communicates the value over none of the collective's axes.
     pub removes_it: bool,
 }
 
 /// Other brackets at a place.
 type Edit<'s> = (&'s Site, String);
 
-/// For each of some collectives its alternatives, cheapest first. Every edit is planned once,
-/// however many collectives it concerns.
+/// The alternatives to each of some collectives, cheapest first. Every edit is planned once, even
+/// if it concerns several collectives.
 pub(super) fn alternatives(
     planned: &Planned,
     source: &str,
@@ -137,7 +137,7 @@ fn alternative(
     }
 }
 
-/// Whether a plan still moves the value over one of the collective's axes.
+/// Whether a plan still communicates the value over one of the collective's axes.
 fn moves_on(other: &Planned, planned: &Planned, step: usize) -> bool {
     let (moved, axes) = (&planned.plan.steps[step].result, &planned.report.steps[step].axes);
     let name = &planned.plan.program.values[moved.value].name;
@@ -147,7 +147,7 @@ fn moves_on(other: &Planned, planned: &Planned, step: usize) -> bool {
     })
 }
 
-/// What to try.
+/// The edits to try.
 struct Ideas<'a> {
     planned: &'a Planned,
     sites: &'a [Site],
@@ -191,8 +191,8 @@ impl<'a> Ideas<'a> {
         ideas
     }
 
-    /// What a derived value is the gradient of (a part of), or updates: a derived statement has no
-    /// text, but that value has.
+    /// The value that a derived one is the gradient of (or a part of it), or updates: a derived
+    /// statement has no text, but that value has.
     fn forward(&self, value: ValueId) -> Option<ValueId> {
         let program = &self.planned.plan.program;
         program.values[value].producer.filter(|&op| program.ops[op].phase == Phase::Backward)?;
@@ -281,7 +281,7 @@ impl<'a> Ideas<'a> {
         ideas
     }
 
-    /// Other shardings in which a result without brackets could be kept.
+    /// Other shardings for a result without brackets.
     fn home(&self, value: ValueId) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
         let Some(op) = program.values[value].producer.map(|op| &program.ops[op]) else {
@@ -313,7 +313,7 @@ impl<'a> Ideas<'a> {
             .filter(|gives| gives.unreduced.is_empty());
         let replicated = Sharding::replicated(now.dims.len());
         let mut texts = self.neighbours(reduced, &[now], now, value);
-        // Replicated is what an author tries first, however far it is.
+        // Replicated first, as an author would try it, however far it is.
         let replicated = self
             .neighbours([replicated].into_iter(), &[now], now, value)
             .into_iter()
@@ -323,7 +323,7 @@ impl<'a> Ideas<'a> {
         texts.into_iter().map(|text| (site, text)).collect()
     }
 
-    /// Those of some shardings that differ least from what is there, as brackets.
+    /// The shardings that differ least from the current one, as brackets.
     fn neighbours(
         &self,
         of: impl Iterator<Item = Sharding>,
@@ -349,7 +349,7 @@ impl<'a> Ideas<'a> {
     }
 }
 
-/// How many dimensions two shardings split differently, what is pending counted as one more.
+/// The number of dimensions that two shardings split differently; pending sums count as one more.
 fn differences(a: &Sharding, b: &Sharding) -> usize {
     let dims = a.dims.iter().zip(&b.dims).filter(|(a, b)| a != b).count();
     dims + usize::from(a.unreduced != b.unreduced)

@@ -1,6 +1,6 @@
-//! What a collective rests on, read off the plan: the step or declaration that gives its operand,
-//! what reads its result, the rule by which that reader cannot take the operand as it was, and the
-//! brackets from which the other side of that rule comes.
+//! Finds the causes of a collective in the plan: the step or declaration that produces its operand,
+//! the reader of its result, the rule by which that reader cannot use the operand as it was, and
+//! the brackets that the rule depends on.
 
 mod shardings;
 
@@ -19,7 +19,7 @@ use crate::source::place::{self, Lines};
 use crate::use_def::{UseDef, User};
 use shardings::{Stand, stand};
 
-/// More needs of one collective than anyone reads.
+/// The limit of listed readers of one collective.
 const MOST_NEEDS: usize = 4;
 
 /// Explains the collectives of one plan.
@@ -65,8 +65,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Whether an output is declared by the left side of the value's own statement, whose brackets
-    /// say the same.
+    /// Whether an output is declared by the left side of the value's own statement, which has the
+    /// same brackets.
     fn is_the_statement(&self, reader: &User, value: ValueId) -> bool {
         let User::Output(output) = *reader else { return false };
         let (declared, producer) =
@@ -76,7 +76,7 @@ impl<'a> Explainer<'a> {
             .is_some_and(|span| span.start <= declared.start && declared.end <= span.end)
     }
 
-    /// Whose choice it is where no brackets ask for it.
+    /// The strategy that chose it where no brackets ask for it.
     fn choice(&self) -> &'static str {
         match self.planned.strategy_name() {
             "search" => "the search's choice",
@@ -120,8 +120,8 @@ impl<'a> Explainer<'a> {
         )
     }
 
-    /// `` line 10: `Tmp = In *D Win` ``; a statement that `backward` stands for is printed, since
-    /// nobody wrote it.
+    /// `` line 10: `Tmp = In *D Win` ``; a derived statement is printed, since it is not in the
+    /// source.
     fn statement(&self, op: OpId) -> String {
         let span = self.program().ops[op].span;
         let (line, written) = (self.lines.of(span), place::quote(self.source, span));
@@ -141,7 +141,7 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// Where a collective's operand comes from, and why it is partial if it is.
+    /// The producer of a collective's operand, and why the operand is partial if it is.
     fn from(&self, number: usize) -> End {
         let operand = &self.step(number).operands[0];
         let Some(producer) = self.use_def.producer(number, 0) else {

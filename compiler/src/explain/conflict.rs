@@ -1,10 +1,11 @@
-//! Programs without a plan: which brackets contradict each other, and what does not fit into
-//! memory.
+//! Explains why a program has no plan: which brackets contradict each other, or what does not fit
+//! into memory.
 //!
-//! A smallest conflict is found by halves (U. Junker, AAAI 2004): brackets that can all be left
-//! open without a plan appearing have no part in it. Trying brackets one after another would find
-//! the same in more plans. Feasibility is asked of the book's rules, which take any layout that
-//! fits when the brackets leave them no choice, and find one whenever there is one.
+//! A minimal conflict is found by bisection (QuickXplain: U. Junker, AAAI 2004): brackets that can
+//! all be left open while there is still no plan do not belong to it. Trying brackets one after
+//! another would find the same with more plans. Feasibility is tested with the book's rules, which
+//! find a layout whenever there is one, since they use any that fits when the brackets leave no
+//! choice.
 
 use serde::Serialize;
 use shardwise_ir::print::Printer;
@@ -28,11 +29,11 @@ pub struct Conflict {
 /// Why no plan fits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NoRoom {
-    /// What the smallest plan found needs.
+    /// The memory demand of the smallest plan found.
     pub message: String,
-    /// What is held at its peak.
+    /// The values that are live at its peak.
     pub held: String,
-    /// Declarations with which there is a plan that fits.
+    /// Edits of declarations with which a plan fits.
     pub remedies: Vec<Remedy>,
 }
 
@@ -41,15 +42,15 @@ pub struct NoRoom {
 pub struct Remedy {
     /// The line.
     pub line: usize,
-    /// What stands there.
+    /// The text there.
     pub written: String,
     /// What to type instead.
     pub edit: String,
-    /// The whole plan's time with it, in seconds, if there is a plan.
+    /// The time of the plan with it, in seconds, if there is a plan.
     pub serial_s: Option<f64>,
 }
 
-/// The conflict that an error comes from, if brackets are to blame.
+/// The conflict that causes an error, if brackets cause it.
 pub(super) fn conflict(
     name: &str,
     source: &str,
@@ -115,7 +116,7 @@ impl Question<'_> {
         sets
     }
 
-    /// Those of `among` that, kept together with `kept`, leave no plan. `grown`: `kept` has just
+    /// The subset of `among` that, together with `kept`, has no plan. `grown`: `kept` has just
     /// become larger, and may be enough.
     fn blamed<'s>(
         &self,
@@ -138,7 +139,8 @@ impl Question<'_> {
     }
 }
 
-/// What the error knows, and which declaration, left to the search, would make it fit.
+/// The facts of the error, and the declarations that would make a plan fit if they were left to the
+/// search.
 pub(super) fn no_room(name: &str, source: &str, options: &Options, findings: &Findings) -> NoRoom {
     let diag = findings.reports.first().map(|report| &report.diag);
     let declared = sites(source)
@@ -170,8 +172,8 @@ fn remedy(source: &str, site: &Site, brackets: &str, plan: Option<&Planned>) -> 
     }
 }
 
-/// Where a plan has a value that was left open at a site, as brackets: where it is declared, or
-/// where it ends up. A use that is left open stays so.
+/// The sharding of a value that was left open at a site, as brackets: the declared one, or that of
+/// the result. A use that is left open stays open.
 pub(super) fn chosen(planned: &Planned, site: &Site) -> Option<String> {
     if site.place == Place::Use {
         return None;

@@ -1,24 +1,24 @@
 //! The places of a program's text where brackets stand, or could stand: what an edit changes.
 //!
-//! Edits are made on the text and not on tables, so that what is offered can be typed, and so that
-//! programs are covered which are refused before they become tables. Statements that write a
-//! collective have none: their brackets are what they say.
+//! Edits change the text and not tables, so that an author can type them, and so that they also
+//! work for programs with errors. Statements that write a collective have no such places: their
+//! brackets define the collective.
 
 use shardwise_grammar::ast::{Definition, Expr, ExprKind, Layout, Role, Statement, TensorDecl};
 use shardwise_grammar::print::role_name;
 use shardwise_ir::Span;
 use shardwise_ir::program::CollectiveKind;
 
-/// What brackets at a place mean.
+/// The meaning of brackets at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Where a declared value lives.
+    /// The sharding of a declared value.
     Declaration(Role),
-    /// Where a result is brought: the left side of its statement.
+    /// The sharding that a result is resharded to: the left side of its statement.
     Home,
-    /// How a statement reads an operand.
+    /// The sharding in which a statement reads an operand.
     Use,
-    /// How a value leaves.
+    /// The sharding of an output.
     Output,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Site {
     pub(super) span: Span,
     /// The brackets; empty, after the name, where none are written.
     pub(super) brackets: Span,
-    /// The whole statement.
+    /// The statement.
     pub(super) statement: Span,
     /// The written brackets with every dimension left open.
     pub(super) open: Option<String>,
@@ -51,7 +51,7 @@ impl Site {
         Self { place, value: value.to_owned(), span, brackets, statement, open }
     }
 
-    /// What the place would read like with other brackets: `param Win: bf16[D, F_X]`, `Tmp[B, F]`.
+    /// The text of the place with other brackets: `param Win: bf16[D, F_X]`, `Tmp[B, F]`.
     pub(super) fn with(&self, source: &str, brackets: &str) -> String {
         let keyword = match self.place {
             Place::Declaration(role) => format!("{} ", role_name(role)),
@@ -70,8 +70,7 @@ fn opened(layout: &Layout) -> String {
     format!("[{}]", dims.join(", "))
 }
 
-/// Every place of a program, in its order; none of an explicit program, which leaves nothing to
-/// choose.
+/// Every place of a program, in its order; none for an explicit program, which has no choices.
 pub(super) fn sites(source: &str) -> Vec<Site> {
     let (file, _) = shardwise_grammar::parse(source);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What a question is about: a value, a line of the program, or everything.
+//! The target of a question: a value, a line of the program, or everything.
 
 use shardwise_ir::codes::names;
 use shardwise_ir::plan::{Plan, StepKind};
@@ -8,15 +8,15 @@ use crate::Planned;
 use crate::source::place::Lines;
 use crate::use_def::{UseDef, User};
 
-/// What is asked about.
+/// The target of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Every collective of the plan.
     Everything,
-    /// The collectives that move a value.
+    /// The collectives that reshard a value.
     Value(String),
-    /// The collectives that move what a line of the program declares or gives, or that bring a
-    /// statement its operands.
+    /// The collectives that reshard the value that a line of the program declares or defines, or
+    /// the operands of its statement.
     Line(usize),
 }
 
@@ -65,7 +65,7 @@ pub(super) fn steps(planned: &Planned, source: &str, target: &Target) -> Result<
     }
 }
 
-/// Whether a line gives what a collective moves, or needs what it gives.
+/// Whether a line produces the operand of a collective, or needs its result.
 fn concerns(plan: &Plan, use_def: UseDef<'_>, step: usize, line: Span) -> bool {
     let program = &plan.program;
     let on_line = |span: Span| span.start < line.end && line.start < span.end;

@@ -1,5 +1,4 @@
-//! An explanation for people: the collective, its causes indented under it, then what else could be
-//! done.
+//! An explanation for people: the collective, its causes indented under it, then the alternatives.
 
 use std::fmt::Write as _;
 
@@ -7,7 +6,7 @@ use super::{Alternative, Causes, Collective, Conflict, Explanation, NoRoom};
 use crate::display::units;
 use crate::planned::link_breakdown;
 
-/// The whole.
+/// The complete text.
 pub(super) fn text(explanation: &Explanation) -> String {
     match explanation {
         Explanation::Plan(causes) => plan(causes),

@@ -1,5 +1,5 @@
 //! The plan's dataflow in Graphviz' DOT: boxes for local operations, ellipses for collectives (red
-//! where critical), what flows on the arrows. petgraph writes it.
+//! where critical), the materializations on the arrows. petgraph writes it.
 
 use petgraph::dot::{Config, Dot};
 use petgraph::graph::{DiGraph, EdgeIndex, EdgeReference, NodeIndex};
@@ -30,8 +30,8 @@ pub(crate) fn dot(planned: &Planned) -> String {
     )
 }
 
-/// What is drawn: all statements and declared values, outputs that leave, and edges but for those
-/// into the next iteration.
+/// What is drawn: all statements and declared values, the outputs of the program, and all edges
+/// except those into the next iteration.
 fn drawing(planned: &Planned) -> Drawing {
     let graph = planned.dataflow.graph();
     let leaves_by = |output: NodeIndex| {
@@ -39,7 +39,7 @@ fn drawing(planned: &Planned) -> Drawing {
         incoming.last().map(|edge| edge.id())
     };
     let is_drawn = |edge: EdgeIndex| match (graph.edge_endpoints(edge), graph[edge]) {
-        // An output that accepts several materializations leaves with the latest.
+        // Of several materializations that an output accepts, the latest is drawn.
         (Some((_, output)), Use::Output) => leaves_by(output) == Some(edge),
         (_, how) => how != Use::NextIteration,
     };

@@ -1,5 +1,5 @@
-//! Tables of output formats, all of one shape: a new format is one file with a function, and one
-//! row. The command's `--format`, its help and its dispatch read the tables.
+//! The type of the tables of output formats: a new format is one file with a function, and one row.
+//! The command's `--format`, its help and its dispatch read the tables.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Format<T: ?Sized> {
     /// As `--format` writes it.
     pub name: &'static str,
-    /// What it is for, in a few words.
+    /// Its purpose, in a few words.
     pub about: &'static str,
     /// Writes it; an error says why there is nothing to write.
     pub write: fn(&T) -> Result<String, String>,

@@ -25,19 +25,19 @@ pub struct PlanJson {
     pub program: String,
     /// `search`, `textbook`, or `explicit` for a program that was a plan already.
     pub strategy: String,
-    /// What the search made small: `serial` or `comm`.
+    /// The objective of the search: `serial` or `comm`.
     pub objective: String,
     /// The hardware's name.
     pub hardware: String,
     /// The axes in order.
     pub mesh: Vec<AxisJson>,
-    /// How good the plan is known to be.
+    /// Whether the plan is proven optimal, and its lower bound.
     pub optimality: OptimalityJson,
-    /// What it costs.
+    /// Its costs.
     pub cost: CostJson,
-    /// What the textbook's plan costs.
+    /// The costs of the textbook's plan.
     pub textbook: TextbookJson,
-    /// What a device holds.
+    /// The memory of a device.
     pub memory: MemoryJson,
     /// Pipelines; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -57,16 +57,16 @@ pub struct AxisJson {
     pub kind: String,
     /// Seconds that its links are busy.
     pub busy_s: f64,
-    /// How it lies on nodes of GPUs; absent where it is not larger than one.
+    /// Its placement on nodes of GPUs; absent where it fits into one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub nodes: Option<Nodes>,
 }
 
-/// How good the plan is known to be.
+/// Whether the plan is proven optimal, and its lower bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OptimalityJson {
-    /// `optimal` (proven) or `bounded` (nothing is below `lower_bound_s`, which is 0 where no
-    /// search was made).
+    /// `optimal` (proven) or `bounded` (no plan is below `lower_bound_s`, which is 0 without a
+    /// search).
     pub status: String,
     /// No plan is cheaper than this, in seconds of the objective.
     pub lower_bound_s: f64,
@@ -84,7 +84,7 @@ pub struct CostJson {
     pub comm_s: f64,
     /// The sum of all local operations.
     pub compute_s: f64,
-    /// How long a device has nothing to do while pipelines fill and drain; absent without
+    /// The bubble: seconds in which a device is idle while pipelines fill and drain; absent without
     /// pipelines.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bubble_s: Option<f64>,
@@ -94,30 +94,30 @@ pub struct CostJson {
     pub scheduled_s: f64,
 }
 
-/// Layers that live on stages.
+/// A pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PipelineJson {
-    /// What the layers are called.
+    /// The name of the layers.
     pub layers: String,
-    /// The mesh axis along which stages lie.
+    /// The stage axis.
     pub axis: String,
-    /// How many stages.
+    /// The number of stages.
     pub stages: u64,
-    /// Layers of each.
+    /// Layers per stage.
     pub layers_per_stage: u64,
-    /// Runs of consecutive layers of each.
+    /// Chunks (runs of consecutive layers) per stage.
     pub chunks: u64,
-    /// The dimension that microbatches are parts of.
+    /// The dimension that is split into microbatches.
     pub batch: String,
-    /// How many of them.
+    /// The number of microbatches.
     pub microbatches: u64,
     /// `gpipe` or `1f1b`.
     pub schedule: String,
-    /// The share of a stage's time in which it has nothing to do.
+    /// The share of a stage's time in which it is idle.
     pub bubble: f64,
-    /// For each stage, how many microbatches it holds for gradients at most.
+    /// For each stage, the largest number of microbatches in flight.
     pub in_flight: Vec<f64>,
-    /// Seconds from the first piece of work to the last, collectives beside compute.
+    /// The makespan in seconds, collectives overlapping compute.
     pub makespan_s: f64,
 }
 
@@ -157,9 +157,9 @@ pub struct TextbookJson {
 pub struct MemoryJson {
     /// Parameters and state.
     pub resident_bytes: u64,
-    /// With the peak of what is live beside them.
+    /// Resident bytes and the peak of live ones.
     pub peak_bytes: u64,
-    /// What the chip has; `null` where it is not known.
+    /// The capacity of the chip; `null` where it is not known.
     pub capacity_bytes: Option<u64>,
 }
 
@@ -171,26 +171,26 @@ pub struct StepJson {
     pub kind: String,
     /// The axes that its text names; empty for local operations.
     pub axes: Vec<String>,
-    /// The value that it gives.
+    /// The value that it produces.
     pub value: String,
-    /// What it reads.
+    /// Its operands.
     pub operands: Vec<TensorJson>,
-    /// What it gives.
+    /// Its result.
     pub result: TensorJson,
-    /// The cost model's `V` for collectives (what a device holds, for `all_to_all` and `permute`),
+    /// The cost model's `V` for collectives (a device's block, for `all_to_all` and `permute`),
     /// else the bytes touched.
     pub local_bytes: u64,
     /// FLOPs of a device.
     pub flops: f64,
-    /// Seconds, each time.
+    /// Seconds per execution.
     pub time_s: f64,
-    /// How often it is done: the layers of the `repeat` that it stands in, 1 outside.
+    /// How often it runs: the number of layers of its `repeat`, 1 outside.
     #[serde(default = "once")]
     pub times: u64,
-    /// Whether making it longer makes the schedule longer.
+    /// Whether it is critical: a longer step makes the schedule longer.
     pub critical: bool,
-    /// Whether it is a collective that can hide: its operand stays on the devices, or exists before
-    /// the compute above it is done, with slack.
+    /// Whether it is a prefetchable collective: its operand is resident, or it has slack and its
+    /// operand exists before the compute above it ends.
     pub may_run_early: bool,
     /// The line as the plan prints it.
     pub text: String,
@@ -205,12 +205,12 @@ pub struct TensorJson {
     pub dims: Vec<DimJson>,
     /// Axes over which it is still to be reduced.
     pub unreduced: Vec<String>,
-    /// How: `sum`, `max` or `min`; absent where nothing is pending.
+    /// The reduction: `sum`, `max` or `min`; absent where nothing is pending.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reduction: Option<String>,
 }
 
-/// A dimension and what splits it.
+/// A dimension and the axes that split it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DimJson {
     /// The dimension.
@@ -317,7 +317,7 @@ fn cost_axes(program: &Program, cost: &StepCost) -> Vec<String> {
     cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.clone()).collect()
 }
 
-/// What JSON calls a local operation.
+/// The name of a local operation in JSON.
 pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
     match kind {
         OpKind::Einsum { .. } => "einsum",

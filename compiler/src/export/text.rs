@@ -1,8 +1,8 @@
-//! The plan as people read it: a program in the language, its costs in aligned comments, and a
-//! summary at the end.
+//! The plan as text: a program in the language, its costs in aligned comments, and a summary at the
+//! end.
 //!
-//! Everything here follows from the plan alone, so that the text of a plan, planned again, is the
-//! same text; what does not (how it was found) is one line with a fingerprint of the plan, see
+//! All of it is computed from the plan alone, so that planning the text of a plan returns the same
+//! text; how the plan was found is one line with a fingerprint of the plan, see
 //! [`crate::planned::claim`].
 
 use std::fmt::{self, Write as _};
@@ -19,7 +19,7 @@ use crate::Planned;
 use crate::display::units;
 use crate::planned::link_breakdown;
 
-/// Statements longer than this do not push the comments of all others to the right.
+/// Longer statements do not move the column of the comments.
 const COMMENT_COLUMN: usize = 48;
 
 /// One step as the plan prints it, without padding and comment.
@@ -27,7 +27,7 @@ pub(crate) fn step(plan: &Plan, step: &Step) -> String {
     print::step(&plan.program, step)
 }
 
-/// The whole plan: program, comments, summary.
+/// The complete plan: program, comments, summary.
 pub(crate) fn plan(planned: &Planned) -> String {
     let plan = &planned.plan;
     let mut out = print::plan_header(plan);
@@ -94,7 +94,7 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     }
 }
 
-/// What a tired engineer wants to know, in lines of at most 78 columns.
+/// The summary of a plan, in lines of at most 78 columns.
 pub(crate) fn summary(planned: &Planned) -> Vec<String> {
     let report = &planned.report;
     let mut lines = vec![
@@ -186,8 +186,8 @@ fn collective_lines(plan: &Plan, report: &Report) -> Vec<String> {
     lines
 }
 
-/// The collective that a step is, or that it works like: what is rolled from block to block is sent
-/// by a Permute.
+/// The collective of a step, or the one that it is sent by: a roll from block to block is sent by a
+/// Permute.
 fn kind_of_move<'s>(step: &'s Step, cost: &StepCost) -> Option<&'s CollectiveKind> {
     match &step.kind {
         StepKind::Collective(collective, _) => Some(&collective.kind),

@@ -1,7 +1,7 @@
 //! The schedule as a Chrome trace, which Perfetto and `chrome://tracing` open: one track for
 //! compute, one for the links of each mesh axis.
 //!
-//! Of a pipeline these show the first layers of one stage and one microbatch; a process of its own
+//! For a pipeline these show the first layers of one stage and one microbatch; a separate process
 //! has a track for each stage.
 
 use serde_json::{Value, json};
@@ -11,16 +11,16 @@ use shardwise_passes::pipeline_schedule::{PipelineShape, StageWork, simulate};
 use super::text;
 use crate::Planned;
 
-/// The process that all tracks belong to: one device, for all devices do the same.
+/// The process of all tracks: one device, since all devices have the same schedule.
 const DEVICE: u32 = 0;
 
-/// Microbatches of a pipeline that are drawn, and their pieces of work: of more stages than that,
-/// none.
+/// The limits of drawn microbatches of a pipeline and of their tasks; a pipeline with more stages
+/// is not drawn.
 const MOST_DRAWN: u64 = 256;
 const MOST_PIECES: u64 = 1 << 18;
 
 /// The JSON text: complete events (`ph: X`) with times in microseconds, and the tracks' names. A
-/// collective over several axes stands on each.
+/// collective over several axes is on each of their tracks.
 pub(crate) fn trace(planned: &Planned) -> String {
     let program = &planned.plan.program;
     let mut events = vec![
@@ -63,8 +63,8 @@ pub(crate) fn trace(planned: &Planned) -> String {
     format!("{whole:#}\n")
 }
 
-/// A process for each pipeline, with a track for each stage: who goes forward and back with which
-/// microbatch when, from the pipeline's own beginning.
+/// A process for each pipeline, with a track for each stage: its forward and backward tasks, from
+/// the beginning of the pipeline.
 fn stages(planned: &Planned) -> Vec<Value> {
     let program = &planned.plan.program;
     let mut events = Vec::new();
@@ -92,7 +92,7 @@ fn stages(planned: &Planned) -> Vec<Value> {
     events
 }
 
-/// How many microbatches are drawn: whole rounds of the stages, unless that is all of them.
+/// The number of microbatches drawn: complete rounds of the stages, or all of them.
 fn drawn(shape: &PipelineShape) -> u64 {
     let within = MOST_PIECES / shape.stages.saturating_mul(shape.chunks).max(1) / shape.stages
         * shape.stages;

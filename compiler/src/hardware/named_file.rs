@@ -1,16 +1,14 @@
-//! The hardware file that a program names: where it is, who reads it, and what is reported where
-//! that fails.
+//! The hardware file that a program names: its path, its reader, and the errors.
 //!
-//! The library reads no files. Whoever calls it says how one is read
+//! The library reads no files. The caller passes a function that reads them
 //! ([`crate::source::files::Files::read_by`]): from a disk ([`crate::build::from_disk`]), an
 //! archive, or the buffers of an editor; without that, a program that names a file is refused with
-//! the reason. The alternative, texts given beside the program, would have every caller find out
-//! first what is named, and again for each program of a folder, since paths count from the
-//! program's own place.
+//! the reason. The alternative, to pass the texts of files with the program, would make every
+//! caller find the named files first, for each program of a folder, since paths are relative to the
+//! program.
 //!
-//! A mistake in such a file is reported twice: at the program's statement, since that is the
-//! source that was asked about and what other tools can show, and with its place in the file
-//! itself.
+//! A mistake in such a file is reported twice: at the program's statement, since that is the source
+//! that other tools show, and with its place in the file itself.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,8 +26,8 @@ use crate::options::Options;
 use crate::source::files::Unread;
 use crate::source::place::{Lines, Place};
 
-/// Where the hardware files are that a program names, `name` being the program's own path: what its
-/// plan depends on besides the program.
+/// The paths of the hardware files that a program names, where `name` is the path of the program:
+/// its dependencies.
 ///
 /// ```
 /// let source = "hardware my-chip from \"../chips.toml\"\n";
@@ -44,8 +42,7 @@ pub fn named(name: &str, source: &str) -> Vec<PathBuf> {
     paths(&file).map(|path| beside(name, &path.node)).collect()
 }
 
-/// What the hardware file of a program describes, where it names one that is needed: `options` may
-/// name other hardware.
+/// The chips of the hardware file that a program names, unless `options` name other hardware.
 pub(crate) fn hardware_file(
     file: &ast::File,
     name: &str,
@@ -85,8 +82,7 @@ fn paths(file: &ast::File) -> impl Iterator<Item = &Name> {
     })
 }
 
-/// A path that counts from a program's folder; `-`, which is standard input, is in the working
-/// directory.
+/// A path relative to a program's folder; that of `-`, standard input, is the working directory.
 fn beside(name: &str, path: &str) -> PathBuf {
     Path::new(name).parent().unwrap_or(Path::new("")).join(path)
 }
@@ -103,7 +99,7 @@ impl Unread {
             Self::Nobody => refuse(
                 UNREAD_HARDWARE,
                 "nothing reads files here".to_owned(),
-                "say how in `Options::files`",
+                "set a reader in `Options::files`",
             ),
             Self::Io(error) if error.kind() == io::ErrorKind::NotFound => {
                 refuse(UNREAD_HARDWARE, "there is no such file".to_owned(), from_where)
@@ -121,7 +117,7 @@ impl Unread {
     }
 }
 
-/// The system's sentence without its number for it: `Is a directory (os error 21)`.
+/// The system's message without its error number: `Is a directory (os error 21)`.
 fn without_number(error: &io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);
@@ -146,7 +142,7 @@ fn known_otherwise(chip: &Hardware, path: &Name) -> Diag {
         chip.name, path.node
     );
     let help = format!(
-        "give one of them another name, or say `--hardware {}` to take the other one",
+        "give one of them another name, or select the other one with `--hardware {}`",
         chip.name
     );
     Diag::error(UNCLEAR_HARDWARE, message, path.span, "described here").help(help)

@@ -1,4 +1,4 @@
-//! The sizing for people: sentences about the step, then a row a batch.
+//! Inference sizing as text: sentences about the step, then a row for each batch.
 
 use super::{Cache, Inference, Phase, Row};
 use crate::display::table::{self, Column};

@@ -1,4 +1,4 @@
-//! What several rules ask of a program, its plans and its syntax tree.
+//! Analyses of programs, plans and syntax trees that several rules share.
 
 pub(super) mod late_reductions;
 pub(super) mod pins;

@@ -1,5 +1,6 @@
 //! What a lint is: its page, its level and its check; what a check is given ([`LintContext`]) and
-//! what it returns ([`Finding`]s). Rules see this and nothing of the engine that runs them.
+//! what it returns ([`Finding`]s). Rules depend on this module and not on the engine that runs
+//! them.
 
 pub(super) mod allow;
 mod context;
@@ -12,20 +13,20 @@ pub(crate) use context::{KnownLint, LintContext, Numbers, Pinned, PinnedBy};
 pub use edit::{Edit, Fix, Safety};
 pub(crate) use priced::{Priced, Saving};
 
-/// What a lint is about; levels can be set by group.
+/// The group of a lint; levels can be set by group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Bytes between devices that need not travel.
+    /// Unnecessary communication.
     Communication,
-    /// Arithmetic that is repeated or badly shaped.
+    /// Repeated or inefficient arithmetic.
     Compute,
-    /// Bytes on a device.
+    /// Memory of a device.
     Memory,
-    /// The mesh against the hardware.
+    /// A mesh that does not fit the hardware.
     Mesh,
-    /// What nobody uses, or reads as something else.
+    /// Unused or ambiguous names.
     Tidiness,
-    /// What instructs the tool itself: `allow`.
+    /// Instructions to the tool itself: `allow`.
     Tool,
 }
 
@@ -47,7 +48,7 @@ impl Group {
     }
 }
 
-/// How seriously a finding is taken.
+/// The level of a lint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The lint does not run.
@@ -74,9 +75,9 @@ impl Level {
 pub struct Parameter {
     /// As configurations write it.
     pub name: &'static str,
-    /// What it is if nothing is said.
+    /// Its default.
     pub default: f64,
-    /// What it decides, with its unit.
+    /// Its meaning, with its unit.
     pub meaning: &'static str,
 }
 
@@ -87,9 +88,9 @@ pub struct Lint {
     pub code: &'static str,
     /// Kebab case, for people.
     pub name: &'static str,
-    /// What it is about.
+    /// Its group.
     pub group: Group,
-    /// What it is if nothing is said.
+    /// Its default.
     pub level: Level,
     /// What it does, in one sentence.
     pub what: &'static str,
@@ -106,7 +107,7 @@ pub struct Lint {
 }
 
 impl Lint {
-    /// Its number called `name`; what it has instead, if it has no such number.
+    /// The setting called `name`; an error lists its settings, if it has no such one.
     pub(in crate::lint) fn parameter(&self, name: &str) -> Result<&'static Parameter, String> {
         let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name).collect();
         match self.parameters.iter().find(|parameter| parameter.name == name) {
@@ -116,7 +117,7 @@ impl Lint {
         }
     }
 
-    /// Its number called `name`, as set or by default.
+    /// The value of the setting called `name`, as set or by default.
     pub(crate) fn number(&self, context: &LintContext<'_>, name: &str) -> f64 {
         let set = context
             .numbers
@@ -128,24 +129,24 @@ impl Lint {
     }
 }
 
-/// What a fault costs.
+/// The cost of a fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
     /// Seconds a step on the critical resource, as the cost model counts them; 0 where it costs no
     /// time.
     pub seconds: f64,
-    /// Bytes of one device, moved or held; 0 where it costs none.
+    /// Bytes of one device, communicated or stored; 0 where it costs none.
     pub bytes: f64,
 }
 
-/// One finding: what a diagnostic says, what the fault costs, and the edit that fixes it.
+/// One finding: the diagnostic, the cost of the fault, and the edit that fixes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// What is said, and where.
+    /// The diagnostic.
     pub diag: Diag,
-    /// What it costs, where that can be said.
+    /// Its cost, where that is known.
     pub price: Option<Price>,
-    /// What fixes it, where that can be typed.
+    /// The edit that fixes it, if there is one.
     pub fix: Option<Fix>,
 }
 
@@ -186,7 +187,7 @@ impl Finding {
         self
     }
 
-    /// Where it is.
+    /// Its place.
     pub fn span(&self) -> Span {
         self.diag.labels.first().map(|label| label.span).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The ways to do an attention, as programs that a person could have written.
+//! Writes the program of each way to run an attention, as a person would write it.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use shardwise_ir::sharding::{AxisList, AxisRef};
 
 use super::split::Found;
 
-/// A way, and the program that goes it; or why there is none.
+/// A way and its program, or why there is none.
 pub(super) struct Way {
     pub(super) name: &'static str,
     pub(super) program: Result<String, String>,
@@ -43,8 +43,8 @@ fn sequence_is_cut(found: &Found<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The dimension that takes the axes of the sequence over: one of the scores that these divide too,
-/// of keys before one of queries alone.
+/// The dimension that the axes of the sequence move to: one of the scores that they divide too, one
+/// of the keys before one of queries alone.
 fn head(found: &Found<'_>) -> Result<DimId, String> {
     let dims = |value: ValueId| found.program.values[value].dims.iter().copied();
     let site = found.site;
@@ -77,8 +77,8 @@ struct Sketch<'f, 'p> {
 }
 
 impl Sketch<'_, '_> {
-    /// Queries, keys and values arrive split along the sequence; the scores are split along `dim`
-    /// instead of, or as well as, that.
+    /// Queries, keys and values are inputs sharded along the sequence; the scores are sharded along
+    /// `dim` instead, or in addition.
     fn pinned(&self, dim: DimId) -> String {
         let found = self.found;
         let scores = self.scores();
@@ -101,8 +101,8 @@ impl Sketch<'_, '_> {
         text
     }
 
-    /// Every device keeps its queries; keys and values go round, a block at a time, and softmax is
-    /// made good as better maxima turn up.
+    /// Every device keeps its queries; keys and values are passed around the ring block by block,
+    /// and a running softmax is rescaled when a larger maximum arrives.
     fn ring(&self) -> String {
         let found = self.found;
         let (query, key) = (found.site.query_dim, found.site.key_dim);
@@ -207,8 +207,7 @@ impl Sketch<'_, '_> {
         dims
     }
 
-    /// The axes along a dimension when queries, keys and values arrive, and of the result when it
-    /// leaves.
+    /// The axes along a dimension of the inputs (queries, keys and values) and of the output.
     fn arriving(&self, dim: DimId) -> AxisList {
         let found = self.found;
         let sequence: &[AxisRef] = if [found.site.query_dim, found.site.key_dim].contains(&dim) {
@@ -235,7 +234,7 @@ impl Sketch<'_, '_> {
         dims.iter().map(|&dim| self.name(dim)).collect::<Vec<_>>().join(",")
     }
 
-    /// A name that no dimension has.
+    /// An unused name for a dimension.
     fn fresh(&self, like: &str) -> String {
         let mut name = like.to_owned();
         while self.found.program.dims.iter().any(|dim| dim.name == name) {

@@ -1,4 +1,4 @@
-//! How a plan splits an attention along its sequence.
+//! Finds how a plan shards an attention along its sequence.
 
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::StepKind;
@@ -8,7 +8,7 @@ use shardwise_ir::sharding::{AxisList, AxisRef, Sharding};
 use crate::Planned;
 use crate::planned::attention_site::Site;
 
-/// An attention in a plan that splits its sequence.
+/// An attention in a plan that shards its sequence.
 pub(super) struct Found<'p> {
     pub(super) site: &'p Site,
     pub(super) program: &'p Program,
@@ -19,12 +19,12 @@ pub(super) struct Found<'p> {
     /// The axes that split queries, keys or results along the sequence.
     pub(super) axes: AxisList,
     scores: (ValueId, Sharding),
-    /// Hardware and mesh, as the plan says them.
+    /// Hardware and mesh, as the plan prints them.
     pub(super) header: String,
 }
 
-/// How `planned` splits an attention; `None` where it leaves the sequence whole, or the program is
-/// another one.
+/// How `planned` shards an attention; `None` where the sequence is unsharded, or the program is not
+/// an attention.
 pub(super) fn found<'p>(planned: &'p Planned, site: &'p Site) -> Option<Found<'p>> {
     let plan = &planned.plan;
     let program = &plan.program;
@@ -81,7 +81,7 @@ fn split<'s>(
 }
 
 impl Found<'_> {
-    /// The axes that split the scores along a dimension, those of the sequence apart.
+    /// The axes that split the scores along a dimension, without those of the sequence.
     pub(super) fn others(&self, dim: DimId) -> AxisList {
         let (scores, sharding) = &self.scores;
         split(self.program, *scores, sharding, dim)
@@ -91,7 +91,7 @@ impl Found<'_> {
             .collect()
     }
 
-    /// What this plan does: what splits the scores along the sequence.
+    /// The way of this plan: given by the axes that split the scores along the sequence.
     pub(super) fn planned_way(&self) -> &'static str {
         let (scores, sharding) = &self.scores;
         let takes_part = |dim| {
@@ -112,7 +112,7 @@ impl Found<'_> {
         self.axes.iter().map(|axis| self.program.mesh.axes[axis.axis()].name.clone()).collect()
     }
 
-    /// Into how many blocks the sequence is split.
+    /// The number of blocks of the sequence.
     pub(super) fn blocks(&self) -> u64 {
         self.axes.iter().map(|axis| axis.size(&self.program.mesh)).fold(1, u64::saturating_mul)
     }

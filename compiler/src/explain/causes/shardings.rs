@@ -1,5 +1,5 @@
-//! Why an operand is needed in its sharding, axis by axis: the rule of the operation that reads it,
-//! and the brackets from which the other side of that rule comes.
+//! Explains why an operand is needed in its sharding, axis by axis: the rule of the operation that
+//! reads it, and the brackets that the rule depends on.
 
 use shardwise_ir::ids::{DimId, OpId};
 use shardwise_ir::plan::{Materialization, StepKind};
@@ -10,7 +10,7 @@ use shardwise_ir::sharding::{AxisRef, Sharding};
 use super::Explainer;
 use crate::use_def::User;
 
-/// Where an axis stands in a sharding.
+/// The place of an axis in a sharding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
     Nowhere,
@@ -27,7 +27,7 @@ pub(super) fn stand(sharding: &Sharding, axis: AxisRef) -> Stand {
 }
 
 impl Explainer<'_> {
-    /// What brackets ask of a value that comes otherwise.
+    /// The reason that brackets ask for another sharding.
     pub(super) fn asked(&self, from: &Materialization, to: &Materialization) -> Vec<String> {
         let pending = from
             .sharding
@@ -137,12 +137,12 @@ impl Explainer<'_> {
         }
     }
 
-    /// Why an operand may not be split over `axis` along `dim` there.
+    /// Why an operand may not be split over `axis` along `dim` in a step.
     fn dropped(&self, number: usize, read: usize, axis: AxisRef, dim: DimId) -> Vec<String> {
         let step = self.step(number);
         let (name, dim_name) = (self.axis_name(axis), self.dim_name(dim));
         let others = || step.operands.iter().enumerate().filter(|(other, _)| *other != read);
-        // Case 4: the axis is taken by another index.
+        // Case 4: the axis is used by another index.
         for (other, operand) in others() {
             match stand(&operand.sharding, axis) {
                 Stand::Splits(position) if self.dim(operand.value, position) != dim => {
@@ -188,7 +188,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Why the result of a step is whole along a dimension.
+    /// Why the result of a step is unsharded along a dimension.
     fn kept_unsharded(&self, number: usize, dim: &str, axis: &str) -> String {
         let result = &self.step(number).result;
         let value = &self.program().values[result.value];
@@ -211,7 +211,7 @@ impl Explainer<'_> {
         format!("`{of}` is kept whole over `{axis}` along `{dim}`{asking}")
     }
 
-    /// Why a partial sum may not go into an operation as it is.
+    /// Why an operation may not read a partial sum.
     fn reduced(&self, op: OpId, axis: &str) -> String {
         match &self.program().ops[op].kind {
             OpKind::Map(function) if function.linearity == Linearity::None => {
@@ -225,7 +225,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Why an operand is split over `axis` along `dim` there.
+    /// Why an operand is split over `axis` along `dim` in a step.
     fn wanted(&self, number: usize, read: usize, axis: AxisRef, dim: DimId) -> Vec<String> {
         let step = self.step(number);
         let (name, dim_name) = (self.axis_name(axis), self.dim_name(dim));
@@ -253,8 +253,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// From where a split of an operand comes: back through the statements that keep it, to
-    /// brackets.
+    /// The origin of a split of an operand: back through the statements that keep it, to brackets.
     fn origin(&self, number: usize, operand: usize, axis: AxisRef, dim: DimId) -> String {
         let split = format!("`{}_{}`", self.dim_name(dim), self.axis_name(axis));
         let (mut number, mut operand) = (number, operand);
@@ -302,7 +301,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// What makes an operand unsharded.
+    /// Why an operand is unsharded.
     fn unsharded_origin(&self, number: usize, operand: usize) -> String {
         let of = &self.step(number).operands[operand];
         match self.use_def.producer(number, operand) {

@@ -1,8 +1,8 @@
-//! Reductions inside microbatches that could wait until all of them are added up.
+//! Finds reductions inside microbatches that could run once, after the accumulation.
 //!
-//! Brackets are judged by an edit that asks for the value as it was before the reduction, not by
-//! opening them: open brackets could also change how the product is done, and the saving would not
-//! be that of reducing later.
+//! The cost of brackets is measured by an edit that asks for the unreduced value, not by opening
+//! them: open brackets could also change the layout of the product, and the saving would not be
+//! that of the later reduction.
 
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ use super::program::is_worth_reporting;
 use super::tree;
 use crate::lint::definition::{Edit, LintContext};
 
-/// The values whose reduction can wait until the microbatches are done.
+/// The values whose reduction can run after the microbatches.
 pub(crate) fn late_values(context: &LintContext<'_>) -> BTreeSet<ValueId> {
     late_reductions(context).iter().map(|late| late.from.result.value).collect()
 }
 
-/// A reduction that can wait.
+/// A reduction that can run later.
 pub(crate) struct Late<'p> {
     pub(crate) from: &'p Step,
     pub(crate) cost: &'p StepCost,
@@ -33,15 +33,15 @@ pub(crate) struct Late<'p> {
     pub(crate) cause: Cause,
 }
 
-/// What makes a reduction stand in the microbatches.
+/// Why a reduction is inside the microbatches.
 pub(crate) enum Cause {
     /// The author wrote the reduction.
     Written(Span),
-    /// Brackets ask for it: where they stand, and what they should say.
+    /// Brackets ask for it: their place, and their replacement.
     Brackets(Span, Vec<Edit>),
 }
 
-/// Every reduction that can wait, and is worth reporting.
+/// Every reduction that can run later and is worth reporting.
 pub(crate) fn late_reductions<'s>(context: &'s LintContext<'_>) -> Vec<Late<'s>> {
     let program = context.program;
     if program.repeats.iter().all(|block| block.microbatches_of.is_none()) {
@@ -68,14 +68,14 @@ pub(crate) fn late_reductions<'s>(context: &'s LintContext<'_>) -> Vec<Late<'s>>
         .collect()
 }
 
-/// Whether a value is read, and by `total` alone; reductions of it that the author wrote apart.
+/// Whether a value is read by `total` alone, ignoring reductions that the author wrote.
 fn is_only_added_up(program: &Analyzed, value: ValueId) -> bool {
     let readers = program.dataflow().uses_of(value).map(|(reader, _)| &program.ops[reader]);
     let mut readers = readers.filter(|op| op.result != value).peekable();
     readers.peek().is_some() && readers.all(|op| op.is(&MapForm::Total))
 }
 
-/// What makes the reduction stand there, if the program can do without.
+/// Why the reduction is there, if it is unnecessary.
 fn cause(context: &LintContext<'_>, step: &Step) -> Option<Cause> {
     match context.written(step) {
         Some(op) => fits_unreduced(context, step).then_some(Cause::Written(op.span)),
@@ -106,8 +106,7 @@ fn brackets(context: &LintContext<'_>, partial: &Materialization) -> Option<Caus
     (fits && is_worth).then_some(Cause::Brackets(place, edits))
 }
 
-/// For all brackets of the value that do not accept it as it is in `partial`, what they would say
-/// instead.
+/// For all brackets of the value that do not accept `partial`, their replacement.
 fn refusing(context: &LintContext<'_>, partial: &Materialization) -> Vec<Edit> {
     let program = context.program;
     let refuses =
@@ -126,7 +125,7 @@ fn refusing(context: &LintContext<'_>, partial: &Materialization) -> Vec<Edit> {
     left.chain(right).map(|layout| Edit { span: layout.span, text: text.to_owned() }).collect()
 }
 
-/// Makes all brackets of a value say what `partial` is.
+/// Replaces all brackets of a value by the sharding `partial`.
 fn ask_for(program: &mut Program, partial: &Materialization) {
     let pin = Pin::from(partial.sharding.clone());
     program.values[partial.value].declared_sharding.iter_mut().for_each(|home| *home = pin.clone());
@@ -142,7 +141,7 @@ fn ask_for(program: &mut Program, partial: &Materialization) {
 }
 
 impl Late<'_> {
-    /// The share of what the reduction costs that goes with all microbatches but one.
+    /// The share of the reduction's cost that is saved: all microbatches but one.
     pub(crate) fn spared(&self, of: f64) -> f64 {
         of * (1.0 - 1.0 / self.microbatches as f64)
     }

@@ -1,8 +1,8 @@
-//! What whole dimensions in brackets cost: each such pin is opened, the program planned again, and
-//! the difference is the price.
+//! Prices replicated dimensions in brackets: each such pin is opened, the edited program is
+//! planned, and the difference is the price.
 //!
-//! Looking only for a gather in the plan would blame brackets for what is needed anyway, and would
-//! miss that opening them changes other steps.
+//! A gather in the plan alone would not prove that the brackets cause it, and opening them may
+//! change other steps.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use super::tree;
 use crate::display::{and_list, units};
 use crate::lint::definition::{Finding, Fix, Lint, LintContext, Pinned, PinnedBy, Priced, Saving};
 
-/// Where brackets stand.
+/// The place of brackets.
 #[derive(Clone, Copy)]
 enum Site {
     Left(OpId),
@@ -40,7 +40,7 @@ impl Site {
         }
     }
 
-    /// Opens the whole dimensions of the brackets.
+    /// Opens the replicated dimensions of the brackets.
     fn open(self, program: &mut Program) {
         match self {
             Self::Operand(op, number) => {
@@ -67,15 +67,15 @@ fn open(pin: &mut Pin) {
     }
 }
 
-/// All brackets whose whole dimensions cost something.
+/// All brackets whose replicated dimensions have a cost.
 pub(crate) fn costly<'s>(context: &'s LintContext<'_>) -> &'s [Pinned] {
     context.pins.get_or_init(|| if context.is_explicit() { Vec::new() } else { find(context) })
 }
 
 fn find(context: &LintContext<'_>) -> Vec<Pinned> {
     let program = context.program;
-    // The textbook's plan is there already: where it inserts nothing, brackets cost nothing by the
-    // rules.
+    // The textbook's plan is known already: where it inserts no collective, the brackets cost
+    // nothing.
     let steps = context.textbook.plan.steps.iter();
     let moved: BTreeSet<ValueId> = steps
         .filter(|step| matches!(step.kind, StepKind::Collective(_, None)))
@@ -153,7 +153,7 @@ fn pinned_by(context: &LintContext<'_>, value: ValueId, pin: &Pin, saving: &Savi
         .map_or(PinnedBy::Gather, PinnedBy::GatherForReduction)
 }
 
-/// The finding of a pin that costs something; `what` is wrong with it.
+/// The finding for a pin with a cost; `what` describes it.
 pub(crate) fn finding(
     lint: &Lint,
     context: &LintContext<'_>,

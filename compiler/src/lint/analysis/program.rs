@@ -21,7 +21,7 @@ pub(crate) fn is_reduced_over(program: &Program, value: ValueId, dim: DimId) -> 
     false
 }
 
-/// Less is not worth a sentence: a microsecond, and a thousandth of the plan or ten microseconds.
+/// The threshold of a finding: a microsecond, and a thousandth of the plan or ten microseconds.
 pub(crate) fn is_worth_reporting(seconds: f64, total: f64) -> bool {
     seconds >= (1e-3 * total).clamp(1e-6, 1e-5)
 }
@@ -44,7 +44,7 @@ pub(crate) fn slow_axes(program: &Program) -> Vec<AxisId> {
 }
 
 /// Whether every product with a parameter has so few rows that reading the parameter takes longer
-/// than computing with it: a step of decoding, and no part of training.
+/// than computing with it: a decode step, and no training.
 pub(crate) fn is_decode(program: &Program) -> bool {
     let mut products = program.ops.iter().filter_map(|op| rows(program, op)).peekable();
     let forward = program.ops.iter().all(|op| op.phase == Phase::Forward);
@@ -53,7 +53,7 @@ pub(crate) fn is_decode(program: &Program) -> bool {
         && products.all(|(rows, weight)| is_bound_by_reading(program, rows, weight))
 }
 
-/// The rows that a product multiplies a parameter with, and the parameter.
+/// The number of rows that a product multiplies with a parameter, and the parameter.
 fn rows(program: &Program, op: &Op) -> Option<(f64, ValueId)> {
     let weight =
         op.operands.iter().map(|operand| operand.value).find(|&value| is_param(program, value))?;

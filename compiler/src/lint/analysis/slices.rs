@@ -1,11 +1,11 @@
-//! Values that are sliced by everything that reads them.
+//! Finds values that all readers slice.
 
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::program::CollectiveKind;
 
 use crate::lint::definition::{LintContext, Priced};
 
-/// The slice for which alone a materialisation is read, by however many statements.
+/// The slice that is the only use of a materialisation, by any number of statements.
 pub(crate) fn only_slice<'p>(
     context: &LintContext<'_>,
     plan: &'p Priced,

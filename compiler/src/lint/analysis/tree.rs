@@ -1,11 +1,11 @@
-//! Places in the syntax tree: brackets, items of lists, declarations.
+//! Finds places in the syntax tree: brackets, items of lists, declarations.
 
 use shardwise_grammar::ast::{DimDecl, ExprKind, File, Layout, SizeFactor, Statement, Subscript};
 use shardwise_ir::Span;
 
 use crate::lint::definition::Edit;
 
-/// Opens the whole dimensions of brackets: `[B, F_Y]` becomes `[B_?, F_Y]`.
+/// Opens the replicated dimensions of brackets: `[B, F_Y]` becomes `[B_?, F_Y]`.
 pub(crate) fn opened(layout: &Layout) -> Vec<Edit> {
     let whole = layout.dims.iter().filter(|dim| dim.subscript == Subscript::Whole);
     whole
@@ -13,7 +13,7 @@ pub(crate) fn opened(layout: &Layout) -> Vec<Edit> {
         .collect()
 }
 
-/// The brackets after the name that stands at `span` in an expression.
+/// The brackets after the name at `span` in an expression.
 pub(crate) fn brackets_at(file: &File, span: Span) -> Option<&Layout> {
     let statement = file
         .statements
@@ -35,7 +35,7 @@ pub(crate) fn brackets_at(file: &File, span: Span) -> Option<&Layout> {
     None
 }
 
-/// Takes one of several things that stand in a list out of it, with the comma beside it.
+/// Removes one of several items of a list, with the comma beside it.
 pub(crate) fn out_of_list(items: &[Span], number: usize) -> Span {
     match (items.get(number + 1), number.checked_sub(1).and_then(|before| items.get(before))) {
         (Some(next), _) => Span::new(items[number].start, next.start),

@@ -1,9 +1,10 @@
-//! `allow CODE`: findings that the author has seen and accepts, and those allowed for nothing.
+//! `allow CODE`: silences findings that the author accepts; an `allow` without such a finding is
+//! reported.
 //!
-//! Before a statement on its line, or alone on a line above it, an `allow` concerns that statement;
-//! alone among the first lines of the file (only `plan`, comments and other `allow`s may stand
-//! above) it concerns the whole file. An `allow` that silences nothing is itself a finding: without
-//! that, a list of accepted faults outlives the faults.
+//! Before a statement on its line, or alone on a line above it, an `allow` applies to that
+//! statement; alone among the first lines of the file (with only `plan`, comments and other
+//! `allow`s above) it applies to the file. An `allow` that silences nothing is itself a finding, so
+//! that a list of accepted faults does not outlive the faults.
 
 use shardwise_grammar::ast::{File, Statement};
 use shardwise_ir::Span;
@@ -14,7 +15,7 @@ use super::edit::{Edit, Fix};
 pub(crate) struct Allow {
     pub(crate) code: String,
     pub(crate) span: Span,
-    /// The whole `allow`, and the codes in it.
+    /// The `allow`, and its codes.
     statement: Span,
     siblings: usize,
     /// Where findings are silenced; everywhere if `None`.
@@ -31,7 +32,7 @@ impl Allow {
                 .is_none_or(|scope| scope.start <= at && at < scope.end.max(scope.start + 1))
     }
 
-    /// Takes one code out, and the `allow` with the last of them.
+    /// Removes one code, and the `allow` with the last one.
     pub(crate) fn removal(&self, source: &str) -> Fix {
         let title = format!("remove `{}`", self.code);
         if self.siblings == 1 {
