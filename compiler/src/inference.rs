@@ -290,7 +290,7 @@ fn granule(program: &Program, serving: &Serving) -> u64 {
         let homes = program
             .values
             .iter()
-            .filter(|value| value.producer.is_none())
+            .filter(|value| value.is_declared())
             .filter_map(|value| Some((value, value.declared_sharding.as_ref()?)));
         let split = homes.filter_map(|(value, home)| {
             home.dims[value.dims.iter().position(|&other| other == dim)?].as_ref()

@@ -130,7 +130,7 @@ fn explicit(name: &str, text: &str, options: &Options) -> Result<Plan, Findings>
 /// What keeps a plan from being one of `program`: declared values and sizes that differ.
 fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
     let mut diags = Vec::new();
-    for value in plan.program.values.iter().filter(|value| value.producer.is_none()) {
+    for value in plan.program.values.iter().filter(|value| value.is_declared()) {
         if !program.values.iter().any(|other| other.name == value.name) {
             let message = format!("the program has no `{}` for the plan to start from", value.name);
             diags.push(

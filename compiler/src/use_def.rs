@@ -35,6 +35,14 @@ impl<'p> UseDef<'p> {
         Self { plan: &planned.plan, dataflow: &planned.dataflow }
     }
 
+    /// The operation that gives a value; `None` for a declared one.
+    pub(crate) fn operation(self, value: ValueId) -> Option<OpId> {
+        match self.plan.steps[self.dataflow.definition(value)?].kind {
+            StepKind::Local(op) => Some(op),
+            StepKind::Collective(_, op) => op,
+        }
+    }
+
     /// The step that produces an operand of step `number`; `None` where it is declared so.
     pub(crate) fn producer(self, number: usize, operand: usize) -> Option<usize> {
         match self.dataflow.producer(number, operand)? {
@@ -68,7 +76,7 @@ impl<'p> UseDef<'p> {
             return None;
         };
         let value = &self.plan.program.values[result.value];
-        let arrives = value.producer.is_some()
+        let arrives = !value.is_declared()
             && value.declared_sharding.as_ref().is_some_and(|pin| pin.accepts(&result.sharding));
         arrives.then_some(User::DeclaredSharding(result.value))
     }

@@ -267,7 +267,7 @@ impl<'a> Printer<'a> {
     pub fn statement(self, id: OpId) -> String {
         let op = &self.program.ops[id];
         let value = &self.program.values[op.result];
-        let dtype = self.dtype(op.result, value.producer == Some(id));
+        let dtype = self.dtype(op.result, !op.is_reshard());
         let brackets =
             op.result_pin.as_ref().map_or(String::new(), |pin| self.pin(&value.dims, pin));
         format!("{}{}{dtype}{brackets} = {}", keyword(&op.kind), value.name, self.right(op))

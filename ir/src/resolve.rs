@@ -253,7 +253,6 @@ impl<'a> Resolver<'a> {
             dtype_written: dtype.is_some(),
             role: Some(role),
             declared_sharding: Some(pin),
-            producer: None,
             repeat: self.block_of_layers(),
             span: tensor.span,
         };

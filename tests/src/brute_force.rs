@@ -13,8 +13,9 @@ mod layouts;
 
 use std::collections::BTreeMap;
 
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{AxisId, DimId, RepeatId, ValueId};
-use shardwise_ir::program::{MapForm, Program};
+use shardwise_ir::program::MapForm;
 use shardwise_ir::sharding::{AxisRef, Pin, Reduction, Sharding, Unreduced};
 
 /// Axes of each dimension, major to minor, and the set of pending ones.
@@ -31,7 +32,7 @@ pub enum Goal {
 
 /// The least cost in seconds of any plan of `program` (no written collectives, no pads, no sums
 /// over layers), or infinity.
-pub fn optimum(program: &Program, goal: Goal) -> f64 {
+pub fn optimum(program: &Analyzed, goal: Goal) -> f64 {
     let brute = Brute { program, goal };
     let spaces: Vec<Space> = program.values.indices().map(|value| brute.space(value)).collect();
     let layouts: Vec<Vec<Layout>> = program.ops.iter().map(|op| brute.layouts(op)).collect();
@@ -67,7 +68,7 @@ struct Space {
 }
 
 struct Brute<'a> {
-    program: &'a Program,
+    program: &'a Analyzed,
     goal: Goal,
 }
 
@@ -127,8 +128,9 @@ impl Brute<'_> {
             }
             uses.extend(self.program.outputs.iter().filter(|output| output.value == id).map(
                 |output| {
-                    let entered =
-                        output.yields_to.and_then(|enters| self.program.values[enters].producer);
+                    let entered = output
+                        .yields_to
+                        .and_then(|enters| self.program.dataflow().definition(enters));
                     entered.map_or_else(
                         || accepted(space, &output.pin),
                         |entry| vec![space.number[&chosen[entry.index()].gives]],
@@ -136,15 +138,15 @@ impl Brute<'_> {
                 },
             ));
             // What enters a block is as its brackets say from the start, and not brought there.
-            let enters =
-                value.producer.is_some_and(|op| self.program.ops[op].is(&MapForm::LoopCarried));
+            let producer = self.program.dataflow().definition(id);
+            let enters = producer.is_some_and(|op| self.program.ops[op].is(&MapForm::LoopCarried));
             let home = value
                 .declared_sharding
                 .as_ref()
                 .filter(|_| !enters)
                 .map(|pin| accepted(space, pin));
             total += self.times(value.repeat)
-                * match (value.producer, home) {
+                * match (producer, home) {
                     (None, Some(home)) => home
                         .iter()
                         .map(|&start| tree(space, start, &uses))

@@ -94,7 +94,7 @@ pub fn arrays(program: &Program, seed: u64) -> Arrays {
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
     };
-    let declared = program.values.iter().filter(|value| value.producer.is_none());
+    let declared = program.values.iter().filter(|value| value.is_declared());
     let size = |value: &Value| {
         value.dims.iter().map(|&dim| program.dims[dim].size as usize).product::<usize>()
     };

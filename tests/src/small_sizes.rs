@@ -37,7 +37,7 @@ fn size(program: &Program, dim: DimId) -> u64 {
 /// # Panics
 /// Never: all declared values are given.
 pub fn outputs(program: &Program) -> BTreeMap<String, Vec<u64>> {
-    let declared = program.values.iter().filter(|value| value.producer.is_none());
+    let declared = program.values.iter().filter(|value| value.is_declared());
     let elements = |value: &Value| {
         value.dims.iter().map(|&dim| program.dims[dim].size as usize).product::<usize>()
     };

@@ -172,7 +172,7 @@ impl<'a> Ideas<'a> {
                 User::DeclaredSharding(_) | User::Output(_) => {}
             }
         }
-        if let Some(op) = program.values[moved.result.value].producer {
+        if let Some(op) = self.use_def.operation(moved.result.value) {
             concerned.extend(program.ops[op].operands.iter().map(|operand| operand.value));
         }
         for forward in
@@ -195,7 +195,7 @@ impl<'a> Ideas<'a> {
     /// statement has no text, but that value has.
     fn forward(&self, value: ValueId) -> Option<ValueId> {
         let program = &self.planned.plan.program;
-        program.values[value].producer.filter(|&op| program.ops[op].phase == Phase::Backward)?;
+        self.use_def.operation(value).filter(|&op| program.ops[op].phase == Phase::Backward)?;
         let name = program.values[value].name.as_str();
         let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let whole = base.strip_suffix('.').filter(|_| base.len() < name.len()).unwrap_or(name);
@@ -284,7 +284,7 @@ impl<'a> Ideas<'a> {
     /// Other shardings for a result without brackets.
     fn home(&self, value: ValueId) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
-        let Some(op) = program.values[value].producer.map(|op| &program.ops[op]) else {
+        let Some(op) = self.use_def.operation(value).map(|op| &program.ops[op]) else {
             return Vec::new();
         };
         let here = |site: &&Site| {

@@ -70,7 +70,7 @@ impl<'a> Explainer<'a> {
     fn is_the_statement(&self, reader: &User, value: ValueId) -> bool {
         let User::Output(output) = *reader else { return false };
         let (declared, producer) =
-            (self.program().outputs[output].span, self.program().values[value].producer);
+            (self.program().outputs[output].span, self.use_def.operation(value));
         producer
             .map(|op| self.program().ops[op].span)
             .is_some_and(|span| span.start <= declared.start && declared.end <= span.end)

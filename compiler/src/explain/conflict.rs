@@ -182,7 +182,7 @@ pub(super) fn chosen(planned: &Planned, site: &Site) -> Option<String> {
     let (id, value) =
         program.values.iter_enumerated().find(|(_, value)| value.name == site.value)?;
     let printer = Printer::new(program);
-    if value.producer.is_none() && site.place != Place::Output {
+    if value.is_declared() && site.place != Place::Output {
         return value.declared_sharding.as_ref().map(|pin| printer.pin(&value.dims, pin));
     }
     let ends = planned

@@ -69,14 +69,15 @@ pub(super) fn steps(planned: &Planned, source: &str, target: &Target) -> Result<
 fn concerns(plan: &Plan, use_def: UseDef<'_>, step: usize, line: Span) -> bool {
     let program = &plan.program;
     let on_line = |span: Span| span.start < line.end && line.start < span.end;
-    let value = &program.values[plan.steps[step].result.value];
+    let id = plan.steps[step].result.value;
+    let value = &program.values[id];
     let written = if let StepKind::Collective(_, Some(op)) = plan.steps[step].kind {
         Some(program.ops[op].span)
     } else {
         None
     };
-    let given =
-        written.unwrap_or_else(|| value.producer.map_or(value.span, |op| program.ops[op].span));
+    let given = written
+        .unwrap_or_else(|| use_def.operation(id).map_or(value.span, |op| program.ops[op].span));
     on_line(given)
         || use_def.users(step).iter().any(|reader| match reader {
             User::DeclaredSharding(_) => false,

@@ -91,7 +91,7 @@ fn sharded(plan: &Plan) -> Effort {
     let devices: f64 = program.mesh.axes.iter().map(|axis| axis.size as f64).product();
     let mut effort = Effort::default();
     for (value, declared) in
-        program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+        program.values.iter_enumerated().filter(|(_, value)| value.is_declared())
     {
         if let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) {
             let block = block(program, &extents, value, &sharding);

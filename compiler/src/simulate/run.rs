@@ -56,7 +56,7 @@ impl<'a> Run<'a> {
             largest_error: 0.0,
         };
         for (value, declared) in
-            program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+            program.values.iter_enumerated().filter(|(_, value)| value.is_declared())
         {
             let sharding = declared.declared_sharding.as_ref().and_then(Pin::exact);
             if let (Some(sharding), Some(whole)) = (sharding, &run.truth[value]) {

@@ -132,7 +132,7 @@ pub fn evaluate(
 }
 
 fn declared(program: &Program) -> impl Iterator<Item = (ValueId, &Value)> {
-    program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+    program.values.iter_enumerated().filter(|(_, value)| value.is_declared())
 }
 
 fn whole_shape(program: &Program, value: ValueId) -> Vec<usize> {

@@ -20,9 +20,9 @@ use std::ops::Deref;
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
-use petgraph::Direction;
+pub use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
-use petgraph::visit::EdgeRef;
+use petgraph::visit::{Dfs, EdgeFiltered, EdgeRef, IntoNeighbors, Reversed, VisitMap, Visitable};
 use rustc_hash::FxBuildHasher;
 
 use crate::ids::{OpId, ValueId};
@@ -77,6 +77,11 @@ impl Analyzed {
     /// The program alone, to be rewritten.
     pub fn into_program(self) -> Program {
         self.program
+    }
+
+    /// The program, to be rewritten, and the graph of what it was.
+    pub fn into_parts(self) -> (Program, Dataflow<OpId>) {
+        (self.program, self.dataflow)
     }
 }
 
@@ -163,9 +168,30 @@ impl<S: Copy + From<usize> + Into<usize>> Dataflow<S> {
         &self.graph
     }
 
-    /// The node that first produces a value.
-    pub fn node(&self, value: ValueId) -> NodeIndex {
-        self.definitions[value]
+    /// Which values the edges lead to from those of `from`, these included: on to what depends on
+    /// them, or back to what they depend on. Of operands only those are followed that `passes`,
+    /// which is asked for a statement and the position of its operand; values that are carried
+    /// into a next iteration are always followed.
+    pub fn reachable(
+        &self,
+        from: impl IntoIterator<Item = ValueId>,
+        direction: Direction,
+        passes: impl Fn(S, usize) -> bool,
+    ) -> IndexVec<ValueId, bool> {
+        let graph = &self.graph;
+        let passing =
+            EdgeFiltered::from_fn(graph, |edge| match (graph[edge.target()], *edge.weight()) {
+                (Node::Statement(reader), Use::Operand(position)) => {
+                    passes(reader, position as usize)
+                }
+                _ => true,
+            });
+        let from = from.into_iter().map(|value| self.definitions[value]).collect();
+        let visited = match direction {
+            Direction::Outgoing => visited(&passing, from),
+            Direction::Incoming => visited(Reversed(&passing), from),
+        };
+        self.definitions.iter().map(|node| visited.is_visited(node)).collect()
     }
 
     /// The statement that first produces a value; `None` for a declared one.
@@ -233,9 +259,19 @@ fn index<S: Into<usize>>(statement: S) -> NodeIndex {
     NodeIndex::new(statement.into())
 }
 
+/// The nodes that a depth-first search from these visits.
+fn visited<G>(graph: G, from: Vec<NodeIndex>) -> G::Map
+where
+    G: IntoNeighbors<NodeId = NodeIndex> + Visitable<NodeId = NodeIndex>,
+{
+    let mut search = Dfs::from_parts(from, graph.visit_map());
+    while search.next(graph).is_some() {}
+    search.discovered
+}
+
 /// The materializations that a plan starts from.
 fn declared(program: &Program) -> impl Iterator<Item = Materialization> + '_ {
-    let values = program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none());
+    let values = program.values.iter_enumerated().filter(|(_, value)| value.is_declared());
     values.filter_map(|(value, declared)| {
         let sharding = declared.declared_sharding.as_ref().and_then(Pin::exact)?;
         Some(Materialization { value, sharding })
@@ -260,7 +296,7 @@ impl<S: Copy + From<usize>> Builder<S> {
             definitions[result].get_or_insert(node);
         }
         let declare = |(value, first): (ValueId, Option<NodeIndex>)| {
-            let produced = first.filter(|_| program.values[value].producer.is_some());
+            let produced = first.filter(|_| !program.values[value].is_declared());
             produced.unwrap_or_else(|| graph.add_node(Node::Declared(value)))
         };
         let definitions = definitions.into_iter_enumerated().map(declare).collect();

@@ -142,7 +142,7 @@ impl Program {
 
     /// Whether a value is declared. Microbatches share what is: there is one of it for each layer.
     pub fn is_declared(&self, value: ValueId) -> bool {
-        self.values[value].role.is_some() && self.values[value].producer.is_none()
+        self.values[value].is_declared()
     }
 
     /// Whether a statement in `at` can name a value: one of the same layer and microbatch, or of

@@ -253,9 +253,6 @@ impl<'p> Writer<'p> {
             let new =
                 self.program.ops.push(Op { kind, operands, result, repeat: None, ..op.clone() });
             self.copies.insert((id, copy), new);
-            if self.old.values[op.result].producer == Some(id) {
-                self.program.values[result].producer = Some(new);
-            }
         }
     }
 
@@ -285,7 +282,6 @@ impl<'p> Writer<'p> {
                 ..op.clone()
             };
             let new = self.program.ops.push(addition);
-            self.program.values[result].producer = Some(new);
             sums.push(new);
             so_far = result;
         }

@@ -6,7 +6,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use crate::Diag;
-use crate::ids::{DimId, OpId, ValueId};
+use crate::ids::{DimId, ValueId};
 use crate::plan::Collective;
 use crate::print;
 use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
@@ -276,7 +276,6 @@ impl Resolver<'_> {
                 dtype_written: false,
                 role: None,
                 declared_sharding: Some(to.clone().into()),
-                producer: Some(OpId::new(self.ops.len())),
                 repeat: self.inside(),
                 span: name.span,
             };

@@ -7,7 +7,7 @@ use shardwise_grammar::span::{Name, Span};
 use super::Resolver;
 use crate::Diag;
 use crate::dtype::DType;
-use crate::ids::{DimId, OpId, ValueId};
+use crate::ids::{DimId, ValueId};
 use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
 use crate::shape;
 use crate::sharding::Pin;
@@ -62,8 +62,8 @@ impl Resolver<'_> {
     /// author must say so.
     fn loses_its_fractions(&mut self, value: ValueId) {
         let given = &self.values[value];
-        let Some((op, entering)) = given.producer.zip(self.entering(&given.name)) else { return };
-        let op = &self.ops[op];
+        let op = self.ops.iter().rev().find(|op| op.result == value);
+        let Some((op, entering)) = op.zip(self.entering(&given.name)) else { return };
         let dtypes: Vec<DType> =
             op.operands.iter().map(|operand| self.values[operand.value].dtype).collect();
         let (is, carried) = (shape::dtype(&op.kind, &dtypes), given.dtype);
@@ -147,7 +147,6 @@ impl Resolver<'_> {
             operation.operands.iter().map(|operand| self.values[operand.value].dtype).collect();
         let inferred = shape::dtype(&operation.kind, &dtypes);
         let pin = target.written.map(|(_, pin, _)| pin);
-        let producer = OpId::new(self.ops.len());
         let value = Value {
             name: target.name.node,
             dims,
@@ -155,7 +154,6 @@ impl Resolver<'_> {
             dtype_written: target.dtype.is_some_and(|dtype| dtype != inferred),
             role: None,
             declared_sharding: pin.clone(),
-            producer: Some(producer),
             repeat: self.inside(),
             span: target.name.span,
         };

@@ -115,10 +115,8 @@ impl Resolver<'_> {
     pub(super) fn gradient(&mut self, name: &Name) -> Option<ValueId> {
         let at = self.backward.as_ref()?.at;
         let of = *self.value_names.get(name.node.strip_prefix('d')?)?;
-        let there = match self.values[of].producer {
-            Some(producer) => producer < at,
-            None => self.values[of].role.is_some(),
-        };
+        let mut before = self.ops.iter().take(at.index());
+        let there = self.values[of].is_declared() || before.any(|op| op.result == of);
         if !there
             || self.poisoned.contains(&name.node)
             || self.defined_at.contains_key(name.node.as_str())
@@ -134,7 +132,6 @@ impl Resolver<'_> {
             dtype_written: false,
             role: None,
             declared_sharding: None,
-            producer: None,
             repeat: self.inside(),
             span,
         };

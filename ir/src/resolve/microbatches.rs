@@ -89,7 +89,7 @@ impl Resolver<'_> {
 
     /// Whether there is one of a value for each microbatch.
     pub(super) fn is_of_microbatches(&self, value: ValueId) -> bool {
-        self.values[value].producer.is_some()
+        !self.values[value].is_declared()
             && self.repeats.microbatches(self.values[value].repeat).is_some()
     }
 

@@ -292,8 +292,9 @@ impl Resolver<'_> {
     fn yield_value(&mut self, enters: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
         self.note_yielded(enters);
         let (before, after) = (&self.values[enters], &self.values[given]);
-        let is_entry = before.producer.is_some_and(|op| self.ops[op].is(&MapForm::LoopCarried))
-            && before.repeat == self.inside();
+        let is_entry =
+            self.ops.iter().any(|op| op.result == enters && op.is(&MapForm::LoopCarried))
+                && before.repeat == self.inside();
         let twice = self.outputs.iter().any(|output| output.yields_to == Some(enters));
         let fault = if !is_entry || after.repeat != self.inside() {
             Some(format!(

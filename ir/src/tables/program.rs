@@ -53,8 +53,6 @@ pub struct Value {
     /// Where it comes to be: the declared sharding of an input, the written brackets of a left
     /// side. `None`: the compiler's choice.
     pub declared_sharding: Option<Pin>,
-    /// The operation that gives it; `None` for declared values.
-    pub producer: Option<OpId>,
     /// The block that it belongs to: there is one of it for each layer and microbatch, but of what
     /// is declared one for each layer.
     pub repeat: Option<RepeatId>,
@@ -161,7 +159,20 @@ pub struct Op {
     pub span: Span,
 }
 
+impl Value {
+    /// Whether it is declared, and no operation gives it.
+    pub fn is_declared(&self) -> bool {
+        self.role.is_some()
+    }
+}
+
 impl Op {
+    /// Whether it reshards a value under the value's own name, as a written collective may: then it
+    /// does not define its result.
+    pub fn is_reshard(&self) -> bool {
+        self.operands.iter().any(|operand| operand.value == self.result)
+    }
+
     /// Whether the elements of its operands matter, and not their dimensions alone.
     pub fn reads_elements(&self) -> bool {
         !self.is(&MapForm::call(Function::Ones))
@@ -307,13 +318,9 @@ impl Program {
             .outputs
             .iter()
             .any(|output| output.value == op.result && self.updates(output) == Some(old));
-        let later = self.values[op.result].producer.map_or(0, |id| id.index() + 1);
+        let mut later = self.ops.iter().skip_while(|other| other.result != op.result).skip(1);
         takes_its_place
-            && !self
-                .ops
-                .iter()
-                .skip(later)
-                .any(|other| other.operands.iter().any(|operand| operand.value == old))
+            && !later.any(|other| other.operands.iter().any(|operand| operand.value == old))
     }
 
     /// Whether a value takes the place of a parameter or state.

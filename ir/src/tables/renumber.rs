@@ -8,7 +8,7 @@ use index_vec::IndexVec;
 use indexmap::IndexSet;
 
 use crate::ids::{RepeatId, ValueId};
-use crate::program::{Blocks, Budget, OpKind, Program};
+use crate::program::{Blocks, Budget, Program};
 
 /// Renumbers the values and blocks of `program`; what nothing declares or gives yet comes last.
 pub fn by_appearance(program: &mut Program) {
@@ -49,16 +49,6 @@ fn blocks_by_appearance(program: &mut Program) {
     });
     program.ops.iter_mut().for_each(|op| op.repeat = op.repeat.map(new_id));
     program.values.iter_mut().for_each(|value| value.repeat = value.repeat.map(new_id));
-}
-
-/// Notes for every value the operation that gives it, where operations have changed places.
-pub fn find_producers(program: &mut Program) {
-    for (id, op) in program.ops.iter_enumerated().rev() {
-        let moves = matches!(op.kind, OpKind::Collective(_)) && op.operands[0].value == op.result;
-        if !moves {
-            program.values[op.result].producer = Some(id);
-        }
-    }
 }
 
 /// Applies `rename` to every mention of a value.

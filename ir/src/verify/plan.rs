@@ -114,7 +114,7 @@ impl<'p> Check<'p> {
             diags: Vec::new(),
         };
         for (value, declared) in
-            program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+            program.values.iter_enumerated().filter(|(_, value)| value.is_declared())
         {
             if let Some(sharding) = exact(declared.declared_sharding.as_ref()) {
                 check.add(Materialization { value, sharding });

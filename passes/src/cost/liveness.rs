@@ -111,7 +111,7 @@ impl<'p> LiveRanges<'p> {
         let program = &self.plan.program;
         let mut resident_bytes = 0.0;
         for (value, declared) in
-            program.values.iter_enumerated().filter(|(_, value)| value.producer.is_none())
+            program.values.iter_enumerated().filter(|(_, value)| value.is_declared())
         {
             let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) else {
                 continue;

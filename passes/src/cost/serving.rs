@@ -143,13 +143,14 @@ impl Serving {
     /// The work of a device in a step of `plan`, whose program this was built from (at any sizes).
     pub fn load(&self, plan: &Plan) -> Load {
         let program = &plan.program;
+        let stored = stored(program);
         let mut load = Load::default();
         let mut read: IndexVec<ValueId, f64> = program.values.iter().map(|_| 0.0).collect();
         for step in &plan.steps {
             let StepKind::Local(number) = step.kind else { continue };
             let op = &program.ops[number];
             for (position, operand) in step.operands.iter().enumerate() {
-                let stored = stored(program, operand.value);
+                let stored = stored[operand.value];
                 read[stored] = read[stored].max(read_bytes(program, op, position, operand, step));
             }
             if matches!(op.kind, OpKind::Einsum { .. }) {
@@ -241,16 +242,13 @@ fn atoms(program: &Program, dim: DimId) -> Vec<DimId> {
     }
 }
 
-/// The cache that a value is stored in: a cache with rows written into it is that cache.
-fn stored(program: &Program, mut value: ValueId) -> ValueId {
-    while let Some(op) = program.values[value]
-        .producer
-        .map(|op| &program.ops[op])
-        .filter(|op| program.is_in_place(op))
-    {
-        value = op.operands[0].value;
+/// The cache that each value is stored in: a cache with rows written into it is that cache.
+fn stored(program: &Program) -> IndexVec<ValueId, ValueId> {
+    let mut stored: IndexVec<ValueId, ValueId> = program.values.indices().collect();
+    for op in program.ops.iter().filter(|op| program.is_in_place(op)) {
+        stored[op.result] = stored[op.operands[0].value];
     }
-    value
+    stored
 }
 
 /// Bytes of an operand that an operation reads per execution.

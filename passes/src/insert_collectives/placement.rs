@@ -97,8 +97,7 @@ pub(crate) fn mark_retained(plan: &mut Plan, holds: impl Fn(ValueId) -> bool) {
 /// where left open.
 pub(crate) fn closed(tables: &Tables<'_>, chosen: &IndexMap<ValueId, State>) -> Program {
     let mut program = Program::clone(tables.program);
-    for (id, value) in
-        program.values.iter_mut_enumerated().filter(|(_, value)| value.producer.is_none())
+    for (id, value) in program.values.iter_mut_enumerated().filter(|(_, value)| value.is_declared())
     {
         let state = chosen.get(&id).copied().unwrap_or_else(|| tables.declared(id));
         value.declared_sharding = Some(tables.of(id).space.sharding(state).clone().into());

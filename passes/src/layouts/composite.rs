@@ -37,8 +37,8 @@ use shardwise_ir::functions::{Composite, Formula};
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Program, Value};
+use shardwise_ir::shape;
 use shardwise_ir::sharding::{AxisList, Reduction, Sharding, Unreduced};
-use shardwise_ir::{renumber, shape};
 
 /// An operand of a statement of the expansion.
 #[derive(Clone, Copy, PartialEq)]
@@ -236,7 +236,6 @@ fn expand(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
             place.push(Some(program.ops.push(op.clone())));
         }
     }
-    renumber::find_producers(&mut program);
     let mut steps = Vec::new();
     let mut from = Vec::new();
     for (number, step) in plan.steps.iter().enumerate() {
@@ -377,7 +376,6 @@ impl Expansion<'_> {
             dtype_written: false,
             role: None,
             declared_sharding: None,
-            producer: None,
             repeat,
             span,
         })

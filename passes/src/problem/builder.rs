@@ -69,7 +69,7 @@ struct Builder<'d> {
 impl Builder<'_> {
     fn declared(&mut self, problem: &mut Problem<'_>) {
         for (id, value) in problem.program.values.iter_enumerated() {
-            if let (None, Some(declared)) = (value.producer, &value.declared_sharding) {
+            if let (true, Some(declared)) = (value.is_declared(), &value.declared_sharding) {
                 let states = problem.tables.states(id, declared);
                 if states.len() > 1 {
                     self.open(problem, id, &states);

@@ -152,7 +152,7 @@ impl Product<'_> {
     }
 
     fn is_intermediate(&self, operand: usize) -> bool {
-        self.tables.program.values[self.op.operands[operand].value].producer.is_some()
+        !self.tables.program.is_declared(self.op.operands[operand].value)
     }
 
     /// Cases 2 and 3.

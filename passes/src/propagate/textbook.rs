@@ -76,7 +76,7 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
     planner.reshard_carried().ok_or(Infeasible { op: OpId::new(0) })?;
     planner.steps.enter(tables.program, None);
     for id in tables.program.values.indices() {
-        if tables.program.values[id].producer.is_none() {
+        if tables.program.values[id].is_declared() {
             planner.outputs(id, OpId::new(0))?;
         }
     }
@@ -117,13 +117,13 @@ impl<'a> TextbookPlanner<'a> {
                         .and_then(|s| tables.of(id).space.find(&s))
                         .unwrap_or(0)
                 };
-                if value.producer.is_none() { tables.declared(id) } else { written() }
+                if value.is_declared() { tables.declared(id) } else { written() }
             })
             .collect();
         let written: Vec<Vec<State>> = declared
             .iter()
             .zip(&tables.program.values)
-            .map(|(&state, value)| if value.producer.is_none() { vec![state] } else { Vec::new() })
+            .map(|(&state, value)| if value.is_declared() { vec![state] } else { Vec::new() })
             .collect();
         let mut outputs = vec![Vec::new(); declared.len()];
         let sharding_of =
@@ -157,7 +157,7 @@ impl<'a> TextbookPlanner<'a> {
             .iter_mut()
             .zip(&self.written)
             .zip(values)
-            .filter(|(_, value)| value.producer.is_none() && of(value))
+            .filter(|(_, value)| value.is_declared() && of(value))
         {
             available.clone_from(written);
         }

@@ -45,6 +45,7 @@ use emit::{Emitter, Into, gradient_name};
 use indexmap::IndexMap;
 use rules::{GradientTerm, Path};
 use shardwise_ir::Role;
+use shardwise_ir::dataflow::{Analyzed, Dataflow, Direction};
 use shardwise_ir::functions::Function;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Backward, MapFn, MapForm, Op, OpKind, Output, Program, Value};
@@ -79,10 +80,13 @@ type Uncut = (Program, Option<(Batch, OpId)>);
 /// The program with its gradients derived, and the part to be split.
 fn of_whole_batch(mut program: Program) -> Result<Uncut, Vec<GradientFault>> {
     let Some(mut directive) = program.backward.take() else { return Ok((program, None)) };
+    let mut program = Analyzed::from(program);
     let batch = microbatches::asked(&program, &directive)
         .map_err(|fault| vec![GradientFault::Microbatches(fault)])?;
     if let Some(batch) = batch {
-        microbatches::without_means(&mut program, &mut directive, batch.dim);
+        let mut with_sums = program.into_program();
+        microbatches::without_means(&mut with_sums, &mut directive, batch.dim);
+        program = with_sums.into();
     }
     let after = program.ops.len() - directive.at.index();
     let flow = Flow::new(&program, &directive);
@@ -108,7 +112,7 @@ struct Flow {
 }
 
 impl Flow {
-    fn new(program: &Program, directive: &Backward) -> Self {
+    fn new(program: &Analyzed, directive: &Backward) -> Self {
         let ops = &program.ops.as_raw_slice()[..directive.at.index()];
         let paths: Vec<Vec<Path>> = ops
             .iter()
@@ -122,32 +126,15 @@ impl Flow {
             .map(|value| value.role == Some(Role::Param) && value.dtype.is_float())
             .collect();
         directive.named.iter().for_each(|(of, _)| wanted[of.index()] = true);
-        let mut leads = wanted.clone();
-        until_stable(&mut leads, |leads| {
-            for (op, paths) in ops.iter().zip(&paths) {
-                let through =
-                    op.operands.iter().zip(paths).any(|(operand, path)| {
-                        *path != Path::Stopped && leads[operand.value.index()]
-                    });
-                leads[op.result.index()] |= through;
-            }
-            yielded(program)
-                .for_each(|(given, enters)| leads[enters.index()] |= leads[given.index()]);
-        });
-        let mut live = vec![false; program.values.len()];
-        live[directive.from.index()] = true;
-        until_stable(&mut live, |live| {
-            yielded(program)
-                .for_each(|(given, enters)| live[given.index()] |= live[enters.index()]);
-            for (op, paths) in ops.iter().zip(&paths).rev().filter(|(op, _)| !is_move(op)) {
-                if live[op.result.index()] {
-                    let passing =
-                        op.operands.iter().zip(paths).filter(|(_, path)| **path != Path::Stopped);
-                    passing.for_each(|(operand, _)| live[operand.value.index()] = true);
-                }
-            }
-        });
-        live.iter_mut().zip(leads).for_each(|(live, leads)| *live &= leads);
+        // Operations after `backward` have no path.
+        let passes = |op: OpId, position: usize| {
+            paths.get(op.index()).is_some_and(|paths| paths[position] != Path::Stopped)
+        };
+        let dataflow = program.dataflow();
+        let of_wanted = program.values.indices().filter(|value| wanted[value.index()]);
+        let leads = dataflow.reachable(of_wanted, Direction::Outgoing, passes);
+        let reached = dataflow.reachable([directive.from], Direction::Incoming, passes);
+        let live = leads.iter().zip(&reached).map(|(leads, reached)| *leads && *reached).collect();
         Self { paths, wanted, live }
     }
 
@@ -187,7 +174,7 @@ impl Flow {
             .iter_enumerated()
             .take(self.paths.len())
             .rev()
-            .filter(|(_, op)| !is_move(op) && self.is_live(op.result));
+            .filter(|(_, op)| !op.is_reshard() && self.is_live(op.result));
         ops.flat_map(move |(id, op)| {
             let passes = move |position: &usize| {
                 self.paths[id.index()][*position] != Path::Stopped
@@ -201,23 +188,6 @@ impl Flow {
 /// The values that blocks yield, each with the loop-carried value of the next layer.
 fn yielded(program: &Program) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
     program.outputs.iter().filter_map(|output| Some((output.value, program.carried_into(output)?)))
-}
-
-/// Sweeps until nothing changes: layers yield what they find, so one sweep may not be enough.
-fn until_stable(known: &mut Vec<bool>, sweep: impl Fn(&mut Vec<bool>)) {
-    loop {
-        let before = known.clone();
-        sweep(known);
-        if *known == before {
-            return;
-        }
-    }
-}
-
-/// Whether an operation only reshards its operand under its own name: its gradient is that of the
-/// operand.
-fn is_move(op: &Op) -> bool {
-    op.operands.iter().any(|operand| operand.value == op.result)
 }
 
 /// Values that share a gradient.
@@ -334,14 +304,15 @@ impl Classes {
     }
 }
 
-fn derive(mut program: Program, directive: &Backward, flow: &Flow, classes: &Classes) -> Program {
+fn derive(program: Analyzed, directive: &Backward, flow: &Flow, classes: &Classes) -> Program {
+    let (mut program, dataflow) = program.into_parts();
     let named = name_gradients(&mut program, directive, flow);
     let homes = classes.homes(&program, directive, flow);
     let mut ops: Vec<(OpId, Op, usize)> =
         flow.uses(&program).map(|(id, op, position)| (id, op.clone(), position)).collect();
     blocks::entries_last(&mut ops);
     let mut emitter = Emitter::new(program, named, homes, directive.span);
-    let mut gradients = Gradients::new(flow, classes);
+    let mut gradients = Gradients::new(&dataflow, flow, classes);
     gradients.so_far[directive.from.index()] = Some(seed(&mut emitter, directive, classes));
     let mut known: (OpId, Vec<(GradientTerm, ValueId)>) = (directive.at, Vec::new());
     for (id, op, position) in &ops {
@@ -360,7 +331,7 @@ fn derive(mut program: Program, directive: &Backward, flow: &Flow, classes: &Cla
         }
     }
     gradients.leave(&mut emitter);
-    emitter.finish(directive.at)
+    emitter.finish(directive.at, &dataflow)
 }
 
 /// For each value, its gradient if that is wanted by name. Those of parameters that the program
@@ -395,7 +366,6 @@ fn name_gradients(
                 dtype_written: false,
                 role: None,
                 declared_sharding: None,
-                producer: None,
                 repeat: None,
                 span,
             })
@@ -430,6 +400,7 @@ fn seed(emitter: &mut Emitter, directive: &Backward, classes: &Classes) -> Value
 
 /// Gradients while their contributions are summed.
 struct Gradients<'f> {
+    dataflow: &'f Dataflow<OpId>,
     flow: &'f Flow,
     classes: &'f Classes,
     so_far: Vec<Option<ValueId>>,
@@ -442,8 +413,9 @@ struct Gradients<'f> {
 }
 
 impl<'f> Gradients<'f> {
-    fn new(flow: &'f Flow, classes: &'f Classes) -> Self {
+    fn new(dataflow: &'f Dataflow<OpId>, flow: &'f Flow, classes: &'f Classes) -> Self {
         Self {
+            dataflow,
             flow,
             classes,
             so_far: vec![None; flow.live.len()],

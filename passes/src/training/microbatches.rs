@@ -39,6 +39,7 @@ mod rewrite;
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::functions::Arithmetic;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
@@ -88,7 +89,7 @@ pub(crate) struct Batch {
 /// The split that `backward` asks for; `None` where it asks for none, or for one microbatch, which
 /// is the step unchanged.
 pub(crate) fn asked(
-    program: &Program,
+    program: &Analyzed,
     directive: &Backward,
 ) -> Result<Option<Batch>, MicrobatchFault> {
     let Some((count, of)) = directive.microbatches.filter(|(count, _)| *count > 1) else {
@@ -115,11 +116,10 @@ pub(crate) fn asked(
 }
 
 /// The dimension that all inputs share and no parameter has.
-fn inferred(program: &Program, directive: &Backward) -> Result<DimId, MicrobatchFault> {
+fn inferred(program: &Analyzed, directive: &Backward) -> Result<DimId, MicrobatchFault> {
     let read = |id: ValueId| {
-        let before = program.ops.iter().take(directive.at.index());
-        directive.given == Some(id)
-            || before.flat_map(|op| &op.operands).any(|operand| operand.value == id)
+        let mut readers = program.dataflow().uses_of(id);
+        directive.given == Some(id) || readers.any(|(op, _)| op < directive.at)
     };
     let of = |role: Role| {
         program.values.iter_enumerated().filter(move |(_, value)| value.role == Some(role))
@@ -168,7 +168,6 @@ pub(crate) fn without_means(program: &mut Program, directive: &mut Backward, bat
         }
     }
     program.ops = ops;
-    renumber::find_producers(program);
 }
 
 /// `In.part`: the first unused name of this kind.
@@ -191,6 +190,7 @@ pub(crate) fn cut(
     end: OpId,
 ) -> Result<Program, Vec<MicrobatchFault>> {
     let parts = add_parts(&mut program, batch);
+    let program = Analyzed::from(program);
     let forms = forms::find(&program, &parts, end);
     let mut faults = forms.faults(&program);
     faults.extend(dims::uneven(&program, &parts, &forms));
@@ -199,7 +199,6 @@ pub(crate) fn cut(
         return Err(faults);
     }
     let mut program = rewrite::rewrite(program, batch, &parts, &forms);
-    renumber::find_producers(&mut program);
     renumber::by_appearance(&mut program);
     shardwise_ir::sparse::mark(&mut program);
     Ok(program)

@@ -33,6 +33,7 @@
 use index_vec::IndexVec;
 use indexmap::IndexSet;
 use shardwise_ir::Role;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::Function;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
@@ -56,10 +57,12 @@ pub enum OptimizerFault {
 /// The program with its updates written out; one without an optimizer unchanged.
 pub(crate) fn expand(mut program: Program) -> Result<Program, Vec<OptimizerFault>> {
     let Some(optimizer) = program.optimizer.take() else { return Ok(program) };
+    let program = Analyzed::from(program);
     let updated: Vec<(ValueId, ValueId)> = trained(&program);
     if updated.is_empty() {
         return Err(vec![OptimizerFault::Nothing]);
     }
+    let program = program.into_program();
     let taken = program.values.iter().map(|value| value.name.clone()).collect();
     let mut writer =
         UpdateEmitter { program, optimizer, taken, ops: Vec::new(), faults: Vec::new() };
@@ -70,17 +73,20 @@ pub(crate) fn expand(mut program: Program) -> Result<Program, Vec<OptimizerFault
 }
 
 /// Parameters with their gradients, except those that the program updates itself.
-pub(crate) fn trained(program: &Program) -> Vec<(ValueId, ValueId)> {
+pub(crate) fn trained(program: &Analyzed) -> Vec<(ValueId, ValueId)> {
     let written = |of: ValueId| program.outputs.iter().any(|output| output.yields_to == Some(of));
     let gradient = |of: ValueId| {
         let (of, name) = (&program.values[of], format!("d{}", program.values[of].name));
-        let derived = |value: &Value| {
-            value.producer.is_some_and(|op| program.ops[op].phase == Phase::Backward)
+        let derived = |id: ValueId| {
+            let definition = program.dataflow().definition(id);
+            definition.is_some_and(|op| program.ops[op].phase == Phase::Backward)
         };
         let alike = |value: &Value| {
             value.dims.len() == of.dims.len() && value.dims.iter().all(|dim| of.dims.contains(dim))
         };
-        program.values.position(|value| value.name == name && derived(value) && alike(value))
+        let mut values = program.values.iter_enumerated();
+        let found = values.find(|(id, value)| value.name == name && derived(*id) && alike(value));
+        found.map(|(id, _)| id)
     };
     let params = program
         .values
@@ -283,7 +289,6 @@ impl UpdateEmitter {
         }
         all.extend(self.ops);
         self.program.ops = all;
-        renumber::find_producers(&mut self.program);
         renumber::by_appearance(&mut self.program);
         sparse::mark(&mut self.program);
         self.program

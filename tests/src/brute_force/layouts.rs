@@ -161,7 +161,8 @@ impl Brute<'_> {
 
     /// Of which kind partial results of a value are, if it has any.
     fn kind(&self, value: ValueId) -> Reduction {
-        let Some(op) = self.program.values[value].producer.map(|op| &self.program.ops[op]) else {
+        let Some(op) = self.program.dataflow().definition(value).map(|op| &self.program.ops[op])
+        else {
             return Reduction::Sum;
         };
         let of = |k: usize| self.kind(op.operands[k].value);

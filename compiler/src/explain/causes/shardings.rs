@@ -278,7 +278,7 @@ impl Explainer<'_> {
             if let Some(pin) = value
                 .declared_sharding
                 .as_ref()
-                .filter(|pin| pin.accepts(&step.result.sharding) && value.producer.is_some())
+                .filter(|pin| pin.accepts(&step.result.sharding) && !value.is_declared())
             {
                 let brackets = print::Printer::new(self.program()).pin(&value.dims, pin);
                 return format!(

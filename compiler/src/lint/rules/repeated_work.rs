@@ -130,7 +130,7 @@ fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
 /// The operands that declarations place.
 fn declared(program: &Program, op: OpId) -> Vec<ValueId> {
     let operands = program.ops[op].operands.iter().map(|operand| operand.value);
-    operands.filter(|&value| program.values[value].producer.is_none()).collect()
+    operands.filter(|&value| program.is_declared(value)).collect()
 }
 
 fn leave_open(program: &mut Program, value: ValueId) {

@@ -49,7 +49,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     program
         .values
         .indices()
-        .filter(|&value| program.values[value].producer.is_none())
+        .filter(|&value| program.is_declared(value))
         .filter_map(|value| finding(context, value))
         .collect()
 }

@@ -81,7 +81,7 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
 /// Whether the step's result is declared so, or given before by another step.
 fn is_there(context: &LintContext<'_>, before: &[Step], step: &Step) -> bool {
     let value = &context.program.values[step.result.value];
-    let declared = value.producer.is_none()
+    let declared = value.is_declared()
         && value.declared_sharding.as_ref().is_some_and(|home| home.accepts(&step.result.sharding));
     declared || before.iter().any(|other| other.result == step.result)
 }

@@ -17,7 +17,8 @@
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Span;
-use shardwise_ir::ids::{RepeatId, ValueId};
+use shardwise_ir::dataflow::Dataflow;
+use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, Op, Phase, Program, Value};
 
 /// The derived statements, after those that rematerialise the values that are not kept.
@@ -26,6 +27,7 @@ pub(super) fn recompute(
     derived: Vec<Op>,
     taken: &mut IndexSet<String>,
     span: Span,
+    dataflow: &Dataflow<OpId>,
 ) -> Vec<Op> {
     let mut done = Vec::with_capacity(derived.len());
     for run in derived.chunk_by(|a, b| a.repeat == b.repeat) {
@@ -33,7 +35,8 @@ pub(super) fn recompute(
         let kept = forward.and_then(|block| program.repeats[block].saved.clone());
         match (forward, kept) {
             (Some(forward), Some(kept)) => {
-                done.extend(with_copies(program, run, forward, &kept, taken, span));
+                let needed = needed(program, dataflow, run, forward, &kept);
+                done.extend(with_copies(program, run, forward, &needed, taken, span));
             }
             _ => done.extend(run.iter().cloned()),
         }
@@ -46,11 +49,10 @@ fn with_copies(
     program: &mut Program,
     run: &[Op],
     forward: RepeatId,
-    kept: &[ValueId],
+    needed: &IndexSet<ValueId>,
     taken: &mut IndexSet<String>,
     span: Span,
 ) -> Vec<Op> {
-    let needed = needed(program, run, forward, kept);
     let mut again: IndexMap<ValueId, ValueId> = IndexMap::new();
     let mut copies = Vec::new();
     let entries = run.iter().take_while(|op| op.is(&MapForm::LoopCarried)).count();
@@ -64,7 +66,6 @@ fn with_copies(
         let value = Value {
             name: fresh(&program.values[op.result].name, taken),
             repeat: run[0].repeat,
-            producer: None,
             span,
             ..program.values[op.result].clone()
         };
@@ -82,25 +83,30 @@ fn with_copies(
     all
 }
 
-/// Values of the forward block to rematerialise.
-fn needed(program: &Program, run: &[Op], forward: RepeatId, kept: &[ValueId]) -> IndexSet<ValueId> {
-    let is_kept = |value: ValueId| {
-        let producer = program.values[value].producer.map(|op| &program.ops[op]);
-        kept.contains(&value)
-            || producer.is_none_or(|op| op.is(&MapForm::LoopCarried) || op.repeat != Some(forward))
+/// Values of the forward block to rematerialise, found from the operands of its reverse back to
+/// values that are kept.
+fn needed(
+    program: &Program,
+    dataflow: &Dataflow<OpId>,
+    run: &[Op],
+    forward: RepeatId,
+    kept: &[ValueId],
+) -> IndexSet<ValueId> {
+    // `None` for values that are available: kept, carried into the layer, or of no layer.
+    let again = |value: ValueId| {
+        let is_lost = program.values[value].repeat == Some(forward) && !kept.contains(&value);
+        let op = &program.ops[is_lost.then(|| dataflow.definition(value))??];
+        (!op.is(&MapForm::LoopCarried)).then_some(op)
     };
-    let mut needed: IndexSet<ValueId> = run
-        .iter()
-        .flat_map(|op| &op.operands)
-        .map(|operand| operand.value)
-        .filter(|&value| !is_kept(value))
-        .collect();
-    for op in program.ops.iter().rev().filter(|op| op.repeat == Some(forward)) {
-        if needed.contains(&op.result) {
-            needed.extend(
-                op.operands.iter().map(|operand| operand.value).filter(|&value| !is_kept(value)),
-            );
-        }
+    let lost = |op: &Op| {
+        let operands = op.operands.iter().map(|operand| operand.value);
+        operands.filter(|&value| again(value).is_some()).collect::<Vec<ValueId>>()
+    };
+    let mut needed: IndexSet<ValueId> = run.iter().flat_map(lost).collect();
+    let mut at = 0;
+    while let Some(op) = needed.get_index(at).and_then(|&value| again(value)) {
+        needed.extend(lost(op));
+        at += 1;
     }
     needed
 }

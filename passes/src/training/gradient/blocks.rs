@@ -69,7 +69,7 @@ impl Gradients<'_> {
             .collect();
         for (given, enters) in yielded.into_iter().filter(|(given, _)| self.flow.is_live(*given)) {
             let from = self.so_far[given.index()].unwrap_or_else(|| {
-                let init = came_from(&emitter.program, enters);
+                let init = self.came_from(&emitter.program, enters);
                 emitter.zeros_before(init)
             });
             let into = self.next_into(emitter, given);
@@ -148,14 +148,14 @@ impl Gradients<'_> {
         });
     }
 
+    /// The initial value of the loop-carried value `enters`.
+    fn came_from(&self, program: &Program, enters: ValueId) -> ValueId {
+        let entry = self.dataflow.definition(enters);
+        entry.map_or(enters, |op| program.ops[op].operands[0].value)
+    }
+
     /// `into` if this is the first contribution, else a part.
     fn alone(&self, operand: ValueId, into: Into) -> Into {
         if self.so_far[operand.index()].is_none() { into } else { Into::Part(into.of()) }
     }
-}
-
-/// The initial value of the loop-carried value `enters`.
-fn came_from(program: &Program, enters: ValueId) -> ValueId {
-    let entry = program.values[enters].producer.map(|op| &program.ops[op]);
-    entry.map_or(enters, |op| op.operands[0].value)
 }

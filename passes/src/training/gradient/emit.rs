@@ -8,6 +8,7 @@
 //! program declares it.
 
 use indexmap::IndexSet;
+use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Arithmetic, Function};
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
@@ -335,7 +336,6 @@ impl Emitter {
             dtype_written: false,
             role: None,
             declared_sharding: None,
-            producer: None,
             repeat,
             span,
         })
@@ -363,7 +363,6 @@ impl Emitter {
                 dtype_written: false,
                 role: None,
                 declared_sharding: None,
-                producer: None,
                 repeat: None,
                 span,
             };
@@ -378,15 +377,15 @@ impl Emitter {
         gradient
     }
 
-    /// The program with the derived statements before operation `at`, and its values in the order
+    /// The program, of which this is the dataflow so far, with the derived statements before operation `at`, and its values in the order
     /// in which they appear.
-    pub(super) fn finish(mut self, at: OpId) -> Program {
+    pub(super) fn finish(mut self, at: OpId, dataflow: &Dataflow<OpId>) -> Program {
         let later = self.program.ops.split_off(at);
-        let derived = again::recompute(&mut self.program, self.ops, &mut self.taken, self.span);
+        let Self { program, ops, taken, span, .. } = &mut self;
+        let derived = again::recompute(program, std::mem::take(ops), taken, *span, dataflow);
         self.program.ops.extend(derived);
         self.program.ops.extend(later);
         self.program.backward = None;
-        renumber::find_producers(&mut self.program);
         renumber::by_appearance(&mut self.program);
         sparse::mark(&mut self.program);
         self.program

@@ -7,6 +7,7 @@
 //! the step cannot be split.
 
 use indexmap::IndexSet;
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{MapForm, Op, OpKind, Phase, Program, ReduceFn};
 use shardwise_ir::rearrange::Rearrange;
@@ -55,7 +56,7 @@ pub(super) struct MicrobatchForms {
 /// An upper limit on the sweeps until no form changes.
 const MOST_SWEEPS: usize = 16;
 
-pub(super) fn find(program: &Program, parts: &Parts, end: OpId) -> MicrobatchForms {
+pub(super) fn find(program: &Analyzed, parts: &Parts, end: OpId) -> MicrobatchForms {
     let form = program.values.iter().map(|value| {
         if value.dims.iter().any(|dim| parts.contains_key(dim)) { Rows } else { Before }
     });
@@ -93,7 +94,7 @@ impl MicrobatchForms {
         if id < self.end { self.of(op.result) } else { After }
     }
 
-    fn operation(&mut self, program: &Program, parts: &Parts, id: OpId, op: &Op) {
+    fn operation(&mut self, program: &Analyzed, parts: &Parts, id: OpId, op: &Op) {
         let form = if op.is(&MapForm::LoopCarried) {
             self.entering(program, op)
         } else if !op.reads_elements() {
@@ -152,7 +153,7 @@ impl MicrobatchForms {
     }
 
     /// `ones(x)` needs the dimensions of `x` only: those of a value that is available.
-    fn unread(&mut self, program: &Program, id: OpId, op: &Op) -> MicrobatchForm {
+    fn unread(&mut self, program: &Analyzed, id: OpId, op: &Op) -> MicrobatchForm {
         let read = op.operands[0].value;
         if self.of(read) == Rows {
             self.like[id.index()] = None;
@@ -164,12 +165,12 @@ impl MicrobatchForms {
     }
 
     /// A value with the dimensions of `value` that it depends on and that is available before the microbatches or, failing that, in each of them.
-    fn alike(&self, program: &Program, op: &Op, value: ValueId) -> Option<ValueId> {
+    fn alike(&self, program: &Analyzed, op: &Op, value: ValueId) -> Option<ValueId> {
         let dims = &program.values[value].dims;
         let mut found = IndexSet::from([value]);
         let mut at = 0;
         while let Some(&next) = found.get_index(at) {
-            let producer = program.values[next].producer.map(|op| &program.ops[op]);
+            let producer = program.dataflow().definition(next).map(|op| &program.ops[op]);
             let operands = producer.iter().flat_map(|op| &op.operands).map(|operand| operand.value);
             found.extend(operands.filter(|&operand| program.values[operand].dims == *dims));
             at += 1;
@@ -207,7 +208,7 @@ impl MicrobatchForms {
     }
 
     /// Statements that need the whole batch at once.
-    pub(super) fn faults(&self, program: &Program) -> Vec<MicrobatchFault> {
+    pub(super) fn faults(&self, program: &Analyzed) -> Vec<MicrobatchFault> {
         let mut faults: Vec<MicrobatchFault> = Vec::new();
         let entries = program
             .ops
@@ -236,14 +237,14 @@ impl MicrobatchForms {
     }
 
     /// The author's statement that delays another one until after the microbatches: the first among its dependencies that is not linear in a share.
-    fn cause(&self, program: &Program, id: OpId) -> OpId {
+    fn cause(&self, program: &Analyzed, id: OpId) -> OpId {
         let mut at = id;
         let late = |op: &Op| {
             let waits = |value: ValueId| self.of(value) == After;
             op.operands
                 .iter()
                 .find(|operand| waits(operand.value))
-                .and_then(|operand| program.values[operand.value].producer)
+                .and_then(|operand| program.dataflow().definition(operand.value))
         };
         while let Some(before) = late(&program.ops[at]).filter(|before| *before < at) {
             at = before;

@@ -2,6 +2,7 @@
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
     BatchSplit, Blocks, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value,
@@ -16,12 +17,16 @@ use crate::training::optimizer;
 /// Returns the program with the batch split into microbatches, its values not yet in topological
 /// order.
 pub(super) fn rewrite(
-    program: Program,
+    program: Analyzed,
     batch: Batch,
     parts: &Parts,
     forms: &MicrobatchForms,
 ) -> Program {
-    let mut program = program;
+    let updates = Some(&program)
+        .filter(|program| program.optimizer.is_some())
+        .map_or_else(Vec::new, optimizer::trained);
+    let updates = updates.into_iter().map(|(_, gradient)| gradient).collect();
+    let mut program = program.into_program();
     let cut = BatchSplit { batch: batch.dim, microbatch: parts[&batch.dim] };
     let name = program.dims[batch.dim].name.clone();
     let repeat = Repeat {
@@ -39,10 +44,6 @@ pub(super) fn rewrite(
     for &block in &forms.inside {
         program.repeats[block].within = Some(microbatches);
     }
-    let updates = Some(&program)
-        .filter(|program| program.optimizer.is_some())
-        .map_or_else(Vec::new, optimizer::trained);
-    let updates = updates.into_iter().map(|(_, gradient)| gradient).collect();
     let old: Vec<Op> = std::mem::take(&mut program.ops).into_iter().collect();
     let mut rewriter = MicrobatchRewriter {
         program,
@@ -116,7 +117,6 @@ impl MicrobatchRewriter<'_> {
             let combined = Value {
                 declared_sharding: declared,
                 repeat,
-                producer: None,
                 dtype_written: false,
                 ..self.program.values[value].clone()
             };
@@ -190,7 +190,7 @@ impl MicrobatchRewriter<'_> {
         for run in old.chunk_by(|a, b| a.repeat == b.repeat) {
             let ids = start..start + run.len();
             start = ids.end;
-            self.combine_results(run, ids.start);
+            self.combine_results(run);
             for (id, op) in ids.zip(run) {
                 let id = OpId::new(id);
                 match self.forms.of_op(id, op) {
@@ -214,10 +214,9 @@ impl MicrobatchRewriter<'_> {
 
     /// Appends the operations that combine the results of a run of statements, where they are
     /// needed after the microbatches.
-    fn combine_results(&mut self, run: &[Op], start: usize) {
-        for (offset, op) in run.iter().enumerate() {
-            let gives = self.program.values[op.result].producer == Some(OpId::new(start + offset));
-            let Some(&combined) = self.combined.get(&op.result).filter(|_| gives) else { continue };
+    fn combine_results(&mut self, run: &[Op]) {
+        for op in run.iter().filter(|op| !op.is_reshard()) {
+            let Some(&combined) = self.combined.get(&op.result) else { continue };
             let kind = match self.forms.of(op.result) {
                 MicrobatchForm::Rows => OpKind::Rearrange(Rearrange::Join {
                     from: self.cut.microbatch,
@@ -310,7 +309,6 @@ impl MicrobatchRewriter<'_> {
             dtype_written: false,
             role: None,
             declared_sharding: None,
-            producer: None,
             repeat: place.or(Some(self.microbatches)),
             ..declared.clone()
         };

@@ -185,11 +185,8 @@ fn elements(program: &Program, name: &str) -> usize {
 }
 
 fn declared(program: &Program, seed: u64) -> Arrays {
-    let names = program
-        .values
-        .iter()
-        .filter(|value| value.producer.is_none())
-        .map(|value| value.name.clone());
+    let names =
+        program.values.iter().filter(|value| value.is_declared()).map(|value| value.name.clone());
     names
         .enumerate()
         .map(|(i, name)| (name.clone(), random(elements(program, &name), seed + 77 * i as u64)))
