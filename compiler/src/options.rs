@@ -1,4 +1,4 @@
-//! What a caller may ask for.
+//! The options of the library.
 
 pub mod sizes;
 
@@ -14,25 +14,25 @@ pub use shardwise_passes::Objective;
 pub use shardwise_passes::collective::Refinement;
 pub use shardwise_passes::pipeline::Strategy;
 
-/// Everything a caller may set; `Options::default()` is what the command does without options.
+/// All options; `Options::default()` are those of the command without flags.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Search or textbook.
     pub strategy: Strategy,
-    /// What the search makes small.
+    /// The objective of the search.
     pub objective: Objective,
-    /// How closely collectives are priced.
+    /// The precision of the prices of collectives.
     pub refinement: Refinement,
-    /// Bytes a device may hold, instead of the chip's HBM; infinity for no limit.
+    /// The memory capacity of a device in bytes, instead of the chip's HBM; infinity for no limit.
     pub memory: Option<f64>,
-    /// How long the search may take; without it, until the proof.
+    /// The time limit of the search; without one, it runs until the proof or its limits of work.
     pub timeout: Option<Duration>,
     /// Hardware instead of the program's.
     pub hardware: Option<String>,
     /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`]
     /// reads.
     pub known: Vec<Hardware>,
-    /// How hardware files are read that programs name.
+    /// How the hardware files that programs name are read.
     pub files: Files,
     /// Sizes of axes instead of the program's, by name.
     pub mesh: Vec<AxisSize>,
@@ -43,7 +43,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Bytes that a device may hold with a plan of `program`; `None` for no limit.
+    /// The memory capacity of a device for `program`; `None` for no limit.
     pub(crate) fn capacity(&self, program: &Program) -> Option<f64> {
         self.memory.or(program.hardware.hbm_bytes).filter(|bytes| bytes.is_finite())
     }

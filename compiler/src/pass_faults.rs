@@ -1,5 +1,5 @@
-//! How the faults of passes are worded: passes say what is wrong with a program, here the reader is
-//! reported in terms of the text.
+//! Words the errors of passes: passes return what is wrong with a program, this module turns it
+//! into diagnostics about the text.
 
 mod gradient_faults;
 mod optimizer_faults;

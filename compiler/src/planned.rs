@@ -1,5 +1,5 @@
-//! A plan with all that is known of it, and what follows from that alone: asserts, the claim of its
-//! optimality, the networks that its collectives run over, where attention stands.
+//! A plan with its costs and bounds, and the results derived from them: asserts, the claim of its
+//! optimality, the networks that its collectives run over, the attention in it.
 
 pub(crate) mod attention_site;
 pub(crate) mod budget;
@@ -17,7 +17,7 @@ use crate::diagnostics::Findings;
 use crate::options::{Objective, Refinement};
 use attention_site::Site;
 
-/// How a plan came to be.
+/// How a plan was found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Origin {
     Explicit,
@@ -25,7 +25,7 @@ pub(crate) enum Origin {
     Searched(Optimality, Vec<Materialization>),
 }
 
-/// A plan with all that is known of it. `Display` is its text, which is a program again;
+/// A plan with its costs and bounds. `Display` is its text, which is a program again;
 /// [`Planned::json`] its JSON.
 #[derive(Clone, Debug)]
 pub struct Planned {
@@ -35,19 +35,19 @@ pub struct Planned {
     pub plan: ExpandedPlan<'static>,
     /// Which step produces what each step reads.
     pub(crate) dataflow: Dataflow<usize>,
-    /// What it costs.
+    /// Its costs.
     pub report: Report,
-    /// What the textbook's plan costs (the plan itself, for an explicit program).
+    /// The costs of the textbook's plan (the plan itself, for an explicit program).
     pub textbook: Report,
-    /// What the search made small.
+    /// The objective of the search.
     pub objective: Objective,
-    /// Bytes that a device may hold, where known.
+    /// The memory capacity of a device, where known.
     pub capacity_bytes: Option<f64>,
-    /// How closely collectives were priced.
+    /// The precision of the prices of collectives.
     pub refinement: Refinement,
     /// Warnings.
     pub warnings: Findings,
-    /// Where attention stands in the program.
+    /// The attention in the program.
     pub(crate) attention: Vec<Site>,
     pub(crate) origin: Origin,
     pub(crate) carried_claim: Option<String>,
@@ -63,8 +63,8 @@ impl Planned {
         }
     }
 
-    /// `optimal` where proven, else `bounded`; of a textbook or explicit plan no better bound is
-    /// known than 0.
+    /// `optimal` where proven, else `bounded`; the only known bound of a textbook or explicit plan
+    /// is 0.
     pub fn status_name(&self) -> &'static str {
         match self.origin {
             Origin::Searched(Optimality::Optimal, _) => "optimal",
@@ -92,7 +92,7 @@ impl Planned {
         alternatives.iter().map(|other| print::materialization(&self.plan.program, other)).collect()
     }
 
-    /// What a plan costs by the objective, seconds.
+    /// The cost of a plan under the objective, seconds.
     pub(crate) fn objective_s(&self, report: &Report) -> f64 {
         match self.objective {
             Objective::Serial => report.serial_s,

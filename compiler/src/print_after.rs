@@ -1,5 +1,5 @@
-//! What `--print-after` prints: the state of a compilation after each pass, as a program. What the
-//! notation has no form for stands in comments.
+//! `--print-after`: prints the state of a compilation after a pass, as a program. State without a
+//! notation is printed in comments.
 
 use std::fmt::Write as _;
 
@@ -66,7 +66,7 @@ pub fn print_after(
     })
 }
 
-/// The program, and after it how many layouts each operation can run in, with the first of them.
+/// The program, then the number of layouts of each operation, with the first of them.
 fn layouts(program: &Program, planning: &Planning<'_>) -> String {
     let mut out = program.to_string();
     let mut laid_out = program.clone();

@@ -1,19 +1,19 @@
-//! Right or wrong: a plan run on simulated devices against the unsharded program.
+//! `verify`: runs a plan on simulated devices and compares it with the unsharded program.
 //!
-//! The plan is taken as text, parsed again, and executed step by step: every device holds only its
-//! blocks, local operations see only local blocks, and only the collective of a step moves data, by
-//! its definition. Nothing of the planner is used, and of the verifier nothing either: what a step
-//! does follows from the sharding of its operand and the name, axes and receiving dimensions of its
-//! collective. After every step every device is compared with the unsharded value, replicas
-//! included; partial values are compared after putting their parts together.
+//! The text of the plan is parsed and executed step by step: every device has only its blocks,
+//! local operations read only local blocks, and only collectives communicate, by their definition.
+//! Neither the planner nor the verifier is used: the effect of a step follows from the sharding of
+//! its operand and the name, axes and receiving dimensions of its collective. After every step
+//! every device is compared with the unsharded value, replicas included; partial values are
+//! compared after combining their parts.
 //!
 //! Sizes are scaled down to the smallest that keep every split whole and the dimensions apart
 //! (`scale`); data are small integers, so that sums and products are exact in `f64` and equality is
 //! plain (`unsharded`); functions that are not linear are compared with a tolerance.
 //!
-//! A program whose types are right cannot give wrong numbers for what it says itself; it can say
-//! something else than was meant. Therefore a plan written by hand can be run [`against`] the
-//! sketch that it is a plan of.
+//! A correctly typed plan computes its own statements correctly, but these may differ from what its
+//! author meant. Therefore a plan written by hand can be run [`against`] the sketch that it
+//! implements.
 
 mod collectives;
 mod devices;
@@ -37,18 +37,18 @@ pub use scale::Sizes;
 pub use unsharded::evaluate;
 pub use verdict::{Fault, Mismatch, Verdict};
 
-/// Up to which difference, relative to a value's largest element, results of functions that are not
-/// linear count as equal.
+/// The tolerance for results of functions that are not linear, relative to a value's largest
+/// element.
 pub const TOLERANCE: f64 = 1e-9;
 
-/// How a plan is run.
+/// Options of a run.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
-    /// At which sizes.
+    /// The sizes.
     pub sizes: Sizes,
-    /// What the data are made from.
+    /// The seed of the data.
     pub seed: u64,
-    /// Called after every statement with how many were run, and how many there are.
+    /// Called after every statement with the number of those run and of all.
     pub progress: &'a dyn Fn(usize, usize),
 }
 
@@ -89,8 +89,7 @@ pub fn verify(
     Ok(Verdict { plan: planned.strategy_name(), ..verdict })
 }
 
-/// Runs the explicit program `source` against the program that `reference` is, by the names of
-/// their values.
+/// Runs the explicit program `source` against the program `reference`; values are matched by name.
 ///
 /// ```
 /// use shardwise::verify::{Setup, against};
@@ -120,14 +119,14 @@ pub fn against(
         .map_err(|diag| Findings::new(vec![diag], reference.0, reference.1))
 }
 
-/// The plan that an explicit program is.
+/// An explicit program as a plan.
 fn explicit(name: &str, text: &str, options: &Options) -> Result<Plan, Findings> {
     let read = check(name, text, &Options { explicit: true, ..options.clone() });
     let Some(program) = read.program else { return Err(read.findings) };
     rules::explicit(program.into_program()).map_err(|diags| Findings::new(diags, name, text))
 }
 
-/// What keeps a plan from being one of `program`: declared values and sizes that differ.
+/// Differences between the declarations of a plan and those of `program`.
 fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
     let mut diags = Vec::new();
     for value in plan.program.values.iter().filter(|value| value.is_declared()) {

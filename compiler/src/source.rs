@@ -1,4 +1,4 @@
-//! Source text: lines and columns in it, how files are read, and the one-line form.
+//! Source text: lines and columns, the reading of files, and programs on one line.
 
 pub mod files;
 pub mod oneliner;

@@ -1,11 +1,11 @@
-//! A program planned over mesh shapes, sizes and hardware: one row a point, infeasible points with
+//! Plans a program over mesh shapes, sizes and hardware: one row per point, infeasible points with
 //! their reason.
 //!
-//! [`Grid`] says what is varied, [`sweep`] plans it on all cores, [`Swept`] holds the rows and
-//! writes them as a table, CSV, JSON or a plot. Points that come to the same program are planned
-//! once. Which point *wins* among those of equal hardware and sizes: the one with the smallest
-//! `overlap` (the busiest of compute and links, which no schedule beats), among equals the one with
-//! the smallest `serial`, then the first.
+//! [`Grid`] lists what is varied, [`sweep`] plans it on all cores, [`Swept`] has the rows and
+//! writes them as a table, CSV, JSON or a plot. Points with the same program are planned once. The
+//! *winner* among points of equal hardware and sizes is the one with the smallest `overlap` (the
+//! busiest of compute and links, which no schedule beats), among equals the one with the smallest
+//! `serial`, then the first.
 
 mod grid;
 mod plot;
@@ -25,9 +25,9 @@ pub use run::{Refused, sweep};
 /// A program to sweep.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What diagnostics call it.
+    /// Its name in diagnostics.
     pub path: String,
-    /// What rows call it.
+    /// Its name in rows.
     pub name: String,
     /// Its text.
     pub text: String,
@@ -45,11 +45,11 @@ pub struct Swept {
     pub strategy: &'static str,
     /// Points, one a row.
     pub points: Vec<Point>,
-    /// Programs that were planned: points that come to the same program are planned once.
+    /// The number of programs planned: points with the same program are planned once.
     pub planned: usize,
 }
 
-/// One combination and what came of it.
+/// One point of the grid and its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// The program's name.
@@ -62,7 +62,7 @@ pub struct Point {
     pub sizes: Vec<Size>,
     /// Whether it is the best of its hardware and sizes.
     pub wins: bool,
-    /// What the plan costs, if there is one.
+    /// The costs of the plan, if there is one.
     pub plan: Option<Outcome>,
     /// Why there is none.
     pub infeasible: Option<String>,
@@ -77,7 +77,7 @@ pub struct Size {
     pub size: u64,
 }
 
-/// What a point's plan costs.
+/// The costs of a point's plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// Devices of the mesh.
@@ -92,9 +92,9 @@ pub struct Outcome {
     pub bound_by: String,
     /// Busy seconds of each axis.
     pub axes: Vec<AxisTime>,
-    /// Parameters and state that a device holds, bytes.
+    /// Bytes of parameters and state on a device.
     pub resident_bytes: f64,
-    /// The most that a device holds, bytes.
+    /// Peak bytes of a device.
     pub peak_bytes: f64,
 }
 
@@ -126,7 +126,7 @@ pub struct Price {
     pub scheduled_s: f64,
 }
 
-/// Relative differences that sums in different orders leave.
+/// The relative tolerance of sums in different orders.
 const EQUAL: f64 = 1e-9;
 
 impl Price {
@@ -160,7 +160,7 @@ pub const FORMATS: &[Format<Swept>] = &[
 ];
 
 impl Swept {
-    /// The rows for people, at most 100 columns wide.
+    /// The rows as a table, at most 100 columns wide.
     pub fn table(&self) -> String {
         table::table(self)
     }

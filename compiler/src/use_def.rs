@@ -1,8 +1,7 @@
-//! Who needs what a step produces: the link from a collective to the statement, the brackets or the
-//! output that it serves, read from the plan's dataflow graph.
+//! Finds the uses of a step's result: the statement, brackets or output that a collective is for,
+//! read from the plan's dataflow graph.
 //!
-//! Comparing plans (which collective is the same one) and explaining them (why it is there) read
-//! the same answer.
+//! `diff` (to match collectives) and `explain` (to explain them) both use it.
 
 use shardwise_ir::dataflow::{Dataflow, Node};
 use shardwise_ir::ids::{OpId, ValueId};
@@ -11,11 +10,11 @@ use shardwise_passes::report::StepCost;
 
 use crate::Planned;
 
-/// Something that needs a value in a certain sharding. The order is that in which they are
+/// A use of a value in a certain sharding. The order is that in which they are
 /// reported: a declared sharding first, outputs last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum User {
-    /// The brackets on the left side of the statement that gives the value.
+    /// The brackets on the left side of the statement that defines the value.
     DeclaredSharding(ValueId),
     /// A local operation: the number of its step, and the operation.
     Statement(usize, OpId),
@@ -70,7 +69,7 @@ impl<'p> UseDef<'p> {
         found
     }
 
-    /// The left side's brackets, if a collective brings the value there.
+    /// The left side's brackets, if a collective reshards the value to them.
     fn declared_sharding(self, number: usize) -> Option<User> {
         let Step { kind: StepKind::Collective(..), result, .. } = &self.plan.steps[number] else {
             return None;
@@ -82,8 +81,8 @@ impl<'p> UseDef<'p> {
     }
 }
 
-/// Whether a step moves data between devices: a slice does not, and neither does a collective over
-/// axes of one device.
+/// Whether a step communicates: a slice does not, and neither does a collective over axes of one
+/// device.
 pub(crate) fn moves_data(step: &Step, cost: &StepCost) -> bool {
     cost.is_move(step) && cost.seconds > 0.0
 }

@@ -1,4 +1,4 @@
-//! Runs the rules over a program, and applies levels and `allow`s to what they find.
+//! Runs the rules on a program, and applies levels and `allow`s to their findings.
 
 pub(super) mod config;
 pub(super) mod fix;
@@ -15,17 +15,17 @@ use crate::driver;
 use crate::options::{Options, Strategy};
 use settings::Settings;
 
-/// One source and everything that was found in it, in source order.
+/// One source and its findings, in source order.
 #[derive(Clone, Debug)]
 pub struct Linted {
-    /// What the source is called.
+    /// The name of the source.
     pub name: String,
     /// Its text.
     pub source: String,
     /// Errors and lints.
     pub findings: Vec<Finding>,
-    /// Edits that were not tried, since the program is too large to try more: what they would have
-    /// found is not among the findings.
+    /// The number of edits that were not tried because the program is too large: their findings are
+    /// missing.
     pub untried: usize,
 }
 
@@ -35,7 +35,7 @@ impl Linted {
         self.findings.iter().any(|finding| finding.diag.severity == Severity::Error)
     }
 
-    /// The findings as diagnostics that draw themselves, in their order here.
+    /// The findings as diagnostics, in the same order.
     pub fn reports(&self) -> Findings {
         Findings::in_order(
             self.findings.iter().map(|finding| finding.diag.clone()).collect(),
@@ -45,7 +45,7 @@ impl Linted {
     }
 }
 
-/// Says everything that is wrong with a program, and what it would be better without.
+/// Reports all errors of a program, and the findings of all lints.
 ///
 /// ```
 /// use shardwise::lint::{Settings, lint};
@@ -82,7 +82,7 @@ pub fn lint(name: &str, source: &str, options: &Options, settings: &Settings) ->
 /// The textbook's plan of a program that can be planned and keeps its budgets, by the textbook's
 /// plan or the searched one.
 fn feasible(program: &Analyzed, options: &Options) -> Result<Priced, Vec<Diag>> {
-    // How much memory there is decides what can be planned, not whether the program is right.
+    // The memory capacity decides whether there is a plan, not whether the program is correct.
     let options =
         Options { strategy: Strategy::Textbook, memory: Some(f64::INFINITY), ..options.clone() };
     let textbook = driver::plan_of(program, &options)?;
@@ -105,7 +105,7 @@ fn known(settings: &Settings) -> Vec<KnownLint> {
     known.collect()
 }
 
-/// What every lint that is on finds, without what `allow`s silence.
+/// The findings of every enabled lint, without those that `allow`s silence.
 fn run(context: &LintContext<'_>, settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
     for lint in all().iter().filter(|lint| settings.level(lint) != Level::Allow) {

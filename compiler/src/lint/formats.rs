@@ -1,8 +1,8 @@
-//! Findings as other tools read them, one file a format.
+//! Writes findings in the formats of other tools, one file per format.
 //!
-//! All are made from [`Linted`] and not from what is drawn: `miette` draws for terminals, and knows
-//! neither lines nor fixes. Nothing here depends on the time, the machine or the folder, so that
-//! equal findings are equal bytes.
+//! All formats are written from [`Linted`] and not from drawn diagnostics: `miette` draws for
+//! terminals, and knows neither lines nor fixes. The output does not depend on the time, the
+//! machine or the folder, so that equal findings are equal bytes.
 
 mod concise;
 mod github;
@@ -35,7 +35,7 @@ pub const FORMATS: &[Format<[Linted]>] = &[
     Format { name: "junit", about: "JUnit XML, for test reports", write: |of| Ok(junit(of)) },
 ];
 
-/// How many findings of which kind there are.
+/// The number of findings of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Sources that were read.

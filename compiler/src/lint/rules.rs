@@ -1,8 +1,8 @@
 //! The table of lints, one file each, in the order of their codes.
 //!
 //! Each file is the lint's page, a bad and a good example (whole programs, which a test runs), and
-//! its check. A new lint is a file, its `mod` and its row here. What several checks ask is in
-//! `lint::analysis`.
+//! its check. A new lint is a file, its `mod` and its row here. Analyses that several checks share
+//! are in `lint::analysis`.
 
 mod all_reduce_for_scatter;
 mod axis_without_wraparound;

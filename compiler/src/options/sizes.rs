@@ -1,5 +1,5 @@
 //! Values of options, from text: sizes (`X=8,Y=8`, `X=16 over 4x4`, `B=1024,D=4k`), bytes, times
-//! and percentages. Errors are sentences that say what to type.
+//! and percentages. Errors are sentences with the text to type.
 
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ pub(crate) fn size(item: &str, text: &str) -> Result<u64, String> {
     })
 }
 
-/// `16 over 4x4`: what stands before the fold, and the fold.
+/// `16 over 4x4`: the part before the fold, and the fold.
 pub(crate) fn with_fold(text: &str) -> Result<(&str, Option<Vec<u64>>), String> {
     let Some((before, over)) = text.split_once(" over ") else { return Ok((text, None)) };
     let factors: Result<Vec<u64>, String> =

@@ -1,4 +1,4 @@
-//! Why gradients cannot be derived.
+//! Words the reasons why gradients cannot be derived.
 
 use shardwise_ir::Diag;
 use shardwise_ir::codes::gradient as codes;
@@ -118,7 +118,7 @@ fn microbatches(program: &Program, fault: &MicrobatchFault) -> Diag {
     }
 }
 
-/// Which dimension is the batch is not said, and does not follow.
+/// The batch dimension is not written, and cannot be inferred.
 fn unclear_batch(program: &Program, candidates: &[DimId]) -> Diag {
     let (span, _) = start(program);
     let name = |dim: &DimId| program.dims.get(*dim).map_or("", |dim| dim.name.as_str());
@@ -132,8 +132,8 @@ fn unclear_batch(program: &Program, candidates: &[DimId]) -> Diag {
     diag.help(format!("say which is cut: `microbatches=8 of {example}`"))
 }
 
-/// What to write for a pipeline in microbatches: more of its own. With `1f1b` a stage then holds as
-/// few of them, and fills and drains once.
+/// The proposal for a pipeline in microbatches: more microbatches of the pipeline. With `1f1b` a
+/// stage then has as few of them in flight, and the pipeline has one bubble.
 fn instead_of_cutting_twice(program: &Program, block: RepeatId) -> String {
     let (asked, own) = (
         program.backward.as_ref().and_then(|directive| directive.microbatches),

@@ -1,4 +1,4 @@
-//! Why updates cannot be written out.
+//! Words the reasons why updates cannot be written out.
 
 use shardwise_ir::Diag;
 use shardwise_ir::codes::optimizer as codes;

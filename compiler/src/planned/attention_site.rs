@@ -1,4 +1,4 @@
-//! Where attention stands in a program.
+//! Finds attention in a program.
 
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
@@ -16,7 +16,7 @@ pub(crate) struct Site {
     pub(crate) result: String,
     pub(crate) query_dim: DimId,
     pub(crate) key_dim: DimId,
-    /// What queries and keys are multiplied along.
+    /// The dimension along which queries and keys are multiplied.
     pub(crate) contracted: Vec<DimId>,
 }
 
@@ -52,7 +52,7 @@ fn site(program: &Analyzed, id: OpId, op: &Op) -> Option<Site> {
     })
 }
 
-/// The product that gives `value`, or what it is scaled or masked from.
+/// The product that produces `value`, before scaling and masking.
 fn scores_of(program: &Analyzed, value: ValueId) -> Option<&Op> {
     let op = &program.ops[program.dataflow().definition(value)?];
     match (&op.kind, &op.operands[..]) {
@@ -66,7 +66,7 @@ fn scores_of(program: &Analyzed, value: ValueId) -> Option<&Op> {
     }
 }
 
-/// Along which dimension there are most queries: one that keys do not have.
+/// The largest dimension of the queries that keys do not have.
 fn longest(program: &Program, query: ValueId, key: ValueId, contracted: &[DimId]) -> Option<DimId> {
     let own = program.values[query].dims.iter().copied();
     let own =
@@ -74,8 +74,8 @@ fn longest(program: &Program, query: ValueId, key: ValueId, contracted: &[DimId]
     own.filter(|&dim| program.dims[dim].size > 1).max_by_key(|&dim| program.dims[dim].size)
 }
 
-/// The product that sums what `weights` (or what it is cast to) weigh along `key_dim`, and with
-/// what.
+/// The product that multiplies `weights` (possibly cast) with values and sums along `key_dim`, and
+/// the values.
 fn multiplied(program: &Analyzed, weights: ValueId, key_dim: DimId) -> Option<(ValueId, ValueId)> {
     let (reader, _) = program.dataflow().uses_of(weights).next()?;
     let op = &program.ops[reader];

@@ -1,4 +1,4 @@
-//! `assert`s, and the memory there is, held against a plan.
+//! Checks a plan against the program's `assert`s and the memory capacity.
 
 use shardwise_grammar::span::Span;
 use shardwise_ir::codes;
@@ -11,7 +11,7 @@ use shardwise_passes::report::Report;
 
 use crate::display::units;
 
-/// What of the program's budgets the plan breaks; each error shows the offending step.
+/// The budgets of the program that the plan breaks; each error shows the offending step.
 pub(crate) fn broken(plan: &Plan, report: &Report) -> Vec<Diag> {
     plan.program.asserts.iter().filter_map(|assert| check(plan, report, assert)).collect()
 }
@@ -120,7 +120,7 @@ fn forbidden(
     })
 }
 
-/// The warning that a plan, which its author wrote, is more than a device holds.
+/// The warning that a plan written by its author exceeds the memory of a device.
 pub(crate) fn over_capacity(plan: &Plan, report: &Report, capacity: Option<f64>) -> Option<Diag> {
     let peak = report.memory.peak_bytes;
     let capacity = capacity.filter(|&capacity| peak > capacity)?;
@@ -133,11 +133,10 @@ pub(crate) fn over_capacity(plan: &Plan, report: &Report, capacity: Option<f64>)
     Some(Diag::warning(codes::budget::MEMORY, message, span, label))
 }
 
-/// The largest of what is held, at most, that a message lists.
+/// The limit of values that a message lists, the largest first.
 const CULPRITS: usize = 3;
 
-/// The error that nothing fits: `whose` plan is the smallest there is, and what it holds at its
-/// peak.
+/// The error that no plan fits: `whose` plan is the smallest, and the values live at its peak.
 pub(crate) fn no_room(plan: &ExpandedPlan<'_>, whose: &str, capacity: Option<f64>) -> Option<Diag> {
     let memory = liveness::memory(plan);
     let capacity = capacity.filter(|&capacity| memory.peak_bytes > capacity)?;

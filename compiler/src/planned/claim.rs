@@ -1,7 +1,7 @@
-//! How a plan was found, carried along in its text.
+//! The claim in the text of a plan: how the plan was found.
 //!
-//! A plan planned again must be the same text, byte for byte, but nothing in an explicit program
-//! says that a search proved it optimal. So the printed plan ends in a line
+//! Planning the text of a plan must return the same text, byte for byte, but the statements of an
+//! explicit program do not contain the proof of a search. So the printed plan ends in a line
 //! `# found: … [fingerprint]`, and planning an explicit program keeps that line if the fingerprint
 //! is still that of its statements. A plan edited by hand loses the claim.
 
@@ -20,7 +20,7 @@ pub(crate) fn sign(claim: &str, plan: &str) -> String {
     format!("{claim} [{:016x}]", fingerprint(plan))
 }
 
-/// The claim that stands in `source`, if it is about `plan`.
+/// The claim in `source`, if it is about `plan`.
 pub(crate) fn read(source: &str, plan: &str) -> Option<String> {
     let claim = source.lines().rev().find_map(|line| line.strip_prefix(MARK))?.trim_end();
     claim.ends_with(&format!(" [{:016x}]", fingerprint(plan))).then(|| claim.to_owned())

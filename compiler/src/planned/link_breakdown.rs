@@ -1,9 +1,8 @@
-//! Where collectives leave a node of GPUs, or a pod: what they take on each of the networks they
-//! run over.
+//! The time of collectives on each network, where they span nodes of GPUs or pods.
 //!
-//! A plan prints such a collective as one, since it is one for whoever calls it; that it is done
-//! network by network, and which of them it waits for, is printed beside it: for an axis that is
-//! larger than a node in the plan's summary, for any collective by `explain`.
+//! A plan prints such a collective as one step, since it is one call; that it runs network by
+//! network, and which network bounds it, is printed in the plan's summary for an axis larger than a
+//! node, and by `explain` for any collective.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,29 +14,29 @@ use shardwise_passes::collective::{NetworkTime, time_by_network};
 use super::Planned;
 use crate::display::units;
 
-/// How an axis that is larger than a node lies on nodes.
+/// The placement of an axis that is larger than a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Nodes {
     /// Devices along the axis that are in one node: its minor coordinates.
     pub inside: u64,
     /// Nodes along it.
     pub nodes: u64,
-    /// Of the time that its links are busy, the seconds on the network between nodes.
+    /// The busy seconds of its links on the network between nodes.
     pub network_s: f64,
 }
 
-/// What a collective takes on one network.
+/// The time of a collective on one network.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Network {
-    /// How devices are joined there: `ring`, `line`, `switch` or `dcn`.
+    /// The kind of links: `ring`, `line`, `switch` or `dcn`.
     pub kind: &'static str,
-    /// How many of them take part there.
+    /// The number of participating devices.
     pub devices: u64,
     /// Seconds.
     pub time_s: f64,
 }
 
-/// How an axis lies on nodes, if it is larger than one.
+/// The placement of an axis on nodes, if it is larger than one.
 pub(crate) fn nodes(planned: &Planned, axis: AxisId) -> Option<Nodes> {
     let (inside, nodes) = planned.plan.program.mesh.axes[axis].across_nodes()?;
     let costs =
@@ -48,7 +47,7 @@ pub(crate) fn nodes(planned: &Planned, axis: AxisId) -> Option<Nodes> {
     Some(Nodes { inside, nodes, network_s })
 }
 
-/// What a collective takes on each network, innermost first; nothing where there is one.
+/// The time of a collective on each network, innermost first; empty where there is only one.
 pub(crate) fn networks(planned: &Planned, number: usize) -> Vec<Network> {
     let parts = parts(planned, number).filter(|parts| parts.len() > 1).unwrap_or_default();
     parts
@@ -69,7 +68,7 @@ pub(crate) fn shares(networks: &[Network]) -> String {
     networks.iter().map(share).collect::<Vec<_>>().join(", ")
 }
 
-/// For every axis whose place follows from the mesh and is not in a node alone:
+/// For every axis that spans nodes or runs between them:
 /// `X=16 leaves the node: 8 inside, 2 nodes, 63 us of its 89 us between them`,
 /// `Z=4 runs between nodes of 8 chips`.
 pub(crate) fn lines(planned: &Planned) -> Vec<String> {
@@ -113,8 +112,8 @@ fn parts(planned: &Planned, number: usize) -> Option<Vec<NetworkTime>> {
     ))
 }
 
-/// Seconds that a collective is on the network between nodes; `None` for what only hands blocks on,
-/// which waits for the slowest link alone.
+/// Seconds of a collective on the network between nodes; `None` for a Permute, which is bound by
+/// the slowest link alone.
 fn on_network(planned: &Planned, number: usize) -> Option<f64> {
     Some(
         parts(planned, number)?

@@ -1,15 +1,14 @@
-//! What each collective does to a sharding, by its definition (section 4 of the language), written
-//! a second time: neither the planner nor the verifier is asked. The moving of blocks follows from
-//! the sharding before and the one computed here; what the left side claims is compared with the
-//! outcome afterwards.
+//! The effect of each collective on a sharding, by its definition, implemented independently of the
+//! planner and the verifier. Blocks are exchanged according to the sharding before and the one
+//! computed here; the left side is compared with the result afterwards.
 
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Collective;
 use shardwise_ir::program::CollectiveKind;
 use shardwise_ir::sharding::{AxisList, AxisRef, Sharding, Unreduced};
 
-/// What `collective` makes of a value laid out as `from`; `None` where it does not apply. A
-/// permutation's text says which axes take part, and its left side where it leads.
+/// The sharding after `collective` on a value sharded as `from`; `None` where it does not apply.
+/// The text of a Permute names the participating axes, its left side the result.
 pub(super) fn result(
     mesh: &Mesh,
     collective: &Collective,
@@ -51,7 +50,7 @@ fn relabels(mesh: &Mesh, axes: &[AxisRef], from: &Sharding, to: &Sharding) -> Op
         .then_some(())
 }
 
-/// Takes all of `axes` off the ends of the lists.
+/// Removes all of `axes` from the ends of the lists.
 fn strip(dims: &mut [AxisList], axes: &[AxisRef]) -> Option<()> {
     let mut left = axes.len();
     for list in dims {

@@ -1,4 +1,4 @@
-//! The simulated mesh: who holds which block, and how blocks move.
+//! The simulated mesh: the block of each device, and how blocks are exchanged.
 //!
 //! A device's block along a dimension is found from its coordinates on the axes of the subscript,
 //! the first being the major one. A dimension that its axes do not divide (`pad`) is cut as if it
@@ -6,7 +6,7 @@
 //! are shorter, or empty. Two primitives do every collective: *reduce* within the groups of devices
 //! that differ only on the axes reduced, and *regroup*, where each device takes the pieces of its
 //! new block from the devices that differ from it only on the axes taking part. A piece is only
-//! ever taken from a device that holds it; what nobody in the group holds is a gap.
+//! taken from a device that has it; elements that no device of the group has are a gap.
 
 use std::ops::Range;
 
@@ -16,14 +16,14 @@ use shardwise_ir::mesh::Mesh;
 use shardwise_ir::sharding::{AxisRef, Reduction, Sharding};
 use shardwise_ir::unroll::Stage;
 
-/// How long a dimension is, and the multiple of all its splits that its blocks are cut from.
+/// The size of a dimension, and the multiple of all its splits that its blocks are cut from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) size: usize,
     pub(super) grid: usize,
 }
 
-/// One block a device, by device number.
+/// One block per device, by device number.
 pub(super) type Blocks = Vec<ArrayD<f64>>;
 
 /// All devices, by their coordinates.
@@ -32,7 +32,7 @@ pub(super) struct Devices {
     coordinates: Vec<Vec<usize>>,
 }
 
-/// What fills a block before its pieces arrive: a NaN that no arithmetic gives.
+/// The initial value of a block's elements: a NaN that no arithmetic produces.
 const GAP: u64 = 0x7ff8_dead_beef_0001;
 
 impl Devices {
@@ -85,7 +85,7 @@ impl Devices {
         coordinates.iter().zip(&self.sizes).fold(0, |number, (&i, &size)| number * size + i)
     }
 
-    /// Which part of what is split over `axes` a device holds, and of how many.
+    /// The index of a device's part of a dimension split over `axes`, and the number of parts.
     fn place(&self, axes: &[AxisRef], device: usize) -> (usize, usize) {
         axes.iter().fold((0, 1), |(part, parts), axis| {
             let axis = axis.axis().index();
@@ -93,7 +93,7 @@ impl Devices {
         })
     }
 
-    /// Where a device's block of a dimension begins and ends.
+    /// The range of a device's block along a dimension.
     fn span(&self, extent: Extent, axes: &[AxisRef], device: usize) -> Range<usize> {
         let (part, parts) = self.place(axes, device);
         let block = extent.grid.div_ceil(parts);
@@ -109,7 +109,7 @@ impl Devices {
             .collect()
     }
 
-    /// Where a device's block of a value begins along each dimension.
+    /// The start of a device's block of a value along each dimension.
     pub(super) fn starts(
         &self,
         extents: &[Extent],
@@ -119,7 +119,7 @@ impl Devices {
         self.spans(extents, sharding, device).into_iter().map(|span| span.start).collect()
     }
 
-    /// How large a device's block of a value is.
+    /// The shape of a device's block of a value.
     pub(super) fn shape(
         &self,
         extents: &[Extent],
@@ -129,7 +129,7 @@ impl Devices {
         self.spans(extents, sharding, device).into_iter().map(|span| span.len()).collect()
     }
 
-    /// A device's block of a whole value, pending sums apart.
+    /// A device's block of an unsharded value, ignoring pending sums.
     pub(super) fn block(
         &self,
         whole: &ArrayD<f64>,
@@ -144,8 +144,8 @@ impl Devices {
         block.to_owned()
     }
 
-    /// A whole value laid out on all devices. A pending value is cut into uneven parts that make it
-    /// up.
+    /// Distributes an unsharded value over all devices. A pending value is split into uneven parts
+    /// that sum to it.
     pub(super) fn distribute(
         &self,
         whole: &ArrayD<f64>,
@@ -170,7 +170,7 @@ impl Devices {
         (0..self.len()).map(one).collect()
     }
 
-    /// Parts put together within the groups along `axes`, on every device; `None` if some parts are
+    /// Reduces parts within the groups along `axes`, on every device; `None` if some parts are
     /// not of one shape.
     pub(super) fn reduce(
         &self,
@@ -203,7 +203,7 @@ impl Devices {
         self.number(&at)
     }
 
-    /// One collective: what every device holds after it; `None` if some device's block has a gap.
+    /// The blocks of all devices after a collective; `None` if some device's block has a gap.
     pub(super) fn move_blocks(
         &self,
         blocks: &Blocks,
@@ -244,8 +244,8 @@ impl Devices {
     }
 }
 
-/// Copies the part of `block` that falls into the new block; the spans say where in the whole value
-/// both lie.
+/// Copies the part of `block` that falls into the new block; the spans are their places in the
+/// unsharded value.
 fn copy_overlap(
     new: &mut ArrayD<f64>,
     wanted: &[Range<usize>],

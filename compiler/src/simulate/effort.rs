@@ -1,11 +1,11 @@
-//! What running a plan takes, counted before anything is run: simulated devices are for sizes that
-//! a desk computer holds, and what does not fit is refused instead of filling its memory.
+//! Estimates the work of a run before it starts: plans that do not fit into the memory of a desktop
+//! computer are refused.
 //!
-//! Counts of elements and not the clock or the memory that is free decide, so that a plan is
-//! refused everywhere or nowhere. Three are limited: what all devices hold in the end (nothing is
-//! forgotten on the way), the elements of the largest product that one device makes (it is laid out
-//! whole before it is summed), and all elements that are ever computed. Counting bytes of the host
-//! instead would be closer, and differ between hosts.
+//! The limits are counts of elements and not times or free memory, so that a plan is refused on all
+//! machines or on none. Three are limited: the elements of all devices at the end (nothing is
+//! freed), the elements of the largest product on one device (it is materialized before it is
+//! summed), and the total number of elements computed. Counting bytes of the host instead would be
+//! closer, and differ between hosts.
 
 use index_vec::IndexVec;
 use shardwise_ir::Diag;
@@ -18,7 +18,7 @@ use shardwise_ir::sharding::{AxisRef, Pin, Sharding};
 use super::devices::Extent;
 use super::scale;
 
-/// Elements that all devices hold together: 1 GiB.
+/// Elements of all devices together: 1 GiB.
 const MOST_HELD: f64 = 134_217_728.0;
 
 /// Elements of one product before it is summed; three such arrays are alive at once: 0.8 GB.
@@ -27,7 +27,7 @@ const MOST_AT_ONCE: f64 = 33_554_432.0;
 /// Elements computed by all statements on all devices: tens of seconds.
 const MOST_COMPUTED: f64 = 2_147_483_648.0;
 
-/// What a run takes, in elements; floating, since programs may be too large for integers.
+/// The work of a run, in elements; floating, since programs may be too large for integers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Effort {
     held: f64,
@@ -70,13 +70,13 @@ fn unsharded(program: &Program, mut effort: Effort) -> Effort {
     effort
 }
 
-/// Elements that an operation goes over where nothing is split.
+/// Elements that an unsharded operation iterates over.
 fn whole(program: &Program, op: &Op) -> f64 {
     dims(program, op).into_iter().map(|dim| program.dims[dim].size as f64).product()
 }
 
-/// The dimensions that an operation goes over at once: of a product also the summed ones, elsewhere
-/// those of the result.
+/// The dimensions that an operation iterates over: for a product also the summed ones, else those
+/// of the result.
 fn dims(program: &Program, op: &Op) -> Vec<DimId> {
     let mut dims = program.values[op.result].dims.clone();
     if let OpKind::Einsum { contracted } = &op.kind {
@@ -121,7 +121,7 @@ fn length(program: &Program, extent: Extent, axes: &[AxisRef]) -> f64 {
     (extent.grid as f64 / parts as f64).ceil().min(extent.size as f64)
 }
 
-/// Elements that one device goes over in a step.
+/// Elements that one device iterates over in a step.
 fn product(program: &Program, extents: &IndexVec<DimId, Extent>, step: &Step) -> f64 {
     let StepKind::Local(op) = step.kind else { return 0.0 };
     let local = |dim: DimId| {

@@ -1,4 +1,4 @@
-//! What operations compute, on whole arrays and on local blocks alike.
+//! Evaluates operations, on unsharded arrays and on local blocks alike.
 
 mod definition;
 mod structure;
@@ -11,21 +11,21 @@ use shardwise_ir::functions::{Arithmetic, Composite, Domain, ResultType, cast};
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
 
-/// No element of the data is larger.
+/// The largest magnitude of the data.
 pub(super) const LARGEST: f64 = 4.0;
 
-/// What the data of a declared value are.
+/// The kind of data of a declared value.
 #[derive(Clone, Copy)]
 pub(super) enum Data {
     /// Of both signs.
     Any,
     /// Above zero.
     Positive,
-    /// Places along something of this length.
+    /// Indices along a dimension of this size.
     Places(u64),
 }
 
-/// Small integers that depend on the seed and the place only.
+/// Small integers that depend on the seed and the index only.
 pub(super) fn data(shape: &[usize], seed: u64, data: Data) -> ArrayD<f64> {
     let mut state = seed;
     ArrayD::from_shape_fn(IxDyn(shape), |_| {
@@ -39,13 +39,13 @@ pub(super) fn data(shape: &[usize], seed: u64, data: Data) -> ArrayD<f64> {
     })
 }
 
-/// Where the blocks of an operation lie in the whole values.
+/// The places of an operation's blocks in the unsharded values.
 pub(super) struct Place {
-    /// Of each operand, where its block begins along each dimension.
+    /// For each operand, the start of its block along each dimension.
     pub(super) starts: Vec<Vec<usize>>,
-    /// Where the block of the result is to begin.
+    /// The start of the result's block.
     pub(super) start: Vec<usize>,
-    /// How large it is to be.
+    /// Its shape.
     pub(super) shape: Vec<usize>,
 }
 
@@ -98,8 +98,7 @@ pub(super) fn wants_positive(kind: &OpKind) -> bool {
     }
 }
 
-/// The result of `op` on these operands; `None` if they are not as long along the dimensions that
-/// they share, or not as large as it needs.
+/// The result of `op` on these operands; `None` if their shapes do not match.
 pub(super) fn operation(
     program: &Program,
     op: &Op,
@@ -147,13 +146,13 @@ struct Local<'a> {
 }
 
 impl Local<'_> {
-    /// An operand with its dimensions in this order, as long as some operand has them.
+    /// An operand with its dimensions in this order, broadcast to the sizes of the other operands.
     fn spread(&self, operand: usize, order: &[DimId]) -> ArrayD<f64> {
         let shape = shape(order, self.dims, self.operands);
         spread(self.operands[operand], self.dims[operand], order, &shape)
     }
 
-    /// How many elements there are along dimensions in all.
+    /// The product of the sizes of dimensions.
     fn whole(&self, dims: &[DimId]) -> f64 {
         dims.iter().map(|&dim| self.program.dims[dim].size as f64).product()
     }
@@ -177,7 +176,7 @@ impl Local<'_> {
             .unwrap_or_else(|| map(form, &spread))
     }
 
-    /// Where the block of an operand that has the dimension begins along it.
+    /// The start of the block, along a dimension, of an operand that has it.
     fn start(&self, dim: DimId) -> usize {
         let mut operands = self.dims.iter().zip(&self.place.starts);
         operands.find_map(|(dims, starts)| Some(starts[position(dims, dim)?])).unwrap_or(0)
@@ -206,12 +205,12 @@ impl Local<'_> {
     }
 }
 
-/// Where a dimension stands among others.
+/// The position of a dimension among others.
 pub(super) fn position(dims: &[DimId], dim: DimId) -> Option<usize> {
     dims.iter().position(|&other| other == dim)
 }
 
-/// What depends on where an element stands.
+/// Functions of the index of an element.
 fn placed(
     form: &MapForm,
     operand: &ArrayD<f64>,
@@ -236,7 +235,7 @@ fn placed(
     }
 }
 
-/// Whether every dimension is as long in all operands that have it.
+/// Whether every dimension has the same size in all operands that have it.
 fn fit(dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> bool {
     let mut lengths: IndexMap<DimId, usize> = IndexMap::new();
     let all = dims
@@ -246,7 +245,7 @@ fn fit(dims: &[&[DimId]], operands: &[&ArrayD<f64>]) -> bool {
     all.into_iter().all(|(dim, length)| *lengths.entry(dim).or_insert(length) == length)
 }
 
-/// The shape of a result, the dimensions that a broadcast adds whole.
+/// The shape of a result; dimensions added by a broadcast are unsharded.
 fn shape_of_map(
     program: &Program,
     form: &MapForm,

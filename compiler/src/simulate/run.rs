@@ -1,4 +1,5 @@
-//! A plan under way on all devices, compared with the unsharded program after every statement.
+//! Executes a plan on all devices, and compares it with the unsharded program after every
+//! statement.
 
 use std::borrow::Cow;
 
@@ -25,8 +26,7 @@ pub(super) struct Run<'a> {
     plan: &'a Plan,
     /// The unsharded values, by the plan's ids, where the program has them.
     truth: IndexVec<ValueId, Option<ArrayD<f64>>>,
-    /// The stage that has a value, of those that only one has; elsewhere its blocks hold no
-    /// numbers.
+    /// For a value of one stage only, that stage; its blocks on other stages are undefined.
     stages: &'a IndexVec<ValueId, Option<Stage>>,
     pub(super) mesh: Devices,
     extents: IndexVec<DimId, Extent>,
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
         self.plan.program.values[value].dims.iter().map(|&dim| self.extents[dim]).collect()
     }
 
-    /// Runs everything; the first thing that is wrong.
+    /// Runs all statements; returns the first mismatch.
     pub(super) fn all(
         &mut self,
         program: &Program,
@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What a local operation computes from the blocks of each device.
+    /// Runs a local operation on the blocks of each device.
     fn computed(&self, op: OpId, step: &Step) -> Result<Blocks, Fault> {
         let op = &self.plan.program.ops[op];
         let operands = step
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
         Ok(blocks)
     }
 
-    /// What a collective makes of its operand's blocks.
+    /// Runs a collective on its operand's blocks.
     fn communicated(&self, collective: &Collective, step: &Step) -> Result<Blocks, Fault> {
         let from = &step.operands[0];
         let to = collectives::result(
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         moved.ok_or(Fault::NotApplicable)
     }
 
-    /// Whether an operation goes round a dimension that is split.
+    /// Whether an operation rolls along a sharded dimension.
     fn rolls(&self, op: OpId, operand: &Materialization) -> bool {
         let program = &self.plan.program;
         let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else { return false };
@@ -169,8 +169,8 @@ impl<'a> Run<'a> {
             .any(|(dim, axes)| *dim == roll.dim && !axes.is_empty())
     }
 
-    /// A roll along a split dimension, by what it means: all blocks in one place, rolled, and cut
-    /// again.
+    /// A roll along a sharded dimension, by its definition: joins all blocks, rolls, and splits
+    /// them.
     fn rolled(&self, op: OpId, operand: &Materialization) -> Result<Blocks, Fault> {
         let program = &self.plan.program;
         let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else {
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
             block.ok_or_else(|| Fault::Unfit { device: self.name(device) })
         };
         let blocks = (0..self.mesh.len()).map(one).collect::<Result<Blocks, _>>()?;
-        // The left side may order the dimensions otherwise.
+        // The left side may have another order of dimensions.
         let (result, dims) = (program.ops[op].result, &program.values[operand.value].dims);
         let place = |dim: &DimId| dims.iter().position(|other| other == dim);
         let order: Vec<usize> = program.values[result].dims.iter().filter_map(place).collect();
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
             .ok_or(Fault::NotApplicable)
     }
 
-    /// Takes the numbers of a value from devices that are not of its stage.
+    /// Clears the blocks of a value on devices of other stages.
     fn only_on_its_stage(&self, value: ValueId, blocks: &mut Blocks) {
         let Some(stage) = self.stages[value] else { return };
         for (_, block) in
@@ -224,9 +224,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What a device has of an operand that `held` holds, to give `result`: its own block; what a
-    /// neighbouring stage sends; nothing, as a part of a sum, of what another stage gives to the
-    /// statements after the layers. `None` where it would have to come from further away.
+    /// The block of an operand that a device reads to compute `result`: its own; the one that a
+    /// neighbouring stage sends; or zeros, as a part of a sum, for a value that another stage
+    /// passes to the statements after the layers. `None` where it would have to come from further
+    /// away.
     fn staged<'b>(
         &self,
         op: &Op,
@@ -257,8 +258,8 @@ impl<'a> Run<'a> {
         self.mesh.name(&self.plan.program.mesh, device)
     }
 
-    /// Every device's block, pending parts put together, against the block that its sharding cuts
-    /// from the unsharded value.
+    /// Compares every device's block, with pending parts reduced, with the block of the unsharded
+    /// value.
     fn compare(&mut self, result: &Materialization, blocks: &Blocks) -> Result<(), Fault> {
         let Some(whole) = &self.truth[result.value] else { return Ok(()) };
         let Sharding { unreduced, .. } = &result.sharding;
@@ -295,8 +296,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What the program's brackets ask for, outputs and left sides, and the plan never holds. A
-    /// plan may do without an intermediate value.
+    /// The shardings that the program's brackets require (outputs and left sides) and the plan
+    /// never produces. A plan may omit an intermediate value.
     fn missing(&self, program: &Program) -> Option<Mismatch> {
         let outputs = program.outputs.iter().map(|output| (output.value, &output.pin));
         let planned =
@@ -310,8 +311,8 @@ impl<'a> Run<'a> {
         Some(Mismatch { statement, fault: Fault::NotThere })
     }
 
-    /// Whether a value of `program` is held as a pin asks; the two programs may number their axes
-    /// and order their dimensions differently.
+    /// Whether the plan produces a value of `program` in the sharding of a pin; the two programs
+    /// may number their axes and order their dimensions differently.
     fn holds(&self, program: &Program, value: ValueId, pin: &Pin) -> bool {
         let own = &self.plan.program;
         let alike = |held: &[AxisRef], asked: &[AxisRef]| {
@@ -342,7 +343,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// In units of the value's largest element; what is no number in both is the same.
+/// The difference relative to the value's largest element; two NaNs are equal.
 fn difference(a: f64, b: f64, unit: f64) -> f64 {
     #[expect(clippy::float_cmp, reason = "equal infinities have no difference to take")]
     let same = a == b;

@@ -1,15 +1,14 @@
-//! Smaller sizes at which the same plan can be run.
+//! Finds smaller sizes at which the same plan can be run.
 //!
 //! Large meshes shrink (`mesh`). A dimension becomes the smallest multiple of everything that
-//! splits it that is larger than 1 and not another dimension's size, so that exchanged dimensions
-//! show; one that is padded stays one. Of every block two layers are run, so that what is yielded
-//! is seen, or two microbatches, of which the batch is made; of a pipeline two layers in each chunk
-//! of each stage.
+//! splits it that is larger than 1 and not another dimension's size, so that swapped dimensions are
+//! detected; one that is padded stays padded. Two layers of every block are run, so that yielded
+//! values are checked, or two microbatches; for a pipeline two layers in each chunk of each stage.
 //!
-//! Dimensions that a rename makes one keep one size, a product that of its factors, and a factor
-//! that is split completely stays so, since that is what makes reshapes local; parts lie in a
-//! dimension as they did, with something before and after them where there is. Where this leads to
-//! sizes that some split does not divide, the dimensions concerned keep their own.
+//! Renamed dimensions keep equal sizes, a product the size of its factors, and a factor that is
+//! split completely stays so, since that makes reshapes local; slices keep their order in a
+//! dimension, with elements before and after them as in the original. Where that leads to sizes
+//! that some split does not divide, the dimensions concerned keep their own.
 
 use index_vec::IndexVec;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
@@ -24,13 +23,13 @@ use super::devices::Extent;
 mod mesh;
 mod relations;
 
-/// More multiples than dimensions to tell apart.
+/// The limit of multiples that are tried: more than there are dimensions.
 const MOST_DIMS: u64 = 4096;
 
-/// Layers that are run of each block, if it has as many.
+/// The number of layers of each block that are run.
 const FEWEST_LAYERS: u64 = 2;
 
-/// Which sizes a plan is run at.
+/// The sizes that a plan is run at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sizes {
     /// The smallest that keep every split.
@@ -40,15 +39,15 @@ pub enum Sizes {
     Full,
 }
 
-/// A dimension that is cut into microbatches, what these have in its place, and how many of them
-/// are run.
+/// A dimension that is split into microbatches, the dimension of these, and how many of them are
+/// run.
 pub(super) struct Batch {
     pub(super) whole: String,
     pub(super) part: String,
     pub(super) count: u64,
 }
 
-/// The batches of a plan, where at most so many microbatches are run.
+/// The batches of a plan, with a limit of microbatches that are run.
 fn batches(plan: &Plan, most: u64) -> Vec<Batch> {
     let name = |dim: DimId| plan.program.dims[dim].name.clone();
     let batch = |repeat: &Repeat| {
@@ -58,22 +57,22 @@ fn batches(plan: &Plan, most: u64) -> Vec<Batch> {
     plan.program.repeats.iter().filter_map(batch).collect()
 }
 
-/// What is run: at its own sizes, or smaller ones.
+/// The program that is run, at its own sizes or smaller ones.
 pub(super) struct Scaled {
     pub(super) program: Program,
     pub(super) plan: Plan,
-    /// The stage that has a value of the plan, of those that only one has.
+    /// For a value of one stage only, that stage.
     pub(super) stages: IndexVec<ValueId, Option<Stage>>,
     /// Whether sizes differ from the program's.
     pub(super) differs: bool,
-    /// What the plan cuts into microbatches.
+    /// The dimensions that the plan splits into microbatches.
     pub(super) batches: Vec<Batch>,
-    /// How many layers of each block are run, of how many.
+    /// The number of layers of each block that are run, and of all.
     pub(super) layers: Vec<String>,
 }
 
-/// `L=2 of 40`, `2 of 8 microbatches`: for every block of which not all is run; what goes back
-/// through its layers needs no other.
+/// `L=2 of 40`, `2 of 8 microbatches`: for every block that is run in part; its reversed block is
+/// not listed.
 fn layer_texts(program: &Program, layers: &[u64]) -> Vec<String> {
     let blocks = program
         .repeats
@@ -144,7 +143,8 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     Scaled { program, plan, stages, differs: scaled, batches, layers }
 }
 
-/// How many layers of a block are run on a mesh: of a pipeline so many on every stage.
+/// The number of layers of a block that are run on a mesh: for a pipeline, that many on every
+/// stage.
 fn few_layers(program: &Program, block: RepeatId, mesh: &Mesh) -> u64 {
     let count = program.repeats[block].count;
     let Some(pipeline) = program.pipeline(Some(block)) else { return count.min(FEWEST_LAYERS) };
@@ -168,9 +168,9 @@ fn smallest(size: u64, unit: u64, taken: &[u64], least: u64) -> u64 {
     }
 }
 
-/// How long the plan's dimensions are, and the grids that their blocks are cut from.
+/// The sizes of the plan's dimensions, and the grids that their blocks are cut from.
 pub(super) fn extents(plan: &Plan) -> IndexVec<DimId, Extent> {
-    // What a rename makes one is cut alike.
+    // Renamed dimensions are split alike.
     let class = relations::renamed(plan);
     let members = |dim: DimId| {
         class.indices().filter(|&other| class[other] == class[dim]).collect::<Vec<_>>()
@@ -193,12 +193,12 @@ pub(super) fn describe(program: &Program, layers: &[String]) -> String {
     format!("{}; {}{blocks}", axes.join(" "), dims.join(" "))
 }
 
-/// What every split of a dimension divides.
+/// The least common multiple of all splits of a dimension.
 fn unit(plan: &Plan, dim: DimId) -> u64 {
     splits(plan, dim).iter().map(|axes| parts(&plan.program, axes)).fold(1, lcm)
 }
 
-/// Every axis list that stands on a dimension somewhere in the plan.
+/// Every axis list of a dimension in the plan.
 fn splits(plan: &Plan, dim: DimId) -> Vec<AxisList> {
     let declared = plan.program.values.iter_enumerated().filter_map(|(id, value)| {
         Some((id, value.declared_sharding.as_ref().and_then(Pin::exact)?))

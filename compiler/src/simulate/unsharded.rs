@@ -1,9 +1,9 @@
-//! The unsharded program: every value computed whole, and whether the numbers on the way are exact.
+//! Evaluates the unsharded program, and tracks whether its numbers are exact.
 //!
 //! Data are small integers. Sums and products of integers below 2^53 are exact in `f64` whatever
-//! their order, so that a plan of linear operations must give equal numbers; a bound on the
-//! magnitudes, carried along, says whether that holds. Anything else is computed from fractions
-//! below one and compared with a tolerance.
+//! their order, so that a plan of linear operations must compute equal numbers; a bound on the
+//! magnitudes, computed along with the values, decides whether that holds. Anything else is
+//! computed from fractions below one and compared with a tolerance.
 
 use std::collections::BTreeMap;
 
@@ -71,8 +71,7 @@ impl Truth {
     }
 
     /// The value called as `value` of `program` is, its dimensions in that order; `None` if there
-    /// is none with these dimensions. What a microbatch has are its rows of the whole batch's
-    /// value.
+    /// is none with these dimensions. A microbatch has its rows of the value of the complete batch.
     pub(super) fn of(
         &self,
         program: &Program,
@@ -103,10 +102,10 @@ impl Truth {
     }
 }
 
-/// Every value of a program, computed whole from the declared ones; all by name, their elements in
-/// row-major order. `None` where a declared value is missing, or has another number of elements
-/// than the program says. Every layer of a block is computed; what belongs to it has a value for
-/// each, called `W@0`, `W@1` and so on.
+/// Every value of a program, computed unsharded from the declared ones; all by name, their elements
+/// in row-major order. `None` where a declared value is missing, or has another number of elements
+/// than the program declares. Every layer of a block is computed; its values have one entry per
+/// layer, called `W@0`, `W@1` and so on.
 pub fn evaluate(
     program: &Program,
     given: &BTreeMap<String, Vec<f64>>,
@@ -139,8 +138,8 @@ fn whole_shape(program: &Program, value: ValueId) -> Vec<usize> {
     program.values[value].dims.iter().map(|&dim| program.dims[dim].size as usize).collect()
 }
 
-/// Adds what the operations give to the declared values; where none can be computed, a value of the
-/// right shape without numbers.
+/// Adds the results of the operations to the declared values; a result that cannot be computed is
+/// undefined.
 fn compute(program: &Program, arrays: &mut Arrays) {
     for op in &program.ops {
         let operands: Vec<&ArrayD<f64>> =
@@ -158,7 +157,7 @@ fn compute(program: &Program, arrays: &mut Arrays) {
     }
 }
 
-/// How many places there are along the dimension that a declared value says places of, if it does.
+/// The size of the dimension that a declared value has indices of, if it has.
 fn places(program: &Program, value: ValueId) -> Option<u64> {
     let along = |op: &Op| match op.kind {
         OpKind::Gather { dim } | OpKind::ScatterAdd { dim } | OpKind::Update { dim }
@@ -186,7 +185,7 @@ fn declared_bound(program: &Program, id: ValueId) -> f64 {
     if parts > 1.0 { local::LARGEST + 2.0 * parts } else { local::LARGEST }
 }
 
-/// What no element of the result, nor any part of a sum on its way, is larger than.
+/// A bound of all elements of the result and of all partial sums.
 fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
     let operands = || op.operands.iter().map(|operand| bounds[operand.value]);
     let sizes =

@@ -1,34 +1,34 @@
-//! What running a plan showed, and how it is said.
+//! The result of running a plan, and its text.
 
 use std::fmt;
 
-/// What running a plan showed.
+/// The result of running a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// Whose plan was run: `search`, `textbook` or `explicit`.
+    /// The strategy of the plan: `search`, `textbook` or `explicit`.
     pub plan: &'static str,
     /// Statements that were run.
     pub statements: usize,
     /// Devices that were simulated.
     pub devices: usize,
-    /// The axes and dimensions as they were run.
+    /// The sizes of axes and dimensions in the run.
     pub setting: String,
     /// Whether they are smaller than the program's.
     pub scaled: bool,
-    /// The largest difference seen, relative to the largest element of the value it was seen in.
+    /// The largest difference, relative to the largest element of its value.
     pub largest_error: f64,
-    /// Up to which such difference numbers count as equal; 0 where all arithmetic is exact.
+    /// The tolerance; 0 where all arithmetic is exact.
     pub tolerance: f64,
-    /// Elements of the unsharded program that are no number (0/0 and the like): of these only that
-    /// the plan's are none either was compared.
+    /// Elements of the unsharded program that are NaN (0/0 and similar), which were only compared
+    /// for being NaN in the plan as well.
     pub undefined: usize,
-    /// What the data were made from.
+    /// The seed of the data.
     pub seed: u64,
-    /// The first thing that was wrong.
+    /// The first mismatch.
     pub mismatch: Option<Mismatch>,
 }
 
-/// Where a plan went wrong first.
+/// The first mismatch of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
     /// The statement, as the plan writes it.
@@ -37,44 +37,45 @@ pub struct Mismatch {
     pub fault: Fault,
 }
 
-/// How a statement can be wrong. Devices are named by their coordinates, `X=1, Y=0`.
+/// The kinds of mismatches. Devices are named by their coordinates, `X=1, Y=0`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
     /// A device computes another number than the unsharded program.
     Number {
-        /// Where.
+        /// The device.
         device: String,
         /// The element of its block.
         index: Vec<usize>,
-        /// What the device has there.
+        /// The number on the device.
         found: f64,
-        /// What the unsharded program has there.
+        /// The number in the unsharded program.
         expected: f64,
     },
-    /// A device's block has not the shape that the left side says.
+    /// A device's block does not have the shape of the left side.
     Shape {
-        /// Where.
+        /// The device.
         device: String,
-        /// What the device has.
+        /// The shape on the device.
         found: Vec<usize>,
-        /// What the left side makes of the value.
+        /// The shape of the left side.
         expected: Vec<usize>,
     },
     /// Local operands whose blocks do not fit together.
     Unfit {
-        /// Where.
+        /// The device.
         device: String,
     },
-    /// What is pending are not parts of one shape.
+    /// Pending parts have different shapes.
     Parts,
-    /// It reads what no earlier statement gives.
+    /// It reads a materialization that no earlier statement produces.
     Missing {
         /// The operand as written.
         operand: String,
     },
     /// The collective cannot do that to its operand.
     NotApplicable,
-    /// The program asks for it (an output, or a left side's brackets), and it is never there.
+    /// The program requires it (an output, or a left side's brackets), and the plan never produces
+    /// it.
     NotThere,
 }
 

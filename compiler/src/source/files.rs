@@ -1,22 +1,23 @@
-//! How files are read that programs name: the library reads none by itself, whoever calls it says
-//! how.
+//! How the files that programs name are read: the library itself reads none, the caller passes a
+//! function.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Larger files describe no hardware, and are not read to their end.
+/// The largest hardware file that is read.
 pub const MOST_BYTES: u64 = 1 << 20;
 
 type Read = dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync;
 
-/// How files are read that programs name; by default, not at all.
+/// How the files that programs name are read; by default, not at all.
 #[derive(Clone, Default)]
 pub struct Files(Option<Arc<Read>>);
 
 impl Files {
-    /// By `read`, which is given a path as the program writes it, after the folder of the program.
+    /// With `read`, whose argument is the path in the program, relative to the folder of the
+    /// program.
     ///
     /// ```
     /// use shardwise::{Options, source::files::Files};

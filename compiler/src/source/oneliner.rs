@@ -1,5 +1,4 @@
-//! `plan -e 'In[B_X, D] *D Win[D, F] -> Out[B_X, F]'`: an expression that stands for a whole
-//! program.
+//! `plan -e 'In[B_X, D] *D Win[D, F] -> Out[B_X, F]'`: an expression as a complete program.
 //!
 //! The program is written out as text, so that everything after it (errors included) sees an
 //! ordinary source: the options become declarations, every bracketed operand an `input`, the target
@@ -21,7 +20,7 @@ pub struct Setting {
     pub dims: Option<String>,
 }
 
-/// The program that `expression` stands for.
+/// The program of `expression`.
 ///
 /// ```
 /// use shardwise::oneliner::{Setting, program};
@@ -75,8 +74,8 @@ pub fn program(expression: &str, setting: &Setting) -> String {
     out
 }
 
-/// Declares every bracketed operand that is not known yet, and takes its brackets off: they say
-/// where the value comes from, not how this use of it must be laid out.
+/// Declares every bracketed operand that is not known yet, and removes its brackets: they are the
+/// declared sharding of the value, not that of this use.
 fn declare(expr: &mut Expr, known: &mut Vec<String>, out: &mut String) {
     match &mut expr.node {
         ExprKind::Tensor { name, layout } => {

@@ -1,4 +1,4 @@
-//! Places in a source as people and their tools name them: lines and columns, counted from 1.
+//! Places in a source as lines and columns, counted from 1.
 //!
 //! Columns count characters (code points): what editors show and what SARIF can express
 //! (`unicodeCodePoints`).
@@ -14,7 +14,7 @@ pub struct Place {
     pub column: usize,
 }
 
-/// Where the lines of a text begin.
+/// The starts of the lines of a text.
 #[derive(Debug)]
 pub struct Lines<'a> {
     text: &'a str,
@@ -33,7 +33,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Where the byte at `offset` is; after the text, its end.
+    /// The place of the byte at `offset`; the end of the text for a larger one.
     ///
     /// ```
     /// use shardwise::lint::{Lines, Place};
@@ -80,7 +80,7 @@ impl<'a> Lines<'a> {
 /// Longer statements are cut.
 const LONGEST: usize = 100;
 
-/// What stands at a span, on one line and not too long.
+/// The text of a span, on one line and not too long.
 pub(crate) fn quote(source: &str, span: Span) -> String {
     let text = source.get(span.start..span.end).unwrap_or_default();
     let words: Vec<&str> = text.split_whitespace().collect();

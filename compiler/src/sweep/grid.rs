@@ -1,12 +1,12 @@
-//! What is swept, as options say it: `X*Y=64`, `X=4|8|16`, `X*Y=64 over 4x4x4`, `B=1e4..1e7/40`,
-//! `B=1024|4096`.
+//! The grid of a sweep, parsed from options: `X*Y=64`, `X=4|8|16`, `X*Y=64 over 4x4x4`,
+//! `B=1e4..1e7/40`, `B=1024|4096`.
 
 use std::collections::BTreeSet;
 
 use crate::options::AxisSize;
 use crate::options::sizes::{assignment, distinct, items, not_understood, size, with_fold};
 
-/// Everything that is varied; what is empty stays as the program has it.
+/// The axes of a sweep; empty ones keep the value of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
     /// Mesh shapes, grouped by the option that gave them.
@@ -34,7 +34,7 @@ pub struct DimSizes {
 pub enum Sizes {
     /// These.
     List(Vec<u64>),
-    /// A geometric series, rounded to what the meshes divide.
+    /// A geometric series, rounded to sizes that the meshes divide.
     Range {
         /// The smallest.
         from: u64,
@@ -45,9 +45,9 @@ pub enum Sizes {
     },
 }
 
-/// Sizes of a range that does not say how many.
+/// The number of sizes of a range by default.
 const POINTS: u64 = 16;
-/// More shapes or sizes than anyone looks at.
+/// The limit of shapes or sizes.
 const MOST: usize = 10_000;
 
 impl Grid {
@@ -70,7 +70,7 @@ impl Grid {
     }
 }
 
-/// The shapes of one `--mesh`: every combination of what its items allow.
+/// The shapes of one `--mesh`: every combination of its items.
 fn shapes(text: &str) -> Result<Vec<Mesh>, String> {
     let mut shapes: Vec<Mesh> = vec![Vec::new()];
     for item in items(text) {
@@ -89,7 +89,7 @@ fn shapes(text: &str) -> Result<Vec<Mesh>, String> {
     Ok(shapes)
 }
 
-/// What one item allows: `X=4|8`, `X*Y=64`, `X*Y=64 over 4x4x4`.
+/// The alternatives of one item: `X=4|8`, `X*Y=64`, `X*Y=64 over 4x4x4`.
 fn choices(item: &str) -> Result<Vec<Mesh>, String> {
     const WANTED: &str = "mesh shapes such as X=4,Y=16, X=4|8 or X*Y=64";
     let (names, value) = assignment(item).ok_or_else(|| not_understood(item, WANTED))?;
@@ -137,8 +137,8 @@ fn choices(item: &str) -> Result<Vec<Mesh>, String> {
     Ok(shapes)
 }
 
-/// What stands after `over`: the factors, or that there is one (a single number would be read as
-/// how many).
+/// The text after `over`: the factors; an error if there is only one (a single number could be
+/// taken for a count).
 fn folded(part: Vec<u64>) -> Vec<u64> {
     if part.len() < 2 { vec![1] } else { part }
 }
@@ -175,7 +175,7 @@ fn divisors(total: u64) -> Vec<u64> {
     all.into_iter().collect()
 }
 
-/// All ways to deal physical axes to `count` mesh axes; equal physical axes are interchangeable.
+/// All ways to assign physical axes to `count` mesh axes; equal physical axes are interchangeable.
 fn deals(physical: &[u64], count: usize) -> Result<Vec<Vec<Vec<u64>>>, String> {
     let mut sorted = physical.to_vec();
     sorted.sort_unstable();

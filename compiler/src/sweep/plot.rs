@@ -1,10 +1,10 @@
-//! The picture: compute against communication over one dimension, both axes logarithmic, a panel
-//! for every hardware and every choice of the other dimensions; strips above say which series wins
-//! where, and whether it is bound by compute.
+//! The plot: compute against communication over one dimension, both axes logarithmic, a panel for
+//! every hardware and every choice of the other dimensions; strips above show which series wins at
+//! which size, and whether it is bound by compute.
 //!
-//! Communication is `links_s`, the busiest axis: what must hide behind compute. Where its line is
-//! below that of compute, it can. Coordinates are whole pixels and everything drawn is ordered, so
-//! that equal rows give equal bytes.
+//! Communication is `links_s`, the busiest axis: which can overlap compute where its line is below
+//! that of compute. Coordinates are integer pixels and all elements are ordered, so that equal rows
+//! give equal bytes.
 
 mod series;
 
@@ -28,7 +28,7 @@ const TOP: i32 = 96;
 const BOTTOM: i32 = 62;
 /// Height of a strip.
 const STRIP: i32 = 16;
-/// Panels that are still readable.
+/// The limit of panels.
 const MOST_PANELS: usize = 12;
 
 const INK: RGBColor = RGBColor(34, 34, 34);
@@ -36,7 +36,7 @@ const FAINT: RGBColor = RGBColor(205, 205, 205);
 const GRID: RGBColor = RGBColor(232, 232, 232);
 const BY_COMPUTE: RGBColor = RGBColor(214, 234, 214);
 const BY_LINKS: RGBColor = RGBColor(248, 218, 210);
-/// Distinguishable without seeing all colours (Okabe and Ito, and three more).
+/// Colours for colour-blind readers (Okabe and Ito, and three more).
 const PALETTE: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -90,7 +90,7 @@ pub(super) fn svg(swept: &Swept) -> Result<String, String> {
 
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-/// Where the lines are drawn: from sizes and seconds to pixels.
+/// The mapping from sizes and seconds to pixels.
 struct Frame {
     x: (f64, f64),
     y: (f64, f64),
@@ -113,7 +113,7 @@ impl Frame {
     }
 }
 
-/// How far `value` is along a logarithmic range, from 0 to 1.
+/// The position of `value` in a logarithmic range, from 0 to 1.
 fn share(value: f64, (from, to): (f64, f64)) -> f64 {
     if to > from { ((value / from).ln() / (to / from).ln()).clamp(0.0, 1.0) } else { 0.5 }
 }
@@ -163,7 +163,7 @@ fn grid(area: &Area<'_>, frame: &Frame) -> Drawn {
     ))
 }
 
-/// Which series wins where, and what bounds it.
+/// The strips: the winner at each size, and its bound.
 fn strips(area: &Area<'_>, frame: &Frame, panel: &Panel) -> Drawn {
     let (upper, lower) = (TOP - 2 * STRIP - 6, TOP - STRIP - 4);
     for stretch in panel.winners(|winner| winner.series) {

@@ -1,5 +1,4 @@
-//! From a grid to points: which mesh shapes are meant for which program, and which sizes a range
-//! stands for.
+//! Expands a grid to points: the mesh shapes for each program, and the sizes of each range.
 
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, ValueId};
@@ -13,14 +12,14 @@ use crate::options::{DimSize, Options};
 
 /// One combination.
 pub(super) struct Combination {
-    /// Which of the programs.
+    /// The program.
     pub(super) program: usize,
     pub(super) sizes: Vec<Size>,
-    /// The options that make it so.
+    /// The options of the point.
     pub(super) options: Options,
 }
 
-/// More points than anyone waits for.
+/// The limit of points.
 const MOST: usize = 1_000_000;
 
 /// Every combination, in the order hardware, sizes, program, mesh.
@@ -65,9 +64,8 @@ pub(super) fn combinations(
     Ok(combinations)
 }
 
-/// The shapes meant for `program`: of those that name no other axes than its own, the ones that
-/// name most of them. Where none fits, all of them, so that resolving says what is wrong. Without
-/// shapes: the program's own.
+/// The shapes for `program`: of those that name only its axes, the ones that name most of them. If
+/// none fits, all shapes, so that resolving reports the error. Without shapes, the program's own.
 fn meant_for(program: &Program, groups: &[Vec<Mesh>]) -> Vec<Mesh> {
     if groups.is_empty() {
         return vec![Mesh::new()];
@@ -90,13 +88,14 @@ fn meant_for(program: &Program, groups: &[Vec<Mesh>]) -> Vec<Mesh> {
     meant
 }
 
-/// What the sizes of a dimension are rounded to.
+/// The multiple that sizes of a dimension are rounded to.
 #[derive(Clone, Copy)]
 struct Granule {
-    /// What the brackets of the programs ask for on every mesh: other sizes are infeasible.
+    /// The multiple that the brackets of the programs require on every mesh: other sizes are
+    /// infeasible.
     asked: u64,
-    /// What every mesh divides in any layout; sizes from here on are multiples of it, so that no
-    /// layout is missing at some sizes only.
+    /// A multiple that every mesh divides in any layout; larger sizes are multiples of it, so that
+    /// all layouts exist at all of them.
     devices: u64,
 }
 

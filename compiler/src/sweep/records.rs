@@ -1,4 +1,4 @@
-//! The rows for programs: CSV (seconds and bytes, full precision) and JSON.
+//! The rows in machine-readable form: CSV (seconds and bytes, full precision) and JSON.
 
 use csv::Writer;
 

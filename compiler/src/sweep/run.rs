@@ -1,4 +1,4 @@
-//! The planning of all points: resolved in parallel, planned in parallel, each program once.
+//! Resolves and plans all points in parallel, each distinct program once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,9 +19,9 @@ use crate::options::{Options, Strategy};
 /// Why a sweep could not begin.
 #[derive(Debug)]
 pub enum Refused {
-    /// A program is wrong.
+    /// A program has errors.
     Program(Findings),
-    /// The options are: a sentence that says what to give instead.
+    /// The options are wrong: a sentence with what to write instead.
     Options(String),
 }
 
@@ -95,7 +95,7 @@ pub fn sweep(
     Ok(Swept { schema: "shardwise.sweep/1", strategy, points, planned: representative.len() })
 }
 
-/// The program as it stands, on the first hardware; what is wrong with it is wrong at every point.
+/// The program with its own sizes, on the first hardware: its errors are errors of every point.
 fn base(source: &Source, grid: &Grid, options: &Options) -> Result<Program, Refused> {
     let hardware = grid.hardware.first().or(options.hardware.as_ref()).cloned();
     let checked = check(&source.path, &source.text, &Options { hardware, ..options.clone() });
@@ -103,12 +103,12 @@ fn base(source: &Source, grid: &Grid, options: &Options) -> Result<Program, Refu
     program.ok_or(Refused::Program(checked.findings))
 }
 
-/// What resolving a point gives.
+/// The result of resolving a point.
 struct Texts {
     mesh: String,
     hardware: String,
     program: Result<String, String>,
-    /// Findings about names that the program does not have: wrong at every point.
+    /// Findings about names that the program does not have: errors of every point.
     blamed: Option<Findings>,
 }
 
@@ -149,8 +149,8 @@ fn texts(sources: &[Source], combination: &Combination) -> Texts {
     }
 }
 
-/// What a plan follows from: the program, and what its own hardware file says, since programs of
-/// two folders can name two files alike.
+/// The key of a plan: the program and the content of its hardware file, since programs of two
+/// folders can name different files alike.
 fn fingerprint(program: &Program) -> String {
     let described = program
         .hardware
@@ -160,7 +160,7 @@ fn fingerprint(program: &Program) -> String {
     format!("{program}{described}")
 }
 
-/// The first error, as a row says it.
+/// The first error, as a row prints it.
 fn reason(findings: &Findings) -> String {
     let error =
         findings.reports.iter().find(|report| report.diag.severity == crate::Severity::Error);

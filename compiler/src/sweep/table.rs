@@ -1,4 +1,4 @@
-//! The rows for people: what varies, then what it costs, in at most 100 columns.
+//! The rows as a table: what varies, then the costs, in at most 100 columns.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use super::{Outcome, Point, Swept};
 use crate::display::table::Column::{Left, Right};
 use crate::display::{table, units};
 
-/// No line is wider.
+/// The width of a line.
 const WIDTH: usize = 100;
 
-/// A column: its head and what it says of a point.
+/// A column: its head and its cell for a point.
 struct Column {
     head: String,
     cell: Box<dyn Fn(&Point) -> String>,

@@ -1,10 +1,10 @@
-//! What a lint looks at: the tree, the program, its plans (made when first asked for), and what an
-//! edit would save.
+//! The input of a lint: the tree, the program, its plans (computed on demand), and the savings of
+//! edits.
 //!
-//! Two plans tell two things: the textbook's shows what the author's brackets cost if the rules are
-//! followed, the searched one what is possible. Searches are bounded by counts and never by the
-//! clock, so that findings are the same on every machine; a program too large for them is judged by
-//! the textbook's plans alone, before and after an edit.
+//! There are two plans: the textbook's shows the cost of the author's brackets under the book's
+//! rules, the searched one what is possible. Searches are bounded by counts and never by time, so
+//! that findings are the same on every machine; for a program too large for them, only the
+//! textbook's plans before and after an edit are compared.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ pub(crate) type Numbers = BTreeMap<(&'static str, &'static str), f64>;
 pub(crate) struct KnownLint {
     pub(crate) code: &'static str,
     pub(crate) name: &'static str,
-    /// Whether it runs: what does not run cannot tell whether it would have found something.
+    /// Whether it runs: an `allow` of a lint that does not run is not reported as unused.
     pub(crate) runs: bool,
 }
 
@@ -43,21 +43,21 @@ impl KnownLint {
     }
 }
 
-/// Brackets that keep a value unsharded, and what that costs.
+/// Brackets that keep a value unsharded, with their cost.
 #[derive(Clone, Debug)]
 pub(crate) struct Pinned {
     pub(crate) value: ValueId,
-    /// The name that the brackets stand after.
+    /// The name before the brackets.
     pub(crate) span: Span,
-    /// The collectives that bring the value there, as the plan prints them.
+    /// The collectives that reshard the value to them, as the plan prints them.
     pub(crate) moves: Vec<String>,
     pub(crate) by: PinnedBy,
     pub(crate) saving: Saving,
-    /// What opens them.
+    /// The edit that opens them.
     pub(crate) edits: Vec<Edit>,
 }
 
-/// Which collective the brackets cost.
+/// The collective that the brackets cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PinnedBy {
     /// Partial sums are reduced on all devices, though each device needs a part.
@@ -72,12 +72,12 @@ pub(crate) enum PinnedBy {
 const SEARCHED_TRIALS: usize = 8_000;
 const TEXTBOOK_TRIALS: usize = 200_000;
 
-/// One program under judgement.
+/// The program that is linted.
 pub(crate) struct LintContext<'a> {
     pub(crate) source: &'a str,
     pub(crate) file: &'a File,
     pub(crate) program: &'a Analyzed,
-    /// The textbook's plan; of an explicit program, the plan that it is.
+    /// The textbook's plan; for an explicit program, the program itself.
     pub(crate) textbook: Priced,
     /// The lints of the table, in its order.
     pub(crate) lints: Vec<KnownLint>,
@@ -92,12 +92,12 @@ pub(crate) struct LintContext<'a> {
     /// Edits that may still be planned.
     trials: Cell<usize>,
     untried: Cell<usize>,
-    /// What brackets cost, once somebody asked.
+    /// The costs of brackets, computed on demand.
     pub(crate) pins: OnceCell<Vec<Pinned>>,
 }
 
-/// Programs of more operations are judged by the textbook alone: on one or two axes, on three, on
-/// more.
+/// Programs with more operations are linted with the textbook plan only: on one or two axes, on
+/// three, on more.
 const SEARCHED: [usize; 5] = [400, 400, 400, 40, 8];
 
 impl<'a> LintContext<'a> {
@@ -146,7 +146,7 @@ impl<'a> LintContext<'a> {
         unused.map(|(_, allow)| allow).collect()
     }
 
-    /// Whether any bracket names `axis`, or stages lie along it.
+    /// Whether any bracket names `axis`, or it is a stage axis.
     pub(crate) fn names(&self, axis: AxisRef) -> bool {
         let staged = || {
             self.program
@@ -157,7 +157,7 @@ impl<'a> LintContext<'a> {
         self.named_axes.contains(&axis) || staged()
     }
 
-    /// How many edits were not tried since the program is too large to try more.
+    /// The number of edits that were not tried because the program is too large.
     pub(in crate::lint) fn untried(&self) -> usize {
         self.untried.get()
     }
@@ -166,17 +166,17 @@ impl<'a> LintContext<'a> {
         self.options.refinement
     }
 
-    /// Bytes that a device has.
+    /// The memory capacity of a device, in bytes.
     pub(crate) fn capacity(&self) -> Option<f64> {
         self.options.capacity(self.program)
     }
 
-    /// Whether nothing is left to choose.
+    /// Whether the program is explicit.
     pub(crate) fn is_explicit(&self) -> bool {
         self.program.mode == Mode::Explicit
     }
 
-    /// The cheapest plan that is looked for; of an explicit program, the plan that it is.
+    /// The searched plan; for an explicit program, the program itself.
     pub(crate) fn best(&self) -> &Priced {
         self.best
             .get_or_init(|| self.is_searched().then(|| self.plan(self.program)).flatten())
@@ -189,7 +189,7 @@ impl<'a> LintContext<'a> {
         !self.is_explicit() && self.program.ops.len() <= SEARCHED[axes.min(SEARCHED.len() - 1)]
     }
 
-    /// The plan of an edited program, made as that of this one.
+    /// The plan of an edited program, found in the same way as that of this one.
     fn plan(&self, program: &Analyzed) -> Option<Priced> {
         let strategy = if self.is_searched() { Strategy::Search } else { Strategy::Textbook };
         let options = Options {
@@ -201,7 +201,8 @@ impl<'a> LintContext<'a> {
         driver::plan_of(program, &options).ok().map(|plan| Priced::new(plan, self.refinement()))
     }
 
-    /// What `edit` would save; nothing if the edited program cannot be planned, or too many were.
+    /// The savings of `edit`; `None` if the edited program cannot be planned, or too many were
+    /// tried.
     pub(crate) fn saving(&self, edit: impl FnOnce(&mut Program)) -> Option<Saving> {
         let Some(left) = self.trials.get().checked_sub(1) else {
             self.untried.set(self.untried.get() + 1);
@@ -219,7 +220,7 @@ impl<'a> LintContext<'a> {
         })
     }
 
-    /// The shardings of the program's values and the ways between them; nothing where they are too
+    /// The shardings of the program's values and the paths between them; `None` where they are too
     /// many.
     pub(crate) fn tables(&self) -> Option<Tables<'_>> {
         Tables::too_large(self.program)
@@ -238,7 +239,7 @@ impl<'a> LintContext<'a> {
         })
     }
 
-    /// Where a value is declared.
+    /// The declaration of a value.
     pub(crate) fn declaration(&self, value: ValueId) -> Option<(Role, &'a TensorDecl)> {
         let span = self.program.values[value].span;
         self.file.statements.iter().find_map(|statement| match &statement.node {
@@ -249,12 +250,12 @@ impl<'a> LintContext<'a> {
         })
     }
 
-    /// Whether a value leaves the program.
+    /// Whether a value is an output.
     pub(crate) fn is_output(&self, value: ValueId) -> bool {
         self.program.dataflow().outputs_of(value).next().is_some()
     }
 
-    /// Whether a value leaves the program in this sharding.
+    /// Whether a value is an output in this sharding.
     pub(crate) fn leaves(&self, of: &Materialization) -> bool {
         self.program
             .outputs

@@ -1,7 +1,7 @@
-//! Edits: text put in the place of a span, and whether that may be done unasked.
+//! Edits: new text for spans of the source, and whether they may be applied without asking.
 //!
-//! Edits are made at spans of the source and not by printing a changed tree: whatever the author
-//! wrote elsewhere, spaces and comments included, stays as it is.
+//! Edits change spans of the source instead of printing a changed tree, so that all other text,
+//! spaces and comments included, stays as it is.
 
 use shardwise_ir::Span;
 
@@ -10,27 +10,27 @@ use shardwise_ir::Span;
 pub enum Safety {
     /// The program computes the same and has the same declarations.
     Safe,
-    /// It changes what the program asks of its caller or of the machine: shown, never applied.
+    /// It changes the interface of the program or its demands on the machine: shown, never applied.
     Suggestion,
 }
 
 /// New text for a part of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced; empty where text is put in.
+    /// The replaced span; empty for an insertion.
     pub span: Span,
-    /// By what.
+    /// The new text.
     pub text: String,
 }
 
 /// Edits that belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// What they do, as an order: `leave `Tmp` open`.
+    /// Their effect, as an imperative: `leave `Tmp` open`.
     pub title: String,
     /// Whether they may be made without asking.
     pub safety: Safety,
-    /// In source order, apart from each other.
+    /// The edits in source order, disjoint.
     pub edits: Vec<Edit>,
 }
 
@@ -45,7 +45,7 @@ impl Fix {
         Self { title: title.into(), safety: Safety::Suggestion, edits }
     }
 
-    /// Takes whole statements out, with the line where nothing else stands on it.
+    /// Removes statements, with the line where it contains nothing else.
     pub(crate) fn without(title: impl Into<String>, source: &str, spans: &[Span]) -> Self {
         let edits =
             spans.iter().map(|&span| Edit { span: with_line(source, span), text: String::new() });

@@ -26,7 +26,7 @@ impl Priced {
         budget::broken(&self.plan, &self.report)
     }
 
-    /// The collectives that move something, with their prices.
+    /// The collectives that communicate, with their prices.
     pub(crate) fn moves(&self) -> impl Iterator<Item = (usize, &Step, &StepCost, &CollectiveKind)> {
         self.plan.steps.iter().zip(&self.report.steps).enumerate().filter_map(
             |(number, (step, cost))| match &step.kind {
@@ -62,7 +62,7 @@ impl Priced {
     }
 }
 
-/// What an edit saves.
+/// The savings of an edit.
 #[derive(Clone, Debug)]
 pub(crate) struct Saving {
     /// Seconds of all steps, before less after.

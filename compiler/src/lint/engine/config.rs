@@ -1,8 +1,8 @@
 //! `shardwise.toml`: levels and numbers for a folder and what is below it.
 //!
-//! The nearest file upwards holds alone; nothing is merged with files above it, so that a file's
-//! settings can be read in one place. Every mistake is reported at its place in the text: a key or
-//! a word that is silently ignored would turn a lint off that somebody relies on.
+//! Only the nearest file upwards applies; it is not merged with files above it, so that a file's
+//! settings can be read in one place. Every mistake is reported at its place in the text: silently
+//! ignoring a key or a word could disable a lint that an author relies on.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,10 +19,10 @@ use crate::diagnostics::Findings;
 use crate::lint::definition::Lint;
 use crate::lint::rules::find;
 
-/// What the file is called.
+/// The name of the file.
 pub const FILE_NAME: &str = "shardwise.toml";
 
-/// What a `shardwise.toml` says.
+/// The content of a `shardwise.toml`.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     levels: Levels,
@@ -83,13 +83,13 @@ impl Config {
         if reader.diags.is_empty() { Ok(config) } else { Err(refuse(reader.diags)) }
     }
 
-    /// Whether files at `path`, relative to the configuration's folder, are left out when a folder
+    /// Whether files at `path`, relative to the configuration's folder, are skipped when a folder
     /// is checked.
     pub fn excludes(&self, path: &Path) -> bool {
         path.ancestors().any(|part| self.exclude.is_match(part))
     }
 
-    /// What holds for the file at `path`, relative to the configuration's folder.
+    /// The settings for the file at `path`, relative to the configuration's folder.
     pub fn settings(&self, path: &Path) -> Settings {
         let mut settings = Settings::default();
         settings.layer(self.levels.clone());
@@ -107,7 +107,7 @@ impl Config {
     }
 }
 
-/// What TOML itself, or the keys, do not allow.
+/// Errors of TOML itself, or of the keys.
 fn unreadable(error: &toml::de::Error) -> Diag {
     let span = error.span().map_or(Span::default(), to_span);
     let message = error.message().lines().next().unwrap_or("not understood").to_owned();
@@ -122,7 +122,7 @@ fn to_span(range: Range<usize>) -> Span {
     Span::new(range.start, range.end)
 }
 
-/// Words to meanings, with every mistake.
+/// Converts words to selectors; returns every mistake.
 #[derive(Default)]
 struct Reader {
     diags: Vec<Diag>,

@@ -1,4 +1,4 @@
-//! Applies fixes: those of one round that do not touch, then those that they uncover.
+//! Applies fixes in rounds: first those that do not overlap, then those that earlier ones uncover.
 
 use super::settings::Settings;
 use super::{Linted, lint};
@@ -6,7 +6,7 @@ use crate::lint::definition::{Edit, Fix, Safety};
 use crate::lint::rules::find;
 use crate::options::Options;
 
-/// `source` after the fixes that do not touch what an earlier one changed, and how many they are.
+/// `source` after all fixes that do not overlap an earlier one, and their number.
 pub fn apply<'f>(source: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> (String, usize) {
     let mut edits: Vec<&Edit> = Vec::new();
     let mut applied = 0;
@@ -33,13 +33,13 @@ pub fn apply<'f>(source: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> (Str
     (text, applied)
 }
 
-/// A fix can uncover another; more rounds than this do not happen unless two fixes undo each other.
+/// The limit of rounds: it is reached only if two fixes undo each other.
 const ROUNDS: usize = 16;
 
-/// What is left of `linted` after its safe fixes, made again until there are none, and how many
-/// were made.
+/// The findings of `linted` after applying safe fixes until there are none, and the number of fixes
+/// applied.
 ///
-/// A round that would bring an error into a program is not made.
+/// A round that would introduce an error is not applied.
 pub fn fixed(linted: Linted, options: &Options, settings: &Settings) -> (Linted, usize) {
     let mut current = linted;
     let mut count = 0;
@@ -60,7 +60,7 @@ pub fn fixed(linted: Linted, options: &Options, settings: &Settings) -> (Linted,
 }
 
 impl Linted {
-    /// Whether the program itself is wrong, lints apart.
+    /// Whether the program itself has errors, apart from lints.
     fn refused(&self) -> bool {
         self.findings.iter().any(|finding| find(finding.diag.code).is_none())
     }

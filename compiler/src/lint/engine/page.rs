@@ -1,5 +1,5 @@
-//! A lint's page, and the reference of all codes: one text, generated, so that what `explain` says
-//! and what is published cannot differ.
+//! A lint's page, and the reference of all codes: generated from the table, so that the text of
+//! `explain` and the published page are the same.
 
 use std::fmt::{self, Write as _};
 

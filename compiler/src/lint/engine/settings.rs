@@ -1,9 +1,9 @@
-//! Which lints run, how seriously, and with which numbers.
+//! The settings of lints: their levels and numbers.
 //!
-//! Of several things said about a lint the most specific holds: its code or name over its group or
-//! the beginning of its code, these over `all`. Of equally specific ones `ignore` wins over `deny`,
-//! and that over `warn`. So a group can be turned off and one lint of it on again, in whatever
-//! order the lines stand.
+//! Of several settings for a lint the most specific applies: its code or name before its group or
+//! the beginning of its code, these before `all`. Of equally specific ones `ignore` comes before
+//! `deny`, and that before `warn`. So a group can be disabled and one lint of it enabled again, in
+//! any order of the lines.
 
 use std::str::FromStr;
 
@@ -13,9 +13,9 @@ use shardwise_ir::suggest::nearest;
 use crate::lint::definition::{Group, Level, Lint, Numbers};
 use crate::lint::rules::{all, find};
 
-/// A word that stands for lints: a code, the beginning of one, a name, a group, `all` or `default`.
-/// A group, or the beginning of a code, stands for those of its lints that are on by default: one
-/// that is off is asked for by its code, or with all others.
+/// A word that selects lints: a code, the beginning of one, a name, a group, `all` or `default`. A
+/// group, or the beginning of a code, selects those of its lints that are enabled by default:
+/// others are selected by their code or by `all`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
     kind: Kind,
@@ -85,8 +85,7 @@ impl Selector {
     }
 }
 
-/// What is said about levels, in one place: a configuration, an override for some paths, a command
-/// line.
+/// The levels set in one place: a configuration, an override for some paths, a command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Levels {
     /// If given, only these run, and those that `warn` and `deny` name.
@@ -100,14 +99,14 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// The level that this says for `lint`, if it says any; `before` is what was said so far.
+    /// The level that this sets for `lint`, if any; `before` is the level so far.
     fn level(&self, lint: &Lint, before: Level) -> Level {
         let lists =
             [(&self.warn, Level::Warn), (&self.deny, Level::Deny), (&self.ignore, Level::Allow)];
         let said = lists
             .into_iter()
             .flat_map(|(list, level)| list.iter().map(move |selector| (selector, level)));
-        // Of equals the last is taken: ignore over deny over warn.
+        // Of equals the last applies: ignore over deny over warn.
         let strongest = said
             .filter(|(selector, _)| selector.covers(lint))
             .max_by_key(|(selector, _)| selector.specificity());
@@ -137,7 +136,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Puts what `levels` says over what was said before.
+    /// Applies `levels` over the earlier settings.
     pub fn layer(&mut self, levels: Levels) {
         self.layers.push(levels);
     }
@@ -159,7 +158,7 @@ impl Settings {
         if self.deny_warnings && level == Level::Warn { Level::Deny } else { level }
     }
 
-    /// How bad findings with this code are; those that no lint gives are errors.
+    /// The severity of findings with this code; findings that no lint reports are errors.
     pub(super) fn severity(&self, code: &str) -> Severity {
         let level = find(code).map(|lint| self.level(lint));
         if level.is_some_and(|level| level < Level::Deny) {

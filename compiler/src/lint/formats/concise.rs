@@ -1,4 +1,4 @@
-//! One line a finding: `path:line:column: warning[SW301]: …`, as editors and `grep` like it.
+//! One line per finding, for editors and `grep`: `path:line:column: warning[SW301]: …`.
 
 use super::severity_name;
 use crate::lint::engine::Linted;

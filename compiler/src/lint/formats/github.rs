@@ -17,7 +17,7 @@ pub fn github(linted: &[Linted]) -> String {
                 finding.diag.help.as_ref().map_or(String::new(), |help| format!("\nhelp: {help}"));
             let message = data(&format!("{}{help}", finding.diag.message));
             let severity = severity_name(finding.diag.severity);
-            // Columns of a range over several lines mean nothing to GitHub, and are refused.
+            // GitHub refuses columns of a range over several lines.
             let columns = if start.line == end.line {
                 format!(",col={},endColumn={}", start.column, end.column)
             } else {

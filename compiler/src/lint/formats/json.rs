@@ -25,7 +25,7 @@ struct Record<'a> {
     severity: &'static str,
     message: &'a str,
     help: Option<&'a str>,
-    /// Seconds a step, and bytes of a device, that the fault costs.
+    /// The cost of the fault: seconds per step, and bytes of a device.
     cost: Option<Cost>,
     /// The fault first, its causes after it.
     labels: Vec<Label<'a>>,
@@ -59,7 +59,7 @@ struct Label<'a> {
 #[derive(Serialize)]
 struct FixRecord<'a> {
     title: &'a str,
-    /// `safe`, or `suggestion`: never made unasked.
+    /// `safe`, or `suggestion`: never applied without asking.
     safety: &'static str,
     edits: Vec<EditRecord<'a>>,
 }

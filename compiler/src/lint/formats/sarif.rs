@@ -1,8 +1,8 @@
 //! SARIF 2.1.0, as code scanning reads it.
 //!
-//! The few objects that are needed are written out here; a crate of the whole standard would bring
-//! a build script and builders for hundreds of types, and still leave what matters (stable
-//! fingerprints, relative paths) to us. A test validates the result against the standard's schema.
+//! The few objects that are needed are defined here; a crate for the complete standard would bring
+//! a build script and builders for hundreds of types, without the important parts (stable
+//! fingerprints, relative paths). A test validates the result against the standard's schema.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -228,8 +228,8 @@ fn result(
     }
 }
 
-/// What stays the same when lines above are added: the code, the line's text, and which of several
-/// equal ones it is.
+/// The fingerprint, which stays the same when lines are added above: the code, the line's text, and
+/// which of several equal ones it is.
 fn fingerprint(lines: &Lines<'_>, finding: &Finding, seen: &mut BTreeMap<u64, usize>) -> String {
     let mut hasher = FxHasher::default();
     hasher.write(finding.diag.code.as_bytes());
@@ -256,7 +256,7 @@ fn region(lines: &Lines<'_>, span: Span) -> Region {
     }
 }
 
-/// A relative path counts from the checkout's root.
+/// Paths are relative to the root of the checkout.
 fn artifact(path: &str) -> Artifact {
     let is_absolute = path.starts_with('/');
     let scheme = if is_absolute { "file://" } else { "" };

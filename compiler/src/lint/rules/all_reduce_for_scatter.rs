@@ -1,8 +1,7 @@
-//! `all-reduce-for-scatter`: every device gets the whole sum, and then uses a part of it.
+//! `all-reduce-for-scatter`: every device gets the complete sum, and then uses a part of it.
 //!
-//! Two ways lead there: brackets that ask for the whole sum in a program that the compiler
-//! completes (`pins` finds them), and an AllReduce that the author wrote, whose every use is a
-//! slice.
+//! There are two causes: brackets that ask for the complete sum in a sketch (`pins` finds them),
+//! and an AllReduce that the author wrote, whose every use is a slice.
 
 use shardwise_ir::plan::Step;
 use shardwise_ir::print;

@@ -1,4 +1,4 @@
-//! `axis-without-wraparound`: half the bandwidth, for a size that could have all of it.
+//! `axis-without-wraparound`: an axis has half the bandwidth that another size would have.
 
 use shardwise_grammar::ast::{AxisDecl, Statement};
 use shardwise_ir::hardware::{Hardware, Wraparound};
@@ -88,9 +88,9 @@ fn finding(context: &LintContext<'_>, id: AxisId) -> Option<Finding> {
 
 /// Why an axis that could wrap does not.
 enum Why<'m> {
-    /// The program says so.
+    /// The program declares it a line.
     Written,
-    /// Another axis spoils it.
+    /// Another axis prevents it.
     Beside(&'m Axis),
 }
 

@@ -1,6 +1,7 @@
-//! `communication-bound`: a product waits for its links; the size from which on it would not.
+//! `communication-bound`: a product is bound by its links; reports the size from which on it would
+//! not be.
 //!
-//! Off by default: whether a program can have a larger batch is not said in it.
+//! Off by default: a program does not state whether it can have a larger batch.
 
 use shardwise_ir::ids::OpId;
 use shardwise_ir::plan::{Plan, Step, StepKind};
@@ -109,7 +110,7 @@ fn finding(
     Some(finding.help(help).costs(moved_s - compute_s, bytes))
 }
 
-/// Whether a collective brings an operand to `step`, or its result to where it is used.
+/// Whether a collective reshards an operand of `step`, or its result.
 fn serves(collective: &Step, step: &Step) -> bool {
     let is_move = matches!(collective.kind, StepKind::Collective(..));
     is_move

@@ -1,7 +1,7 @@
 //! `data-parallel-decode`: every device reads all weights, each for a share of a few tokens.
 //!
-//! Weights that are whole everywhere can be sliced for nothing, and the search does so; what is
-//! found here is what brackets in the statements keep it from.
+//! Replicated weights can be sliced at no cost, and the search does so; this lint finds brackets in
+//! the statements that prevent it.
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, OpId, ValueId};

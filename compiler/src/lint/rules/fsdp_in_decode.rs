@@ -1,8 +1,8 @@
-//! `fsdp-in-decode`: weights left sharded as in training, in a program that moves a few tokens
-//! through them.
+//! `fsdp-in-decode`: weights are sharded as in training, in a program that multiplies them with a
+//! few tokens.
 //!
-//! Where each weight should live instead is tried out: without the axes, or with them on another
-//! dimension, whichever plan is cheapest and fits.
+//! The lint tries each weight without the axes, and with them on another dimension, and proposes
+//! the cheapest plan that fits.
 
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Materialization;
@@ -90,7 +90,7 @@ fn finding(
     })
 }
 
-/// The place from which the cheapest plan starts that fits into memory, if it is worth a sentence.
+/// The sharding with the cheapest plan that fits into memory, if it is worth reporting.
 fn best_place(
     context: &LintContext<'_>,
     param: ValueId,
@@ -106,8 +106,8 @@ fn best_place(
         (fits && is_worth_reporting(saving.seconds, context.best().report.serial_s))
             .then_some((place, saving))
     });
-    // Of equals the first: moving the axes keeps a device's memory as it is, dropping them does
-    // not.
+    // Of equals the first: moving the axes does not change the memory of a device, dropping them
+    // does.
     tried.reduce(
         |best, other| if other.1.seconds > best.1.seconds * (1.0 + 1e-9) { other } else { best },
     )

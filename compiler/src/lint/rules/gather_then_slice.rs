@@ -1,5 +1,5 @@
-//! `gather-then-slice`: a detour over the whole value, where one cheaper collective leads straight
-//! there.
+//! `gather-then-slice`: the value is gathered and then sliced, where one cheaper collective does
+//! both.
 
 use shardwise_ir::plan::Step;
 use shardwise_ir::print;
@@ -44,7 +44,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     gathers.filter_map(|(number, step, ..)| finding(context, plan, number, step)).collect()
 }
 
-/// A gather of the author's that is there for one slice alone.
+/// A gather of the author's whose only use is a slice.
 fn finding(
     context: &LintContext<'_>,
     plan: &Priced,

@@ -1,4 +1,5 @@
-//! `gathered-for-statistics`: logits on every device, to take one number a token of them.
+//! `gathered-for-statistics`: logits are gathered on every device for a reduction to one number per
+//! token.
 
 use crate::lint::analysis::pins::{self, finding};
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, PinnedBy};

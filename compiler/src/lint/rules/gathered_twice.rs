@@ -1,4 +1,4 @@
-//! `gathered-twice`: the same collective on the same value, paid for again.
+//! `gathered-twice`: the same collective on the same value runs twice.
 
 use shardwise_ir::plan::Step;
 use shardwise_passes::local_shape;

@@ -1,4 +1,4 @@
-//! `latency-bound`: several small collectives one after another, each as slow as an empty one.
+//! `latency-bound`: several small collectives run one after another, each bound by latency.
 
 use shardwise_ir::plan::{Materialization, Plan, Step};
 use shardwise_ir::program::CollectiveKind;
@@ -75,7 +75,7 @@ fn small<'p>(context: &LintContext<'_>, plan: &'p Priced) -> Vec<Small<'p>> {
         .collect()
 }
 
-/// A collective that takes as long as an empty one.
+/// A collective that is bound by latency.
 struct Small<'p> {
     number: usize,
     step: &'p Step,
@@ -96,7 +96,7 @@ impl<'p> Small<'p> {
         (cost.seconds <= empty && empty > 0.0).then_some(Self { number, step, cost, kind })
     }
 
-    /// Whether `later` could go with this one: its operand is there already.
+    /// Whether `later` could be merged with this one: its operand is available already.
     fn joins(&self, later: &Self, plan: &Plan) -> bool {
         let given = |of: &Materialization| {
             plan.steps
@@ -109,8 +109,8 @@ impl<'p> Small<'p> {
         later.kind == self.kind && later.cost.axes == self.cost.axes && starts
     }
 
-    /// Whether what gives `of` could run before this collective, reading nothing that the
-    /// collective gives.
+    /// Whether the producer of `of` could run before this collective, since it does not depend on
+    /// its result.
     fn only_local_between(&self, of: &Materialization, plan: &Plan) -> bool {
         let mut wanted = vec![of.clone()];
         while let Some(next) = wanted.pop() {

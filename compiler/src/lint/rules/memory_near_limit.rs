@@ -1,4 +1,4 @@
-//! `memory-near-limit`: a plan that fits today, or does not.
+//! `memory-near-limit`: the peak memory of a plan is close to the capacity.
 
 use shardwise_ir::print;
 use shardwise_passes::liveness::live_at;
@@ -43,8 +43,8 @@ output Scores[B_X, T]
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let Some(capacity) = context.capacity() else { return Vec::new() };
     let least = LINT.number(context, "share") * capacity;
-    // No plan holds less than what is resident; the textbook's is there already, and nothing is
-    // searched while it is far from the limit.
+    // No plan needs less than the resident bytes; the textbook's plan is known already, and the
+    // search runs only if that is near the limit.
     if context.textbook.report.memory.peak_bytes < least {
         return Vec::new();
     }

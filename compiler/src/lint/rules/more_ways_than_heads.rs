@@ -1,8 +1,8 @@
-//! `more-ways-than-heads`: tensor parallelism goes on where the heads have run out.
+//! `more-ways-than-heads`: tensor parallelism is wider than the number of heads.
 //!
-//! Heads are what both factors of a product of activations keep and a weight has: queries and keys
-//! meet head by head. What the product sums (a head's features) should not be split; what has no
-//! more heads to split is held by several devices alike.
+//! Heads are a dimension of a weight that both factors of a product of activations keep: queries
+//! and keys are multiplied head by head. The dimension that the product sums (a head's features)
+//! should not be split; without more heads to split, values are replicated.
 
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::program::{Op, OpKind, Program};
@@ -67,7 +67,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// The heads by which the factors of a product of activations meet.
+/// The heads that the factors of a product of activations share.
 fn heads(program: &Program, op: &Op) -> Vec<DimId> {
     let OpKind::Einsum { contracted } = &op.kind else { return Vec::new() };
     let (left, right) = (op.operands[0].value, op.operands[1].value);
@@ -88,8 +88,7 @@ fn heads(program: &Program, op: &Op) -> Vec<DimId> {
     both.filter(|dim| !contracted.contains(dim) && of_param(dim)).collect()
 }
 
-/// The axes of tensor parallelism: those that split weights, and the batch of nothing that is
-/// declared.
+/// The axes of tensor parallelism: those that split weights, and no batch of a declared value.
 fn ways(program: &Program) -> Vec<AxisId> {
     let batch = batch_like(program);
     let splits = |axis: AxisId, weights: bool| {
@@ -172,7 +171,7 @@ fn finding(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> Op
     )
 }
 
-/// What comes of an axis for which there are no heads.
+/// The effect of an axis for which there are no heads.
 enum Fault {
     /// It splits this, which the product sums.
     SplitsHeads(DimId),

@@ -1,4 +1,4 @@
-//! `partial-output`: a sum that the caller has to finish.
+//! `partial-output`: an output is a partial sum that the caller has to reduce.
 
 use shardwise_ir::program::CollectiveKind;
 use shardwise_passes::collective::collective_seconds;

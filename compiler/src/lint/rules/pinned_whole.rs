@@ -1,5 +1,5 @@
-//! `pinned-whole`: brackets say `[B, F]` where the author meant nothing by it, and a gather is paid
-//! for them.
+//! `pinned-whole`: brackets such as `[B, F]` keep a value replicated without need, at the cost of a
+//! gather.
 
 use crate::lint::analysis::pins::{self, finding};
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext, PinnedBy};

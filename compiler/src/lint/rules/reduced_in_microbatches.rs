@@ -1,11 +1,11 @@
-//! `reduced-in-microbatches`: a sum is reduced in each microbatch, where reducing what all of them
-//! add up to would serve.
+//! `reduced-in-microbatches`: a sum is reduced in each microbatch, where one reduction of the
+//! accumulated sum is enough.
 //!
 //! The planner leaves sums partial by itself, so there are two causes: brackets that ask for a
-//! reduced value, and a reduction that the author wrote. Brackets are judged by an edit that asks
-//! for the value as it was before the reduction, not by opening them: open brackets could also
-//! change how the product is done, and the saving would not be this lint's. Where the unreduced
-//! sums do not fit into memory, reducing in the microbatches is right, and the lint is silent.
+//! reduced value, and a reduction that the author wrote. The cost of brackets is measured by an
+//! edit that asks for the unreduced value, not by opening them: open brackets could also change the
+//! layout of the product, and the saving would not be that of this lint. Where the unreduced sums
+//! do not fit into memory, reducing in the microbatches is necessary, and the lint reports nothing.
 
 use shardwise_ir::print;
 

@@ -1,8 +1,8 @@
 //! `repeated-work`: devices along an axis all compute the same product.
 //!
-//! Judged by the cheapest plan: the compiler slices what is whole where that is free, so only work
-//! that no plan avoids is repeated. How it could be avoided is asked of the search, too: with the
-//! operands' declarations left open, it says where they should live.
+//! The lint looks at the cheapest plan, in which the compiler slices replicated values where that
+//! is free: only work that no plan avoids is repeated. To propose a fix it searches once more with
+//! the operands' declarations left open.
 
 use shardwise_ir::ids::{AxisId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Step};
@@ -52,11 +52,11 @@ output Tmp[B_X, F_Y], Gate[B_X, G_Y]
     check,
 };
 
-/// Less is not worth a sentence, seconds.
+/// The threshold of a finding, seconds.
 const LEAST: f64 = 1e-6;
 
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
-    // Where following the rules repeats nothing, nothing is searched.
+    // Where the textbook plan repeats nothing, no search is needed.
     if repeated(context, &context.textbook).is_empty() {
         return Vec::new();
     }
@@ -88,8 +88,8 @@ fn repeated(context: &LintContext<'_>, plan: &Priced) -> Vec<Repeated> {
     all.filter(|repeated| repeated.wasted_s >= LEAST).collect()
 }
 
-/// An axis that brackets name somewhere, but that takes no part in this step. (One that they name
-/// nowhere is `unused-axis`'s.)
+/// An axis that some brackets name, but that does not participate in this step. (`unused-axis`
+/// reports one that no brackets name.)
 fn is_idle(context: &LintContext<'_>, step: &Step, axis: AxisId) -> bool {
     let whole = AxisRef::whole(axis);
     let mut all = step.operands.iter().chain([&step.result]);
@@ -127,7 +127,7 @@ fn finding(context: &LintContext<'_>, repeated: &Repeated) -> Finding {
         .costs(*wasted_s, 0.0)
 }
 
-/// The operands that declarations place.
+/// The operands with declared shardings.
 fn declared(program: &Program, op: OpId) -> Vec<ValueId> {
     let operands = program.ops[op].operands.iter().map(|operand| operand.value);
     operands.filter(|&value| program.is_declared(value)).collect()

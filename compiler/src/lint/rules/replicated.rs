@@ -1,4 +1,4 @@
-//! `replicated`: a large value on every device.
+//! `replicated`: every device has a copy of a large value.
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::{AxisId, ValueId};

@@ -1,4 +1,5 @@
-//! `reshape-moves`: blocks would break, so that a value is moved before it is regrouped.
+//! `reshape-moves`: a value is resharded before a reshape, since its blocks would not stay
+//! contiguous.
 
 use shardwise_ir::plan::Step;
 use shardwise_ir::print;
@@ -45,12 +46,12 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     reshapes.filter_map(|(step, op)| finding(context, step, op)).collect()
 }
 
-/// What a reshape regroups.
+/// The dimensions that a reshape regroups.
 fn groups(op: &Op) -> Option<&[Regroup]> {
     if let OpKind::Rearrange(Rearrange::Reshape(groups)) = &op.kind { Some(groups) } else { None }
 }
 
-/// A reshape whose operand is moved for it alone, from where it cannot be regrouped.
+/// A reshape whose operand is resharded for it alone, from a sharding that the reshape cannot keep.
 fn finding(context: &LintContext<'_>, step: &Step, op: &Op) -> Option<Finding> {
     let (best, program) = (context.best(), context.program);
     let (_, moved, cost, kind) =

@@ -1,4 +1,4 @@
-//! `round-trip`: away and back to what is still there.
+//! `round-trip`: a value is resharded back to a sharding that is still available.
 
 use shardwise_ir::Span;
 use shardwise_ir::plan::{Step, StepKind};
@@ -43,7 +43,7 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
     let step = &plan.plan.steps[number];
     let back = context.written(step)?;
     let before = &plan.plan.steps[..number];
-    // The same collective on the same value is `gathered-twice`'s.
+    // `gathered-twice` reports the same collective on the same value.
     let is_repeated =
         before.iter().any(|other| other.result == step.result && other.operands == step.operands);
     if is_repeated || !is_there(context, before, step) {
@@ -78,7 +78,7 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
     )
 }
 
-/// Whether the step's result is declared so, or given before by another step.
+/// Whether the step's result is declared in that sharding, or an earlier step produces it.
 fn is_there(context: &LintContext<'_>, before: &[Step], step: &Step) -> bool {
     let value = &context.program.values[step.result.value];
     let declared = value.is_declared()

@@ -1,4 +1,4 @@
-//! `shadowed-name`: one word that a reader can take for two things.
+//! `shadowed-name`: one name that a reader can take for two things.
 
 use shardwise_grammar::ast::Statement;
 use shardwise_grammar::span::Name;

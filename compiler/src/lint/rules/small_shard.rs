@@ -74,7 +74,7 @@ fn unit(context: &LintContext<'_>) -> Option<f64> {
     if set > 0.0 { Some(set) } else { of_chip() }
 }
 
-/// One side of a product: the indices that make it up.
+/// One side of a product: its indices.
 type Side = Vec<DimId>;
 
 /// The rows, columns and summed indices of a product.
@@ -120,8 +120,7 @@ fn finding(context: &LintContext<'_>, step: &Step, op: OpId, unit: f64) -> Optio
     let read: Vec<_> = step.operands.iter().map(|of| &of.sharding).collect();
     let work = local::work(program, &program.ops[op], &read, &step.result.sharding);
     let (plain, padded) = (work.flops_s, work.flops_s * unit / block);
-    // Where operands come from memory far more slowly than they are multiplied, the unit waits
-    // anyway.
+    // A product that is bound by memory bandwidth does not use the unit fully anyway.
     if padded < work.seconds / 2.0
         || !is_worth_reporting(padded - plain, context.best().report.serial_s)
     {

@@ -83,7 +83,7 @@ fn finding(context: &LintContext<'_>, axis: AxisId) -> Option<Finding> {
     Some(finding.help(help(program, slow)?).costs(seconds, bytes))
 }
 
-/// `, 63 us of it between nodes`, where the axis leaves the node.
+/// `, 63 us of it between nodes`, where the axis spans nodes.
 fn between_nodes(
     context: &LintContext<'_>,
     slow: &Axis,
@@ -101,8 +101,7 @@ fn between_nodes(
     format!(", {} of it between nodes", units::seconds(seconds))
 }
 
-/// Where tensor parallelism would be faster: inside the node that the axis leaves, or on another
-/// axis.
+/// The axis on which tensor parallelism would be faster: the part inside a node, or another axis.
 fn help(program: &Program, slow: &Axis) -> Option<String> {
     if let Some((inside, nodes)) = slow.across_nodes() {
         return Some(format!(

@@ -1,7 +1,7 @@
 //! `uneven-size`: a size that no axis divides, or that padding rounds up by much.
 //!
-//! A size that a declaration splits and an axis does not divide is an error; here it is the splits
-//! that nobody could write.
+//! A size that a declaration splits and an axis does not divide is an error; this lint reports
+//! sizes that cannot be split at all.
 
 use shardwise_ir::Role;
 use shardwise_ir::ids::DimId;
@@ -59,7 +59,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// A padded dimension of which a good part is padding where the plan splits it.
+/// A padded dimension with much padding in the plan's split.
 fn rounded_up(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
     let program = context.program;
     let declared = &program.dims[dim];
@@ -101,7 +101,7 @@ fn rounded_up(context: &LintContext<'_>, dim: DimId) -> Option<Finding> {
     )))
 }
 
-/// Into how many parts a value's sharding splits a dimension, if the value has it.
+/// The number of parts into which a value's sharding splits a dimension, if the value has it.
 fn parts(program: &Program, of: &Materialization, dim: DimId) -> Option<u64> {
     let place = program.values[of.value].dims.iter().position(|other| *other == dim)?;
     Some(local_shape::parts(&program.mesh, &of.sharding.dims[place]))

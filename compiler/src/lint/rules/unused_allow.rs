@@ -1,5 +1,5 @@
-//! `unused-allow`: an `allow` that silenced nothing. It stands last in the table, with
-//! `unknown-allow`, so that all other lints ran before it.
+//! `unused-allow`: an `allow` that silenced nothing. It is last in the table, with `unknown-allow`,
+//! so that all other lints run before it.
 
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
 

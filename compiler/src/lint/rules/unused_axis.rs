@@ -1,4 +1,4 @@
-//! `unused-axis`: devices that no bracket gives anything to do.
+//! `unused-axis`: no brackets name an axis, so that its devices repeat each other's work.
 
 use shardwise_grammar::ast::Statement;
 use shardwise_ir::Span;

@@ -1,4 +1,4 @@
-//! `unused-dimension`: a size that nothing has.
+//! `unused-dimension`: no value has a declared dimension.
 
 use std::collections::BTreeSet;
 

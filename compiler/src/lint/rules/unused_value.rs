@@ -1,4 +1,4 @@
-//! `unused-value`: what is computed, brought or held for nobody.
+//! `unused-value`: a value is declared, computed or resharded, and never read.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ output Out[B_X, D]
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let program = context.program;
     if program.outputs.is_empty() {
-        // Without outputs the program is a sketch of which everything is looked at.
+        // Without outputs the program is a sketch, and every value counts as read.
         return Vec::new();
     }
     let differentiated = differentiated(context);

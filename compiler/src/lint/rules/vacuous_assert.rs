@@ -1,4 +1,4 @@
-//! `vacuous-assert`: a budget that nothing could break.
+//! `vacuous-assert`: no plan could break an assert.
 
 use shardwise_ir::mesh::AxisKind;
 use shardwise_ir::program::{Assert, Budget, CollectiveKind, Over};

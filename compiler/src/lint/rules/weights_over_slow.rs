@@ -1,5 +1,5 @@
-//! `weights-over-slow`: parameters sharded between slices, and gathered over the slowest links in
-//! every step.
+//! `weights-over-slow`: parameters are sharded between slices, and gathered over the slowest links
+//! in every step.
 
 use shardwise_ir::ids::AxisId;
 use shardwise_passes::report::StepCost;

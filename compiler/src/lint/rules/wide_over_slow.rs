@@ -1,4 +1,4 @@
-//! `wide-over-slow`: four bytes an element where links are slowest.
+//! `wide-over-slow`: four bytes per element are sent over the slowest links.
 
 use crate::display::units;
 use crate::lint::analysis::program::slow_axes;

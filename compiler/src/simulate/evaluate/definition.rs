@@ -2,16 +2,16 @@
 //!
 //! The planner writes the same formula out as statements where its dimensions are split, so a wrong
 //! definition would be wrong on both sides of a comparison; the table's own tests compare it with
-//! known values. What this checks is the plan: that the statements, maxima and sums that travel
-//! between devices come to the same.
+//! known values. What this checks is the plan: that the statements, and the maxima and sums that
+//! are communicated, compute the same.
 
 use ndarray::{ArrayD, Axis, IxDyn, Zip};
 use shardwise_ir::functions::{Composite, Formula, ReduceFn};
 
 type Array = ArrayD<f64>;
 
-/// A composite over the last `along` dimensions, which are `whole` long in all; with the number of
-/// dimensions that the result has.
+/// A composite over the last `along` dimensions, of `whole` elements in all; returns the number of
+/// dimensions of the result too.
 pub(super) fn composite(
     function: Composite,
     operand: &Array,
@@ -29,17 +29,17 @@ pub(super) fn composite(
     (result, kept)
 }
 
-/// What a definition is about.
+/// The operand of a definition.
 struct Definition<'a> {
     operand: &'a Array,
-    /// How many dimensions stand before those that it goes along.
+    /// The number of dimensions before those that it reduces.
     kept: usize,
-    /// How long these are in all.
+    /// The number of elements along these.
     whole: f64,
 }
 
 impl Definition<'_> {
-    /// The value of a formula; what is reduced keeps its dimensions, one long.
+    /// The value of a formula; reduced dimensions stay, with size one.
     fn value(&self, formula: &Formula) -> Array {
         match formula {
             Formula::Operand(_) => self.operand.clone(),
@@ -56,7 +56,7 @@ impl Definition<'_> {
             }
             Formula::Reduce(function, of) => self.reduced(*function, self.value(of)),
             Formula::Broadcast(of) => self.both(of, &Formula::Operand(0), |a, _| a),
-            // No part of a definition: what has no value is undefined.
+            // Not in a definition: undefined.
             Formula::Given | Formula::Result | Formula::IfNumber(..) | Formula::Call(..) => {
                 self.constant(f64::NAN)
             }
@@ -69,7 +69,8 @@ impl Definition<'_> {
 
     fn both(&self, left: &Formula, right: &Formula, f: impl Fn(f64, f64) -> f64) -> Array {
         let (left, right) = (self.value(left), self.value(right));
-        // One long is repeated, even to nothing: the last blocks of a padded dimension are empty.
+        // Size one is broadcast, also to size zero: the last blocks of a padded dimension are
+        // empty.
         let common = |(&a, &b): (&usize, &usize)| if a == 1 { b } else { a };
         let shape: Vec<usize> = left.shape().iter().zip(right.shape()).map(common).collect();
         let shape = IxDyn(&shape);

@@ -1,5 +1,5 @@
-//! Tables, relabellings and routing, element by element: written for being obviously right,
-//! not for speed.
+//! Evaluates tables, rearrangements and routing, element by element: written to be obviously
+//! correct, not fast.
 
 use ndarray::{ArrayD, Axis, IxDyn, Slice, concatenate, indices};
 use shardwise_ir::ids::DimId;
@@ -10,9 +10,9 @@ use super::{position, spread};
 
 type Array = ArrayD<f64>;
 
-/// The rows of a table at the places that the second operand says; `start` is where the table's
-/// block begins, and what it does not hold is zero. `None` where the blocks do not belong to that
-/// of the result.
+/// The rows of a table at the indices in the second operand; `start` is the start of the table's
+/// block, and rows outside it are zero. `None` where the blocks do not belong to that of the
+/// result.
 pub(super) fn take(
     dim: DimId,
     dims: &[&[DimId]],
@@ -47,8 +47,7 @@ pub(super) fn take(
     })
 }
 
-/// Rows added up at the places that the second operand says; the block of the result begins at
-/// `start`.
+/// Rows added up at the indices in the second operand; the block of the result begins at `start`.
 pub(super) fn put(
     dim: DimId,
     dims: &[&[DimId]],
@@ -84,8 +83,8 @@ pub(super) fn put(
     sum
 }
 
-/// The first array with rows at the places that the second operand says replaced by those of the
-/// third, one after another; `start` is where the array's block begins.
+/// The first array with rows at the indices in the second operand replaced by those of the third,
+/// in order; `start` is the start of the array's block.
 pub(super) fn update(
     dim: DimId,
     dims: &[&[DimId]],
@@ -112,9 +111,8 @@ pub(super) fn update(
     updated
 }
 
-/// Elements put elsewhere; `None` where the block of the result would have another number of them.
-/// The result of an operation that puts elements elsewhere; `None` where an axis that it cuts or
-/// joins is not replicated.
+/// Rearranged elements; `None` where the block of the result would have another number of them.
+/// The result of a rearrangement; `None` where a dimension that it splits or joins is sharded.
 pub(super) fn rearranged(
     program: &Program,
     how: &Rearrange,
@@ -154,7 +152,7 @@ impl Blocks<'_> {
         self.program.dims[dim].size as usize
     }
 
-    /// The axis of an operand that is cut or joined, which must be replicated.
+    /// The dimension of an operand that is split or joined, which must be unsharded.
     fn replicated_axis(&self, operand: usize, dim: DimId) -> Option<usize> {
         position(self.dims[operand], dim)
             .filter(|&axis| self.operands[operand].shape()[axis] == self.size(dim))
@@ -250,7 +248,7 @@ impl Blocks<'_> {
     }
 }
 
-/// Rows that are so many apart, from one on.
+/// Rows at a stride, from one on.
 pub(in super::super) fn every(first: usize, apart: usize) -> Option<Slice> {
     Some(Slice {
         start: isize::try_from(first).ok()?,
@@ -260,7 +258,7 @@ pub(in super::super) fn every(first: usize, apart: usize) -> Option<Slice> {
 }
 
 /// One where a token has a slot of an expert: it is sent to those with its largest scores, and
-/// queues up after the tokens before it.
+/// takes the first free slot in the order of tokens.
 pub(super) fn route(
     route: &Route,
     dims: &[DimId],

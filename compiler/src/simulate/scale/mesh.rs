@@ -1,10 +1,9 @@
-//! Smaller meshes on which the same plan can be run.
+//! Finds smaller meshes on which the same plan can be run.
 //!
 //! A mesh stays as it is up to [`MOST_DEVICES`]. Of larger ones, sizes that are powers of two
 //! shrink together where their logarithms have a common divisor (16x16x16 becomes 4x4x4), else one
 //! by one (16x8 becomes 8x2): either way every product of axes that equals another still does, as
-//! relabelling needs. Shrinking one by one alone would do, but leaves axes less alike than they
-//! are.
+//! relabelling needs. Shrinking one by one alone would work, but would make equal axes different.
 
 use shardwise_ir::mesh::Mesh;
 
@@ -56,7 +55,7 @@ fn one_by_one(logs: &[u64], most: u64) -> Option<Vec<u64>> {
     found.into_iter().max_by_key(|logs| (logs.iter().sum::<u64>(), logs.clone()))
 }
 
-/// Whether axes that make up as many devices as others, before, still do.
+/// Whether products of axes that were equal still are.
 fn keeps_equal(before: &[u64], after: &[u64]) -> bool {
     let sides = (0..before.len()).fold(vec![(0_i64, 0_i64)], |sums, place| {
         let (was, is) = (before[place].cast_signed(), after[place].cast_signed());

@@ -29,35 +29,34 @@ pub(super) fn sizes(program: &Program, plan: &Plan, mesh: &Mesh, batches: &[Batc
     if relations.hold(plan, &own, &found) { found } else { relations.solve(plan, &own, false) }
 }
 
-/// For each dimension of the plan the first of those that a rename makes one with it.
+/// For each dimension of the plan, the first of those that renames identify with it.
 pub(super) fn renamed(plan: &Plan) -> IndexVec<DimId, DimId> {
     Relations::new(&plan.program, plan, &plan.program.mesh).class
 }
 
-/// What must hold between dimensions.
+/// The relations between dimensions.
 struct Relations<'m> {
     /// The mesh that goes with the sizes written.
     mesh: &'m Mesh,
-    /// For each dimension the first of those that a rename makes one with it.
+    /// For each dimension, the first of those that renames identify with it.
     class: IndexVec<DimId, DimId>,
     /// Dimensions that are products, or factors of one.
     factored: Vec<DimId>,
-    /// Dimensions that are cut or joined, and what they are made of: a whole and a part of it, or a
-    /// whole and all its parts.
+    /// Dimensions that are sliced or concatenated, and their parts: one part, or all parts.
     joints: Vec<Joint>,
-    /// Batches, their parts, and how many of these there are.
+    /// Batches, their microbatches, and how many of these there are.
     batches: Vec<(DimId, DimId, u64)>,
 }
 
-/// A dimension and what it is made of.
+/// A dimension and its parts.
 struct Joint {
     whole: DimId,
     parts: Vec<DimId>,
-    /// Whether the parts are all there is.
+    /// Whether the parts are the complete dimension.
     complete: bool,
 }
 
-/// Into how many parts axes split what they stand on.
+/// The number of parts into which axes split a dimension.
 fn count(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
     axes.iter().map(|axis| axis.size(mesh)).product()
 }
@@ -118,7 +117,7 @@ impl<'m> Relations<'m> {
 
     fn cut(&mut self, whole: Option<DimId>, parts: Vec<Option<DimId>>, complete: bool) {
         if let (Some(whole), Some(parts)) = (whole, parts.into_iter().collect::<Option<Vec<_>>>()) {
-            // The same joint stands in the program and in its plan.
+            // The same relation is in the program and in its plan.
             if self.joints.iter().any(|joint| joint.whole == whole && joint.parts == parts) {
                 return;
             }
@@ -126,13 +125,13 @@ impl<'m> Relations<'m> {
         }
     }
 
-    /// What a dimension is made of, by classes.
+    /// The parts of a dimension, by classes.
     fn joints_of(&self, dim: DimId) -> impl Iterator<Item = &Joint> {
         self.joints.iter().filter(move |joint| self.class[joint.whole] == self.class[dim])
     }
 
-    /// How many cuts it takes to come from a dimension to one that is not made of others; parts as
-    /// long as the whole may go in circles.
+    /// The number of steps from a dimension to one without parts; a part as long as its dimension
+    /// may lead to a cycle.
     fn depth(&self, dim: DimId, left: usize) -> usize {
         let parts = self.joints_of(dim).flat_map(|joint| &joint.parts).filter(|_| left > 0);
         parts.map(|&part| 1 + self.depth(part, left - 1)).max().unwrap_or(0)
@@ -223,8 +222,8 @@ impl<'m> Relations<'m> {
         }
     }
 
-    /// The axes of products that split this factor of theirs, at the sizes written. Axes that fall
-    /// between factors count for the last.
+    /// The axes of products that split this factor of theirs, at the sizes written. Axes across a
+    /// boundary between factors count for the last.
     fn through_products(&self, plan: &Plan, factor: DimId) -> Vec<AxisList> {
         let dims = &plan.program.dims;
         let mut lists = Vec::new();
@@ -297,7 +296,7 @@ impl<'m> Relations<'m> {
     }
 }
 
-/// On which side of each border between factors the parts after each axis end.
+/// On which side of each boundary between factors the parts after each axis end.
 fn sides(atoms: &[DimId], axes: &[AxisRef], sizes: &Lengths, mesh: &Mesh) -> Vec<Vec<Ordering>> {
     let borders: Vec<u64> = (1..=atoms.len())
         .map(|n| atoms[..n].iter().map(|&atom| sizes[atom]).fold(1, u64::saturating_mul))

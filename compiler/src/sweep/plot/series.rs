@@ -1,4 +1,4 @@
-//! The numbers of the plot: lines, and who wins where.
+//! The data of the plot: lines, and the winner at each size.
 
 use indexmap::IndexMap;
 
@@ -32,7 +32,7 @@ pub(super) struct Winner {
     pub(super) by_compute: bool,
 }
 
-/// A run of sizes with the same answer.
+/// A range of sizes with the same winner.
 pub(super) struct Stretch<T> {
     pub(super) of: T,
     pub(super) from: f64,
