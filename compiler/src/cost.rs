@@ -256,8 +256,8 @@ fn held(program: &Program, role: Role) -> Held {
         let everywhere = copies * program.stages(value.repeat) as f64;
         held.elements += everywhere * local_shape::local_elements(program, id, &whole);
         held.bytes += everywhere * local_shape::local_bytes(program, id, &whole);
-        let home = value.declared_sharding.as_ref().and_then(Pin::exact).unwrap_or(whole);
-        held.device_bytes += copies * local_shape::local_bytes(program, id, &home);
+        let declared = value.declared_sharding.as_ref().and_then(Pin::exact).unwrap_or(whole);
+        held.device_bytes += copies * local_shape::local_bytes(program, id, &declared);
     }
     held
 }

@@ -25,7 +25,7 @@ use crate::use_def::moves_data;
 use crate::{Findings, Options};
 
 pub use alternatives::Alternative;
-pub use conflict::{Conflict, NoRoom, Remedy};
+pub use conflict::{Conflict, OverCapacity, Remedy};
 pub use target::Target;
 
 /// The explanation of a program's collectives, or of why there is no plan. `Display` is the text
@@ -38,7 +38,8 @@ pub enum Explanation {
     /// Its brackets contradict each other.
     Conflict(Conflict),
     /// No plan fits into the memory.
-    NoRoom(NoRoom),
+    #[serde(rename = "no_room")]
+    OverCapacity(OverCapacity),
 }
 
 /// Why a plan's collectives are there.
@@ -165,7 +166,9 @@ fn refused(
     findings: Findings,
 ) -> Result<Explanation, Findings> {
     if findings.reports.iter().any(|report| report.diag.code == budget::NO_ROOM) {
-        return Ok(Explanation::NoRoom(conflict::no_room(name, source, options, &findings)));
+        return Ok(Explanation::OverCapacity(conflict::over_capacity(
+            name, source, options, &findings,
+        )));
     }
     match conflict::conflict(name, source, options, &findings) {
         Some(conflict) => Ok(Explanation::Conflict(conflict)),

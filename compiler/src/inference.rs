@@ -287,13 +287,13 @@ struct Sizer<'p> {
 /// plan are ignored, since another batch could have others.
 fn granule(program: &Program, serving: &Serving) -> u64 {
     let parts = |dim: DimId| {
-        let homes = program
+        let declared_shardings = program
             .values
             .iter()
             .filter(|value| value.is_declared())
             .filter_map(|value| Some((value, value.declared_sharding.as_ref()?)));
-        let split = homes.filter_map(|(value, home)| {
-            home.dims[value.dims.iter().position(|&other| other == dim)?].as_ref()
+        let split = declared_shardings.filter_map(|(value, declared)| {
+            declared.dims[value.dims.iter().position(|&other| other == dim)?].as_ref()
         });
         split
             .map(|axes| local_shape::parts(&program.mesh, axes))

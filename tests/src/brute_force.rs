@@ -140,21 +140,21 @@ impl Brute<'_> {
             // What enters a block is as its brackets say from the start, and not brought there.
             let producer = self.program.dataflow().definition(id);
             let enters = producer.is_some_and(|op| self.program.ops[op].is(&MapForm::LoopCarried));
-            let home = value
+            let declared = value
                 .declared_sharding
                 .as_ref()
                 .filter(|_| !enters)
                 .map(|pin| accepted(space, pin));
             total += self.times(value.repeat)
-                * match (producer, home) {
-                    (None, Some(home)) => home
+                * match (producer, declared) {
+                    (None, Some(declared)) => declared
                         .iter()
                         .map(|&start| tree(space, start, &uses))
                         .fold(f64::INFINITY, f64::min),
                     (None, None) => f64::INFINITY,
-                    (Some(op), home) => {
+                    (Some(op), declared) => {
                         let given = space.number[&chosen[op.index()].gives];
-                        let starts = home.unwrap_or_else(|| vec![given]);
+                        let starts = declared.unwrap_or_else(|| vec![given]);
                         starts
                             .iter()
                             .map(|&start| space.distance[given][start] + tree(space, start, &uses))

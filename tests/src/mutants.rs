@@ -51,7 +51,7 @@ pub fn mutants(plan: &Plan) -> Vec<Mutant> {
 
 /// The plan without a collective: its users find nothing, or take what it started from. One that
 /// only makes again what was there does no harm when it is missing (uses of a value with a written
-/// home start from the home, even where the way there passed what they need).
+/// declared sharding start from it, even where the way there passed what they need).
 fn dropped(plan: &Plan, number: usize) -> Vec<Mutant> {
     let step = &plan.steps[number];
     let repeated = || plan.steps[..number].iter().any(|earlier| earlier.result == step.result);

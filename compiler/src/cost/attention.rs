@@ -153,6 +153,6 @@ fn described(way: &str) -> &'static str {
         "gather" => "keys and values gathered",
         "ring" => "passed round (ring)",
         "heads" => "split heads (AllToAll)",
-        _ => "statistics of split keys",
+        _ => "split keys (split-KV)",
     }
 }

@@ -42,7 +42,7 @@ pub struct Alternative {
     /// The line of the edit.
     pub line: usize,
     /// The kind of place that is edited: `read`, `keep`, `declare` or `leave as`; the text prints
-    /// `reshard` for the first two and `output` for the last.
+    /// `reshard here` for the first two.
     pub what: String,
     /// What to type.
     pub edit: String,
@@ -124,7 +124,7 @@ fn alternative(
     let concrete = if site.open.as_ref() == Some(brackets) { chosen(other, site) } else { None };
     let what = match site.place {
         Place::Declaration(_) => "declare",
-        Place::Home => "keep",
+        Place::LeftSide => "keep",
         Place::Use => "read",
         Place::Output => "leave as",
     };
@@ -159,7 +159,7 @@ impl<'a> Ideas<'a> {
     fn all(&self) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
         let moved = &self.planned.plan.steps[self.step];
-        let mut ideas = self.home(moved.result.value);
+        let mut ideas = self.left_sides(moved.result.value);
         let mut concerned = vec![moved.result.value];
         for reader in self.use_def.users(self.step).into_iter().take(READERS) {
             match reader {
@@ -167,7 +167,7 @@ impl<'a> Ideas<'a> {
                     ideas.extend(self.uses(number, op, &moved.operands[0]));
                     concerned.extend(program.ops[op].operands.iter().map(|operand| operand.value));
                     concerned.push(program.ops[op].result);
-                    ideas.extend(self.home(program.ops[op].result));
+                    ideas.extend(self.left_sides(program.ops[op].result));
                 }
                 User::DeclaredSharding(_) | User::Output(_) => {}
             }
@@ -178,7 +178,7 @@ impl<'a> Ideas<'a> {
         for forward in
             concerned.iter().filter_map(|&value| self.forward(value)).collect::<IndexSet<ValueId>>()
         {
-            ideas.extend(self.home(forward));
+            ideas.extend(self.left_sides(forward));
             concerned.push(forward);
         }
         concerned.sort_unstable();
@@ -282,13 +282,13 @@ impl<'a> Ideas<'a> {
     }
 
     /// Other shardings for a result without brackets.
-    fn home(&self, value: ValueId) -> Vec<Edit<'a>> {
+    fn left_sides(&self, value: ValueId) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
         let Some(op) = self.use_def.operation(value).map(|op| &program.ops[op]) else {
             return Vec::new();
         };
         let here = |site: &&Site| {
-            site.place == Place::Home
+            site.place == Place::LeftSide
                 && site.statement == op.span
                 && site.value == program.values[value].name
         };

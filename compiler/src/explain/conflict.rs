@@ -28,7 +28,7 @@ pub struct Conflict {
 
 /// Why no plan fits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NoRoom {
+pub struct OverCapacity {
     /// The memory demand of the smallest plan found.
     pub message: String,
     /// The values that are live at its peak.
@@ -141,7 +141,12 @@ impl Question<'_> {
 
 /// The facts of the error, and the declarations that would make a plan fit if they were left to the
 /// search.
-pub(super) fn no_room(name: &str, source: &str, options: &Options, findings: &Findings) -> NoRoom {
+pub(super) fn over_capacity(
+    name: &str,
+    source: &str,
+    options: &Options,
+    findings: &Findings,
+) -> OverCapacity {
     let diag = findings.reports.first().map(|report| &report.diag);
     let declared = sites(source)
         .into_iter()
@@ -155,7 +160,7 @@ pub(super) fn no_room(name: &str, source: &str, options: &Options, findings: &Fi
         let chosen = chosen(&plan, &site).unwrap_or(open);
         Some(remedy(source, &site, &chosen, Some(&plan)))
     });
-    NoRoom {
+    OverCapacity {
         message: diag.map(|diag| diag.message.clone()).unwrap_or_default(),
         held: diag.and_then(|diag| diag.help.clone()).unwrap_or_default(),
         remedies: remedies.collect(),

@@ -15,7 +15,7 @@ pub(super) enum Place {
     /// The sharding of a declared value.
     Declaration(Role),
     /// The sharding that a result is resharded to: the left side of its statement.
-    Home,
+    LeftSide,
     /// The sharding in which a statement reads an operand.
     Use,
     /// The sharding of an output.
@@ -56,7 +56,7 @@ impl Site {
         let keyword = match self.place {
             Place::Declaration(role) => format!("{} ", role_name(role)),
             Place::Output => format!("{} ", role_name(Role::Output)),
-            Place::Home | Place::Use => String::new(),
+            Place::LeftSide | Place::Use => String::new(),
         };
         let words: Vec<&str> =
             source[self.span.start..self.brackets.start].split_whitespace().collect();
@@ -85,7 +85,7 @@ pub(super) fn sites(source: &str) -> Vec<Site> {
                 found.extend(tensors.iter().map(|tensor| declared(place, tensor, statement.span)));
             }
             Statement::Define(definition) if !writes_collective(definition) => {
-                found.push(declared(Place::Home, &definition.target, statement.span));
+                found.push(declared(Place::LeftSide, &definition.target, statement.span));
                 operands(&definition.value, statement.span, &mut found);
             }
             _ => {}

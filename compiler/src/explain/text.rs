@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Alternative, Causes, Collective, Conflict, Explanation, NoRoom};
+use super::{Alternative, Causes, Collective, Conflict, Explanation, OverCapacity};
 use crate::display::units;
 use crate::planned::link_breakdown;
 
@@ -11,7 +11,7 @@ pub(super) fn text(explanation: &Explanation) -> String {
     match explanation {
         Explanation::Plan(causes) => plan(causes),
         Explanation::Conflict(conflict) => self::conflict(conflict),
-        Explanation::NoRoom(no_room) => self::no_room(no_room),
+        Explanation::OverCapacity(over) => over_capacity(over),
     }
 }
 
@@ -76,11 +76,14 @@ fn collective(causes: &Causes, of: &Collective) -> String {
 
 fn alternative(of: &Alternative) -> String {
     let gone = if of.removes_it { ", without this collective" } else { "" };
+    let what = match of.what.as_str() {
+        "keep" | "read" => "reshard here:",
+        _ => "declare",
+    };
     format!(
-        "{:>9}  line {}: {} `{}`{gone}",
+        "{:>9}  line {}: {what} `{}`{gone}",
         units::seconds_change(of.change_s),
         of.line,
-        of.what,
         of.edit
     )
 }
@@ -107,12 +110,12 @@ fn conflict(conflict: &Conflict) -> String {
     out
 }
 
-fn no_room(no_room: &NoRoom) -> String {
-    let mut out = format!("no plan: {}\n{}\n", no_room.message, no_room.held);
-    if no_room.remedies.is_empty() {
+fn over_capacity(over: &OverCapacity) -> String {
+    let mut out = format!("no plan: {}\n{}\n", over.message, over.held);
+    if over.remedies.is_empty() {
         out.push_str("leaving any one declaration open does not help\n");
     }
-    for remedy in &no_room.remedies {
+    for remedy in &over.remedies {
         let after = remedy.serial_s.map_or_else(String::new, |serial_s| {
             format!(", then serial {}", units::seconds(serial_s))
         });

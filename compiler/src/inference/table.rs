@@ -15,7 +15,7 @@ pub(crate) fn lines(inference: &Inference, capacity: Option<f64>) -> Vec<String>
     lines.extend(cache_line(inference.phase, &inference.cache));
     lines.push(step_line(inference));
     lines.push(critical_line(inference));
-    lines.extend(capacity.map(|capacity| room_line(inference, capacity)));
+    lines.extend(capacity.map(|capacity| largest_batch_line(inference, capacity)));
     if !inference.batches.is_empty() {
         lines.push(String::new());
         let costs = ["held", "a device", "at best", "tokens/s", "this plan", "fits", "bound by"];
@@ -100,7 +100,7 @@ fn critical_line(inference: &Inference) -> String {
     }
 }
 
-fn room_line(inference: &Inference, capacity: f64) -> String {
+fn largest_batch_line(inference: &Inference, capacity: f64) -> String {
     let dim = &inference.batch_dim;
     match inference.largest_batch {
         Some(0) => format!("largest batch: none fits into {} a device", bytes(capacity)),

@@ -60,7 +60,7 @@ impl Planned {
             format!("{per_cent:.1}% under the textbook's {}", units::seconds(book))
         } else if own > book * (1.0 + 1e-9) {
             format!(
-                "{per_cent:.1}% over the textbook's {}, which has no room",
+                "{per_cent:.1}% over the textbook's {}, which does not fit",
                 units::seconds(book)
             )
         } else {

@@ -19,9 +19,9 @@ pub(super) fn result(
     let placed = || collective.axes.iter().copied().zip(collective.into.iter().copied());
     match collective.kind {
         CollectiveKind::AllGather => strip(&mut to.dims, &collective.axes)?,
-        CollectiveKind::AllReduce => to.unreduced = settled(from, &collective.axes)?,
+        CollectiveKind::AllReduce => to.unreduced = reduced(from, &collective.axes)?,
         CollectiveKind::ReduceScatter => {
-            to.unreduced = settled(from, &collective.axes)?;
+            to.unreduced = reduced(from, &collective.axes)?;
             append(&mut to, placed())?;
         }
         CollectiveKind::AllToAll => {
@@ -72,7 +72,7 @@ fn append(to: &mut Sharding, placed: impl Iterator<Item = (AxisRef, usize)>) -> 
     Some(())
 }
 
-fn settled(from: &Sharding, axes: &[AxisRef]) -> Option<Unreduced> {
+fn reduced(from: &Sharding, axes: &[AxisRef]) -> Option<Unreduced> {
     let pending = from.unreduced.axes();
     let rest = pending.iter().copied().filter(|axis| !axes.contains(axis));
     axes.iter()

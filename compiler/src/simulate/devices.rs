@@ -211,14 +211,14 @@ impl Devices {
         from: &Sharding,
         to: &Sharding,
     ) -> Option<Blocks> {
-        let settled: Vec<AxisRef> = from
+        let reduced: Vec<AxisRef> = from
             .unreduced
             .axes()
             .iter()
             .copied()
             .filter(|axis| !to.unreduced.axes().contains(axis))
             .collect();
-        let blocks = self.reduce(blocks, &settled, from.unreduced.kind())?;
+        let blocks = self.reduce(blocks, &reduced, from.unreduced.kind())?;
         if from.dims == to.dims {
             return Some(blocks);
         }

@@ -263,14 +263,14 @@ impl<'a> Run<'a> {
     fn compare(&mut self, result: &Materialization, blocks: &Blocks) -> Result<(), Fault> {
         let Some(whole) = &self.truth[result.value] else { return Ok(()) };
         let Sharding { unreduced, .. } = &result.sharding;
-        let settled =
+        let reduced =
             self.mesh.reduce(blocks, unreduced.axes(), unreduced.kind()).ok_or(Fault::Parts)?;
         let extents = self.extents_of(result.value);
         let unit = largest(whole).max(1.0);
         let has_it = |device: usize| {
             self.stages[result.value].is_none_or(|stage| self.mesh.is_on(stage, device))
         };
-        for (device, block) in settled.iter().enumerate().filter(|(device, _)| has_it(*device)) {
+        for (device, block) in reduced.iter().enumerate().filter(|(device, _)| has_it(*device)) {
             let expected = self.mesh.block(whole, &extents, &result.sharding, device);
             if block.shape() != expected.shape() {
                 return Err(Fault::Shape {
@@ -303,9 +303,11 @@ impl<'a> Run<'a> {
         let planned =
             |value: &Value| self.plan.program.values.iter().any(|other| other.name == value.name);
         let pinned = program.values.iter_enumerated().filter(|(_, value)| planned(value));
-        let homes = pinned.filter_map(|(id, value)| Some((id, value.declared_sharding.as_ref()?)));
-        let (value, pin) =
-            outputs.chain(homes).find(|(value, pin)| !self.holds(program, *value, pin))?;
+        let declared_shardings =
+            pinned.filter_map(|(id, value)| Some((id, value.declared_sharding.as_ref()?)));
+        let (value, pin) = outputs
+            .chain(declared_shardings)
+            .find(|(value, pin)| !self.holds(program, *value, pin))?;
         let asked = &program.values[value];
         let statement = asked.name.clone() + &print::Printer::new(program).pin(&asked.dims, pin);
         Some(Mismatch { statement, fault: Fault::NotThere })

@@ -133,7 +133,7 @@ fn trial(source: &Source, mesh: &Mesh, grid: &Grid, options: &Options) -> Option
 
 /// The largest split that some bracket of `program` asks of `dim`, common to all of them.
 fn asked(program: &Program, dim: DimId) -> u64 {
-    let homes = program
+    let declared_shardings = program
         .values
         .iter_enumerated()
         .filter_map(|(id, value)| Some((id, value.declared_sharding.as_ref()?)));
@@ -146,7 +146,7 @@ fn asked(program: &Program, dim: DimId) -> u64 {
         let axes = pin.dims.get(position)?.as_ref()?;
         Some(axes.iter().fold(1_u64, |n, axis| n.saturating_mul(axis.size(&program.mesh))))
     };
-    homes.chain(uses).chain(outputs).filter_map(split).fold(1, common)
+    declared_shardings.chain(uses).chain(outputs).filter_map(split).fold(1, common)
 }
 
 /// The least common multiple; saturating.

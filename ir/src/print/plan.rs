@@ -66,7 +66,7 @@ fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
         .find(|step| step.result.value == value && pin.accepts(&step.result.sharding));
     let declared = || {
         exact(plan.program.values[value].declared_sharding.as_ref())
-            .filter(|home| pin.accepts(home))
+            .filter(|declared| pin.accepts(declared))
     };
     given.map(|step| step.result.sharding.clone()).or_else(declared)
 }

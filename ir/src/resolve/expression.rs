@@ -308,8 +308,8 @@ impl Resolver<'_> {
         if name == "broadcast" {
             return self.broadcast(call, span, target);
         }
-        if let Some(form) = repeat::taking_out(name) {
-            return self.take_out(call, form, span);
+        if let Some(form) = repeat::export_form(name) {
+            return self.export_value(call, form, span);
         }
         if name == "cast" {
             return self.cast(call, span, target);

@@ -62,7 +62,7 @@ impl Resolver<'_> {
         } else if before.dims != after.dims || before.dtype != after.dtype {
             Some(format!("`{}` and `{}` differ in dimensions or dtype", before.name, after.name))
         } else if pin.as_ref().and_then(Pin::exact).is_some_and(|there| {
-            before.declared_sharding.as_ref().is_some_and(|home| !home.accepts(&there))
+            before.declared_sharding.as_ref().is_some_and(|declared| !declared.accepts(&there))
         }) {
             Some(format!("`{}` is not where `{}` is declared to be", after.name, before.name))
         } else {

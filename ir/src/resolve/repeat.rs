@@ -44,7 +44,7 @@ struct Carried {
 }
 
 /// The function that takes a value out of its block.
-pub(super) fn taking_out(function: &str) -> Option<MapForm> {
+pub(super) fn export_form(function: &str) -> Option<MapForm> {
     match function {
         "last" => Some(MapForm::Last),
         "total" => Some(MapForm::Total),

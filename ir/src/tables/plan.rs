@@ -19,7 +19,7 @@ pub struct Materialization {
 pub struct Collective {
     /// Which.
     pub kind: CollectiveKind,
-    /// The axes dropped, settled, moved or appended, in the order written.
+    /// The axes dropped, reduced, moved or appended, in the order written.
     pub axes: Vec<AxisRef>,
     /// Positions (in the value's dimensions) that receive `axes`, one each: `ReduceScatter`,
     /// `AllToAll` and `Slice`; else empty.

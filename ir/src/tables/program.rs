@@ -144,7 +144,7 @@ pub struct Op {
     pub operands: Vec<Operand>,
     /// Into what.
     pub result: ValueId,
-    /// The brackets written on the left side of *this* statement (the value's home, unless the
+    /// The brackets written on the left side of *this* statement (the value's declared sharding, unless the
     /// statement is a collective on its own value).
     pub result_pin: Option<Pin>,
     /// Which part of the step it belongs to. Not printed: where all statements are written out, all

@@ -14,7 +14,7 @@ use crate::ids::AxisId;
 use crate::mesh::Mesh;
 
 /// What a subscript names: today a whole mesh axis. A type of its own, so that a part of an axis (8
-/// used as 2 and 4) can become one more kind of reference without a change to whoever only
+/// used as 2 and 4) can become one more kind of reference without a change to code that only
 /// compares, orders or sizes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct AxisRef(AxisId);

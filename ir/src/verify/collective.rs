@@ -30,11 +30,11 @@ pub enum CollectiveFault {
     Rearranges(usize),
     /// Axes are left unreduced that were not.
     PendingAppears,
-    /// No unreduced axis is settled.
-    NothingSettled,
+    /// No unreduced axis is reduced.
+    NothingReduced,
     /// A reduction changes a dimension.
     DimsChange,
-    /// A scatter appends other axes than it settles.
+    /// A scatter appends other axes than it reduces.
     ScattersOthers,
     /// A slice appends none, or several.
     NotOneAxis,
@@ -73,9 +73,9 @@ impl CollectiveFault {
             Self::PendingAppears => {
                 "its result is unreduced over axes that its operand is not".to_owned()
             }
-            Self::NothingSettled => "it settles unreduced axes, and none goes".to_owned(),
+            Self::NothingReduced => "it reduces unreduced axes, and none is removed".to_owned(),
             Self::DimsChange => "a reduction leaves the dimensions as they are".to_owned(),
-            Self::ScattersOthers => "a scatter appends exactly the axes that it settles".to_owned(),
+            Self::ScattersOthers => "a scatter appends exactly the axes that it reduces".to_owned(),
             Self::NotOneAxis => "a slice appends one axis".to_owned(),
             Self::AxisInUse(axis) => {
                 format!("a slice appends an axis that is free, and `{}` is in use", name(axis))
@@ -152,7 +152,7 @@ fn gathered(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
     if axes.is_empty() { Err(CollectiveFault::NothingChanges) } else { Ok(axes) }
 }
 
-fn settled(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
+fn reduced_axes(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
     let (before, after) = (&from.unreduced, &to.unreduced);
     let left = after.axes().iter().all(|axis| before.axes().contains(axis))
         && (after.is_empty() || after.kind() == before.kind());
@@ -161,14 +161,14 @@ fn settled(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
     }
     let gone: Vec<AxisRef> =
         before.axes().iter().copied().filter(|axis| !after.axes().contains(axis)).collect();
-    if gone.is_empty() { Err(CollectiveFault::NothingSettled) } else { Ok(gone) }
+    if gone.is_empty() { Err(CollectiveFault::NothingReduced) } else { Ok(gone) }
 }
 
 fn reduced(from: &Sharding, to: &Sharding) -> Fallible<Vec<AxisRef>> {
     if from.dims != to.dims {
         return Err(CollectiveFault::DimsChange);
     }
-    settled(from, to)
+    reduced_axes(from, to)
 }
 
 /// The axes appended, dimension by dimension.
@@ -185,7 +185,7 @@ fn appended(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
 }
 
 fn scattered(from: &Sharding, to: &Sharding) -> Fallible<Placed> {
-    let gone = settled(from, to)?;
+    let gone = reduced_axes(from, to)?;
     let placed = appended(from, to)?;
     let mut added = placed.0.clone();
     added.sort_unstable();

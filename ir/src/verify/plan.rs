@@ -86,7 +86,7 @@ pub fn plan(plan: &Plan) -> Result<(), Vec<Diag>> {
         }
         check.step(step);
     }
-    check.homes();
+    check.declared_shardings();
     check.outputs();
     if check.diags.is_empty() { Ok(()) } else { Err(check.diags) }
 }
@@ -220,9 +220,9 @@ impl<'p> Check<'p> {
     /// Whether the step can name the value: that of its own layer, or of none; of the last layer
     /// where it takes that out of its block.
     fn sees(&self, step: &Step, value: ValueId) -> bool {
-        let takes_out =
+        let is_export =
             matches!(step.kind, StepKind::Local(op) if is_loop_exit(&self.program.ops[op]));
-        if takes_out {
+        if is_export {
             self.program.exited_block(step.repeat, value).is_some()
         } else {
             self.program.in_scope(step.repeat, value)
@@ -236,16 +236,16 @@ impl<'p> Check<'p> {
         }
     }
 
-    /// Values that a step gives come to their homes.
-    fn homes(&mut self) {
+    /// Values that a step produces are resharded to their declared shardings.
+    fn declared_shardings(&mut self) {
         for (id, value) in self.program.values.iter_enumerated() {
-            if let Some(home) = &value.declared_sharding
+            if let Some(declared) = &value.declared_sharding
                 && !self.forms[id].is_empty()
                 && !self.tainted.contains(&id)
-                && !self.has(id, home)
+                && !self.has(id, declared)
                 && self.diags.len() < MOST_ERRORS
             {
-                self.diags.push(self.words.not_home(id, &self.forms[id]));
+                self.diags.push(self.words.not_declared_sharding(id, &self.forms[id]));
             }
         }
     }

@@ -175,12 +175,11 @@ impl<'p> Words<'p> {
         }
     }
 
-    pub(super) fn not_home(self, value: ValueId, forms: &[Sharding]) -> Diag {
+    pub(super) fn not_declared_sharding(self, value: ValueId, forms: &[Sharding]) -> Diag {
         let of = &self.program.values[value];
-        let home = of
-            .declared_sharding
-            .as_ref()
-            .map_or(String::new(), |home| print::Printer::new(self.program).pin(&of.dims, home));
+        let declared = of.declared_sharding.as_ref().map_or(String::new(), |declared| {
+            print::Printer::new(self.program).pin(&of.dims, declared)
+        });
         let there: Vec<String> = forms
             .iter()
             .take(5)
@@ -188,8 +187,8 @@ impl<'p> Words<'p> {
                 format!("`{}`", self.text(&Materialization { value, sharding: form.clone() }))
             })
             .collect();
-        let message = format!("no step brings `{}` to `{}{home}`", of.name, of.name);
-        Diag::error(codes::NO_MATERIALIZATION, message, of.span, "its home")
+        let message = format!("no step reshards `{}` to `{}{declared}`", of.name, of.name);
+        Diag::error(codes::NO_MATERIALIZATION, message, of.span, "its declared sharding")
             .help(format!("what exists is {}", there.join(", ")))
     }
 

@@ -112,7 +112,7 @@ fn functions_know_where_partial_sums_pass() {
 }
 
 #[test]
-fn brackets_are_pins_and_homes() {
+fn brackets_are_pins_and_declared_shardings() {
     let program =
         program(&on_machine("input A[I_X, J]\nC[I, J_?] = gelu(A[I, J])\noutput C[I_X, J]"));
     let value = &program.values[program.ops[0].result];

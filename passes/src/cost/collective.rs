@@ -320,9 +320,9 @@ pub(crate) fn participating_axes(
     let row = kind.row();
     let dims = || from.dims.iter().zip(&to.dims);
     let mut axes: Vec<AxisId> = if row.reduces {
-        let settled =
+        let reduced =
             from.unreduced.axes().iter().filter(|&axis| !to.unreduced.axes().contains(axis));
-        settled.map(|axis| axis.axis()).collect()
+        reduced.map(|axis| axis.axis()).collect()
     } else if row.gathers {
         dims()
             .flat_map(|(before, after)| before.iter().filter(|&axis| !after.contains(axis)))

@@ -226,7 +226,7 @@ impl<'p> LiveRanges<'p> {
     /// An update is written in place of its parameter or state, if nothing reads the old value
     /// afterwards.
     fn alias_in_place(&mut self, value: ValueId, of: Option<ValueId>) {
-        let Some((of, home)) = of.and_then(|of| {
+        let Some((of, declared)) = of.and_then(|of| {
             Some((
                 of,
                 self.plan.program.values[of].declared_sharding.as_ref().and_then(Pin::exact)?,
@@ -234,10 +234,10 @@ impl<'p> LiveRanges<'p> {
         }) else {
             return;
         };
-        let there = Materialization { value: of, sharding: home.clone() };
+        let there = Materialization { value: of, sharding: declared.clone() };
         let last_read =
             self.plan.steps.iter().rposition(|step| step.operands.contains(&there)).unwrap_or(0);
-        if let Some(alive) = self.lives.get_mut(&Materialization { value, sharding: home })
+        if let Some(alive) = self.lives.get_mut(&Materialization { value, sharding: declared })
             && last_read <= alive.life.from
         {
             alive.life.bytes = 0.0;

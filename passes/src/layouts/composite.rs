@@ -113,15 +113,19 @@ fn map(form: MapForm) -> OpKind {
 
 /// FLOPs of a composite: so many per element of its operand, and so many per element of its reduced
 /// values (maxima, sums).
-pub(crate) fn flops(function: Composite, dims: &[DimId], elements: f64, statistics: f64) -> f64 {
+pub(crate) fn flops(
+    function: Composite,
+    dims: &[DimId],
+    elements: f64,
+    reduced_elements: f64,
+) -> f64 {
     let mut small: Vec<bool> = Vec::new();
     let mut total = 0.0;
     for (kind, parts) in statements(function, dims) {
-        let of_statistics =
-            parts.iter().all(|part| matches!(part, Piece(number) if small[*number]));
+        let is_reduced = parts.iter().all(|part| matches!(part, Piece(number) if small[*number]));
         let per_element = if let OpKind::Map(function) = &kind { function.flops() } else { 1.0 };
-        total += per_element * if of_statistics { statistics } else { elements };
-        small.push(of_statistics || matches!(kind, OpKind::Reduce { .. }));
+        total += per_element * if is_reduced { reduced_elements } else { elements };
+        small.push(is_reduced || matches!(kind, OpKind::Reduce { .. }));
     }
     total
 }

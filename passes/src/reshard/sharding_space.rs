@@ -271,11 +271,11 @@ fn gathers(from: &Sharding, targets: &mut Targets) {
 
 fn reduces(from: &Sharding, targets: &mut Targets) {
     let pending = from.unreduced.axes();
-    for settled in 1..1_u32 << pending.len() {
+    for reduced in 1..1_u32 << pending.len() {
         let left = pending
             .iter()
             .enumerate()
-            .filter(|(i, _)| settled >> i & 1 == 0)
+            .filter(|(i, _)| reduced >> i & 1 == 0)
             .map(|(_, &axis)| axis);
         let to = Sharding {
             dims: from.dims.clone(),

@@ -199,7 +199,7 @@ struct Classes {
     /// How many uses contribute to the gradient of a value.
     uses: Vec<usize>,
     /// For an owner, whether its gradient is wanted or given.
-    spoken_for: Vec<bool>,
+    has_name: Vec<bool>,
 }
 
 impl Classes {
@@ -210,13 +210,13 @@ impl Classes {
         // The next layer uses the yielded value.
         yielded(program)
             .for_each(|(given, _)| uses[given.index()] += usize::from(flow.is_live(given)));
-        let mut spoken_for = flow.wanted.clone();
-        spoken_for[directive.from.index()] |= directive.given.is_some();
+        let mut has_name = flow.wanted.clone();
+        has_name[directive.from.index()] |= directive.given.is_some();
         let mut classes = Self {
             owner: vec![None; uses.len()],
             face: program.values.indices().collect(),
             uses,
-            spoken_for,
+            has_name,
         };
         for (id, op, position) in flow.uses(program) {
             if flow.paths[id.index()][position] == Path::Through(GradientTerm::Given) {
@@ -234,14 +234,14 @@ impl Classes {
             && a.dims.len() == b.dims.len()
             && a.dims.iter().all(|dim| b.dims.contains(dim));
         let owner = self.owner(result);
-        let both = flow.wanted[operand.index()] && self.spoken_for[owner.index()];
+        let both = flow.wanted[operand.index()] && self.has_name[owner.index()];
         if !alike || both || self.uses[operand.index()] != 1 {
             return;
         }
         self.owner[operand.index()] = Some(owner);
         if flow.wanted[operand.index()] {
             self.face[owner.index()] = operand;
-            self.spoken_for[owner.index()] = true;
+            self.has_name[owner.index()] = true;
         }
     }
 
@@ -279,8 +279,8 @@ impl Classes {
     }
 
     /// The sharding of the operand of a written collective, to which its gradient is resharded.
-    fn homes(&self, program: &Program, directive: &Backward, flow: &Flow) -> Vec<Option<Pin>> {
-        let mut homes: Vec<Option<Pin>> = vec![None; program.values.len()];
+    fn shardings(&self, program: &Program, directive: &Backward, flow: &Flow) -> Vec<Option<Pin>> {
+        let mut shardings: Vec<Option<Pin>> = vec![None; program.values.len()];
         for op in program
             .ops
             .iter()
@@ -288,7 +288,7 @@ impl Classes {
             .filter(|op| matches!(op.kind, OpKind::Collective(_)))
         {
             let owner = self.owner(op.result);
-            let free = flow.is_live(op.result) && !self.spoken_for[owner.index()];
+            let free = flow.is_live(op.result) && !self.has_name[owner.index()];
             let Some(pin) = op.operands[0].pin.as_ref().filter(|_| free) else { continue };
             let (from, to) = (
                 &program.values[op.operands[0].value].dims,
@@ -297,21 +297,21 @@ impl Classes {
             let dims = to.iter().map(|dim| {
                 from.iter().position(|d| d == dim).and_then(|position| pin.dims[position].clone())
             });
-            homes[self.face(owner).index()]
+            shardings[self.face(owner).index()]
                 .get_or_insert(Pin { dims: dims.collect(), unreduced: Unreduced::default() });
         }
-        homes
+        shardings
     }
 }
 
 fn derive(program: Analyzed, directive: &Backward, flow: &Flow, classes: &Classes) -> Program {
     let (mut program, dataflow) = program.into_parts();
     let named = name_gradients(&mut program, directive, flow);
-    let homes = classes.homes(&program, directive, flow);
+    let shardings = classes.shardings(&program, directive, flow);
     let mut ops: Vec<(OpId, Op, usize)> =
         flow.uses(&program).map(|(id, op, position)| (id, op.clone(), position)).collect();
     blocks::entries_last(&mut ops);
-    let mut emitter = Emitter::new(program, named, homes, directive.span);
+    let mut emitter = Emitter::new(program, named, shardings, directive.span);
     let mut gradients = Gradients::new(&dataflow, flow, classes);
     gradients.so_far[directive.from.index()] = Some(seed(&mut emitter, directive, classes));
     let mut known: (OpId, Vec<(GradientTerm, ValueId)>) = (directive.at, Vec::new());
@@ -372,8 +372,8 @@ fn name_gradients(
         });
         named[of.index()] = Some(gradient);
         let unused = !used.contains(&gradient) && program.optimizer.is_none();
-        if let Some(home) = program.values[of].declared_sharding.as_ref().filter(|_| unused) {
-            let pin = Pin { dims: home.dims.clone(), unreduced: Unreduced::default() };
+        if let Some(sharding) = program.values[of].declared_sharding.as_ref().filter(|_| unused) {
+            let pin = Pin { dims: sharding.dims.clone(), unreduced: Unreduced::default() };
             program.outputs.push(Output {
                 value: gradient,
                 pin,

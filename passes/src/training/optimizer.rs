@@ -152,7 +152,7 @@ impl UpdateEmitter {
             }
             return known;
         }
-        let home = Some(self.home(&of));
+        let sharding = Some(self.state_sharding(&of));
         self.taken.insert(name.clone());
         let (dtype_written, span) = (dtype != DType::default(), self.optimizer.span);
         self.program.values.push(Value {
@@ -160,14 +160,14 @@ impl UpdateEmitter {
             dtype,
             dtype_written,
             role: Some(Role::State),
-            declared_sharding: home,
+            declared_sharding: sharding,
             span,
             ..of
         })
     }
 
     /// The sharding of the state of `param`.
-    fn home(&self, param: &Value) -> Pin {
+    fn state_sharding(&self, param: &Value) -> Pin {
         let of = param
             .declared_sharding
             .clone()

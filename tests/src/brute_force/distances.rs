@@ -98,12 +98,12 @@ impl Brute<'_> {
                 best = best.min(self.permute(&axes, held));
             }
         } else if to.1.iter().all(|axis| from.1.contains(axis)) {
-            let settled = minus(&from.1, &to.1);
+            let reduced = minus(&from.1, &to.1);
             if from.0 == to.0 {
-                best = best.min(2.0 * self.gather(&settled, held));
+                best = best.min(2.0 * self.gather(&reduced, held));
             }
-            if grown && sorted(minus(&flat(&to.0), &flat(&from.0))) == sorted(settled.clone()) {
-                best = best.min(self.gather(&settled, held));
+            if grown && sorted(minus(&flat(&to.0), &flat(&from.0))) == sorted(reduced.clone()) {
+                best = best.min(self.gather(&reduced, held));
             }
         }
         best

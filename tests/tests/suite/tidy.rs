@@ -56,7 +56,7 @@ fn no_arrow_that_is_not_drawn() {
     let mut offenders = Vec::new();
     for (path, text) in sources() {
         let Some((_, allowed)) =
-            ARROWS.iter().find(|(room, _)| path.starts_with(&format!("{room}/src")))
+            ARROWS.iter().find(|(krate, _)| path.starts_with(&format!("{krate}/src")))
         else {
             continue;
         };

@@ -195,7 +195,7 @@ impl Explainer<'_> {
         let of = self.name(result.value);
         if value.declared_sharding.is_some() {
             return format!(
-                "the brackets of `{of}` at line {} keep `{dim}` whole over `{axis}`",
+                "the brackets of `{of}` at line {} keep `{dim}` unsharded over `{axis}`",
                 self.lines.of(value.span)
             );
         }
@@ -208,7 +208,7 @@ impl Explainer<'_> {
             User::DeclaredSharding(_) => None,
         });
         let asking = asking.map_or_else(String::new, |asking| format!(", for {asking}"));
-        format!("`{of}` is kept whole over `{axis}` along `{dim}`{asking}")
+        format!("`{of}` is kept unsharded over `{axis}` along `{dim}`{asking}")
     }
 
     /// Why an operation may not read a partial sum.

@@ -128,7 +128,10 @@ fn refusing(context: &LintContext<'_>, partial: &Materialization) -> Vec<Edit> {
 /// Replaces all brackets of a value by the sharding `partial`.
 fn ask_for(program: &mut Program, partial: &Materialization) {
     let pin = Pin::from(partial.sharding.clone());
-    program.values[partial.value].declared_sharding.iter_mut().for_each(|home| *home = pin.clone());
+    program.values[partial.value]
+        .declared_sharding
+        .iter_mut()
+        .for_each(|declared| *declared = pin.clone());
     for op in &mut program.ops {
         let left = op.result_pin.iter_mut().filter(|_| op.result == partial.value);
         let right = op

@@ -100,7 +100,7 @@ fn ways(program: &Program) -> Vec<AxisId> {
                 let dims = value
                     .dims
                     .iter()
-                    .zip(value.declared_sharding.iter().flat_map(|home| &home.dims));
+                    .zip(value.declared_sharding.iter().flat_map(|declared| &declared.dims));
                 dims.filter(|(dim, _)| weights || batch.contains(dim))
                     .any(|(_, axes)| uses(axes.iter().flatten(), axis))
             })
@@ -143,8 +143,8 @@ fn finding(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> Op
             )
         }
         Fault::Repeats => {
-            let home = program.values[of].declared_sharding.as_ref().and_then(Pin::exact)?;
-            let held = local_shape::local_bytes(program, of, &home);
+            let declared = program.values[of].declared_sharding.as_ref().and_then(Pin::exact)?;
+            let held = local_shape::local_bytes(program, of, &declared);
             let bytes = held - held / along.size as f64;
             let seconds = program.hardware.hbm_bandwidth.map_or(0.0, |bandwidth| bytes / bandwidth);
             (seconds, bytes, "held again", format!("the same on all {} devices", along.size))
@@ -182,9 +182,9 @@ enum Fault {
 fn fault(program: &Program, op: &Op, of: ValueId, heads: DimId, axis: AxisId) -> Option<Fault> {
     let OpKind::Einsum { contracted } = &op.kind else { return None };
     let value = &program.values[of];
-    let home = value.declared_sharding.as_ref().and_then(Pin::exact)?;
+    let declared = value.declared_sharding.as_ref().and_then(Pin::exact)?;
     let split = |dim: DimId| {
-        value.dims.iter().position(|&other| other == dim).map(|place| &home.dims[place])
+        value.dims.iter().position(|&other| other == dim).map(|place| &declared.dims[place])
     };
     let taken =
         split(heads)?.iter().fold(1_u64, |n, other| n.saturating_mul(other.size(&program.mesh)));
@@ -196,6 +196,6 @@ fn fault(program: &Program, op: &Op, of: ValueId, heads: DimId, axis: AxisId) ->
         .iter()
         .copied()
         .find(|&dim| split(dim).is_some_and(|axes| uses(axes.iter(), axis)));
-    let whole = !home.axes().any(|other| other.axis() == axis);
+    let whole = !declared.axes().any(|other| other.axis() == axis);
     feature.map(Fault::SplitsHeads).or(whole.then_some(Fault::Repeats))
 }

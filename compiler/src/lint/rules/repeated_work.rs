@@ -134,8 +134,8 @@ fn declared(program: &Program, op: OpId) -> Vec<ValueId> {
 }
 
 fn leave_open(program: &mut Program, value: ValueId) {
-    if let Some(home) = &mut program.values[value].declared_sharding {
-        home.dims.iter_mut().for_each(|axes| *axes = None);
+    if let Some(declared) = &mut program.values[value].declared_sharding {
+        declared.dims.iter_mut().for_each(|axes| *axes = None);
     }
 }
 

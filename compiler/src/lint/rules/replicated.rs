@@ -58,10 +58,10 @@ fn finding(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
     let program = context.program;
     let capacity = context.capacity()?;
     let declared = &program.values[value];
-    let home = declared.declared_sharding.as_ref().and_then(Pin::exact)?;
+    let sharding = declared.declared_sharding.as_ref().and_then(Pin::exact)?;
     let is_idle = |number: usize| {
         let axis = AxisRef::whole(AxisId::new(number));
-        !home.uses(axis)
+        !sharding.uses(axis)
             && context.names(axis)
             && !program.is_staged_along(declared.repeat, axis.axis())
     };
@@ -74,7 +74,7 @@ fn finding(context: &LintContext<'_>, value: ValueId) -> Option<Finding> {
         .map(|(_, axis)| axis)
         .collect();
     let copies: f64 = idle.iter().map(|axis| axis.size as f64).product();
-    let held = local_shape::local_bytes(program, value, &home);
+    let held = local_shape::local_bytes(program, value, &sharding);
     let wasted = held * (1.0 - 1.0 / copies);
     if wasted < LINT.number(context, "share") * capacity {
         return None;

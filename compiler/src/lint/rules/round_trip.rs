@@ -82,6 +82,9 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
 fn is_there(context: &LintContext<'_>, before: &[Step], step: &Step) -> bool {
     let value = &context.program.values[step.result.value];
     let declared = value.is_declared()
-        && value.declared_sharding.as_ref().is_some_and(|home| home.accepts(&step.result.sharding));
+        && value
+            .declared_sharding
+            .as_ref()
+            .is_some_and(|declared| declared.accepts(&step.result.sharding));
     declared || before.iter().any(|other| other.result == step.result)
 }

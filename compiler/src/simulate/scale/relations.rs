@@ -168,7 +168,7 @@ impl<'m> Relations<'m> {
             let size = match all {
                 _ if keeps => own[dim],
                 Some(joint) => joint.parts.iter().map(|&part| found[part]).sum(),
-                None => self.shrunk(plan, &members, &taken, self.room(dim, own, &found)),
+                None => self.shrunk(plan, &members, &taken, self.least_size(dim, own, &found)),
             };
             taken.push(size);
             for member in members {
@@ -191,7 +191,7 @@ impl<'m> Relations<'m> {
 
     /// The least that a dimension must be so that its parts lie in it as they do, with something
     /// before and after them where there is.
-    fn room(&self, dim: DimId, own: &Lengths, found: &Lengths) -> u64 {
+    fn least_size(&self, dim: DimId, own: &Lengths, found: &Lengths) -> u64 {
         let parts = self.joints_of(dim).flat_map(|joint| &joint.parts);
         parts
             .map(|&part| if own[part] == own[dim] { found[part] } else { found[part] + 2 })

@@ -48,7 +48,7 @@ impl Resolver<'_> {
     }
 
     /// `last(y)`, `total(y)`: the only uses of a layer's value outside.
-    pub(in crate::resolve) fn take_out(
+    pub(in crate::resolve) fn export_value(
         &mut self,
         call: &Call,
         form: MapForm,

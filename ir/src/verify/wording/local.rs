@@ -85,7 +85,7 @@ impl Words<'_> {
             (Some(statement), OpKind::Composite { .. }) if self.program.mode == Mode::Explicit => {
                 diag.help(format!(
                     "gather first: `{statement}`; or write `{function}` out in reductions and \
-                    element-wise steps, so that only statistics travel"
+                    element-wise steps, so that only maxima and sums are communicated"
                 ))
             }
             (Some(statement), _) if self.program.mode == Mode::Explicit => {
@@ -295,15 +295,15 @@ impl Words<'_> {
         let diag =
             Diag::error(codes::PARTIAL_THROUGH, message, Self::operand_span(op, operand), label)
                 .and(op.span, "this operation");
-        let settled = material.and_then(|material| {
+        let reduced = material.and_then(|material| {
             let to = Sharding { unreduced: Unreduced::default(), ..material.sharding.clone() };
             self.statement(material.value, &material.sharding, &to)
         });
-        match settled {
+        match reduced {
             Some(statement) => {
                 diag.help(format!("reduce it first: `{statement}`, or a ReduceScatter"))
             }
-            None => diag.help(format!("settle `{name}` first, by AllReduce or ReduceScatter")),
+            None => diag.help(format!("reduce `{name}` first, by AllReduce or ReduceScatter")),
         }
     }
 }

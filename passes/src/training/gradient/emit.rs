@@ -51,7 +51,7 @@ pub(super) struct Emitter {
     /// For each value, the gradient that the program names.
     pub(super) named: Vec<Option<ValueId>>,
     /// For each value, the declared sharding of its gradient.
-    pub(super) homes: Vec<Option<Pin>>,
+    pub(super) shardings: Vec<Option<Pin>>,
     /// Gradients that are outputs: their brackets are written there.
     declared: IndexSet<ValueId>,
     /// Values that enter or leave a block: their gradients have their dimensions in the same order.
@@ -65,7 +65,7 @@ impl Emitter {
     pub(super) fn new(
         program: Program,
         named: Vec<Option<ValueId>>,
-        homes: Vec<Option<Pin>>,
+        shardings: Vec<Option<Pin>>,
         span: Span,
     ) -> Self {
         let names = program.values.iter().map(|value| value.name.clone());
@@ -78,7 +78,7 @@ impl Emitter {
             ops: Vec::new(),
             taken,
             named,
-            homes,
+            shardings,
             declared,
             carried,
             block: (None, 0),
@@ -348,12 +348,12 @@ impl Emitter {
         let value = &self.program.values[of];
         let (name, wanted, dtype) = (gradient_name(&value.name), value.dims.clone(), value.dtype);
         let ordered = dims == wanted;
-        let home = self.homes[of.index()].clone();
+        let sharding = self.shardings[of.index()].clone();
         let open = || Pin { dims: vec![None; wanted.len()], unreduced: Unreduced::default() };
         let carried = self.carried.contains(&of);
-        let home =
-            home.or_else(|| ((named.is_some() || carried) && !declared && !ordered).then(open));
-        let keep = declared || home.is_some();
+        let sharding =
+            sharding.or_else(|| ((named.is_some() || carried) && !declared && !ordered).then(open));
+        let keep = declared || sharding.is_some();
         let gradient = named.unwrap_or_else(|| {
             let span = self.span;
             let value = Value {
@@ -373,7 +373,7 @@ impl Emitter {
         value.repeat = block;
         value.dims = if keep { wanted } else { dims };
         value.dtype_written = dtype != inferred;
-        value.declared_sharding = home;
+        value.declared_sharding = sharding;
         gradient
     }
 

@@ -65,9 +65,9 @@ pub(super) fn uneven(
         let operands = op.operands.iter().map(|operand| (operand.value, operand.pin.as_ref()));
         operands.chain([(op.result, op.result_pin.as_ref())])
     });
-    let homes =
+    let declared_shardings =
         program.values.iter_enumerated().map(|(id, value)| (id, value.declared_sharding.as_ref()));
-    let pins = homes.chain(of_ops).filter_map(|(value, pin)| Some((value, pin?)));
+    let pins = declared_shardings.chain(of_ops).filter_map(|(value, pin)| Some((value, pin?)));
     let uneven = pins
         .filter(|(id, pin)| {
             forms.of(*id) == MicrobatchForm::Rows && !fits(&program.values[*id].dims, pin)

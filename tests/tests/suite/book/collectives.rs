@@ -71,7 +71,7 @@ fn serial(plan: &Planned) -> f64 {
 }
 
 /// The one step of a reshard from a pending value.
-fn settled(to: &str) -> String {
+fn reduced(to: &str) -> String {
     reshard("hardware tpu-v5p\nmesh X=4\ndim I=8192, K=8192", "[I, K] {U_X}", to, Refinement::Book)
         .kind
 }
@@ -156,7 +156,7 @@ fact!(s3_c3_rs, "S3-C3-RS", |id| {
 fact!(s3_rs_dim, "S3-RS-DIM", |id| {
     let dims = record(id)["value"].as_array().cloned().unwrap_or_default();
     let kinds: Vec<String> =
-        dims.iter().filter_map(|dim| dim.as_str()).map(|text| settled(&text[1..])).collect();
+        dims.iter().filter_map(|dim| dim.as_str()).map(|text| reduced(&text[1..])).collect();
     assert_eq!(kinds, ["reduce_scatter", "reduce_scatter"]);
 });
 fact!(s3_ar_split, "S3-AR-SPLIT", |_| {

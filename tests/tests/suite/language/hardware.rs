@@ -200,7 +200,7 @@ fn one_reduction_over_pods_costs_what_its_parts_do() {
     );
     assert!(
         flat.report.comm_s > 5.0 * whole.report.comm_s,
-        "reducing everything between pods is dear"
+        "reducing everything between pods is costly"
     );
 }
 
@@ -294,7 +294,7 @@ fn the_network_takes_what_leaves_the_node() {
     // Some neighbour is in another node: stages send at the rate of the network.
     let held = 2.0 * 4096.0 / 16.0 * 8192.0;
     near(comm("X=16", "X", "input V[I_A, J]\nW = roll_I(V, 256)\noutput W[I_A, J]\n"), held / 50e9);
-    // What the axis crosses is dcn for whoever forbids that.
+    // What the axis crosses is dcn for an assert that forbids it.
     let forbidden = "hardware h100\nmesh X=16\ndim I=4096\ninput V[I_X]\noutput V[I]\n\
         assert no AllGather over dcn\n";
     let error =

@@ -96,7 +96,7 @@ fn what_is_masked_and_routed_gives_the_unsharded_numbers() {
 }
 
 /// Tokens on every device of the experts' axis: nothing is exchanged, each device computes what its
-/// experts give, and the sum is settled once.
+/// experts give, and the sum is reduced once.
 #[test]
 fn replicated_tokens_need_no_exchange() {
     let planned = plan(&read("tests/programs/sparse/moe-replicated.shard"), Strategy::Search);

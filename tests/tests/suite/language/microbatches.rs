@@ -118,7 +118,7 @@ fn a_gradient_is_reduced_once_a_step_unless_memory_forbids() {
         (1.0, 1.0),
         "{textbook}"
     );
-    // A little less room than for both gradients whole: one of them is scattered in every
+    // A little less memory than for both gradients unsharded: one of them is scattered in every
     // microbatch.
     let limit = once.report.memory.peak_bytes - 0.3 * 2.0 * 2048.0 * 8192.0;
     let limited =

@@ -36,7 +36,7 @@ fn question_7_without_its_answers() {
     plan_snapshot("open", "p3-q7", &open);
 }
 
-/// With room, data parallelism; with less, weights are split as well.
+/// With enough memory, data parallelism; with less, weights are split as well.
 #[test]
 fn a_layer_to_train_with_less_and_less_memory() {
     let mut last = 0.0;

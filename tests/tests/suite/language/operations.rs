@@ -30,7 +30,7 @@ fn the_programs_on_the_page_are_right() {
 }
 
 #[test]
-fn a_normalisation_over_a_split_dimension_sends_statistics_only() {
+fn a_normalisation_over_a_split_dimension_sends_maxima_and_sums_only() {
     for (function, reductions) in
         [("softmax", 2), ("logsumexp", 2), ("layernorm", 2), ("rmsnorm", 1)]
     {

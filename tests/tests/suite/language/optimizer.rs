@@ -127,19 +127,18 @@ fn adam_holds_ten_bytes_a_parameter() {
 fn updates_take_the_place_of_what_they_update() {
     for (name, source) in files("tests/programs/optimizer", ".shard") {
         let plan = plan(&name, &source, Strategy::Search).plan;
-        let home = |value: ValueId| {
+        let declared = |value: ValueId| {
             plan.program.values[value].declared_sharding.as_ref().and_then(Pin::exact)
         };
-        let updates = plan
-            .program
-            .outputs
-            .iter()
-            .filter_map(|output| Some((output.value, home(plan.program.updates(output)?)?)));
+        let updates =
+            plan.program.outputs.iter().filter_map(|output| {
+                Some((output.value, declared(plan.program.updates(output)?)?))
+            });
         let updates: Vec<_> = updates.collect();
         assert!(updates.len() >= 4, "{name}");
         let live = live_at(&plan, plan.steps.len() - 1);
-        let beside = updates.iter().filter(|(value, home)| {
-            live.iter().any(|(of, _)| of.value == *value && of.sharding == *home)
+        let beside = updates.iter().filter(|(value, declared)| {
+            live.iter().any(|(of, _)| of.value == *value && of.sharding == *declared)
         });
         assert_eq!(beside.count(), 0, "{name}: {live:?}");
     }

@@ -236,7 +236,7 @@ fn tb_3d() {
     let of = |kind: &str, axes: &[&str]| {
         planned.json().steps.iter().filter(|step| step.kind == kind && step.axes == axes).count()
     };
-    // Tensor parallelism settles in the node, once forward and once back; gradients over data once
+    // Tensor parallelism reduces in the node, once forward and once back; gradients over data once
     // a step; stages send across nodes.
     assert_eq!(
         (of("permute", &["Z"]), of("all_reduce", &["Y"]), of("all_reduce", &["X"])),

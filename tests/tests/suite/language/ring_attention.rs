@@ -95,7 +95,7 @@ fn rings_stand_beside_split_heads_of_keys() {
 }
 
 #[test]
-fn gradients_of_a_ring_go_back_round_it() {
+fn gradients_of_a_ring_pass_it_in_reverse() {
     let after = "input do[B, R_X, Q, K, G, H]\nbackward from o given do\n\
         output dq[B, R_X, Q, K, G, H], dk[B, R_X, S, K, H], dv[B, R_X, S, K, H]\n";
     let [found, textbook] =
