@@ -1,4 +1,4 @@
-//! What follows from the tables: shapes and dtypes of results, the share of a product's terms that
+//! Analyses of the tables: shapes and dtypes of results, the share of a product's terms that
 //! are not masked, mesh axes inside and between switched domains, and the dataflow graph.
 
 pub mod dataflow;

@@ -1,4 +1,4 @@
-//! One table of operations: every fact about a function of the language stands once, in its row.
+//! One table of operations: every fact about a function of the language is in its row, once.
 //!
 //! | table | rows | columns |
 //! | --- | --- | --- |
@@ -8,15 +8,15 @@
 //! | [`CollectiveKind`] | `AllGather` and the other moves between devices | [`CollectiveRow`] |
 //!
 //! Names are read once, in `resolve`; after that an operation holds an entry of a table.
-//! Derivatives and the definitions of composites are [`Formula`]s. What is not called by such a
-//! name, `a + b`, `-x`, `cast<f32>(x)`, is a [`MapForm`]: these are few, each with syntax of its
-//! own, and matched without a default wherever they are read.
+//! Derivatives and the definitions of composites are [`Formula`]s. Forms with syntax of their own,
+//! `a + b`, `-x`, `cast<f32>(x)`, are [`MapForm`]s: they are few, and every `match` on them is
+//! exhaustive.
 //!
-//! The values of a row, its evaluator, are what a function *means*. So they are here and not with
-//! the simulator of plans: planner and simulator agree on what `tanh` is, as both agree on what `+`
-//! is, and disagree about nothing that a plan decides. Structural operations (`take`, `reshape`,
-//! `route`) are in no table: each asks something of its own of shardings and of the simulator, and
-//! a row of them would be a pointer to code in every column.
+//! The evaluator of a row defines the *meaning* of the function. So it is here and not in the
+//! simulator of plans: planner and simulator share the definition of `tanh`, as they share that of
+//! `+`, and are independent in everything that a plan decides. Structural operations (`take`,
+//! `reshape`, `route`) are in no table: each has its own rules for shardings and its own code in
+//! the simulator, so every column of a row would be a pointer to code.
 
 mod collective;
 mod composite;
@@ -42,7 +42,7 @@ pub use page::page;
 pub use reduction::{ReduceFn, ReductionRow};
 pub use scalar::cast;
 
-/// Where a function is defined.
+/// The domain of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// Everywhere.
@@ -58,20 +58,20 @@ pub enum Gradient {
     Through(Formula),
     /// The result does not change with the operand, up to jumps.
     Zero,
-    /// It is declared not to.
+    /// Its author stopped the gradient.
     Stopped,
     /// There is no derivative.
     Undefined,
 }
 
-/// Which type a result has, where no left side says it.
+/// The type of a result, where no left side declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultType {
     /// True or false.
     Bool,
-    /// That of the operands after the first: what is chosen from.
+    /// That of the operands after the first: those that a mask selects from.
     Chosen,
-    /// That of the operands: of whole numbers it makes whole ones.
+    /// That of the operands: integers stay integers.
     Whole,
     /// That of the operands, and `int32` of true and false, which are counted.
     Number,
@@ -104,13 +104,13 @@ impl ResultType {
     }
 }
 
-/// What a function makes of a mask: which elements of its result are known to be zero or minus
-/// infinity where those of its operand are. FLOPs are not counted for these.
+/// The effect of a function on masks: which elements of its result are known to be zero or minus
+/// infinity where those of its operand are. Their FLOPs are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Masked {
     /// Nothing is known of them.
     Lost,
-    /// They stay what they are.
+    /// They stay the same.
     Kept,
     /// Minus infinity becomes zero; nothing is known of zeros.
     Zeroed,

@@ -4,12 +4,12 @@
 //! | folder | what is in it |
 //! | --- | --- |
 //! | `tables` | programs and plans: [`program`], [`plan`], [`sharding`], [`mesh`], [`hardware`] |
-//! | [`functions`] | one table of operations: what is known of every function |
+//! | [`functions`] | one table of operations: the properties of every function |
 //! | `loops` | [`blocks`], [`pipeline`] stages, gathered weights that are kept, [`unroll`] |
 //! | `analysis` | [`shape`]s, masked products ([`sparse`]), [`nvlink_domain`]s, [`dataflow`] |
 //! | [`codes`] | every diagnostic code with its page |
 //! | [`resolve`] | the syntax tree becomes a [`program::Program`]: names become ids, once |
-//! | [`verify`] | the one judge of shardings, collectives, local operations and plans |
+//! | [`verify`] | the verifier of shardings, collectives, local operations and plans |
 //! | [`print`](mod@print) | programs and plans as text that parses back to them |
 //!
 //! Modules of `tables`, `loops` and `analysis` are re-exported here, so that a path names what an

@@ -1,4 +1,4 @@
-//! Blocks of statements that are executed once a layer or once a microbatch: where names are in
+//! Blocks of statements that are executed once per layer or once per microbatch: where names are in
 //! scope, how often each statement runs, how layers are spread over pipeline stages, and what a
 //! block means when it is unrolled.
 

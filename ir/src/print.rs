@@ -35,7 +35,7 @@ impl<'a> Printer<'a> {
         Self { program }
     }
 
-    /// What stands after a `_`: `X`, `XY`, `{data,model}`.
+    /// The text after a `_`: `X`, `XY`, `{data,model}`.
     pub fn subscript(self, axes: &[AxisRef]) -> String {
         axis_word(&self.program.mesh, axes)
     }
@@ -233,13 +233,13 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// `D`, `{D,F}`: what stands after the `_` of a function that names dimensions.
+    /// `D`, `{D,F}`: the text after the `_` of a function that names dimensions.
     fn dim_subscript(self, dims: &[DimId]) -> String {
         let names = self.dim_names(dims);
         if dims.len() == 1 { names } else { format!("{{{names}}}") }
     }
 
-    /// `backward from Out given dOut`, as long as it stands for statements.
+    /// `backward from Out given dOut`, until it is replaced by statements.
     fn backward(self, directive: &Backward) -> String {
         let name = |value: ValueId| &self.program.values[value].name;
         let given =
@@ -293,7 +293,7 @@ impl<'a> Printer<'a> {
         format!("{}{brackets}", value.name)
     }
 
-    /// `plan`, hardware, mesh, dimensions, and what is declared, each with its line end; a blank
+    /// `plan`, hardware, mesh, dimensions and declarations, each with its line end; a blank
     /// line after each group.
     pub fn header(self, mode: Mode) -> String {
         let mut lines: Vec<String> = Vec::new();
@@ -316,7 +316,7 @@ impl<'a> Printer<'a> {
         lines.join("\n") + "\n\n"
     }
 
-    /// What is declared in a block, or outside all.
+    /// The declarations in a block, or outside all.
     fn declarations(self, within: Option<RepeatId>) -> Vec<String> {
         let there =
             self.program.values.iter_enumerated().filter(|(_, value)| value.repeat == within);
@@ -367,7 +367,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// What stands before a statement.
+/// The lines before a statement.
 fn keyword(kind: &OpKind) -> &'static str {
     match kind {
         OpKind::Map(function) if function.form == MapForm::LoopCarried => "carry ",
@@ -384,7 +384,7 @@ fn axis_list(mesh: &Mesh, axes: &[AxisRef]) -> String {
     if names.len() == 1 || letters && mesh.find(&word).is_none() { word } else { names.join(",") }
 }
 
-/// What stands after a `_`: `X`, `XY`, `{data,model}`.
+/// The text after a `_`: `X`, `XY`, `{data,model}`.
 pub fn axis_word(mesh: &Mesh, axes: &[AxisRef]) -> String {
     let list = axis_list(mesh, axes);
     if list.contains(',') { format!("{{{list}}}") } else { list }

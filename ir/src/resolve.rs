@@ -40,10 +40,10 @@ use crate::{Diag, Severity, renumber, sparse, suggest, verify};
 
 pub use overrides::{AxisSize, DimSize, HardwareFile, Overrides};
 
-/// More errors than anyone reads.
+/// The limit of errors.
 const MOST_ERRORS: usize = 100;
 
-/// Searches of all names for one that was meant; a program that needs more has another fault.
+/// The limit of searches for a similar name.
 const MOST_SEARCHES: usize = 10;
 
 /// The keywords that the left side of a definition cannot begin with.
@@ -82,7 +82,7 @@ struct Resolver<'a> {
     hardware: Option<Hardware>,
     mesh: Mesh,
     mesh_span: Option<Span>,
-    /// Whether the mesh as a whole is wrong, so that its axes are not known.
+    /// Whether the mesh statement is wrong, so that its axes are not known.
     mesh_failed: bool,
     dims: IndexVec<DimId, Dim>,
     dim_names: IndexMap<String, DimId>,
@@ -101,7 +101,7 @@ struct Resolver<'a> {
     frame: Option<pipeline::Frame>,
     is_framed: bool,
     wrong_frames: usize,
-    /// What names that a block carried mean after it.
+    /// The meaning, after a block, of the names that it carried.
     ends: IndexMap<String, repeat::End>,
     outputs: Vec<Output>,
     asserts: Vec<Assert>,
@@ -117,9 +117,9 @@ struct Resolver<'a> {
     optimizer: Option<Optimizer>,
     /// Whether gradients were asked for and cannot be derived, which may define any name.
     without_gradients: bool,
-    /// Intermediate values named so far for the statement at hand.
+    /// The number of intermediate values named for the current statement.
     links: usize,
-    /// Searches for a name that was meant, so far.
+    /// The number of searches for a similar name.
     searches: usize,
     diags: Vec<Diag>,
 }
@@ -267,7 +267,7 @@ impl<'a> Resolver<'a> {
         id
     }
 
-    /// Whether `name` is not taken; says so if it is.
+    /// Whether `name` is free; reports it if not.
     fn is_free(&mut self, name: &Name) -> bool {
         if let Some(what) = reserved(&name.node).filter(|_| !self.poisoned.contains(&name.node)) {
             let message = format!("`{}` is {what}, and cannot name a value", name.node);
@@ -392,7 +392,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Whether a dtype written where a value is only moved is the one that it has; says so if not.
+    /// Whether a dtype written where a value is only resharded is the one that it has; reports it
+    /// if not.
     fn same_dtype(&mut self, value: ValueId, written: Option<&Name>) -> bool {
         let Some(dtype) = self.dtype(written) else { return false };
         let value = &self.values[value];
@@ -432,7 +433,7 @@ impl<'a> Resolver<'a> {
             renumber::by_appearance(program);
             sparse::mark(program);
         }
-        // A plan without errors is judged as a whole by `verify::explicit`, once.
+        // A plan without errors is verified by `verify::explicit`, once.
         if let Some(program) =
             program.as_ref().filter(|program| program.mode == Mode::Ordinary || failed(&self.diags))
         {
@@ -458,7 +459,7 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// What else a name would be read as.
+/// The other meaning of a name.
 fn reserved(name: &str) -> Option<&'static str> {
     let collective = || CollectiveKind::find(name).map(|_| "a collective");
     KEYWORDS.contains(&name).then_some("a keyword").or_else(collective)

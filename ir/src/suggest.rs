@@ -29,8 +29,8 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     near.min().map(|(.., candidate)| candidate)
 }
 
-/// How often each byte stands in a word: one edit changes few of the counts, so that most words are
-/// distinguished without comparing them.
+/// The counts of each byte in a word: one edit changes few of the counts, so that most words are
+/// rejected without comparing them.
 struct Letters([u8; 128]);
 
 impl Letters {
@@ -48,8 +48,8 @@ impl Letters {
     }
 }
 
-/// How far away from the given number a divisor is sought. Sizes go up to 2^63, and a message must
-/// not wait for their factors; a divisor further away would help nobody.
+/// The largest distance at which a divisor is searched. Sizes go up to 2^63, and a message must not
+/// need their factors; a divisor further away would not help.
 const FARTHEST_DIVISOR: u64 = 1 << 16;
 
 /// The divisor of `size` nearest to `wanted`, the smaller of two; if none is near, the largest

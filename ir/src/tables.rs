@@ -1,4 +1,4 @@
-//! The tables: what a program and a plan are, and nothing of what is computed from them.
+//! The tables of programs and plans, without anything computed from them.
 //!
 //! Every table has one id type ([`ids`]); what refers to another table holds its id, so that a
 //! program can be cloned, compared and rewritten without pointers. What can be derived from tables

@@ -2,8 +2,8 @@
 //!
 //! * An axis appears once in a sharding, unreduced set included; its sizes divide, unless the
 //!   dimension is padded.
-//! * A collective produces its result from its operand by exactly one step of the language's
-//!   section 4, and its text names that step.
+//! * A collective produces its result from its operand by exactly one collective of the language,
+//!   and its text names that step.
 //! * A local operation has every index sharded alike in all operands that have it, and no axis on
 //!   two indices.
 //! * Its result has the projected sharding: kept indices keep their axes, summed ones leave the
@@ -13,9 +13,9 @@
 //! * A reshape leaves every device one block; a dimension that is sliced, concatenated or
 //!   normalised is unsharded.
 //! * A plan reads only what is declared or produced earlier, each step implements its statement,
-//!   values reach their declared shardings, and outputs have the shardings that were asked for.
+//!   values reach their declared shardings, and outputs have the declared shardings.
 //!
-//! Nothing here shares code with the passes, whose results it judges.
+//! The verifier shares no code with the passes, whose results it checks.
 
 mod collective;
 mod local;
@@ -31,18 +31,18 @@ use crate::ids::ValueId;
 use crate::program::Program;
 use crate::sharding::{AxisRef, Sharding};
 
-/// Why a sharding cannot be.
+/// Why a sharding is illegal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardingFault {
     /// It has another number of dimensions than the value.
     Rank,
-    /// An axis stands twice.
+    /// An axis appears twice.
     AxisTwice(AxisRef),
     /// The axes at this position do not divide the size of its dimension.
     NotDivisible(usize),
 }
 
-/// Whether `value` can be so sharded.
+/// Checks a sharding of `value`.
 pub fn sharding(
     program: &Program,
     value: ValueId,

@@ -168,10 +168,10 @@ impl<S: Copy + From<usize> + Into<usize>> Dataflow<S> {
         &self.graph
     }
 
-    /// Which values the edges lead to from those of `from`, these included: on to what depends on
-    /// them, or back to what they depend on. Of operands only those are followed that `passes`,
-    /// which is asked for a statement and the position of its operand; values that are carried
-    /// into a next iteration are always followed.
+    /// The values reachable from those of `from`, these included: forward to the values that depend
+    /// on them, or back to those they depend on. Edges through operands are followed if `passes`
+    /// accepts the statement and the position of the operand; edges into a next iteration are
+    /// always followed.
     pub fn reachable(
         &self,
         from: impl IntoIterator<Item = ValueId>,

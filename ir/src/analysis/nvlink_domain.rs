@@ -13,12 +13,12 @@
 
 use crate::mesh::AxisKind;
 
-/// An axis, before it is known where it runs.
+/// An axis whose networks are not yet known.
 #[derive(Clone, Copy, Debug)]
 pub struct Unplaced<'a> {
     /// Its factors, major to minor: one, its size, unless it is folded.
     pub factors: &'a [u64],
-    /// Whether they are written, and so are not cut.
+    /// Whether they are written, and so are not split.
     pub is_folded: bool,
     /// Its kind, where that is written.
     pub kind: Option<AxisKind>,
@@ -33,7 +33,7 @@ pub struct Part {
     pub kind: AxisKind,
 }
 
-/// No cut leaves more devices inside.
+/// The largest number of devices inside.
 const LARGEST_CUT: u64 = 1 << 16;
 
 /// The parts of every axis, major to minor, where a domain has `chips`; `None`: as many as there
@@ -59,7 +59,7 @@ pub fn parts(chips: Option<u64>, axes: &[Unplaced<'_>]) -> Vec<Vec<Part>> {
     placed
 }
 
-/// A domain that fills up.
+/// A domain with the number of its free devices.
 struct Domain {
     chips: Option<u64>,
     taken: u64,

@@ -9,7 +9,7 @@ use crate::ids::DimId;
 use crate::program::{MapForm, OpKind};
 use crate::rearrange::{Rearrange, Regroup, Window};
 
-/// The dimensions of what `kind` gives on operands that have `operands`.
+/// The dimensions of the result of `kind` on operands with dimensions `operands`.
 pub fn infer_shape(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
     let first = || operands.first().map_or_else(Vec::new, |first| first.to_vec());
     let all = || operands.iter().skip(1).fold(first(), |dims, next| merge(&dims, next));
@@ -37,7 +37,7 @@ pub fn infer_shape(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
     }
 }
 
-/// `dims` with those that `how` is about replaced where they stand.
+/// `dims` with those that `how` changes replaced in place.
 fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
     let replaced = |dim: DimId| match how {
         Rearrange::Roll(_) => vec![dim],
@@ -58,7 +58,7 @@ fn rearranged(how: &Rearrange, dims: &[DimId]) -> Vec<DimId> {
     dims.iter().copied().flat_map(replaced).collect()
 }
 
-/// The dtype of what `kind` gives on operands of these dtypes, where no left side says it.
+/// The dtype of the result of `kind` on operands of these dtypes, where no left side declares it.
 pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
     let promoted =
         |operands: &[DType]| operands.iter().copied().reduce(DType::promote).unwrap_or_default();
@@ -81,9 +81,9 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
     }
 }
 
-/// What a function gives on operands that are `all` together, and `rest` without the first: of
-/// whole numbers whole ones where it makes no fractions of them, and numbers where true and false
-/// are added.
+/// The dtype of a function's result, where the operands promote to `all` together and to `rest`
+/// without the first: integers stay integers unless the function returns fractions, and sums of
+/// booleans are integers.
 fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
     let fractional =
         |scalar: &str| scalar.parse::<f64>().is_ok_and(|number| number.fract().abs() > 0.0);
@@ -115,8 +115,8 @@ fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
     result.of(all, rest)
 }
 
-/// Both lists in one order that agrees with each as far as possible: before a shared dimension
-/// stand those that precede it in either.
+/// Both lists in one order that agrees with each as far as possible: the dimensions that precede a
+/// shared one in either list come before it.
 pub(crate) fn merge(left: &[DimId], right: &[DimId]) -> Vec<DimId> {
     let mut merged: Vec<DimId> = Vec::new();
     let mut rest = right.iter().copied();

@@ -1,7 +1,7 @@
 //! Finds products that count only a share of their terms: those of causal attention, half of whose
 //! terms are masked, and those with a routing mask, which selects few slots per token.
 //!
-//! Nothing is annotated by hand. A product with an operand that is zero in a known pattern skips
+//! No annotations are needed. A product with an operand that is zero in a known pattern skips
 //! the terms of these zeros; so does a product whose result is only read where such a pattern is
 //! nonzero (scores before `causal`, gradients of combine weights). The patterns are inferred from
 //! the statements, so they are found in a plan too, where a softmax may be expanded. Only products
@@ -14,17 +14,17 @@ use crate::functions::{Arithmetic, Masked};
 use crate::ids::{DimId, ValueId};
 use crate::program::{Fill, MapForm, Op, OpKind, Program};
 
-/// A pattern along some dimensions, and what elements are where it masks them. A value that lacks
-/// one of them does not have it.
+/// A pattern along some dimensions, and the value of masked elements. A value without one of the
+/// dimensions does not have the pattern.
 #[derive(Clone, Copy, PartialEq)]
 struct Pattern {
     dims: [DimId; 3],
-    /// Of all elements, those that are not masked.
+    /// The share of elements that are not masked.
     share: f64,
     fill: Fill,
 }
 
-/// Notes on every operation which share of its terms it computes.
+/// Sets the share of its terms that every operation computes.
 pub fn mark(program: &mut Program) {
     let patterns = patterns(program);
     if patterns.iter().all(Option::is_none) {
@@ -93,12 +93,12 @@ fn patterns(program: &Program) -> IndexVec<ValueId, Option<Pattern>> {
     patterns
 }
 
-/// Whether an operation only brings its operand elsewhere.
+/// Whether an operation only reshards its operand.
 fn is_move(op: &Op) -> bool {
     matches!(op.kind, OpKind::Collective(_)) && op.operands[0].value == op.result
 }
 
-/// What patterns of operands make of a result.
+/// The pattern of a result, from those of the operands.
 fn passed(op: &Op, operands: &[Option<Pattern>]) -> Option<Pattern> {
     let first = operands.first().copied().flatten();
     let (zero, infinite) =
@@ -132,8 +132,8 @@ fn passed(op: &Op, operands: &[Option<Pattern>]) -> Option<Pattern> {
     }
 }
 
-/// For each value, which share of its elements anything is made of: all, unless every use masks it
-/// or multiplies it by zeros.
+/// For each value, the share of its elements that are used: all, unless every use masks it or
+/// multiplies it by zeros.
 fn looked_at(
     program: &Program,
     patterns: &IndexVec<ValueId, Option<Pattern>>,

@@ -1,14 +1,14 @@
 //! Collectives: one row each, with what the planner, the resolver and the exporters know of it.
 //! Adding one is one entry of `collectives!`, and a price if no other collective has the same.
 //!
-//! What a collective does to a sharding is said by three columns: it drops axes from the ends of
-//! dimensions (`gathers`), finishes pending sums (`reduces`), and appends axes to dimensions
+//! Three columns define the effect of a collective on a sharding: it drops axes from the ends of
+//! dimensions (`gathers`), reduces pending sums (`reduces`), and appends axes to dimensions
 //! (`splits`); one that does none of these relabels axes. The alternative, a function from sharding
-//! to sharding in each row, would have the planner, the judge and the simulator share it; these are
-//! three definitions on purpose, and tests compare them. So `verify` and the simulator match on the
-//! kinds themselves, without a default.
+//! to sharding in each row, would be shared by the planner, the verifier and the simulator; these
+//! have three independent definitions on purpose, and tests compare them. So `verify` and the
+//! simulator match on the kinds themselves, exhaustively.
 
-/// Everything that is known of a collective.
+/// The row of a collective.
 #[derive(Debug)]
 pub struct CollectiveRow {
     /// As programs write it.
@@ -17,11 +17,11 @@ pub struct CollectiveRow {
     pub json_name: &'static str,
     /// Whether it drops axes from the ends of dimensions.
     pub gathers: bool,
-    /// Whether it finishes pending sums.
+    /// Whether it reduces pending sums.
     pub reduces: bool,
     /// Whether it appends axes to dimensions, which its subscript may name.
     pub splits: bool,
-    /// Whose local bytes its price counts.
+    /// The side whose local bytes its price counts.
     pub volume: VolumeSide,
     /// The formula of its time.
     pub time: TimeModel,
@@ -30,32 +30,31 @@ pub struct CollectiveRow {
 /// The side of a collective whose local bytes are those of its price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeSide {
-    /// What a device starts from.
+    /// The operand.
     Operand,
-    /// What it ends with.
+    /// The result.
     Result,
 }
 
-/// How long a collective takes, by which formula (*How To Scale Your Model*, Part 3).
+/// The formula of a collective's time (*How To Scale Your Model*, Part 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeModel {
-    /// Every block goes round a ring once.
+    /// Every block passes a ring once.
     OneRing,
     /// Twice: once to be reduced, once to be gathered.
     TwoRings,
     /// Every device sends a block of its own to every other.
     AllToAll,
-    /// Every device sends what it has to one other.
+    /// Every device sends its block to one other.
     Permute,
-    /// Nothing is sent.
+    /// No communication.
     Free,
 }
 
 /// Writes the enum and the rows from one list.
 macro_rules! collectives {
     ($( #[doc = $summary:literal] $kind:ident { $($column:ident: $value:expr),* $(,)? } )*) => {
-        /// The moves between devices. Axes that are left to the types are resolved before they get
-        /// here.
+        /// The collectives. Axes that a program leaves to be inferred are resolved already.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum CollectiveKind { $(#[doc = $summary] $kind),* }
 
@@ -63,7 +62,7 @@ macro_rules! collectives {
             /// All of them, in the order of the language's table.
             pub const ALL: &'static [Self] = &[$(Self::$kind),*];
 
-            /// Everything that is known of it.
+            /// Its row.
             pub fn row(&self) -> &'static CollectiveRow {
                 match self {
                     $(Self::$kind => const { &CollectiveRow { $($column: $value),* } }),*
@@ -108,7 +107,7 @@ collectives! {
 }
 
 impl CollectiveRow {
-    /// Whether it only puts other axes in the place of those that are there.
+    /// Whether it only relabels axes.
     pub fn relabels(&self) -> bool {
         !(self.gathers || self.reduces || self.splits)
     }

@@ -1,16 +1,16 @@
-//! Composites: what is computed along dimensions in several passes, as one operation where these
+//! Composites: operations along dimensions that take several passes, as one operation where these
 //! dimensions are unsharded. One row each; adding one is one entry of `composites!`.
 //!
 //! The definition of a composite is a [`Formula`]. Where the dimensions are split, the planner
-//! writes it out as statements; the count of FLOPs walks over it, and the simulator computes it.
-//! Gradients could be derived from it; they are written down instead, in the form that needs the
-//! fewest statements, and compared with difference quotients by a test.
+//! expands it to statements; FLOPs are counted from it, and the simulator evaluates it. Gradients
+//! could be derived from it; they are written explicitly, in the form with the fewest statements,
+//! and compared with difference quotients by a test.
 
 use super::Arithmetic::{Add, Div, Sub};
 use super::Formula::{self, Call, Count, Given as DY, Infix, Number, Product, Reduce, Result as Y};
 use super::{Function, Masked, ReduceFn};
 
-/// What keeps a variance of zero from being divided by, in every normalisation.
+/// The constant added to the variance in every normalisation, which prevents division by zero.
 pub const EPSILON: &str = "1e-6";
 
 const X: Formula = Formula::Operand(0);
@@ -44,16 +44,16 @@ const ALONG_RESULT: Formula = Product(&Y, &divided_sum!(WEIGHTED));
 const CENTRED_OPERAND: Formula = Infix(Sub, &X, &divided_sum!(X));
 const CENTRED_GRADIENT: Formula = Infix(Sub, &DY, &divided_sum!(DY));
 
-/// Everything that is known of a composite.
+/// The row of a composite.
 #[derive(Debug)]
 pub struct CompositeRow {
     /// As programs write it.
     pub name: &'static str,
-    /// Whether the dimensions that it goes over are gone from its result.
+    /// Whether the dimensions that it reduces are removed from its result.
     pub reduces: bool,
-    /// What it makes of elements that a mask along its dimensions left out.
+    /// Its effect on masked elements along its dimensions.
     pub masked: Masked,
-    /// What it is, in terms of its operand.
+    /// Its definition, in terms of its operand.
     pub definition: Formula,
     /// The gradient of the operand.
     pub gradient: Formula,
@@ -73,7 +73,7 @@ macro_rules! composites {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$composite),*];
 
-            /// Everything that is known of it.
+            /// Its row.
             pub fn row(self) -> &'static CompositeRow {
                 match self {
                     $(Self::$composite => const { &CompositeRow { $($column: $value),* } }),*
@@ -126,7 +126,7 @@ impl Composite {
         self.row().name
     }
 
-    /// Whether the dimensions that it goes over are gone from its result.
+    /// Whether the dimensions that it reduces are removed from its result.
     pub fn reduces(self) -> bool {
         self.row().reduces
     }

@@ -1,18 +1,18 @@
-//! The element-wise functions that programs call by name: one row each, with everything that any
-//! part of the compiler knows of it.
+//! The element-wise functions that programs call by name: one row each, with all properties that
+//! the compiler uses.
 //!
-//! The rows are an enum, and its columns a struct that the enum leads to: the `functions!` macro
-//! writes both from one list, so that a function is one entry here, and an entry without one of its
-//! columns does not compile. Alternatives: a trait with a type for each function would spread a row
-//! over a screen of `impl` and leave no list to walk; a table looked up by name would let a
-//! misspelt name fall through to a default at every reader; an enum matched in each reader makes
-//! forgetting impossible too, but an addition a tour through six files.
+//! The rows are an enum, with a struct of columns for each: the `functions!` macro generates both
+//! from one list, so that a function is one entry here, and an entry without one of its columns
+//! does not compile. Alternatives: a trait with a type for each function would need a screen of
+//! `impl` per row and have no list of rows; a table looked up by name would need a default for
+//! unknown names in every reader; an enum matched in each reader is complete too, but an addition
+//! changes six files.
 //!
-//! What a row says is checked against its own evaluator by `tests`: derivatives against difference
-//! quotients, linearity and monotonicity against samples, and so on, for every row that is here.
+//! `tests` checks the columns of every row against its evaluator: derivatives against difference
+//! quotients, linearity and monotonicity against samples, and so on.
 //!
-//! Where a function has a corner, the gradient is one that its neighbours have: `abs` and `relu`
-//! are flat there, and what lies between equal operands of `maximum` goes to the second.
+//! At a corner, the gradient is a subgradient: zero for `abs` and `relu`, and for equal operands of
+//! `maximum` the gradient of the second.
 
 use super::Arithmetic::{Add, Div, Sub};
 use super::Direction::{Decreasing, Increasing};
@@ -30,22 +30,22 @@ const B: Formula = Formula::Operand(1);
 /// The result.
 const Y: Formula = Formula::Result;
 
-/// Everything that is known of an element-wise function.
+/// The row of an element-wise function.
 #[derive(Debug)]
 pub struct Row {
     /// As programs write it.
     pub name: &'static str,
     /// What it computes, as a sentence of the page about functions.
     pub summary: &'static str,
-    /// Its operands, numbers among them not counted that a program must write.
+    /// Its operands, without the numbers that a program must write.
     pub operands: &'static [Operand],
     /// How many numbers must stand after the values; where none must, one may stand for a value.
     pub numbers: usize,
-    /// In which operands it passes partial sums.
+    /// The operands in which it passes partial sums.
     pub linearity: Linearity,
-    /// Of which type its result is.
+    /// The type of its result.
     pub result: ResultType,
-    /// What it makes of elements that a mask left out.
+    /// Its effect on masked elements.
     pub masked: Masked,
     /// FLOPs an element of the result.
     pub flops: u32,
@@ -53,10 +53,10 @@ pub struct Row {
     pub evaluate: fn(&[f64]) -> f64,
 }
 
-/// What a function does with one of its operands.
+/// The properties of a function in one of its operands.
 #[derive(Debug)]
 pub struct Operand {
-    /// What the page and messages call it.
+    /// Its name on the page and in messages.
     pub name: &'static str,
     /// Where the function is defined.
     pub domain: Domain,
@@ -83,7 +83,7 @@ macro_rules! functions {
             /// All of them, by name.
             pub const ALL: &'static [Self] = &[$(Self::$function),*];
 
-            /// Everything that is known of it.
+            /// Its row.
             pub fn row(self) -> &'static Row {
                 match self {
                     $(Self::$function => const { &Row {

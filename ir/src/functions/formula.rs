@@ -1,10 +1,10 @@
-//! Formulas as data: derivatives, and what composites stand for.
+//! Formulas as data: derivatives, and the definitions of composites.
 //!
 //! A derivative could be a Rust function that builds statements, but then it could only be run. As
 //! data it is run by the gradient pass, printed on the page about functions, and compared with
-//! difference quotients of the evaluator by a test that knows no function by name. The language is
-//! as small as the derivatives in use: no variable is bound, and everything that is summed is
-//! summed along the dimensions of the operation itself.
+//! difference quotients of the evaluator by a test that knows no function by name. The language has
+//! only what the derivatives need: it binds no variables, and all sums are along the dimensions of
+//! the operation itself.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum Formula {
     Operand(usize),
     /// A number, as it is printed.
     Number(&'static str),
-    /// How many elements there are along the dimensions that the operation goes over.
+    /// The number of elements along the dimensions that the operation reduces.
     Count,
     /// `-x`.
     Negate(&'static Formula),
@@ -31,9 +31,9 @@ pub enum Formula {
     Product(&'static Formula, &'static Formula),
     /// An element-wise function; numbers among its arguments come last.
     Call(Function, &'static [Formula]),
-    /// A reduction over the dimensions that the operation goes over.
+    /// A reduction over the dimensions of the operation.
     Reduce(ReduceFn, &'static Formula),
-    /// Repeated along the dimensions that the operation goes over.
+    /// Broadcast along the dimensions of the operation.
     Broadcast(&'static Formula),
     /// One formula where this operand is written as a number, another where it is a value.
     IfNumber(usize, &'static Formula, &'static Formula),
@@ -95,7 +95,7 @@ impl fmt::Display for Written<'_> {
             }
             Formula::Reduce(how, of) => write!(f, "{}_D({})", how.name(), self.part(of)),
             Formula::Broadcast(of) => write!(f, "broadcast_D({})", self.part(of)),
-            // Both say the same in another order of factors.
+            // Both are the same with another order of factors.
             Formula::IfNumber(_, _, otherwise) => self.part(otherwise).fmt(f),
         }
     }

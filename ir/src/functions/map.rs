@@ -1,5 +1,5 @@
-//! Element-wise operations as programs write them: calls of functions, and what has syntax of its
-//! own.
+//! Element-wise operations as programs write them: calls of functions, and forms with syntax of
+//! their own.
 
 use super::{Direction, Function, Linearity};
 use crate::dtype::DType;
@@ -10,7 +10,7 @@ use crate::ids::DimId;
 pub struct MapFn {
     /// How it prints.
     pub form: MapForm,
-    /// Where partial sums may pass.
+    /// The operands in which partial sums pass.
     pub linearity: Linearity,
 }
 
@@ -36,30 +36,31 @@ pub enum MapForm {
     ScalarInfix(String, Arithmetic),
     /// `-x`.
     Negate,
-    /// `carry x.in = x`: the first time round the operand, then what
-    /// [`crate::program::Output::yields_to`] says.
+    /// `carry x.in = x`: the operand in the first iteration, then the value that is yielded
+    /// ([`crate::program::Output::yields_to`]).
     LoopCarried,
-    /// `last(y)`: what the last time round gave.
+    /// `last(y)`: the value of the last iteration.
     Last,
-    /// `total(y)`: what all times gave, added up.
+    /// `total(y)`: the sum over all iterations.
     Total,
-    /// `broadcast_D(x)`: repeated along dimensions that it lacks, which come out replicated.
+    /// `broadcast_D(x)`: repeated along dimensions that it lacks, which are replicated in the
+    /// result.
     Broadcast(Vec<DimId>),
-    /// `position_S(x)`: of each element, where along `S` it stands.
+    /// `position_S(x)`: the index of each element along `S`.
     Position(DimId),
-    /// `causal_{T,S}(x)`, `lower_{T,S}(x)`: what stands further along `key` than along `query` is
-    /// masked.
+    /// `causal_{T,S}(x)`, `lower_{T,S}(x)`: elements whose index along `key` is greater than that
+    /// along `query` are masked.
     Causal {
-        /// The dimension of what looks.
+        /// The dimension of the queries.
         query: DimId,
-        /// The dimension of what is looked at.
+        /// The dimension of the keys.
         key: DimId,
-        /// What masked elements become.
+        /// The value of masked elements.
         fill: Fill,
     },
 }
 
-/// What is written between two operands. Products are [`crate::program::OpKind::Einsum`].
+/// An infix operator. Products are [`crate::program::OpKind::Einsum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
     /// `a + b`.
@@ -70,7 +71,7 @@ pub enum Arithmetic {
     Div,
 }
 
-/// What masked elements become.
+/// The value of masked elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fill {
     /// Minus infinity: nothing to a softmax (`causal`).
@@ -172,8 +173,7 @@ impl MapFn {
         }
     }
 
-    /// What the function does to the order of operand `position`, if it keeps to one direction
-    /// everywhere.
+    /// The monotonicity of the function in operand `position`, if it is monotone everywhere.
     pub fn direction(&self, position: usize) -> Option<Direction> {
         match (&self.form, position) {
             (MapForm::Infix(Arithmetic::Sub), 1)
@@ -193,7 +193,7 @@ impl MapFn {
             (MapForm::Call { function, .. }, _) => {
                 function.row().operands.get(position).and_then(|operand| operand.direction)
             }
-            // Rounding keeps the order; whether something is zero does not.
+            // Rounding is monotone; a comparison with zero is not.
             (MapForm::Cast(dtype), _) => {
                 Some(Direction::Increasing).filter(|_| *dtype != DType::Bool)
             }

@@ -2,13 +2,13 @@
 //! monotonicity.
 //!
 //! `f(max(p, q)) = max(f(p), f(q))` holds if `f` is increasing, and with a minimum on the right if
-//! it is decreasing. A function of several operands is looked at in one of them, the others being
+//! it is decreasing. A function of several operands is considered in one of them, the others being
 //! replicated. `f` must be defined everywhere: a device whose own maximum is negative has no
 //! logarithm of it, though the maximum of all may have one.
 
 use crate::sharding::Reduction;
 
-/// In which operands an element-wise function is linear, and so passes partial sums.
+/// The operands in which an element-wise function is linear, and so passes partial sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linearity {
     /// In no operand.
@@ -19,7 +19,7 @@ pub enum Linearity {
     First,
     /// In the last operand alone: the gradient of a derivative (`dgelu(x, dy)`).
     Last,
-    /// In all operands after the first together: what a mask chooses from.
+    /// In all operands after the first together: those that a mask selects from.
     Rest,
 }
 
@@ -37,17 +37,17 @@ impl Linearity {
     }
 }
 
-/// What a function does to the order of one operand's elements.
+/// The monotonicity of a function in one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Keeps it.
+    /// Increasing.
     Increasing,
-    /// Reverses it.
+    /// Decreasing.
     Decreasing,
 }
 
 impl Direction {
-    /// What partial results of `kind` are after the function; sums do not pass so.
+    /// The kind of partial results after the function; sums do not pass.
     pub fn through(self, kind: Reduction) -> Reduction {
         match (self, kind) {
             (Self::Decreasing, Reduction::Max) => Reduction::Min,

@@ -1,5 +1,5 @@
-//! The tables as a reader sees them: what each function computes, what passes through it, and its
-//! gradient.
+//! Prints the tables as Markdown: what each function computes, which partial results pass through
+//! it, and its gradient.
 
 use super::formula::Written;
 use super::{Composite, Function, Gradient, ReduceFn, Row};

@@ -5,23 +5,23 @@ use super::Formula::{self, Broadcast, Call, Count, Given as DY, Infix, Product, 
 use super::{Function, ResultType};
 use crate::sharding::Reduction;
 
-/// Where the operand has the element that the reduction picked.
+/// One where the operand has the element that the reduction selected.
 const PICKED: Formula = Call(Function::Equal, &[Formula::Operand(0), Formula::Result]);
 /// An even share of the gradient for each of several that are equal.
 const SHARE: Formula = Product(&PICKED, &Infix(Div, &DY, &Reduce(ReduceFn::Sum, &PICKED)));
 
-/// Everything that is known of a reduction.
+/// The row of a reduction.
 #[derive(Debug)]
 pub struct ReductionRow {
     /// As programs write it.
     pub name: &'static str,
-    /// What its partial results are: those of a mean are parts of a sum.
+    /// The kind of its partial results: those of a mean are parts of a sum.
     pub partial: Reduction,
-    /// Of which type its result is.
+    /// The type of its result.
     pub result: ResultType,
-    /// What none at all is reduced to.
+    /// The identity: the result for no elements.
     pub start: f64,
-    /// Two partial results as one.
+    /// Combines two partial results.
     pub combine: fn(f64, f64) -> f64,
     /// The result, of all combined and how many there are.
     pub finish: fn(f64, f64) -> f64,
@@ -43,7 +43,7 @@ macro_rules! reductions {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$reduction),*];
 
-            /// Everything that is known of it.
+            /// Its row.
             pub fn row(self) -> &'static ReductionRow {
                 match self {
                     $(Self::$reduction => const { &ReductionRow { $($column: $value),* } }),*
@@ -86,7 +86,7 @@ impl ReduceFn {
         self.row().name
     }
 
-    /// What its partial results are.
+    /// The kind of its partial results.
     pub fn reduction(self) -> Reduction {
         self.row().partial
     }

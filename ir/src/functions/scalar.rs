@@ -1,4 +1,4 @@
-//! What functions of one number are worth, where that is more than a method of `f64`.
+//! Evaluators of functions of one number that are more than a method of `f64`.
 //!
 //! These are the mathematical functions, in the precision of `f64`, and the same on every simulated
 //! device; no chip's approximation is imitated.
@@ -7,8 +7,8 @@ use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
 use crate::dtype::DType;
 
-/// The number that `cast` makes of `x`: whole ones are cut off, and `bool` says whether it is zero.
-/// Fractions keep the precision of `f64`.
+/// The number that `cast` makes of `x`: integers are truncated, and `bool` is whether it is not
+/// zero. Fractions keep the precision of `f64`.
 pub fn cast(to: DType, x: f64) -> f64 {
     match to {
         DType::Bool => truth(x != 0.0),

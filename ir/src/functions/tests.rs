@@ -1,13 +1,12 @@
-//! Every column of the tables that another column can check, for every row: none is named here
-//! unless it differs from what its neighbours say, so that a new row is checked as it stands.
+//! Checks every column of the tables that another column can check, for every row: rows are named
+//! here only where they are exceptions, so that a new row is checked without a change.
 
 use super::{
     Composite, Direction, Domain, Formula, Function, Gradient, Linearity, Masked, ReduceFn,
     ResultType, Row,
 };
 
-/// Where functions are looked at: of both signs, close to zero and not, none where any has a
-/// corner.
+/// Sample arguments: of both signs, close to zero and not, none at a corner of any function.
 const EVERYWHERE: [f64; 6] = [-7.3, -2.2, -0.6, 0.35, 1.7, 3.9];
 const POSITIVE: [f64; 4] = [0.15, 0.8, 1.9, 4.6];
 /// Numbers where a function must have some, one after another.
@@ -123,7 +122,7 @@ fn composite(function: Composite, x: &[f64]) -> Vec<f64> {
     along.value(&function.row().definition)
 }
 
-/// Compares the gradient of `f` that a formula says with difference quotients, for a gradient of
+/// Compares the gradient of `f` by a formula with difference quotients, for a gradient of
 /// the result that differs from element to element.
 fn check_gradient(name: &str, f: &dyn Fn(&[f64]) -> Vec<f64>, gradient: &Formula) {
     let x = vec![0.3, -1.1, 2.4, 0.9, -0.2];
@@ -220,8 +219,8 @@ fn linearity_is_that_of_the_values() {
 
 #[test]
 fn directions_are_those_of_the_values() {
-    // Monotone, and no partial maxima pass: nobody has masks of maxima yet. Of those with numbers,
-    // these decide; and a constant has no direction.
+    // Monotone, but no partial maxima pass: masks of partial maxima do not occur. For functions
+    // with numbers these decide, and a constant is not monotone.
     let unused = |row: &Row| {
         matches!(row.result, ResultType::Bool | ResultType::Chosen)
             || row.numbers > 0

@@ -19,50 +19,49 @@ use crate::pipeline::Pipeline;
 use crate::plan::Materialization;
 use crate::program::Program;
 
-/// A block whose operations are done once a layer, or once a microbatch.
+/// A block whose operations run once per layer, or once per microbatch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
-    /// What the layers are called; for microbatches the dimension that is cut.
+    /// The name of the layers; for microbatches the dimension that is split.
     pub name: String,
-    /// How many there are.
+    /// The trip count: the number of layers or microbatches.
     pub count: u64,
-    /// The block through whose layers it goes, from the last to the first; it may read what each of
-    /// them gave.
+    /// The forward block whose layers it iterates over in reverse; it may read the values of each
+    /// of them.
     pub reversed: Option<RepeatId>,
-    /// What is kept of it for gradients, beside what it carries; `None`: everything that they read.
+    /// The values kept for gradients (`checkpoint`), beside the loop-carried ones; `None`: all that
+    /// they read.
     pub saved: Option<Vec<ValueId>>,
-    /// What is made once a step of its layers' parameters and state, and held for all microbatches.
+    /// Values of its layers that are gathered once per step and kept for all microbatches (`hold`).
     pub kept_gathered: Vec<Materialization>,
-    /// The microbatches that it is done for, if it stands among their statements.
+    /// The block of microbatches that contains it, if any.
     pub within: Option<RepeatId>,
-    /// What its microbatches are parts of; `None`: it goes through layers.
+    /// The dimension that its microbatches split; `None`: a block of layers.
     pub microbatches_of: Option<BatchSplit>,
-    /// How its layers are spread over stages; what goes back through them is spread likewise.
+    /// The pipeline of its layers; that of the reversed block is the same.
     pub pipeline: Option<Pipeline>,
-    /// Where it is opened.
+    /// Its opening line.
     pub span: Span,
 }
 
-/// A dimension that is cut into microbatches.
+/// A dimension that is split into microbatches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSplit {
     /// The batch.
     pub batch: DimId,
-    /// What a microbatch has in its place.
+    /// The dimension of a microbatch in its place.
     pub microbatch: DimId,
 }
 
-/// Where statements stand and what they see there. A place is the innermost block around a
-/// statement, `None` outside all.
+/// Scopes of statements. A place is the innermost block around a statement, `None` outside all.
 pub trait Blocks {
-    /// The first block that goes through the layers of `of`: itself, or the one that it goes back
-    /// through.
+    /// The forward block of the layers of `of`: itself, or the block that it reverses.
     fn forward_block(&self, of: RepeatId) -> RepeatId;
 
-    /// The microbatches among whose statements a place is.
+    /// The block of microbatches around a place.
     fn microbatches(&self, at: Option<RepeatId>) -> Option<RepeatId>;
 
-    /// The block around a place that goes through layers.
+    /// The block of layers around a place.
     fn layer_block(&self, at: Option<RepeatId>) -> Option<RepeatId>;
 
     /// The blocks around a place, the outermost first.
@@ -70,13 +69,13 @@ pub trait Blocks {
         [self.microbatches(at), self.layer_block(at)].into_iter().flatten().collect()
     }
 
-    /// The layers that a place goes through.
+    /// The layers that a place iterates over.
     fn layers_at(&self, at: Option<RepeatId>) -> Option<RepeatId> {
         self.layer_block(at).map(|block| self.forward_block(block))
     }
 
-    /// Whether a statement in `at` can name what one in `of` gives: there is one of it, or one of
-    /// the same layer and microbatch.
+    /// Whether a value defined in `of` is in scope in `at`: there is one of it, or one of the same
+    /// layer and microbatch.
     fn in_scope(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
         let same =
             |here: Option<RepeatId>, there: Option<RepeatId>| there.is_none() || here == there;
@@ -84,19 +83,18 @@ pub trait Blocks {
             && same(self.layers_at(at), self.layers_at(of))
     }
 
-    /// The outermost block around a place that is not around another one: it is done again and
-    /// again beside that.
+    /// The outermost block around a place that is not around another place.
     fn outermost(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
         let around = self.path(of);
         self.path(at).into_iter().find(|block| !around.contains(block))
     }
 
-    /// The microbatches that a value given in `of` leaves for a place.
+    /// The microbatches that a value defined in `of` leaves for a place.
     fn exited_microbatches(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
         self.exited_block(at, of).filter(|&block| self.microbatches(Some(block)) == Some(block))
     }
 
-    /// The one block that what is given in `of` leaves where a statement in `at` takes it out;
+    /// The one block that a value defined in `of` leaves when a statement in `at` exports it;
     /// `None` where that is none, or several.
     fn exited_block(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
         let of_microbatches = self.microbatches(of).filter(|_| self.microbatches(at).is_none());
@@ -126,7 +124,7 @@ impl Blocks for IndexVec<RepeatId, Repeat> {
 }
 
 impl Program {
-    /// How often what stands in a block is done.
+    /// How often the statements of a block run.
     pub fn iterations(&self, at: Option<RepeatId>) -> u64 {
         self.repeats
             .path(at)
@@ -135,18 +133,18 @@ impl Program {
             .fold(1, u64::saturating_mul)
     }
 
-    /// How many layers a place goes through; 1 outside blocks.
+    /// The number of layers of a place; 1 outside blocks.
     pub fn layer_count(&self, at: Option<RepeatId>) -> u64 {
         self.repeats.layer_block(at).map_or(1, |block| self.repeats[block].count)
     }
 
-    /// Whether a value is declared. Microbatches share what is: there is one of it for each layer.
+    /// Whether a value is declared. Microbatches share declared values: there is one of it for each
+    /// layer.
     pub fn is_declared(&self, value: ValueId) -> bool {
         self.values[value].is_declared()
     }
 
-    /// Whether a statement in `at` can name a value: one of the same layer and microbatch, or of
-    /// none.
+    /// Whether a value is in scope in `at`: it is of the same layer and microbatch, or of none.
     pub fn in_scope(&self, at: Option<RepeatId>, value: ValueId) -> bool {
         let of = self.values[value].repeat;
         if self.is_declared(value) {
@@ -156,7 +154,7 @@ impl Program {
         self.repeats.in_scope(at, of)
     }
 
-    /// The block that a value leaves where a statement in `at` takes it out.
+    /// The block that a value leaves when a statement in `at` exports it.
     pub fn exited_block(&self, at: Option<RepeatId>, value: ValueId) -> Option<RepeatId> {
         self.repeats.exited_block(at, self.values[value].repeat)
     }

@@ -19,7 +19,7 @@ use crate::plan::Materialization;
 use crate::program::{Blocks, Program, Value};
 
 impl Program {
-    /// Whether microbatches come by a place in layers again and again.
+    /// Whether a place in layers runs for several microbatches.
     pub fn is_microbatched(&self, at: Option<RepeatId>) -> bool {
         self.repeats.layer_block(at).is_some()
             && (self.pipeline(at).is_some() || self.repeats.microbatches(at).is_some())
@@ -30,8 +30,8 @@ impl Program {
         self.is_declared(value) && self.values[value].repeat.is_some()
     }
 
-    /// Whether all microbatches read the same of a layer: a parameter, or state that has no rows of
-    /// the batch.
+    /// Whether all microbatches read the same value of a layer: a parameter, or state without rows
+    /// of the batch.
     pub fn is_shared(&self, value: ValueId) -> bool {
         let Value { role, repeat, .. } = &self.values[value];
         matches!(role, Some(Role::Param | Role::State))
@@ -39,13 +39,14 @@ impl Program {
             && !self.has_batch(*repeat, value)
     }
 
-    /// Whether a block's microbatches hold something that collectives make of a layer's parameter.
+    /// Whether a block keeps a gathered parameter of a layer for all microbatches.
     pub fn is_kept_gathered(&self, at: Option<RepeatId>, of: &Materialization) -> bool {
         self.is_microbatched(at)
             && at.is_some_and(|block| self.repeats[block].kept_gathered.contains(of))
     }
 
-    /// How often a value is moved in a block, where what is made of it is `held` or dropped.
+    /// How often a value is resharded in a block, by whether the result is kept (`held`) or
+    /// dropped.
     pub fn reshard_trip_count(
         &self,
         at: Option<RepeatId>,

@@ -10,8 +10,9 @@
 //!
 //! A value of one microbatch is smaller ([`Program::size_in`]) and computed more often; a value
 //! that does not depend on the batch (a gathered weight, an accumulated gradient) is computed once
-//! per step. What leaves a stage for the statements after the block is known to the devices of that
-//! stage only: it is a partial sum over the axis to which the other stages contribute zero.
+//! per step. A value that leaves a stage for the statements after the block exists on the devices
+//! of that stage only: it is a partial sum over the axis, to which the other stages contribute
+//! zero.
 
 use crate::codes::pipeline as codes;
 use shardwise_grammar::span::Span;
@@ -23,10 +24,10 @@ use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisRef, Pin};
 use crate::unroll::is_loop_exit;
 
-/// In which order a stage does its work.
+/// The schedule of a pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Schedule {
-    /// All microbatches forward, then all of them back.
+    /// All microbatches forward, then all of them backward.
     #[default]
     GPipe,
     /// One forward, one backward, as soon as gradients come back.
@@ -46,30 +47,29 @@ impl Schedule {
     }
 }
 
-/// How the layers of a block are spread over stages.
+/// A pipeline: the assignment of a block's layers to stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pipeline {
-    /// The mesh axis along which stages lie.
+    /// The stage axis.
     pub axis: AxisId,
-    /// Into how many parts the batch is cut.
+    /// The number of microbatches.
     pub microbatches: u64,
-    /// Which dimension the batch is.
+    /// The batch dimension.
     pub batch: DimId,
-    /// In which order stages work.
+    /// The schedule.
     pub schedule: Schedule,
-    /// How many runs of consecutive layers a stage has.
+    /// The number of chunks (runs of consecutive layers) of a stage.
     pub chunks: u64,
-    /// Where it is opened.
+    /// Its opening line.
     pub span: Span,
 }
 
-/// How often something is done.
+/// How often an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TripCount {
     /// By a device.
     pub per_device: u64,
-    /// How often the whole waits for its time: what stages idle while the pipeline fills and drains
-    /// counts like work.
+    /// How often its time counts in the total, including the bubble.
     pub including_bubble: u64,
 }
 
@@ -79,22 +79,22 @@ impl Program {
         self.repeats[block?].pipeline.as_ref()
     }
 
-    /// Over how many stages the layers of a block are spread.
+    /// The number of stages of a block.
     pub fn stages(&self, block: Option<RepeatId>) -> u64 {
         self.pipeline(block).map_or(1, |pipeline| self.mesh.axes[pipeline.axis].size)
     }
 
-    /// Whether the stages of a block lie along an axis, so that its devices do different layers.
+    /// Whether an axis is the stage axis of a block, so that its devices run different layers.
     pub fn is_staged_along(&self, block: Option<RepeatId>, axis: AxisId) -> bool {
         self.pipeline(block).is_some_and(|pipeline| pipeline.axis == axis)
     }
 
-    /// How many layers of a block a device has.
+    /// The number of layers of a block on a device.
     pub fn layers_per_device(&self, block: Option<RepeatId>) -> u64 {
         self.layer_count(block) / self.stages(block)
     }
 
-    /// On which stage a layer of a block is.
+    /// The stage of a layer of a block.
     pub fn stage_of(&self, block: Option<RepeatId>, layer: u64) -> u64 {
         let chunks = self.pipeline(block).map_or(1, |pipeline| pipeline.chunks);
         let stages = self.stages(block);
@@ -107,7 +107,7 @@ impl Program {
         dim == batch || self.dims[dim].factors.iter().any(|&factor| self.holds_batch(factor, batch))
     }
 
-    /// How long a dimension is for the statements of a block: in a pipeline, the batch has the size
+    /// The size of a dimension for the statements of a block: in a pipeline, the batch has the size
     /// of a microbatch.
     pub fn size_in(&self, block: Option<RepeatId>, dim: DimId) -> u64 {
         let size = self.dims[dim].size;
@@ -119,20 +119,20 @@ impl Program {
         }
     }
 
-    /// Whether a value has rows of the batch that a block's pipeline cuts.
+    /// Whether a value has rows of the batch that a block's pipeline splits.
     pub fn has_batch(&self, block: Option<RepeatId>, value: ValueId) -> bool {
         self.pipeline(block).is_some_and(|pipeline| {
             self.values[value].dims.iter().any(|&dim| self.holds_batch(dim, pipeline.batch))
         })
     }
 
-    /// Whether an operation is done for each microbatch: it reads or gives rows of the batch.
+    /// Whether an operation runs for each microbatch: it reads or produces rows of the batch.
     pub fn is_per_microbatch(&self, op: &Op) -> bool {
         let values = op.operands.iter().map(|operand| operand.value).chain([op.result]);
         values.into_iter().any(|value| self.has_batch(op.repeat, value))
     }
 
-    /// How often what stands in a block is done, `by_microbatch` or once a step.
+    /// How often statements of a block run, `by_microbatch` or once per step.
     pub fn trip_count(&self, block: Option<RepeatId>, by_microbatch: bool) -> TripCount {
         let layers = self.layers_per_device(block);
         match self.pipeline(block) {
@@ -151,7 +151,7 @@ impl Program {
         }
     }
 
-    /// How often an operation is done.
+    /// How often an operation runs.
     pub fn trip_count_of(&self, op: &Op) -> TripCount {
         if self.is_stage_send(op) {
             self.stage_sends(op.repeat)
@@ -160,13 +160,13 @@ impl Program {
         }
     }
 
-    /// Whether an operation lets a value enter the layers of a pipeline: what stages send to
-    /// their neighbours.
+    /// Whether an operation makes a value loop-carried in a pipeline: stages send it to their
+    /// neighbours.
     pub fn is_stage_send(&self, op: &Op) -> bool {
         op.is(&MapForm::LoopCarried) && self.pipeline(op.repeat).is_some()
     }
 
-    /// How often a stage of a block's pipeline hands something on.
+    /// How often a stage of a block's pipeline sends to the next one.
     pub fn stage_sends(&self, block: Option<RepeatId>) -> TripCount {
         let (chunks, microbatches) = self
             .pipeline(block)
@@ -178,8 +178,8 @@ impl Program {
         }
     }
 
-    /// The mesh axis over which what an operation takes out of a pipeline is pending: one stage has
-    /// it, or each stage a part.
+    /// The mesh axis over which a value exported from a pipeline is pending: one stage has it, or
+    /// each stage a part.
     pub fn stage_axis(&self, op: &Op) -> Option<AxisRef> {
         let block = self.values[op.operands.first()?.value].repeat;
         let pipeline = self.pipeline(block).filter(|_| is_loop_exit(op))?;
@@ -187,7 +187,7 @@ impl Program {
     }
 }
 
-/// What keeps a program's pipelines from running in microbatches, on stages.
+/// Why a program's pipelines cannot run in microbatches, on stages.
 pub fn faults(program: &Program) -> Vec<Diag> {
     let blocks = program.repeats.indices().filter(|&block| program.pipeline(Some(block)).is_some());
     let mut faults: Vec<(RepeatId, Diag)> = Vec::new();
@@ -215,7 +215,7 @@ impl Check<'_> {
             .collect()
     }
 
-    /// Brackets inside that split something over the axis of the stages; one error, for the first.
+    /// Brackets inside that shard a value over the stage axis; one error, for the first.
     fn on_the_stages_axis(&self) -> Option<Diag> {
         let Self { program, block } = *self;
         let pipeline = program.pipeline(Some(block))?;
@@ -295,7 +295,7 @@ impl Check<'_> {
         )
     }
 
-    /// The first statement in which one row of the batch would look at another.
+    /// The first statement in which a row of the batch depends on another.
     fn mixing(&self) -> Option<Diag> {
         let Self { program, block } = *self;
         let pipeline = program.pipeline(Some(block))?;
@@ -333,8 +333,8 @@ impl Check<'_> {
         ))
     }
 
-    /// What stands between the end of a pipeline and its gradient, where gradients start before all
-    /// microbatches are there.
+    /// Statements between the end of a pipeline and its gradient, where gradients start before all
+    /// microbatches are complete.
     fn between(&self) -> Option<Diag> {
         let Self { program, block } = *self;
         let pipeline = program
@@ -368,7 +368,8 @@ impl Check<'_> {
         let op = program.ops.iter().filter(outside).filter(on_the_way).find(needs_all)?;
         let (batch, name) = (&program.dims[pipeline.batch].name, &program.values[op.result].name);
         let message = format!(
-            "`1f1b` goes back before all microbatches are there, and `{name}` needs all rows of \
+            "`1f1b` starts gradients before all microbatches are complete, and `{name}` needs all \
+                rows of \
                 `{batch}`"
         );
         let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch")
@@ -377,12 +378,12 @@ impl Check<'_> {
     }
 }
 
-/// Whether an operation looks at no element of its operand.
+/// Whether an operation reads no element of its operand.
 fn reads_shape_only(op: &Op) -> bool {
     !op.reads_elements()
 }
 
-/// Whether elements from along the batch meet in an element of the result, other than in a sum over
+/// Whether an element of the result depends on several rows of the batch, other than by a sum over
 /// all of it.
 fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
     let along = |dim: &DimId| program.holds_batch(*dim, batch);

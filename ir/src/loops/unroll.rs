@@ -4,8 +4,8 @@
 //! Planning never unrolls: a body is planned once, however many layers there are.
 //!
 //! Layers of a pipeline are unrolled like others, each copy with its stage: microbatches change no
-//! value, so the whole batch passes at once. A value that leaves the layers is a partial sum over
-//! the stages, zero on the stages that do not compute it.
+//! value, so the complete batch passes at once. A value that leaves the layers is a partial sum
+//! over the stages, zero on the stages that do not compute it.
 
 use index_vec::IndexVec;
 use indexmap::IndexMap;
@@ -16,7 +16,7 @@ use crate::plan::{Materialization, Plan, Step, StepKind};
 use crate::program::{Blocks, Budget, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value};
 use crate::rearrange::Rearrange;
 
-/// Which of its copies something is; 0 where there are none.
+/// The index of a copy; 0 where there is only one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Copy {
     /// The layer.
@@ -25,22 +25,22 @@ pub struct Copy {
     pub microbatch: u64,
 }
 
-/// A plan without blocks, and where each of its steps comes from.
+/// A plan without blocks, and the origin of each of its steps.
 pub struct Unrolled {
     /// The plan.
     pub plan: Plan,
-    /// For each step, the step that it is a copy of, and which copy.
+    /// For each step, the step that it is a copy of, and the index of the copy.
     pub from: Vec<(usize, Copy)>,
-    /// The stage that has a value, of those that only one has.
+    /// For a value of one stage only, that stage.
     pub stages: IndexVec<ValueId, Option<Stage>>,
 }
 
-/// A stage of a pipeline: devices with one place along an axis.
+/// A stage of a pipeline: the devices at one coordinate of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// The axis along which stages lie.
+    /// The stage axis.
     pub axis: AxisId,
-    /// Which of them.
+    /// The coordinate.
     pub number: u64,
 }
 
@@ -102,8 +102,7 @@ impl<'p> Writer<'p> {
         writer
     }
 
-    /// How many layers a block goes through, both directions through as many; or how many
-    /// microbatches there are.
+    /// The number of layers of a block, the same in both directions; or the number of microbatches.
     fn count(&self, block: RepeatId) -> u64 {
         (self.counts)(self.old.repeats.forward_block(block)).max(1)
     }
@@ -153,8 +152,7 @@ impl<'p> Writer<'p> {
         ValueId::new(self.first[value].index() + offset as usize)
     }
 
-    /// Places of `within` (each says in which block it is), in the order in which they are carried
-    /// out, with their copies.
+    /// Statements, given by their blocks in `within`, in the order of execution, with their copies.
     fn order(&self, within: &[Option<RepeatId>]) -> Vec<(usize, Copy)> {
         let mut order = Vec::new();
         let mut start = 0;
@@ -190,20 +188,20 @@ impl<'p> Writer<'p> {
         }
     }
 
-    /// The layers of a block in the order in which it goes through them, or the microbatches.
+    /// The layers of a block in the order of iteration, or the microbatches.
     fn sequence(&self, block: RepeatId) -> Vec<u64> {
         let all = 0..self.count(block);
         if self.old.repeats[block].reversed.is_some() { all.rev().collect() } else { all.collect() }
     }
 
-    /// The layer that a block goes through before `layer`.
+    /// The layer before `layer` in the order of iteration.
     fn before(&self, block: RepeatId, layer: u64) -> Option<u64> {
         let sequence = self.sequence(block);
         let place = sequence.iter().position(|&other| other == layer)?;
         place.checked_sub(1).map(|place| sequence[place])
     }
 
-    /// What all the times give that `op` takes out of a block, in order.
+    /// The values of all iterations that `op` exports from a block, in order.
     fn all_copies(&self, op: &Op, copy: Copy) -> Vec<ValueId> {
         let value = op.operands[0].value;
         let Some(block) = self.old.exited_block(op.repeat, value) else {
@@ -298,8 +296,8 @@ impl<'p> Writer<'p> {
         })
     }
 
-    /// What `op` reads as `value` in one of its copies: what the layer before yielded, where it
-    /// lets that enter; what the last time gave, where it takes that out.
+    /// The value that `op` reads as `value` in one of its copies: that yielded by the previous
+    /// layer for a loop-carried value, that of the last iteration for an exported one.
     fn operand(&self, op: &Op, value: ValueId, copy: Copy) -> ValueId {
         if let (true, Some(block)) = (op.is(&MapForm::LoopCarried), op.repeat)
             && let Some(before) = self.before(block, copy.layer)
@@ -347,7 +345,7 @@ impl<'p> Writer<'p> {
         let Some(sums) = self.sums.get(&(op, copy)) else { return vec![self.step(step, copy)] };
         let so_far =
             |value: ValueId| Materialization { value, sharding: step.result.sharding.clone() };
-        // What only one stage has is not yet a sum over stages.
+        // A value of one stage only is not yet a sum over stages.
         let part =
             |value: ValueId| Materialization { value, sharding: step.operands[0].sharding.clone() };
         let is_part = |value: ValueId| self.stages[value].is_some();
@@ -376,7 +374,7 @@ impl<'p> Writer<'p> {
             StepKind::Local(old) => {
                 let (op, id) = (&self.old.ops[*old], new(*old).unwrap_or(*old));
                 let operands = match &step.operands[..] {
-                    // Put together of all microbatches' parts, which are laid out alike.
+                    // Joined from the parts of all microbatches, which have the same sharding.
                     [of] if matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. })) => {
                         self.program.ops[id]
                             .operands
@@ -384,8 +382,8 @@ impl<'p> Writer<'p> {
                             .map(|operand| read(operand.value, of))
                             .collect()
                     }
-                    // What the step says that it reads: whether that is what the program says is
-                    // for others to judge.
+                    // The operand as the step has it: the verifier checks whether it agrees with
+                    // the program.
                     all => {
                         all.iter().map(|of| read(self.operand(op, of.value, copy), of)).collect()
                     }
@@ -402,14 +400,14 @@ impl<'p> Writer<'p> {
     }
 }
 
-/// Whether an operation takes a value out of its block.
+/// Whether an operation exports a value from its block.
 pub fn is_loop_exit(op: &Op) -> bool {
     op.is(&MapForm::Last)
         || op.is(&MapForm::Total)
         || matches!(op.kind, OpKind::Rearrange(Rearrange::Join { .. }))
 }
 
-/// Whether an operation only lets a value into a block or out of it.
+/// Whether an operation only passes a value into a block or out of it.
 pub fn is_region_boundary(op: &Op) -> bool {
     let cuts =
         matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. } | Rearrange::Join { .. }));

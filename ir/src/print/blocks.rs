@@ -13,7 +13,7 @@ use crate::sharding::Pin;
 const INDENT: &str = "  ";
 
 impl<'a> Printer<'a> {
-    /// The line that opens a block, and what is declared in it.
+    /// The line that opens a block, and its declarations.
     fn opening(self, id: RepeatId) -> Vec<String> {
         let repeat = &self.program.repeats[id];
         if let Some(BatchSplit { batch, microbatch }) = repeat.microbatches_of {
@@ -44,8 +44,7 @@ impl<'a> Printer<'a> {
             .collect()
     }
 
-    /// The pipeline that is printed around a block: what goes back through the layers of one needs
-    /// no other.
+    /// The pipeline that is printed around a block; none for a reversed block.
     fn frame(self, id: RepeatId) -> Option<&'a Pipeline> {
         let repeat = &self.program.repeats[id];
         repeat.pipeline.as_ref().filter(|_| repeat.reversed.is_none())
@@ -103,8 +102,8 @@ impl<'a> Printer<'a> {
         format!("next {} = {}", side(then), side(output.value))
     }
 
-    /// Lines in their blocks: for each line its number in `within`, which says in which block it
-    /// stands; none for what opens and closes blocks.
+    /// Lines in their blocks: for each line its index in `within`, the list of blocks; `None` for
+    /// lines that open or close blocks.
     pub(super) fn blocks(
         self,
         within: &[Option<RepeatId>],

@@ -8,12 +8,12 @@ use crate::plan::{Materialization, Plan};
 use crate::program::{Mode, Output};
 use crate::sharding::{Pin, Sharding};
 
-/// What stands above a plan's statements.
+/// The lines above a plan's statements.
 pub fn plan_header(plan: &Plan) -> String {
     Printer::new(&plan.program).header(Mode::Explicit)
 }
 
-/// What stands below a plan's statements: outputs in the sharding that the plan gives them, and
+/// The lines below a plan's statements: outputs in the sharding that the plan gives them, and
 /// asserts.
 pub fn plan_footer(plan: &Plan) -> String {
     let given = |output: &Output| {
@@ -39,8 +39,7 @@ pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
     )
 }
 
-/// What leaves a plan, in the order of its outputs; an output that the plan does not give is left
-/// out.
+/// The outputs of a plan, in order; an output that the plan does not produce is omitted.
 pub fn outputs(plan: &Plan) -> Vec<Materialization> {
     let outputs = plan.program.outputs.iter();
     outputs

@@ -3,7 +3,7 @@
 use crate::Span;
 use crate::program::{Phase, Program};
 
-/// Whether two programs say the same, wherever in their sources they say it.
+/// Whether two programs are the same, ignoring spans.
 pub fn same(a: &Program, b: &Program) -> bool {
     without_spans(a) == without_spans(b)
 }

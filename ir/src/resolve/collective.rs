@@ -13,7 +13,7 @@ use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
 use crate::sharding::{AxisList, AxisRef, Pin, Sharding, Unreduced};
 use crate::verify;
 
-/// What a subscript says: axes, and the dimension that receives each.
+/// The content of a subscript: axes, and the dimension that receives each.
 struct Subscript {
     axes: AxisList,
     into: Vec<Option<DimId>>,
@@ -118,8 +118,8 @@ impl Resolver<'_> {
         Some(subscript)
     }
 
-    /// `_{Y,X,X,L}` where `X` is an axis and a dimension: axes and receivers in turns, if any other
-    /// reading would name an axis twice.
+    /// `_{Y,X,X,L}` where `X` is an axis and a dimension: axes and receivers alternately, if any
+    /// other reading would name an axis twice.
     fn pairs(&self, words: &[Name]) -> Option<Subscript> {
         let repeats = words
             .iter()
@@ -302,7 +302,7 @@ fn receive(subscript: &mut Subscript, dim: DimId) {
     }
 }
 
-/// What the collective gives where kind, axes and receiving dimensions decide it.
+/// The result of the collective where kind, axes and receiving dimensions determine it.
 fn implied(
     kind: &CollectiveKind,
     from: &Sharding,

@@ -12,7 +12,7 @@ use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
 use crate::shape;
 use crate::sharding::Pin;
 
-/// What a left side says.
+/// The content of a left side.
 pub(super) struct Target {
     pub(super) name: Name,
     pub(super) dtype: Option<DType>,
@@ -26,7 +26,7 @@ pub(super) struct Target {
 pub(super) struct Operation {
     pub(super) kind: OpKind,
     pub(super) operands: Vec<Operand>,
-    /// The dimensions of what it gives, as a set that the target may order.
+    /// The dimensions of its result, as a set that the target may order.
     pub(super) dims: Vec<DimId>,
 }
 
@@ -58,8 +58,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// What is carried keeps its dtype; where that would silently make whole numbers of others, the
-    /// author must say so.
+    /// A carried value keeps its dtype; where that would silently round to integers, the author
+    /// must write a cast.
     fn loses_its_fractions(&mut self, value: ValueId) {
         let given = &self.values[value];
         let op = self.ops.iter().rev().find(|op| op.result == value);
@@ -132,7 +132,7 @@ impl Resolver<'_> {
         self.finish_operation(operation, target, span)
     }
 
-    /// Adds the operation and the value that it gives.
+    /// Adds the operation and its result.
     pub(super) fn finish_operation(
         &mut self,
         operation: Operation,

@@ -76,7 +76,8 @@ impl Resolver<'_> {
         Some(())
     }
 
-    /// The gradient that the program starts from, which is like what it differentiates.
+    /// The gradient that the program starts from, with the shape of the value that it
+    /// differentiates.
     fn given(&mut self, name: &Name, from: ValueId) -> Option<ValueId> {
         let given = self.value(name)?;
         if self.values[given].dims == self.values[from].dims {
@@ -105,7 +106,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// Operations of this part of the step are being resolved.
+    /// The part of the step whose operations are being resolved.
     pub(super) fn phase(&self) -> Phase {
         if self.backward.is_some() { Phase::Backward } else { Phase::Forward }
     }

@@ -13,7 +13,7 @@ use crate::program::{Op, OpKind};
 use crate::sharding::Pin;
 
 impl Resolver<'_> {
-    /// Notes what the block holds for its microbatches.
+    /// Records the values that the block keeps for its microbatches.
     pub(super) fn hold(&mut self, tensors: &[TensorDecl], span: Span) {
         let Some(id) = self.in_block(span, "hold").map(|block| block.id) else { return };
         for tensor in tensors {
@@ -48,7 +48,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The block is closed: what it holds, one of its collectives gives.
+    /// Closes the block: checks that one of its collectives produces each kept value.
     pub(super) fn held_in_vain(&mut self, id: RepeatId, spans: Vec<Span>) {
         for (held, span) in self.repeats[id].kept_gathered.clone().into_iter().zip(spans) {
             let gives = |op: &Op| {

@@ -9,8 +9,7 @@ use crate::ids::{AxisId, DimId, ValueId};
 use crate::sharding::{AxisList, AxisRef, Pin, Reduction, Unreduced};
 use crate::{Diag, suggest};
 
-/// What a value may have, so that work in the number of dimensions of one value needs no bound of
-/// its own.
+/// The largest number of dimensions of a value, which bounds all work per dimension.
 const MOST_DIMS: usize = 64;
 
 impl Resolver<'_> {
@@ -216,7 +215,7 @@ impl Resolver<'_> {
         false
     }
 
-    /// Whether brackets name the dimensions of `value`, in its order; says so if not.
+    /// Whether brackets name the dimensions of `value`, in its order; reports it if not.
     pub(super) fn same_dims(&mut self, value: ValueId, dims: &[DimId], span: Span) -> bool {
         if self.values[value].dims == dims {
             return true;

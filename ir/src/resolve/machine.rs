@@ -78,7 +78,7 @@ impl Resolver<'_> {
         self.link(&hardware, declared);
     }
 
-    /// Puts every axis on the links that it runs over.
+    /// Assigns links to every axis.
     fn link(&mut self, hardware: &Hardware, declared: Vec<(&AxisDecl, Extent)>) {
         // An axis of one device is no part of the slice's shape: `X=64, Y=1` wraps where `X=64`
         // does.
@@ -110,7 +110,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Says so where the hardware has no figure for links that an axis needs.
+    /// Reports links of axes for which the hardware has no rates.
     fn without_links(&mut self, hardware: &Hardware, decl: &AxisDecl, axis: &Axis) {
         let Some(kind) = axis
             .physical
@@ -147,7 +147,7 @@ impl Resolver<'_> {
         )));
     }
 
-    /// What is declared of an axis, the size `given` by option first.
+    /// The declaration of an axis; the size `given` by option replaces its own.
     fn axis_decl(&mut self, axis: &AxisDecl, given: Option<&AxisSize>) -> Option<Extent> {
         let written = self.size(&axis.size)?;
         let kind = self.axis_kind(axis).ok()?;
@@ -312,7 +312,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What the kinds are called where chips are GPUs.
+/// The names of the kinds for GPUs.
 fn other_name(name: &str) -> Option<AxisKind> {
     match name {
         "nvlink" => Some(AxisKind::Switch),
@@ -331,8 +331,8 @@ fn unlinked(decl: &AxisDecl, size: u64) -> Axis {
     }
 }
 
-/// A physical axis on links of `kind`; where hardware has none of these, which is an error, at a
-/// rate that does not matter.
+/// A physical axis on links of `kind`; where the hardware has none, which is an error, at an
+/// arbitrary rate.
 fn linked(hardware: &Hardware, size: u64, kind: AxisKind) -> PhysicalAxis {
     PhysicalAxis {
         size,
@@ -342,7 +342,7 @@ fn linked(hardware: &Hardware, size: u64, kind: AxisKind) -> PhysicalAxis {
     }
 }
 
-/// What an axis is, before its links are known.
+/// An axis before its links are known.
 struct Extent {
     size: u64,
     physical: Vec<u64>,
@@ -352,7 +352,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// Of an axis with an error.
+    /// The value for an axis with an error.
     fn unknown() -> Self {
         Self { size: 1, physical: vec![1], over: None, kind: None }
     }
@@ -370,8 +370,8 @@ fn fold(size: u64, over: &[u64]) -> Option<Vec<u64>> {
     (product == Some(size)).then_some(factors)
 }
 
-/// Where a fold over a number of equal factors meets a size that is no such power: as many factors
-/// as near to each other as can be, none of them 1 (512 over 2 is 16x32).
+/// If the size is not such a power: that many factors as close to each other as possible, none of
+/// them 1 (512 over 2 is 16x32).
 fn even_factors(size: u64, over: &[u64]) -> Option<Vec<u64>> {
     let &[count] = over else { return None };
     let mut left = size;

@@ -1,5 +1,5 @@
-//! Blocks that run once per microbatch: what opens them, what enters (`part`) and what leaves
-//! (`join`; `total` and `last` as for layers).
+//! Blocks that run once per microbatch: their opening line, the values that enter (`part`) and
+//! leave (`join`; `total` and `last` as for layers).
 //!
 //! Nothing is carried from microbatch to microbatch: their results are concatenated or summed, in
 //! any order. So their number affects memory and not the result.
@@ -48,7 +48,7 @@ impl Resolver<'_> {
         self.microbatches = Some(id);
     }
 
-    /// How many microbatches there are, and of what.
+    /// The number of microbatches, and the dimension that they split.
     fn cut(&mut self, of: &ast::Microbatches) -> Option<(u64, BatchSplit)> {
         let (whole, part) = (self.dim(&of.whole), self.dim(&of.part));
         let count = self.size(&of.count);
@@ -80,7 +80,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// Closes the microbatches; what blocks among them carried is taken out of those first.
+    /// Closes the microbatches, after exporting the values that blocks in them carried.
     pub(super) fn close_microbatches(&mut self) {
         self.take_ends();
         let Some(id) = self.microbatches.take() else { return };
@@ -93,7 +93,7 @@ impl Resolver<'_> {
             && self.repeats.microbatches(self.values[value].repeat).is_some()
     }
 
-    /// Says that a value is named where there are no microbatches.
+    /// Reports a value of microbatches that is named outside them.
     pub(super) fn of_a_microbatch(&mut self, value: ValueId, name: &Name) {
         let message = format!("each microbatch has a `{}` of its own", name.node);
         let diag = Diag::error(codes::OF_A_MICROBATCH, message, name.span, "of which microbatch?");
@@ -105,7 +105,7 @@ impl Resolver<'_> {
         )));
     }
 
-    /// `part(x)`: the rows of the microbatch at hand.
+    /// `part(x)`: the rows of the current microbatch.
     pub(super) fn part(
         &mut self,
         call: &Call,

@@ -2,8 +2,7 @@
 //! of the next step.
 //!
 //! In a block, `next` defines the value with which the next layer starts. A step is the outermost
-//! block, and the values that it passes on are those that stay on the devices; so one keyword
-//! serves for both, and a plan needs no other.
+//! block, and the values that it passes on are the resident ones; so one keyword serves both.
 
 use crate::codes::{optimizer as codes, repeat};
 use shardwise_grammar::ast;
@@ -18,8 +17,7 @@ use crate::program::{Blocks, Mode, Output};
 use crate::sharding::Pin;
 use crate::{Diag, suggest};
 
-/// Names of optimizers, each with its settings beside `moments` and `master`, and what these are
-/// where nothing is written.
+/// Names of optimizers, each with its settings beside `moments` and `master`, and their defaults.
 const KNOWN: [(&str, &[(&str, &str)]); 3] = [
     (
         "adam",
@@ -114,7 +112,7 @@ impl Resolver<'_> {
             Some(Optimizer { rule, moments, master: dtype("master"), over, text, span });
     }
 
-    /// Whether an optimizer may stand here; says so if not.
+    /// Whether an optimizer may be here; reports it if not.
     fn may_optimize(&mut self, span: Span) -> bool {
         let (message, help) = if self.mode == Mode::Explicit {
             (
@@ -140,7 +138,7 @@ impl Resolver<'_> {
         false
     }
 
-    /// Every setting of the optimizer, as written or else as it is by itself.
+    /// Every setting of the optimizer, as written or by default.
     fn settings(&mut self, written: &ast::Optimizer) -> Option<Vec<(&'static str, String)>> {
         let name = &written.name;
         let Some((_, known)) = KNOWN.iter().find(|(known, _)| *known == name.node) else {

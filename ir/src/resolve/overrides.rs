@@ -10,7 +10,7 @@ use crate::hardware::Hardware;
 use crate::program::Dim;
 use crate::{Diag, Severity, suggest};
 
-/// What a caller may say instead of the source.
+/// Overrides of a caller.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// Hardware instead of the program's.
@@ -66,8 +66,8 @@ pub struct DimSize {
 }
 
 impl Overrides {
-    /// The hardware called `name`: what the caller knows, then what the program's file describes,
-    /// then presets.
+    /// The hardware called `name`: among the caller's, then those of the program's file, then
+    /// presets.
     pub(super) fn hardware_called(&self, name: &str) -> Option<Hardware> {
         let known = self.known.iter().find(|hardware| hardware.name == name).cloned();
         known.or_else(|| self.file.as_ref()?.chip(name)).or_else(|| Hardware::preset(name))
@@ -95,7 +95,7 @@ impl Overrides {
 }
 
 impl Resolver<'_> {
-    /// Axes and dimensions that were given by option and that the program does not have.
+    /// Reports axes and dimensions of options that the program does not have.
     pub(super) fn unknown_overrides(&mut self, overrides: &Overrides) {
         let axes: Vec<String> = self.mesh.axes.iter().map(|axis| axis.name.clone()).collect();
         if !self.mesh_failed {

@@ -19,7 +19,7 @@ use crate::suggest::nearest_divisor;
 pub(super) struct Frame {
     axis: AxisId,
     microbatches: u64,
-    /// The batch, if the program says which it is.
+    /// The batch, if the program names it.
     batch: Option<DimId>,
     schedule: Schedule,
     chunks: u64,
@@ -29,7 +29,7 @@ pub(super) struct Frame {
 }
 
 impl Resolver<'_> {
-    /// Opens a pipeline, of which `rest` begins with what it holds.
+    /// Opens a pipeline; `rest` begins with its content.
     pub(super) fn open_pipeline(
         &mut self,
         of: &ast::Pipeline,
@@ -144,7 +144,7 @@ impl Resolver<'_> {
         self.error(diag.and(before, "given here").help("leave one of them"));
     }
 
-    /// With chunks, microbatches go round the stages in full rounds.
+    /// With chunks, the number of microbatches is a multiple of the number of stages.
     fn rounds(&mut self, frame: &Frame, parts: &SizeExpr) -> Option<()> {
         let stages = self.mesh.axes[frame.axis].size;
         if frame.chunks == 1 || frame.microbatches.is_multiple_of(stages) {
@@ -159,8 +159,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// A block is opened, with so many layers: it is the pipeline's, or goes back through the
-    /// layers of one.
+    /// Opens a block with so many layers: it is the pipeline's, or reverses the block of one.
     pub(super) fn staged(&mut self, id: RepeatId) {
         let (reversed, span) = (self.repeats[id].reversed, self.repeats[id].span);
         if let Some(forward) = reversed {
@@ -194,7 +193,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The pipeline's block is closed: what it carries says what the batch is.
+    /// Closes the pipeline's block: the carried values determine the batch.
     pub(super) fn stage(&mut self, id: RepeatId) {
         let Some(frame) = self.frame.as_ref().filter(|frame| frame.holds == Some(id)) else {
             return;
@@ -217,7 +216,8 @@ impl Resolver<'_> {
             Some(Pipeline { axis, microbatches, batch, schedule, chunks, span });
     }
 
-    /// The dimension that all carried values have and no param; says so if that is none or several.
+    /// The dimension that all carried values have and no param; an error if that is none or
+    /// several.
     fn batch_of(&mut self, id: RepeatId, span: Span) -> Option<DimId> {
         let carried: Vec<ValueId> = self
             .ops
@@ -272,7 +272,7 @@ impl Resolver<'_> {
         closes
     }
 
-    /// A statement that stands in a pipeline, and not in its layers.
+    /// Reports a statement that is in a pipeline, and not in its layers.
     pub(super) fn outside_layers(&mut self, span: Span) -> bool {
         let open = self
             .frame

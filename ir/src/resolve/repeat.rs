@@ -23,27 +23,27 @@ use crate::{Diag, Severity};
 /// A block that is open.
 pub(super) struct Block {
     pub(super) id: RepeatId,
-    /// What its author carries, by the author's name.
+    /// The carried values, by the author's name.
     carried: IndexMap<String, Carried>,
-    /// For names that redefine a loop-carried value, what enters a layer instead.
+    /// For names that redefine a loop-carried value, the value that enters a layer instead.
     redefined: IndexMap<String, ValueId>,
     /// Loop-carried values that have been yielded.
     yielded: IndexSet<ValueId>,
-    /// Where it says what it holds for microbatches.
+    /// Its `hold` statements.
     pub(super) holds: Vec<Span>,
     pub(super) span: Span,
 }
 
 /// One of the values that a block carries.
 struct Carried {
-    /// What it is when a layer begins.
+    /// Its value at the start of a layer.
     enters: ValueId,
-    /// What it is now.
+    /// Its current value.
     latest: ValueId,
     span: Span,
 }
 
-/// The function that takes a value out of its block.
+/// The function that exports a value from its block.
 pub(super) fn export_form(function: &str) -> Option<MapForm> {
     match function {
         "last" => Some(MapForm::Last),
@@ -52,26 +52,26 @@ pub(super) fn export_form(function: &str) -> Option<MapForm> {
     }
 }
 
-/// What a carried name means after its block.
+/// The meaning of a carried name after its block.
 pub(super) enum End {
-    /// That of the last layer, which nobody asked for yet.
+    /// The value of the last layer, not yet exported.
     Pending(ValueId),
-    /// The statement that takes it out of the block.
+    /// The exported value.
     Taken(ValueId),
 }
 
 impl Resolver<'_> {
-    /// The block that statements stand in.
+    /// The current block.
     pub(super) fn inside(&self) -> Option<RepeatId> {
         self.block_of_layers().or(self.microbatches)
     }
 
-    /// The `repeat` that statements stand in.
+    /// The current `repeat`.
     pub(super) fn block_of_layers(&self) -> Option<RepeatId> {
         self.block.as_ref().map(|block| block.id)
     }
 
-    /// Opens a block, of which `rest` begins with the statements.
+    /// Opens a block; `rest` begins with its statements.
     pub(super) fn open(&mut self, of: &ast::Repeat, span: Span, rest: &[Spanned<Statement>]) {
         if let Some(outer) = &self.block {
             let diag = Diag::error(
@@ -116,7 +116,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// How many layers there are, and of which earlier block.
+    /// The number of layers, and the earlier block that it reverses.
     fn layers(&mut self, of: &ast::Repeat) -> Option<(u64, Option<RepeatId>)> {
         if let Some(size) = &of.count {
             return Some((self.size(size)?, None));
@@ -129,15 +129,14 @@ impl Resolver<'_> {
             .find(|(_, repeat)| forward(repeat))
             .map(|(id, repeat)| (repeat.count, Some(id)));
         if found.is_none() {
-            let message =
-                format!("no earlier `repeat {}=…` has layers to go back through", of.name.node);
+            let message = format!("no earlier `repeat {}=…` has layers to reverse", of.name.node);
             let diag = Diag::error(codes::NO_BLOCK, message, of.name.span, "not repeated before");
             self.error(diag.help(format!("say how many layers: `repeat {}=4 {{`", of.name.node)));
         }
         found
     }
 
-    /// What the author of a block carries: names of values from before it.
+    /// The carried names of a block: those of values from before it.
     fn carried_in(&mut self, body: &[Spanned<Statement>]) -> Vec<(Name, Option<Pin>, ValueId)> {
         let tensors = body.iter().flat_map(|statement| match &statement.node {
             Statement::Carry(tensors) => tensors.iter().collect::<Vec<_>>(),
@@ -207,7 +206,7 @@ impl Resolver<'_> {
         Some((renamed, name))
     }
 
-    /// What a definition gave is what the carried name means from here on.
+    /// Sets the current value of a carried name to a definition.
     pub(super) fn took(&mut self, carried: &str, fresh: &str) {
         let given = self.value_names.get(fresh).copied();
         if let (Some(given), Some(block)) = (given, &mut self.block)
@@ -222,7 +221,7 @@ impl Resolver<'_> {
         Some(&self.values[*self.block.as_ref()?.redefined.get(fresh)?])
     }
 
-    /// `carry x.in = x`; `carry x = h + y` is also what the next layer starts from.
+    /// `carry x.in = x`; `carry x = h + y` is also the initial value of the next layer.
     pub(super) fn enter(&mut self, definition: &Definition, span: Span) {
         let name = &definition.target.name;
         let Some(block) = self.in_block(name.span, "carry") else { return };
@@ -381,7 +380,7 @@ impl Resolver<'_> {
         self.block = None;
     }
 
-    /// Says so if a block does nothing: it would be forgotten where the program is printed.
+    /// Reports an empty block: it could not be printed.
     pub(super) fn is_empty(&mut self, id: RepeatId) {
         if self.ops.iter().all(|op| !self.repeats.path(op.repeat).contains(&id))
             && !self.diags.iter().any(|diag| diag.severity == Severity::Error)

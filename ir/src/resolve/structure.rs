@@ -15,7 +15,7 @@ use crate::ids::DimId;
 use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
 use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
-/// The calls of this module, for the search of a name that was meant.
+/// The calls of this module, for suggestions of similar names.
 pub(super) const NAMES: [&str; 15] = [
     "rename", "reshape", "take", "put", "update", "slice", "pad", "concat", "roll", "causal",
     "lower", "position", "route", "part", "join",
@@ -116,7 +116,7 @@ impl Resolver<'_> {
         Some((operand, dims))
     }
 
-    /// Whether an operand has a dimension; says so if not.
+    /// Whether an operand has a dimension; reports it if not.
     fn has(&mut self, operand: &Operand, dim: DimId, written: &Name) -> Option<()> {
         if self.values[operand.value].dims.contains(&dim) {
             return Some(());
@@ -154,7 +154,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The dimensions that a left side, or an output declaration, gives to what changes them.
+    /// The dimensions of a result that changes them, from the left side or an output declaration.
     fn new_dims(&mut self, name: &str, span: Span, target: Option<&Target>) -> Option<Vec<DimId>> {
         let written = target.and_then(|target| {
             target.written.as_ref().map(|(dims, ..)| dims.clone()).or_else(|| target.wished.clone())
@@ -276,7 +276,7 @@ impl Resolver<'_> {
         Some(self.plain(OpKind::Rearrange(how), vec![operand]))
     }
 
-    /// Whether a dimension that is about to come is not there yet.
+    /// Whether a new dimension is not in the operand already.
     fn is_new(&mut self, operand: &Operand, dim: DimId, written: &Name) -> Option<()> {
         if !self.values[operand.value].dims.contains(&dim) {
             return Some(());
@@ -365,7 +365,7 @@ impl Resolver<'_> {
         let operand = self.operand(argument, target)?;
         self.has(&operand, dim, &written)?;
         let Dim { name, size, .. } = &self.dims[dim];
-        // Along a single place there is nowhere to go, in either direction.
+        // A dimension of size one cannot be rolled.
         if (by >= *size && by > 1) || (by == 0 && *size > 1) {
             let message = match by {
                 0 => format!("`{name}` is not rolled by 0 places"),

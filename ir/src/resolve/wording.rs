@@ -19,7 +19,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// `softmax(x)`: along which dimension? The last one of what is known of `x`, most often.
+    /// `softmax(x)` without a dimension: proposes the last dimension of `x`.
     pub(super) fn needs_dims<T>(&mut self, name: &str, call: &Call, span: Span) -> Option<T> {
         let message =
             format!("`{name}` is written `{name}_D(x)`, with the dimensions that it goes along");
@@ -43,8 +43,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// A call of what no function is called; what looks like a subscript may have been meant as a
-    /// part of its name.
+    /// A call of an unknown function; its subscript may be meant as a part of the name.
     pub(super) fn unknown_function<T>(&mut self, call: &Call, span: Span) -> Option<T> {
         let short = call.function.node.as_str();
         let lower = short.to_lowercase();
@@ -93,7 +92,7 @@ impl Resolver<'_> {
     }
 }
 
-/// `select(mask, a, b)`, `ema(a, b, 0.9)`: a call as it should be.
+/// `select(mask, a, b)`, `ema(a, b, 0.9)`: an example of a correct call.
 pub(super) fn call_of(function: Function) -> String {
     let row = function.row();
     let values = row.operands.iter().map(|operand| operand.name);

@@ -77,7 +77,7 @@ impl DType {
         }
     }
 
-    /// What an operation on both gives: floats win over integers, then the wider one.
+    /// The dtype of an operation on both: floats before integers, then the wider one.
     #[must_use]
     pub fn promote(self, other: Self) -> Self {
         self.max(other)

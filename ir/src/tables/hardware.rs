@@ -19,7 +19,7 @@ pub enum Wraparound {
     Cube4,
     /// An axis of 16 (v5e, v6e: the edge of the pod).
     Full16,
-    /// An axis as long as the pod's edge; the book does not say more.
+    /// An axis as long as the pod's edge; the book has no more detail.
     WholePod,
     /// No neighbour links at all: a switched domain.
     Switched,
@@ -59,8 +59,7 @@ pub struct Hardware {
 }
 
 impl Wraparound {
-    /// As hardware files spell it, in words that such files know of: how chips are linked, and
-    /// which axes of a torus wrap.
+    /// The words of hardware files: how chips are linked, and which axes of a torus wrap.
     pub fn names(self) -> (&'static str, Option<&'static str>) {
         match self {
             Self::Cube4 => ("torus", Some("multiples-of-4")),
@@ -121,7 +120,7 @@ impl Hardware {
         }
     }
 
-    /// The hardware as a program says it: its name, and where that is from.
+    /// The hardware as a program writes it: its name, and its file.
     pub fn reference(&self) -> String {
         match &self.file {
             Some(file) => format!("{} from \"{file}\"", self.name),

@@ -13,7 +13,7 @@ index_vec::define_index_type! {
     pub struct ValueId = u32;
 }
 index_vec::define_index_type! {
-    /// A block whose statements are done once a layer.
+    /// A block whose statements run once per layer.
     pub struct RepeatId = u16;
 }
 index_vec::define_index_type! {

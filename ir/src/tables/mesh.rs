@@ -63,12 +63,12 @@ pub struct Axis {
     pub written_kind: Option<AxisKind>,
     /// The factors written after `over`, if any; printed back.
     pub over: Option<Vec<u64>>,
-    /// What it runs over, major to minor, never empty.
+    /// Its physical axes, major to minor, never empty.
     pub physical: Vec<PhysicalAxis>,
 }
 
 impl Axis {
-    /// The kind: dcn if any of its physical axes is, for that is what all of it waits for; else a
+    /// The kind: dcn if any of its physical axes is, since that is the slowest; else a
     /// ring if any of them is.
     pub fn kind(&self) -> AxisKind {
         let kinds = || self.physical.iter().map(|p| p.kind);
@@ -111,7 +111,7 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// More axes than any machine has; keeps sets of axes in one word.
+    /// The largest number of axes; sets of axes fit in one word.
     pub const MAX_AXES: usize = 16;
 
     /// Ids in order.

@@ -19,11 +19,11 @@ pub struct Optimizer {
     pub moments: DType,
     /// The dtype of the copy of each parameter that is updated in its place, if there is one.
     pub master: Option<DType>,
-    /// What the state is split over.
+    /// The axes that shard the state.
     pub over: StateOver,
     /// As written, for printing.
     pub text: String,
-    /// Where.
+    /// Its span.
     pub span: Span,
 }
 
@@ -32,24 +32,24 @@ pub struct Optimizer {
 pub enum Rule {
     /// Two moments.
     Adam {
-        /// How fast both moments forget.
+        /// The decay rates of both moments.
         betas: [String; 2],
-        /// Step size, what is added to the root, and what weights decay by.
+        /// Step size, epsilon and weight decay.
         step: [String; 3],
     },
     /// The gradient itself, or its sum.
     Sgd {
         /// Step size.
         rate: String,
-        /// What is kept of the sum of gradients; `None`: no sum is kept.
+        /// The momentum; `None`: without.
         momentum: Option<String>,
     },
 }
 
-/// What the state is split over.
+/// The axes that shard the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateOver {
-    /// What its parameter is split over.
+    /// The axes of its parameter.
     Parameter,
     /// These axes too, in the largest dimension that they divide.
     Axes(AxisList),

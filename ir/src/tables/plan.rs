@@ -8,13 +8,13 @@ use crate::sharding::{AxisRef, Sharding};
 /// A value in one of its shardings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Materialization {
-    /// Which value.
+    /// The value.
     pub value: ValueId,
-    /// How it is laid out.
+    /// Its sharding.
     pub sharding: Sharding,
 }
 
-/// A collective with everything that its text says.
+/// A collective with all the information of its text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Collective {
     /// Which.
@@ -26,7 +26,7 @@ pub struct Collective {
     pub into: Vec<usize>,
 }
 
-/// What a step does.
+/// The kind of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// A local operation of the program.
@@ -39,21 +39,21 @@ pub enum StepKind {
 /// One line of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it does.
+    /// Its kind.
     pub kind: StepKind,
-    /// What it reads.
+    /// Its operands.
     pub operands: Vec<Materialization>,
-    /// What it gives.
+    /// Its result.
     pub result: Materialization,
-    /// The block that it stands in: it is done once a layer.
+    /// Its block: it runs once per layer.
     pub repeat: Option<RepeatId>,
 }
 
-/// A plan: the program it carries out and the steps in order.
+/// A plan: the program it implements and the steps in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The program whose tables the steps refer to.
     pub program: Program,
-    /// In order; what a step reads is declared or given by an earlier step.
+    /// In order; an operand is declared or produced by an earlier step.
     pub steps: Vec<Step>,
 }

@@ -32,7 +32,7 @@ pub struct Dim {
     pub factors: Vec<DimId>,
     /// Whether it may be padded up to a multiple of the axes that split it.
     pub pad: bool,
-    /// Where it was declared.
+    /// Its declaration.
     pub span: Span,
 }
 
@@ -50,11 +50,11 @@ pub struct Value {
     /// `input`, `param` or `state` for declared values; `None` for results (outputs are listed
     /// apart).
     pub role: Option<Role>,
-    /// Where it comes to be: the declared sharding of an input, the written brackets of a left
-    /// side. `None`: the compiler's choice.
+    /// The declared sharding of an input, or the written brackets of a left side. `None`: the
+    /// compiler's choice.
     pub declared_sharding: Option<Pin>,
-    /// The block that it belongs to: there is one of it for each layer and microbatch, but of what
-    /// is declared one for each layer.
+    /// Its block: there is one of it for each layer and microbatch; for a declared value, one for
+    /// each layer.
     pub repeat: Option<RepeatId>,
     /// Where it was declared or defined.
     pub span: Span,
@@ -63,7 +63,7 @@ pub struct Value {
 /// A use of a value by an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
-    /// Which value.
+    /// The value.
     pub value: ValueId,
     /// The brackets written at this use, if any.
     pub pin: Option<Pin>,
@@ -88,30 +88,30 @@ pub enum OpKind {
         /// Over what.
         dims: Vec<DimId>,
     },
-    /// `take_V(Table, Ids)`: the rows of a table along `dim` at the places that the second operand
-    /// says; no row, and zeros, for any other number.
+    /// `take_V(Table, Ids)`: the rows of a table along `dim` at the indices in the second operand;
+    /// zeros for any other index.
     Gather {
         /// The dimension of the table that is looked up.
         dim: DimId,
     },
-    /// `put_V(Rows, Ids, Like)`: rows added up at the places that the second operand says, in an
-    /// array like the third, whose elements are not read: it may be anywhere, and what comes out
-    /// may be split along `dim` over any axes that rows and places leave free. The transpose of
+    /// `put_V(Rows, Ids, Like)`: rows added up at the indices in the second operand, in an array
+    /// like the third, whose elements are not read: its sharding does not matter, and the result
+    /// may be sharded along `dim` over any axes that rows and indices leave free. The transpose of
     /// `take`.
     ScatterAdd {
-        /// The dimension of the places.
+        /// The dimension of the indices.
         dim: DimId,
     },
-    /// `update_S(Cache, At, Rows)`: the first array, with the rows along `dim` at the places that
-    /// the second says replaced by those of the third; of rows with the same place the last one
-    /// counts, those with a place that there is not are dropped.
+    /// `update_S(Cache, At, Rows)`: the first array, with the rows along `dim` at the indices in
+    /// the second replaced by those of the third; of rows with the same index the last one wins,
+    /// rows with an index outside `dim` are dropped.
     Update {
-        /// The dimension of the places.
+        /// The dimension of the indices.
         dim: DimId,
     },
-    /// Elements put elsewhere.
+    /// A rearrangement of elements.
     Rearrange(Rearrange),
-    /// `route_{T,E->C}(Scores, 2)`: which slot of which expert each token is sent to.
+    /// `route_{T,E->C}(Scores, 2)`: the slot and expert that each token is sent to.
     Route(Route),
     /// Composites such as a softmax.
     Composite {
@@ -131,11 +131,11 @@ pub enum Phase {
     /// Before the gradients, or in a program without any.
     #[default]
     Forward,
-    /// A gradient, or what is done with gradients.
+    /// A gradient, or a use of gradients.
     Backward,
 }
 
-/// A statement that computes or moves.
+/// A statement that computes or reshards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
     /// What.
@@ -144,15 +144,15 @@ pub struct Op {
     pub operands: Vec<Operand>,
     /// Into what.
     pub result: ValueId,
-    /// The brackets written on the left side of *this* statement (the value's declared sharding, unless the
-    /// statement is a collective on its own value).
+    /// The brackets written on the left side of *this* statement (the value's declared sharding,
+    /// unless the statement is a collective on its own value).
     pub result_pin: Option<Pin>,
-    /// Which part of the step it belongs to. Not printed: where all statements are written out, all
+    /// The part of the step it belongs to. Not printed: where all statements are written out, all
     /// are of one part.
     pub phase: Phase,
-    /// The block that it stands in.
+    /// Its block.
     pub repeat: Option<RepeatId>,
-    /// Which share of its terms is not masked, and counts. Not printed: it follows from the masks
+    /// The share of its terms that is not masked. Not printed: it follows from the masks
     /// ([`crate::sparse`]).
     pub share: f64,
     /// The statement.
@@ -160,7 +160,7 @@ pub struct Op {
 }
 
 impl Value {
-    /// Whether it is declared, and no operation gives it.
+    /// Whether it is declared, and no operation produces it.
     pub fn is_declared(&self) -> bool {
         self.role.is_some()
     }
@@ -193,35 +193,36 @@ impl Op {
     }
 }
 
-/// `backward from Out given dOut`, until the gradient pass puts statements in its place.
+/// `backward from Out given dOut`, until the gradient pass replaces it with statements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backward {
     /// What is differentiated.
     pub from: ValueId,
     /// Its gradient; `None`: all ones.
     pub given: Option<ValueId>,
-    /// The operation before which it stands.
+    /// The operation that follows it.
     pub at: OpId,
-    /// Values whose gradients the program names, and these gradients, which no operation gives yet.
+    /// Values whose gradients the program names, and these gradients, which no operation produces
+    /// yet.
     pub named: Vec<(ValueId, ValueId)>,
-    /// Into how many microbatches of which dimension the step is cut.
+    /// The number of microbatches, and the dimension that they split.
     pub microbatches: Option<(u64, Option<DimId>)>,
     /// The statement.
     pub span: Span,
 }
 
-/// A value that leaves the program.
+/// An output of the program or a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
     /// Which.
     pub value: ValueId,
-    /// How it must leave.
+    /// The shardings that it accepts.
     pub pin: Pin,
     /// Of a value that a block yields, the value whose sharding it must have: the result of a
     /// [`MapForm::LoopCarried`] in the next layer, or the parameter or state that it updates in
     /// the next step.
     pub yields_to: Option<ValueId>,
-    /// Where it was declared.
+    /// Its declaration.
     pub span: Span,
 }
 
@@ -234,7 +235,7 @@ pub enum Budget {
     MemoryAtMost(f64),
     /// No such collective, over an axis, a kind of axis, or at all.
     No(CollectiveKind, Option<Over>),
-    /// The value is never whole on a device.
+    /// The value is never replicated.
     StaysSharded(ValueId),
 }
 
@@ -247,7 +248,7 @@ pub enum Over {
     Kind(AxisKind),
 }
 
-/// An `assert` and where it stands.
+/// An `assert` and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assert {
     /// What must hold.
@@ -288,14 +289,14 @@ pub struct Program {
     pub backward: Option<Backward>,
     /// Updates that are still to be written out.
     pub optimizer: Option<Optimizer>,
-    /// What leaves, in order.
+    /// Outputs, in order.
     pub outputs: Vec<Output>,
     /// Budgets.
     pub asserts: Vec<Assert>,
 }
 
 impl Program {
-    /// What an output is in the next layer, if a block hands it on.
+    /// The loop-carried value that an output of a block yields to, if any.
     pub fn carried_into(&self, output: &Output) -> Option<ValueId> {
         output.yields_to.filter(|&of| self.values[of].role.is_none())
     }
@@ -305,9 +306,8 @@ impl Program {
         output.yields_to.filter(|&of| self.values[of].role.is_some())
     }
 
-    /// Whether an update writes into the very array that it reads: what it gives takes the place of
-    /// that in the next step, and no later operation reads the old one. Otherwise the whole array
-    /// is copied.
+    /// Whether an update is in place: its result replaces the array that it reads in the next step,
+    /// and no later operation reads the old one. Otherwise the array is copied.
     pub fn is_in_place(&self, op: &Op) -> bool {
         let (OpKind::Update { .. }, Some(old)) =
             (&op.kind, op.operands.first().map(|operand| operand.value))
@@ -323,7 +323,7 @@ impl Program {
             && !later.any(|other| other.operands.iter().any(|operand| operand.value == old))
     }
 
-    /// Whether a value takes the place of a parameter or state.
+    /// Whether a value updates a parameter or state.
     pub fn is_update(&self, value: ValueId) -> bool {
         self.outputs.iter().any(|output| output.value == value && self.updates(output).is_some())
     }

@@ -12,7 +12,7 @@ pub use crate::functions::{Composite, EPSILON};
 use crate::ids::DimId;
 use crate::program::Dim;
 
-/// Elements put elsewhere, none changed: linear, and maxima and minima stay what they are.
+/// A rearrangement of unchanged elements: linear, and partial maxima and minima pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Rearrange {
     /// `rename(x)`: dimensions under other names of equal size, as pairs of old and new.
@@ -21,7 +21,7 @@ pub enum Rearrange {
     Reshape(Vec<Regroup>),
     /// `slice_{S->P}(x, 128)`: the part of `S` from there that is as long as `P`.
     Slice(Window),
-    /// `pad_{P->S}(x, 128)`: the same backwards, zeros around it.
+    /// `pad_{P->S}(x, 128)`: the inverse, with zeros around it.
     Pad(Window),
     /// `concat_{P,Q->S}(a, b)`: one after the other.
     Concat {
@@ -30,21 +30,21 @@ pub enum Rearrange {
         /// That of the result.
         to: DimId,
     },
-    /// `roll_R(x, 1)`: each element so many places further along, from the end on to the beginning.
+    /// `roll_R(x, 1)`: each element so many places further along, cyclically.
     Roll(Roll),
     /// `part(x)`: the rows of a microbatch, a strided selection of the batch.
     Part {
         /// The batch.
         from: DimId,
-        /// What the microbatch has in its place.
+        /// The dimension of the microbatch.
         to: DimId,
-        /// The first of its rows: which microbatch it is. 0 where a block says that.
+        /// Its first row: the number of the microbatch; 0 in a block, which defines it.
         first: u64,
     },
-    /// `join(y)`: the rows of all microbatches in the order in which they stand in the batch. One
-    /// operand in a block, where they are written out one for each microbatch.
+    /// `join(y)`: the rows of all microbatches in the order of the batch. One operand in a block;
+    /// one per microbatch when unrolled.
     Join {
-        /// What a microbatch has.
+        /// The dimension of a microbatch.
         from: DimId,
         /// The batch.
         to: DimId,
@@ -52,8 +52,8 @@ pub enum Rearrange {
 }
 
 impl Rearrange {
-    /// Dimensions of the operand that the result has under other names and split as they were,
-    /// where nothing else changes.
+    /// Dimensions of the operand that the result has under other names with the same axes, where
+    /// nothing else changes.
     pub fn relabelled(&self) -> Option<Vec<(DimId, DimId)>> {
         match self {
             Self::Rename(pairs) => Some(pairs.clone()),
@@ -67,12 +67,12 @@ impl Rearrange {
     }
 }
 
-/// Elements that go round a dimension.
+/// A cyclic shift along a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Roll {
     /// Which.
     pub dim: DimId,
-    /// How far: less than the dimension is long.
+    /// The distance, less than the size of the dimension.
     pub by: u64,
 }
 
@@ -83,22 +83,22 @@ pub struct Window {
     pub from: DimId,
     /// The result's.
     pub to: DimId,
-    /// Where the shorter one begins in the longer one.
+    /// The start of the shorter one in the longer one.
     pub start: u64,
 }
 
 /// Tokens sent to experts: each to those with its largest scores (the first of equal ones), where
-/// it takes the next slot that is free; none, if all are taken. The result is one where a token has
-/// a slot, else zero.
+/// it gets the next free slot; none, if all are taken. The result is one where a token has a slot,
+/// else zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// Along which tokens queue up.
+    /// The dimension of the tokens.
     pub tokens: DimId,
     /// The experts.
     pub experts: DimId,
     /// The slots of an expert.
     pub capacity: DimId,
-    /// How many experts a token is sent to.
+    /// The number of experts per token.
     pub choices: u64,
 }
 
@@ -111,8 +111,7 @@ pub struct Regroup {
     pub to: Vec<DimId>,
 }
 
-/// A product of more factors is none that anybody reshapes; declarations that square each other
-/// would have 2^n.
+/// The limit of factors; declarations that square each other would have 2^n.
 const MOST_FACTORS: usize = 64;
 
 /// The factors of a dimension that have none themselves, major to minor; itself, if it is no
@@ -134,8 +133,8 @@ pub fn atoms(dims: &IndexVec<DimId, Dim>, dim: DimId) -> Vec<DimId> {
     found
 }
 
-/// How a reshape leads from one list of dimensions to another: each product with the factors that
-/// it is split into or merged from. `None` where their factors are not the same.
+/// The groups of a reshape from one list of dimensions to another: each product with the factors
+/// that it is split into or merged from. `None` where their factors are not the same.
 pub fn regroup(dims: &IndexVec<DimId, Dim>, from: &[DimId], to: &[DimId]) -> Option<Vec<Regroup>> {
     let changed = |here: &[DimId], there: &[DimId]| {
         here.iter().copied().filter(|dim| !there.contains(dim)).collect::<Vec<_>>()

@@ -10,10 +10,11 @@ use indexmap::IndexSet;
 use crate::ids::{RepeatId, ValueId};
 use crate::program::{Blocks, Budget, Program};
 
-/// Renumbers the values and blocks of `program`; what nothing declares or gives yet comes last.
+/// Renumbers the values and blocks of `program`; values that are neither declared nor produced yet
+/// come last.
 pub fn by_appearance(program: &mut Program) {
     blocks_by_appearance(program);
-    // What is declared in a block is printed there, after what is declared outside.
+    // Declarations in a block are printed there, after those outside.
     let mut declared: Vec<ValueId> =
         program.values.indices().filter(|&id| program.values[id].role.is_some()).collect();
     declared.sort_by_key(|&id| program.values[id].repeat);
@@ -28,8 +29,8 @@ pub fn by_appearance(program: &mut Program) {
     }
     program.values = order.iter().map(|&old| program.values[old].clone()).collect();
     rename(program, &|id| *id = new_id[*id]);
-    // What a block yields is printed where it ends, before what leaves; what is yielded outside
-    // all of them is printed last.
+    // Yielded values are printed at the end of their block, before the outputs; those yielded
+    // outside all blocks are printed last.
     let Program { outputs, values, .. } = program;
     outputs.sort_by_key(|output| match (output.yields_to, values[output.value].repeat) {
         (Some(_), Some(block)) => (0, Some(block)),

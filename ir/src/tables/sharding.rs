@@ -13,14 +13,14 @@ use smallvec::SmallVec;
 use crate::ids::AxisId;
 use crate::mesh::Mesh;
 
-/// What a subscript names: today a whole mesh axis. A type of its own, so that a part of an axis (8
-/// used as 2 and 4) can become one more kind of reference without a change to code that only
-/// compares, orders or sizes them.
+/// The axis of a subscript: always a complete mesh axis. A type of its own, so that a part of an
+/// axis (8 used as 2 and 4) can become one more kind of reference without a change to code that
+/// only compares, orders or sizes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct AxisRef(AxisId);
 
 impl AxisRef {
-    /// The whole of `axis`.
+    /// The complete `axis`.
     pub fn whole(axis: AxisId) -> Self {
         Self(axis)
     }
@@ -30,7 +30,7 @@ impl AxisRef {
         self.0
     }
 
-    /// Into how many parts it splits.
+    /// The number of parts it splits into.
     pub fn size(self, mesh: &Mesh) -> u64 {
         mesh.axes[self.0].size
     }
@@ -39,7 +39,7 @@ impl AxisRef {
 /// The axes of one dimension, major to minor.
 pub type AxisList = SmallVec<[AxisRef; 4]>;
 
-/// How partial values are put together.
+/// How partial values are reduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reduction {
@@ -101,12 +101,12 @@ impl Unreduced {
 pub struct Sharding {
     /// For each dimension of the value, its axes, major to minor.
     pub dims: SmallVec<[AxisList; 4]>,
-    /// What is pending.
+    /// The pending reduction.
     pub unreduced: Unreduced,
 }
 
 impl Sharding {
-    /// Whole and reduced everywhere.
+    /// Replicated and reduced.
     pub fn replicated(rank: usize) -> Self {
         Self { dims: (0..rank).map(|_| AxisList::new()).collect(), unreduced: Unreduced::default() }
     }
@@ -127,7 +127,7 @@ impl Sharding {
 pub struct Pin {
     /// For each dimension its axes, or `None` where open.
     pub dims: Vec<Option<AxisList>>,
-    /// What is pending.
+    /// The pending reduction.
     pub unreduced: Unreduced,
 }
 

@@ -15,20 +15,20 @@ use crate::sharding::{AxisList, AxisRef, Sharding};
 pub enum CollectiveFault {
     /// The two have different numbers of dimensions.
     Rank,
-    /// What is unreduced changes, and this kind of collective leaves it as it is.
+    /// The unreduced set changes, and this kind of collective does not change it.
     PendingChanges,
     /// A gather drops `axis`, which is not trailing in the `list` at `position`.
     NotTrailing {
         /// Of the dimension.
         position: usize,
-        /// What is dropped.
+        /// The dropped axis.
         axis: AxisRef,
         /// All axes of the dimension.
         list: AxisList,
     },
     /// A gather, slice or scatter changes a dimension otherwise than by dropping or appending.
     Rearranges(usize),
-    /// Axes are left unreduced that were not.
+    /// Axes become unreduced that were not.
     PendingAppears,
     /// No unreduced axis is reduced.
     NothingReduced,
@@ -36,15 +36,15 @@ pub enum CollectiveFault {
     DimsChange,
     /// A scatter appends other axes than it reduces.
     ScattersOthers,
-    /// A slice appends none, or several.
+    /// A slice appends no axis, or several.
     NotOneAxis,
     /// A slice appends an axis that is in use.
     AxisInUse(AxisRef),
-    /// Not one run of trailing axes moved to the end of one other dimension.
+    /// An AllToAll that does not move one run of trailing axes to the end of one other dimension.
     NotAMove,
     /// A Permute changes the local size of the dimension at this position.
     LocalSizeChanges(usize),
-    /// The two are the same.
+    /// Both shardings are the same.
     NothingChanges,
 }
 
@@ -98,7 +98,7 @@ impl CollectiveFault {
 type Fallible<T> = Result<T, CollectiveFault>;
 type Placed = (Vec<AxisRef>, Vec<usize>);
 
-/// The collective of `kind` that leads from one sharding to the other, or why there is none.
+/// The collective of `kind` from one sharding to the other, or why there is none.
 pub fn collective(
     mesh: &Mesh,
     kind: &CollectiveKind,
@@ -119,8 +119,8 @@ pub fn collective(
     Ok(Collective { kind: kind.clone(), axes, into })
 }
 
-/// The one collective that leads from one sharding to the other, if one does; the first of this
-/// order where axes of one device let several.
+/// The collective from one sharding to the other, if there is one; the first in this order where
+/// axes of one device allow several.
 pub fn classify(mesh: &Mesh, from: &Sharding, to: &Sharding) -> Option<Collective> {
     let order = [
         CollectiveKind::Slice,

@@ -24,16 +24,16 @@ pub enum LocalFault {
         /// The operands that have it.
         operands: [usize; 2],
     },
-    /// An index is split that must be whole: elements from all of it are needed at once.
+    /// An index is split that must be unsharded: all its elements are needed at once.
     MustBeWhole {
         /// The index.
         dim: DimId,
         /// The operand that has it.
         operand: usize,
     },
-    /// After a reshape the blocks of a device would not be one block.
+    /// After a reshape a device would have several blocks.
     BlocksBreak {
-        /// The axis that splits something else afterwards.
+        /// The axis that would split another dimension afterwards.
         axis: AxisRef,
         /// The dimension that it splits before.
         dim: DimId,
@@ -47,7 +47,7 @@ pub enum LocalFault {
     },
 }
 
-/// Why a partial operand does not pass.
+/// Why an operation does not pass a partial operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartialFault {
     /// The operation is not linear in it.
@@ -62,15 +62,15 @@ pub enum PartialFault {
     AxisInUse(AxisRef),
 }
 
-/// An index of the operation: how it is split, and in which operand that was seen first.
+/// An index of the operation: its axes, and the first operand that has it.
 struct Index<'s> {
     dim: DimId,
     axes: &'s AxisList,
     operand: usize,
 }
 
-/// What `op` gives on local blocks of operands so sharded, and is `wanted` to be: where a device
-/// can give any part of the result, that says which.
+/// The sharding of the result of `op` on local blocks of operands in these shardings. Where a
+/// device can compute any part of the result, `wanted` selects the part.
 pub fn local_result(
     program: &Program,
     op: &Op,
@@ -127,7 +127,7 @@ pub fn local_result(
     Ok(Sharding { dims, unreduced: Unreduced::new(kind, pending) })
 }
 
-/// The axes that split any index, each with the operand in which it was seen.
+/// The axes that split any index, each with its operand.
 fn split_axes(
     program: &Program,
     op: &Op,
@@ -148,8 +148,8 @@ fn split_axes(
     Ok(split)
 }
 
-/// What leaves a pipeline is a sum pending over its stages, to which the other stages add nothing:
-/// a partial maximum would take their zeros for elements.
+/// A value that leaves a pipeline is a sum pending over its stages, to which the other stages
+/// contribute zeros: a partial maximum would treat these as elements.
 fn unreduced_over_stages(
     program: &Program,
     op: &Op,
@@ -164,11 +164,11 @@ fn unreduced_over_stages(
     Ok(Reduction::Sum)
 }
 
-/// Whether elements from all along `dim` are needed at once.
+/// Whether all elements along `dim` are needed at once.
 fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
     let dim = index.dim;
     match &op.kind {
-        // What leaves a block must not go further than the next one.
+        // Elements that leave a block must not go further than the next one.
         OpKind::Rearrange(Rearrange::Roll(Roll { dim: rolled, by })) if *rolled == dim => {
             let size = program.dims[dim].size;
             let blocks =
@@ -181,7 +181,7 @@ fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
         ) => *from == dim,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&dim),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&dim),
-        // Of several rows with one place a device would know its own only.
+        // Of several rows with the same index a device would have its own only.
         OpKind::Update { .. } => !program.values[op.result].dims.contains(&dim),
         _ => false,
     }
@@ -210,7 +210,7 @@ fn indices<'s>(
     Ok(indices)
 }
 
-/// How partial results combine that are given, and the unreduced axes that pass from operands to
+/// The kind of the operands' partial results, and the unreduced axes that pass from operands to
 /// result.
 fn passed(
     op: &Op,
@@ -224,7 +224,7 @@ fn passed(
     };
     let carriers: Vec<usize> =
         (0..op.sharded_operands().len()).filter(|&k| !operands[k].unreduced.is_empty()).collect();
-    // What is not looked at may as well be partial.
+    // An operand whose elements are not read may be partial.
     let Some(&first) = carriers.first().filter(|_| op.reads_elements()) else {
         return Ok((own, Vec::new()));
     };
@@ -276,7 +276,7 @@ pub(super) fn may_pass(op: &Op, kind: Reduction, operand: usize) -> Result<(), P
     if kind == Reduction::Sum { sums(op) } else { extrema(op, kind, operand) }.map(|_| ())
 }
 
-/// Which operands may carry partial results, and what comes of them.
+/// The operands that may be partial together.
 struct Carried {
     given: Reduction,
     together: Together,

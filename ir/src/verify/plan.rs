@@ -1,5 +1,5 @@
-//! Plans: every step is checked against what exists before it, and the whole plan against what the
-//! program asks for.
+//! Verifies plans: every step against the materializations before it, and the plan against the
+//! requirements of the program.
 
 use index_vec::IndexVec;
 use indexmap::IndexSet;
@@ -13,10 +13,10 @@ use crate::program::{Mode, Op, OpKind, Operand, Output, Program};
 use crate::sharding::{Pin, Sharding};
 use crate::unroll::is_loop_exit;
 
-/// More errors than anyone reads.
+/// The limit of errors.
 const MOST_ERRORS: usize = 100;
 
-/// The plan that an explicit program is, or what keeps it from being one.
+/// An explicit program as a plan, or the reasons why it is none.
 pub fn explicit(program: Program) -> Result<Plan, Vec<Diag>> {
     let steps = program.ops.iter_enumerated().filter_map(|(id, op)| {
         let operands = op.operands.iter().map(used).collect::<Option<Vec<_>>>()?;
@@ -46,9 +46,8 @@ fn used(operand: &Operand) -> Option<Materialization> {
     Some(Materialization { value: operand.value, sharding: exact(operand.pin.as_ref())? })
 }
 
-/// What brackets alone make impossible, statement by statement: operands that are pinned so that
-/// the operation cannot run on their blocks. In an explicit program also left sides that are not
-/// what the operands give.
+/// Errors of brackets alone, statement by statement: pinned operands on whose blocks the operation
+/// cannot run. In an explicit program also left sides that differ from the result.
 pub fn written(program: &Program) -> Vec<Diag> {
     let words = Words { program };
     program.ops.iter().filter_map(|op| written_fault(words, op)).take(MOST_ERRORS).collect()
@@ -91,14 +90,14 @@ pub fn plan(plan: &Plan) -> Result<(), Vec<Diag>> {
     if check.diags.is_empty() { Ok(()) } else { Err(check.diags) }
 }
 
-/// What exists so far.
+/// The materializations so far.
 struct Check<'p> {
     program: &'p Program,
     words: Words<'p>,
     exists: IndexSet<Materialization>,
     /// For each value its shardings, in order of appearance.
     forms: IndexVec<ValueId, Vec<Sharding>>,
-    /// Values that a faulty step gives: what is missing of them follows from its fault.
+    /// Results of faulty steps, whose missing materializations are not reported.
     tainted: IndexSet<ValueId>,
     diags: Vec<Diag>,
 }
@@ -159,7 +158,7 @@ impl<'p> Check<'p> {
         self.add(step.result.clone());
     }
 
-    /// Whether the step has the form of the statement that it stands for.
+    /// Whether the step has the form of its statement.
     fn carries_out(&self, step: &Step) -> bool {
         match &step.kind {
             StepKind::Local(id) => self.program.ops.get(*id).is_some_and(|op| {
@@ -208,7 +207,7 @@ impl<'p> Check<'p> {
         }
     }
 
-    /// An operand that the program pins otherwise.
+    /// An operand that the program pins differently.
     fn unpinned(&self, op: &Op, step: &Step) -> Option<Diag> {
         let mut pairs = op.operands.iter().zip(&step.operands);
         let (operand, material) = pairs.find(|(operand, material)| {
@@ -217,8 +216,8 @@ impl<'p> Check<'p> {
         Some(self.words.unpinned(operand, material))
     }
 
-    /// Whether the step can name the value: that of its own layer, or of none; of the last layer
-    /// where it takes that out of its block.
+    /// Whether the value is in scope: that of its own layer, or of none; of the last layer for a
+    /// step that exports it from its block.
     fn sees(&self, step: &Step, value: ValueId) -> bool {
         let is_export =
             matches!(step.kind, StepKind::Local(op) if is_loop_exit(&self.program.ops[op]));
@@ -253,7 +252,7 @@ impl<'p> Check<'p> {
     fn outputs(&mut self) {
         for output in &self.program.outputs {
             let reported = self.tainted.contains(&output.value) || self.diags.len() >= MOST_ERRORS;
-            // What enters a layer is there as its first form says.
+            // A loop-carried value has the sharding of its first form.
             let entered = output.yields_to.and_then(|enters| self.forms[enters].first());
             let wanted = Output {
                 pin: entered.map_or_else(|| output.pin.clone(), |form| form.clone().into()),

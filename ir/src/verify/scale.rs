@@ -16,7 +16,7 @@ use crate::sharding::{AxisList, AxisRef};
 /// The axes of each dimension.
 type Lists = SmallVec<[AxisList; 4]>;
 
-/// How the result's dimensions are split, or the axis that finds no place and the dimension that it
+/// How the result's dimensions are split, or the axis without a place and the dimension that it
 /// splits before.
 pub(super) fn reshaped(
     program: &Program,
@@ -59,7 +59,7 @@ pub(super) fn reshaped(
 struct Place {
     axis: AxisRef,
     dim: DimId,
-    /// Into how many parts the scale is cut before it.
+    /// The number of parts of the scale before it.
     before: u64,
 }
 
@@ -82,7 +82,7 @@ fn placed(program: &Program, group: &Regroup, lists: &[(DimId, &AxisList)]) -> V
     places
 }
 
-/// Whether an axis at this place cuts a dimension that begins at `offset` of the scale, into equal
+/// Whether an axis at this place splits a dimension that begins at `offset` of the scale into equal
 /// blocks.
 fn fits(program: &Program, dim: DimId, offset: u64, place: &Place) -> bool {
     let after = place.before.saturating_mul(place.axis.size(&program.mesh));

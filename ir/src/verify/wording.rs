@@ -1,4 +1,4 @@
-//! Messages about faults of plans: what is wrong, where, and the statement that fixes it.
+//! Words the errors of plans: what is wrong, where, and the statement that fixes it.
 
 mod local;
 
@@ -113,7 +113,7 @@ impl<'p> Words<'p> {
         Diag::error(code, message, self.span(step), "in this step")
     }
 
-    /// An operand in a sharding that nothing gives.
+    /// An operand in a sharding that no step produces.
     pub(super) fn missing(self, step: &Step, operand: usize, forms: &[Sharding]) -> Diag {
         let material = &step.operands[operand];
         let span =
@@ -127,7 +127,7 @@ impl<'p> Words<'p> {
         diag.help(self.way_to(material.value, &material.sharding, forms))
     }
 
-    /// How to come from what exists to what is wanted.
+    /// The reshard from an existing materialization to the wanted one.
     fn way_to(self, value: ValueId, wanted: &Sharding, forms: &[Sharding]) -> String {
         let mut near: Vec<&Sharding> = forms.iter().collect();
         near.sort_by_key(|form| difference(form, wanted));
@@ -252,7 +252,7 @@ impl<'p> Words<'p> {
         diag.help(help)
     }
 
-    /// An operand pinned as partial, of an operation that nothing partial passes through.
+    /// An operand pinned as partial, of an operation that passes no partial results.
     pub(super) fn nonlinear_pin(self, op: &Op) -> Option<Diag> {
         let kind = |operand: &Operand| {
             operand

@@ -1,4 +1,4 @@
-//! What names stand for: inside a block that carries them, and after it.
+//! The meaning of names inside a block that carries them, and after it.
 
 use shardwise_grammar::ast::{Call, ExprKind};
 use shardwise_grammar::span::{Name, Span};
@@ -12,7 +12,7 @@ use crate::ids::ValueId;
 use crate::program::{Blocks, MapForm, Operand};
 
 impl Resolver<'_> {
-    /// What a name stands for here.
+    /// The value of a name here.
     pub(in crate::resolve) fn meaning(&mut self, name: &Name) -> Option<ValueId> {
         if let Some(carried) = self.block.as_ref().and_then(|block| block.carried.get(&name.node)) {
             return Some(carried.latest);
@@ -25,7 +25,7 @@ impl Resolver<'_> {
         self.value_names.get(&name.node).copied()
     }
 
-    /// Takes what the blocks before carried out of them, before another one is opened.
+    /// Exports the values that earlier blocks carried, before another block is opened.
     pub(in crate::resolve) fn take_ends(&mut self) {
         let pending = self.ends.iter().filter_map(|(name, end)| {
             if let End::Pending(last) = end { Some((name.clone(), *last)) } else { None }

@@ -1,4 +1,4 @@
-//! Calls that read and write rows of a table at the places that an array of ids holds: `take`,
+//! Calls that read and write rows of a table at indices in an array: `take`,
 //! `put` and `update`.
 
 use indexmap::IndexSet;
@@ -126,8 +126,8 @@ impl Resolver<'_> {
         None
     }
 
-    /// Why rows cannot be written into an array: it lacks an element for them, or they for it, or
-    /// they have no places.
+    /// Why rows cannot be written into an array: dimensions of the array, the rows or the indices
+    /// do not match.
     fn misplaced_rows(&self, dim: DimId, [cache, ids, rows]: [&Operand; 3]) -> Option<Diag> {
         let of = |operand: &Operand| &self.values[operand.value];
         let (old, new, places) = (of(cache), of(rows), of(ids));
@@ -184,7 +184,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Places along `dim`: whole numbers, in an array that does not have it.
+    /// Indices along `dim`: integers, in an array without that dimension.
     pub(super) fn ids(
         &mut self,
         argument: &Expr,

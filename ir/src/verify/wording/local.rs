@@ -1,5 +1,4 @@
-//! Diagnostics of local operations whose operands are sharded in a way that they cannot compute
-//! with.
+//! Words the errors of local operations on operands in shardings that they cannot compute with.
 
 use super::super::{LocalFault, PartialFault};
 use super::Words;
@@ -13,7 +12,7 @@ use crate::rearrange::Rearrange;
 use crate::sharding::{AxisList, AxisRef, Sharding, Unreduced};
 
 impl Words<'_> {
-    /// What keeps an operation from running on local blocks.
+    /// Why an operation cannot run on local blocks.
     pub(in crate::verify) fn local(
         self,
         op: &Op,
@@ -215,7 +214,7 @@ impl Words<'_> {
         ))
     }
 
-    /// The gather that shortens a dimension of `material` to what `keep` says.
+    /// The gather that leaves the first `keep` axes of a dimension of `material`.
     fn without(
         self,
         material: &Materialization,
@@ -349,7 +348,7 @@ fn function_name(op: &Op) -> String {
     }
 }
 
-/// How far a sharding is from another: dimensions that differ, and what is pending.
+/// The distance of two shardings: dimensions that differ, and what is pending.
 pub(super) fn difference(a: &Sharding, b: &Sharding) -> usize {
     a.dims.iter().zip(&b.dims).filter(|(x, y)| x != y).count()
         + usize::from(a.unreduced != b.unreduced)
