@@ -2,7 +2,7 @@
 
 use shardwise_grammar::ast;
 use shardwise_ir::codes;
-use shardwise_ir::dataflow::{Analyzed, Dataflow};
+use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Mode, Program};
 use shardwise_ir::resolve::{Overrides, resolve};
@@ -151,7 +151,6 @@ pub fn plan(name: &str, source: &str, options: &Options) -> Result<Planned, Find
         (origin == Origin::Explicit).then(|| claim::read(source, &plan.to_string())).flatten();
     Ok(Planned {
         name: name.to_owned(),
-        dataflow: Dataflow::of_plan(&plan),
         plan,
         report,
         textbook,

@@ -6,7 +6,6 @@ pub(crate) mod budget;
 pub(crate) mod claim;
 pub mod link_breakdown;
 
-use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;
 use shardwise_passes::ExpandedPlan;
@@ -33,8 +32,6 @@ pub struct Planned {
     pub name: String,
     /// The plan.
     pub plan: ExpandedPlan<'static>,
-    /// Which step produces what each step reads.
-    pub(crate) dataflow: Dataflow<usize>,
     /// Its costs.
     pub report: Report,
     /// The costs of the textbook's plan (the plan itself, for an explicit program).

@@ -31,7 +31,7 @@ pub(crate) struct UseDef<'p> {
 
 impl<'p> UseDef<'p> {
     pub(crate) fn of(planned: &'p Planned) -> Self {
-        Self { plan: &planned.plan, dataflow: &planned.dataflow }
+        Self { plan: &planned.plan, dataflow: planned.plan.dataflow() }
     }
 
     /// The operation that gives a value; `None` for a declared one.

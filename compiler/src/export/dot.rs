@@ -33,7 +33,7 @@ pub(crate) fn dot(planned: &Planned) -> String {
 /// What is drawn: all statements and declared values, the outputs of the program, and all edges
 /// except those into the next iteration.
 fn drawing(planned: &Planned) -> Drawing {
-    let graph = planned.dataflow.graph();
+    let graph = planned.plan.dataflow().graph();
     let leaves_by = |output: NodeIndex| {
         let incoming = graph.edges_directed(output, petgraph::Direction::Incoming);
         incoming.last().map(|edge| edge.id())

@@ -141,7 +141,7 @@ pub(crate) fn no_room(plan: &ExpandedPlan<'_>, whose: &str, capacity: Option<f64
     let memory = liveness::memory(plan);
     let capacity = capacity.filter(|&capacity| memory.peak_bytes > capacity)?;
     let step = memory.peak_step.unwrap_or(0);
-    let held = liveness::live_at(plan, step);
+    let held = liveness::live_at(plan, plan.dataflow(), step);
     let list = held.iter().take(CULPRITS).map(|(of, bytes)| {
         format!("`{}` {}", print::materialization(&plan.program, of), units::bytes(*bytes))
     });

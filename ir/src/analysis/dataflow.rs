@@ -21,7 +21,8 @@ use std::ops::Deref;
 use index_vec::IndexVec;
 use indexmap::IndexMap;
 pub use petgraph::Direction;
-use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::graph::DiGraph;
+pub use petgraph::graph::NodeIndex;
 use petgraph::visit::{Dfs, EdgeFiltered, EdgeRef, IntoNeighbors, Reversed, VisitMap, Visitable};
 use rustc_hash::FxBuildHasher;
 
@@ -202,11 +203,20 @@ impl<S: Copy + From<usize> + Into<usize>> Dataflow<S> {
         }
     }
 
+    /// The node that first produces a value.
+    pub fn node_of(&self, value: ValueId) -> NodeIndex {
+        self.definitions[value]
+    }
+
+    /// The node that produces an operand of a statement; `None` where no step of a plan does.
+    pub fn source(&self, of: S, operand: usize) -> Option<NodeIndex> {
+        let mut operands = self.graph.edges_directed(index(of), Direction::Incoming);
+        operands.find(|edge| *edge.weight() == operand_use(operand)).map(|edge| edge.source())
+    }
+
     /// What produces an operand of a statement; `None` where no step of a plan does.
     pub fn producer(&self, of: S, operand: usize) -> Option<Node<S>> {
-        let mut operands = self.graph.edges_directed(index(of), Direction::Incoming);
-        let edge = operands.find(|edge| *edge.weight() == operand_use(operand))?;
-        Some(self.graph[edge.source()])
+        self.source(of, operand).map(|node| self.graph[node])
     }
 
     /// The statements that produce what a statement reads, operand by operand.
@@ -231,7 +241,9 @@ impl<S: Copy + From<usize> + Into<usize>> Dataflow<S> {
         self.outputs_from(index(of))
     }
 
-    fn readers_of(&self, producer: NodeIndex) -> impl Iterator<Item = (S, usize)> + '_ {
+    /// The statements that read what a node produces, each with the position of the operand, in
+    /// order.
+    pub fn readers_of(&self, producer: NodeIndex) -> impl Iterator<Item = (S, usize)> + '_ {
         self.graph.edges(producer).filter_map(|edge| {
             match (self.graph[edge.target()], *edge.weight()) {
                 (Node::Statement(reader), Use::Operand(position)) => {
@@ -242,7 +254,8 @@ impl<S: Copy + From<usize> + Into<usize>> Dataflow<S> {
         })
     }
 
-    fn outputs_from(&self, producer: NodeIndex) -> impl Iterator<Item = usize> + '_ {
+    /// The outputs that leave with what a node produces.
+    pub fn outputs_from(&self, producer: NodeIndex) -> impl Iterator<Item = usize> + '_ {
         self.graph.edges(producer).filter_map(|edge| match self.graph[edge.target()] {
             Node::Output(place) => Some(place as usize),
             Node::Statement(_) | Node::Declared(_) => None,
@@ -255,7 +268,7 @@ fn operand_use(position: usize) -> Use {
 }
 
 /// The node of a statement: statements are the first nodes, in the order of their table.
-fn index<S: Into<usize>>(statement: S) -> NodeIndex {
+pub fn index<S: Into<usize>>(statement: S) -> NodeIndex {
     NodeIndex::new(statement.into())
 }
 

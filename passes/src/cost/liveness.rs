@@ -23,8 +23,8 @@
 use std::ops::RangeInclusive;
 
 use indexmap::{IndexMap, IndexSet};
-use rustc_hash::FxBuildHasher;
 use shardwise_ir::Role;
+use shardwise_ir::dataflow::{self, Dataflow, Node, NodeIndex};
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::pipeline::Schedule;
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
@@ -55,8 +55,6 @@ struct LiveRange {
     to: usize,
 }
 
-type NamedRanges = Vec<(Materialization, LiveRange)>;
-
 /// A live materialization.
 struct OpenRange {
     life: LiveRange,
@@ -66,11 +64,11 @@ struct OpenRange {
     of_all_layers: bool,
 }
 
-/// The latest live range of each materialization.
+/// The live range of what each node of the dataflow produces.
 struct LiveRanges<'p> {
     plan: &'p Plan,
-    ended: NamedRanges,
-    lives: IndexMap<Materialization, OpenRange, FxBuildHasher>,
+    dataflow: &'p Dataflow<usize>,
+    ranges: Vec<Option<OpenRange>>,
     /// For each block, its first and its last step.
     steps_of: IndexMap<RepeatId, (usize, usize)>,
     /// Values that are complete only after all microbatches of a pipeline.
@@ -78,7 +76,7 @@ struct LiveRanges<'p> {
 }
 
 impl<'p> LiveRanges<'p> {
-    fn new(plan: &'p Plan) -> Self {
+    fn new(plan: &'p Plan, dataflow: &'p Dataflow<usize>) -> Self {
         let mut steps_of: IndexMap<RepeatId, (usize, usize)> = IndexMap::new();
         for (number, step) in plan.steps.iter().enumerate() {
             for block in plan.program.repeats.path(step.repeat) {
@@ -87,8 +85,8 @@ impl<'p> LiveRanges<'p> {
         }
         Self {
             plan,
-            ended: NamedRanges::new(),
-            lives: IndexMap::default(),
+            dataflow,
+            ranges: dataflow.graph().node_indices().map(|_| None).collect(),
             steps_of,
             late: IndexSet::new(),
         }
@@ -96,14 +94,13 @@ impl<'p> LiveRanges<'p> {
 
     fn begin(
         &mut self,
-        of: Materialization,
+        node: NodeIndex,
         bytes: f64,
         when: RangeInclusive<usize>,
         began: Option<RepeatId>,
-    ) {
+    ) -> &mut OpenRange {
         let life = LiveRange { bytes, from: *when.start(), to: *when.end() };
-        let before = self.lives.insert(of.clone(), OpenRange { life, began, of_all_layers: false });
-        self.ended.extend(before.map(|alive| (of, alive.life)));
+        self.ranges[node.index()].insert(OpenRange { life, began, of_all_layers: false })
     }
 
     /// Begins the ranges of declared values; returns the bytes of the resident ones.
@@ -121,7 +118,7 @@ impl<'p> LiveRanges<'p> {
             let stays = matches!(declared.role, Some(Role::Param | Role::State));
             resident_bytes += if stays { bytes } else { 0.0 };
             let live_bytes = if stays { 0.0 } else { bytes };
-            self.begin(Materialization { value, sharding }, live_bytes, 0..=0, None);
+            self.begin(self.dataflow.node_of(value), live_bytes, 0..=0, None);
         }
         resident_bytes
     }
@@ -131,6 +128,7 @@ impl<'p> LiveRanges<'p> {
         let program = &self.plan.program;
         let op = if let StepKind::Local(op) = step.kind { Some(&program.ops[op]) } else { None };
         let resident = self.is_resident(&step.result) || op.is_some_and(is_part);
+        let node = dataflow::index(number);
         let bytes = if resident {
             0.0
         } else {
@@ -153,9 +151,9 @@ impl<'p> LiveRanges<'p> {
         if let Some(block) = stays_during(self.plan, step, &self.late) {
             let (from, to) = self.of_stay(block).unwrap_or((number, number));
             let copies = pipeline_stages::in_flight_copies(program, step.result.value);
-            self.begin(step.result.clone(), bytes * copies, from..=to, None);
+            self.begin(node, bytes * copies, from..=to, None);
         } else {
-            self.begin(step.result.clone(), bytes, from..=number, step.repeat);
+            self.begin(node, bytes, from..=number, step.repeat);
         }
         if is_late(program, step, &self.late) {
             self.late.insert(step.result.value);
@@ -172,8 +170,10 @@ impl<'p> LiveRanges<'p> {
         } else {
             (number, step.repeat)
         };
-        for operand in step.operands.iter().take(looked_at) {
-            self.read(operand, until, place);
+        for (position, operand) in step.operands.iter().enumerate().take(looked_at) {
+            if let Some(source) = self.dataflow.source(number, position) {
+                self.read(source, operand.value, until, place);
+            }
         }
     }
 
@@ -194,32 +194,54 @@ impl<'p> LiveRanges<'p> {
         Some((from, self.of_block(back).map_or(to, |steps| steps.1)))
     }
 
+    /// Whether a materialization takes no bytes of its own: the first of its value does not, as one
+    /// of a parameter or of rows of a microbatch, and is the same.
     fn is_resident(&self, of: &Materialization) -> bool {
-        self.lives.get(of).is_some_and(|alive| alive.life.bytes <= 0.0)
+        let first = self.dataflow.node_of(of.value);
+        let alive = self.ranges[first.index()].as_ref();
+        alive.is_some_and(|alive| alive.life.bytes <= 0.0)
+            && self.materialization(first).is_some_and(|first| first == *of)
+    }
+
+    /// What a node produces.
+    fn materialization(&self, node: NodeIndex) -> Option<Materialization> {
+        match self.dataflow.graph()[node] {
+            Node::Statement(step) => Some(self.plan.steps[step].result.clone()),
+            Node::Declared(value) => {
+                let declared = self.plan.program.values[value].declared_sharding.as_ref();
+                declared.and_then(Pin::exact).map(|sharding| Materialization { value, sharding })
+            }
+            Node::Output(_) => None,
+        }
     }
 
     /// Extends the range of an operand to step `at`. A value from before the reader's block is read
     /// in each of its iterations; a value of another block is kept for every layer, unless only
     /// that of the last layer leaves its block.
-    fn read(&mut self, of: &Materialization, at: usize, place: Option<RepeatId>) {
+    fn read(&mut self, of: NodeIndex, value: ValueId, at: usize, place: Option<RepeatId>) {
         let repeats = &self.plan.program.repeats;
-        let Some(alive) = self.lives.get_mut(of) else { return };
+        let Some(alive) = &mut self.ranges[of.index()] else { return };
         let again =
             repeats.outermost(place, alive.began).and_then(|block| self.steps_of.get(&block));
         alive.life.to = alive.life.to.max(again.map_or(at, |steps| steps.1));
         let (here, there) = (repeats.layer_block(place), repeats.layer_block(alive.began));
         if here.is_some() && there.is_some() && here != there {
-            alive.times(pipeline_stages::in_flight_copies(&self.plan.program, of.value));
+            alive.times(pipeline_stages::in_flight_copies(&self.plan.program, value));
         }
     }
 
-    fn leave(&mut self, value: ValueId, pin: &Pin) {
-        let last = self.plan.steps.len().saturating_sub(1);
-        for (_, alive) in
-            self.lives.iter_mut().filter(|(of, _)| of.value == value && pin.accepts(&of.sharding))
-        {
-            alive.life.to = last;
-            alive.times(pipeline_stages::all_copies(&self.plan.program, value));
+    /// Extends the ranges of what leaves the program to its end.
+    fn leave(&mut self) {
+        let (program, last) = (&self.plan.program, self.plan.steps.len().saturating_sub(1));
+        for (number, range) in self.ranges.iter_mut().enumerate() {
+            let Some(alive) = range else { continue };
+            for place in self.dataflow.outputs_from(NodeIndex::new(number)) {
+                let output = &program.outputs[place];
+                if program.carried_into(output).is_none() {
+                    alive.life.to = last;
+                    alive.times(pipeline_stages::all_copies(program, output.value));
+                }
+            }
         }
     }
 
@@ -234,10 +256,11 @@ impl<'p> LiveRanges<'p> {
         }) else {
             return;
         };
-        let there = Materialization { value: of, sharding: declared.clone() };
-        let last_read =
-            self.plan.steps.iter().rposition(|step| step.operands.contains(&there)).unwrap_or(0);
-        if let Some(alive) = self.lives.get_mut(&Materialization { value, sharding: declared })
+        let old = Materialization { value: of, sharding: declared.clone() };
+        let readers = self.nodes(&old).flat_map(|node| self.dataflow.readers_of(node));
+        let last_read = readers.map(|(reader, _)| reader).max().unwrap_or(0);
+        let new = self.nodes(&Materialization { value, sharding: declared }).last();
+        if let Some(alive) = new.and_then(|node| self.ranges[node.index()].as_mut())
             && last_read <= alive.life.from
         {
             alive.life.bytes = 0.0;
@@ -250,15 +273,20 @@ impl<'p> LiveRanges<'p> {
         let from = self.steps_of.get(&microbatches).map_or(number, |steps| steps.0);
         let to =
             step.repeat.and_then(|block| self.steps_of.get(&block)).map_or(number, |steps| steps.1);
-        self.begin(step.result.clone(), bytes, from..=to, step.repeat);
-        if let Some(alive) = self.lives.get_mut(&step.result) {
-            alive.times(pipeline_stages::all_copies(&self.plan.program, step.result.value));
-        }
+        let copies = pipeline_stages::all_copies(&self.plan.program, step.result.value);
+        self.begin(dataflow::index(number), bytes, from..=to, step.repeat).times(copies);
     }
 
-    fn all(mut self) -> NamedRanges {
-        self.ended.extend(self.lives.into_iter().map(|(of, alive)| (of, alive.life)));
-        self.ended
+    /// The nodes that produce a materialization, in order.
+    fn nodes(&self, of: &Materialization) -> impl Iterator<Item = NodeIndex> + use<'_, 'p> {
+        let declared = self.dataflow.node_of(of.value);
+        let is_declared = self.plan.program.is_declared(of.value)
+            && self.materialization(declared).is_some_and(|declared| declared == *of);
+        let of = of.clone();
+        let steps = self.plan.steps.iter().enumerate();
+        let steps = steps.filter(move |(_, step)| step.result == of);
+        let declared = Some(declared).filter(|_| is_declared);
+        declared.into_iter().chain(steps.map(|(number, _)| dataflow::index(number)))
     }
 }
 
@@ -275,38 +303,49 @@ impl OpenRange {
 
 /// The memory of a plan.
 pub fn memory(plan: &ExpandedPlan<'_>) -> Memory {
-    let (resident_bytes, lives) = lives(plan);
-    let (peak_step, live) = peak(lives.iter().map(|(_, life)| life), plan.steps.len());
+    let (resident_bytes, ranges) = lives(plan, plan.dataflow());
+    let lives = ranges.ranges.iter().flatten().map(|alive| &alive.life);
+    let (peak_step, live) = peak(lives, plan.steps.len());
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step }
 }
 
 /// The materializations that are live beside the resident ones while a step of an expanded plan
 /// runs, largest first.
-pub fn live_at(plan: &Plan, step: usize) -> Vec<(Materialization, f64)> {
-    let live = |life: &LiveRange| life.from <= step && step <= life.to && life.bytes > 0.0;
-    let mut held: Vec<(Materialization, f64)> = lives(plan)
-        .1
-        .into_iter()
-        .filter(|(_, life)| live(life))
-        .map(|(of, life)| (of, life.bytes))
-        .collect();
+pub fn live_at(
+    plan: &Plan,
+    dataflow: &Dataflow<usize>,
+    step: usize,
+) -> Vec<(Materialization, f64)> {
+    let (_, ranges) = lives(plan, dataflow);
+    let held = |node: NodeIndex| {
+        let life = &ranges.ranges[node.index()].as_ref()?.life;
+        let is_live = life.from <= step && step <= life.to && life.bytes > 0.0;
+        Some((ranges.materialization(node).filter(|_| is_live)?, life.bytes))
+    };
+    // Declared values first.
+    let (steps, others): (Vec<_>, Vec<_>) = dataflow
+        .graph()
+        .node_indices()
+        .partition(|&node| matches!(dataflow.graph()[node], Node::Statement(_)));
+    let mut held: Vec<(Materialization, f64)> =
+        others.into_iter().chain(steps).filter_map(held).collect();
     held.sort_by(|a, b| b.1.total_cmp(&a.1));
     held
 }
 
 /// The resident bytes, and the live ranges of everything else.
-fn lives(plan: &Plan) -> (f64, NamedRanges) {
+fn lives<'p>(plan: &'p Plan, dataflow: &'p Dataflow<usize>) -> (f64, LiveRanges<'p>) {
     let program = &plan.program;
-    let mut ranges = LiveRanges::new(plan);
+    let mut ranges = LiveRanges::new(plan, dataflow);
     let resident_bytes = ranges.begin_declared();
     for (number, step) in plan.steps.iter().enumerate() {
         ranges.run(step, number);
     }
-    for output in program.outputs.iter().filter(|output| program.carried_into(output).is_none()) {
-        ranges.leave(output.value, &output.pin);
+    ranges.leave();
+    for output in &program.outputs {
         ranges.alias_in_place(output.value, program.updates(output));
     }
-    (resident_bytes, ranges.all())
+    (resident_bytes, ranges)
 }
 
 /// Whether the result of an operation is a view of rows of its operand.

@@ -34,6 +34,7 @@ use shardwise_ir::unroll::{self, Copy};
 
 use crate::cost::pipeline_stages::{self, Staged};
 use crate::cost::report::StepCost;
+use crate::layouts::composite::ExpandedPlan;
 
 /// The schedule of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,13 +68,17 @@ const LAYERS: u64 = 3;
 /// Schedules a plan whose steps cost `costs`; the makespan is within `bounds`, from which it could
 /// differ only by rounding.
 pub(crate) fn schedule(
-    plan: &Plan,
+    plan: &ExpandedPlan<'_>,
     costs: &[StepCost],
     bounds: RangeInclusive<f64>,
 ) -> PlanSchedule {
     if plan.program.repeats.is_empty() {
-        let (schedule, _) =
-            flat(plan, costs, (0..plan.steps.len()).map(|step| (step, Copy::default())));
+        let (schedule, _) = flat(
+            plan,
+            plan.dataflow(),
+            costs,
+            (0..plan.steps.len()).map(|step| (step, Copy::default())),
+        );
         return schedule;
     }
     let program = &plan.program;
@@ -134,7 +139,8 @@ fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (PlanSchedul
     };
     let cost = |from: &(usize, Copy)| StepCost { seconds: seconds(from), ..costs[from.0].clone() };
     let costs: Vec<StepCost> = unrolled.from.iter().map(cost).collect();
-    flat(&unrolled.plan, &costs, unrolled.from.into_iter())
+    let dataflow = Dataflow::of_plan(&unrolled.plan);
+    flat(&unrolled.plan, &dataflow, &costs, unrolled.from.into_iter())
 }
 
 /// The makespan with all layers of `blocks`, where those in `fewer` have one layer less scheduled.
@@ -194,16 +200,16 @@ fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
 /// Schedules a plan without blocks, whose steps are copies of steps of another; and these steps.
 fn flat(
     plan: &Plan,
+    dataflow: &Dataflow<usize>,
     costs: &[StepCost],
     from: impl Iterator<Item = (usize, Copy)>,
 ) -> (PlanSchedule, Vec<usize>) {
-    let dataflow = Dataflow::of_plan(plan);
-    let mut run = ScheduleSimulation::new(plan, costs, &dataflow);
+    let mut run = ScheduleSimulation::new(plan, costs, dataflow);
     run.all();
     let ScheduleSimulation { start_s, end_s, waits, .. } = run;
     let makespan_s = end_s.iter().copied().fold(0.0, f64::max);
     let critical = critical(&waits, costs, &start_s, &end_s, makespan_s);
-    let early = early(plan, costs, &dataflow, &end_s, &critical);
+    let early = early(plan, costs, dataflow, &end_s, &critical);
     let runs: Vec<Timed> =
         from.zip(start_s).map(|((step, copy), start_s)| Timed { step, copy, start_s }).collect();
     let copies = runs.iter().map(|run| run.step).collect();

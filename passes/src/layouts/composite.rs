@@ -29,9 +29,11 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
+use std::sync::OnceLock;
 
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
+use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Composite, Formula};
 use shardwise_ir::ids::{DimId, OpId, ValueId};
@@ -168,21 +170,34 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> ExpandedP
         ..op.clone()
     };
     let steps = write_out(&mut bare, &op, operand, &mut IndexSet::new());
-    ExpandedPlan(Cow::Owned(Plan { program: bare, steps }))
+    ExpandedPlan::new(Cow::Owned(Plan { program: bare, steps }))
 }
 
 /// A plan in which every composite that is sharded along its dimensions is expanded, so that each
-/// step runs on a device as it is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExpandedPlan<'p>(Cow<'p, Plan>);
+/// step runs on a device as it is; with its dataflow.
+#[derive(Clone, Debug)]
+pub struct ExpandedPlan<'p> {
+    plan: Cow<'p, Plan>,
+    /// Built when it is first asked for: the price of a plan alone does not need it.
+    dataflow: OnceLock<Dataflow<usize>>,
+}
 
 impl<'p> ExpandedPlan<'p> {
+    fn new(plan: Cow<'p, Plan>) -> Self {
+        Self { plan, dataflow: OnceLock::new() }
+    }
+
+    /// The dataflow graph of the steps.
+    pub fn dataflow(&self) -> &Dataflow<usize> {
+        self.dataflow.get_or_init(|| Dataflow::of_plan(&self.plan))
+    }
+
     /// The expansion of `plan`, and for each of its steps the number of the step of `plan` that it
     /// comes from; `None` where they are the same.
     pub(crate) fn with_origins(plan: &'p Plan) -> (Self, Option<Vec<usize>>) {
         match expand(plan) {
-            Some((plan, origins)) => (Self(Cow::Owned(plan)), Some(origins)),
-            None => (Self(Cow::Borrowed(plan)), None),
+            Some((plan, origins)) => (Self::new(Cow::Owned(plan)), Some(origins)),
+            None => (Self::new(Cow::Borrowed(plan)), None),
         }
     }
 }
@@ -196,7 +211,7 @@ impl<'p> From<&'p Plan> for ExpandedPlan<'p> {
 impl From<Plan> for ExpandedPlan<'static> {
     fn from(plan: Plan) -> Self {
         let expanded = expand(&plan).map(|(plan, _)| plan);
-        Self(Cow::Owned(expanded.unwrap_or(plan)))
+        Self::new(Cow::Owned(expanded.unwrap_or(plan)))
     }
 }
 
@@ -204,7 +219,7 @@ impl Deref for ExpandedPlan<'_> {
     type Target = Plan;
 
     fn deref(&self) -> &Plan {
-        &self.0
+        &self.plan
     }
 }
 

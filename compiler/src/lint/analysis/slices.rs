@@ -12,13 +12,13 @@ pub(crate) fn only_slice<'p>(
     number: usize,
     step: &'p Step,
 ) -> Option<&'p Step> {
-    let mut readers = plan.readers(&step.result, number);
-    let (_, first) = readers.next()?;
+    let mut readers = plan.readers(number);
+    let first = readers.next()?;
     let is_slice = |step: &Step| match &step.kind {
         StepKind::Collective(collective, _) => collective.kind == CollectiveKind::Slice,
         StepKind::Local(_) => false,
     };
-    let same = is_slice(first)
-        && readers.all(|(_, other)| is_slice(other) && other.result == first.result);
+    let same =
+        is_slice(first) && readers.all(|other| is_slice(other) && other.result == first.result);
     (same && !context.leaves(&step.result)).then_some(first)
 }

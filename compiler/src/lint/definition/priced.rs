@@ -1,8 +1,12 @@
 //! A plan with its costs, as checks read it, and the difference between two.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
 use shardwise_ir::Diag;
+use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::ids::OpId;
-use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::CollectiveKind;
 use shardwise_passes::report::{Report, StepCost, folded};
 
@@ -14,11 +18,12 @@ use crate::planned::budget;
 pub(crate) struct Priced {
     pub(crate) plan: Plan,
     pub(crate) report: Report,
+    dataflow: OnceCell<Dataflow<usize>>,
 }
 
 impl Priced {
     pub(crate) fn new(plan: Plan, refinement: Refinement) -> Self {
-        Self { report: folded(&plan, refinement), plan }
+        Self { report: folded(&plan, refinement), plan, dataflow: OnceCell::new() }
     }
 
     /// The asserts that it breaks.
@@ -51,14 +56,20 @@ impl Priced {
         })
     }
 
-    /// The steps that read a materialisation after step `from`.
-    pub(crate) fn readers<'p>(
-        &'p self,
-        of: &'p Materialization,
-        from: usize,
-    ) -> impl Iterator<Item = (usize, &'p Step)> {
-        let later = self.plan.steps.iter().enumerate().skip(from + 1);
-        later.filter(move |(_, step)| step.operands.contains(of))
+    /// The steps that read what step `number` produces, or that a later step produces again.
+    pub(crate) fn readers(&self, number: usize) -> impl Iterator<Item = &Step> {
+        let steps = &self.plan.steps;
+        let again = move |&other: &usize| steps[other].result == steps[number].result;
+        let producers = (number..steps.len()).filter(again);
+        let readers = producers.flat_map(|producer| self.dataflow().readers(producer));
+        let readers: BTreeSet<usize> = readers.map(|(reader, _)| reader).collect();
+        readers.into_iter().map(|reader| &steps[reader])
+    }
+
+    /// The dataflow graph of its steps, built when it is first asked for: most trials of an edit
+    /// are only priced.
+    pub(crate) fn dataflow(&self) -> &Dataflow<usize> {
+        self.dataflow.get_or_init(|| Dataflow::of_plan(&self.plan))
     }
 }
 

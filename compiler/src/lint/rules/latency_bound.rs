@@ -1,6 +1,9 @@
 //! `latency-bound`: several small collectives run one after another, each bound by latency.
 
-use shardwise_ir::plan::{Materialization, Plan, Step};
+use std::collections::BTreeSet;
+
+use shardwise_ir::dataflow::Dataflow;
+use shardwise_ir::plan::Step;
 use shardwise_ir::program::CollectiveKind;
 use shardwise_passes::collective::collective_seconds;
 use shardwise_passes::report::StepCost;
@@ -57,7 +60,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
     while at < small.len() {
         let together = 1 + small[at + 1..]
             .iter()
-            .take_while(|other| small[at].joins(other, &best.plan))
+            .take_while(|other| small[at].joins(other, best.dataflow()))
             .count();
         let group = &small[at..at + together];
         let saved = group.iter().skip(1).map(|one| one.cost.seconds).sum::<f64>();
@@ -97,30 +100,22 @@ impl<'p> Small<'p> {
     }
 
     /// Whether `later` could be merged with this one: its operand is available already.
-    fn joins(&self, later: &Self, plan: &Plan) -> bool {
-        let given = |of: &Materialization| {
-            plan.steps
-                .iter()
-                .position(|step| step.result == *of)
-                .is_none_or(|producer| producer < self.number)
-        };
-        let starts =
-            later.step.operands.iter().all(|of| given(of) || self.only_local_between(of, plan));
-        later.kind == self.kind && later.cost.axes == self.cost.axes && starts
+    fn joins(&self, later: &Self, dataflow: &Dataflow<usize>) -> bool {
+        later.kind == self.kind
+            && later.cost.axes == self.cost.axes
+            && !self.leads_to(later.number, dataflow)
     }
 
-    /// Whether the producer of `of` could run before this collective, since it does not depend on
-    /// its result.
-    fn only_local_between(&self, of: &Materialization, plan: &Plan) -> bool {
-        let mut wanted = vec![of.clone()];
-        while let Some(next) = wanted.pop() {
-            if next == self.step.result {
-                return false;
+    /// Whether step `later` depends on the result of this collective.
+    fn leads_to(&self, later: usize, dataflow: &Dataflow<usize>) -> bool {
+        let mut open = BTreeSet::from([later]);
+        while let Some(step) = open.pop_last() {
+            if step == self.number {
+                return true;
             }
-            let producer = plan.steps.iter().skip(self.number).find(|step| step.result == next);
-            wanted.extend(producer.into_iter().flat_map(|step| step.operands.iter().cloned()));
+            open.extend(dataflow.producers(step).filter(|&producer| producer >= self.number));
         }
-        true
+        false
     }
 }
 

@@ -54,7 +54,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let program = context.program;
-    let held = live_at(&best.plan, at);
+    let held = live_at(&best.plan, best.dataflow(), at);
     let largest = held.iter().take(2).map(|(of, bytes)| {
         format!("`{}` {}", print::materialization(program, of), units::bytes(*bytes))
     });

@@ -54,9 +54,8 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
     let away = before.iter().rposition(|other| {
         other.result == step.operands[0] && matches!(other.kind, StepKind::Collective(..))
     });
-    let only = away.filter(|&away| {
-        plan.readers(&step.operands[0], away).count() == 1 && !context.leaves(&step.operands[0])
-    });
+    let only =
+        away.filter(|&away| plan.readers(away).count() == 1 && !context.leaves(&step.operands[0]));
     let away = only.and_then(|away| Some((away, context.written(&before[away])?.span)));
     let name = context.name(step.result.value);
     if let Some((away, span)) = away {

@@ -377,8 +377,8 @@ impl Emitter {
         gradient
     }
 
-    /// The program, of which this is the dataflow so far, with the derived statements before operation `at`, and its values in the order
-    /// in which they appear.
+    /// The program, of which this is the dataflow so far, with the derived statements before
+    /// operation `at`, and its values in the order in which they appear.
     pub(super) fn finish(mut self, at: OpId, dataflow: &Dataflow<OpId>) -> Program {
         let later = self.program.ops.split_off(at);
         let Self { program, ops, taken, span, .. } = &mut self;

@@ -51,7 +51,7 @@ fn live(plan: &Planned, result: &str) -> Vec<String> {
     let step =
         plan.plan.steps.iter().position(|step| name(step.result.value) == result).expect("a step");
     let whole = |of: &shardwise_ir::plan::Materialization| of.sharding.axes().next().is_none();
-    live_at(&plan.plan, step)
+    live_at(&plan.plan, plan.plan.dataflow(), step)
         .into_iter()
         .filter(|(of, _)| whole(of))
         .map(|(of, _)| name(of.value))

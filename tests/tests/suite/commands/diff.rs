@@ -90,7 +90,7 @@ fn the_way_back_removes_what_the_way_there_adds() {
             "{name}"
         );
         assert!(diff(&searched, &searched).is_empty(), "{name}");
-        assert!(there.is_empty() == (textbook.plan == searched.plan), "{name}:\n{there}");
+        assert!(there.is_empty() == (*textbook.plan == *searched.plan), "{name}:\n{there}");
     }
 }
 

@@ -136,7 +136,7 @@ fn updates_take_the_place_of_what_they_update() {
             });
         let updates: Vec<_> = updates.collect();
         assert!(updates.len() >= 4, "{name}");
-        let live = live_at(&plan, plan.steps.len() - 1);
+        let live = live_at(&plan, plan.dataflow(), plan.steps.len() - 1);
         let beside = updates.iter().filter(|(value, declared)| {
             live.iter().any(|(of, _)| of.value == *value && of.sharding == *declared)
         });
