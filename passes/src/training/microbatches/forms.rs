@@ -48,7 +48,8 @@ pub(super) struct MicrobatchForms {
     pub(super) inside: IndexSet<RepeatId>,
     /// Blocks that run after the microbatches, unchanged.
     after: IndexSet<RepeatId>,
-    /// For operations that read no elements of their operand, only its dimensions: a value of the same dimensions that is available earlier.
+    /// For operations that read no elements of their operand, only its dimensions: a value of the
+    /// same dimensions that is available earlier.
     pub(super) like: Vec<Option<ValueId>>,
     mixed: IndexSet<OpId>,
 }
@@ -109,7 +110,8 @@ impl MicrobatchForms {
         self.of_values[op.result.index()] = self.in_its_block(op, form);
     }
 
-    /// A block runs for each microbatch if any of its statements does; any other block runs entirely before or entirely after them.
+    /// A block runs for each microbatch if any of its statements does; any other block runs
+    /// entirely before or entirely after them.
     fn in_its_block(&mut self, op: &Op, form: MicrobatchForm) -> MicrobatchForm {
         let Some(block) = op.repeat else { return form };
         if form.is_inside() {
@@ -164,7 +166,8 @@ impl MicrobatchForms {
         if self.of(like) == Before { Before } else { Same }
     }
 
-    /// A value with the dimensions of `value` that it depends on and that is available before the microbatches or, failing that, in each of them.
+    /// A value with the dimensions of `value` that it depends on and that is available before the
+    /// microbatches or, failing that, in each of them.
     fn alike(&self, program: &Analyzed, op: &Op, value: ValueId) -> Option<ValueId> {
         let dims = &program.values[value].dims;
         let mut found = IndexSet::from([value]);
@@ -184,7 +187,8 @@ impl MicrobatchForms {
         early(|form| form == Before).or_else(|| early(MicrobatchForm::is_inside))
     }
 
-    /// The form of a result that depends on the elements of operands; `None` where rows would depend on a value that is computed after the microbatches.
+    /// The form of a result that depends on the elements of operands; `None` where rows would
+    /// depend on a value that is computed after the microbatches.
     fn computed(&self, program: &Program, parts: &Parts, op: &Op) -> Option<MicrobatchForm> {
         let forms: Vec<MicrobatchForm> =
             op.operands.iter().map(|operand| self.of(operand.value)).collect();
@@ -236,7 +240,8 @@ impl MicrobatchForms {
         faults
     }
 
-    /// The author's statement that delays another one until after the microbatches: the first among its dependencies that is not linear in a share.
+    /// The author's statement that delays another one until after the microbatches: the first among
+    /// its dependencies that is not linear in a share.
     fn cause(&self, program: &Analyzed, id: OpId) -> OpId {
         let mut at = id;
         let late = |op: &Op| {
@@ -295,7 +300,8 @@ fn sums_rows(parts: &Parts, op: &Op) -> bool {
     }
 }
 
-/// Whether an operation on operands of these forms, some of them shares, yields a share: it is linear in them, so that the sum of its results is its result on the sum.
+/// Whether an operation on operands of these forms, some of them shares, yields a share: it is
+/// linear in them, so that the sum of its results is its result on the sum.
 fn passes(op: &Op, forms: &[MicrobatchForm]) -> bool {
     let shares: Vec<usize> = (0..forms.len()).filter(|&k| forms[k] == Share).collect();
     let all: Vec<usize> = (0..forms.len()).collect();
