@@ -108,7 +108,7 @@ impl fmt::Display for Analyzed {
 
 impl Dataflow<OpId> {
     /// The graph of a program's operations.
-    pub fn of_program(program: &Program) -> Self {
+    fn of_program(program: &Program) -> Self {
         let mut graph = Builder::new(program, program.ops.iter().map(|op| op.result));
         for (id, op) in program.ops.iter_enumerated() {
             for (position, operand) in op.operands.iter().enumerate() {
@@ -351,7 +351,7 @@ impl<S: Copy + From<usize>> Builder<S> {
 mod tests {
     use petgraph::visit::EdgeRef;
 
-    use super::{Dataflow, Node, Use};
+    use super::{Dataflow, Direction, Node, Use};
     use crate::ids::OpId;
     use crate::program::Program;
     use crate::resolve::{Overrides, resolve};
@@ -406,5 +406,20 @@ output Out[B_X, D]
         let leaving = program.outputs.iter().position(|output| output.yields_to.is_none());
         let result = program.outputs[leaving.expect("an output")].value;
         assert_eq!(dataflow.outputs_of(result).collect::<Vec<_>>(), [leaving.unwrap_or_default()]);
+    }
+
+    #[test]
+    fn values_are_reached_through_operands_that_pass_and_through_iterations() {
+        let program = program();
+        let dataflow = Dataflow::of_program(&program);
+        let [entry, _, sum] = [0, 1, 2].map(|op| program.ops[OpId::new(op)].result);
+        let input = program.ops[OpId::new(0)].operands[0].value;
+        let reached =
+            |from, direction, passes: bool| dataflow.reachable([from], direction, |_, _| passes);
+        assert!(reached(input, Direction::Outgoing, true)[sum]);
+        assert!(!reached(input, Direction::Outgoing, false)[sum]);
+        assert!(reached(sum, Direction::Outgoing, false)[entry], "carried into the next layer");
+        assert!(reached(sum, Direction::Incoming, true)[input]);
+        assert!(!reached(sum, Direction::Outgoing, true)[input]);
     }
 }
