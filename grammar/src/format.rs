@@ -49,7 +49,7 @@ struct Output {
     lines: Vec<String>,
     /// Blocks that are open.
     depth: usize,
-    /// Whether the statement at hand closes one: no blank line goes before it.
+    /// Whether the current statement closes one: no blank line goes before it.
     closes: bool,
 }
 

@@ -73,7 +73,7 @@ fn a_folder_is_its_programs_in_order_less_what_git_ignores() {
 }
 
 #[test]
-fn the_same_is_said_on_one_core_and_on_many() {
+fn the_output_is_the_same_on_one_core_and_on_many() {
     let folder = Folder::new("cores");
     for number in 0..64 {
         folder.write(&format!("{number:02}.shard"), if number % 3 == 0 { UNUSED } else { CLEAN });

@@ -31,7 +31,7 @@ fn a_gather_is_traced_to_the_brackets_that_cause_it() {
 }
 
 #[test]
-fn a_line_is_what_it_reads_and_what_it_gives() {
+fn a_line_is_its_operands_and_its_result() {
     let printed = explained(&[MLP, "12"], "");
     let collectives: Vec<&str> =
         printed.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();

@@ -18,13 +18,13 @@ fn the_command_of_the_bazel_rule_needs_its_inputs_and_nothing_else() {
     for program in ["decode", "mlp"] {
         assert!(rule.contains(&format!("\"{program}\"")));
         let target = format!("{program}.plan");
-        let said = command
+        let printed = command
             .replace("$(execpath //tools:shardwise)", SHARDWISE)
             .replace("$(SRCS)", &format!("programs/{program}.shard"))
             .replace("$@", &target);
-        assert!(!said.contains('$'), "{said}");
+        assert!(!printed.contains('$'), "{printed}");
         let output = Command::new("/bin/sh")
-            .args(["-c", &said])
+            .args(["-c", &printed])
             .current_dir(&folder)
             .env_clear()
             .output()

@@ -135,7 +135,7 @@ pub(crate) fn lines(attention: &Attention) -> Vec<String> {
     );
     let rows = attention.ways.iter().map(|outcome| {
         let mark = if outcome.planned { "  <- this plan" } else { "" };
-        let said = match (&outcome.price, &outcome.why_not) {
+        let cells = match (&outcome.price, &outcome.why_not) {
             (Some(price), _) => {
                 let (comm, scheduled) =
                     (units::seconds(price.comm_s), units::seconds(price.scheduled_s));
@@ -143,7 +143,7 @@ pub(crate) fn lines(attention: &Attention) -> Vec<String> {
             }
             (None, why_not) => why_not.clone().unwrap_or_default(),
         };
-        format!("  {:<26} {said}", described(outcome.way))
+        format!("  {:<26} {cells}", described(outcome.way))
     });
     [head].into_iter().chain(rows).collect()
 }

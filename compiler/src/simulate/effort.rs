@@ -43,8 +43,8 @@ impl Effort {
     }
 }
 
-/// Why `program` and `plan` are too large to be run at their sizes, said about the program; `None`
-/// if they are not.
+/// Why `program` and `plan` are too large to be run at their sizes, as an error about the program;
+/// `None` if they are not.
 pub(super) fn too_large(program: &Program, plan: &Plan) -> Option<Diag> {
     let effort = unsharded(program, sharded(plan));
     let counts = [

@@ -69,7 +69,7 @@ fn among(some: &[&str], all: &[&str], several: &str) -> String {
 
 /// The gradients of those operands that have one.
 fn gradients(row: &Row, names: &[&str]) -> String {
-    let said = row.operands.iter().filter_map(|operand| {
+    let cells = row.operands.iter().filter_map(|operand| {
         let formula = match &operand.gradient {
             Gradient::Through(formula) => written(formula, names),
             Gradient::Zero | Gradient::Stopped => "0".to_owned(),
@@ -77,8 +77,8 @@ fn gradients(row: &Row, names: &[&str]) -> String {
         };
         Some(if names.len() == 1 { formula } else { format!("`{}`: {formula}", operand.name) })
     });
-    let said: Vec<String> = said.collect();
-    if said.is_empty() { "none".to_owned() } else { said.join("; ") }
+    let cells: Vec<String> = cells.collect();
+    if cells.is_empty() { "none".to_owned() } else { cells.join("; ") }
 }
 
 fn written(formula: &super::Formula, operands: &[&str]) -> String {

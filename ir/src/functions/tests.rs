@@ -131,10 +131,10 @@ fn check_gradient(name: &str, f: &dyn Fn(&[f64]) -> Vec<f64>, gradient: &Formula
     let loss = |x: &[f64]| f(x).iter().zip(&given).map(|(y, g)| y * g).sum::<f64>();
     let operands = [x.clone()];
     let along = Along { operands: &operands, result: &result, given: &given, numbers_from: 1 };
-    for (place, &said) in along.value(gradient).iter().enumerate() {
+    for (place, &found) in along.value(gradient).iter().enumerate() {
         let moved = |by: f64| loss(&with(&x, place, x[place] + by));
         let quotient = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
-        assert!(is_close(said, quotient), "{name}, element {place}: {said}, not {quotient}");
+        assert!(is_close(found, quotient), "{name}, element {place}: {found}, not {quotient}");
     }
 }
 
@@ -145,7 +145,7 @@ fn derivatives_are_limits_of_difference_quotients() {
             for at in &arguments {
                 let moved = |by: f64| (row.evaluate)(&with(at, place, at[place] + by));
                 let quotient = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
-                let said = |formula: &Formula, numbers_from: usize| {
+                let found = |formula: &Formula, numbers_from: usize| {
                     let operands: Vec<Vec<f64>> = at.iter().map(|&x| vec![x]).collect();
                     let result = [(row.evaluate)(at)];
                     Along { operands: &operands, result: &result, given: &[1.0], numbers_from }
@@ -155,8 +155,8 @@ fn derivatives_are_limits_of_difference_quotients() {
                 match &operand.gradient {
                     Gradient::Through(formula) => {
                         for numbers_from in [row.operands.len(), 1] {
-                            let said = said(formula, numbers_from);
-                            assert!(is_close(said, quotient), "{}: {said} {quotient}", context());
+                            let found = found(formula, numbers_from);
+                            assert!(is_close(found, quotient), "{}: {found} {quotient}", context());
                         }
                     }
                     // A mask jumps where a difference quotient reaches over it.
@@ -334,8 +334,8 @@ fn values_are_the_known_ones() {
         (Function::AdamStep, &[1.0, 2.0, 4.0, 0.5, 0.0, 0.5], 0.25),
     ];
     for (function, at, value) in known {
-        let said = (function.row().evaluate)(at);
-        assert!(is_close(said, value), "{}: {said}, not {value}", function.name());
+        let found = (function.row().evaluate)(at);
+        assert!(is_close(found, value), "{}: {found}, not {value}", function.name());
     }
     let x: Vec<f64> = [1.0_f64, 2.0, 5.0].iter().map(|x| x.ln()).collect();
     let root = 6.0_f64.sqrt() / 2.0;
@@ -346,8 +346,8 @@ fn values_are_the_known_ones() {
         (Composite::RmsNorm, &[1.0, -1.0, 1.0], &[1.0, -1.0, 1.0]),
     ];
     for (function, x, value) in composites {
-        for (said, value) in composite(function, x).iter().zip(value) {
-            assert!((said - value).abs() < 1e-5, "{}: {said}, not {value}", function.name());
+        for (found, value) in composite(function, x).iter().zip(value) {
+            assert!((found - value).abs() < 1e-5, "{}: {found}, not {value}", function.name());
         }
     }
 }

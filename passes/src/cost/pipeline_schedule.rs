@@ -29,7 +29,7 @@ pub struct PipelineShape {
     pub chunks: u64,
     /// The order of tasks.
     pub schedule: Schedule,
-    /// Whether gradients go back through the stages.
+    /// Whether gradients pass the stages in reverse.
     pub trains: bool,
 }
 

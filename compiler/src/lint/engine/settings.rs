@@ -103,11 +103,11 @@ impl Levels {
     fn level(&self, lint: &Lint, before: Level) -> Level {
         let lists =
             [(&self.warn, Level::Warn), (&self.deny, Level::Deny), (&self.ignore, Level::Allow)];
-        let said = lists
+        let applicable = lists
             .into_iter()
             .flat_map(|(list, level)| list.iter().map(move |selector| (selector, level)));
         // Of equals the last applies: ignore over deny over warn.
-        let strongest = said
+        let strongest = applicable
             .filter(|(selector, _)| selector.covers(lint))
             .max_by_key(|(selector, _)| selector.specificity());
         let selected =

@@ -296,8 +296,8 @@ fn drop_candidates(program: &Analyzed) -> Vec<ValueId> {
     values
 }
 
-/// Whether a part of the program uses a value that is not the part which gives it: parts are
-/// blocks, and forward and backward.
+/// Whether a part of the program uses a value of another part: parts are blocks, and forward and
+/// backward.
 fn is_used_in_another_part(program: &Analyzed, value: ValueId) -> bool {
     let part = |op: OpId| (program.ops[op].repeat, program.ops[op].phase == Phase::Backward);
     let definition = program.dataflow().definition(value);

@@ -76,7 +76,7 @@ fn step_of(mesh: &str, dims: &str, tokens: &str) -> Planned {
 fn available() -> f64 {
     2.79e6
         * 3600.0
-        * Hardware::preset("h800").and_then(|chip| chip.fp8_flops).expect("the book gives it")
+        * Hardware::preset("h800").and_then(|chip| chip.fp8_flops).expect("it is in the book")
 }
 
 fact!(i7_att_int, "I7-ATT-INT", |_| {

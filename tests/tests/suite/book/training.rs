@@ -40,7 +40,8 @@ fn coefficient(cost: &Cost) -> f64 {
     cost.device_flops * cost.devices as f64 / (B * D * F)
 }
 
-/// Bytes a parameter and device with bf16 weights and gradients and fp32 moments, split as said.
+/// Bytes a parameter and device with bf16 weights and gradients and fp32 moments, split in this
+/// way.
 fn zero(weight: &str, gradient: &str, moments: &str) -> f64 {
     let declarations =
         format!("param W[{weight}]\nstate G[{gradient}], M: f32[{moments}], V: f32[{moments}]");

@@ -66,7 +66,7 @@ fact!(p5_base_appx, "P5-BASE-APPX", |id| {
     assert!(derived.contains(&format!("dWin = {operand} *B dTmp")), "{derived}");
 });
 fact!(p5_dout, "P5-DOUT", |_| {
-    // Nothing is said of the gradients' brackets; those of what they are gradients of are
+    // The gradients have no brackets; those of the values that they are gradients of are
     // taken.
     let source = read("tests/programs/training/p5-mixed.shard");
     let (head, _) = source.split_once("output ").expect("outputs");
@@ -224,7 +224,7 @@ fact!(p5_dcn_perchip, "P5-DCN-PERCHIP", |id| {
         id,
         &[Hardware::preset("tpu-v5p")
             .and_then(|chip| chip.dcn_bandwidth)
-            .expect("the book gives it")],
+            .expect("it is in the book")],
     );
 });
 fact!(p5_q3_hbm, "P5-Q3-HBM", |id| {

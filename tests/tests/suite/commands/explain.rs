@@ -94,7 +94,7 @@ fn alternatives_cost_what_they_say() {
                     let change = serial_s(name, &edited) - planned.report.serial_s;
                     assert!(
                         (change - change_s).abs() <= 1e-6 * planned.report.serial_s,
-                        "{name}: {edit} is {change}, said {change_s}\n{edited}"
+                        "{name}: {edit} is {change}, reported {change_s}\n{edited}"
                     );
                     tried += 1;
                 }

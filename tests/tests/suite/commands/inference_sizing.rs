@@ -1,5 +1,5 @@
-//! What can be sized as a step of serving, what cannot, and what is said of caches that are not
-//! like one another.
+//! Which programs are sized as a serving step, which are not, and the messages about caches that
+//! are not like one another.
 
 use shardwise::Planned;
 use shardwise::inference::{Inference, RequestedPhase, Sizing};

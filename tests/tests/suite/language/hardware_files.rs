@@ -78,7 +78,7 @@ fn a_file_is_read_by_every_command() {
     assert!(swept.points.iter().all(|point| point.plan.is_some()));
 }
 
-/// Programs that name the file whose text is given, and what is said of them.
+/// Programs that name the file whose text is given, and the messages about them.
 const WRONG: &[(&str, &[u8])] = &[
     ("hardware \"hw.toml\"", b"[chip]\nbase = \"h100\"\nlink_bandwith = 370e9\n"),
     ("hardware \"hw.toml\"", b"[chip]\r\nbase = \"h100\"\r\nmemory = \"80GB\"\r\n"),

@@ -88,7 +88,7 @@ fn bytes_per_parameter(param: &str, optimizer: &str, more: &str) -> f64 {
     let update =
         planned.plan.steps.iter().find(|step| program.values[step.result.value].name == "mW.new");
     let gradient = &update.expect("the first moment is updated").operands[1];
-    // A gradient that its author keeps whole is held whole beside the part that is read.
+    // A gradient that its author replicates is live beside the part that is read.
     let kept = if more.is_empty() { gradient.sharding.clone() } else { Sharding::replicated(1) };
     let gradient = local_shape::local_bytes(program, gradient.value, &kept);
     let cost = planned.cost();

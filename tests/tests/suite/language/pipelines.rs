@@ -391,9 +391,9 @@ fn proposed(name: &str, source: &str) -> String {
 #[test]
 fn more_microbatches_of_its_own_are_better_than_microbatches_around_a_pipeline() {
     let around = read("tests/programs/codes/sw609-accumulated-around-a-pipeline.shard");
-    let said = proposed("around", &around);
+    let message = proposed("around", &around);
     let instead = "pipeline Z, microbatches=32 of B, schedule=1f1b";
-    assert!(said.contains(instead), "{said}");
+    assert!(message.contains(instead), "{message}");
     let alone = around.replace(", microbatches=4\n", "\n");
     let more = alone.replace("pipeline Z, microbatches=8", instead);
     let [more, _] = checked_plans("more", &more, Sizes::Scaled);
@@ -454,8 +454,8 @@ fn any_number_of_microbatches_and_stages_is_planned_at_once() {
     assert!(close(planned.json().pipelines[0].bubble, 65535.0 / 131_071.0));
     assert!(planned.report.schedule.makespan_s <= planned.report.serial_s);
     let too_many = with("B=4096", "microbatches=4611686018427387905");
-    let said = proposed("too many", &too_many);
-    assert!(said.contains("write `microbatches=4096`"), "{said}");
+    let message = proposed("too many", &too_many);
+    assert!(message.contains("write `microbatches=4096`"), "{message}");
     // More microbatches than memory counts: refused, and not tried.
     let endless = with("B=1099511627776", "microbatches=1099511627776").replace("1f1b", "gpipe");
     assert!(shardwise::plan("endless", &endless, &options(Planning::Search)).is_err());

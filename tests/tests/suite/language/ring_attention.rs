@@ -6,7 +6,7 @@ use shardwise::verify::Sizes;
 use shardwise::{Planned, Strategy};
 use shardwise_tests::properties::{checked_plans, plan};
 
-/// A step of softmax in progress over the block of keys at hand.
+/// A step of softmax in progress over the current block of keys.
 const STEP: &str = "  scores = (q *H k) * 0.0883883
   best = maximum(top, max_S(scores))
   p = exp(scores - best)
@@ -35,7 +35,7 @@ fn ring(mesh: &str, r: &str, heads: &str, moved: &str, after: &str) -> String {
 
 const ON: &str = "  k = roll_R(k)\n  v = roll_R(v)\n";
 
-/// Whether every roll of a plan is sent over `axes`, and hides behind compute.
+/// Whether every roll of a plan is sent over `axes`, and overlaps compute.
 fn hides(planned: &Planned, axes: &[&str]) {
     let plan = planned.json();
     let rolls: Vec<_> = plan.steps.iter().filter(|step| step.text.contains("= roll_")).collect();

@@ -312,7 +312,7 @@ fn brackets_at_a_use_are_found_and_opened_too() {
 }
 
 #[test]
-fn of_very_large_programs_it_is_said_what_was_not_tried() {
+fn edits_not_tried_on_very_large_programs_are_reported() {
     let head = "hardware tpu-v5p\nmesh X=16, Y=4\ndim B=49152, D=8192, F=32768\ninput V0[B_X, D]\n\
         param Win[D, F_Y], Wout[F_Y, D]\n";
     let layer = |n: usize| format!("T{n}[B_X, F] = V{n} *D Win\nV{} = T{n} *F Wout\n", n + 1);

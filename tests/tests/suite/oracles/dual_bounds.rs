@@ -37,7 +37,7 @@ fn agrees(path: &str) {
     );
     let assignment = closed.assignment.as_ref().expect("some assignment");
     let found = model.cost(assignment, &mut model.tree_tables());
-    assert_eq!(found, closed.value, "{path}: an assignment costs what is said");
+    assert_eq!(found, closed.value, "{path}: an assignment costs the value reported");
     assert!(found >= exact.bound, "{path}: nothing is below the minimum");
     if closed.stop_reason.is_proof() {
         assert_eq!(found, exact.bound, "{path}: what is proven is the minimum");

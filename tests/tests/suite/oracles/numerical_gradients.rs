@@ -53,7 +53,7 @@ const BINARY: [&str; 7] = [
     "{} * {}",
 ];
 
-/// A program under way: its text, and the dimensions of its values.
+/// A partial program: its text, and the dimensions of its values.
 struct Sketch {
     body: String,
     values: Vec<(String, Vec<usize>)>,

@@ -88,7 +88,7 @@ fn plans_written_by_hand_are_refused_or_found_wrong() {
     for (name, source) in files("tests/programs/explicit", ".shard") {
         let file = format!("{name}.shard");
         let checked = shardwise::check(&file, &source, &Options::default());
-        let (by, said) = if checked.findings.has_errors() {
+        let (by, message) = if checked.findings.has_errors() {
             ("check", shardwise_tests::drawn(&checked.findings))
         } else {
             let verdict = against(
@@ -102,9 +102,9 @@ fn plans_written_by_hand_are_refused_or_found_wrong() {
         };
         assert!(
             source.contains(&format!("# noticed by: {by}\n")),
-            "{name} is noticed by {by}: {said}"
+            "{name} is noticed by {by}: {message}"
         );
-        snapshot("explicit", &name, &said);
+        snapshot("explicit", &name, &message);
     }
 }
 

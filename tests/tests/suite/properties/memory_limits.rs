@@ -1,5 +1,5 @@
-//! Plans within a limit on memory: they fit, they are not costlier than they must be, and what is
-//! said of them is true.
+//! Plans within a limit on memory: they fit, they are not costlier than necessary, and their claims
+//! are true.
 
 use shardwise::{Options, Planned, Strategy};
 use shardwise_tests::random::{Dice, draws};
@@ -100,8 +100,8 @@ fn limits_agree_with_each_other() {
     assert!(limited >= 30 && proven * 5 >= limited * 2, "{proven} proven of {limited}");
 }
 
-/// What is gathered going forward is held until it is needed going back, or gathered again: where
-/// all that differs is that.
+/// A value gathered in the forward pass is kept for the backward pass, or gathered again: programs
+/// in which this is the only choice.
 #[test]
 fn limits_agree_where_layers_are_trained() {
     let (limited, _) = agreeing(12, |_, numbers| layers(&mut Dice::new(numbers)));
