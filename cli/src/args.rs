@@ -1,5 +1,5 @@
-//! The command line as typed. What the arguments mean to the library is in [`crate::options`] and
-//! in [`crate::commands`], so that a flag is declared once and means the same to every command.
+//! Declares the command line. [`crate::options`] and [`crate::commands`] translate the arguments
+//! for the library, so that a flag is declared once and means the same to every command.
 
 pub(crate) mod check;
 pub(crate) mod compare;

@@ -1,4 +1,4 @@
-//! The commands, a file each: what the arguments ask for, carried out by the library.
+//! The commands, one file each: call the library as the arguments ask.
 
 mod check;
 mod cost;

@@ -1,5 +1,5 @@
-//! Why a command stops. Commands return it and [`crate::output`] prints it, so that no command
-//! prints an error and goes on by mistake.
+//! Errors of commands. Commands return them and [`crate::output`] prints them, so that no command
+//! prints an error and continues by mistake.
 
 use std::{fmt, io};
 
@@ -7,10 +7,10 @@ use shardwise::Findings;
 
 use crate::exit_status::ExitStatus;
 
-/// Why a command stops, or leaves one of its files out.
+/// Why a command stops, or skips one of its files.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// A sentence that says what is wrong and what to type instead.
+    /// A sentence with what is wrong and what to type instead.
     Message(String, ExitStatus),
     /// Diagnostics of a program, a hardware file or a configuration.
     Findings(Findings),
@@ -31,7 +31,7 @@ impl Error {
         Self::Message(text.into(), ExitStatus::Failure)
     }
 
-    /// A file cannot be read; `hint` says what to type instead.
+    /// A file cannot be read; `hint` is what to type instead.
     pub(crate) fn unreadable(path: &str, error: &io::Error, hint: &str) -> Self {
         Self::usage(format!("cannot read `{path}`: {}{hint}", reason(error)))
     }
@@ -64,7 +64,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The system's sentence as part of ours: without its capital letter and error number.
+/// The system's message as part of a sentence: without its capital letter and error number.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let sentence = text.split(" (os error").next().unwrap_or(&text);

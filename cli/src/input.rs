@@ -7,7 +7,7 @@ use shardwise::codes;
 
 use crate::error::{Error, Result};
 
-/// A program's text and what to call it.
+/// A program's text and its name.
 pub(crate) struct Source {
     pub(crate) path: String,
     pub(crate) text: String,

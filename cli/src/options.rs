@@ -1,4 +1,4 @@
-//! What the arguments of planning mean to the library.
+//! Translates the arguments of planning into options of the library.
 
 use shardwise::build::from_disk;
 use shardwise::files::MOST_BYTES;
@@ -14,7 +14,7 @@ pub(crate) fn planning(args: &PlanningArgs) -> Result<Options> {
     sized(options, &args.sizes)
 }
 
-/// How the search goes about it.
+/// The options of the search.
 pub(crate) fn search(args: &SearchArgs) -> Options {
     Options {
         strategy: args.strategy,

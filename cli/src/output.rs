@@ -12,7 +12,7 @@ use terminal_size::terminal_size_of;
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
 
-/// Where commands print, and the worst that has happened so far.
+/// The streams of a command, and its worst exit status so far.
 pub(crate) struct Output {
     colored: bool,
     status: ExitStatus,
@@ -29,7 +29,7 @@ impl Output {
         Self { colored, status: ExitStatus::Success }
     }
 
-    /// The same streams for another run, of which nothing is known yet.
+    /// The same streams for another run.
     pub(crate) fn restarted(&self) -> Self {
         Self { colored: self.colored, status: ExitStatus::Success }
     }
@@ -38,7 +38,7 @@ impl Output {
         self.status
     }
 
-    /// The run ends with this status, or a worse one.
+    /// Sets the exit status, unless it is worse already.
     pub(crate) fn at_least(&mut self, status: ExitStatus) {
         self.status = self.status.max(status);
     }
@@ -51,14 +51,13 @@ impl Output {
         Ok(out.flush()?)
     }
 
-    /// Prints what was done, which is no result.
+    /// Prints a remark, which is not a result.
     #[expect(clippy::unused_self, reason = "who prints also knows how the run ends")]
     pub(crate) fn remark(&mut self, text: &str) -> Result {
         Ok(writeln!(io::stderr().lock(), "{text}")?)
     }
 
-    /// Prints why something was not done. Only where that cannot be printed either, the command
-    /// stops.
+    /// Prints an error. If that fails too, the command stops.
     pub(crate) fn error(&mut self, error: Error) -> Result {
         match error {
             Error::Message(text, status) => {
@@ -80,7 +79,7 @@ impl Output {
         drawn.try_for_each(|text| Ok(writeln!(io::stderr().lock(), "{text}\n")?))
     }
 
-    /// How the command ends.
+    /// The exit status of the command.
     pub(crate) fn finish(mut self, result: Result) -> ExitStatus {
         match result.or_else(|error| self.error(error)) {
             Ok(()) => self.status,
@@ -112,8 +111,7 @@ pub(crate) fn draw(report: &Report, colored: bool) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
-/// Columns that diagnostics are drawn for: what `COLUMNS` says, else 100, or less in a narrower
-/// terminal.
+/// The width of diagnostics: that of `COLUMNS`, else 100, or less in a narrower terminal.
 fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal =

@@ -1,5 +1,5 @@
-//! The programs that arguments name: files as they are, folders as the `*.shard` files below them
-//! that no .gitignore leaves out. `check` reads them, and `--watch` looks for changes in them.
+//! Finds the programs that arguments name: files, and for folders the `*.shard` files below them
+//! that no .gitignore excludes. `check` reads them, and `--watch` polls them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use indexmap::IndexSet;
 
 use crate::error::{Error, Result};
 
-/// A program, and whether it was found in a folder (a configuration may leave those out).
+/// A program, and whether it was found in a folder (a configuration may exclude those).
 pub(crate) struct Found {
     pub(crate) path: String,
     pub(crate) in_folder: bool,
@@ -48,7 +48,7 @@ fn is_program(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "shard")
 }
 
-/// A path as messages write it on every system.
+/// A path in messages, with `/` on every system.
 fn shown(path: &Path) -> String {
     let path = path.to_string_lossy().replace('\\', "/");
     path.strip_prefix("./").map_or(path.clone(), str::to_owned)

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Runs shorter than this show no bar.
 const DELAY: Duration = Duration::from_millis(400);
 
-/// Runs `work`, which reports how many of how many `things` are done, from any thread.
+/// Runs `work`, which reports its progress in `things` from any thread.
 pub(crate) fn with_bar<T>(
     things: &str,
     work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> T,

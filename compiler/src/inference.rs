@@ -191,8 +191,8 @@ impl fmt::Display for Unsized {
                     would grow; give the cache that dimension"
             }
             Self::Unclear => {
-                "it reads no caches (`state`), and no tokens look at each other; give \
-                --phase decode or --phase prefill"
+                "it reads no caches (`state`), and no tokens attend to each other; give --phase \
+                    decode or --phase prefill"
             }
             Self::UnknownMemory => {
                 "it is not known how fast the memory of this hardware is; give \

@@ -1,4 +1,4 @@
-//! Parsing a printed program gives the same program, and formatting keeps its meaning. The first
+//! Parsing a printed program returns the same program, and formatting keeps its meaning. The first
 //! byte chooses between text and the random programs of the tests.
 #![no_main]
 

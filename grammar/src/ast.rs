@@ -13,11 +13,12 @@ use crate::span::{Name, Span, Spanned};
 pub struct File {
     /// Statements in source order.
     pub statements: Vec<Spanned<Statement>>,
-    /// What is known of the statements that are missing.
+    /// The names that missing statements would have defined.
     pub lost: Lost,
 }
 
-/// What could not be read, as far as others refer to it; empty where there are no syntax errors.
+/// Definitions that could not be parsed, as far as other statements refer to them; empty without
+/// syntax errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Values and dimensions that would have been declared or defined.
@@ -49,27 +50,27 @@ pub enum Statement {
     Allow(Vec<Name>),
     /// `backward from Out given dOut`.
     Backward(Backward),
-    /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` are done once a layer.
+    /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` run once per layer.
     Repeat(Repeat),
-    /// `microbatches B=B'*8 {`: the statements up to its `}` are done once a microbatch.
+    /// `microbatches B=B'*8 {`: the statements up to its `}` run once per microbatch.
     Microbatches(Microbatches),
-    /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it live on stages along a mesh
-    /// axis.
+    /// `pipeline Z, microbatches=8 {`: the layers of the `repeat` in it are placed on stages along
+    /// a mesh axis.
     Pipeline(Pipeline),
     /// `}`
     Close,
-    /// `carry x, y`: what the body gives under these names is what the next layer starts from.
+    /// `carry x, y`: the values of these names at the end of the body are those at the start of the
+    /// next layer.
     Carry(Vec<TensorDecl>),
-    /// `carry x.in = x`: starts as the right side in the first layer; `carry x = h + y` also gives
-    /// what the next layer starts from.
+    /// `carry x.in = x`: the right side is the value in the first layer; `carry x = h + y` also
+    /// defines the one of the next layer.
     Enter(Definition),
-    /// `next x.in = y`: what the next layer starts from.
+    /// `next x.in = y`: the value at the start of the next layer.
     Next(Definition),
-    /// `checkpoint h, q`: of a block only these values, and what it carries, are kept for
-    /// gradients; the rest is computed again.
+    /// `checkpoint h, q`: of a block only these values and the carried ones are kept for gradients;
+    /// the others are rematerialised.
     Checkpoint(Vec<Name>),
-    /// `hold Win[D, F]`: what a collective makes of a layer's parameter is made once a step, and
-    /// held for all microbatches.
+    /// `hold Win[D, F]`: the gathered parameter of a layer is kept for all microbatches of a step.
     Hold(Vec<TensorDecl>),
     /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
     Optimizer(Optimizer),
@@ -84,16 +85,16 @@ pub struct HardwareRef {
     pub file: Option<Name>,
 }
 
-/// What a declared value is for.
+/// The role of a declared value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Arrives each step.
+    /// An input of each step.
     Input,
-    /// Lives on the devices.
+    /// Resident on the devices.
     Param,
     /// Resident and updated.
     State,
-    /// Leaves the program.
+    /// An output of the program.
     Output,
 }
 
@@ -115,7 +116,7 @@ impl Role {
 pub struct AxisDecl {
     /// The axis.
     pub name: Name,
-    /// How many devices along it.
+    /// The number of devices along it.
     pub size: SizeExpr,
     /// `ring`, `line`, `switch` or `dcn`, as written (checked by `ir`).
     pub options: Vec<Name>,
@@ -130,7 +131,7 @@ pub struct DimDecl {
     pub name: Name,
     /// Its size.
     pub size: SizeExpr,
-    /// Whether it may be padded to a multiple of what splits it.
+    /// Whether it may be padded to a multiple of the axes that split it.
     pub pad: Option<Span>,
 }
 
@@ -140,7 +141,7 @@ pub struct DimDecl {
 pub struct SizeExpr {
     /// The factors, at least one.
     pub factors: Vec<Spanned<SizeFactor>>,
-    /// The whole product.
+    /// The complete product.
     pub span: Span,
 }
 
@@ -182,16 +183,16 @@ pub struct Layout {
 pub struct DimUse {
     /// The dimension.
     pub name: Name,
-    /// What splits it.
+    /// The axes that split it.
     pub subscript: Subscript,
     /// All of it.
     pub span: Span,
 }
 
-/// What stands after the `_` of a dimension.
+/// The subscript after the `_` of a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subscript {
-    /// Nothing: the dimension is whole.
+    /// None: the dimension is unsharded.
     Whole,
     /// `_?`: open.
     Open,
@@ -215,20 +216,20 @@ pub struct UnreducedUse {
 pub struct Definition {
     /// Whether `output` stood before it.
     pub output: bool,
-    /// What is defined.
+    /// The defined value.
     pub target: TensorDecl,
-    /// How.
+    /// The right side.
     pub value: Expr,
 }
 
 /// `backward from Loss`, `backward from Out given dOut, microbatches=8`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backward {
-    /// What is differentiated.
+    /// The value that is differentiated.
     pub from: Name,
     /// The gradient of it, if it is not all ones.
     pub given: Option<Name>,
-    /// Into how many microbatches the batch is cut, done one after another.
+    /// The number of microbatches that the batch is split into.
     pub microbatches: Option<SizeExpr>,
     /// The batch dimension, if it is named.
     pub of: Option<Name>,
@@ -237,11 +238,11 @@ pub struct Backward {
 /// `microbatches B=B'*8 {`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Microbatches {
-    /// The dimension that is cut.
+    /// The dimension that is split.
     pub whole: Name,
-    /// What a microbatch has in its place.
+    /// The dimension of a microbatch.
     pub part: Name,
-    /// How many microbatches there are.
+    /// The number of microbatches.
     pub count: SizeExpr,
 }
 
@@ -250,13 +251,13 @@ pub struct Microbatches {
 pub struct Optimizer {
     /// `adam`, `sgd`.
     pub name: Name,
-    /// What its state is split over beside what splits the parameter, if written.
+    /// The axes that shard its state in addition to those of the parameter, if written.
     pub over: Option<StateOver>,
     /// In the order written.
     pub settings: Vec<Setting>,
 }
 
-/// What stands after the `over` of an optimizer.
+/// The text after the `over` of an optimizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateOver {
     /// `_?`: open.
@@ -277,9 +278,9 @@ pub struct Setting {
 /// `repeat L=40 {`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
-    /// What the layers are called.
+    /// The name of the layers.
     pub name: Name,
-    /// How many there are; `None` where the block goes backwards through those of an earlier one.
+    /// Their number; `None` for the reverse of an earlier block.
     pub count: Option<SizeExpr>,
 }
 
@@ -288,18 +289,18 @@ pub struct Repeat {
 pub struct Pipeline {
     /// The mesh axis of the stages.
     pub axis: Name,
-    /// Into how many parts the batch is cut.
+    /// The number of microbatches.
     pub microbatches: Option<SizeExpr>,
-    /// Which dimension is the batch.
+    /// The batch dimension.
     pub batch: Option<Name>,
     /// Other options and what they are set to.
     pub options: Vec<(Name, Name)>,
 }
 
-/// An expression and where it stands.
+/// An expression with its span.
 pub type Expr = Spanned<ExprKind>;
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExprKind {
     /// `In`, `In[B_X, D] {U_Y}`.
@@ -349,7 +350,7 @@ pub enum BinaryOp {
     Compare(Comparison),
 }
 
-/// How two values are compared, element by element.
+/// A comparison, element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -367,7 +368,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The comparison that `symbol` stands for.
+    /// The comparison written `symbol`.
     pub fn of(symbol: &str) -> Option<Self> {
         Some(match symbol {
             "<" => Self::Less,
@@ -392,7 +393,7 @@ impl Comparison {
         }
     }
 
-    /// The function that does the same.
+    /// The function of the comparison.
     pub fn function(self) -> &'static str {
         match self {
             Self::Less => "less",
@@ -404,7 +405,7 @@ impl Comparison {
         }
     }
 
-    /// The one that says the same of the operands in the other order.
+    /// The equivalent comparison with the operands swapped.
     #[must_use]
     pub fn flipped(self) -> Self {
         match self {
@@ -420,12 +421,11 @@ impl Comparison {
 /// A function or collective applied to its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// `gelu`, `sum`, `AllGather` (what stands before the first `_`, except that names of functions
-    /// may hold digits).
+    /// `gelu`, `sum`, `AllGather` (the text before the first `_`).
     pub function: Name,
     /// `cast<f32>`.
     pub generic: Option<Name>,
-    /// What stands after the `_`: `D`, `{X,K}`, `{X->J}`; the words in order, the arrow read as a
+    /// The text after the `_`: `D`, `{X,K}`, `{X->J}`; the words in order, the arrow read as a
     /// comma.
     pub subscript: Option<Spanned<Vec<Name>>>,
     /// The arguments.
@@ -435,7 +435,7 @@ pub struct Call {
 /// `assert comm <= 2ms`, `assert no AllGather over dcn`, `assert Win stays sharded`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Assertion {
-    /// `comm <= 2ms`, `memory <= 16GB`: what is measured, and the limit in seconds or bytes.
+    /// `comm <= 2ms`, `memory <= 16GB`: the limited quantity, and the limit in seconds or bytes.
     AtMost {
         /// `comm`, `serial`, `overlap`, `scheduled`, `compute`, `memory`, as written.
         quantity: Name,

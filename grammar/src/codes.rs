@@ -2,7 +2,7 @@
 //!
 //! Codes about meaning, and the table of all codes, are in `shardwise_ir::codes`.
 
-/// A diagnostic code and what it means.
+/// A diagnostic code and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
     /// `SW101`.

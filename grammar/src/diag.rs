@@ -6,7 +6,7 @@
 
 use crate::span::Span;
 
-/// How bad it is.
+/// The severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The program is refused.
@@ -15,12 +15,12 @@ pub enum Severity {
     Warning,
 }
 
-/// A place in the source and what is to be seen there.
+/// A place in the source with a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Where.
     pub span: Span,
-    /// What is there, in a few words.
+    /// The label, in a few words.
     pub text: String,
 }
 
@@ -49,7 +49,7 @@ pub struct Inside {
     pub name: String,
     /// Its text.
     pub text: String,
-    /// The fault, and what is to be seen there.
+    /// The fault, with its label.
     pub label: Label,
 }
 
@@ -88,7 +88,7 @@ impl Diag {
         self
     }
 
-    /// Says what to type instead.
+    /// Adds what to type instead.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.help = Some(text.into());

@@ -6,7 +6,7 @@ use crate::diag::Diag;
 use crate::keywords::nearest_keyword;
 use crate::span::Span;
 
-/// What the grammar found missing, or in the way.
+/// A missing or unexpected piece, as the grammar marks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Name,
@@ -27,7 +27,7 @@ pub(crate) enum Mark {
     NumberAsDim,
     /// The name of a dimension goes on with `_`.
     Underscore,
-    /// `A {U_X}`: what is unreduced without the brackets before it.
+    /// `A {U_X}`: unreduced axes without brackets before them.
     Unbracketed,
     /// Text after a statement that is complete.
     Rest,
@@ -94,8 +94,7 @@ impl Faulty<'_> {
         .help(help)
     }
 
-    /// A mark has no width: point at the character that stands there instead, or at the last of the
-    /// statement.
+    /// The place of a mark, which has no width: the character there, or the last of the statement.
     fn widened(self, at: Span) -> Span {
         let offset = at.start - self.span.start;
         match self.text[offset..].chars().next() {
@@ -154,7 +153,7 @@ pub(crate) fn open_block(text: &str, span: Span) -> Diag {
         .help("write a `}` after it")
 }
 
-/// A brace that no block was opened for.
+/// A closing brace without a block.
 pub(crate) fn nothing_to_close(at: Span) -> Diag {
     Diag::error(syntax::TRAILING, "no block is open here", at, "closes nothing")
         .help("leave it out, or open a block: `repeat L=40 {`")

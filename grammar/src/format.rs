@@ -47,14 +47,14 @@ pub fn format(source: &str) -> Result<String, Vec<Diag>> {
 #[derive(Default)]
 struct Output {
     lines: Vec<String>,
-    /// Blocks that are open.
+    /// The open blocks.
     depth: usize,
     /// Whether the current statement closes one: no blank line goes before it.
     closes: bool,
 }
 
 impl Output {
-    /// What stands between two statements: the rest of the first one's line, then whole lines.
+    /// The text between two statements: the rest of the first one's line, then whole lines.
     fn gap(&mut self, gap: &str) {
         let gap = gap.replace("\r\n", "\n");
         let mut pieces: Vec<&str> =

@@ -41,15 +41,15 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
     }
     unread.end(&mut file);
     diags.extend(unbalanced(&file, source));
-    // White space of several bytes was several spaces to the grammar, and a mark may point at one
-    // of them.
+    // White space of several bytes is several spaces in the grammar, and a mark may point at one of
+    // them.
     for label in diags.iter_mut().flat_map(|diag| &mut diag.labels) {
         label.span = label.span.whole_characters(source);
     }
     (file, diags)
 }
 
-/// Blocks that nothing closes, and braces that close nothing.
+/// Reports blocks that are never closed, and braces without a block.
 fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
     let mut open: Vec<Span> = Vec::new();
     let mut diags = Vec::new();
@@ -85,12 +85,12 @@ fn read(text: &str, span: Span, (file, unread): (&mut File, &mut Unread), diags:
     diags.extend(marks.into_iter().map(|(mark, at)| faulty.describe(mark, at)));
 }
 
-/// What the grammar makes of a statement.
+/// The parsed statement.
 fn pieces(text: &str) -> Option<Pieces<'_>> {
     Grammar::parse(Rule::statement, text).ok()
 }
 
-/// What a rule of the grammar says is wrong.
+/// The error of a rule of the grammar.
 fn mark(rule: Rule) -> Option<Mark> {
     Some(match rule {
         Rule::missing_name => Mark::Name,
@@ -120,34 +120,33 @@ fn mark(rule: Rule) -> Option<Mark> {
 #[derive(Clone, Copy)]
 struct Reader<'b> {
     offset: usize,
-    /// Places in a list whose items are left out.
+    /// Items of a list that are omitted.
     broken: &'b [Span],
 }
 
 type Pieces<'p> = Pairs<'p, Rule>;
 
 impl Reader<'_> {
-    /// What the grammar found wrong; text after the statement only where nothing else is.
+    /// The errors of a statement; text after it is reported only if there are no others.
     fn marks(self, pairs: Pieces<'_>) -> Vec<(Mark, Span)> {
         let marked = |pair: Pair<'_, Rule>| Some((mark(pair.as_rule())?, self.span(&pair)));
         let mut found: Vec<(Mark, Span)> = pairs.flatten().filter_map(marked).collect();
         if found.len() > 1 {
             found.retain(|(mark, _)| *mark != Mark::Rest);
         }
-        // Where nothing stands, one thing is missing: what comes first.
+        // At one place, only the first missing piece is reported.
         found.dedup_by_key(|(_, at)| at.start);
         found
     }
 
-    /// Where a piece stands, without the white space that the grammar skips while it looks for
-    /// more.
+    /// The span of a piece, without trailing white space.
     fn span(self, pair: &Pair<'_, Rule>) -> Span {
         let start = self.offset + pair.as_span().start();
         let text = pair.as_str().trim_end_matches(' ');
         Span::new(start, start + text.len())
     }
 
-    /// The items of a list, but for those that are broken.
+    /// The items of a list without errors.
     fn each<T>(self, pieces: Pieces<'_>, rule: Rule, read: impl Fn(Pair<'_, Rule>) -> T) -> Vec<T> {
         pieces.filter(|piece| piece.as_rule() == rule && self.is_whole(piece)).map(read).collect()
     }
@@ -460,7 +459,7 @@ impl Reader<'_> {
     }
 }
 
-/// Stands where the grammar promises an expression.
+/// A placeholder where the grammar guarantees an expression.
 fn nothing(span: Span) -> Expr {
     Spanned::new(ExprKind::Number(String::new()), span)
 }

@@ -8,8 +8,8 @@ use crate::ast::{
 use crate::scan;
 use crate::span::Name;
 
-/// One statement; `source` is what it was read from (numbers and forms that are kept as written
-/// come from there).
+/// One statement; `source` is the text it was parsed from (for numbers and forms that are kept as
+/// written).
 pub fn statement(statement: &Statement, source: &str) -> String {
     match statement {
         Statement::Plan => "plan".to_owned(),
@@ -60,7 +60,7 @@ fn hardware(named: &HardwareRef, source: &str) -> String {
     words.join(" ")
 }
 
-/// What a role is called.
+/// The keyword of a role.
 pub fn role_name(role: Role) -> &'static str {
     match role {
         Role::Input => "input",
@@ -159,13 +159,13 @@ fn define(definition: &Definition, source: &str) -> String {
     }
 }
 
-/// An expression, with parentheses only where precedence asks for them.
+/// An expression, with parentheses only where precedence requires them.
 pub fn expr(expr: &Expr) -> String {
     binding(expr, 0)
 }
 
-/// `level`: 0 anything, 1 what is compared or added to, 2 an operand of a product on its left, 3
-/// one on its right or under a sign.
+/// `level`: 0 any expression, 1 an operand of a comparison or sum, 2 the left operand of a product,
+/// 3 its right operand or that of a sign.
 fn binding(expr: &Expr, level: u8) -> String {
     let (text, own) = match &expr.node {
         ExprKind::Tensor { name, layout: brackets } => {
@@ -193,7 +193,7 @@ fn binding(expr: &Expr, level: u8) -> String {
     if own < level { format!("({text})") } else { text }
 }
 
-/// `*J`; `*_J` or `*_{…}` where that would be read as something else.
+/// `*J`; `*_J` or `*_{…}` where the short form would be ambiguous.
 fn star(dims: &[Name], right: &str) -> String {
     if !dims.iter().all(|dim| dim.node.starts_with(char::is_alphabetic) && !dim.node.contains('_'))
     {

@@ -19,7 +19,7 @@ const DEEPEST: usize = 64;
 /// Operators in one statement: trees of products lean to the left, and are walked by recursion.
 const MOST_OPERATORS: usize = 400;
 
-/// Those that open a block whose statements are statements of the file.
+/// Keywords that open a block whose statements are statements of the file.
 const OPENING: [&str; 3] = ["repeat", "microbatches", "pipeline"];
 
 /// A statement whose end is not found yet.
@@ -93,7 +93,7 @@ pub(crate) fn is_opening(text: &str) -> bool {
     OPENING.iter().any(|keyword| is_of_form(text, keyword))
 }
 
-/// Whether a statement begins with a keyword, and does not define something of that name.
+/// Whether a statement begins with a keyword, and does not define a value of that name.
 fn is_of_form(text: &str, keyword: &str) -> bool {
     text.strip_prefix(keyword).is_some_and(|rest| {
         !rest.starts_with(is_word) && !rest.trim_start().starts_with(['=', '[', ':'])
@@ -126,8 +126,8 @@ impl Open {
         self.comma || self.brackets > 0 || self.braces > 0
     }
 
-    /// Whether the line `text` cannot belong to this statement: it begins with a keyword, or
-    /// defines something.
+    /// Whether the line `text` cannot belong to this statement: it begins with a keyword, or is a
+    /// definition.
     fn is_cut_by(&self, text: &str) -> bool {
         let defines = gives(text) && !self.comma;
         let closes = text.starts_with('}') && self.braces == 0;
@@ -155,14 +155,14 @@ fn begins_with_keyword(text: &str) -> bool {
     followed && KEYWORDS.contains(&word)
 }
 
-/// Whether a statement that begins so is taken for one of those that a keyword begins.
+/// Whether a statement with this beginning is one with a keyword.
 pub(crate) fn is_taken(text: &str) -> bool {
     let word = &text[..text.find(|c| !is_word(c)).unwrap_or(text.len())];
     let names_too = ["input", "param", "state", "output"];
     KEYWORDS.contains(&word) && !names_too.contains(&word)
 }
 
-/// Whether there is a `=` that is no part of a comparison.
+/// Whether there is a `=` that is not part of a comparison.
 fn gives(text: &str) -> bool {
     let bytes = text.as_bytes();
     let compares = |at: usize| {
@@ -200,7 +200,7 @@ pub(crate) fn comments_in(statement: &str) -> impl Iterator<Item = &str> {
     lines.filter_map(|line| line.find('#').map(|at| line[at..].trim_end()))
 }
 
-/// Refuses a statement that would nest too deep for anything recursive.
+/// Rejects a statement that is nested too deeply for recursion.
 pub(crate) fn refuse(text: &str, span: Span) -> Option<Diag> {
     let mut depth = 0_usize;
     let mut deepest = 0;

@@ -30,21 +30,21 @@ impl Span {
     }
 }
 
-/// A piece of the tree together with where it stands.
+/// A node of the tree with its span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spanned<T> {
-    /// The piece itself.
+    /// The node.
     pub node: T,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// `node` standing at `span`.
+    /// `node` with its `span`.
     pub fn new(node: T, span: Span) -> Self {
         Self { node, span }
     }
 }
 
-/// A name and where it stands.
+/// A name with its span.
 pub type Name = Spanned<String>;

@@ -1,4 +1,4 @@
-//! How long planning takes, inside one process.
+//! Measures planning inside one process.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use shardwise::sweep::{Grid, Source, sweep};

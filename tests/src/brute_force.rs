@@ -1,12 +1,11 @@
-//! The cheapest plan of a small program by looking at every one: written apart from the planner,
-//! from the language and the cost model alone.
+//! Finds the cheapest plan of a small program by enumeration: implemented independently of the
+//! planner, from the language and the cost model alone.
 //!
-//! For every combination of layouts of all operations, every value's cheapest tree is found by
-//! trying all places where it may fork, on distances by Floyd and Warshall over single steps.
-//! Nothing is pruned.
+//! For every combination of layouts of all operations, the cheapest tree of every value is found by
+//! trying all forks, on distances by Floyd and Warshall over single steps. Nothing is pruned.
 //!
-//! A block is laid out once for all its layers: what stands in it counts as often as it has some,
-//! and what a layer yields is where the first one got it.
+//! A block has one layout for all its layers: its statements count once per layer, and a yielded
+//! value has the sharding in which it enters the first layer.
 
 mod distances;
 mod layouts;
@@ -21,7 +20,7 @@ use shardwise_ir::sharding::{AxisRef, Pin, Reduction, Sharding, Unreduced};
 /// Axes of each dimension, major to minor, and the set of pending ones.
 type State = (Vec<Vec<usize>>, Vec<usize>);
 
-/// What is made small.
+/// The objective.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Goal {
     /// All steps.
@@ -54,7 +53,7 @@ pub fn optimum(program: &Analyzed, goal: Goal) -> f64 {
 /// Axes of each index, and of each pass-through.
 type Assignment = (Vec<Vec<usize>>, Vec<Vec<usize>>);
 
-/// What an operation needs and gives, and its own time.
+/// The shardings of an operation's operands and result, and its time.
 struct Layout {
     needs: Vec<State>,
     gives: State,
@@ -100,7 +99,7 @@ impl Brute<'_> {
         elements * f64::from(value.dtype.bits()) / 8.0
     }
 
-    /// How often what belongs to a block is done.
+    /// How often the statements of a block run.
     fn times(&self, block: Option<RepeatId>) -> f64 {
         block.map_or(1.0, |block| self.program.layer_count(Some(block)) as f64)
     }
@@ -137,7 +136,8 @@ impl Brute<'_> {
                     )
                 },
             ));
-            // What enters a block is as its brackets say from the start, and not brought there.
+            // A loop-carried value has the sharding of its brackets from the start, without a
+            // reshard.
             let producer = self.program.dataflow().definition(id);
             let enters = producer.is_some_and(|op| self.program.ops[op].is(&MapForm::LoopCarried));
             let declared = value
@@ -166,8 +166,8 @@ impl Brute<'_> {
     }
 }
 
-/// The cheapest tree from `root` to one state of each use: somewhere it forks, and one part goes
-/// each way.
+/// The cheapest tree from `root` to one state of each use: it forks at some state, and each branch
+/// reaches a part of the uses.
 fn tree(space: &Space, root: usize, uses: &[Vec<usize>]) -> f64 {
     match uses {
         [] => 0.0,

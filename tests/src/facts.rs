@@ -30,7 +30,7 @@ pub fn numbers(id: &str) -> Vec<f64> {
     flat(&record(id)["value"])
 }
 
-/// Whether `given` is what the record says, within its tolerance.
+/// Whether `given` is the value of the record, within its tolerance.
 ///
 /// # Panics
 /// If it is not.
@@ -54,7 +54,7 @@ pub fn value_holds(id: &str, given: f64) {
     holds(id, &[given]);
 }
 
-/// A test of one fact, named by its id: what it does is given the id.
+/// A test of one fact, named by its id, which its body receives.
 #[macro_export]
 macro_rules! fact {
     ($name:ident, $id:literal, $check:expr) => {

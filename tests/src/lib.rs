@@ -1,4 +1,4 @@
-//! What the tests share: where the fixtures are, and how to read them.
+//! Helpers that the tests share: finding and reading fixtures.
 
 pub mod brute_force;
 pub mod facts;

@@ -1,5 +1,5 @@
-//! What the solver's bounds and rounding alone say of a search problem: for tests that hold these
-//! against other ways to solve the problem.
+//! Bounds and rounding of the solver alone on a search problem, for tests that compare them with
+//! other methods.
 
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_passes::Problem;
@@ -23,13 +23,13 @@ pub fn rounding_s(seconds: f64) -> f64 {
 
 /// A bound of a problem and the price of the best assignment decoded, both in seconds.
 pub struct Bounded {
-    /// Nothing is cheaper.
+    /// The lower bound.
     pub bound_s: f64,
     /// Infinite if no assignment was found.
     pub found_s: f64,
 }
 
-/// What sweeps of the dual and rounding find without any elimination.
+/// Runs sweeps of the dual and rounding without elimination.
 pub fn bounded(model: &Model) -> Bounded {
     let solution = minimize(model, NO_ELIMINATION);
     let found_s =

@@ -1,4 +1,4 @@
-//! Plans with one thing wrong, to see whether anybody notices.
+//! Creates plans with one fault, to test whether the verifiers detect it.
 //!
 //! One mutant for every collective dropped (its users left without it, or pointed to what it
 //! started from), every collective called by another name, every axis that a collective or a
@@ -9,9 +9,9 @@ use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, OpKind};
 use shardwise_ir::sharding::{AxisRef, Sharding, Unreduced};
 
-/// What was done to a plan, and the plan.
+/// A change of a plan, and the changed plan.
 pub struct Mutant {
-    /// The statement and what became of it.
+    /// The statement and its change.
     pub what: String,
     /// Whether it only reads another value of the same shape, which may hold the same numbers.
     pub other_value: bool,
@@ -49,9 +49,10 @@ pub fn mutants(plan: &Plan) -> Vec<Mutant> {
     all
 }
 
-/// The plan without a collective: its users find nothing, or take what it started from. One that
-/// only makes again what was there does no harm when it is missing (uses of a value with a written
-/// declared sharding start from it, even where the way there passed what they need).
+/// The plan without a collective: its users read a missing materialization, or its operand. Without
+/// a collective that produces an existing materialization again, the plan is still correct (uses of
+/// a value with a written declared sharding start from it, even where the way there passed what
+/// they need).
 fn dropped(plan: &Plan, number: usize) -> Vec<Mutant> {
     let step = &plan.steps[number];
     let repeated = || plan.steps[..number].iter().any(|earlier| earlier.result == step.result);
@@ -75,7 +76,7 @@ fn dropped(plan: &Plan, number: usize) -> Vec<Mutant> {
     ]
 }
 
-/// Rows put into an array that nobody reads: split however, it is right.
+/// Rows put into an array that nothing reads: correct in any sharding.
 fn may_be_anywhere(plan: &Plan, step: &Step) -> bool {
     let StepKind::Local(op) = step.kind else { return false };
     let puts = matches!(plan.program.ops[op].kind, OpKind::ScatterAdd { .. });
@@ -201,7 +202,7 @@ fn shardings(sharding: &Sharding, axes: &[AxisRef]) -> Vec<Sharding> {
     all
 }
 
-/// What else the plan holds with the same dimensions and sharding.
+/// Other materializations of the plan with the same dimensions and sharding.
 fn alike(plan: &Plan, operand: &Materialization) -> Vec<Materialization> {
     let dims = &plan.program.values[operand.value].dims;
     let given =

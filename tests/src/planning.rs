@@ -1,5 +1,5 @@
-//! What the commands answer, in the form that tests of the book's numbers ask for it: times of
-//! reshards, collectives of a plan, sizes of a step.
+//! Queries for tests of the book's numbers: times of reshards, collectives of a plan, sizes of a
+//! step.
 
 use serde_json::Value;
 use shardwise::inference::{Inference, RequestedPhase, Sizing};
@@ -18,7 +18,7 @@ fn with_820() -> Option<Hardware> {
     Some(Hardware { name: "tpu-v5e-820".to_owned(), hbm_bandwidth: Some(820e9), ..preset })
 }
 
-/// The plan of a program that is right.
+/// The plan of a valid program.
 ///
 /// # Panics
 /// If it is not.
@@ -85,7 +85,7 @@ fn plain(op: &str) -> String {
     }
 }
 
-/// The one collective that brings a value from one sharding to another.
+/// The one collective from one sharding of a value to another.
 ///
 /// # Panics
 /// If there are none or several.

@@ -1,12 +1,12 @@
-//! What must hold of every program, whatever it is about: the tests of layers, microbatches and
-//! pipelines ask it of their own.
+//! Properties of every program, which the tests of layers, microbatches and pipelines check on
+//! theirs.
 
 use shardwise::verify::{Setup, Sizes, verify};
 use shardwise::{Options, Planned, Strategy};
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::print::same;
 
-/// What the compiler reads of a source.
+/// The checked program of a source.
 ///
 /// # Panics
 /// If it refuses it.
@@ -24,10 +24,10 @@ pub fn plan(name: &str, source: &str, strategy: Strategy) -> Planned {
     shardwise::plan(name, source, &options).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"))
 }
 
-/// What is printed is read back the same; both plans are right when they are run, and are planned
-/// again as they are; no schedule is shorter than the busiest resource or longer than everything in
-/// turn; parts add up; and the search is no costlier than the textbook. Gives both plans, the
-/// searched first.
+/// Printed text parses back to the same program; both plans are correct when they are run, and
+/// planning them returns them; no schedule is shorter than the busiest resource or longer than the
+/// sum of all steps; parts add up; and the search is no costlier than the textbook. Returns both
+/// plans, the searched one first.
 ///
 /// # Panics
 /// If any of it does not hold.

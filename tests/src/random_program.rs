@@ -1,7 +1,7 @@
 //! Random programs, from a list of numbers: the same numbers give the same program, so that a
 //! failure can be shrunk and kept.
 //!
-//! What they must contain, since it is what planners get wrong: fan-out, several outputs,
+//! They contain constructs that planners tend to get wrong: fan-out, several outputs,
 //! transposed results, `A *B A`, dimensions and axes of size 1, padded dimensions, batch
 //! dimensions, a dimension called as an axis, values declared with pending sums, pinned and
 //! half-open intermediates, open declarations, partial sums that meet linear and other functions,
@@ -31,7 +31,7 @@ const AXES: [&str; 3] = ["X", "Y", "Z"];
 /// No value's magnitude may pass two to this, so that nothing overflows.
 const MOST_BITS: f64 = 200.0;
 
-/// A value on the way.
+/// A value of the program so far.
 #[derive(Clone)]
 struct Value {
     name: String,
@@ -59,7 +59,7 @@ impl Right {
     }
 }
 
-/// What the left side must say of the dimensions.
+/// What the left side must state of the dimensions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     /// Nothing; brackets have them in order.

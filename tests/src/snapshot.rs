@@ -1,5 +1,5 @@
-//! Snapshots stand beside their inputs: `tests/programs/FOLDER/NAME.snap` is what is printed of
-//! `NAME.shard` there.
+//! Snapshots beside their inputs: `tests/programs/FOLDER/NAME.snap` is the output for `NAME.shard`
+//! there.
 //!
 //! Review a change with `cargo insta review`, or accept it with `INSTA_UPDATE=always cargo test`
 //! and read the difference.
@@ -8,7 +8,7 @@ use shardwise::Planned;
 
 use crate::root;
 
-/// Whether `text` is what `tests/programs/FOLDER/NAME.snap` holds.
+/// Compares `text` with `tests/programs/FOLDER/NAME.snap`.
 ///
 /// # Panics
 /// If it is not.
@@ -20,8 +20,8 @@ pub fn snapshot(folder: &str, name: &str, text: &str) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-/// The same of a plan, without the fingerprint of its `# found: … [fingerprint]`: that one changes
-/// with every statement, and says nothing that the statements do not.
+/// The same for a plan, without the fingerprint of its `# found: … [fingerprint]`, which changes
+/// with every statement.
 ///
 /// # Panics
 /// If it is not.

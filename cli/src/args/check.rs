@@ -1,4 +1,4 @@
-//! `check`: which programs, which lints at which levels, and how findings are printed.
+//! `check`: arguments for the programs, the lints and their levels, and the format of findings.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};

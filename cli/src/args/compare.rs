@@ -1,4 +1,4 @@
-//! `diff`, `explain` and `verify`: what is compared, asked about or run.
+//! `diff`, `explain` and `verify`: their arguments.
 
 use clap::Args;
 use shardwise::diff::{self, Diff, Quantity};

@@ -25,7 +25,7 @@ where
     })
 }
 
-/// A format's name, with what help says of it.
+/// A format's name, with its help text.
 pub(super) fn possible<T: ?Sized>(format: &Format<T>) -> PossibleValue {
     PossibleValue::new(format.name).help(format.about)
 }

@@ -1,4 +1,4 @@
-//! `plan` and `cost`: which programs, how they are planned, and what is printed.
+//! `plan` and `cost`: arguments for the programs, the planning and the output.
 
 use clap::{Args, ValueEnum};
 use shardwise::export::{FORMATS, Format};
@@ -68,7 +68,7 @@ pub(crate) struct TargetArgs {
     pub(crate) check: bool,
 }
 
-/// `cost`: what is priced, and how it is sized as a step of serving.
+/// `cost`: what is priced, and how it is sized as a serving step.
 #[derive(Args, Debug)]
 pub(crate) struct CostArgs {
     /// Output format.

@@ -1,6 +1,6 @@
 //! Arguments that several commands share: sizes, hardware, and how plans are searched for. Help has
-//! a heading for each group, under which clap puts all that follows: in a command, groups come
-//! last.
+//! a heading for each group, and clap lists all later arguments under it: so groups come last in a
+//! command.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) struct HardwareFileArgs {
     pub(crate) paths: Vec<String>,
 }
 
-/// How the search goes about it.
+/// Options of the search.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Search")]
 pub(crate) struct SearchArgs {

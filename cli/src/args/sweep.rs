@@ -1,4 +1,4 @@
-//! `sweep`: which programs, over which mesh shapes, sizes and chips, and where the rows go.
+//! `sweep`: arguments for the programs, the mesh shapes, sizes and chips, and the output.
 
 use clap::Args;
 use shardwise::export::Format;
@@ -7,7 +7,7 @@ use shardwise::sweep::{FORMATS, Swept};
 use super::one_of::format_of;
 use super::planning::{HardwareFileArgs, SearchArgs};
 
-/// The heading, in help, of what is varied.
+/// The heading in help of the varied sizes.
 const HEADING: &str = "Sizes and hardware";
 
 #[derive(Args, Debug)]

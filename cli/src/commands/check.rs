@@ -1,7 +1,7 @@
-//! `check`: many files at once, their findings in order, in the format asked for.
+//! `check`: checks many files at once, and prints their findings in order, in the requested format.
 //!
-//! Files are found and configurations read one after another, since both may fail; programs are
-//! then checked on all cores, and reported in the order in which they were found.
+//! Files are found and configurations read sequentially, since both may fail; programs are then
+//! checked on all cores, and reported in the order of the files.
 
 mod configs;
 
@@ -78,7 +78,7 @@ fn jobs(args: &CheckArgs, output: &mut Output) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// Levels of the command line win over those of configurations.
+/// Levels of the command line override those of configurations.
 fn set_levels(settings: &mut Settings, levels: &LevelArgs) {
     settings.layer(Levels {
         select: levels.select.clone(),
@@ -115,7 +115,7 @@ fn print_diff(files: &[Checked], output: &mut Output) -> Result {
     output.remark(&format!("{edits} safe edits in {changed} files"))
 }
 
-/// Writes what was fixed, and reports what is left.
+/// Writes the fixed programs, and reports the remaining findings.
 fn report(args: &CheckArgs, files: Vec<Checked>, output: &mut Output) -> Result {
     let mut left = Vec::with_capacity(files.len());
     let mut edits = 0;
@@ -140,7 +140,7 @@ fn report(args: &CheckArgs, files: Vec<Checked>, output: &mut Output) -> Result 
     summarize(args, &left, edits, output)
 }
 
-/// Says how many findings there were, where people read: not for one clean program.
+/// Prints the number of findings in the format for people, except for one clean program.
 fn summarize(args: &CheckArgs, files: &[Linted], edits: usize, output: &mut Output) -> Result {
     let summary = Summary::of(files);
     if summary.files == 0 && output.status() == ExitStatus::Success {

@@ -1,4 +1,5 @@
-//! `cost`: what a program holds and does, statement by statement, and as a step of serving.
+//! `cost`: prints memory, work and bounds of a program, per statement and in total, and sizes it as
+//! a serving step.
 
 use shardwise::inference::{RequestedPhase, Sizing};
 

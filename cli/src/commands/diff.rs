@@ -1,5 +1,5 @@
-//! `diff`: both sides planned (a plan is its own plan), the difference printed, and exit status 1
-//! if a limit is broken.
+//! `diff`: plans both sides (a plan is its own plan), prints the difference, and exits with 1 if a
+//! limit is broken.
 
 use shardwise::diff::Limits;
 use shardwise::{Options, Planned};

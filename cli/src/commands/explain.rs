@@ -1,5 +1,5 @@
-//! `explain`: a code's page, or a program's collectives. What is a code, or looks like one, is
-//! taken for one; a program with such a name is given as `./SW201`.
+//! `explain`: prints a code's page, or explains a program's collectives. An argument that looks
+//! like a code is one; a program with such a name is written `./SW201`.
 
 use shardwise::explain::{self, Explanation, Target};
 use shardwise::{codes, lint};

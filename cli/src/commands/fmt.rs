@@ -1,4 +1,4 @@
-//! `fmt`: programs in their canonical layout, in place.
+//! `fmt`: writes programs in their canonical layout, in place.
 
 use crate::args::FmtArgs;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! `hardware`: the chips that programs can name, as a table or as the file that describes them.
+//! `hardware`: prints the chips that programs can name, as a table or as a hardware file.
 
 use shardwise::{Hardware, units};
 

@@ -1,4 +1,4 @@
-//! `plan`: plans, or programs between two passes.
+//! `plan`: prints plans, or programs after a pass.
 
 use shardwise::{Pass, Planned};
 

@@ -1,4 +1,4 @@
-//! What `plan` and `cost` share: the programs that their arguments name, planned one by one.
+//! Shared by `plan` and `cost`: plans the programs that their arguments name, one by one.
 
 use shardwise::oneliner::{self, Setting};
 use shardwise::{Options, Planned};
@@ -10,8 +10,8 @@ use crate::input::{Source, read};
 use crate::options;
 use crate::output::Output;
 
-/// Plans every program and shows its plan; a program that cannot be planned is reported and left
-/// out.
+/// Plans every program and shows its plan; a program that cannot be planned is reported and
+/// skipped.
 pub(super) fn for_each_plan(
     args: &ProgramArgs,
     output: &mut Output,
@@ -31,7 +31,7 @@ pub(super) fn for_each_plan(
     Ok(())
 }
 
-/// The programs that the arguments name; what cannot be read is reported and left out.
+/// The programs that the arguments name; a file that cannot be read is reported and skipped.
 pub(super) fn sources(args: &ProgramArgs, output: &mut Output) -> Result<Vec<Source>> {
     if let Some(expression) = &args.expression {
         return Ok(vec![one_liner(expression, &args.planning)]);
@@ -52,7 +52,7 @@ fn one_liner(expression: &str, args: &PlanningArgs) -> Source {
     Source { path: "expression".to_owned(), text: oneliner::program(expression, &setting) }
 }
 
-/// The options of planning. The sizes of an expression are in the text that it stands for.
+/// The options of planning. The sizes of an expression are in its source text.
 pub(super) fn options(args: &ProgramArgs) -> Result<Options> {
     let mut planning = args.planning.clone();
     if args.expression.is_some() {

@@ -1,4 +1,4 @@
-//! `docs`, `schema` and `completions`: texts that depend on no program.
+//! `docs`, `schema` and `completions`: print texts that depend on no program.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `sweep`: every combination of shapes, sizes and chips planned, the rows printed or written.
+//! `sweep`: plans every combination of shapes, sizes and chips, and prints or writes the rows.
 
 use shardwise::Options;
 use shardwise::build::from_disk;

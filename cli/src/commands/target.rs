@@ -39,7 +39,7 @@ pub(super) fn plan(
         return up_to_date(path, programs, &text);
     }
     if let Some(depfile) = &target.depfile {
-        // First, since an output without its dependencies would never be made again.
+        // First, since an output without its dependencies would never be rebuilt.
         write_depfile(depfile, path, programs)?;
     }
     if target.if_changed {
@@ -50,8 +50,8 @@ pub(super) fn plan(
     }
 }
 
-/// The plan as it reads in the folder of `output`: paths in a program count from the folder that
-/// the program is in, so the path of its hardware file changes.
+/// The plan for the folder of `output`: paths in a program are relative to its folder, so the path
+/// of its hardware file changes.
 fn as_read_from(output: &str, planned: &Planned, args: &ProgramArgs) -> io::Result<Planned> {
     let mut planned = planned.clone();
     let folder = |of: &str| {
@@ -79,7 +79,7 @@ fn relative(file: &Path, folder: &Path) -> String {
     up.chain(down).collect::<Vec<_>>().join("/")
 }
 
-/// Fails unless the file is what would be written.
+/// Fails unless the file is up to date.
 fn up_to_date(path: &str, args: &ProgramArgs, text: &str) -> Result {
     let (what, how) = match args.files.first() {
         Some(file) => (
@@ -98,8 +98,8 @@ fn up_to_date(path: &str, args: &ProgramArgs, text: &str) -> Result {
     }
 }
 
-/// Writes everything that the plan is made from: the program, the hardware files that it names, and
-/// those of options.
+/// Writes the dependencies of the plan: the program, the hardware files that it names, and those of
+/// options.
 fn write_depfile(path: &str, target: &str, args: &ProgramArgs) -> Result {
     let is_file = |path: &&String| *path != "-";
     let programs = args.files.iter().filter(is_file);

@@ -1,4 +1,4 @@
-//! `verify`: the plans of every program, run on simulated devices.
+//! `verify`: runs the plans of every program on simulated devices.
 
 use shardwise::verify::{self, Setup, Sizes, Verdict};
 use shardwise::{Findings, Options, Strategy};
@@ -49,7 +49,7 @@ fn both_strategies(
     output: &mut Output,
 ) -> Result {
     for strategy in [Strategy::Search, Strategy::Textbook] {
-        // The textbook's plan is right or wrong whether it fits into memory or not.
+        // The textbook's plan is verified whether it fits into memory or not.
         let memory = (strategy == Strategy::Textbook).then_some(f64::INFINITY);
         let options = Options { strategy, memory, ..options.clone() };
         let verdict =

@@ -1,4 +1,4 @@
-//! `--watch`: the command again, whenever a file that it reads changes.
+//! `--watch`: runs the command again whenever a file that it reads changes.
 //!
 //! Files are polled five times a second and compared byte by byte. Notifications of the system (the
 //! `notify` crate) would come sooner, but there are none on network file systems and on folders
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::programs;
 
-/// How long files rest between two looks at them.
+/// The time between two polls.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs a command now and after every change of `files` (in folders: of the programs in them), of
@@ -48,14 +48,14 @@ pub(super) fn watch(
     }
 }
 
-/// What is polled.
+/// The polled files.
 #[derive(Clone, Copy)]
 struct Watched<'a> {
     files: &'a [String],
     hardware: &'a [String],
 }
 
-/// The bytes of the files; nothing where one cannot be read.
+/// The bytes of the files; `None` for one that cannot be read.
 #[derive(PartialEq)]
 struct Contents {
     /// Programs, then hardware files.
@@ -78,8 +78,8 @@ impl Contents {
         Self { files, programs }
     }
 
-    /// The contents after the next change. A file that is being written is waited for: its bytes
-    /// have to stay the same for a pause.
+    /// Waits for the contents after the next change: the bytes must be stable for one pause, since
+    /// a file may be half written.
     fn changed(&self, watched: Watched<'_>) -> Self {
         loop {
             std::thread::sleep(PAUSE);
@@ -120,7 +120,7 @@ impl Contents {
     }
 }
 
-/// A hardware file, no further than such files are read.
+/// The beginning of a hardware file, up to the size limit.
 fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if !fs::metadata(path)?.is_file() {

@@ -1,4 +1,4 @@
-//! What both suites share: how the command is run, and how the commands of a page are.
+//! Shared by both suites: runs the command, and the commands of a page.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

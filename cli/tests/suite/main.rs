@@ -1,5 +1,5 @@
 //! The command as a process: a module a subcommand or subject. Needs nothing but Rust and a POSIX
-//! shell; what needs more is the suite `tools`.
+//! shell; tests that need more are in the suite `tools`.
 
 #[path = "../common/mod.rs"]
 mod common;

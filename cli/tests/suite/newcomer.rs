@@ -1,5 +1,5 @@
-//! What somebody sees who does not know the command yet: no arguments, typing errors, files that
-//! are not there, empty, or folders, and a narrow terminal.
+//! Output for new users: no arguments, typing errors, missing or empty files, folders, and a narrow
+//! terminal.
 
 use crate::common::{SHARDWISE, empty_folder, text};
 use crate::{run, run_in};

@@ -1,5 +1,5 @@
-//! How the command writes files: completely or not at all, through links, and never in the place of
-//! what is no file.
+//! How the command writes files: completely or not at all, through links, and in place for devices
+//! and pipes.
 
 use std::path::{Path, PathBuf};
 

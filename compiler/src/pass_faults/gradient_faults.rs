@@ -54,7 +54,7 @@ fn no_derivative(program: &Program, op: OpId, operand: usize) -> Diag {
     let message = format!("`{function}` has no derivative with respect to `{value}`");
     let diag = Diag::error(codes::NO_DERIVATIVE, message, op.span, "a gradient would pass here")
         .and(start(program).0, "asked for here");
-    diag.help(format!("`stop_gradient({value})` says that it is a constant to the gradient"))
+    diag.help(format!("`stop_gradient({value})` makes it a constant to the gradient"))
 }
 
 /// Why a step cannot be cut into microbatches.
@@ -84,8 +84,7 @@ fn microbatches(program: &Program, fault: &MicrobatchFault) -> Diag {
             )
         }
         MicrobatchFault::Staged(block) => {
-            let message =
-                "the layers of a pipeline go through the batch in microbatches of their own";
+            let message = "the layers of a pipeline have microbatches of their own";
             let diag = Diag::error(codes::CUT_BEFORE, message, span, "cut once more")
                 .and(program.repeats[*block].span, "in a pipeline");
             diag.help(instead_of_cutting_twice(program, *block))
@@ -106,7 +105,7 @@ fn microbatches(program: &Program, fault: &MicrobatchFault) -> Diag {
             diag.help("take fewer microbatches, or split the batch over fewer devices")
         }
         MicrobatchFault::Mixed { value, span: at } => {
-            let message = format!("`{value}` needs the whole batch at once");
+            let message = format!("`{value}` needs the complete batch at once");
             let diag =
                 Diag::error(codes::MIXED, message, *at, "not a sum over rows, nor row by row")
                     .and(span, "microbatches are asked for here");
@@ -129,7 +128,7 @@ fn unclear_batch(program: &Program, candidates: &[DimId]) -> Diag {
     };
     let example = names.first().copied().unwrap_or("B");
     let diag = Diag::error(codes::BATCH, message, span, "which dimension is the batch?");
-    diag.help(format!("say which is cut: `microbatches=8 of {example}`"))
+    diag.help(format!("name the one that is split: `microbatches=8 of {example}`"))
 }
 
 /// The proposal for a pipeline in microbatches: more microbatches of the pipeline. With `1f1b` a

@@ -63,7 +63,7 @@ fn check(plan: &Plan, report: &Report, assert: &Assert) -> Option<Diag> {
             whole.map(|step| {
                 over(
                     assert,
-                    format!("`{}` makes it whole", print::step(&plan.program, &plan.steps[step])),
+                    format!("`{}` gathers it", print::step(&plan.program, &plan.steps[step])),
                 )
             })
         }

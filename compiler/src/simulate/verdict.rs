@@ -103,8 +103,8 @@ impl fmt::Display for Fault {
                 write!(f, "leaves parts of different shapes, which cannot be put together")
             }
             Self::Missing { operand } => write!(f, "reads `{operand}`, which no device holds"),
-            Self::NotApplicable => write!(f, "asks of a collective what it does not do"),
-            Self::NotThere => write!(f, "is asked for by the program, and never there"),
+            Self::NotApplicable => write!(f, "asks for a collective that does not exist"),
+            Self::NotThere => write!(f, "is required by the program, and never produced"),
         }
     }
 }

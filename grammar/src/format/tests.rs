@@ -4,7 +4,7 @@
 use super::{format, subscripts};
 use crate::parse::parse;
 
-/// The tree as text, without spans and with subscripts joined: what formatting must keep.
+/// The tree as text, without spans and with subscripts joined: which formatting must preserve.
 pub(crate) fn bare(source: &str) -> String {
     let (mut file, _) = parse(source);
     subscripts::join(&mut file);

@@ -1,9 +1,10 @@
-//! Error recovery: what is known of statements that could not be parsed, so that one mistake gives
-//! one error. Complete items of a list are kept, and so are the names that the statement would have
-//! defined, whose uses are then not reported as unknown.
+//! Error recovery: extracts names from statements that could not be parsed, so that one mistake
+//! causes one error. Complete items of a list are kept, and so are the names that the statement
+//! would have defined, whose uses are then not reported as unknown.
 //!
-//! A block whose head could not be parsed is skipped: its statements mean something else outside.
-//! The alternative, guessing what was meant, gives errors about programs that nobody wrote.
+//! A block whose head could not be parsed is skipped: its statements would have another meaning
+//! outside. The alternative, to guess the head, would report errors about a program that the author
+//! did not write.
 
 use super::{Pair, Pieces, Reader, Rule, pieces};
 use crate::ast::{File, Statement};
@@ -12,10 +13,10 @@ use crate::keywords::nearest_keyword;
 use crate::scan;
 use crate::span::{Span, Spanned};
 
-/// Where the reader stands.
+/// The state of the reader.
 #[derive(Default)]
 pub(super) struct Unread {
-    /// Blocks that are open, the outermost of which has a head that could not be read.
+    /// Open blocks, the outermost of which has a head that could not be parsed.
     depth: usize,
     /// The statements in it, and what they would name.
     inside: Vec<Spanned<Statement>>,
@@ -23,7 +24,7 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// Statements without a mistake: kept, unless their block is left out.
+    /// Statements without a mistake: kept, unless their block is skipped.
     pub(super) fn keep(
         &mut self,
         file: &mut File,
@@ -51,12 +52,12 @@ impl Unread {
         }
     }
 
-    /// At the end of a file: a block that is never closed was none.
+    /// At the end of a file: a block that is never closed is ignored.
     pub(super) fn end(self, file: &mut File) {
         file.statements.extend(self.inside);
     }
 
-    /// A statement with mistakes: what can be kept of it is.
+    /// A statement with mistakes: its valid parts are kept.
     pub(super) fn recover(
         &mut self,
         file: &mut File,
@@ -93,8 +94,8 @@ impl Unread {
     }
 }
 
-/// A list with mistakes: its whole items, but for the last where text follows that fits nothing.
-/// All else in it that could be a name is lost.
+/// A list with mistakes: its complete items are kept, except the last if unexpected text follows.
+/// Other possible names in it are recorded as lost.
 fn list(file: &mut File, faulty: Faulty<'_>, pair: Pair<'_, Rule>, marks: &[(Mark, Span)]) {
     let reader = Reader { offset: faulty.span.start, broken: &[] };
     let items = || pair.clone().into_inner().filter(|item| is_item(item.as_rule()));
@@ -131,7 +132,7 @@ fn is_item(rule: Rule) -> bool {
     matches!(rule, Rule::dim_decl | Rule::tensor_decl)
 }
 
-/// What a statement defines or declares.
+/// The names that a statement defines or declares.
 fn names(pairs: Pieces<'_>) -> Vec<String> {
     let items = pairs.flatten().filter(|pair| is_item(pair.as_rule()));
     items.filter_map(|item| named(item.into_inner())).collect()

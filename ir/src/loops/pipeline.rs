@@ -325,7 +325,7 @@ impl Check<'_> {
         } else {
             format!("`{name}` needs rows of `{batch}` that come in other microbatches")
         };
-        let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch")
+        let diag = Diag::error(codes::MIXED, message, op.span, "needs the complete batch")
             .and(pipeline.span, "the pipeline cuts it");
         diag.help(format!(
             "inside a pipeline every row of `{batch}` is computed by itself, and \
@@ -372,9 +372,9 @@ impl Check<'_> {
                 rows of \
                 `{batch}`"
         );
-        let diag = Diag::error(codes::MIXED, message, op.span, "needs the whole batch")
+        let diag = Diag::error(codes::MIXED, message, op.span, "needs the complete batch")
             .and(pipeline.span, "one forward, one backward");
-        Some(diag.help("write `schedule=gpipe`, which goes forward with all of them first"))
+        Some(diag.help("write `schedule=gpipe`, which runs all of them forward first"))
     }
 }
 

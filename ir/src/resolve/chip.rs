@@ -88,7 +88,7 @@ impl Resolver<'_> {
                 let message = format!("`{}` describes {} chips", path.node, described.len());
                 let which = described.first().copied().unwrap_or_default();
                 let help = format!(
-                    "say which: `hardware {which} from \"{}\"`; it has {}",
+                    "write one of them: `hardware {which} from \"{}\"`; it has {}",
                     path.node,
                     described.join(", ")
                 );

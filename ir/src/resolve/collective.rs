@@ -168,11 +168,14 @@ impl Resolver<'_> {
         let name = definition.target.name.clone();
         let diag = Diag::error(
             names::NEEDS_BRACKETS,
-            format!("what `{}` gives is not clear", kind.name()),
+            format!("the result of `{}` is not clear", kind.name()),
             name.span,
             "no complete brackets",
         );
-        self.error(diag.help("the left side of a collective says its result: write its brackets"));
+        self.error(diag.help(
+            "the left side of a collective defines its result: write its \
+            brackets",
+        ));
         None
     }
 
@@ -200,7 +203,7 @@ impl Resolver<'_> {
                     let span = call.subscript.as_ref().map_or(brackets, |s| s.span);
                     (
                         format!(
-                            "the brackets say `{}`",
+                            "the brackets are `{}`",
                             print::collective_head(&self.mesh, &dims, &moved)
                         ),
                         span,

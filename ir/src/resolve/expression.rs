@@ -66,7 +66,10 @@ impl Resolver<'_> {
                 expr.span,
                 "a collective",
             );
-            self.error(diag.help("give it a statement of its own: its left side says the result"));
+            self.error(diag.help(
+                "give it a statement of its own: its left side defines the \
+                result",
+            ));
             return None;
         }
         let base = target.map_or("t", |target| target.name.node.as_str());

@@ -30,7 +30,7 @@ impl Resolver<'_> {
             let Some(sharding) = named.pin.as_ref().and_then(Pin::exact).filter(|_| stays) else {
                 let name = &tensor.name.node;
                 let message = if stays {
-                    format!("`hold {name}` does not say how it is split")
+                    format!("`hold {name}` has no sharding")
                 } else {
                     format!("`{name}` is no parameter or state of these layers")
                 };

@@ -151,7 +151,7 @@ impl Resolver<'_> {
             return Some(());
         }
         let message =
-            format!("{} microbatches do not go round {stages} stages evenly", frame.microbatches);
+            format!("{} microbatches are not a multiple of {stages} stages", frame.microbatches);
         let diag = Diag::error(codes::UNEVEN, message, parts.span, "with several chunks a stage");
         self.error(
             diag.help(format!("with `chunks={}`, write a multiple of {stages}", frame.chunks)),
@@ -248,7 +248,7 @@ impl Resolver<'_> {
         };
         let help = match names.first() {
             Some(name) => format!(
-                "say which the microbatches are parts of: `microbatches=8 of \
+                "name the dimension that microbatches split: `microbatches=8 of \
                 {name}`"
             ),
             None => "carry what has rows of the batch only, and leave these to it; or say which \

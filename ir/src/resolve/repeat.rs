@@ -131,7 +131,11 @@ impl Resolver<'_> {
         if found.is_none() {
             let message = format!("no earlier `repeat {}=…` has layers to reverse", of.name.node);
             let diag = Diag::error(codes::NO_BLOCK, message, of.name.span, "not repeated before");
-            self.error(diag.help(format!("say how many layers: `repeat {}=4 {{`", of.name.node)));
+            self.error(diag.help(format!(
+                "write the number of layers: `repeat {}=4 \
+                {{`",
+                of.name.node
+            )));
         }
         found
     }

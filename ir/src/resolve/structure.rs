@@ -148,7 +148,7 @@ impl Resolver<'_> {
         match (&call.arguments[..], &call.subscript) {
             ([argument], None) => self.operand(argument, target),
             _ => self.bad_call(
-                &format!("`{name}` is written `{name}(x)`: its left side says the dimensions"),
+                &format!("`{name}` is written `{name}(x)`: its left side names the dimensions"),
                 span,
             ),
         }
@@ -373,7 +373,7 @@ impl Resolver<'_> {
             };
             let diag = Diag::error(names::BAD_SIZE, message, span, "this call");
             self.error(diag.help(format!(
-                "what goes once round is where it was: say from 1 to {}",
+                "a full rotation changes nothing: write 1 to {}",
                 size.saturating_sub(1).max(1)
             )));
             return None;

@@ -118,7 +118,7 @@ impl<'p> Words<'p> {
         let material = &step.operands[operand];
         let span =
             self.op(step).map_or_else(|| self.span(step), |op| Self::operand_span(op, operand));
-        let message = format!("no earlier statement gives `{}`", self.text(material));
+        let message = format!("no earlier statement produces `{}`", self.text(material));
         let diag = Diag::error(codes::NO_MATERIALIZATION, message, span, "used here");
         let diag = diag.and(
             self.program.values[material.value].span,
@@ -164,7 +164,7 @@ impl<'p> Words<'p> {
                 "to enter the next layer like this",
             )
         } else {
-            (format!("no statement gives the output `{wanted}`"), "to leave like this")
+            (format!("no statement produces the output `{wanted}`"), "to leave like this")
         };
         let diag = Diag::error(codes::NO_MATERIALIZATION, message, output.span, how);
         let diag =
@@ -199,7 +199,7 @@ impl<'p> Words<'p> {
             .as_ref()
             .map_or(String::new(), |pin| print::Printer::new(self.program).pin(dims, pin));
         let message = format!(
-            "the plan reads `{}` where the program says `{}{pin}`",
+            "the plan reads `{}` where the program has `{}{pin}`",
             self.text(material),
             self.name(operand.value)
         );
@@ -231,23 +231,26 @@ impl<'p> Words<'p> {
     pub(super) fn misnamed(self, step: &Step, right: &Collective) -> Diag {
         let dims = &self.program.values[step.result.value].dims;
         let text = print::Printer::new(self.program).collective(dims, right);
-        let message =
-            format!("the step to `{}` is `{text}`, and says otherwise", self.text(&step.result));
+        let message = format!(
+            "the step to `{}` is `{text}`, and is written \
+                differently",
+            self.text(&step.result)
+        );
         Diag::error(codes::BAD_COLLECTIVE, message, self.span(step), "this step")
     }
 
     pub(super) fn wrong_result(self, op: &Op, given: &Sharding, wanted: &Sharding) -> Diag {
-        let gives = self.text(&Materialization { value: op.result, sharding: given.clone() });
-        let says = self.text(&Materialization { value: op.result, sharding: wanted.clone() });
+        let produced = self.text(&Materialization { value: op.result, sharding: given.clone() });
+        let written = self.text(&Materialization { value: op.result, sharding: wanted.clone() });
         let help = match self.statement(op.result, given, wanted) {
-            Some(statement) => format!("write `{gives}` on the left, then `{statement}`"),
-            None => format!("write `{gives}` on the left"),
+            Some(statement) => format!("write `{produced}` on the left, then `{statement}`"),
+            None => format!("write `{produced}` on the left"),
         };
         let diag = Diag::error(
             codes::WRONG_RESULT,
-            format!("the operands give `{gives}`, not `{says}`"),
+            format!("the operands produce `{produced}`, not `{written}`"),
             op.span,
-            "the left side says exactly what comes out",
+            "the left side is exactly the result",
         );
         diag.help(help)
     }

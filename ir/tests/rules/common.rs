@@ -9,7 +9,7 @@ use shardwise_ir::verify;
 /// What most tests declare.
 pub(crate) const MACHINE: &str = "hardware tpu-v5p\nmesh X=4, Y=2\ndim I=64, J=64, K=64\n";
 
-/// The program, and everything that is wrong with it.
+/// The program, and its diagnostics.
 pub(crate) fn read(source: &str) -> (Option<Program>, Vec<Diag>) {
     let (file, mut diags) = shardwise_grammar::parse(source);
     let (program, more) = resolve(&file, &Overrides::default());
@@ -17,7 +17,7 @@ pub(crate) fn read(source: &str) -> (Option<Program>, Vec<Diag>) {
     (program, diags)
 }
 
-/// A program that must be right.
+/// A program that must be valid.
 pub(crate) fn program(source: &str) -> Program {
     let (program, diags) = read(source);
     assert_eq!(diags, [], "{source}");

@@ -1,5 +1,5 @@
-//! The rules of the language, one test each: what programs mean, what plans may be, how both are
-//! printed.
+//! The rules of the language, one test each: the meaning of programs, the validity of plans, the
+//! printing of both.
 
 mod common;
 mod print;

@@ -1,4 +1,4 @@
-//! What programs mean, and the errors of those that mean nothing.
+//! The meaning of programs, and the errors of invalid ones.
 
 use crate::common::{codes, explicit, faults, on_machine, program, read};
 use shardwise_ir::mesh::AxisKind;

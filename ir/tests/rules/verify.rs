@@ -1,4 +1,4 @@
-//! What a plan may be.
+//! The validity of plans.
 
 use crate::common::{codes, explicit, faults, plan};
 use shardwise_ir::ids::AxisId;

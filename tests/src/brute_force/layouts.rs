@@ -1,4 +1,4 @@
-//! All layouts of an operation, with what each needs, gives and takes.
+//! All layouts of an operation, with the shardings of operands and result and the time of each.
 
 use shardwise_ir::ids::{AxisId, DimId, ValueId};
 use shardwise_ir::mesh::AxisKind;
@@ -52,8 +52,8 @@ impl Brute<'_> {
             .collect()
     }
 
-    /// Operands that may carry partial results over the same axes, of which kind these are, and of
-    /// which kind what comes out is.
+    /// Operands that may carry partial results over the same axes, the kind of these, and the kind
+    /// of the result's.
     fn through(&self, op: &Op) -> Vec<(Vec<usize>, Reduction, Reduction)> {
         let all: Vec<usize> = (0..op.operands.len()).collect();
         let sum = |operands: Vec<usize>| (operands, Reduction::Sum, Reduction::Sum);

@@ -1,4 +1,4 @@
-//! What the commands beside `plan` and `check` answer.
+//! Tests of the commands beside `plan` and `check`.
 
 mod build_script;
 mod diff;

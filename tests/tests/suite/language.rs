@@ -1,5 +1,4 @@
-//! What programs may say, construct by construct: what it means, what it costs, and what is
-//! refused.
+//! The language, construct by construct: its meaning, its cost, and its errors.
 
 mod backward;
 mod diagnostics;

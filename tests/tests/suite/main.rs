@@ -1,5 +1,5 @@
-//! Everything that is tested across crates, in one binary: a folder a kind of question, a module a
-//! subject. `compiler/docs/testing.md` says what is where.
+//! All tests across crates, in one binary: one folder per kind of question, one module per subject.
+//! `compiler/docs/testing.md` lists them.
 
 mod book;
 mod commands;

@@ -1,4 +1,4 @@
-//! Whole models, from `LLaMA` to DeepSeek-V3, against what was published of them.
+//! Complete models, from `LLaMA` to DeepSeek-V3, against published figures.
 
 mod programs;
 mod published_figures;

@@ -1,5 +1,5 @@
-//! Plans against judges that share no code with the planner: brute force, simulated devices, finite
-//! differences, closed formulas.
+//! Plans against oracles that share no code with the planner: brute force, simulated devices,
+//! finite differences, closed formulas.
 
 mod brute_force;
 mod dual_bounds;

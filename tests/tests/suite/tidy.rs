@@ -1,4 +1,4 @@
-//! The house rules, held by an ordinary test.
+//! The house rules, checked by an ordinary test.
 
 mod pages;
 mod words;

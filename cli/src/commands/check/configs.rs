@@ -1,5 +1,5 @@
-//! Which `shardwise.toml` applies to a program: the nearest upwards from its folder. Each is read
-//! once.
+//! Finds the `shardwise.toml` of each program: the nearest upwards from its folder. Each file is
+//! read once.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,13 +10,13 @@ use shardwise::lint::{Config, FILE_NAME, Settings};
 use crate::error::{Error, Result};
 use crate::programs::Found;
 
-/// A configuration and the folder that its paths count from; nothing if it cannot be read.
+/// A configuration and the folder that its paths are relative to; `None` if it cannot be read.
 type Read = Option<(PathBuf, Config)>;
 
 pub(crate) struct Configs {
     explicit: Option<PathBuf>,
     isolated: bool,
-    /// What was read, by path.
+    /// The configurations read, by path.
     read: BTreeMap<PathBuf, Read>,
 }
 
@@ -25,7 +25,7 @@ impl Configs {
         Self { explicit: explicit.map(PathBuf::from), isolated, read: BTreeMap::new() }
     }
 
-    /// The settings of a program; nothing if its configuration leaves it out. A configuration that
+    /// The settings of a program; `None` if its configuration excludes it. A configuration that
     /// cannot be read is an error for the first program that it applies to.
     pub(crate) fn settings(&mut self, found: &Found) -> Result<Option<Settings>> {
         let file =
@@ -64,7 +64,7 @@ fn load(path: &Path) -> Result<(PathBuf, Config)> {
     Ok((folder, config))
 }
 
-/// A path as a reader in the working directory writes it.
+/// A path relative to the working directory.
 fn relative(path: &Path) -> io::Result<String> {
     let here = std::env::current_dir()?;
     Ok(path.strip_prefix(&here).unwrap_or(path).to_string_lossy().into_owned())

@@ -61,7 +61,7 @@ impl Explainer<'_> {
         axes.dedup();
         if self.program().ops[op].operands[read].pin.is_some() {
             return vec![format!(
-                "its brackets say `{}`",
+                "its brackets are `{}`",
                 print::materialization(self.program(), &self.step(number).operands[read])
             )];
         }
@@ -175,7 +175,7 @@ impl Explainer<'_> {
                 let rule =
                     if kept { "" } else { ", and a summed index must be split alike (case 2)" };
                 vec![format!(
-                    "`{dim_name}` of `{of}` is whole over `{name}` there{rule}; {}",
+                    "`{dim_name}` of `{of}` is unsharded over `{name}` there{rule}; {}",
                     self.unsharded_origin(number, other)
                 )]
             }

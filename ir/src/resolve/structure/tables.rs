@@ -110,7 +110,7 @@ impl Resolver<'_> {
         target: Option<&Target>,
     ) -> Option<Operation> {
         let form = "`update` is written `update_S(Cache, At, Rows)`: along `S`, rows are written \
-            over those at the places that the second says";
+            over those at the indices in the second";
         let (dim, written) = self.table_dim(call, form, span)?;
         let [cache, ids, rows] = &call.arguments[..] else { return self.bad_call(form, span) };
         let cache = self.operand(cache, target);
@@ -161,12 +161,12 @@ impl Resolver<'_> {
             .find(|other| (**other == dim || !old.dims.contains(other)) && !is_place(other))
         {
             Some(fault(format!(
-                "`{}` says no places along the dimension `{}` of `{}`",
+                "`{}` has no indices along the dimension `{}` of `{}`",
                 places.name, self.dims[extra].name, new.name
             )))
         } else if let Some(&extra) = places.dims.iter().find(|other| !new.dims.contains(other)) {
             Some(fault(format!(
-                "`{}` says places along `{}`, along which there are no rows",
+                "`{}` has indices along `{}`, along which there are no rows",
                 places.name, self.dims[extra].name
             )))
         } else if old.dtype != new.dtype {
@@ -195,14 +195,13 @@ impl Resolver<'_> {
         let value = &self.values[operand.value];
         let (name, dim) = (&value.name, &self.dims[dim].name);
         let diag = if value.dtype.is_float() {
-            let message =
-                format!("`{name}` is {}, and places are whole numbers", value.dtype.name());
+            let message = format!("`{name}` is {}, and indices are integers", value.dtype.name());
             let diag =
                 Diag::error(names::DTYPES_DIFFER, message, operand.span, "looked up with these");
             diag.and(value.span, "defined here")
                 .help(format!("declare it `{name}: int32[…]`, or `cast<int32>({name})`"))
         } else if value.dims.iter().any(|&other| self.dims[other].name == *dim) {
-            let message = format!("`{name}` has the dimension `{dim}` that it says places of");
+            let message = format!("`{name}` has the dimension `{dim}` that it has indices of");
             Diag::error(names::CONTRACTION, message, operand.span, "looked up with these")
                 .help("give one of them another name: `rename(…)`")
         } else {

@@ -109,7 +109,7 @@ impl Words<'_> {
             (&self.program.mesh.axes[axis.axis()].name, &self.program.dims[dim].name);
         let given = op.operands.first().map_or("?", |operand| self.name(operand.value));
         let message = format!(
-            "after this reshape of `{given}` a device would not hold one block: the runs that \
+            "after this reshape of `{given}` a device would not have one block: the runs that \
                 `{axis_name}` cuts `{dim_name}` into do not stay together"
         );
         let diag = Diag::error(
@@ -184,7 +184,7 @@ impl Words<'_> {
             Some(axes) if !axes.is_empty() => {
                 format!("`{name}_{}` here", print::axis_word(&self.program.mesh, axes))
             }
-            _ => format!("`{name}` is whole here"),
+            _ => format!("`{name}` is unsharded here"),
         };
         let message = format!(
             "`{name}` is split differently in the operands of `{}`: their blocks do not belong \

@@ -1,5 +1,5 @@
-//! What a program does with its plans: sizes as constants, a budget held by the compiler, the plan
-//! as a table.
+//! Uses plans in a program: sizes as constants, a budget checked by the compiler, the plan as a
+//! table.
 
 /// The plans of `programs/`.
 mod plans {

@@ -1,9 +1,9 @@
-//! The numbers of the book's chapter on inference, each as a test named by its id: what `cost` says
-//! of a step of decoding, against `tests/facts/inference.json`.
+//! The numbers of the book's chapter on inference, each as a test named by its id: the output of
+//! `cost` for a decode step, against `tests/facts/inference.json`.
 //!
-//! The chapter rounds: 13e9 weights, 6.7 GB of cache a sequence. Its tables are held to the last
-//! digit by a sketch with just these sizes, and LLaMA-2 13B itself is held to within two percent of
-//! them. Its v5e has 820 GB/s of HBM (`tpu-v5e-820` here), that of its questions 810.
+//! The chapter rounds: 13e9 weights, 6.7 GB of cache a sequence. A sketch with just these sizes
+//! matches its tables to the last digit, and LLaMA-2 13B itself within two percent. Its v5e has 820
+//! GB/s of HBM (`tpu-v5e-820` here), that of its questions 810.
 
 use shardwise::cost::Cost;
 use shardwise::inference::{Inference, Row, Sizing};

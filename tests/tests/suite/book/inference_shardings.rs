@@ -1,5 +1,5 @@
-//! What the book's chapter on inference says of shardings, links and lints, each as a test named by
-//! its id, against `tests/facts/inference.json`. (`inference.rs` has what it says of bytes and
+//! The statements of the book's chapter on inference on shardings, links and lints, each as a test
+//! named by its id, against `tests/facts/inference.json`. (`inference.rs` has those on bytes and
 //! times of a step.)
 
 use serde_json::Value;

@@ -1,9 +1,8 @@
 //! The numbers of the book's chapters that train and serve LLaMA-3 70B, each as a test named by its
-//! id: what `cost` says of the programs in `tests/programs/models`, against
+//! id: the output of `cost` for the programs in `tests/programs/models`, against
 //! `tests/facts/applied-training.json` and `applied-inference.json`.
 //!
-//! Where the book rounds what goes in (70e9 parameters, 160 kB a token), the fact's tolerance is as
-//! wide as that.
+//! Where the book rounds its inputs (70e9 parameters, 160 kB a token), the fact has that tolerance.
 
 use shardwise::cost::Cost;
 use shardwise::{DimSize, Options, Program, Strategy};

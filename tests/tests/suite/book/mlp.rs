@@ -1,5 +1,5 @@
-//! The MLP of the chapter on training: the ways to shard it, and what its tests read off the costs
-//! of a plan.
+//! The MLP of the chapter on training: the ways to shard it, and the quantities that its tests
+//! derive from the costs of a plan.
 
 use shardwise::cost::Cost;
 use shardwise::sweep::{Grid, Outcome, Source, sweep};

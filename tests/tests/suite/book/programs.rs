@@ -1,5 +1,5 @@
-//! The founding texts: every algorithm of theirs as a program, planned as they do it, and never
-//! cheaper than what the search finds.
+//! Every algorithm of the founding texts as a program: the textbook plan is theirs, and never
+//! cheaper than the searched one.
 
 use shardwise::{Options, Strategy};
 use shardwise_tests::{files, read, statements};

@@ -1,5 +1,5 @@
 //! More of the numbers of the book's chapter on training, each as a test named by its id:
-//! algorithms collective by collective, what is kept and dropped, sizes of machines, against
+//! algorithms collective by collective, kept and dropped values, sizes of machines, against
 //! `tests/facts/training.json`. (`training.rs` has times, bytes and thresholds.)
 
 use shardwise::{Hardware, Options, Pass, Planned};

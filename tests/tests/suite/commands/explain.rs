@@ -1,5 +1,5 @@
-//! Explanations are complete and true: every collective has a cause, and every alternative, typed
-//! where it says, costs what it says.
+//! Explanations are complete and true: every collective has a cause, and every alternative has the
+//! reported cost when it is applied.
 
 use shardwise::explain::{Alternative, Causes, Explanation, Remedy, Target, explain};
 use shardwise::{Options, Strategy};
@@ -217,7 +217,7 @@ fn brackets_at_a_use_are_a_cause_and_other_brackets_a_cure() {
     let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\n\
         input A[I, J_X], B[J_X, K]\nC = A[I, J] *J B\noutput C[I, K_X]\n";
     let reported = causes("pinned", source, &Options::default(), &Target::Value("A".to_owned()));
-    assert_eq!(reported.collectives[0].needs[0].because, ["its brackets say `A[I, J]`"]);
+    assert_eq!(reported.collectives[0].needs[0].because, ["its brackets are `A[I, J]`"]);
     let as_it_is = reported.collectives[0]
         .alternatives
         .iter()

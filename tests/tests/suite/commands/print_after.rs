@@ -1,5 +1,5 @@
-//! What is printed after each pass: one program on its way to a plan, and what the choice of the
-//! search is worth by itself.
+//! The output after each pass for one program, and the cost of the search's choice when it is
+//! planned.
 
 use shardwise::{Options, Pass};
 use shardwise_tests::snapshot::snapshot;

@@ -1,5 +1,5 @@
-//! Sweeps: what is planned, what is infeasible and why, and the book's figure of the MLP's batch
-//! sizes as numbers.
+//! Sweeps: planned points, infeasible points with their reasons, and the book's figure of the MLP's
+//! batch sizes as numbers.
 
 use shardwise::sweep::{Grid, Point, Source, Swept, sweep};
 use shardwise::{Options, Strategy};

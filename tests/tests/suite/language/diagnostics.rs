@@ -1,4 +1,4 @@
-//! What must be refused is refused, with the code and the words that its first line asks for.
+//! Invalid programs are rejected, with the code and the words in their first line.
 
 use shardwise::Options;
 use shardwise::files::Files;

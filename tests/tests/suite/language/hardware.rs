@@ -1,5 +1,5 @@
-//! Hardware: presets against the book's numbers, files against what they say, and clusters against
-//! the cost model's formulas.
+//! Hardware: presets against the book's numbers, hardware files, and clusters against the cost
+//! model's formulas.
 
 use serde_json::Value;
 use shardwise::{Hardware, Options, Planned, Strategy, hardware};

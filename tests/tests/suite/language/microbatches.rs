@@ -1,5 +1,5 @@
-//! Microbatches: a step cut into them is the whole batch's step, reduced once, in the memory of one
-//! microbatch.
+//! Microbatches: a step split into them computes the step of the complete batch, reduced once, in
+//! the memory of one microbatch.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Declarations left open: the search finds where things should live, under a limit on memory too.
+//! Declarations left open: the search chooses their shardings, under a memory limit too.
 
 use shardwise::{Options, Planned};
 use shardwise_tests::read;

@@ -1,5 +1,5 @@
-//! Optimizers: what they hold, send and compute, each against the unsharded program, the papers'
-//! formulas and the book's bytes.
+//! Optimizers: their memory, communication and results, each against the unsharded program, the
+//! papers' formulas and the book's bytes.
 
 use std::collections::BTreeMap;
 

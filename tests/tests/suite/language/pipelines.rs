@@ -1,5 +1,5 @@
-//! Layers on stages: planned, run on simulated devices stage by stage, and priced as the formulas
-//! of pipelines say.
+//! Pipelines: planned, run on simulated devices stage by stage, and priced by the formulas of
+//! pipelines.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -381,13 +381,13 @@ fn other_stages_do_not_have_what_comes_out_of_one() {
     assert!(verdict.mismatch.is_some(), "{verdict}");
 }
 
-/// What the first finding says to write.
+/// The text that the first finding proposes.
 fn proposed(name: &str, source: &str) -> String {
     let findings = shardwise::check(name, source, &Options::default()).findings;
     findings.reports.first().and_then(|report| report.diag.help.clone()).unwrap_or_default()
 }
 
-/// What SW609 says to write for microbatches around a pipeline.
+/// The text that SW609 proposes for microbatches around a pipeline.
 #[test]
 fn more_microbatches_of_its_own_are_better_than_microbatches_around_a_pipeline() {
     let around = read("tests/programs/codes/sw609-accumulated-around-a-pipeline.shard");

@@ -1,4 +1,4 @@
-//! Blocks: planned once, and the same as their layers written out.
+//! Blocks: planned once, and equivalent to their unrolled layers.
 
 use proptest::prelude::*;
 use shardwise::Strategy as Planning;

@@ -1,5 +1,5 @@
-//! What microbatches hold of layers' parameters: made once a step where all layers fit into
-//! memory, else for each microbatch separately.
+//! Retained weights of microbatches: gathered once per step where all layers fit into memory, else
+//! in each microbatch.
 
 use shardwise::json::{PlanJson, StepJson};
 use shardwise::verify::Sizes;

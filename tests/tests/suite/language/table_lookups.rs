@@ -1,5 +1,4 @@
-//! Rows that are looked up, added up and written over: what they move between devices, what they
-//! take of memory and time, and which rows they are.
+//! Rows that are looked up, added up and overwritten: their communication, memory, time and values.
 
 use shardwise::verify::{Setup, evaluate, verify};
 use shardwise::{Options, Planned, Strategy};

@@ -1,4 +1,4 @@
-//! Lints do what their pages say: the trigger fires exactly that lint, the cure fires none, and
+//! The pages of lints are true: the bad example triggers exactly that lint, the good one none, and
 //! safe edits change nothing that is computed.
 
 use shardwise::lint::{self, Config, Fix, Level, Levels, Lint, Linted, Safety, Selector, Settings};

@@ -1,5 +1,5 @@
-//! Lints on random programs: whatever is found points into the source and has a price, and safe
-//! edits leave what is computed.
+//! Lints on random programs: findings point into the source and have a price, and safe edits do not
+//! change results.
 
 use std::cell::Cell;
 

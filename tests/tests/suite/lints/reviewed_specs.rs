@@ -1,5 +1,5 @@
-//! What `compiler/docs/testing.md` shows to do in one's own tests: plans and findings of a folder
-//! of programs under review.
+//! The example of `compiler/docs/testing.md`: plans and findings of a folder of programs as
+//! snapshots.
 
 use shardwise::lint::{Config, formats, lint};
 use shardwise::{Findings, Options};

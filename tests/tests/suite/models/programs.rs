@@ -1,5 +1,5 @@
-//! Whole models, written as a person would sketch them: what they hold against what was published,
-//! and their plans on simulated devices.
+//! Complete models, written as a person would sketch them: their sizes against published ones, and
+//! their plans on simulated devices.
 //!
 //! They are planned by the search, which proves most of its plans in seconds; those named in
 //! [`SLOW`] by the textbook's rules. Each is a test of its own, so that all cores verify.

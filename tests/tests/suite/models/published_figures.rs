@@ -1,8 +1,8 @@
-//! What the models' programs compute, keep and take, against what was published of these models.
+//! FLOPs, bytes and times of the models' programs against published figures.
 //!
 //! Parameters are in `programs.rs`, the book's own numbers in `book/`. FLOPs are those of a step
-//! that computes nothing again and in which experts have no more slots than their share: what a
-//! plan computes besides is its own choice.
+//! that computes nothing again and in which experts have no more slots than their share: a plan may
+//! compute more.
 
 use shardwise::cost::Cost;
 use shardwise::inference::Sizing;

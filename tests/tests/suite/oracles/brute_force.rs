@@ -1,5 +1,5 @@
-//! The search against brute force: on random small programs both give the same price, the dual
-//! alone gives none that is higher, and what is decoded from it none that is lower.
+//! The search against brute force: on random small programs both find the same price, the bound of
+//! the dual is not higher, and the solutions rounded from it are not lower.
 
 use proptest::prelude::*;
 use shardwise::{Objective, Options};

@@ -1,5 +1,5 @@
-//! The search for wide programs against elimination: where both can do a program, the bounds of the
-//! one are below the minimum of the other, and what the one calls proven is that minimum.
+//! The search for wide programs against elimination: where both can solve a program, the bounds of
+//! the one are below the minimum of the other, and a solution reported optimal attains it.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Plans with one thing wrong are noticed: by `check`, which reads the text, or by running them,
-//! which does not believe it.
+//! Plans with one fault are detected: by `check`, which reads the text, or by `verify`, which runs
+//! them.
 
 use shardwise::verify::{Setup, execute};
 use shardwise::{Options, Strategy};
@@ -8,15 +8,15 @@ use shardwise_tests::random::draws;
 use shardwise_tests::snapshot::snapshot;
 use shardwise_tests::{files, random_program, read};
 
-/// How many mutants were seen, and who noticed.
+/// The number of mutants, and of those detected by each.
 #[derive(Default)]
 struct Score {
     mutants: usize,
     refused: usize,
     wrong: usize,
-    /// Noticed by nobody.
+    /// Not detected.
     survivors: Vec<String>,
-    /// Noticed by nobody, for the value that is read instead has the same numbers.
+    /// Not detected, since the value that is read instead has the same numbers.
     equivalent: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Pipelines carried out against the closed formulas for them.
+//! Simulated pipelines against closed formulas.
 
 use proptest::prelude::{prop_assert, prop_assert_eq};
 use shardwise_ir::pipeline::Schedule;
@@ -18,7 +18,7 @@ fn times(forward_s: f64, backward_s: f64) -> StageTimes {
     StageTimes { forward_s, backward_s, ..StageTimes::default() }
 }
 
-/// The share of all stages' time in which they do nothing.
+/// The share of time in which stages are idle.
 fn idle(shape: &PipelineShape, times: &StageTimes) -> f64 {
     let run = simulate(shape, times);
     let busy: f64 = run.placed.iter().map(|placed| placed.end_s - placed.start_s).sum();

@@ -1,5 +1,5 @@
-//! Every plan computes what the unsharded program computes: the compiler's own, the book's word for
-//! word, and those that people write by hand.
+//! Every plan computes what the unsharded program computes: the compiler's own, the book's, and
+//! those written by hand.
 
 use shardwise::verify::{Setup, Sizes, against, verify};
 use shardwise::{Options, Strategy};

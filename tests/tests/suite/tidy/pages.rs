@@ -1,4 +1,4 @@
-//! The pages name files of the repository, and every file that they name exists.
+//! Every file of the repository that a page names exists.
 
 use std::path::Path;
 

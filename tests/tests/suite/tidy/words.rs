@@ -97,7 +97,7 @@ const EXCUSED: &[(&str, &str)] = &[
     ("is left behind", "of files that remain"),
 ];
 
-/// The table itself, which has to name the words; and the record of what was said before.
+/// The table itself, which has to name the words; and the record of earlier wordings.
 const EXEMPT: &[&str] = &["tests/tests/suite/tidy/words.rs", "CHANGELOG.md"];
 
 /// A word, and the line that it is on.
