@@ -1,5 +1,6 @@
 //! Tests that need tools besides Rust: plans as targets of make and ninja, the pre-commit hooks,
-//! the scripts of the GitHub Action, the pages that show them, and SARIF held against its schema.
+//! the scripts of the GitHub Action, the pages that show them, and SARIF validated against its
+//! schema.
 //!
 //! `cargo test` leaves this suite out, so that it passes on a machine that has only Rust. `.ci/run`
 //! installs the tools and runs it: `cargo test -p shardwise-cli --test tools`. Where a tool is

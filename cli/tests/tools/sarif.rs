@@ -1,4 +1,4 @@
-//! What `check --format sarif` prints, held against the published schema by a validator.
+//! Validates the output of `check --format sarif` against the published schema.
 
 use std::path::Path;
 use std::process::Command;

@@ -126,7 +126,7 @@ fn finding(context: &LintContext<'_>, group: &[Small<'_>], saved: f64) -> Findin
         first.cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.as_str()).collect();
     let each = units::seconds(first.cost.seconds);
     let message = format!(
-        "{} {}s over {} wait for hops alone, {each} each",
+        "{} {}s over {} take only the latency of hops, {each} each",
         group.len(),
         first.kind.name(),
         axes.join(", ")

@@ -147,7 +147,7 @@ fn finding(context: &LintContext<'_>, op: &Op, heads: DimId, axis: AxisId) -> Op
             let held = local_shape::local_bytes(program, of, &declared);
             let bytes = held - held / along.size as f64;
             let seconds = program.hardware.hbm_bandwidth.map_or(0.0, |bandwidth| bytes / bandwidth);
-            (seconds, bytes, "held again", format!("the same on all {} devices", along.size))
+            (seconds, bytes, "repeated", format!("the same on all {} devices", along.size))
         }
     };
     let message = format!(

@@ -68,9 +68,9 @@ fn finding(context: &LintContext<'_>, plan: &Priced, number: usize) -> Option<Fi
     );
     let finding = Finding::new(&LINT, message, back.span, "in this sharding it is there already");
     let finding = away
-        .map(|(_, span): (usize, Span)| finding.clone().and(span, "moved away here"))
+        .map(|(_, span): (usize, Span)| finding.clone().and(span, "resharded here"))
         .unwrap_or(finding);
-    let fix = Fix::without("take the way there and back out", context.source, &spans);
+    let fix = Fix::without("remove both reshards", context.source, &spans);
     let bytes = plan.report.steps[number].bytes;
     Some(
         finding.help("use the existing one: its brackets select it").costs(seconds, bytes).fix(fix),
