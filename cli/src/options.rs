@@ -10,7 +10,8 @@ use crate::input::read;
 
 /// The options of a command that plans programs.
 pub(crate) fn planning(args: &PlanningArgs) -> Result<Options> {
-    let options = Options { hardware: args.hardware.clone(), ..search(&args.search) };
+    let options =
+        Options { hardware: args.hardware.clone(), rates: args.rates, ..search(&args.search) };
     sized(options, &args.sizes)
 }
 
@@ -20,6 +21,7 @@ pub(crate) fn search(args: &SearchArgs) -> Options {
         strategy: args.strategy,
         objective: args.objective,
         refinement: args.cost,
+        fusion: args.fusion,
         memory: args.memory,
         timeout: args.timeout,
         ..Options::default()

@@ -78,10 +78,11 @@ fn resolved(
     options: &Options,
     rewrite: Rewrite<'_>,
 ) -> Checked {
-    let Options { hardware, known, mesh, dims, explicit, .. } = options.clone();
+    let Options { hardware, rates, fusion, known, mesh, dims, explicit, .. } = options.clone();
     let (file_named, unread) = hardware_file(file, name, options);
     diags.extend(unread);
-    let overrides = Overrides { hardware, known, file: file_named, mesh, dims, explicit };
+    let overrides =
+        Overrides { hardware, rates, fusion, known, file: file_named, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     // Hardware that cannot be read is reported as such, not as missing.
     let is_named = diags
@@ -91,7 +92,7 @@ fn resolved(
     diags
         .extend(more.into_iter().filter(|diag| !is_named || diag.code != codes::mesh::NO_HARDWARE));
     let rewritten = program.filter(|_| !has_errors(&diags)).map(|program| match program.mode {
-        Mode::Explicit => verify::explicit(program).map(|plan| Analyzed::from(plan.program)),
+        Mode::Explicit => verify::explicit(program).map(|plan| pipeline::fused(plan.program)),
         Mode::Ordinary => {
             rewrite(program).map_err(|fault| pass_faults::of_rewrite(&fault).into_iter().collect())
         }

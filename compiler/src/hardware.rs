@@ -8,45 +8,22 @@
 //! module reads no files.
 
 pub mod named_file;
+mod numbers;
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 use indexmap::IndexMap;
 use shardwise_ir::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE};
 use shardwise_ir::hardware::{Hardware, Wraparound};
+use shardwise_ir::rates::{MeasuredRates, Rates};
 use shardwise_ir::{Diag, Span, suggest};
 use toml::{Spanned, Value};
 
 use crate::diagnostics::Findings;
 
+use numbers::{Number, Scale};
+
 type Table = IndexMap<Spanned<String>, Spanned<Value>>;
-
-/// A key whose value is a number: its name, its meaning, the least plausible value (a smaller one
-/// is in another unit), and its field.
-type Number = (&'static str, &'static str, f64, fn(&mut Hardware) -> &mut Option<f64>);
-
-const NUMBERS: [Number; 7] = [
-    ("bf16", "FLOP/s in bf16", 1e9, |hardware| &mut hardware.bf16_flops),
-    ("int8", "operations a second in int8", 1e9, |hardware| &mut hardware.int8_flops),
-    ("fp8", "FLOP/s in fp8", 1e9, |hardware| &mut hardware.fp8_flops),
-    ("memory", "bytes of HBM", 1e6, |hardware| &mut hardware.hbm_bytes),
-    ("memory_bandwidth", "bytes a second", 1e6, |hardware| &mut hardware.hbm_bandwidth),
-    (
-        "link_bandwidth",
-        "bytes a second, one way: of a link of a torus, out of a chip into a switch",
-        1e6,
-        |hardware| &mut hardware.link_bandwidth,
-    ),
-    (
-        "network_bandwidth",
-        "bytes a second, one way: a chip's share of its host's or its own network card",
-        1e6,
-        |hardware| &mut hardware.dcn_bandwidth,
-    ),
-];
-
-/// A longer latency of a hop, in seconds, must be in another unit.
-const LONGEST_HOP_S: f64 = 0.1;
 
 /// The other keys.
 const OTHERS: [&str; 6] = ["base", "links", "wraparound", "pod", "link_hop", "network_hop"];
@@ -247,8 +224,8 @@ impl Reader {
 
     fn key(&mut self, hardware: &mut Hardware, key: &Spanned<String>, value: &Spanned<Value>) {
         let name = key.get_ref().as_str();
-        if let Some((_, what, least, field)) = NUMBERS.iter().find(|(known, ..)| *known == name) {
-            if let Some(number) = self.number(value, what, *least..=f64::MAX) {
+        if let Some((_, what, scale, field)) = numbers::all().find(|(known, ..)| *known == name) {
+            if let Some(number) = self.number(value, what, *scale) {
                 *field(hardware) = Some(number);
             }
             return;
@@ -256,18 +233,17 @@ impl Reader {
         match name {
             "link_hop" => {
                 hardware.hop_s =
-                    self.number(value, "seconds", 0.0..=LONGEST_HOP_S).unwrap_or(hardware.hop_s);
+                    self.number(value, "seconds", Scale::Time).unwrap_or(hardware.hop_s);
             }
             "network_hop" => {
-                hardware.dcn_hop_s = self
-                    .number(value, "seconds", 0.0..=LONGEST_HOP_S)
-                    .unwrap_or(hardware.dcn_hop_s);
+                hardware.dcn_hop_s =
+                    self.number(value, "seconds", Scale::Time).unwrap_or(hardware.dcn_hop_s);
             }
             "pod" => hardware.pod = self.pod(value).unwrap_or_default(),
             "base" | "links" | "wraparound" => {}
             _ => {
                 let known: Vec<&str> =
-                    OTHERS.into_iter().chain(NUMBERS.iter().map(|(name, ..)| *name)).collect();
+                    OTHERS.into_iter().chain(numbers::all().map(|(name, ..)| *name)).collect();
                 let help = one_of(name, &known);
                 self.wrong(format!("`{name}` is nothing that hardware has"), key.span(), help);
             }
@@ -282,32 +258,36 @@ impl Reader {
         word
     }
 
-    fn number(
-        &mut self,
-        value: &Spanned<Value>,
-        what: &str,
-        likely: RangeInclusive<f64>,
-    ) -> Option<f64> {
+    fn number(&mut self, value: &Spanned<Value>, what: &str, scale: Scale) -> Option<f64> {
         let number = match value.get_ref() {
             Value::Integer(number) => Some(*number as f64),
             Value::Float(number) => Some(*number),
             _ => None,
         };
-        let fits = number.filter(|number| number.is_finite() && *number > 0.0);
-        let example = if *likely.end() == LONGEST_HOP_S { "1e-6" } else { "4.5e11" };
-        match fits {
-            None => self.wrong(
-                "this is not a number above zero".to_owned(),
-                value.span(),
-                format!("give {what}, such as {example}"),
-            ),
-            Some(number) if !likely.contains(&number) => {
-                let help = format!("numbers are in units of one: give {what}, such as {example}");
-                self.wrong("this looks like another unit".to_owned(), value.span(), help);
+        let is_positive = |&number: &f64| {
+            number.is_finite() && (number > 0.0 || scale == Scale::Delay && number == 0.0)
+        };
+        let positive = number.filter(is_positive);
+        let is_plausible = positive.is_some_and(|number| scale.plausible().contains(&number));
+        let message = match (positive, scale) {
+            (None, _) => "this is not a number above zero",
+            (Some(_), Scale::Share) => "this is more than a share can be",
+            (Some(_), Scale::Rate(_) | Scale::Time | Scale::Delay) => {
+                "this looks like another unit"
             }
-            Some(_) => {}
+        };
+        let wanted = format!("give {what}, such as {}", scale.example());
+        let help = match (positive, scale) {
+            (Some(_), Scale::Share) => format!("shares are at most 1: {wanted}"),
+            (Some(_), Scale::Rate(_) | Scale::Time | Scale::Delay) => {
+                format!("numbers are in units of one: {wanted}")
+            }
+            (None, _) => wanted,
+        };
+        if !is_plausible {
+            self.wrong(message.to_owned(), value.span(), help);
         }
-        fits
+        positive.filter(|_| is_plausible)
     }
 
     fn pod(&mut self, value: &Spanned<Value>) -> Option<Vec<u64>> {
@@ -345,6 +325,9 @@ fn unknown() -> Hardware {
         dcn_hop_s: 1e-6,
         wraparound: Wraparound::Switched,
         pod: Vec::new(),
+        measured: MeasuredRates::default(),
+        rates: Rates::Peak,
+        is_training: false,
     }
 }
 
@@ -391,10 +374,13 @@ pub(crate) fn assignments(hardware: &Hardware) -> Vec<(String, String)> {
 /// All entries of a chip in a hardware file.
 fn entries(hardware: &Hardware) -> Vec<Entry> {
     let mut copy = hardware.clone();
-    let numbers = NUMBERS.into_iter().filter_map(|(key, what, _, field)| {
-        field(&mut copy).map(|number| Entry { key, value: exponential(number), what })
-    });
-    let mut entries: Vec<Entry> = numbers.collect();
+    let mut number = |(key, what, scale, field): &Number| {
+        let value = (*field(&mut copy))?;
+        let value = if *scale == Scale::Share { value.into() } else { exponential(value) };
+        Some(Entry { key, value, what })
+    };
+    let mut entries: Vec<Entry> = numbers::PEAKS.iter().filter_map(&mut number).collect();
+    let measured: Vec<Entry> = numbers::MEASURED.iter().filter_map(number).collect();
     let mut add = |key, value, what| entries.push(Entry { key, value, what });
     let (links, wraps) = hardware.wraparound.names();
     add("links", links.into(), "torus or switch");
@@ -409,6 +395,7 @@ fn entries(hardware: &Hardware) -> Vec<Entry> {
     }
     add("link_hop", exponential(hardware.hop_s), "seconds");
     add("network_hop", exponential(hardware.dcn_hop_s), "seconds");
+    entries.extend(measured);
     entries
 }
 

@@ -27,7 +27,9 @@ pub use diff::diff;
 pub use display::units;
 pub use driver::{Checked, check, format, plan};
 pub use export::json;
-pub use options::{AxisSize, DimSize, Objective, Options, Refinement, Strategy, sizes as setting};
+pub use options::{
+    AxisSize, DimSize, Fusion, Objective, Options, Rates, Refinement, Strategy, sizes as setting,
+};
 pub use planned::Planned;
 pub use planned::link_breakdown as networks;
 pub use print_after::print_after;

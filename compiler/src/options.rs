@@ -5,10 +5,12 @@ pub mod sizes;
 use std::time::Duration;
 
 use shardwise_ir::hardware::Hardware;
+pub use shardwise_ir::program::Fusion;
 use shardwise_ir::program::Program;
 
 use crate::source::files::Files;
 
+pub use shardwise_ir::rates::Rates;
 pub use shardwise_ir::resolve::{AxisSize, DimSize};
 pub use shardwise_passes::Objective;
 pub use shardwise_passes::collective::Refinement;
@@ -29,6 +31,10 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Hardware instead of the program's.
     pub hardware: Option<String>,
+    /// The rates that times are computed at, instead of the program's: without either, peak rates.
+    pub rates: Option<Rates>,
+    /// Which operations run as one kernel.
+    pub fusion: Fusion,
     /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`]
     /// reads.
     pub known: Vec<Hardware>,

@@ -83,6 +83,8 @@ pub struct HardwareRef {
     pub name: Option<Name>,
     /// The path as written, without its quotes; the span has them.
     pub file: Option<Name>,
+    /// `rates=measured`.
+    pub settings: Vec<Setting>,
 }
 
 /// The role of a declared value.

@@ -125,6 +125,8 @@ struct Reader<'b> {
 }
 
 type Pieces<'p> = Pairs<'p, Rule>;
+/// One piece of a statement.
+type Piece<'p> = Pair<'p, Rule>;
 
 impl Reader<'_> {
     /// The errors of a statement; text after it is reported only if there are no others.

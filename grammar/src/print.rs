@@ -2,8 +2,8 @@
 
 use crate::ast::{
     Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind,
-    HardwareRef, Layout, Microbatches, Optimizer, Pipeline, Repeat, Role, SizeExpr, SizeFactor,
-    StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
+    HardwareRef, Layout, Microbatches, Optimizer, Pipeline, Repeat, Role, Setting, SizeExpr,
+    SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
 use crate::span::Name;
@@ -57,7 +57,7 @@ fn hardware(named: &HardwareRef, source: &str) -> String {
         (Some(word), None) => vec!["hardware", &word.node],
         (None, file) => ["hardware"].into_iter().chain(file.as_deref()).collect(),
     };
-    words.join(" ")
+    join([words.join(" ")].into_iter().chain(settings(&named.settings)))
 }
 
 /// The keyword of a role.
@@ -234,9 +234,11 @@ fn optimizer(of: &Optimizer) -> String {
         Some(StateOver::Open) => " over _?".to_owned(),
         Some(StateOver::Axes(axes)) => format!(" over {}", words(axes)),
     };
-    let settings =
-        of.settings.iter().map(|setting| format!("{}={}", setting.name.node, setting.value.node));
-    join([format!("optimizer {}{over}", of.name.node)].into_iter().chain(settings))
+    join([format!("optimizer {}{over}", of.name.node)].into_iter().chain(settings(&of.settings)))
+}
+
+fn settings(of: &[Setting]) -> impl Iterator<Item = String> {
+    of.iter().map(|setting| format!("{}={}", setting.name.node, setting.value.node))
 }
 
 /// `repeat L=40 {`.

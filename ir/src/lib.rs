@@ -31,5 +31,5 @@ pub use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::diag::{Diag, Severity};
 pub use shardwise_grammar::span::Span;
 pub use tables::{
-    dtype, hardware, ids, mesh, optimizer, plan, program, rearrange, renumber, sharding,
+    dtype, hardware, ids, mesh, optimizer, plan, program, rates, rearrange, renumber, sharding,
 };

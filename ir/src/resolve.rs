@@ -33,7 +33,7 @@ use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::Mesh;
 use crate::optimizer::Optimizer;
 use crate::program::{
-    Assert, Backward, CollectiveKind, Dim, Mode, Op, Output, Program, Repeat, Value,
+    Assert, Backward, CollectiveKind, Dim, Fusion, Mode, Op, Output, Program, Repeat, Value,
 };
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, renumber, sparse, suggest, verify};
@@ -73,7 +73,7 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     }
     resolver.outputs(file);
     resolver.asserts(file);
-    resolver.finish()
+    resolver.finish(overrides.fusion)
 }
 
 /// The tables while they grow.
@@ -413,12 +413,13 @@ impl<'a> Resolver<'a> {
         false
     }
 
-    fn finish(mut self) -> (Option<Program>, Vec<Diag>) {
+    fn finish(mut self, fusion: Fusion) -> (Option<Program>, Vec<Diag>) {
         let hardware = self.hardware.take();
         let failed = |diags: &[Diag]| diags.iter().any(|diag| diag.severity == Severity::Error);
         let mut program = hardware.map(|hardware| Program {
             mode: self.mode,
             hardware,
+            fusion,
             mesh: self.mesh,
             dims: self.dims,
             values: self.values,

@@ -8,10 +8,12 @@
 pub mod dtype;
 pub mod hardware;
 pub mod ids;
+mod measured_presets;
 pub mod mesh;
 pub mod optimizer;
 pub mod plan;
 pub mod program;
+pub mod rates;
 pub mod rearrange;
 pub mod renumber;
 pub mod sharding;

@@ -23,6 +23,7 @@
 //! the arrows from the imports.
 
 mod cost;
+mod fusion;
 mod insert_collectives;
 mod layouts;
 pub mod pipeline;

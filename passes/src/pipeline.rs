@@ -13,13 +13,15 @@
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::Program;
+use shardwise_ir::program::{Phase, Program};
+use shardwise_ir::rates::Rates;
 use shardwise_ir::verify;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::cost::collective::Refinement;
 use crate::cost::liveness::memory;
 use crate::cost::report::{Report, report};
+use crate::fusion;
 use crate::layouts::composite::ExpandedPlan;
 use crate::propagate::textbook::{self, Infeasible};
 use crate::reshard::tables::Tables;
@@ -204,12 +206,19 @@ pub fn rewrite(mut program: Program, last: Pass) -> Result<Analyzed, RewriteFaul
             program = run(program)?;
         }
     }
-    Ok(program.into())
+    Ok(fused(program))
+}
+
+/// A program whose statements are final, with its kernels and its dataflow.
+pub fn fused(mut program: Program) -> Analyzed {
+    program.hardware.is_training = program.hardware.rates == Rates::Measured
+        && program.ops.iter().any(|op| op.phase == Phase::Backward);
+    fusion::assign_kernels(program)
 }
 
 /// The same without microbatches: the reference that microbatches must agree with.
 pub fn rewrite_whole_batch(program: Program) -> Result<Analyzed, RewriteFault> {
-    write_updates(derived(program, gradient::expand_whole)?).map(Analyzed::from)
+    write_updates(derived(program, gradient::expand_whole)?).map(fused)
 }
 
 /// Runs the planning passes up to `last` on a rewritten program.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use shardwise::{Objective, Refinement, Strategy, setting};
+use shardwise::{Fusion, Objective, Rates, Refinement, Strategy, setting};
 
 use super::one_of::one_of;
 
@@ -17,6 +17,9 @@ pub(crate) struct PlanningArgs {
     /// Hardware to plan for, instead of the program's.
     #[arg(long, value_name = "NAME", help_heading = "Sizes and hardware")]
     pub(crate) hardware: Option<String>,
+    /// The rates that times are computed at, instead of the program's.
+    #[arg(long, value_name = "RATES", value_parser = one_of::<Rates>(), help_heading = "Sizes and hardware")]
+    pub(crate) rates: Option<Rates>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
 }
@@ -74,6 +77,14 @@ pub(crate) struct SearchArgs {
         default_value = Refinement::default().name()
     )]
     pub(crate) cost: Refinement,
+    /// Which operations run as one kernel.
+    #[arg(
+        long,
+        value_name = "KERNELS",
+        value_parser = one_of::<Fusion>(),
+        default_value = Fusion::default().name()
+    )]
+    pub(crate) fusion: Fusion,
     /// Time limit of each search; the best plan so far is printed with its optimality gap.
     #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
     pub(crate) timeout: Option<Duration>,

@@ -104,7 +104,7 @@ fn parts(planned: &Planned, number: usize) -> Option<Vec<NetworkTime>> {
     let StepKind::Collective(collective, _) = &planned.plan.steps[number].kind else { return None };
     let cost = &planned.report.steps[number];
     Some(time_by_network(
-        &planned.plan.program.mesh,
+        &planned.plan.program,
         &collective.kind,
         &cost.axes,
         cost.bytes,

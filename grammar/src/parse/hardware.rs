@@ -1,4 +1,5 @@
-//! `hardware tpu-v5p`, `hardware "cluster.toml"`, `hardware my-chip from "cluster.toml"`.
+//! `hardware tpu-v5p`, `hardware "cluster.toml"`, `hardware my-chip from "cluster.toml"`,
+//! `hardware h100, rates=measured`.
 
 use super::{Pieces, Reader, Rule};
 use crate::ast::HardwareRef;
@@ -6,7 +7,7 @@ use crate::span::Spanned;
 
 impl Reader<'_> {
     pub(super) fn hardware(&self, pieces: Pieces<'_>) -> HardwareRef {
-        let mut named = HardwareRef { name: None, file: None };
+        let mut named = HardwareRef { name: None, file: None, settings: Vec::new() };
         for piece in pieces {
             match piece.as_rule() {
                 Rule::hardware_name => named.name = Some(self.name(&piece)),
@@ -17,6 +18,7 @@ impl Reader<'_> {
                         .next()
                         .map(|path| Spanned::new(path.as_str().to_owned(), span));
                 }
+                Rule::setting => named.settings.push(self.setting(piece)),
                 _ => {}
             }
         }

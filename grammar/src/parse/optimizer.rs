@@ -1,7 +1,6 @@
-//! Converts `optimizer adam over X, moments=f32` to the tree, in its own file, since no other
-//! statement has settings.
+//! Converts `optimizer adam over X, moments=f32` to the tree, and settings as such.
 
-use super::{Pieces, Reader, Rule};
+use super::{Piece, Pieces, Reader, Rule};
 use crate::ast::{Optimizer, Setting, StateOver};
 
 impl Reader<'_> {
@@ -16,17 +15,16 @@ impl Reader<'_> {
                     optimizer.over = Some(StateOver::Open);
                 }
                 Rule::state_over => optimizer.over = Some(StateOver::Axes(self.words(piece))),
-                Rule::setting => {
-                    let mut inner = piece.into_inner();
-                    let name = self.first_name(&mut inner, &[Rule::setting_name]);
-                    optimizer.settings.push(Setting {
-                        name,
-                        value: self.first_name(&mut inner, &[Rule::setting_value]),
-                    });
-                }
+                Rule::setting => optimizer.settings.push(self.setting(piece)),
                 _ => {}
             }
         }
         optimizer
+    }
+
+    pub(super) fn setting(&self, piece: Piece<'_>) -> Setting {
+        let mut inner = piece.into_inner();
+        let name = self.first_name(&mut inner, &[Rule::setting_name]);
+        Setting { name, value: self.first_name(&mut inner, &[Rule::setting_value]) }
     }
 }

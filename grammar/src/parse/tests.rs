@@ -392,7 +392,7 @@ fn hostile_sizes_are_refused_or_read() {
 fn hardware_is_a_name_a_file_or_both() {
     let named =
         |source: &str| match parse(source).0.statements.first().map(|first| first.node.clone()) {
-            Some(Statement::Hardware(HardwareRef { name, file })) => {
+            Some(Statement::Hardware(HardwareRef { name, file, .. })) => {
                 (name.map(|name| name.node), file.map(|file| file.node))
             }
             other => panic!("{source}: {other:?}"),

@@ -23,6 +23,11 @@ pub const UNREAD_HARDWARE: &str = "SW408";
 /// `hardware-unclear`
 pub const UNCLEAR_HARDWARE: &str = "SW409";
 
+/// `bad-rates`
+pub const BAD_RATES: &str = "SW410";
+/// `nothing-measured`
+pub const NO_MEASUREMENTS: &str = "SW411";
+
 pub(super) const CODES: &[Code] = &[
     Code {
         code: UNKNOWN_HARDWARE,
@@ -152,5 +157,31 @@ Write instead the name of one:
     hardware my-chip from "cluster.toml"
 
 Where a name is in use, give the chip another name (`[my-h100]`), perhaps with `base = "h100"`."#,
+    },
+    Code {
+        code: BAD_RATES,
+        name: "bad-rates",
+        page: "A `hardware` statement has one setting, `rates`: `peak` (those of data sheets, the \
+            default) or `measured`.
+
+Triggered by:
+
+    hardware h100, rates=real
+
+Write instead:
+
+    hardware h100, rates=measured",
+    },
+    Code {
+        code: NO_MEASUREMENTS,
+        name: "nothing-measured",
+        page: "Measured rates are asked for, and nothing was measured on the chip; typical shares \
+            of its peaks are taken.
+
+Triggered by:
+
+    hardware tpu-v3, rates=measured
+
+Give what was measured on the chip in a hardware file; or use peak rates.",
     },
 ];

@@ -82,6 +82,7 @@ impl<'p> Writer<'p> {
             asserts: old.asserts.clone(),
             mode: old.mode,
             hardware: old.hardware.clone(),
+            fusion: old.fusion,
             mesh: old.mesh.clone(),
             dims: old.dims.clone(),
             backward: None,

@@ -7,12 +7,15 @@
 //! never another chip that the caller knows under the same name.
 
 use crate::codes::{mesh as codes, names};
-use shardwise_grammar::ast::{self, HardwareRef, Statement};
+use shardwise_grammar::ast::{self, HardwareRef, Setting, Statement};
 use shardwise_grammar::span::{Name, Span};
+
+use strum::VariantArray;
 
 use super::Resolver;
 use super::overrides::{HardwareFile, Overrides};
 use crate::hardware::Hardware;
+use crate::rates::Rates;
 use crate::{Diag, suggest};
 
 impl Resolver<'_> {
@@ -27,9 +30,54 @@ impl Resolver<'_> {
                 Diag::error(names::DUPLICATE, "the hardware is given twice", again, "given again");
             self.error(diag.and(first, "first given here").help("keep one of them"));
         }
+        let chip = self.named_chip(file, &written, overrides);
+        let settings = written.first().map(|(named, _)| named.settings.as_slice());
+        let rates = self.rates(settings.unwrap_or_default(), overrides);
+        let chip = chip.map(|chip| Hardware { rates, ..chip });
+        chip.inspect(|chip| self.without_measurements(chip, &written))
+    }
+
+    /// The rates that times are computed at: those of the option, else of the program.
+    fn rates(&mut self, settings: &[Setting], overrides: &Overrides) -> Rates {
+        let mut written = None;
+        for Setting { name, value } in settings {
+            let rates = Rates::VARIANTS.iter().find(|rates| rates.name() == value.node);
+            if name.node != "rates" || rates.is_none() || written.is_some() {
+                let (what, span) = match name.node.as_str() {
+                    "rates" if rates.is_some() => ("`rates` is given twice".to_owned(), name.span),
+                    "rates" => (format!("there are no `{}` rates", value.node), value.span),
+                    other => (format!("hardware has no setting `{other}`"), name.span),
+                };
+                let diag = Diag::error(codes::BAD_RATES, what, span, "here");
+                self.error(diag.help("write `rates=peak` or `rates=measured`"));
+            }
+            written = written.or(rates.copied());
+        }
+        overrides.rates.or(written).unwrap_or_default()
+    }
+
+    /// Says so where measured rates are asked for and nothing was measured on the chip.
+    fn without_measurements(&mut self, chip: &Hardware, written: &[(&HardwareRef, Span)]) {
+        if chip.rates == Rates::Measured && chip.measured.is_empty() {
+            let message = format!("`{}` has no measured rates: typical ones are taken", chip.name);
+            let span = written.first().map_or(Span::default(), |(_, span)| *span);
+            let diag = Diag::warning(codes::NO_MEASUREMENTS, message, span, "nothing measured");
+            self.error(diag.help(
+                "give what was measured in a hardware file (`shardwise hardware --format toml \
+                    h100` prints one), or use `--rates peak`",
+            ));
+        }
+    }
+
+    fn named_chip(
+        &mut self,
+        file: &ast::File,
+        written: &[(&HardwareRef, Span)],
+        overrides: &Overrides,
+    ) -> Option<Hardware> {
         match (&overrides.hardware, written.first()) {
             (Some(name), _) => self.known_chip(name, Span::default(), overrides),
-            (None, Some((HardwareRef { name, file: Some(path) }, _))) => {
+            (None, Some((HardwareRef { name, file: Some(path), .. }, _))) => {
                 self.chip_of_file(name.as_ref(), path, overrides.file.as_ref()?)
             }
             (None, Some((HardwareRef { name: Some(name), .. }, _))) => {

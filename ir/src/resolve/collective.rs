@@ -9,7 +9,7 @@ use crate::Diag;
 use crate::ids::{DimId, ValueId};
 use crate::plan::Collective;
 use crate::print;
-use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
+use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Value};
 use crate::sharding::{AxisList, AxisRef, Pin, Sharding, Unreduced};
 use crate::verify;
 
@@ -292,6 +292,7 @@ impl Resolver<'_> {
             result_pin: Some(to.into()),
             phase: self.phase(),
             share: 1.0,
+            kernel: KernelPart::default(),
             repeat: self.inside(),
             span,
         });

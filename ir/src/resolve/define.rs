@@ -8,7 +8,7 @@ use super::Resolver;
 use crate::Diag;
 use crate::dtype::DType;
 use crate::ids::{DimId, ValueId};
-use crate::program::{CollectiveKind, Mode, Op, OpKind, Operand, Value};
+use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Value};
 use crate::shape;
 use crate::sharding::Pin;
 
@@ -166,6 +166,7 @@ impl Resolver<'_> {
             result_pin: pin,
             phase: self.phase(),
             share: 1.0,
+            kernel: KernelPart::default(),
             repeat: self.inside(),
             span,
         });

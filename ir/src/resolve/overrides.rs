@@ -7,7 +7,8 @@ use crate::codes::{names, sharding};
 use super::Resolver;
 use super::machine::LARGEST;
 use crate::hardware::Hardware;
-use crate::program::Dim;
+use crate::program::{Dim, Fusion};
+use crate::rates::Rates;
 use crate::{Diag, Severity, suggest};
 
 /// Overrides of a caller.
@@ -17,6 +18,10 @@ pub struct Overrides {
     pub hardware: Option<String>,
     /// Hardware that programs may name beside the presets.
     pub known: Vec<Hardware>,
+    /// The rates that times are computed at, instead of the program's.
+    pub rates: Option<Rates>,
+    /// Which operations run as one kernel.
+    pub fusion: Fusion,
     /// The hardware file that the program names, if it names one.
     pub file: Option<HardwareFile>,
     /// Sizes of axes instead of the program's.

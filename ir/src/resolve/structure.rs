@@ -27,33 +27,33 @@ pub(super) const SYNONYMS: [(&str, &str); 2] = [("gather", "take"), ("scatter_ad
 /// A call by a synonym, as a call by the canonical name.
 pub(super) fn canonical(call: &Call) -> Option<Call> {
     SYNONYMS.iter().find_map(|&(synonym, canonical)| {
-        let subscript = subscript_after(synonym, call)?;
         let function = Name::new(canonical.to_owned(), call.function.span);
-        Some(Call { function, subscript, ..call.clone() })
+        called_by(synonym, call, function)
     })
 }
 
-/// The subscript of a call, if `name` is the name of its function. Of a name with `_`, the second
-/// part was read as the beginning of the subscript: `scatter` and `add_V`.
-fn subscript_after(name: &str, call: &Call) -> Option<Option<Spanned<Vec<Name>>>> {
-    let (function, rest) = name.split_once('_').unwrap_or((name, ""));
-    if call.function.node != function {
+/// The call with another function, if it calls `name`. Of a name with `_`, the second part was read
+/// as the beginning of the subscript: `scatter` and `add_V`.
+fn called_by(name: &str, call: &Call, function: Name) -> Option<Call> {
+    let (first, rest) = name.split_once('_').unwrap_or((name, ""));
+    if call.function.node != first {
         return None;
     }
     if rest.is_empty() {
-        return Some(call.subscript.clone());
+        return Some(Call { function, ..call.clone() });
     }
     let subscript = call.subscript.as_ref()?;
     let [word] = &subscript.node[..] else { return None };
-    match word.node.strip_prefix(rest)?.split_once('_') {
-        None if word.node == rest => Some(None),
+    let subscript = match word.node.strip_prefix(rest)?.split_once('_') {
+        None if word.node == rest => None,
         Some(("", dim)) => {
             let span = Span::new(word.span.end - dim.len(), word.span.end);
             let dim = Name::new(dim.to_owned(), span);
-            Some(Some(Spanned::new(vec![dim], subscript.span)))
+            Some(Spanned::new(vec![dim], subscript.span))
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Call { function, subscript, ..call.clone() })
 }
 
 impl Resolver<'_> {

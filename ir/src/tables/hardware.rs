@@ -7,8 +7,10 @@
 
 use serde::Serialize;
 
+use super::measured_presets::measured;
 use crate::dtype::DType;
 use crate::mesh::AxisKind;
+use crate::rates::{LinkRates, MeasuredRates, Rates};
 
 /// Which axes of a slice have wraparound links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -56,6 +58,13 @@ pub struct Hardware {
     /// The edges of a whole pod, or the chips of a switched domain; empty where there is no end to
     /// it.
     pub pod: Vec<u64>,
+    /// What was measured on it, beside its peaks.
+    pub measured: MeasuredRates,
+    /// Which rates times are computed at.
+    pub rates: Rates,
+    /// Whether it is under load for hours, as it is in training: measured rates are then those that
+    /// it sustains.
+    pub is_training: bool,
 }
 
 impl Wraparound {
@@ -120,11 +129,28 @@ impl Hardware {
         }
     }
 
-    /// The hardware as a program writes it: its name, and its file.
+    /// What kernels reach: in training, what they sustain for hours.
+    pub fn measured_kernels(&self) -> MeasuredRates {
+        if self.is_training { self.measured.in_training() } else { self.measured }
+    }
+
+    /// What links of `kind` reach, where times are at measured rates.
+    pub fn measured_links(&self, kind: AxisKind) -> Option<LinkRates> {
+        (self.rates == Rates::Measured).then(|| match kind {
+            AxisKind::Dcn => self.measured.networks(),
+            AxisKind::Ring | AxisKind::Line | AxisKind::Switch => self.measured.links(),
+        })
+    }
+
+    /// The hardware as a program writes it: its name, its file, and its rates if they are measured.
     pub fn reference(&self) -> String {
-        match &self.file {
+        let named = match &self.file {
             Some(file) => format!("{} from \"{file}\"", self.name),
             None => self.name.clone(),
+        };
+        match self.rates {
+            Rates::Peak => named,
+            Rates::Measured => format!("{named}, rates={}", self.rates.name()),
         }
     }
 
@@ -171,6 +197,9 @@ impl Preset {
             dcn_hop_s: HOP_S,
             wraparound: self.wraparound,
             pod: self.pod.to_vec(),
+            measured: measured(self.name),
+            rates: Rates::Peak,
+            is_training: false,
         }
     }
 }

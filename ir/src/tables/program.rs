@@ -8,6 +8,7 @@
 use index_vec::IndexVec;
 use shardwise_grammar::ast::Role;
 use shardwise_grammar::span::Span;
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 pub use crate::blocks::{BatchSplit, Blocks, Repeat};
 use crate::dtype::DType;
@@ -155,6 +156,8 @@ pub struct Op {
     /// The share of its terms that is not masked. Not printed: it follows from the masks
     /// ([`crate::sparse`]).
     pub share: f64,
+    /// Its place in its kernel. Not printed: it follows from the statements.
+    pub kernel: KernelPart,
     /// The statement.
     pub span: Span,
 }
@@ -163,6 +166,48 @@ impl Value {
     /// Whether it is declared, and no operation produces it.
     pub fn is_declared(&self) -> bool {
         self.role.is_some()
+    }
+}
+
+/// Which operations run as one kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum Fusion {
+    /// Each runs alone.
+    #[default]
+    None,
+    /// Element-wise operations run with the product or pass that produces or reads their values.
+    ElementWise,
+    /// The same, and attention is one kernel that keeps its scores on the chip.
+    Attention,
+}
+
+impl Fusion {
+    /// As options write it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// An operation's place in its kernel; by default it is a kernel alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct KernelPart {
+    /// Which operands the kernel has on the chip: one bit each, from the first on.
+    pub operands_on_chip: u64,
+    /// Whether nothing else reads the result.
+    pub result_on_chip: bool,
+    /// Whether an earlier operation begins the kernel.
+    pub is_begun: bool,
+    /// Whether it is a kernel of attention.
+    pub is_attention: bool,
+    /// How many times its own FLOPs it takes to compute scores of attention again.
+    pub recomputed: f64,
+}
+
+impl KernelPart {
+    /// Whether the kernel has an operand on the chip.
+    pub fn has_on_chip(&self, operand: usize) -> bool {
+        operand < u64::BITS as usize && self.operands_on_chip >> operand & 1 == 1
     }
 }
 
@@ -275,6 +320,8 @@ pub struct Program {
     pub mode: Mode,
     /// The chip.
     pub hardware: Hardware,
+    /// Which operations run as one kernel.
+    pub fusion: Fusion,
     /// The devices.
     pub mesh: Mesh,
     /// Dimensions in declaration order.

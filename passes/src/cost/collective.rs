@@ -14,9 +14,10 @@
 
 use shardwise_ir::functions::{TimeModel, VolumeSide};
 use shardwise_ir::ids::AxisId;
-use shardwise_ir::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
+use shardwise_ir::mesh::{Axis, AxisKind, PhysicalAxis};
 use shardwise_ir::pipeline::TripCount;
-use shardwise_ir::program::CollectiveKind;
+use shardwise_ir::program::{CollectiveKind, Program};
+use shardwise_ir::rates::{LinkRates, Rates};
 use shardwise_ir::sharding::Sharding;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
@@ -97,10 +98,38 @@ enum Network {
     Dcn,
 }
 
+impl Network {
+    /// Whether every device has one port into it, which all of its axes share.
+    fn has_one_port(self) -> bool {
+        matches!(self, Self::Switch | Self::Dcn)
+    }
+}
+
+/// How long a stage of a collective takes.
+#[derive(Clone, Copy, Default)]
+struct StageTime {
+    transfer_s: f64,
+    latency_s: f64,
+}
+
+impl StageTime {
+    /// Seconds without the other stages: at peak rates latency counts where it is longer than the
+    /// transfer, at measured ones it is added.
+    fn alone(self, stage: &NetworkAxes) -> f64 {
+        match stage.measured {
+            Some(_) => self.transfer_s + self.latency_s,
+            None => self.transfer_s.max(self.latency_s),
+        }
+    }
+}
+
 /// The participating physical axes of one network.
 struct NetworkAxes {
     network: Network,
     axes: Vec<PhysicalAxis>,
+    refinement: Refinement,
+    /// What its links reach, where measured rates are asked for.
+    measured: Option<LinkRates>,
 }
 
 impl NetworkAxes {
@@ -112,19 +141,19 @@ impl NetworkAxes {
         self.axes.iter().map(|axis| axis.bandwidth).fold(f64::INFINITY, f64::min)
     }
 
-    /// `Σ B_a`.
+    /// `Σ B_a`; a port counts once, whatever the number of axes that share it.
     fn aggregate_bandwidth(&self) -> f64 {
-        self.axes
-            .iter()
-            .map(
-                |axis| {
-                    if axis.kind == AxisKind::Ring { 2.0 * axis.bandwidth } else { axis.bandwidth }
-                },
-            )
-            .sum()
+        if self.network.has_one_port() {
+            return self.slowest_link();
+        }
+        let both_ways = |axis: &PhysicalAxis| if axis.kind == AxisKind::Ring { 2.0 } else { 1.0 };
+        self.axes.iter().map(|axis| both_ways(axis) * axis.bandwidth).sum()
     }
 
     fn latency(&self) -> f64 {
+        if self.network.has_one_port() {
+            return self.axes.iter().map(|axis| axis.hop_s).fold(0.0, f64::max);
+        }
         let hops = |axis: &PhysicalAxis| match axis.kind {
             AxisKind::Ring => axis.hop_s * axis.size as f64 / 2.0,
             AxisKind::Line => axis.hop_s * (axis.size as f64 - 1.0),
@@ -133,19 +162,47 @@ impl NetworkAxes {
         self.axes.iter().map(hops).sum()
     }
 
+    /// The time of a collective that transfers `ways` times for `transfer_s` at full bandwidth. At
+    /// measured rates its ring passes through all `outside` such stages that outer ones join.
+    fn time(&self, transfer_s: f64, outside: f64, ways: f64) -> StageTime {
+        self.measured.map_or_else(
+            || StageTime { transfer_s: ways * transfer_s, latency_s: ways * self.latency() },
+            |measured| StageTime {
+                transfer_s: measured.transfer_s(ways * transfer_s),
+                latency_s: measured.latency_s(ways * self.devices() * outside),
+            },
+        )
+    }
+
     /// `(N-1)/N`, or 1 where a ring participates and the book's rounding applies.
-    fn share_moved(&self, refinement: Refinement) -> f64 {
+    fn share_moved(&self) -> f64 {
         let ring = self.axes.iter().any(|axis| axis.kind == AxisKind::Ring);
-        if ring && refinement == Refinement::Book {
+        if ring && self.refinement == Refinement::Book {
             1.0
         } else {
             (self.devices() - 1.0) / self.devices()
         }
     }
 
-    /// An AllGather to `bytes` a device over the axes of this stage alone.
-    fn gather(&self, bytes: f64, refinement: Refinement) -> f64 {
-        (bytes * self.share_moved(refinement) / self.aggregate_bandwidth()).max(self.latency())
+    /// The time of an AllReduce: a scatter and a gather, unless the switch itself adds up faster.
+    fn reduce_time(&self, bytes: f64, inside: f64, outside: f64) -> StageTime {
+        let ring = self.time(self.gather_s(bytes, inside), outside, 2.0);
+        let in_switch = self.measured.filter(|_| self.network == Network::Switch);
+        let in_switch = in_switch.and_then(|measured| measured.in_switch).map(|share| StageTime {
+            transfer_s: bytes / (share * self.aggregate_bandwidth()),
+            ..ring
+        });
+        in_switch.filter(|time| time.transfer_s < ring.transfer_s).unwrap_or(ring)
+    }
+
+    /// How long an AllGather to `bytes` a device transfers over the axes of this stage; measured, a
+    /// ring through all `inside` devices that stages inside join to one.
+    fn gather_s(&self, bytes: f64, inside: f64) -> f64 {
+        let share = match self.measured {
+            Some(_) if inside > 1.0 => 1.0 - 1.0 / (inside * self.devices()),
+            _ => self.share_moved(),
+        };
+        bytes * share / self.aggregate_bandwidth()
     }
 
     /// `max m_a`: the distance that blocks travel, where a ring of `n` counts `n`.
@@ -155,28 +212,26 @@ impl NetworkAxes {
 
     /// The same for an AllToAll: of an odd number of devices no two are opposite, and blocks travel
     /// `1 - 1/n²` as far.
-    fn average_reach(&self, refinement: Refinement) -> f64 {
-        let odd = |size: u64| refinement == Refinement::Exact && size % 2 == 1;
+    fn average_reach(&self) -> f64 {
+        let odd = |size: u64| self.refinement == Refinement::Exact && size % 2 == 1;
         let share = |size: u64| if odd(size) { 1.0 - 1.0 / (size as f64).powi(2) } else { 1.0 };
         self.axes.iter().map(|axis| share(axis.size) * length(axis)).fold(0.0, f64::max)
     }
 
-    fn all_to_all(&self, bytes: f64, refinement: Refinement) -> f64 {
-        let bandwidth_term = match self.network {
-            Network::Torus => bytes * self.average_reach(refinement) / (8.0 * self.slowest_link()),
+    fn all_to_all_s(&self, bytes: f64) -> f64 {
+        match self.network {
+            Network::Torus => bytes * self.average_reach() / (8.0 * self.slowest_link()),
             Network::Switch | Network::Dcn => {
                 bytes * (self.devices() - 1.0) / self.devices() / self.slowest_link()
             }
-        };
-        bandwidth_term.max(self.latency())
+        }
     }
 
-    fn permute(&self, bytes: f64) -> f64 {
-        let bandwidth_term = match self.network {
+    fn permute_s(&self, bytes: f64) -> f64 {
+        match self.network {
             Network::Torus => 2.0 * bytes * self.reach() / (8.0 * self.slowest_link()),
             Network::Switch | Network::Dcn => bytes / self.slowest_link(),
-        };
-        bandwidth_term.max(self.latency())
+        }
     }
 }
 
@@ -187,17 +242,24 @@ fn length(axis: &PhysicalAxis) -> f64 {
 
 /// Splits the participating axes into networks, innermost first. An axis larger than a node of GPUs
 /// participates in two.
-fn stages(mesh: &Mesh, axes: &[AxisId]) -> Vec<NetworkAxes> {
+fn stages(program: &Program, axes: &[AxisId], refinement: Refinement) -> Vec<NetworkAxes> {
     let mut sorted: Vec<AxisId> = axes.to_vec();
     sorted.sort_unstable();
     let mut stages: Vec<NetworkAxes> = Vec::new();
-    for axis in
-        sorted.iter().flat_map(|&axis| &mesh.axes[axis].physical).filter(|axis| axis.size > 1)
+    for axis in sorted
+        .iter()
+        .flat_map(|&axis| &program.mesh.axes[axis].physical)
+        .filter(|axis| axis.size > 1)
     {
         let network = network(axis.kind);
         match stages.iter_mut().find(|stage| stage.network == network) {
             Some(stage) => stage.axes.push(*axis),
-            None => stages.push(NetworkAxes { network, axes: vec![*axis] }),
+            None => stages.push(NetworkAxes {
+                network,
+                axes: vec![*axis],
+                refinement,
+                measured: program.hardware.measured_links(axis.kind),
+            }),
         }
     }
     stages.sort_by_key(|stage| stage.network);
@@ -207,12 +269,12 @@ fn stages(mesh: &Mesh, axes: &[AxisId]) -> Vec<NetworkAxes> {
 /// Seconds in which each device sends `bytes` to its neighbour along `axes`, all of them at once,
 /// as a pipeline does (`V_local / w`). Where an axis does not wrap, what goes from its end to its
 /// beginning takes every hop between, against the traffic of the others.
-pub(crate) fn shift_seconds(mesh: &Mesh, axes: &[AxisId], bytes: f64) -> f64 {
+pub(crate) fn shift_seconds(program: &Program, axes: &[AxisId], bytes: f64) -> f64 {
     let back = |axis: &Axis| {
         if axis.kind() == AxisKind::Line { axis.hop_s() * (axis.size as f64 - 1.0) } else { 0.0 }
     };
     axes.iter()
-        .map(|&axis| hop_seconds(mesh, axis, bytes).max(back(&mesh.axes[axis])))
+        .map(|&axis| hop_seconds(program, axis, bytes).max(back(&program.mesh.axes[axis])))
         .fold(0.0, f64::max)
 }
 
@@ -239,62 +301,76 @@ pub struct NetworkTime {
 /// scatter) sends over the outer networks the bytes that the inner axes still shard; an AllToAll or
 /// Permute sends all its bytes through each network, the upper limit of what its blocks travel.
 pub fn time_by_network(
-    mesh: &Mesh,
+    program: &Program,
     kind: &CollectiveKind,
     axes: &[AxisId],
     bytes: f64,
     refinement: Refinement,
 ) -> Vec<NetworkTime> {
-    let stages = stages(mesh, axes);
-    let seconds = stage_seconds(&stages, kind, bytes, refinement);
-    let part = |(stage, seconds): (&NetworkAxes, f64)| NetworkTime {
+    let stages = stages(program, axes, refinement);
+    let part = |(stage, time): (&NetworkAxes, StageTime)| NetworkTime {
         devices: stage.devices() as u64,
         kind: stage.axes[0].kind,
-        seconds,
+        seconds: time.alone(stage),
     };
-    stages.iter().zip(seconds).map(part).collect()
+    stages.iter().zip(stage_times(&stages, kind, bytes)).map(part).collect()
 }
 
-fn stage_seconds(
-    stages: &[NetworkAxes],
-    kind: &CollectiveKind,
-    bytes: f64,
-    refinement: Refinement,
-) -> impl Iterator<Item = f64> {
-    let (time, mut left) = (kind.row().time, bytes);
-    stages.iter().map(move |stage| {
-        let here = left;
-        left /= stage.devices();
-        match time {
-            TimeModel::OneRing => stage.gather(here, refinement),
-            TimeModel::TwoRings => 2.0 * stage.gather(here, refinement),
-            TimeModel::AllToAll => stage.all_to_all(bytes, refinement),
-            TimeModel::Permute => stage.permute(bytes),
-            TimeModel::Free => 0.0,
-        }
-    })
+/// What each stage of a collective takes. An AllReduce is a scatter and a gather; measured, they
+/// are one message of twice the length.
+fn stage_times(stages: &[NetworkAxes], kind: &CollectiveKind, bytes: f64) -> Vec<StageTime> {
+    let all: f64 = stages.iter().map(NetworkAxes::devices).product();
+    let mut inside = 1.0;
+    let mut times = Vec::with_capacity(stages.len());
+    for stage in stages {
+        let (left, outside) = (bytes / inside, all / (inside * stage.devices()));
+        times.push(match kind.row().time {
+            TimeModel::OneRing => stage.time(stage.gather_s(left, inside), outside, 1.0),
+            TimeModel::TwoRings => stage.reduce_time(left, inside, outside),
+            TimeModel::AllToAll => stage.time(stage.all_to_all_s(bytes), outside, 1.0),
+            TimeModel::Permute => stage.time(stage.permute_s(bytes), outside, 1.0),
+            TimeModel::Free => StageTime::default(),
+        });
+        inside *= stage.devices();
+    }
+    times
 }
 
-/// Seconds of a collective of `kind` over `axes`.
+/// Seconds of a collective of `kind` over `axes`: its stages follow each other; at measured rates
+/// they run chunk by chunk beside each other, so that the longest transfer counts, and every
+/// latency.
 ///
 /// `bytes` are a device's: after the gather for `AllGather`, before the scatter for
 /// `ReduceScatter`, of the value for `AllReduce`, the device's block for `AllToAll` and `Permute`.
 /// For `Permute`, `axes` are those of every dimension whose subscripts change.
 pub fn collective_seconds(
-    mesh: &Mesh,
+    program: &Program,
     kind: &CollectiveKind,
     axes: &[AxisId],
     bytes: f64,
     refinement: Refinement,
 ) -> f64 {
-    stage_seconds(&stages(mesh, axes), kind, bytes, refinement).sum()
+    let stages = stages(program, axes, refinement);
+    let times = stage_times(&stages, kind, bytes);
+    if program.hardware.rates == Rates::Measured {
+        let longest = times.iter().map(|time| time.transfer_s).fold(0.0, f64::max);
+        return longest + times.iter().map(|time| time.latency_s).sum::<f64>();
+    }
+    stages.iter().zip(times).map(|(stage, time)| time.alone(stage)).sum()
 }
 
 /// Seconds in which every device sends `bytes` to its neighbour along an axis, all at once: if the
 /// axis spans nodes, some neighbour is in another node.
-pub(crate) fn hop_seconds(mesh: &Mesh, axis: AxisId, bytes: f64) -> f64 {
-    let axis = &mesh.axes[axis];
-    if axis.size == 1 { 0.0 } else { (bytes / axis.bandwidth()).max(axis.hop_s()) }
+pub(crate) fn hop_seconds(program: &Program, axis: AxisId, bytes: f64) -> f64 {
+    let axis = &program.mesh.axes[axis];
+    if axis.size == 1 {
+        return 0.0;
+    }
+    let bandwidth_term = bytes / axis.bandwidth();
+    program.hardware.measured_links(axis.kind()).map_or_else(
+        || bandwidth_term.max(axis.hop_s()),
+        |links| links.transfer_s(bandwidth_term) + links.latency_s(2.0),
+    )
 }
 
 /// The sharding whose local bytes price a step: the larger side for gathers, else what the device

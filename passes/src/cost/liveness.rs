@@ -123,11 +123,19 @@ impl<'p> LiveRanges<'p> {
         resident_bytes
     }
 
+    /// Whether a collective reads what a step produces: then it has to be in memory.
+    fn is_resharded(&self, step: usize) -> bool {
+        let mut readers = self.dataflow.readers(step);
+        readers.any(|(reader, _)| matches!(self.plan.steps[reader].kind, StepKind::Collective(..)))
+    }
+
     /// Extends the ranges of a step's operands, and begins that of its result.
     fn run(&mut self, step: &Step, number: usize) {
         let program = &self.plan.program;
         let op = if let StepKind::Local(op) = step.kind { Some(&program.ops[op]) } else { None };
-        let resident = self.is_resident(&step.result) || op.is_some_and(is_part);
+        let is_on_chip =
+            op.is_some_and(|op| op.kernel.result_on_chip) && !self.is_resharded(number);
+        let resident = self.is_resident(&step.result) || op.is_some_and(is_part) || is_on_chip;
         let node = dataflow::index(number);
         let bytes = if resident {
             0.0

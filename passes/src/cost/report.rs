@@ -206,8 +206,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
                 step.result.value,
                 volume_side(&collective.kind, from, to),
             );
-            let seconds =
-                collective_seconds(&program.mesh, &collective.kind, &axes, bytes, refinement);
+            let seconds = collective_seconds(program, &collective.kind, &axes, bytes, refinement);
             StepCost { seconds, times, including_bubble: waited, flops: 0.0, bytes, axes }
         }
     }

@@ -51,7 +51,7 @@ fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Optio
         .collect();
     let bytes = local_shape::roll_share(program, roll, split)?
         * local_shape::local_bytes(program, op.result, sharding);
-    Some(Sent { seconds: collective::shift_seconds(&program.mesh, &axes, bytes), bytes, axes })
+    Some(Sent { seconds: collective::shift_seconds(program, &axes, bytes), bytes, axes })
 }
 
 /// A stage sends its complete microbatch to the next stage. The last stage sends to the first only
@@ -60,8 +60,8 @@ fn stage_send(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     let pipeline = program.pipeline(op.repeat)?;
     let bytes = local_shape::local_bytes(program, op.result, sharding);
     let seconds = match pipeline.chunks {
-        1 => collective::hop_seconds(&program.mesh, pipeline.axis, bytes),
-        _ => collective::shift_seconds(&program.mesh, &[pipeline.axis], bytes),
+        1 => collective::hop_seconds(program, pipeline.axis, bytes),
+        _ => collective::shift_seconds(program, &[pipeline.axis], bytes),
     };
     Some(Sent { bytes, axes: vec![pipeline.axis], seconds })
 }

@@ -38,7 +38,9 @@ use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Composite, Formula};
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::plan::{Collective, Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{CollectiveKind, MapFn, MapForm, Op, OpKind, Operand, Program, Value};
+use shardwise_ir::program::{
+    CollectiveKind, Fusion, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Program, Value,
+};
 use shardwise_ir::shape;
 use shardwise_ir::sharding::{AxisList, Reduction, Sharding, Unreduced};
 
@@ -153,6 +155,7 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> ExpandedP
     let mut bare = Program {
         mode: program.mode,
         hardware: program.hardware.clone(),
+        fusion: program.fusion,
         mesh: program.mesh.clone(),
         dims,
         values: only(&[op.operands[0].value, op.result]),
@@ -338,8 +341,15 @@ impl Expansion<'_> {
         } else {
             Reduction::Sum
         };
-        let id =
-            self.program.ops.push(Op { kind, operands, result, result_pin, ..self.op.clone() });
+        let kernel = self.kernel_part(parts, result);
+        let id = self.program.ops.push(Op {
+            kind,
+            operands,
+            result,
+            result_pin,
+            kernel,
+            ..self.op.clone()
+        });
         let read = read.into_iter().map(|value| self.reduced(value)).collect();
         let reduced = self.reduced(result);
         let repeat = self.op.repeat;
@@ -372,6 +382,23 @@ impl Expansion<'_> {
             });
         }
         self.given.push(result);
+    }
+
+    /// The place of a statement in the kernel of the composite: what statements yield to each other
+    /// stays on the chip, where operations are fused at all.
+    fn kernel_part(&self, parts: &[Input], result: ValueId) -> KernelPart {
+        let own = self.op.kernel;
+        if self.program.fusion == Fusion::None {
+            return own;
+        }
+        let is_inside = |part: &Input| *part != Whole || own.has_on_chip(0);
+        let inside = parts.iter().enumerate().filter(|(_, part)| is_inside(part));
+        KernelPart {
+            operands_on_chip: inside.fold(0, |bits, (position, _)| bits | 1 << position),
+            result_on_chip: result != self.op.result || own.result_on_chip,
+            is_begun: own.is_begun || !self.given.is_empty(),
+            ..own
+        }
     }
 
     fn value(&self, part: Input) -> ValueId {

@@ -194,7 +194,7 @@ impl Builder<'_> {
         let axes = crate::cost::collective::participating_axes(kind, &from, &to);
         let cost_model = &problem.tables.cost_model;
         let seconds = crate::cost::collective::collective_seconds(
-            &problem.program.mesh,
+            problem.program,
             kind,
             &axes,
             bytes,

@@ -173,7 +173,7 @@ impl Pricing<'_> {
     fn weight(&self, kind: &CollectiveKind, from: &Sharding, to: &Sharding) -> Weight {
         let axes = participating_axes(kind, from, to);
         let seconds = collective_seconds(
-            &self.program.mesh,
+            self.program,
             kind,
             &axes,
             self.bytes(volume_side(kind, from, to)),

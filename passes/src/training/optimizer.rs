@@ -38,7 +38,9 @@ use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::Function;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::optimizer::{Optimizer, Rule, StateOver};
-use shardwise_ir::program::{MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, Value};
+use shardwise_ir::program::{
+    KernelPart, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, Value,
+};
 use shardwise_ir::shape;
 use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Unreduced};
 use shardwise_ir::{renumber, sparse};
@@ -256,6 +258,7 @@ impl UpdateEmitter {
             result_pin: None,
             phase: Phase::Backward,
             share: 1.0,
+            kernel: KernelPart::default(),
             repeat,
             span,
         });

@@ -81,13 +81,8 @@ fn written(
     }
     let cost = &plan.report.steps[number];
     let scatter = CollectiveKind::ReduceScatter;
-    let then = collective_seconds(
-        &context.program.mesh,
-        &scatter,
-        &cost.axes,
-        cost.bytes,
-        context.refinement(),
-    );
+    let then =
+        collective_seconds(context.program, &scatter, &cost.axes, cost.bytes, context.refinement());
     let name = context.name(step.result.value);
     let (now_text, then_text) = (units::seconds(cost.seconds), units::seconds(then));
     let message = format!(

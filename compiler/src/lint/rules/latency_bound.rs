@@ -95,7 +95,7 @@ impl<'p> Small<'p> {
         kind: &'p CollectiveKind,
     ) -> Option<Self> {
         let empty =
-            collective_seconds(&context.program.mesh, kind, &cost.axes, 0.0, context.refinement());
+            collective_seconds(context.program, kind, &cost.axes, 0.0, context.refinement());
         (cost.seconds <= empty && empty > 0.0).then_some(Self { number, step, cost, kind })
     }
 

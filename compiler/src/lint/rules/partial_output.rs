@@ -49,7 +49,7 @@ fn check(context: &LintContext<'_>) -> Vec<Finding> {
             .exact()
             .map_or(0.0, |sharding| local_shape::local_bytes(program, output.value, &sharding));
         let seconds = collective_seconds(
-            &program.mesh,
+            program,
             &CollectiveKind::AllReduce,
             &axes,
             bytes,

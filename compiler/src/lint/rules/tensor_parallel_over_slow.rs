@@ -93,7 +93,7 @@ fn between_nodes(
         return String::new();
     }
     let parts = |cost: &StepCost, kind| {
-        time_by_network(&context.program.mesh, kind, &cost.axes, cost.bytes, context.refinement())
+        time_by_network(context.program, kind, &cost.axes, cost.bytes, context.refinement())
     };
     let networks = crossing.iter().flat_map(|(_, _, cost, kind)| parts(cost, kind));
     let seconds: f64 =

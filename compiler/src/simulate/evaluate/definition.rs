@@ -19,7 +19,7 @@ pub(super) fn composite(
     whole: f64,
 ) -> (Array, usize) {
     let kept = operand.ndim() - along;
-    let mut result = Definition { operand, whole, kept }.value(&function.row().definition);
+    let mut result = Definition { operand, kept, whole }.value(&function.row().definition);
     if !function.reduces() {
         return (result, operand.ndim());
     }

@@ -169,11 +169,13 @@ fn copies(program: &Program, value: ValueId) -> f64 {
     pipeline_stages::all_copies(program, value)
 }
 
-/// Whether a value is a view of the rows of another one in a microbatch: it has no bytes of its own
-/// unless it is resharded.
-fn are_rows(program: &Analyzed, value: ValueId) -> bool {
-    let producer = program.dataflow().definition(value).map(|op| &program.ops[op].kind);
-    matches!(producer, Some(OpKind::Rearrange(Rearrange::Part { .. })))
+/// Whether a value has no bytes of its own unless it is resharded: it is a view of the rows of
+/// another one in a microbatch, or stays on the chip.
+fn takes_no_bytes(program: &Analyzed, value: ValueId) -> bool {
+    let producer = program.dataflow().definition(value).map(|op| &program.ops[op]);
+    producer.is_some_and(|op| {
+        op.kernel.result_on_chip || matches!(op.kind, OpKind::Rearrange(Rearrange::Part { .. }))
+    })
 }
 
 /// Whether a declared value stays on the devices.
@@ -204,7 +206,7 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
     };
     let result = Materialization { value: gives, sharding: sharding(gives, choice.result) };
     // An update may take the place of what it updates.
-    let mut held = if program.is_update(gives) || are_rows(program, gives) {
+    let mut held = if program.is_update(gives) || takes_no_bytes(program, gives) {
         Vec::new()
     } else {
         vec![result]
@@ -217,7 +219,8 @@ fn own(problem: &Problem<'_>, variable: &Variable, choice: &Choice) -> f64 {
                 .declared_sharding
                 .as_ref()
                 .is_none_or(|declared| declared.accepts(&read.sharding));
-        if !is_declared_sharding && !are_rows(program, operand.value) && !held.contains(&read) {
+        if !is_declared_sharding && !takes_no_bytes(program, operand.value) && !held.contains(&read)
+        {
             held.push(read);
         }
     }
@@ -295,7 +298,7 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
 
 /// The smallest block that any sharding of a value leaves on a device.
 fn smallest_bytes(tables: &Tables<'_>, value: ValueId) -> f64 {
-    if are_rows(tables.program, value) {
+    if takes_no_bytes(tables.program, value) {
         return 0.0;
     }
     let shardings = tables.of(value).space.shardings();

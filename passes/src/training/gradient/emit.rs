@@ -13,7 +13,7 @@ use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Arithmetic, Function};
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
-    MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Value,
+    KernelPart, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Value,
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::{dtype, infer_shape};
@@ -313,6 +313,7 @@ impl Emitter {
             result_pin,
             phase: Phase::Backward,
             share: 1.0,
+            kernel: KernelPart::default(),
             repeat: self.block.0,
             span: self.span,
         });

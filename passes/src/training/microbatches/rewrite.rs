@@ -5,7 +5,7 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
-    BatchSplit, Blocks, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value,
+    BatchSplit, Blocks, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Program, Repeat, Value,
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::{Pin, Unreduced};
@@ -237,6 +237,7 @@ impl MicrobatchRewriter<'_> {
                 result_pin,
                 repeat,
                 share: 1.0,
+                kernel: KernelPart::default(),
                 ..op.clone()
             });
         }
@@ -328,6 +329,7 @@ impl MicrobatchRewriter<'_> {
             result_pin: None,
             phase: shardwise_ir::program::Phase::Forward,
             share: 1.0,
+            kernel: KernelPart::default(),
             repeat,
             span,
         };

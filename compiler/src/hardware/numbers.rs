@@ -1,0 +1,104 @@
+//! The keys of hardware files whose values are numbers: what they count, and where they belong. A
+//! new figure of a chip is a row here.
+
+use std::ops::RangeInclusive;
+
+use shardwise_ir::hardware::Hardware;
+
+use Scale::{Delay, Rate, Share, Time};
+
+/// A key whose value is a number: its name, its meaning, what it counts, and its field.
+pub(super) type Number = (&'static str, &'static str, Scale, fn(&mut Hardware) -> &mut Option<f64>);
+
+/// What a number counts, and with that which values are plausible.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Scale {
+    /// Bytes, or something a second: a value below the least is in another unit.
+    Rate(f64),
+    /// A share of a peak.
+    Share,
+    /// Seconds: a longer time than a tenth is in another unit.
+    Time,
+    /// Seconds that are added, and may be none.
+    Delay,
+}
+
+impl Scale {
+    /// Values that are not in another unit.
+    pub(super) fn plausible(self) -> RangeInclusive<f64> {
+        match self {
+            Rate(least) => least..=f64::MAX,
+            Share => 0.0..=1.0,
+            Time | Delay => 0.0..=0.1,
+        }
+    }
+
+    /// A value, as an example.
+    pub(super) fn example(self) -> &'static str {
+        match self {
+            Rate(_) => "4.5e11",
+            Share => "0.8",
+            Time | Delay => "1e-6",
+        }
+    }
+}
+
+/// Every key whose value is a number.
+pub(super) fn all() -> impl Iterator<Item = &'static Number> {
+    PEAKS.iter().chain(MEASURED)
+}
+
+/// What data sheets give.
+#[rustfmt::skip]
+pub(super) const PEAKS: &[Number] = &[
+    ("bf16", "FLOP/s in bf16", Rate(1e9), |h| &mut h.bf16_flops),
+    ("int8", "operations a second in int8", Rate(1e9), |h| &mut h.int8_flops),
+    ("fp8", "FLOP/s in fp8", Rate(1e9), |h| &mut h.fp8_flops),
+    ("memory", "bytes of HBM", Rate(1e6), |h| &mut h.hbm_bytes),
+    ("memory_bandwidth", "bytes a second", Rate(1e6), |h| &mut h.hbm_bandwidth),
+    ("link_bandwidth", "bytes a second, one way: of a link of a torus, out of a chip into a switch",
+     Rate(1e6), |h| &mut h.link_bandwidth),
+    ("network_bandwidth",
+     "bytes a second, one way: a chip's share of its host's or its own network card",
+     Rate(1e6), |h| &mut h.dcn_bandwidth),
+];
+
+/// What was measured; see [`shardwise_ir::rates::MeasuredRates`].
+#[rustfmt::skip]
+pub(super) const MEASURED: &[Number] = &[
+    ("product", "share of the bf16 peak that products reach", Share, |h| &mut h.measured.product),
+    ("product_int8", "share of the int8 peak", Share, |h| &mut h.measured.product_int8),
+    ("product_fp8", "share of the fp8 peak", Share, |h| &mut h.measured.product_fp8),
+    ("product_memory", "share of the memory bandwidth in products", Share,
+     |h| &mut h.measured.product_memory),
+    ("product_fixed", "seconds of a product of any size", Delay,
+     |h| &mut h.measured.product_fixed_s),
+    ("attention", "share of the peak that attention kernels reach", Share,
+     |h| &mut h.measured.attention),
+    ("attention_memory", "share of the memory bandwidth in attention kernels", Share,
+     |h| &mut h.measured.attention_memory),
+    ("attention_fixed", "seconds of an attention kernel of any size", Delay,
+     |h| &mut h.measured.attention_fixed_s),
+    ("pass_memory", "share of the memory bandwidth in passes over arrays", Share,
+     |h| &mut h.measured.pass_memory),
+    ("pass_fixed", "seconds of a pass of any size", Delay, |h| &mut h.measured.pass_fixed_s),
+    ("sustained", "share of these rates that training sustains", Share,
+     |h| &mut h.measured.sustained),
+    ("link_share", "share of the link bandwidth that long messages reach", Share,
+     |h| &mut h.measured.link.share),
+    ("link_saturation", "seconds: b at full bandwidth takes sqrt(b * this) more", Delay,
+     |h| &mut h.measured.link.saturation_s),
+    ("link_fixed", "seconds of a collective of any size", Delay, |h| &mut h.measured.link.fixed_s),
+    ("link_per_device", "seconds of a collective for each device and way", Delay,
+     |h| &mut h.measured.link.per_device_s),
+    ("link_in_switch", "share of the link bandwidth of a reduction in the switch", Share,
+     |h| &mut h.measured.link.in_switch),
+    ("network_share", "share of the network bandwidth that long messages reach", Share,
+     |h| &mut h.measured.network.share),
+    ("network_saturation", "seconds, as link_saturation", Delay,
+     |h| &mut h.measured.network.saturation_s),
+    ("network_fixed", "seconds of a collective of any size", Delay,
+     |h| &mut h.measured.network.fixed_s),
+    ("network_per_device", "seconds of a collective for each device and way", Delay,
+     |h| &mut h.measured.network.per_device_s),
+];

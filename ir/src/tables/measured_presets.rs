@@ -1,0 +1,111 @@
+//! What was measured on the chips of the presets.
+//!
+//! GPUs: fitted to the tables of kernels of `aiconfigurator-core` 0.12.0 (Apache-2.0) by
+//! `cli/python/derive_rates.py`, which prints these figures with their residuals; never to whole
+//! steps. TPUs: published products, copies and collectives. `sustained` is the one figure that no
+//! single kernel shows: the share of these rates that training sustains for hours, from published
+//! steps of training. Samples of the kernels, and every step, are among the tests.
+
+use super::rates::{LinkFigures, MeasuredRates};
+
+/// A row of the table below; 0 where nothing was measured.
+struct Row {
+    name: &'static str,
+    /// Products: shares of the peaks of bf16, int8 and fp8, of the memory bandwidth; microseconds.
+    product: [f64; 5],
+    /// Attention kernels: shares of the peak and of the memory bandwidth; microseconds.
+    attention: [f64; 3],
+    /// Passes: share of the memory bandwidth; microseconds.
+    pass: [f64; 2],
+    /// Share of the measured rates that training sustains.
+    sustained: f64,
+    /// Links: share of the bandwidth; saturation, fixed time and time a device in microseconds.
+    link: [f64; 4],
+    /// The same of the data-center network.
+    network: [f64; 4],
+    /// Share of the bandwidth of a reduction in the switch.
+    in_switch: f64,
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    Row { name: "a100", product: [0.77, 0.77, 0.0, 0.73, 4.9], attention: [0.57, 0.73, 13.8],
+          pass: [0.85, 1.6], sustained: 0.93, link: [0.75, 40.0, 7.0, 0.87],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
+    Row { name: "h100", product: [0.80, 0.0, 0.66, 0.84, 3.1], attention: [0.64, 0.87, 12.9],
+          pass: [0.92, 1.6], sustained: 0.70, link: [0.80, 15.0, 3.5, 0.80],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.58 },
+    Row { name: "h200", product: [0.79, 0.0, 0.66, 0.81, 3.3], attention: [0.62, 0.83, 12.9],
+          pass: [0.92, 1.6], sustained: 0.70, link: [0.80, 15.0, 3.0, 0.87],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.58 },
+    Row { name: "h800", product: [0.80, 0.0, 0.75, 0.95, 3.9], attention: [0.64, 0.87, 12.9],
+          pass: [0.92, 1.6], sustained: 0.70, link: [0.80, 15.0, 3.5, 0.80],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.58 },
+    Row { name: "b200", product: [0.68, 0.0, 0.66, 0.73, 2.7], attention: [0.58, 0.88, 14.6],
+          pass: [0.72, 2.1], sustained: 0.8, link: [0.76, 23.0, 4.8, 1.33],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.46 },
+    Row { name: "gb200-nvl72", product: [0.74, 0.0, 0.73, 0.75, 2.6], attention: [0.62, 0.91, 14.9],
+          pass: [0.76, 2.2], sustained: 0.8, link: [0.70, 16.0, 6.0, 1.25],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.51 },
+    Row { name: "tpu-v4p", product: [0.88, 0.88, 0.0, 0.85, 1.6], attention: [0.0, 0.0, 0.0],
+          pass: [0.85, 1.7], sustained: 1.0, link: [0.87, 0.0, 0.0, 1.4],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
+    Row { name: "tpu-v5e", product: [0.80, 0.80, 0.0, 0.85, 1.6], attention: [0.0, 0.0, 0.0],
+          pass: [0.85, 1.7], sustained: 1.0, link: [0.83, 0.0, 0.0, 1.4],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
+    Row { name: "tpu-v5p", product: [0.87, 0.87, 0.0, 0.85, 1.6], attention: [0.0, 0.0, 0.0],
+          pass: [0.85, 1.7], sustained: 1.0, link: [0.87, 0.0, 0.0, 1.4],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
+    Row { name: "tpu-v6e", product: [0.90, 0.90, 0.0, 0.85, 1.6], attention: [0.0, 0.0, 0.0],
+          pass: [0.85, 1.7], sustained: 0.85, link: [0.87, 0.0, 0.0, 1.4],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
+    Row { name: "tpu7x", product: [0.83, 0.83, 0.83, 0.44, 0.8], attention: [0.0, 0.0, 0.0],
+          pass: [0.875, 1.7], sustained: 0.93, link: [1.0, 0.0, 4.5, 1.4],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
+];
+
+/// What was measured on the preset called `name`.
+pub(super) fn measured(name: &str) -> MeasuredRates {
+    ROWS.iter().find(|row| row.name == name).map(Row::rates).unwrap_or_default()
+}
+
+fn known(number: f64) -> Option<f64> {
+    (number > 0.0).then_some(number)
+}
+
+/// Seconds.
+fn seconds(microseconds: f64) -> f64 {
+    microseconds * 1e-6
+}
+
+fn link([share, saturation, fixed, per_device]: [f64; 4]) -> LinkFigures {
+    LinkFigures {
+        share: known(share),
+        saturation_s: Some(seconds(saturation)),
+        fixed_s: Some(seconds(fixed)),
+        per_device_s: Some(seconds(per_device)),
+        in_switch: None,
+    }
+}
+
+impl Row {
+    fn rates(&self) -> MeasuredRates {
+        let [bf16, int8, fp8, memory, fixed] = self.product;
+        let [attention, attention_memory, attention_fixed] = self.attention;
+        MeasuredRates {
+            product: known(bf16),
+            product_int8: known(int8),
+            product_fp8: known(fp8),
+            product_memory: known(memory),
+            product_fixed_s: Some(seconds(fixed)),
+            attention: known(attention),
+            attention_memory: known(attention_memory),
+            attention_fixed_s: known(attention_fixed).map(seconds),
+            pass_memory: known(self.pass[0]),
+            pass_fixed_s: Some(seconds(self.pass[1])),
+            sustained: known(self.sustained),
+            link: LinkFigures { in_switch: known(self.in_switch), ..link(self.link) },
+            network: link(self.network),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Measured rates: what kernels and links really reach, beside the peaks of data sheets.
+//!
+//! Shares are of the chip's own peaks, so that a file that corrects a peak does not have to say
+//! them again, and so that efficiencies stay what they are compared with (MFU, critical batch).
+//! Times are of one kernel or message. A chip that lacks a figure takes a typical one; a chip
+//! without any is reported where measured rates are asked for.
+
+use serde::Serialize;
+use strum::{EnumMessage, IntoStaticStr, VariantArray};
+
+use crate::dtype::DType;
+
+/// Which rates times are computed at.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, EnumMessage, IntoStaticStr, VariantArray, Serialize,
+)]
+#[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub enum Rates {
+    /// The data sheet's, as the book does.
+    #[default]
+    Peak,
+    /// Those that were measured on the chip.
+    Measured,
+}
+
+impl Rates {
+    /// As options and programs write it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// Figures measured on a chip; `None` where there is no measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct MeasuredRates {
+    /// Share of the bf16 peak that products reach.
+    pub product: Option<f64>,
+    /// Share of the int8 peak that products reach.
+    pub product_int8: Option<f64>,
+    /// Share of the fp8 peak that products reach.
+    pub product_fp8: Option<f64>,
+    /// Share of the memory bandwidth that products reach.
+    pub product_memory: Option<f64>,
+    /// Fixed time of a product, seconds.
+    pub product_fixed_s: Option<f64>,
+    /// Share of the peak that attention kernels reach.
+    pub attention: Option<f64>,
+    /// Share of the memory bandwidth that attention kernels reach.
+    pub attention_memory: Option<f64>,
+    /// Fixed time of an attention kernel, seconds.
+    pub attention_fixed_s: Option<f64>,
+    /// Share of the memory bandwidth that passes over arrays reach.
+    pub pass_memory: Option<f64>,
+    /// Fixed time of a pass, seconds.
+    pub pass_fixed_s: Option<f64>,
+    /// Share of the measured rates that hours of training sustain: clocks fall under load.
+    pub sustained: Option<f64>,
+    /// Links between chips of a slice or node.
+    pub link: LinkFigures,
+    /// The data-center network.
+    pub network: LinkFigures,
+}
+
+/// Figures measured on links; `None` where there is no measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LinkFigures {
+    /// Share of the bandwidth that long messages reach.
+    pub share: Option<f64>,
+    /// How slowly messages saturate links, seconds: one that takes `b` at full bandwidth takes
+    /// `sqrt(b · saturation)` more.
+    pub saturation_s: Option<f64>,
+    /// Fixed time of a collective, seconds.
+    pub fixed_s: Option<f64>,
+    /// Time of a collective for each device that takes part, and each way, seconds.
+    pub per_device_s: Option<f64>,
+    /// Share of the bandwidth at which a switch adds up itself what is reduced over it.
+    pub in_switch: Option<f64>,
+}
+
+/// What kernels of one kind reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KernelRates {
+    /// Share of the peak rate of arithmetic.
+    pub compute: f64,
+    /// Share of the memory bandwidth.
+    pub memory: f64,
+    /// Fixed time, seconds.
+    pub fixed_s: f64,
+}
+
+/// What links of one kind reach; the fields are those of [`LinkFigures`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkRates {
+    /// Share of the bandwidth.
+    pub share: f64,
+    /// Slowness of saturation, seconds.
+    pub saturation_s: f64,
+    /// Fixed time, seconds.
+    pub fixed_s: f64,
+    /// Time for each device and way, seconds.
+    pub per_device_s: f64,
+    /// Share of the bandwidth of a reduction in the switch, where it can do that.
+    pub in_switch: Option<f64>,
+}
+
+impl LinkRates {
+    /// Seconds that what takes `seconds` at full bandwidth transfers.
+    pub fn transfer_s(&self, seconds: f64) -> f64 {
+        seconds / self.share + (seconds * self.saturation_s).sqrt()
+    }
+
+    /// Seconds until the last byte has passed so many devices.
+    pub fn latency_s(&self, devices: f64) -> f64 {
+        self.fixed_s + self.per_device_s * devices
+    }
+}
+
+impl LinkFigures {
+    fn rates(self, typical: LinkRates) -> LinkRates {
+        LinkRates {
+            share: self.share.unwrap_or(typical.share),
+            saturation_s: self.saturation_s.unwrap_or(typical.saturation_s),
+            fixed_s: self.fixed_s.unwrap_or(typical.fixed_s),
+            per_device_s: self.per_device_s.unwrap_or(typical.per_device_s),
+            in_switch: self.in_switch,
+        }
+    }
+}
+
+/// What is typical of measured chips where one has no figure of its own.
+const PRODUCT: KernelRates = KernelRates { compute: 0.75, memory: 0.85, fixed_s: 3e-6 };
+const ATTENTION: KernelRates = KernelRates { compute: 0.5, memory: 0.5, fixed_s: 10e-6 };
+const PASS: KernelRates = KernelRates { compute: 1.0, memory: 0.85, fixed_s: 1.6e-6 };
+const SUSTAINED: f64 = 0.85;
+/// How many times as long passes take in training as their bytes alone would.
+const PASSES_IN_TRAINING: f64 = 2.5;
+const LINK: LinkRates = LinkRates {
+    share: 0.85,
+    saturation_s: 1.5e-5,
+    fixed_s: 4e-6,
+    per_device_s: 0.8e-6,
+    in_switch: None,
+};
+const NETWORK: LinkRates = LinkRates {
+    share: 0.93,
+    saturation_s: 2e-5,
+    fixed_s: 10e-6,
+    per_device_s: 1.4e-6,
+    in_switch: None,
+};
+
+impl MeasuredRates {
+    /// Whether nothing was measured on the chip.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The rates that training sustains. Clocks fall under load; and frameworks fuse less in
+    /// training and keep more in 32 bits than the kernels that are counted, so that passes take
+    /// longer.
+    pub(crate) fn in_training(&self) -> Self {
+        let sustained = self.sustained.unwrap_or(SUSTAINED);
+        let share = |share: Option<f64>, typical: f64| Some(sustained * share.unwrap_or(typical));
+        Self {
+            product: share(self.product, PRODUCT.compute),
+            product_int8: self.product_int8.map(|share| sustained * share),
+            product_fp8: self.product_fp8.map(|share| sustained * share),
+            attention: share(self.attention, ATTENTION.compute),
+            pass_memory: Some(self.pass_memory.unwrap_or(PASS.memory) / PASSES_IN_TRAINING),
+            ..*self
+        }
+    }
+
+    /// What products with operands of `dtype` reach.
+    pub fn products(&self, dtype: DType) -> KernelRates {
+        let own = match dtype {
+            DType::Fp8 => self.product_fp8,
+            DType::Int8 | DType::Int4 | DType::Bool => self.product_int8,
+            DType::F32 | DType::F16 | DType::Bf16 | DType::Int32 => None,
+        };
+        KernelRates {
+            compute: own.or(self.product).unwrap_or(PRODUCT.compute),
+            memory: self.product_memory.unwrap_or(PRODUCT.memory),
+            fixed_s: self.product_fixed_s.unwrap_or(PRODUCT.fixed_s),
+        }
+    }
+
+    /// What attention kernels reach.
+    pub fn attention_kernels(&self) -> KernelRates {
+        KernelRates {
+            compute: self.attention.unwrap_or(ATTENTION.compute),
+            memory: self.attention_memory.unwrap_or(ATTENTION.memory),
+            fixed_s: self.attention_fixed_s.unwrap_or(ATTENTION.fixed_s),
+        }
+    }
+
+    /// What passes over arrays reach.
+    pub fn passes(&self) -> KernelRates {
+        KernelRates {
+            memory: self.pass_memory.unwrap_or(PASS.memory),
+            fixed_s: self.pass_fixed_s.unwrap_or(PASS.fixed_s),
+            ..PASS
+        }
+    }
+
+    /// Links between chips of a slice or node.
+    pub fn links(&self) -> LinkRates {
+        self.link.rates(LINK)
+    }
+
+    /// The data-center network.
+    pub fn networks(&self) -> LinkRates {
+        self.network.rates(NETWORK)
+    }
+}

@@ -1,0 +1,46 @@
+//! Which operations run as one kernel, as XLA, Inductor and flash attention make them.
+//!
+//! A kernel reads its inputs and writes its results once; what its operations yield to each other
+//! stays on the chip. It has at most one product, reduction or norm, around which element-wise
+//! operations are computed: those whose result it reads, and those that read its result. Attention
+//! is one kernel: its scores are neither written nor kept, and going back they are computed again
+//! from its operands.
+//!
+//! Kernels are chosen before shardings, from the program alone. Alternatives:
+//! * to choose them after, on the plan: the search would not know what a layout costs, and a
+//!   collective inside a chain would make a plan costlier than its bound;
+//! * to choose them together with shardings: the price of an operation would depend on the layouts
+//!   of its neighbours, and every table of the search would grow by that product.
+//!
+//! So a collective inside a kernel is priced as if the kernel went on after it: what it moves is
+//! priced as moved, and not as written and read once more. That is exact for chains without
+//! collectives, and one pass over the value too cheap for others.
+//!
+//! Operations are taken in program order, and each joins the kernel of an operand, the one that is
+//! produced last first: whatever else it reads is there by then.
+
+mod attention;
+mod kernels;
+
+use shardwise_ir::dataflow::Analyzed;
+use shardwise_ir::program::{Fusion, Program};
+
+use kernels::Kernels;
+
+/// The program with each operation's place in its kernel.
+pub(crate) fn assign_kernels(program: Program) -> Analyzed {
+    let mut program = Analyzed::from(program);
+    if program.fusion == Fusion::None {
+        return program;
+    }
+    let mut kernels = Kernels::new(&program);
+    if program.fusion == Fusion::Attention {
+        attention::join(&mut kernels);
+    }
+    for op in program.ops.indices() {
+        kernels.join_operands(op);
+    }
+    let parts = kernels.parts();
+    program.set_kernels(parts);
+    program
+}
