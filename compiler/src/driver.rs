@@ -92,7 +92,9 @@ fn resolved(
     diags
         .extend(more.into_iter().filter(|diag| !is_named || diag.code != codes::mesh::NO_HARDWARE));
     let rewritten = program.filter(|_| !has_errors(&diags)).map(|program| match program.mode {
-        Mode::Explicit => verify::explicit(program).map(|plan| pipeline::fused(plan.program)),
+        Mode::Explicit => {
+            verify::explicit(program).map(|plan| pipeline::with_kernels(plan.program).into())
+        }
         Mode::Ordinary => {
             rewrite(program).map_err(|fault| pass_faults::of_rewrite(&fault).into_iter().collect())
         }

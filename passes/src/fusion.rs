@@ -23,16 +23,19 @@ mod attention;
 mod kernels;
 
 use shardwise_ir::dataflow::Analyzed;
-use shardwise_ir::program::{Fusion, Program};
+use shardwise_ir::program::{Fusion, Phase, Program};
+use shardwise_ir::rates::Rates;
 
 use kernels::Kernels;
 
-/// The program with each operation's place in its kernel.
-pub(crate) fn assign_kernels(program: Program) -> Analyzed {
-    let mut program = Analyzed::from(program);
+/// The program with each operation's place in its kernel, and with rates that its chip sustains.
+pub fn with_kernels(mut program: Program) -> Program {
+    program.hardware.is_training = program.hardware.rates == Rates::Measured
+        && program.ops.iter().any(|op| op.phase == Phase::Backward);
     if program.fusion == Fusion::None {
         return program;
     }
+    let program = Analyzed::from(program);
     let mut kernels = Kernels::new(&program);
     if program.fusion == Fusion::Attention {
         attention::join(&mut kernels);
@@ -41,6 +44,9 @@ pub(crate) fn assign_kernels(program: Program) -> Analyzed {
         kernels.join_operands(op);
     }
     let parts = kernels.parts();
-    program.set_kernels(parts);
+    let mut program = program.into_program();
+    for (op, part) in program.ops.iter_mut().zip(parts) {
+        op.kernel = part;
+    }
     program
 }

@@ -5,6 +5,7 @@
 //! it uses them, each with the file to start with:
 //!
 //! * `training`: gradients, optimizer updates and microbatches as statements (`gradient.rs`);
+//! * `fusion`: the operations that run as one kernel (`kernels.rs`), attention among them;
 //! * `layouts`: every layout in which an operation can run on the mesh (`op_layouts.rs`);
 //! * `reshard`: every sharding of a value (`sharding_space.rs`), and the cheapest steps between two
 //!   of them (`paths.rs`);

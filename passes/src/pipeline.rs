@@ -13,15 +13,14 @@
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::plan::Plan;
-use shardwise_ir::program::{Phase, Program};
-use shardwise_ir::rates::Rates;
+use shardwise_ir::program::Program;
 use shardwise_ir::verify;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::cost::collective::Refinement;
 use crate::cost::liveness::memory;
 use crate::cost::report::{Report, report};
-use crate::fusion;
+pub use crate::fusion::with_kernels;
 use crate::layouts::composite::ExpandedPlan;
 use crate::propagate::textbook::{self, Infeasible};
 use crate::reshard::tables::Tables;
@@ -41,6 +40,8 @@ pub enum Pass {
     Gradient,
     /// The program with the updates of its optimizer.
     Optimizer,
+    /// The program with its operations assigned to kernels.
+    Kernels,
     /// The program with the layouts that each operation can run in.
     Layouts,
     /// The plan by the textbook's rules.
@@ -57,7 +58,7 @@ impl Pass {
     /// Every pass, in order.
     pub const ALL: &'static [Self] = Self::VARIANTS;
     /// The last pass that rewrites the program; those after it plan.
-    pub const LAST_REWRITE: Self = Self::Optimizer;
+    pub const LAST_REWRITE: Self = Self::Kernels;
 
     /// The name of the pass.
     pub fn name(self) -> &'static str {
@@ -87,6 +88,9 @@ const PASSES: [(Pass, Run); Pass::ALL.len()] = [
     (Pass::Gradient, Run::Rewrite(derive_gradients)),
     // After gradients, which the updates read.
     (Pass::Optimizer, Run::Rewrite(write_updates)),
+    // After the last statement is written, which may join any kernel; before statements are priced,
+    // for they cost what their kernels read and write.
+    (Pass::Kernels, Run::Rewrite(assign_kernels)),
     // After the last rewrite: the space is that of all statements.
     (Pass::Layouts, Run::Open(open_layouts)),
     // Before the search, which breaks ties in its favour and must not find anything costlier.
@@ -206,19 +210,14 @@ pub fn rewrite(mut program: Program, last: Pass) -> Result<Analyzed, RewriteFaul
             program = run(program)?;
         }
     }
-    Ok(fused(program))
-}
-
-/// A program whose statements are final, with its kernels and its dataflow.
-pub fn fused(mut program: Program) -> Analyzed {
-    program.hardware.is_training = program.hardware.rates == Rates::Measured
-        && program.ops.iter().any(|op| op.phase == Phase::Backward);
-    fusion::assign_kernels(program)
+    Ok(program.into())
 }
 
 /// The same without microbatches: the reference that microbatches must agree with.
 pub fn rewrite_whole_batch(program: Program) -> Result<Analyzed, RewriteFault> {
-    write_updates(derived(program, gradient::expand_whole)?).map(fused)
+    write_updates(derived(program, gradient::expand_whole)?)
+        .and_then(assign_kernels)
+        .map(Analyzed::from)
 }
 
 /// Runs the planning passes up to `last` on a rewritten program.
@@ -258,6 +257,11 @@ fn write_updates(program: Program) -> Result<Program, RewriteFault> {
     }
     optimizer::expand(program.clone())
         .map_err(|faults| RewriteFault::Optimizer(Box::new(program), faults))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "other passes may fail")]
+fn assign_kernels(program: Program) -> Result<Program, RewriteFault> {
+    Ok(with_kernels(program))
 }
 
 fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>, PlanFault> {

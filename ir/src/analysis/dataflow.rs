@@ -28,7 +28,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::ids::{OpId, ValueId};
 use crate::plan::{Materialization, Plan};
-use crate::program::{KernelPart, Output, Program};
+use crate::program::{Output, Program};
 use crate::sharding::Pin;
 
 /// A place where a value is produced or leaves. `S` is the id of a statement: [`OpId`] in a
@@ -73,13 +73,6 @@ impl Analyzed {
     /// The program's dataflow graph.
     pub fn dataflow(&self) -> &Dataflow<OpId> {
         &self.dataflow
-    }
-
-    /// Notes each operation's place in its kernel, which no edge depends on.
-    pub fn set_kernels(&mut self, parts: impl IntoIterator<Item = KernelPart>) {
-        for (op, part) in self.program.ops.iter_mut().zip(parts) {
-            op.kernel = part;
-        }
     }
 
     /// The program alone, to be rewritten.
