@@ -18,7 +18,12 @@ pub(crate) struct PlanningArgs {
     #[arg(long, value_name = "NAME", help_heading = "Sizes and hardware")]
     pub(crate) hardware: Option<String>,
     /// The rates that times are computed at, instead of the program's.
-    #[arg(long, value_name = "RATES", value_parser = one_of::<Rates>(), help_heading = "Sizes and hardware")]
+    #[arg(
+        long,
+        value_name = "RATES",
+        value_parser = one_of::<Rates>(),
+        help_heading = "Sizes and hardware"
+    )]
     pub(crate) rates: Option<Rates>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,

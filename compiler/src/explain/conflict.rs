@@ -1,8 +1,8 @@
 //! Explains why a program has no plan: which brackets contradict each other, or what does not fit
 //! into memory.
 //!
-//! A minimal conflict is found by bisection (`QuickXplain`: U. Junker, AAAI 2004): brackets that can
-//! all be left open while there is still no plan do not belong to it. Trying brackets one after
+//! A minimal conflict is found by bisection (`QuickXplain`: U. Junker, AAAI 2004): brackets that
+//! can all be left open while there is still no plan do not belong to it. Trying brackets one after
 //! another would find the same with more plans. Feasibility is tested with the book's rules, which
 //! find a layout whenever there is one, since they use any that fits when the brackets leave no
 //! choice.

@@ -10,16 +10,16 @@ use shardwise_ir::functions::{Composite, Formula, ReduceFn};
 
 type Array = ArrayD<f64>;
 
-/// A composite over the last `along` dimensions, of `whole` elements in all; returns the number of
+/// A composite over the last `along` dimensions, of `count` elements in all; returns the number of
 /// dimensions of the result too.
 pub(super) fn composite(
     function: Composite,
     operand: &Array,
     along: usize,
-    whole: f64,
+    count: f64,
 ) -> (Array, usize) {
     let kept = operand.ndim() - along;
-    let mut result = Definition { operand, kept, whole }.value(&function.row().definition);
+    let mut result = Definition { operand, kept, count }.value(&function.row().definition);
     if !function.reduces() {
         return (result, operand.ndim());
     }
@@ -35,7 +35,7 @@ struct Definition<'a> {
     /// The number of dimensions before those that it reduces.
     kept: usize,
     /// The number of elements along these.
-    whole: f64,
+    count: f64,
 }
 
 impl Definition<'_> {
@@ -44,7 +44,7 @@ impl Definition<'_> {
         match formula {
             Formula::Operand(_) => self.operand.clone(),
             Formula::Number(text) => self.constant(text.parse().unwrap_or(f64::NAN)),
-            Formula::Count => self.constant(self.whole),
+            Formula::Count => self.constant(self.count),
             Formula::Negate(of) => self.value(of).mapv_into(|x| -x),
             Formula::Infix(how, left, right) => self.both(left, right, |a, b| how.evaluate(a, b)),
             Formula::Product(left, right) => self.both(left, right, |a, b| a * b),
@@ -86,6 +86,6 @@ impl Definition<'_> {
             let folded = so_far.fold_axis(Axis(axis), row.start, |&a, &b| (row.combine)(a, b));
             folded.insert_axis(Axis(axis))
         });
-        combined.mapv_into(|total| (row.finish)(total, self.whole))
+        combined.mapv_into(|total| (row.finish)(total, self.count))
     }
 }
