@@ -264,30 +264,17 @@ impl Reader {
             Value::Float(number) => Some(*number),
             _ => None,
         };
-        let is_positive = |&number: &f64| {
-            number.is_finite() && (number > 0.0 || scale == Scale::Delay && number == 0.0)
-        };
-        let positive = number.filter(is_positive);
-        let is_plausible = positive.is_some_and(|number| scale.plausible().contains(&number));
-        let message = match (positive, scale) {
-            (None, _) => "this is not a number above zero",
-            (Some(_), Scale::Share) => "this is more than a share can be",
-            (Some(_), Scale::Rate(_) | Scale::Time | Scale::Delay) => {
-                "this looks like another unit"
-            }
-        };
         let wanted = format!("give {what}, such as {}", scale.example());
-        let help = match (positive, scale) {
-            (Some(_), Scale::Share) => format!("shares are at most 1: {wanted}"),
-            (Some(_), Scale::Rate(_) | Scale::Time | Scale::Delay) => {
-                format!("numbers are in units of one: {wanted}")
-            }
-            (None, _) => wanted,
+        let Some(number) = number.filter(|&number| scale.accepts(number)) else {
+            self.wrong("this is not a number above zero".to_owned(), value.span(), wanted);
+            return None;
         };
-        if !is_plausible {
-            self.wrong(message.to_owned(), value.span(), help);
+        if !scale.plausible().contains(&number) {
+            let (message, limit) = scale.implausible();
+            self.wrong(message.to_owned(), value.span(), format!("{limit}: {wanted}"));
+            return None;
         }
-        positive.filter(|_| is_plausible)
+        Some(number)
     }
 
     fn pod(&mut self, value: &Spanned<Value>) -> Option<Vec<u64>> {

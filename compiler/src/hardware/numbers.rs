@@ -33,6 +33,21 @@ impl Scale {
         }
     }
 
+    /// Whether a value can be one at all.
+    pub(super) fn accepts(self, number: f64) -> bool {
+        number.is_finite() && (number > 0.0 || self == Delay && number >= 0.0)
+    }
+
+    /// What is reported of a value that is not plausible, and the limit that it exceeds.
+    pub(super) fn implausible(self) -> (&'static str, &'static str) {
+        match self {
+            Share => ("this is more than a share can be", "shares are at most 1"),
+            Rate(_) | Time | Delay => {
+                ("this looks like another unit", "numbers are in units of one")
+            }
+        }
+    }
+
     /// A value, as an example.
     pub(super) fn example(self) -> &'static str {
         match self {

@@ -1,10 +1,16 @@
 //! What was measured on the chips of the presets.
 //!
-//! GPUs: fitted to the tables of kernels of `aiconfigurator-core` 0.12.0 (Apache-2.0) by
-//! `cli/python/derive_rates.py`, which prints these figures with their residuals; never to whole
-//! steps. TPUs: published products, copies and collectives. `sustained` is the one figure that no
-//! single kernel shows: the share of these rates that training sustains for hours, from published
-//! steps of training. Samples of the kernels, and every step, are among the tests.
+//! Sources:
+//! * GPUs: fitted to the tables of kernels of `aiconfigurator-core` 0.12.0 (Apache-2.0) by
+//!   `cli/python/derive_rates.py`, which prints such figures with their residuals; samples are in
+//!   `tests/measured/kernels.csv`. There is no table of the H800: its row is that of the H100, with
+//!   published products in fp8. The A100 has none of passes: typical figures.
+//! * tpu-v6e and tpu7x: published products and copies, few of them. tpu-v4p and tpu-v5p: the share
+//!   of products is that of published training steps. tpu-v5e: one AllGather; its products are not
+//!   measured but between those of its neighbours. What a TPU lacks is taken from another one.
+//! * The network: every published AllReduce over nodes of A100 and H100, for all chips.
+//! * `sustained`, which no single kernel shows: from published training steps on A100, H100, v6e
+//!   and tpu7x. H200 and H800 have the H100's; that of Blackwell is an estimate.
 
 use super::rates::{LinkFigures, MeasuredRates};
 

@@ -133,7 +133,8 @@ const PRODUCT: KernelRates = KernelRates { compute: 0.75, memory: 0.85, fixed_s:
 const ATTENTION: KernelRates = KernelRates { compute: 0.5, memory: 0.5, fixed_s: 10e-6 };
 const PASS: KernelRates = KernelRates { compute: 1.0, memory: 0.85, fixed_s: 1.6e-6 };
 const SUSTAINED: f64 = 0.85;
-/// How many times as long passes take in training as their bytes alone would.
+/// How many times as long passes take in training as their bytes alone would: best over published
+/// training steps, left out source by source.
 const PASSES_IN_TRAINING: f64 = 2.5;
 const LINK: LinkRates = LinkRates {
     share: 0.85,

@@ -3,7 +3,8 @@
 //! The formulas are those of *How To Scale Your Model*, Part 3: `V` is the value's bytes on a
 //! device after a gather (before a scatter, for a reduction), `w` a link's one-way bandwidth,
 //! `W = 2w` that of an axis whose ring is used in both directions, `t` the latency of a hop. A
-//! collective takes the larger of its bandwidth and its latency term.
+//! collective takes the larger of its bandwidth and its latency term; at measured rates, which have
+//! a share of the bandwidth and a latency of their own, their sum.
 //!
 //! Two choices where several readings are possible:
 //! * A collective over axes of different networks is hierarchical, network by network (a gather:

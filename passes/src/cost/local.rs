@@ -58,10 +58,12 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
 fn measured_seconds(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> f64 {
     let measured = program.hardware.measured_kernels();
     let is_product = matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty());
-    let kernel = match op.kernel.is_attention {
-        true => measured.attention_kernels(),
-        false if is_product => measured.products(dtype),
-        false => measured.passes(),
+    let kernel = if op.kernel.is_attention {
+        measured.attention_kernels()
+    } else if is_product {
+        measured.products(dtype)
+    } else {
+        measured.passes()
     };
     let fixed_s = if op.kernel.is_begun || is_view(op) { 0.0 } else { kernel.fixed_s };
     (flops_s / kernel.compute).hypot(hbm_s / kernel.memory) + fixed_s

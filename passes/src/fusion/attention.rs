@@ -11,11 +11,10 @@ use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::functions::Composite;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
-use shardwise_ir::program::{Op, OpKind};
+use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
-use shardwise_ir::unroll::is_region_boundary;
 
-use super::kernels::Kernels;
+use super::kernels::{Kernels, is_element_wise, same_dims};
 
 /// Joins every attention of the program.
 pub(super) fn join(kernels: &mut Kernels<'_>) {
@@ -86,10 +85,10 @@ impl Attention {
             for (reader, _) in kernels.program.dataflow().uses_of(value) {
                 let op = &program.ops[reader];
                 self.ops.insert(reader);
-                if is_element_wise(op) && has_dims(kernels, op.result, dims) {
+                if keeps_scores(kernels.program, op) && has_dims(kernels, op.result, dims) {
                     self.scores.insert(op.result);
                     self.add_operands(kernels, op, dims);
-                } else if !ends(op) && op.result != value {
+                } else if !ends(program, op) && op.result != value {
                     return None;
                 }
             }
@@ -105,7 +104,8 @@ impl Attention {
                 continue;
             };
             let other = &kernels.program.ops[producer];
-            let is_scored = matches!(&other.kind, OpKind::Einsum { .. }) || is_element_wise(other);
+            let is_scored = matches!(&other.kind, OpKind::Einsum { .. })
+                || keeps_scores(kernels.program, other);
             let is_near = (other.repeat, other.phase) == (op.repeat, op.phase);
             if is_scored
                 && is_near
@@ -113,7 +113,7 @@ impl Attention {
                 && self.scores.insert(operand.value)
             {
                 self.ops.insert(producer);
-                if is_element_wise(other) {
+                if keeps_scores(kernels.program, other) {
                     self.add_operands(kernels, other, dims);
                 }
             }
@@ -131,7 +131,7 @@ impl Attention {
                 let op = &program.ops[reader];
                 let sums = matches!(&op.kind, OpKind::Einsum { contracted }
                     if over.iter().all(|dim| contracted.contains(dim)));
-                let follows = is_element_wise(op) && op.operands.len() == 1;
+                let follows = keeps_scores(kernels.program, op) && op.operands.len() == 1;
                 if op.phase == phase && (sums || follows) && !self.forward.contains(&reader) {
                     self.forward.push(reader);
                     open.extend(follows.then_some(op.result));
@@ -199,23 +199,22 @@ fn scored(kernels: &Kernels<'_>, softmax: OpId, dims: &[DimId]) -> Option<Vec<Op
             return Some(chain);
         }
         let scores = op.operands.iter().find(|operand| has_dims(kernels, operand.value, dims));
-        value = scores.filter(|_| is_element_wise(op))?.value;
+        value = scores.filter(|_| keeps_scores(kernels.program, op))?.value;
     }
 }
 
-fn is_element_wise(op: &Op) -> bool {
-    let is_view = matches!(op.kind, OpKind::Rearrange(Rearrange::Rename(_)));
-    let is_product = matches!(&op.kind, OpKind::Einsum { contracted } if contracted.is_empty());
-    (matches!(op.kind, OpKind::Map(_)) && !is_region_boundary(op)) || is_view || is_product
+/// Whether an operation is computed score by score. A reshape is not: its blocks are others.
+fn keeps_scores(program: &Program, op: &Op) -> bool {
+    let is_reshape = matches!(op.kind, OpKind::Rearrange(Rearrange::Reshape(_)));
+    is_element_wise(program, op) && !is_reshape
 }
 
 /// Whether an attention kernel can end with an operation on scores.
-fn ends(op: &Op) -> bool {
+fn ends(program: &Program, op: &Op) -> bool {
     matches!(op.kind, OpKind::Einsum { .. } | OpKind::Reduce { .. } | OpKind::Composite { .. })
-        || is_element_wise(op)
+        || keeps_scores(program, op)
 }
 
 fn has_dims(kernels: &Kernels<'_>, value: ValueId, dims: &[DimId]) -> bool {
-    let own = &kernels.program.values[value].dims;
-    own.len() == dims.len() && own.iter().all(|dim| dims.contains(dim))
+    same_dims(&kernels.program.values[value].dims, dims)
 }

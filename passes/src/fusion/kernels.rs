@@ -236,6 +236,11 @@ impl<'p> Kernels<'p> {
     }
 }
 
+/// Whether an operation is computed element by element; views of the same bytes are.
+pub(super) fn is_element_wise(program: &Program, op: &Op) -> bool {
+    role(program, op) == Role::ElementWise
+}
+
 fn role(program: &Program, op: &Op) -> Role {
     match &op.kind {
         _ if is_region_boundary(op) || op.is(&MapForm::Total) || program.is_stage_send(op) => {
@@ -268,6 +273,7 @@ fn anchor_space(program: &Program, op: &Op) -> Option<Vec<DimId>> {
     Some(program.values[of].dims.clone())
 }
 
-fn same_dims(one: &[DimId], other: &[DimId]) -> bool {
+/// Whether both have the same dimensions, in any order.
+pub(super) fn same_dims(one: &[DimId], other: &[DimId]) -> bool {
     one.len() == other.len() && one.iter().all(|dim| other.contains(dim))
 }

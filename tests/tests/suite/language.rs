@@ -2,10 +2,12 @@
 
 mod backward;
 mod diagnostics;
+mod fusion;
 mod hardware;
 mod hardware_files;
 mod long_attention;
 mod masks_and_routing;
+mod measured_rates;
 mod microbatches;
 mod open_declarations;
 mod operations;

@@ -357,3 +357,18 @@ fn links_that_are_not_known_are_asked_for_with_the_reason() {
     );
     assert!(help("X=2 ib").starts_with("choose hardware"));
 }
+
+#[test]
+fn axes_of_one_switch_share_its_port() {
+    let takes = |mesh: &str, sharded: &str| {
+        let source = format!(
+            "hardware h100\nmesh {mesh}\ndim N=67108864\ninput A[N_{{{sharded}}}]\noutput A[N]\n"
+        );
+        plan(&source, &[]).report.serial_s
+    };
+    let alone = takes("X=8", "X");
+    // 134 MB, of which seven eighths come over a port of 450 GB/s.
+    near(alone, 2.0 * 67_108_864.0 * 7.0 / 8.0 / 450e9);
+    near(takes("X=2, Y=4", "X,Y"), alone);
+    near(takes("X=2, Y=2, Z=2", "X,Y,Z"), alone);
+}

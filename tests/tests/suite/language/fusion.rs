@@ -1,0 +1,97 @@
+//! Operations that run as one kernel: what they read, write and keep, by hand; and that the search
+//! prices them as the report does.
+
+use shardwise::{Fusion, Options, Planned};
+use shardwise_tests::files;
+use shardwise_tests::planning::planned;
+
+fn fused(source: &str, fusion: Fusion) -> Planned {
+    planned(source, &Options { fusion, memory: Some(f64::INFINITY), ..Options::default() })
+}
+
+/// Bytes that a device reads and writes.
+fn traffic(source: &str, fusion: Fusion) -> f64 {
+    fused(source, fusion).report.steps.iter().map(|step| step.bytes).sum()
+}
+
+fn peak_bytes(source: &str, fusion: Fusion) -> f64 {
+    fused(source, fusion).report.memory.peak_bytes
+}
+
+#[test]
+fn a_chain_is_read_once_and_written_once() {
+    let source = "hardware h100\nmesh X=1\ndim N=1048576\ninput x[N], y[N]\n\
+        a = gelu(x)\nb = a * y\nc = b + x\noutput c[N]\n";
+    let array: f64 = 2.0 * 1_048_576.0;
+    // gelu: 2 arrays, product: 3, sum: 3; fused: x for gelu, y, x again for the sum, c.
+    assert_eq!(traffic(source, Fusion::None).to_bits(), (8.0 * array).to_bits());
+    assert_eq!(traffic(source, Fusion::ElementWise).to_bits(), (4.0 * array).to_bits());
+}
+
+#[test]
+fn what_others_read_is_written() {
+    let source = "hardware h100\nmesh X=1\ndim M=1024, N=1024, K=1024\ninput x[M, K]\n\
+        param w[K, N], v[N, K]\nh = gelu(x *K w)\ny = h *N v\nz = h * h\noutput y[M, K], z[M, N]\n";
+    let array: f64 = 2.0 * 1024.0 * 1024.0;
+    // The first product yields to gelu, and gelu to its square: x, w, h, z; h, v, y.
+    assert_eq!(traffic(source, Fusion::ElementWise).to_bits(), (7.0 * array).to_bits());
+}
+
+const ATTENTION: &str = "hardware h100\nmesh X=8\ndim B=8, T=4096, S=T, N=16, H=64, D=1024\n\
+    input x[B_X, T, D]\nparam wq[D, N, H], wk[D, N, H], wv[D, N, H]\nq = x *D wq\n\
+    k[B_X, S, N, H] = rename(x *D wk)\nv[B_X, S, N, H] = rename(x *D wv)\n\
+    p = softmax_S(causal_{T,S}(q *H k))\no = p *S v\n";
+/// Bytes of the scores on a device.
+const SCORES: f64 = 2.0 * 16.0 * 4096.0 * 4096.0;
+
+#[test]
+fn scores_are_not_in_memory() {
+    let forward = format!("{ATTENTION}output o[B_X, T, N, H]\n");
+    let training = format!("{ATTENTION}Loss = sum_{{B,T,N,H}}(o * o)\nbackward from Loss\n");
+    for source in [forward.as_str(), &training] {
+        assert!(peak_bytes(source, Fusion::ElementWise) > SCORES, "{source}");
+        assert!(peak_bytes(source, Fusion::Attention) < SCORES, "{source}");
+        assert!(traffic(source, Fusion::Attention) < traffic(source, Fusion::ElementWise) / 2.0);
+    }
+}
+
+#[test]
+fn scores_that_leave_are_written() {
+    let source = format!("{ATTENTION}output o[B_X, T, N, H], p[B_X, T, N, S]\n");
+    assert!(peak_bytes(&source, Fusion::Attention) > SCORES);
+}
+
+#[test]
+fn going_back_scores_are_computed_again() {
+    let source = format!("{ATTENTION}Loss = sum_{{B,T,N,H}}(o * o)\nbackward from Loss\n");
+    let flops =
+        |fusion| fused(&source, fusion).report.steps.iter().map(|step| step.flops).sum::<f64>();
+    // One product more, of H, masked by half.
+    let product = 0.5 * 2.0 * 64.0 * SCORES / 2.0;
+    let more = flops(Fusion::Attention) - flops(Fusion::ElementWise);
+    assert!((more - product).abs() <= 1e-6 * product, "{more} {product}");
+}
+
+/// A proven optimum is what the plan's own steps cost, by a report that knows nothing of the
+/// search.
+#[test]
+fn the_search_prices_kernels_as_the_report_does() {
+    let mut proven = 0;
+    for folder in ["book", "layers"] {
+        for (name, source) in files(&format!("tests/programs/{folder}"), ".shard") {
+            for fusion in [Fusion::ElementWise, Fusion::Attention] {
+                let plan = fused(&source, fusion);
+                let json = plan.json();
+                if json.optimality.status == "optimal" {
+                    let (bound, serial) = (json.optimality.lower_bound_s, json.cost.serial_s);
+                    assert!((bound - serial).abs() <= 1e-9 * serial, "{name}: {bound} {serial}");
+                    proven += 1;
+                }
+                let alone = fused(&source, Fusion::None).report.serial_s;
+                let is_cheaper = plan.report.serial_s <= alone * (1.0 + 1e-9);
+                assert!(is_cheaper || fusion == Fusion::Attention, "{name}");
+            }
+        }
+    }
+    assert!(proven > 20, "{proven}");
+}

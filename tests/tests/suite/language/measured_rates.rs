@@ -1,0 +1,110 @@
+//! Times at measured rates, held against measured kernels; and what a program and an option say of
+//! them.
+
+use shardwise::{Options, Rates, Strategy, hardware};
+use shardwise_tests::planning::planned;
+use shardwise_tests::read;
+
+const PRODUCT: &str = "mesh X=4\ndim M=4096, N=4096, K=4096\ninput A[M_X, K], B[K, N]\nC = A *K B\n\
+    output C[M_X, N]\n";
+
+fn serial_s(source: &str, rates: Option<Rates>) -> f64 {
+    let options = Options {
+        rates,
+        strategy: Strategy::Textbook,
+        memory: Some(f64::INFINITY),
+        ..Options::default()
+    };
+    planned(source, &options).report.serial_s
+}
+
+/// A measured kernel as a program, with the microseconds that it took; `None` where the language
+/// has no such program, or the chip no preset.
+fn kernel(row: &str) -> Option<(String, f64)> {
+    let fields: Vec<&str> = row.splitn(16, ',').collect();
+    let [chip, kind, dtype, m, n, k, .., bytes, devices, measured, _] = fields[..] else {
+        return None;
+    };
+    shardwise::Hardware::preset(chip)?;
+    let elements = || bytes.parse::<u64>().ok().map(|bytes| bytes / 2);
+    let body = match (kind, dtype) {
+        ("product", "bf16") => format!(
+            "mesh X=1\ndim M={m}, N={n}, K={k}\ninput A[M, K], B[K, N]\nC = A *K B\noutput C[M, N]"
+        ),
+        ("all_gather", "f16") => {
+            format!("mesh X={devices}\ndim N={}\ninput A[N_X]\noutput A[N]", elements()?)
+        }
+        ("all_reduce", "f16") => {
+            format!("mesh X={devices}\ndim N={}\ninput A[N] {{U_X}}\noutput A[N]", elements()?)
+        }
+        _ => return None,
+    };
+    Some((format!("hardware {chip}, rates=measured\n{body}\n"), measured.parse().ok()?))
+}
+
+/// The mean of `|predicted / measured - 1|` over the sampled kernels whose name contains `kind`.
+fn mean_error(kind: &str, rates: Rates) -> f64 {
+    let samples = read("tests/measured/kernels.csv");
+    let rows = samples.lines().filter(|row| row.split(',').nth(1) == Some(kind));
+    let errors: Vec<f64> = rows
+        .filter_map(kernel)
+        .map(|(program, measured)| (serial_s(&program, Some(rates)) * 1e6 / measured - 1.0).abs())
+        .collect();
+    assert!(errors.len() >= 10, "{} kernels of kind {kind}", errors.len());
+    errors.iter().sum::<f64>() / errors.len() as f64
+}
+
+#[test]
+fn sampled_kernels_take_about_the_time_that_was_measured() {
+    for (kind, bound) in [("product", 0.18), ("all_gather", 0.12), ("all_reduce", 0.12)] {
+        let (peak, measured) = (mean_error(kind, Rates::Peak), mean_error(kind, Rates::Measured));
+        assert!(measured < bound && measured < peak / 2.0, "{kind}: {measured} {peak}");
+    }
+}
+
+#[test]
+fn the_option_comes_before_the_program() {
+    let (plain, asked) =
+        (format!("hardware h100\n{PRODUCT}"), format!("hardware h100, rates=measured\n{PRODUCT}"));
+    let [peak, measured] = [serial_s(&plain, None), serial_s(&asked, None)];
+    assert!(measured > peak, "{measured} {peak}");
+    let same = |a: f64, b: f64| assert!((a - b).abs() <= 1e-12 * b, "{a} {b}");
+    same(serial_s(&plain, Some(Rates::Measured)), measured);
+    same(serial_s(&asked, Some(Rates::Peak)), peak);
+}
+
+#[test]
+fn a_plan_at_measured_rates_is_planned_again_at_the_same() {
+    let source = format!("hardware h100, rates=measured\n{PRODUCT}");
+    let plan = planned(&source, &Options::default());
+    let again = planned(&plan.plan.to_string(), &Options::default());
+    assert!(plan.to_string().contains("hardware h100, rates=measured"), "{plan}");
+    assert_eq!(plan.report.serial_s.to_bits(), again.report.serial_s.to_bits());
+}
+
+#[test]
+fn a_product_takes_what_the_page_says() {
+    let chip = "[mine]\nbf16 = 1e15\nmemory = 1e11\nmemory_bandwidth = 1e12\n\
+        link_bandwidth = 1e11\nlinks = \"switch\"\nproduct = 0.5\nproduct_memory = 0.8\n\
+        product_fixed = 4e-6\nlink_share = 0.8\nlink_saturation = 1e-5\nlink_fixed = 3e-6\n\
+        link_per_device = 1e-6\n";
+    let options = Options {
+        known: hardware::parse("mine.toml", chip).expect("a hardware file"),
+        rates: Some(Rates::Measured),
+        ..Options::default()
+    };
+    let serial_s =
+        |source: &str| planned(&format!("hardware mine\n{source}"), &options).report.serial_s;
+    let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-9 * b, "{a} {b}");
+    let (flops, bytes): (f64, f64) =
+        (2.0 * 1024.0 * 4096.0 * 4096.0, 2.0 * 4096.0 * (1024.0 * 2.0 + 4096.0));
+    near(serial_s(PRODUCT), (flops / 0.5e15).hypot(bytes / 0.8e12) + 4e-6);
+    // 16 MB over 4 devices, of which three quarters come from others.
+    let at_full_s: f64 = 16e6 * 0.75 / 1e11;
+    let gather = "mesh X=4\ndim N=8000000\ninput A[N_X]\noutput A[N]\n";
+    let latency_s = |ways: f64| 3e-6 + ways * 4.0 * 1e-6;
+    near(serial_s(gather), at_full_s / 0.8 + (at_full_s * 1e-5).sqrt() + latency_s(1.0));
+    let reduce = "mesh X=4\ndim N=8000000\ninput A[N] {U_X}\noutput A[N]\n";
+    let twice_s = 2.0 * at_full_s;
+    near(serial_s(reduce), twice_s / 0.8 + (twice_s * 1e-5).sqrt() + latency_s(2.0));
+}
