@@ -3,17 +3,18 @@
 //!
 //! | folder | what is in it |
 //! | --- | --- |
-//! | `tables` | programs and plans: [`program`], [`plan`], [`sharding`], [`mesh`], [`hardware`] |
+//! | `types` | [`ids`], [`dtype`]s, the [`mesh`], [`sharding`]s |
+//! | `tables` | programs and plans as data: [`program`], [`blocks`], [`plan`], [`hardware`] |
 //! | [`functions`] | one table of operations: the properties of every function |
-//! | `loops` | [`blocks`], [`pipeline`] stages, gathered weights that are kept, [`unroll`] |
-//! | `analysis` | [`shape`]s, masked products ([`sparse`]), [`nvlink_domain`]s, [`dataflow`] |
+//! | `loops` | [`pipeline`] stages, gathered weights that are kept, [`unroll`] |
+//! | `analysis` | [`shape`]s, masked products ([`sparse`]), [`collective`]s, [`dataflow`] |
 //! | [`codes`] | every diagnostic code with its page |
 //! | [`resolve`] | the syntax tree becomes a [`program::Program`]: names become ids, once |
 //! | [`verify`] | the verifier of shardings, collectives, local operations and plans |
 //! | [`print`](mod@print) | programs and plans as text that parses back to them |
 //!
-//! Modules of `tables`, `loops` and `analysis` are re-exported here, so that a path names what an
-//! item is and not where its file stands: `shardwise_ir::program::Program`.
+//! Modules of `types`, `tables`, `loops` and `analysis` are re-exported here, so that a path names
+//! what an item is and not where its file stands: `shardwise_ir::program::Program`.
 
 mod analysis;
 pub mod codes;
@@ -23,13 +24,13 @@ pub mod print;
 pub mod resolve;
 pub mod suggest;
 mod tables;
+mod types;
 pub mod verify;
 
-pub use analysis::{dataflow, nvlink_domain, shape, sparse};
-pub use loops::{blocks, pipeline, unroll};
+pub use analysis::{collective, dataflow, nvlink_domain, shape, sparse};
+pub use loops::{pipeline, unroll};
 pub use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::diag::{Diag, Severity};
 pub use shardwise_grammar::span::Span;
-pub use tables::{
-    dtype, hardware, ids, mesh, optimizer, plan, program, rates, rearrange, renumber, sharding,
-};
+pub use tables::{blocks, hardware, optimizer, plan, program, rates, rearrange, renumber};
+pub use types::{dtype, ids, mesh, sharding};

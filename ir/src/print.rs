@@ -279,7 +279,8 @@ impl<'a> Printer<'a> {
         if let (OpKind::Collective(kind), [operand]) = (&op.kind, op.operands.as_slice())
             && let (Some(from), Some(to)) =
                 (exact(operand.pin.as_ref()), exact(op.result_pin.as_ref()))
-            && let Ok(collective) = crate::verify::collective(&self.program.mesh, kind, &from, &to)
+            && let Ok(collective) =
+                crate::collective::collective(&self.program.mesh, kind, &from, &to)
         {
             let dims = &self.program.values[op.result].dims;
             return format!("{}({})", self.collective(dims, &collective), operands.join(", "));

@@ -1,19 +1,16 @@
 //! The tables of programs and plans, without anything computed from them.
 //!
-//! Every table has one id type ([`ids`]); what refers to another table holds its id, so that a
-//! program can be cloned, compared and rewritten without pointers. What can be derived from tables
-//! (who uses a value, which dtype a result has, how often a statement is executed) is in
+//! Every table has one id type ([`crate::ids`]); what refers to another table holds its id, so that
+//! a program can be cloned, compared and rewritten without pointers. What can be derived from
+//! tables (who uses a value, which dtype a result has, which collective changes a sharding) is in
 //! [`crate::loops`] and in `analysis`.
 
-pub mod dtype;
+pub mod blocks;
 pub mod hardware;
-pub mod ids;
 mod measured_presets;
-pub mod mesh;
 pub mod optimizer;
 pub mod plan;
 pub mod program;
 pub mod rates;
 pub mod rearrange;
 pub mod renumber;
-pub mod sharding;

@@ -17,16 +17,15 @@
 //!
 //! The verifier shares no code with the passes, whose results it checks.
 
-mod collective;
 mod local;
 mod plan;
 mod scale;
 mod wording;
 
-pub use collective::{CollectiveFault, classify, collective};
 pub use local::{LocalFault, PartialFault, local_result};
 pub use plan::{explicit, pinned_fault, plan, written};
 
+pub use crate::collective::{CollectiveFault, classify, collective};
 use crate::ids::ValueId;
 use crate::program::Program;
 use crate::sharding::{AxisRef, Sharding};

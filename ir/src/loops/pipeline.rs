@@ -14,55 +14,14 @@
 //! of that stage only: it is a partial sum over the axis, to which the other stages contribute
 //! zero.
 
-use crate::codes::pipeline as codes;
-use shardwise_grammar::span::Span;
-
 use crate::Diag;
+pub use crate::blocks::{Pipeline, Schedule};
+use crate::codes::pipeline as codes;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::program::{Blocks, MapFn, MapForm, Op, OpKind, Program};
 use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisRef, Pin};
 use crate::unroll::is_loop_exit;
-
-/// The schedule of a pipeline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Schedule {
-    /// All microbatches forward, then all of them backward.
-    #[default]
-    GPipe,
-    /// One forward, one backward, as soon as gradients come back.
-    OneForwardOneBackward,
-}
-
-impl Schedule {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::GPipe, Self::OneForwardOneBackward];
-
-    /// As programs write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::GPipe => "gpipe",
-            Self::OneForwardOneBackward => "1f1b",
-        }
-    }
-}
-
-/// A pipeline: the assignment of a block's layers to stages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pipeline {
-    /// The stage axis.
-    pub axis: AxisId,
-    /// The number of microbatches.
-    pub microbatches: u64,
-    /// The batch dimension.
-    pub batch: DimId,
-    /// The schedule.
-    pub schedule: Schedule,
-    /// The number of chunks (runs of consecutive layers) of a stage.
-    pub chunks: u64,
-    /// Its opening line.
-    pub span: Span,
-}
 
 /// How often an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

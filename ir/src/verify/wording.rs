@@ -1,5 +1,6 @@
 //! Words the errors of plans: what is wrong, where, and the statement that fixes it.
 
+mod collective;
 mod local;
 
 use local::difference;

@@ -14,8 +14,7 @@
 use index_vec::IndexVec;
 use shardwise_grammar::span::Span;
 
-use crate::ids::{DimId, RepeatId, ValueId};
-use crate::pipeline::Pipeline;
+use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::plan::Materialization;
 use crate::program::Program;
 
@@ -51,6 +50,46 @@ pub struct BatchSplit {
     pub batch: DimId,
     /// The dimension of a microbatch in its place.
     pub microbatch: DimId,
+}
+
+/// The schedule of a pipeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Schedule {
+    /// All microbatches forward, then all of them backward.
+    #[default]
+    GPipe,
+    /// One forward, one backward, as soon as gradients come back.
+    OneForwardOneBackward,
+}
+
+impl Schedule {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::GPipe, Self::OneForwardOneBackward];
+
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GPipe => "gpipe",
+            Self::OneForwardOneBackward => "1f1b",
+        }
+    }
+}
+
+/// A pipeline: the assignment of a block's layers to stages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// The stage axis.
+    pub axis: AxisId,
+    /// The number of microbatches.
+    pub microbatches: u64,
+    /// The batch dimension.
+    pub batch: DimId,
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The number of chunks (runs of consecutive layers) of a stage.
+    pub chunks: u64,
+    /// Its opening line.
+    pub span: Span,
 }
 
 /// Scopes of statements. A place is the innermost block around a statement, `None` outside all.
