@@ -89,6 +89,8 @@ pub(crate) enum Command {
     Docs,
     /// List the hardware presets, or print them as a hardware file to edit.
     Hardware(HardwareArgs),
+    /// Fit the measured rates of a chip to measurements: a hardware file, and how well it fits.
+    Calibrate(CalibrateArgs),
     /// Print the JSON Schema of `plan --format json`.
     Schema,
     /// Print a shell completion script.
@@ -116,6 +118,26 @@ pub(crate) struct HardwareArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = HardwareFormat::Table)]
     pub(crate) format: HardwareFormat,
+    #[command(flatten)]
+    pub(crate) files: HardwareFileArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CalibrateArgs {
+    /// Measurements: output of nccl-tests, CSV, logs of the scripts that measure; `-` is standard
+    /// input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) measurements: Vec<String>,
+    /// The chip that was measured: its peaks, and the figures that measurements do not determine.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hardware: String,
+    /// The name of the fitted chip [default: measured-NAME].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Write the hardware file here, completely or not at all, and print the fit; without it, the
+    /// hardware file is printed, and the fit to standard error.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<String>,
     #[command(flatten)]
     pub(crate) files: HardwareFileArgs,
 }

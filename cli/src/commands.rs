@@ -1,5 +1,6 @@
 //! The commands, one file each: call the library as the arguments ask.
 
+mod calibrate;
 mod check;
 mod cost;
 mod diff;
@@ -40,6 +41,7 @@ pub(crate) fn run(cli: &Cli, output: &mut Output) -> Result {
         Command::Explain(args) => explain::explain(args, output),
         Command::Docs => reference::docs(output),
         Command::Hardware(args) => hardware::hardware(args, output),
+        Command::Calibrate(args) => calibrate::calibrate(args, output),
         Command::Schema => reference::schema(output),
         Command::Completions { shell } => reference::completions(*shell, output),
     }

@@ -8,7 +8,7 @@
 //! module reads no files.
 
 pub mod named_file;
-mod numbers;
+pub(crate) mod numbers;
 
 use std::ops::Range;
 

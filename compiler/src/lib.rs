@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod build;
+pub mod calibrate;
 pub mod cost;
 pub mod diagnostics;
 pub mod diff;

@@ -2,22 +2,14 @@
 
 use shardwise::{Hardware, units};
 
+use crate::args::planning::HardwareFileArgs;
 use crate::args::{HardwareArgs, HardwareFormat};
 use crate::error::{Error, Result};
 use crate::options;
 use crate::output::Output;
 
 pub(super) fn hardware(args: &HardwareArgs, output: &mut Output) -> Result {
-    let mut chips = options::hardware(&args.files)?;
-    chips.extend(Hardware::preset_names().filter_map(Hardware::preset));
-    let is_known = |name: &&String| chips.iter().any(|chip| chip.name == **name);
-    if let Some(unknown) = args.names.iter().find(|name| !is_known(name)) {
-        let known: Vec<&str> = chips.iter().map(|chip| chip.name.as_str()).collect();
-        return Err(Error::usage(format!(
-            "`{unknown}` is not known hardware; there are {}",
-            known.join(", ")
-        )));
-    }
+    let mut chips = known(&args.files, &args.names)?;
     chips.retain(|chip| args.names.is_empty() || args.names.contains(&chip.name));
     output.print(&match args.format {
         HardwareFormat::Table => table(&chips),
@@ -25,6 +17,21 @@ pub(super) fn hardware(args: &HardwareArgs, output: &mut Output) -> Result {
             chips.iter().map(shardwise::hardware::toml).collect::<Vec<_>>().join("\n")
         }
     })
+}
+
+/// The presets and the chips of hardware files; an error if one of `names` is not among them.
+pub(super) fn known(files: &HardwareFileArgs, names: &[String]) -> Result<Vec<Hardware>> {
+    let mut chips = options::hardware(files)?;
+    chips.extend(Hardware::preset_names().filter_map(Hardware::preset));
+    let is_known = |name: &&String| chips.iter().any(|chip| chip.name == **name);
+    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+        let known: Vec<&str> = chips.iter().map(|chip| chip.name.as_str()).collect();
+        return Err(Error::usage(format!(
+            "`{unknown}` is not known hardware; there are {}",
+            known.join(", ")
+        )));
+    }
+    Ok(chips)
 }
 
 fn table(chips: &[Hardware]) -> String {

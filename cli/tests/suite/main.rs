@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod calibrate;
 mod check;
 mod command;
 mod diff;

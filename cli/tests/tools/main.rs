@@ -10,16 +10,18 @@
 mod common;
 
 mod build_tools;
+mod calibrate;
 mod ci;
 mod sarif;
 
 /// The tools, and how each is installed.
-const TOOLS: [(&str, &str); 6] = [
+const TOOLS: [(&str, &str); 7] = [
     ("bash", "apt-get install bash"),
     ("git", "apt-get install git"),
     ("make", "apt-get install make"),
     ("ninja", "pip install ninja"),
     ("pre-commit", "pip install pre-commit"),
+    ("python3", "apt-get install python3"),
     ("check-jsonschema", "pip install check-jsonschema"),
 ];
 

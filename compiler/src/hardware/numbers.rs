@@ -8,11 +8,11 @@ use shardwise_ir::hardware::Hardware;
 use Scale::{Delay, Rate, Share, Time};
 
 /// A key whose value is a number: its name, its meaning, what it counts, and its field.
-pub(super) type Number = (&'static str, &'static str, Scale, fn(&mut Hardware) -> &mut Option<f64>);
+pub(crate) type Number = (&'static str, &'static str, Scale, fn(&mut Hardware) -> &mut Option<f64>);
 
 /// What a number counts, and with that which values are plausible.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Scale {
+pub(crate) enum Scale {
     /// Bytes, or something a second: a value below the least is in another unit.
     Rate(f64),
     /// A share of a peak.
@@ -25,7 +25,7 @@ pub(super) enum Scale {
 
 impl Scale {
     /// Values that are not in another unit.
-    pub(super) fn plausible(self) -> RangeInclusive<f64> {
+    pub(crate) fn plausible(self) -> RangeInclusive<f64> {
         match self {
             Rate(least) => least..=f64::MAX,
             Share => 0.0..=1.0,
@@ -34,12 +34,12 @@ impl Scale {
     }
 
     /// Whether a value can be one at all.
-    pub(super) fn accepts(self, number: f64) -> bool {
+    pub(crate) fn accepts(self, number: f64) -> bool {
         number.is_finite() && (number > 0.0 || self == Delay && number >= 0.0)
     }
 
     /// What is reported of a value that is not plausible, and the limit that it exceeds.
-    pub(super) fn implausible(self) -> (&'static str, &'static str) {
+    pub(crate) fn implausible(self) -> (&'static str, &'static str) {
         match self {
             Share => ("this is more than a share can be", "shares are at most 1"),
             Rate(_) | Time | Delay => {
@@ -49,7 +49,7 @@ impl Scale {
     }
 
     /// A value, as an example.
-    pub(super) fn example(self) -> &'static str {
+    pub(crate) fn example(self) -> &'static str {
         match self {
             Rate(_) => "4.5e11",
             Share => "0.8",
@@ -59,13 +59,13 @@ impl Scale {
 }
 
 /// Every key whose value is a number.
-pub(super) fn all() -> impl Iterator<Item = &'static Number> {
+pub(crate) fn all() -> impl Iterator<Item = &'static Number> {
     PEAKS.iter().chain(MEASURED)
 }
 
 /// What data sheets give.
 #[rustfmt::skip]
-pub(super) const PEAKS: &[Number] = &[
+pub(crate) const PEAKS: &[Number] = &[
     ("bf16", "FLOP/s in bf16", Rate(1e9), |h| &mut h.bf16_flops),
     ("int8", "operations a second in int8", Rate(1e9), |h| &mut h.int8_flops),
     ("fp8", "FLOP/s in fp8", Rate(1e9), |h| &mut h.fp8_flops),
@@ -80,7 +80,7 @@ pub(super) const PEAKS: &[Number] = &[
 
 /// What was measured; see [`shardwise_ir::rates::MeasuredRates`].
 #[rustfmt::skip]
-pub(super) const MEASURED: &[Number] = &[
+pub(crate) const MEASURED: &[Number] = &[
     ("product", "share of the bf16 peak that products reach", Share, |h| &mut h.measured.product),
     ("product_int8", "share of the int8 peak", Share, |h| &mut h.measured.product_int8),
     ("product_fp8", "share of the fp8 peak", Share, |h| &mut h.measured.product_fp8),

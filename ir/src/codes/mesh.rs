@@ -27,6 +27,8 @@ pub const UNCLEAR_HARDWARE: &str = "SW409";
 pub const BAD_RATES: &str = "SW410";
 /// `nothing-measured`
 pub const NO_MEASUREMENTS: &str = "SW411";
+/// `bad-measurements`
+pub const BAD_MEASUREMENTS: &str = "SW412";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -183,5 +185,21 @@ Triggered by:
     hardware tpu-v3, rates=measured
 
 Give what was measured on the chip in a hardware file; or use peak rates.",
+    },
+    Code {
+        code: BAD_MEASUREMENTS,
+        name: "bad-measurements",
+        page: "A file of measurements that `calibrate` reads is neither the output of nccl-tests \
+            nor CSV with a row for each measured kernel, or a row lacks what its kind needs.
+
+Triggered by:
+
+    kind,m,n,k,measured_us
+    product,4096,4096,,152
+
+Write instead every size of the kernel, and its time:
+
+    kind,m,n,k,measured_us
+    product,4096,4096,4096,152",
     },
 ];

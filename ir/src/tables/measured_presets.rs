@@ -81,7 +81,7 @@ fn known(number: f64) -> Option<f64> {
 
 /// Seconds.
 fn seconds(microseconds: f64) -> f64 {
-    microseconds * 1e-6
+    microseconds / 1e6
 }
 
 fn link([share, saturation, fixed, per_device]: [f64; 4]) -> LinkFigures {

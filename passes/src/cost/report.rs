@@ -148,6 +148,15 @@ pub fn folded(plan: &Plan, refinement: Refinement) -> Report {
     report
 }
 
+/// The sum of all steps of a plan, seconds.
+pub fn serial_s(plan: &ExpandedPlan<'_>, refinement: Refinement) -> f64 {
+    without_overlap(&price_steps(plan, refinement))
+}
+
+fn without_overlap(steps: &[StepCost]) -> f64 {
+    steps.iter().map(StepCost::waited_s).fold(0.0, |a, b| a + b)
+}
+
 /// Prices a plan.
 pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
     let steps = price_steps(plan, refinement);
@@ -168,7 +177,7 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
         }
     }
     let overlap_s = axis_s.iter().copied().fold(compute_s, f64::max);
-    let serial_s = steps.iter().map(StepCost::waited_s).fold(0.0, |a, b| a + b);
+    let serial_s = without_overlap(&steps);
     let bubble_s = steps
         .iter()
         .map(|cost| (cost.including_bubble - cost.times) * cost.seconds)

@@ -1,6 +1,7 @@
 //! Tests of the commands beside `plan` and `check`.
 
 mod build_script;
+mod calibrate;
 mod diff;
 mod explain;
 mod inference_sizing;
