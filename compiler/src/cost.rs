@@ -253,7 +253,8 @@ fn held(program: &Program, role: Role) -> Held {
     {
         let whole = Sharding::replicated(value.dims.len());
         let copies = pipeline_stages::all_copies(program, id);
-        let everywhere = copies * program.stages(value.repeat) as f64;
+        let on_a_device = program.layers_per_device(value.repeat).max(1) as f64;
+        let everywhere = copies / on_a_device * program.layer_count(value.repeat) as f64;
         held.elements += everywhere * local_shape::local_elements(program, id, &whole);
         held.bytes += everywhere * local_shape::local_bytes(program, id, &whole);
         let declared = value.declared_sharding.as_ref().and_then(Pin::exact).unwrap_or(whole);
@@ -276,8 +277,7 @@ fn unsharded_flops(program: &Program) -> f64 {
 
 /// How often an operation runs on all stages together.
 fn in_all(program: &Program, op: &Op) -> f64 {
-    let turns = program.trip_count(op.repeat, program.is_per_microbatch(op));
-    turns.per_device as f64 * program.stages(op.repeat) as f64
+    program.trip_count_everywhere(op) as f64
 }
 
 fn verdict(planned: &Planned) -> Verdict {

@@ -264,12 +264,24 @@ impl Reader<'_> {
                 Rule::pipeline_option => {
                     let mut words = piece.into_inner();
                     let option = self.first_name(&mut words, &[Rule::name]);
-                    pipeline.options.push((option, self.first_name(&mut words, &[Rule::word])));
+                    let counts = words.clone().find(|p| p.as_rule() == Rule::layer_counts);
+                    let given = match counts {
+                        Some(list) => self.layer_counts(list),
+                        None => self.first_name(&mut words, &[Rule::option_word]),
+                    };
+                    pipeline.options.push((option, given));
                 }
                 _ => {}
             }
         }
         pipeline
+    }
+
+    /// `[7, 8, 8, 7]`, as one word.
+    fn layer_counts(self, list: Pair<'_, Rule>) -> Name {
+        let span = self.span(&list);
+        let counts = self.each(list.into_inner(), Rule::word, |p| self.name(&p).node);
+        Spanned::new(format!("[{}]", counts.join(", ")), span)
     }
 
     fn carry(self, pieces: Pieces<'_>) -> Statement {

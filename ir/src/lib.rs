@@ -4,9 +4,9 @@
 //! | folder | what is in it |
 //! | --- | --- |
 //! | `types` | [`ids`], [`dtype`]s, the [`mesh`], [`sharding`]s |
-//! | `tables` | programs and plans as data: [`program`], [`blocks`], [`plan`], [`hardware`] |
+//! | `tables` | programs and plans: [`program`], [`blocks`], [`stages`], [`plan`], [`hardware`] |
 //! | [`functions`] | one table of operations: the properties of every function |
-//! | `loops` | [`pipeline`] stages, gathered weights that are kept, [`unroll`] |
+//! | `loops` | [`pipeline`]s, gathered weights that are kept, [`unroll`] |
 //! | `analysis` | [`shape`]s, masked products ([`sparse`]), [`collective`]s, [`dataflow`] |
 //! | [`codes`] | every diagnostic code with its page |
 //! | [`resolve`] | the syntax tree becomes a [`program::Program`]: names become ids, once |
@@ -32,5 +32,5 @@ pub use loops::{pipeline, unroll};
 pub use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::diag::{Diag, Severity};
 pub use shardwise_grammar::span::Span;
-pub use tables::{blocks, hardware, optimizer, plan, program, rates, rearrange, renumber};
+pub use tables::{blocks, hardware, optimizer, plan, program, rates, rearrange, renumber, stages};
 pub use types::{dtype, ids, mesh, sharding};

@@ -14,3 +14,4 @@ pub mod program;
 pub mod rates;
 pub mod rearrange;
 pub mod renumber;
+pub mod stages;

@@ -10,3 +10,4 @@ pub mod report;
 pub(crate) mod schedule;
 pub(crate) mod send_recv;
 pub mod serving;
+pub mod stage_report;

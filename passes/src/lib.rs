@@ -37,6 +37,7 @@ mod training;
 
 pub use cost::{
     collective, crossover, liveness, local, pipeline_schedule, pipeline_stages, report, serving,
+    stage_report,
 };
 pub use layouts::composite::ExpandedPlan;
 pub use layouts::{local_shape, op_layouts};

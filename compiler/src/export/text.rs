@@ -13,11 +13,15 @@ use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::unroll::is_region_boundary;
 use shardwise_passes::pipeline_stages::Staged;
 use shardwise_passes::report::{Report, StepCost};
+use shardwise_passes::stage_report::{self, StageReport};
 use unicode_width::UnicodeWidthStr;
 
 use crate::Planned;
 use crate::display::units;
 use crate::planned::link_breakdown;
+
+/// Pipelines with more stages have no line for each.
+const MOST_STAGE_LINES: u64 = 64;
 
 /// Longer statements do not move the column of the comments.
 const COMMENT_COLUMN: usize = 48;
@@ -116,9 +120,7 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
             bound_by(&planned.plan.program, report)
         ),
     ];
-    lines.extend(
-        report.schedule.pipelines.iter().map(|staged| pipeline_line(&planned.plan.program, staged)),
-    );
+    lines.extend(report.schedule.pipelines.iter().flat_map(|of| pipeline_lines(planned, of)));
     lines.extend(axis_line(&planned.plan.program, report));
     lines.extend(link_breakdown::lines(planned));
     lines.extend(collective_lines(&planned.plan, report));
@@ -135,7 +137,29 @@ fn bound_by(program: &Program, report: &Report) -> String {
     }
 }
 
-/// `pipeline Z: 4 stages of 10 layers, 8 microbatches, 1f1b, bubble 27.3%`.
+/// `pipeline Z: 4 stages of 10 layers, 8 microbatches, 1f1b, bubble 27.3%`; and where stages have
+/// different numbers of layers a line for each.
+fn pipeline_lines(planned: &Planned, staged: &Staged) -> Vec<String> {
+    let mut lines = vec![pipeline_line(&planned.plan.program, staged)];
+    if !staged.times.shares.is_empty() && staged.shape.stages <= MOST_STAGE_LINES {
+        let stages = stage_report::by_stage(&planned.plan, staged);
+        lines.extend(stages.iter().enumerate().map(|(stage, of)| {
+            let StageReport { layers, in_flight, busy_s, memory } = of;
+            let held = if staged.shape.trains {
+                format!(", {in_flight} in flight")
+            } else {
+                String::new()
+            };
+            format!(
+                "  stage {stage}: {layers} layers{held}, busy {}, peak {}",
+                units::seconds(*busy_s),
+                units::bytes(memory.peak_bytes)
+            )
+        }));
+    }
+    lines
+}
+
 fn pipeline_line(program: &Program, staged: &Staged) -> String {
     let (block, shape) = (Some(staged.block), &staged.shape);
     let axis = program
@@ -148,11 +172,20 @@ fn pipeline_line(program: &Program, staged: &Staged) -> String {
     format!(
         "pipeline {axis}: {} stages of {} layers{chunks}, {} microbatches{held}, {}, bubble {:.1}%",
         shape.stages,
-        program.layers_per_device(block),
+        stage_sizes(program, staged),
         shape.microbatches,
         shape.schedule.name(),
-        100.0 * shape.bubble()
+        100.0 * shape.bubble(&staged.times)
     )
+}
+
+/// `10`, or `7 to 8`.
+fn stage_sizes(program: &Program, staged: &Staged) -> String {
+    let held = program.pipeline(Some(staged.block)).map_or(&[][..], |of| of.stages.held());
+    match (held.iter().min(), held.iter().max()) {
+        (Some(fewest), Some(most)) if fewest < most => format!("{fewest} to {most}"),
+        (_, most) => most.map_or(String::new(), u64::to_string),
+    }
 }
 
 fn axis_line(program: &Program, report: &Report) -> Option<String> {

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use shardwise_ir::program::Blocks;
-use shardwise_passes::pipeline_schedule::{PipelineShape, StageWork, simulate};
+use shardwise_passes::pipeline_schedule::{Pass, PipelineShape, StageWork, simulate};
 
 use super::text;
 use crate::Planned;
@@ -79,8 +79,14 @@ fn stages(planned: &Planned) -> Vec<Value> {
         }));
         let few = PipelineShape { microbatches: drawn(&staged.shape), ..staged.shape };
         events.extend(simulate(&few, &staged.times).placed.iter().map(|placed| {
-            let StageWork { microbatch, chunk, backward } = placed.work;
-            let pass = if backward { "backward" } else { "forward" };
+            let StageWork { microbatch, chunk, pass } = placed.work;
+            let backward = pass != Pass::Forward;
+            let pass = match pass {
+                Pass::Forward => "forward",
+                Pass::Backward => "backward",
+                Pass::InputGradients => "gradients of activations",
+                Pass::WeightGradients => "gradients of weights",
+            };
             json!({
                 "name": format!("{pass} {microbatch}"),
                 "ph": "X", "pid": process, "tid": placed.stage,

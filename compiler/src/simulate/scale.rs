@@ -13,9 +13,11 @@
 use index_vec::IndexVec;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
+use shardwise_ir::pipeline::Pipeline;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{BatchSplit, Program, Repeat};
 use shardwise_ir::sharding::{AxisList, Pin};
+use shardwise_ir::stages::Stages;
 use shardwise_ir::unroll::{self, Stage};
 
 use super::devices::Extent;
@@ -113,6 +115,10 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
         plan.program.repeats.iter().zip(&of_plan).any(|(repeat, &layers)| repeat.count > layers);
     let mut scaled = fewer || small != mesh;
     let (mut program, mut plan) = (program.clone(), plan.clone());
+    if !full {
+        reduce_stages(&mut program, &small);
+        reduce_stages(&mut plan.program, &small);
+    }
     (program.mesh, plan.program.mesh) = (small.clone(), small);
     let mut program = unroll::program(&program, &|block| of_program[block.index()]);
     let unroll::Unrolled { mut plan, stages, .. } =
@@ -148,8 +154,18 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
 fn few_layers(program: &Program, block: RepeatId, mesh: &Mesh) -> u64 {
     let count = program.repeats[block].count;
     let Some(pipeline) = program.pipeline(Some(block)) else { return count.min(FEWEST_LAYERS) };
-    let chunks = program.stages(Some(block)) * pipeline.chunks;
-    (count / chunks).min(FEWEST_LAYERS) * mesh.axes[pipeline.axis].size * pipeline.chunks
+    reduced(pipeline, mesh).layers().iter().sum()
+}
+
+/// The stages of a pipeline that are run on a mesh.
+fn reduced(pipeline: &Pipeline, mesh: &Mesh) -> Stages {
+    pipeline.stages.reduced(mesh.axes[pipeline.axis].size, FEWEST_LAYERS)
+}
+
+fn reduce_stages(program: &mut Program, mesh: &Mesh) {
+    for pipeline in program.repeats.iter_mut().filter_map(|repeat| repeat.pipeline.as_mut()) {
+        pipeline.stages = reduced(pipeline, mesh);
+    }
 }
 
 /// The smallest size from `least` on that behaves as `size` under splits that `unit` is a multiple

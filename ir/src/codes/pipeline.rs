@@ -30,21 +30,24 @@ Triggered by:
 
 Write instead the layers of its stages: `repeat L=40 { carry x … }`, and other statements before \
             or after the pipeline. Options are `microbatches=8` (or `microbatches=8 of B`), \
-            `schedule=gpipe` or `schedule=1f1b`, and `chunks=2`.",
+            `schedule=1f1b` or another schedule, `chunks=2`, and `layers=[7, 8, 8, 7]`.",
     },
     Code {
         code: UNEVEN,
         name: "uneven-stages",
-        page: "The stages of a `pipeline` do not divide its layers (with `chunks=v`: the stages \
-            times `v` do not), or with chunks the microbatches.
+        page:
+            "A `pipeline` has fewer layers than stages (with `chunks=v`: than stages times `v`), \
+            `layers=[…]` lists other layers than it has, or its schedule cannot run so many \
+            microbatches on so many stages.
 
 Triggered by:
 
     mesh Z=4
-    pipeline Z, microbatches=8 {
+    pipeline Z, microbatches=8, layers=[1, 2, 2] {
       repeat L=6 {
 
-Write instead a number of layers that the number of stages divides: `repeat L=8 {`.",
+Write instead as many numbers as there are stages, which add up to the layers: \
+            `layers=[1, 2, 2, 1]`; or none, to spread the layers as evenly as possible.",
     },
     Code {
         code: BATCH,

@@ -15,12 +15,13 @@
 //! zero.
 
 use crate::Diag;
-pub use crate::blocks::{Pipeline, Schedule};
+pub use crate::blocks::Pipeline;
 use crate::codes::pipeline as codes;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::program::{Blocks, MapFn, MapForm, Op, OpKind, Program};
 use crate::rearrange::{Rearrange, Window};
 use crate::sharding::{AxisRef, Pin};
+pub use crate::stages::{Schedule, Stages};
 use crate::unroll::is_loop_exit;
 
 /// How often an operation runs.
@@ -48,17 +49,10 @@ impl Program {
         self.pipeline(block).is_some_and(|pipeline| pipeline.axis == axis)
     }
 
-    /// The number of layers of a block on a device.
+    /// The number of layers of a block on a device; of the stage that has the most.
     pub fn layers_per_device(&self, block: Option<RepeatId>) -> u64 {
-        self.layer_count(block) / self.stages(block)
-    }
-
-    /// The stage of a layer of a block.
-    pub fn stage_of(&self, block: Option<RepeatId>, layer: u64) -> u64 {
-        let chunks = self.pipeline(block).map_or(1, |pipeline| pipeline.chunks);
-        let stages = self.stages(block);
-        let layers = (self.layer_count(block) / (stages * chunks)).max(1);
-        layer / layers % stages
+        self.pipeline(block)
+            .map_or_else(|| self.layer_count(block), |pipeline| pipeline.stages.most_held())
     }
 
     /// Whether a dimension is the batch, or a product that it is a factor of.
@@ -93,17 +87,18 @@ impl Program {
 
     /// How often statements of a block run, `by_microbatch` or once per step.
     pub fn trip_count(&self, block: Option<RepeatId>, by_microbatch: bool) -> TripCount {
-        let layers = self.layers_per_device(block);
         match self.pipeline(block) {
-            Some(pipeline) if by_microbatch => {
-                let chunk = layers / pipeline.chunks;
-                let sent = self.stage_sends(block);
+            Some(Pipeline { stages, microbatches, chunks, schedule, .. }) if by_microbatch => {
+                let done = stages.most_run().saturating_mul(*microbatches);
+                let elsewhere = self.layer_count(block).saturating_sub(stages.most_held());
+                let idle = elsewhere.div_ceil(*chunks) * schedule.bubble_thirds();
                 TripCount {
-                    per_device: chunk.saturating_mul(sent.per_device),
-                    including_bubble: chunk.saturating_mul(sent.including_bubble),
+                    per_device: done,
+                    including_bubble: done.saturating_add(idle.div_ceil(3)),
                 }
             }
             _ => {
+                let layers = self.layers_per_device(block);
                 let done = layers.saturating_mul(self.iterations(block) / self.layer_count(block));
                 TripCount { per_device: done, including_bubble: done }
             }
@@ -127,13 +122,23 @@ impl Program {
 
     /// How often a stage of a block's pipeline sends to the next one.
     pub fn stage_sends(&self, block: Option<RepeatId>) -> TripCount {
-        let (chunks, microbatches) = self
-            .pipeline(block)
-            .map_or((1, 1), |pipeline| (pipeline.chunks, pipeline.microbatches));
-        let done = chunks.saturating_mul(microbatches);
-        TripCount {
-            per_device: done,
-            including_bubble: done.saturating_add(self.stages(block) - 1),
+        let Some(Pipeline { chunks, microbatches, schedule, .. }) = self.pipeline(block) else {
+            return TripCount { per_device: 1, including_bubble: 1 };
+        };
+        let done = chunks.saturating_mul(*microbatches);
+        let idle = (self.stages(block) - 1) * schedule.bubble_thirds();
+        TripCount { per_device: done, including_bubble: done.saturating_add(idle.div_ceil(3)) }
+    }
+
+    /// How often an operation runs on all stages together.
+    pub fn trip_count_everywhere(&self, op: &Op) -> u64 {
+        let microbatches = self
+            .pipeline(op.repeat)
+            .filter(|_| self.is_per_microbatch(op))
+            .map_or(1, |pipeline| pipeline.microbatches);
+        match self.pipeline(op.repeat) {
+            Some(_) => self.layer_count(op.repeat).saturating_mul(microbatches),
+            None => self.trip_count(op.repeat, false).per_device,
         }
     }
 
@@ -296,9 +301,8 @@ impl Check<'_> {
     /// microbatches are complete.
     fn between(&self) -> Option<Diag> {
         let Self { program, block } = *self;
-        let pipeline = program
-            .pipeline(Some(block))
-            .filter(|pipeline| pipeline.schedule == Schedule::OneForwardOneBackward)?;
+        let pipeline =
+            program.pipeline(Some(block)).filter(|pipeline| pipeline.schedule.alternates())?;
         let back = program
             .repeats
             .iter_enumerated()
@@ -326,13 +330,13 @@ impl Check<'_> {
         };
         let op = program.ops.iter().filter(outside).filter(on_the_way).find(needs_all)?;
         let (batch, name) = (&program.dims[pipeline.batch].name, &program.values[op.result].name);
+        let schedule = pipeline.schedule.name();
         let message = format!(
-            "`1f1b` starts gradients before all microbatches are complete, and `{name}` needs all \
-                rows of \
-                `{batch}`"
+            "`{schedule}` starts gradients before all microbatches are complete, and `{name}` \
+                needs all rows of `{batch}`"
         );
         let diag = Diag::error(codes::MIXED, message, op.span, "needs the complete batch")
-            .and(pipeline.span, "one forward, one backward");
+            .and(pipeline.span, "forward and backward in turns");
         Some(diag.help("write `schedule=gpipe`, which runs all of them forward first"))
     }
 }

@@ -136,12 +136,10 @@ impl<'p> Writer<'p> {
         }
     }
 
-    /// The stage that a layer of a block is on: chunks of consecutive layers go round the stages.
+    /// The stage that a layer of a block is on.
     fn stage(&self, block: RepeatId, layer: u64) -> Option<Stage> {
         let pipeline = self.old.pipeline(Some(block))?;
-        let stages = self.old.mesh.axes[pipeline.axis].size;
-        let layers = (self.count(block) / (stages * pipeline.chunks)).max(1);
-        Some(Stage { axis: pipeline.axis, number: layer / layers % stages })
+        Some(Stage { axis: pipeline.axis, number: pipeline.stages.stage_of(layer) })
     }
 
     /// A copy of a value; the only one of a value outside all blocks.

@@ -66,9 +66,16 @@ impl<'a> Printer<'a> {
         } else {
             format!(", schedule={}", of.schedule.name())
         };
-        let chunks = if of.chunks == 1 { String::new() } else { format!(", chunks={}", of.chunks) };
+        let is_chosen = of.chunks > 1 && of.schedule.fixed_chunks().is_none();
+        let chunks = if is_chosen { format!(", chunks={}", of.chunks) } else { String::new() };
+        let counts: Vec<String> = of.stages.layers().iter().map(u64::to_string).collect();
+        let layers = if of.stages.is_spread() {
+            String::new()
+        } else {
+            format!(", layers=[{}]", counts.join(", "))
+        };
         format!(
-            "pipeline {axis}, microbatches={} of {}{schedule}{chunks} {{",
+            "pipeline {axis}, microbatches={} of {}{schedule}{chunks}{layers} {{",
             of.microbatches,
             self.dim_name(of.batch)
         )

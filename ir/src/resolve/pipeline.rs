@@ -11,9 +11,18 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 use super::Resolver;
 use crate::Diag;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
-use crate::pipeline::{Pipeline, Schedule};
+use crate::pipeline::{Pipeline, Schedule, Stages};
 use crate::program::MapForm;
 use crate::suggest::nearest_divisor;
+
+/// The limit of stages times chunks.
+const MOST_POSITIONS: u64 = 1 << 20;
+
+/// `[7, 8, 8, 7]`.
+fn listed(word: &str) -> Option<Vec<u64>> {
+    let numbers = word.strip_prefix('[')?.strip_suffix(']')?.split(',');
+    numbers.map(|number| number.trim().parse().ok()).collect()
+}
 
 /// A pipeline that is open.
 pub(super) struct Frame {
@@ -23,6 +32,8 @@ pub(super) struct Frame {
     batch: Option<DimId>,
     schedule: Schedule,
     chunks: u64,
+    /// The layers of each chunk of each stage, where the program lists them.
+    layers: Option<Spanned<Vec<u64>>>,
     /// The block in it, once there is one.
     holds: Option<RepeatId>,
     span: Span,
@@ -95,6 +106,7 @@ impl Resolver<'_> {
             batch,
             schedule: Schedule::default(),
             chunks: 1,
+            layers: None,
             holds: None,
             span,
         };
@@ -111,23 +123,43 @@ impl Resolver<'_> {
             }
             self.option(&mut frame, option, word)?;
         }
+        let written = of.options.iter().rfind(|(option, _)| option.node == "chunks");
+        self.chunks_of_schedule(&mut frame, written.map(|(_, word)| word.span))?;
         self.rounds(&frame, parts)?;
         Some(frame)
     }
 
+    /// Some schedules decide the number of chunks.
+    fn chunks_of_schedule(&mut self, frame: &mut Frame, written: Option<Span>) -> Option<()> {
+        let Some(needed) = frame.schedule.fixed_chunks() else { return Some(()) };
+        let name = frame.schedule.name();
+        if let Some(span) = written.filter(|_| frame.chunks != needed) {
+            let message = format!("`{name}` has {needed} chunks a stage, not {}", frame.chunks);
+            let diag = Diag::error(codes::FORM, message, span, "other chunks");
+            self.error(diag.help("leave `chunks` out: the schedule decides it"));
+            return None;
+        }
+        frame.chunks = needed;
+        Some(())
+    }
+
     fn option(&mut self, frame: &mut Frame, option: &Name, word: &Name) -> Option<()> {
-        let schedule = Schedule::ALL.into_iter().find(|schedule| schedule.name() == word.node);
         let number = word.node.parse::<u64>().ok().filter(|&number| (1..=1024).contains(&number));
-        match (option.node.as_str(), schedule, number) {
+        match (option.node.as_str(), Schedule::from_name(&word.node), number) {
             ("schedule", Some(schedule), _) => frame.schedule = schedule,
             ("chunks", _, Some(chunks)) => frame.chunks = chunks,
+            ("layers", ..) if listed(&word.node).is_some() => {
+                frame.layers = listed(&word.node).map(|list| Spanned::new(list, word.span));
+            }
             _ => {
                 let message = format!("a pipeline has no option `{}={}`", option.node, word.node);
                 let diag =
                     Diag::error(codes::FORM, message, option.span.to(word.span), "not understood");
-                self.error(
-                    diag.help("options are `schedule=gpipe`, `schedule=1f1b` and `chunks=2`"),
-                );
+                let schedules = Schedule::ALL.map(Schedule::name).join("`, `");
+                self.error(diag.help(format!(
+                    "options are `chunks=2`, `layers=[7, 8, 8, 7]`, and `schedule=` one of \
+                    `{schedules}`"
+                )));
                 return None;
             }
         }
@@ -144,18 +176,35 @@ impl Resolver<'_> {
         self.error(diag.and(before, "given here").help("leave one of them"));
     }
 
-    /// With chunks, the number of microbatches is a multiple of the number of stages.
+    /// Whether a schedule can run so many microbatches on so many stages.
     fn rounds(&mut self, frame: &Frame, parts: &SizeExpr) -> Option<()> {
         let stages = self.mesh.axes[frame.axis].size;
-        if frame.chunks == 1 || frame.microbatches.is_multiple_of(stages) {
-            return Some(());
-        }
-        let message =
-            format!("{} microbatches are not a multiple of {stages} stages", frame.microbatches);
-        let diag = Diag::error(codes::UNEVEN, message, parts.span, "with several chunks a stage");
-        self.error(
-            diag.help(format!("with `chunks={}`, write a multiple of {stages}", frame.chunks)),
-        );
+        let (microbatches, name) = (frame.microbatches, frame.schedule.name());
+        let two_rounds = stages.saturating_mul(2);
+        let (message, help) = match frame.schedule {
+            Schedule::GPipe | Schedule::OneForwardOneBackward
+                if frame.chunks > 1 && !microbatches.is_multiple_of(stages) =>
+            {
+                let message =
+                    format!("{microbatches} microbatches are not a multiple of {stages} stages");
+                (message, format!("with `chunks={}`, write a multiple of {stages}", frame.chunks))
+            }
+            Schedule::DualPipe if !stages.is_multiple_of(2) => (
+                format!("`{name}` runs from both ends of {stages} stages"),
+                "write an even number of stages, or `schedule=dualpipe-v`".to_owned(),
+            ),
+            Schedule::DualPipe if !microbatches.is_multiple_of(2) || microbatches < two_rounds => (
+                format!("`{name}` on {stages} stages cannot run {microbatches} microbatches"),
+                format!("write an even number of them, from {two_rounds} on"),
+            ),
+            Schedule::DualPipeV if microbatches < two_rounds => (
+                format!("`{name}` on {stages} stages cannot run {microbatches} microbatches"),
+                format!("write {two_rounds} of them or more"),
+            ),
+            _ => return Some(()),
+        };
+        let diag = Diag::error(codes::UNEVEN, message, parts.span, "so many microbatches");
+        self.error(diag.help(help));
         None
     }
 
@@ -172,25 +221,51 @@ impl Resolver<'_> {
             return;
         }
         frame.holds = Some(id);
-        let (stages, chunks) = (self.mesh.axes[frame.axis].size, frame.chunks);
+        let positions = self.mesh.axes[frame.axis].size.saturating_mul(frame.chunks);
+        let chunks = frame.chunks;
+        let listed = frame.layers.clone();
         let name = self.mesh.axes[frame.axis].name.clone();
         let (layers, count) = (self.repeats[id].name.clone(), self.repeats[id].count);
-        if !count.is_multiple_of(stages * chunks) {
-            let parts = if chunks == 1 {
-                format!("{stages} stages")
-            } else {
-                format!("{stages} stages of {chunks} chunks")
-            };
-            let message = format!("{count} layers cannot be spread over {parts} evenly");
+        let stages = positions / chunks;
+        let parts = if chunks == 1 {
+            format!("{stages} stages")
+        } else {
+            format!("{stages} stages of {chunks} chunks")
+        };
+        if let Some(listed) = listed {
+            self.listed_layers(&listed, &parts, positions, count);
+        } else if count < positions || positions > MOST_POSITIONS {
+            let message = format!("{count} layers cannot be spread over {parts}");
             let diag = Diag::error(codes::UNEVEN, message, span, "these layers")
                 .and(pipeline, format!("stages along `{name}`"));
-            let near = count.next_multiple_of(stages * chunks);
             self.error(diag.help(format!(
-                "every stage has as many: write `repeat {layers}={near}`, \
-                or give `{name}` another size"
+                "every one has a layer at least: write `repeat {layers}={positions}`, or give \
+                `{name}` another size"
             )));
             self.frame = None;
         }
+    }
+
+    /// Checks the layers that the program lists for each chunk of each stage.
+    fn listed_layers(&mut self, listed: &Spanned<Vec<u64>>, parts: &str, places: u64, count: u64) {
+        let Spanned { node: list, span } = listed;
+        let sum = list.iter().try_fold(0_u64, |sum, &next| sum.checked_add(next));
+        let message = if list.len() as u64 != places {
+            format!("{} numbers of layers are listed for {parts}", list.len())
+        } else if list.contains(&0) {
+            "a stage has no layers".to_owned()
+        } else if sum != Some(count) {
+            let sum = sum.map_or_else(|| "too many".to_owned(), |sum| sum.to_string());
+            format!("{sum} layers are listed, and the block has {count}")
+        } else {
+            return;
+        };
+        let diag = Diag::error(codes::UNEVEN, message, *span, "listed here");
+        self.error(diag.help(format!(
+            "list {places} numbers that add up to {count}, in the order in which a microbatch \
+            passes them; or leave `layers` out"
+        )));
+        self.frame = None;
     }
 
     /// Closes the pipeline's block: the carried values determine the batch.
@@ -200,6 +275,7 @@ impl Resolver<'_> {
         };
         let (span, given) = (frame.span, frame.batch);
         let Frame { axis, microbatches, schedule, chunks, .. } = *frame;
+        let listed = frame.layers.clone();
         let Some(batch) = given.or_else(|| self.batch_of(id, span)) else { return };
         if !self.dims[batch].size.is_multiple_of(microbatches) {
             let (name, size) = (&self.dims[batch].name, self.dims[batch].size);
@@ -212,8 +288,13 @@ impl Resolver<'_> {
             );
             return;
         }
+        let (stages, count) = (self.mesh.axes[axis].size, self.repeats[id].count);
+        let stages = match listed {
+            Some(listed) => Stages::new(schedule, stages, listed.node),
+            None => Stages::spread(schedule, stages, chunks, count),
+        };
         self.repeats[id].pipeline =
-            Some(Pipeline { axis, microbatches, batch, schedule, chunks, span });
+            Some(Pipeline { axis, microbatches, batch, schedule, chunks, stages, span });
     }
 
     /// The dimension that all carried values have and no param; an error if that is none or

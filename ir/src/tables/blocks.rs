@@ -17,6 +17,7 @@ use shardwise_grammar::span::Span;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::plan::Materialization;
 use crate::program::Program;
+use crate::stages::{Schedule, Stages};
 
 /// A block whose operations run once per layer, or once per microbatch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,29 +53,6 @@ pub struct BatchSplit {
     pub microbatch: DimId,
 }
 
-/// The schedule of a pipeline.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Schedule {
-    /// All microbatches forward, then all of them backward.
-    #[default]
-    GPipe,
-    /// One forward, one backward, as soon as gradients come back.
-    OneForwardOneBackward,
-}
-
-impl Schedule {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::GPipe, Self::OneForwardOneBackward];
-
-    /// As programs write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::GPipe => "gpipe",
-            Self::OneForwardOneBackward => "1f1b",
-        }
-    }
-}
-
 /// A pipeline: the assignment of a block's layers to stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pipeline {
@@ -88,6 +66,8 @@ pub struct Pipeline {
     pub schedule: Schedule,
     /// The number of chunks (runs of consecutive layers) of a stage.
     pub chunks: u64,
+    /// The layers of each stage.
+    pub stages: Stages,
     /// Its opening line.
     pub span: Span,
 }

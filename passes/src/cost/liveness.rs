@@ -26,7 +26,6 @@ use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Role;
 use shardwise_ir::dataflow::{self, Dataflow, Node, NodeIndex};
 use shardwise_ir::ids::{RepeatId, ValueId};
-use shardwise_ir::pipeline::Schedule;
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
@@ -195,9 +194,8 @@ impl<'p> LiveRanges<'p> {
     fn of_stay(&self, block: RepeatId) -> Option<(usize, usize)> {
         let program = &self.plan.program;
         let (from, to) = self.of_block(Some(block))?;
-        let in_turns = program
-            .pipeline(Some(block))
-            .is_some_and(|pipeline| pipeline.schedule == Schedule::OneForwardOneBackward);
+        let in_turns =
+            program.pipeline(Some(block)).is_some_and(|pipeline| pipeline.schedule.alternates());
         let back = pipeline_stages::reverse(program, block).filter(|_| in_turns);
         Some((from, self.of_block(back).map_or(to, |steps| steps.1)))
     }

@@ -8,14 +8,17 @@
 //!
 //! The order of tasks on a stage is fixed in advance (`order`): that of `gpipe`, and "one forward,
 //! one backward" of Narayanan et al., *Efficient Large-Scale Language Model Training on GPU
-//! Clusters Using Megatron-LM* (2021), which also defines how `v` chunks of a stage interleave.
+//! Clusters Using Megatron-LM* (2021), which also defines how `v` chunks of a stage interleave;
+//! [`zero_bubble`] and [`dual_pipe`] run gradients of weights apart from those of activations.
 
+mod dual_pipe;
 mod order;
 mod simulate;
+mod zero_bubble;
 
-use shardwise_ir::pipeline::Schedule;
+use shardwise_ir::stages::Schedule;
 
-pub use order::{StageWork, order};
+pub use order::{Pass, Slot, StageWork, order};
 pub use simulate::{PipelineRun, Placed, simulate};
 
 /// The shape of a pipeline.
@@ -33,31 +36,68 @@ pub struct PipelineShape {
     pub trains: bool,
 }
 
-/// Seconds of one microbatch in one chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Seconds of one microbatch in the chunk that has the most layers.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StageTimes {
     /// Forward.
     pub forward_s: f64,
     /// Backward.
     pub backward_s: f64,
+    /// The part of `backward_s` that only gradients of weights take.
+    pub weights_s: f64,
     /// The send to the neighbour, forward.
     pub hop_s: f64,
     /// The send to the neighbour, backward.
     pub hop_back_s: f64,
+    /// The share of these that the chunk at each position takes; empty where all have equally many
+    /// layers.
+    pub shares: Vec<f64>,
+}
+
+impl StageTimes {
+    fn share(&self, position: u64) -> f64 {
+        self.shares.get(position as usize).copied().unwrap_or(1.0)
+    }
+
+    /// The seconds of a task.
+    fn task_s(&self, position: u64, pass: Pass) -> f64 {
+        let seconds = match pass {
+            Pass::Forward => self.forward_s,
+            Pass::Backward => self.backward_s,
+            Pass::InputGradients => self.backward_s - self.weights_s,
+            Pass::WeightGradients => self.weights_s,
+        };
+        seconds * self.share(position)
+    }
 }
 
 impl PipelineShape {
     /// The bubble: the share of a stage's time in which it is idle while the pipeline fills and
-    /// drains, `(Z-1)/(vM+Z-1)`.
-    pub fn bubble(&self) -> f64 {
+    /// drains. `(Z-1)/(vM+Z-1)` for `gpipe` and `1f1b` with equal stages; otherwise as simulated,
+    /// without the time of sends, over all stages.
+    pub fn bubble(&self, times: &StageTimes) -> f64 {
         let idle = self.stages as f64 - 1.0;
-        idle / (self.chunks as f64 * self.microbatches as f64 + idle)
+        let pieces = self.chunks as f64 * self.microbatches as f64;
+        if !self.schedule.delays_weights() && times.shares.is_empty() {
+            return idle / (pieces + idle);
+        }
+        let alone = StageTimes { hop_s: 0.0, hop_back_s: 0.0, ..times.clone() };
+        let makespan_s = self.makespan_s(&alone);
+        let path_s = alone.forward_s + if self.trains { alone.backward_s } else { 0.0 };
+        let positions = self.stages.saturating_mul(self.chunks);
+        let shares = match times.shares[..] {
+            [] => positions as f64,
+            _ => times.shares.iter().sum::<f64>(),
+        };
+        let busy_s = self.microbatches as f64 * shares * path_s;
+        if makespan_s > 0.0 { 1.0 - busy_s / (self.stages as f64 * makespan_s) } else { 0.0 }
     }
 
-    /// The largest number of in-flight microbatches on a stage; a fraction where it has several
-    /// chunks.
+    /// The largest number of in-flight microbatches on a stage; a fraction where each is in one of
+    /// several chunks, or passes one of two copies of layers.
     pub fn in_flight(&self, stage: u64) -> f64 {
-        if self.trains { order::most_held(self, stage) as f64 / self.chunks as f64 } else { 1.0 }
+        let copies = if self.schedule.is_bidirectional() { 2 } else { self.chunks };
+        if self.trains { order::most_held(self, stage) as f64 / copies as f64 } else { 1.0 }
     }
 
     /// The makespan, in seconds.
@@ -82,9 +122,9 @@ impl PipelineShape {
         more_s + (more_s - few_s) / (more - few) as f64 * (self.microbatches - more) as f64
     }
 
-    /// `(vM + Z-1)` times the time of a chunk: the closed formula.
+    /// `(vM + Z-1)` times the time of a chunk: the closed formula, with the bubble of the schedule.
     fn in_turn_s(&self, times: &StageTimes) -> f64 {
-        let idle = self.stages as f64 - 1.0;
+        let idle = (self.stages as f64 - 1.0) * self.schedule.bubble_thirds() as f64 / 3.0;
         let turns = self.chunks as f64 * self.microbatches as f64 + idle;
         turns * (times.forward_s + times.backward_s) + idle * (times.hop_s + times.hop_back_s)
     }

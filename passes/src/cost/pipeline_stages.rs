@@ -3,9 +3,10 @@
 //!
 //! The time of a stage for a microbatch is the time that its layers add to the schedule of one
 //! device, so collectives overlap compute inside a stage as elsewhere. All devices are charged as
-//! the busiest one: every stage has the same layers, and the first of them keeps the most for
-//! gradients.
+//! the busiest ones: those with the most layers, and those that keep the most for gradients, which
+//! with equal stages is the first. `stage_report` tells stages apart.
 
+use indexmap::IndexSet;
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, Program};
@@ -36,12 +37,17 @@ pub fn shape(program: &Program, block: RepeatId) -> Option<PipelineShape> {
 }
 
 /// The number of copies of a block's value on a device where it is kept for gradients: that of the
-/// first stage, which has the most microbatches in flight.
+/// stage which has the most, by its layers and its microbatches in flight.
 pub(crate) fn in_flight_copies(program: &Program, value: ValueId) -> f64 {
     let block = program.values[value].repeat;
     let waiting =
         block.filter(|_| program.has_batch(block, value)).and_then(|block| shape(program, block));
-    program.layers_per_device(block) as f64 * waiting.map_or(1.0, |shape| shape.in_flight(0))
+    let (Some(shape), Some(pipeline)) = (waiting, program.pipeline(block)) else {
+        return program.layers_per_device(block) as f64;
+    };
+    let stages = &pipeline.stages;
+    let copies = |stage: u64| stages.held()[stage as usize] as f64 * shape.in_flight(stage);
+    stages.looked_at().map(copies).fold(0.0, f64::max)
 }
 
 /// The number of copies of a block's value on a device where all are kept: declared values and
@@ -100,30 +106,54 @@ pub fn pipelines(
                 && by_microbatch(program, step)
         };
         let alone = only(plan, costs, |step| own(step) && !hops(program, step));
-        let chunk = (program.layers_per_device(Some(block)) / shape.chunks) as f64;
-        let both_s = chunk * layer_s(block, &alone);
-        let of = |at: Option<RepeatId>, hop: bool| {
+        let layers = program.pipeline(Some(block))?.stages.layers();
+        let longest = layers.iter().copied().max().unwrap_or(1) as f64;
+        let both_s = longest * layer_s(block, &alone);
+        let of = |at: Option<RepeatId>, wanted: &dyn Fn(&Step) -> bool| {
             let steps = plan
                 .steps
                 .iter()
                 .zip(costs)
                 .filter(|(step, _)| at.is_some() && step.repeat == at && own(step));
-            steps
-                .filter(|(step, _)| hops(program, step) == hop)
-                .map(|(_, cost)| cost.seconds)
-                .sum::<f64>()
+            steps.filter(|(step, _)| wanted(step)).map(|(_, cost)| cost.seconds).sum::<f64>()
         };
+        let (hop, stays) = (|step: &Step| hops(program, step), |step: &Step| !hops(program, step));
         let (back, here) = (reverse(program, block), Some(block));
-        let share = of(here, false) / (of(here, false) + of(back, false)).max(f64::MIN_POSITIVE);
+        let (forward_s, backward_s) = (of(here, &stays), of(back, &stays));
+        let share = forward_s / (forward_s + backward_s).max(f64::MIN_POSITIVE);
+        let sent = back.map(|back| activation_gradients(plan, back)).unwrap_or_default();
+        let weights_s = of(back, &|step| stays(step) && !sent.contains(&step.result.value));
+        let is_uneven = program.pipeline(Some(block))?.stages.is_uneven();
         let times = StageTimes {
             forward_s: share * both_s,
             backward_s: (1.0 - share) * both_s,
-            hop_s: of(here, true),
-            hop_back_s: of(back, true),
+            weights_s: (1.0 - share) * both_s * weights_s / backward_s.max(f64::MIN_POSITIVE),
+            hop_s: of(here, &hop),
+            hop_back_s: of(back, &hop),
+            shares: layers
+                .iter()
+                .filter(|_| is_uneven)
+                .map(|&count| count as f64 / longest)
+                .collect(),
         };
-        Some(Staged { block, shape, times, makespan_s: shape.makespan_s(&times) })
+        let makespan_s = shape.makespan_s(&times);
+        Some(Staged { block, shape, times, makespan_s })
     };
     program.repeats.indices().filter_map(staged).collect()
+}
+
+/// The values of a reversed block from which the gradient for the previous stage is computed; all
+/// others are for gradients of weights.
+fn activation_gradients(plan: &Plan, back: RepeatId) -> IndexSet<ValueId> {
+    let program = &plan.program;
+    let sent = program.outputs.iter().filter(|output| program.carried_into(output).is_some());
+    let mut needed: IndexSet<ValueId> = sent.map(|output| output.value).collect();
+    for step in plan.steps.iter().rev().filter(|step| step.repeat == Some(back)) {
+        if needed.contains(&step.result.value) {
+            needed.extend(step.operands.iter().map(|operand| operand.value));
+        }
+    }
+    needed
 }
 
 /// The costs of the steps that `counts`; the others take no time.

@@ -55,13 +55,15 @@ fn rolled(program: &Program, op: &Op, roll: &Roll, sharding: &Sharding) -> Optio
 }
 
 /// A stage sends its complete microbatch to the next stage. The last stage sends to the first only
-/// if that has another chunk of the layers.
+/// if that has another chunk of the layers, and chunks do not turn around there.
 fn stage_send(program: &Program, op: &Op, sharding: &Sharding) -> Option<Sent> {
     let pipeline = program.pipeline(op.repeat)?;
     let bytes = local_shape::local_bytes(program, op.result, sharding);
-    let seconds = match pipeline.chunks {
-        1 => collective::hop_seconds(program, pipeline.axis, bytes),
-        _ => collective::shift_seconds(program, &[pipeline.axis], bytes),
+    let goes_round = pipeline.chunks > 1 && !pipeline.schedule.is_v();
+    let seconds = if goes_round {
+        collective::shift_seconds(program, &[pipeline.axis], bytes)
+    } else {
+        collective::hop_seconds(program, pipeline.axis, bytes)
     };
     Some(Sent { bytes, axes: vec![pipeline.axis], seconds })
 }

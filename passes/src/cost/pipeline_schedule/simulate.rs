@@ -5,7 +5,8 @@
 //! when the result of the microbatch's previous task has arrived. Links work concurrently with the
 //! stages: a send delays the receiver, and occupies no stage.
 
-use super::{PipelineShape, StageTimes, StageWork, order};
+use super::order::{self, Pass, Slot};
+use super::{PipelineShape, StageTimes, StageWork};
 
 /// A task with its start and end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +33,8 @@ pub struct PipelineRun {
 struct PipelineSimulation<'s> {
     shape: &'s PipelineShape,
     times: &'s StageTimes,
-    orders: Vec<Vec<StageWork>>,
-    /// The number of tasks of its order that each stage has run.
+    orders: Vec<Vec<Slot>>,
+    /// The number of slots of its order that each stage has run.
     done: Vec<usize>,
     /// The time at which each stage is free.
     free_s: Vec<f64>,
@@ -44,7 +45,8 @@ struct PipelineSimulation<'s> {
 
 /// Runs the simulation.
 pub fn simulate(shape: &PipelineShape, times: &StageTimes) -> PipelineRun {
-    let orders: Vec<Vec<StageWork>> = (0..shape.stages).map(|stage| order(shape, stage)).collect();
+    let orders: Vec<Vec<Slot>> =
+        (0..shape.stages).map(|stage| order::order(shape, stage)).collect();
     let places = 2 * shape.stages * shape.chunks;
     let mut simulation = PipelineSimulation {
         shape,
@@ -69,38 +71,59 @@ impl PipelineSimulation<'_> {
     fn advance(&mut self, stage: u64) -> bool {
         let number = stage as usize;
         let before = self.done[number];
-        while let Some(&work) = self.orders[number].get(self.done[number]) {
-            let Some(arrived_s) = self.arrived(stage, work) else { break };
-            let start_s = self.free_s[number].max(arrived_s);
-            let end_s =
-                start_s + if work.backward { self.times.backward_s } else { self.times.forward_s };
-            let place = self.place(stage, work) as usize;
-            self.ended[place][work.microbatch as usize] = Some(end_s);
-            self.free_s[number] = end_s;
+        while let Some(&slot) = self.orders[number].get(self.done[number]) {
+            let Some(start_s) = slot.works().try_fold(self.free_s[number], |so_far: f64, work| {
+                Some(so_far.max(self.arrived(stage, work)?))
+            }) else {
+                break;
+            };
+            self.run(stage, slot, start_s);
             self.done[number] += 1;
-            self.run.makespan_s = self.run.makespan_s.max(end_s);
-            self.run.placed.push(Placed { stage, work, start_s, end_s });
         }
         self.done[number] > before
     }
 
-    /// The position of a task on the path of its microbatch.
-    fn place(&self, stage: u64, work: StageWork) -> u64 {
-        let forward = work.chunk * self.shape.stages + stage;
-        if work.backward {
-            2 * self.shape.stages * self.shape.chunks - 1 - forward
-        } else {
-            forward
+    /// Runs the tasks of a slot one after the other; their results are complete at its end.
+    fn run(&mut self, stage: u64, slot: Slot, start_s: f64) {
+        let mut end_s = start_s;
+        for work in slot.works() {
+            let start_s = end_s;
+            end_s += self.times.task_s(work.position(self.shape, stage), work.pass);
+            self.run.placed.push(Placed { stage, work, start_s, end_s });
+        }
+        for work in slot.works() {
+            if let Some(place) = self.place(stage, work) {
+                self.ended[place as usize][work.microbatch as usize] = Some(end_s);
+            }
+        }
+        self.free_s[stage as usize] = end_s;
+        self.run.makespan_s = self.run.makespan_s.max(end_s);
+    }
+
+    /// The place of a task on the path of its microbatch, forward and back; none for gradients of
+    /// weights, which nothing waits for.
+    fn place(&self, stage: u64, work: StageWork) -> Option<u64> {
+        let position = work.position(self.shape, stage);
+        match work.pass {
+            Pass::Forward => Some(position),
+            Pass::Backward | Pass::InputGradients => {
+                Some(2 * self.shape.stages * self.shape.chunks - 1 - position)
+            }
+            Pass::WeightGradients => None,
         }
     }
 
     /// The time at which the input of a task arrives; `None`: not yet known.
     fn arrived(&self, stage: u64, work: StageWork) -> Option<f64> {
-        let Some(before) = self.place(stage, work).checked_sub(1) else { return Some(0.0) };
+        let Some(before) = self.place(stage, work).and_then(|place| place.checked_sub(1)) else {
+            return Some(0.0);
+        };
         let ended_s = self.ended[before as usize][work.microbatch as usize]?;
-        let turning = before + 1 == self.shape.stages * self.shape.chunks;
-        let stays = turning || self.shape.stages == 1;
-        let hop_s = if work.backward { self.times.hop_back_s } else { self.times.hop_s };
+        let positions = self.shape.stages * self.shape.chunks;
+        let position = if before < positions { before } else { 2 * positions - 1 - before };
+        let stays = order::stage_of(self.shape, work.microbatch, position) == stage;
+        let is_forward = work.pass == Pass::Forward;
+        let hop_s = if is_forward { self.times.hop_s } else { self.times.hop_back_s };
         Some(ended_s + if stays { 0.0 } else { hop_s })
     }
 }

@@ -66,10 +66,15 @@ fn the_page_is_right() {
     }
     let summary: Vec<&str> = page
         .lines()
-        .filter(|line| line.starts_with("# pipeline ") || line.starts_with("# serial"))
+        .filter(|line| {
+            ["# pipeline ", "# serial", "#   stage"].iter().any(|it| line.starts_with(it))
+        })
         .collect();
-    let planned = plan("3d", &fixture("3d"), Planning::Search).to_string();
-    assert!(summary.len() == 2 && summary.iter().all(|line| planned.contains(line)), "{planned}");
+    let planned: String = ["3d", "uneven"]
+        .iter()
+        .map(|name| plan(name, &fixture(name), Planning::Search).to_string())
+        .collect();
+    assert!(summary.len() == 5 && summary.iter().all(|line| planned.contains(line)), "{planned}");
 }
 
 #[test]
@@ -264,7 +269,19 @@ const STEPS: [&str; 6] = [
 ];
 const SPLITS: [&str; 3] = ["[B, D]", "[B_X, D]", "[B, D_X]"];
 const WEIGHTS: [&str; 3] = ["[D, F]", "[D_X, F]", "[D, F_X]"];
-const OPTIONS: [&str; 4] = ["", ", schedule=1f1b", ", chunks=2", ", schedule=1f1b, chunks=2"];
+const OPTIONS: [&str; 11] = [
+    "",
+    ", schedule=1f1b",
+    ", chunks=2",
+    ", schedule=1f1b, chunks=2",
+    ", schedule=zb-h1",
+    ", schedule=zb-v",
+    ", schedule=dualpipe",
+    ", schedule=dualpipe-v",
+    ", layers=[1, 3]",
+    ", schedule=1f1b, layers=[3, 1]",
+    ", schedule=dualpipe, layers=[3, 1]",
+];
 
 /// A pipeline of random statements over layers' own and shared weights, on so many rows.
 fn random(numbers: &[u32], rows: u64, frame: Option<&str>) -> String {
@@ -296,8 +313,8 @@ fn frame(number: u64, microbatches: u64) -> String {
 
 #[test]
 fn random_pipelines_are_right() {
-    run(8, |numbers, seed| {
-        let source = random(numbers, 8, Some(&frame(seed, 2)));
+    run(16, |numbers, seed| {
+        let source = random(numbers, 8, Some(&frame(seed, 4)));
         checked_plans("random", &source, Sizes::Full);
         Ok(())
     });

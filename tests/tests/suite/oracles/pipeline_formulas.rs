@@ -1,14 +1,16 @@
 //! Simulated pipelines against closed formulas.
 
 use proptest::prelude::{prop_assert, prop_assert_eq};
-use shardwise_ir::pipeline::Schedule;
-use shardwise_passes::pipeline_schedule::{PipelineShape, Placed, StageTimes, order, simulate};
+use shardwise_ir::stages::{Schedule, Stages};
+use shardwise_passes::pipeline_schedule::{
+    Pass, PipelineShape, Placed, Slot, StageTimes, StageWork, order, simulate,
+};
 use shardwise_tests::close;
 use shardwise_tests::random::for_all;
 
 /// Random shapes of each test.
 const CASES: u32 = 256;
-const SCHEDULES: [Schedule; 2] = Schedule::ALL;
+const SCHEDULES: [Schedule; 2] = [Schedule::GPipe, Schedule::OneForwardOneBackward];
 
 fn shape(stages: u64, microbatches: u64, schedule: Schedule) -> PipelineShape {
     PipelineShape { stages, microbatches, chunks: 1, schedule, trains: true }
@@ -38,7 +40,7 @@ fn both_schedules_idle_as_long() {
             prop_assert!(close(makespan_s, expected_s), "{shape:?} {makespan_s} {expected_s}");
             let idle = idle(&shape, &times);
             prop_assert!((idle - (stages - 1) as f64 / slots).abs() < 1e-9);
-            prop_assert!((shape.bubble() - idle).abs() < 1e-9);
+            prop_assert!((shape.bubble(&times) - idle).abs() < 1e-9);
         }
         Ok(())
     });
@@ -55,7 +57,7 @@ fn chunks_divide_the_bubble() {
             let makespan_s = simulate(&shape, &times).makespan_s;
             let expected_s = slots * (times.forward_s + times.backward_s);
             prop_assert!(close(makespan_s, expected_s), "{shape:?} {makespan_s}");
-            prop_assert!((shape.bubble() - idle(&shape, &times)).abs() < 1e-9);
+            prop_assert!((shape.bubble(&times) - idle(&shape, &times)).abs() < 1e-9);
         }
         Ok(())
     });
@@ -102,30 +104,69 @@ fn nobody_does_two_things_at_once_or_before_they_can_be_done() {
                 prop_assert!(own.windows(2).all(|pair| pair[0].end_s <= pair[1].start_s));
             }
             for work in &placed {
-                let source = producer(&placed, work);
-                prop_assert!(source.is_none_or(|it| it.end_s + hop_s <= work.start_s + 1e-9));
+                let source = producer(&shape, &placed, work);
+                let wait_s = |it: &Placed| if it.stage == work.stage { 0.0 } else { hop_s };
+                prop_assert!(source.is_none_or(|it| it.end_s + wait_s(it) <= work.start_s + 1e-9));
             }
         }
         Ok(())
     });
 }
 
-/// The same microbatch in the same chunk on the stage that this work waits for: the one before, or
-/// going backward the one after.
-fn producer<'p>(placed: &'p [Placed], work: &Placed) -> Option<&'p Placed> {
-    let stage = if work.work.backward { Some(work.stage + 1) } else { work.stage.checked_sub(1) };
-    placed.iter().find(|it| it.work == work.work && Some(it.stage) == stage)
+/// The work that this work waits for: the same microbatch at the position before, or going backward
+/// the one after.
+fn producer<'p>(shape: &PipelineShape, placed: &'p [Placed], work: &Placed) -> Option<&'p Placed> {
+    let positions = shape.stages * shape.chunks;
+    let here = position(shape, work);
+    let find = |position: u64, back: bool| {
+        placed.iter().find(|it| {
+            it.work.microbatch == work.work.microbatch
+                && is_on_path(it, back)
+                && self::position(shape, it) == position
+        })
+    };
+    match work.work.pass {
+        Pass::Forward => here.checked_sub(1).and_then(|before| find(before, false)),
+        Pass::WeightGradients => find(here, true),
+        _ if here + 1 == positions => find(here, false),
+        _ => find(here + 1, true),
+    }
+}
+
+/// Whether work is forward, or computes gradients of activations.
+fn is_on_path(placed: &Placed, back: bool) -> bool {
+    match placed.work.pass {
+        Pass::Forward => !back,
+        Pass::Backward | Pass::InputGradients => back,
+        Pass::WeightGradients => false,
+    }
+}
+
+/// The position of the layers of work on the path of its microbatch.
+fn position(shape: &PipelineShape, placed: &Placed) -> u64 {
+    let mirrored = match shape.schedule {
+        Schedule::DualPipe => placed.work.microbatch >= shape.microbatches / 2,
+        Schedule::ZeroBubbleV | Schedule::DualPipeV => placed.work.chunk == 1,
+        _ => false,
+    };
+    let place = if mirrored { shape.stages - 1 - placed.stage } else { placed.stage };
+    placed.work.chunk * shape.stages + place
 }
 
 /// What is held, counted through the order of work.
 fn counted(shape: &PipelineShape, stage: u64) -> f64 {
     let mut held = 0_u64;
     let mut most = 0;
-    for work in order(shape, stage) {
-        held = if work.backward { held - 1 } else { held + 1 };
+    for work in order(shape, stage).into_iter().flat_map(Slot::works) {
+        match work.pass {
+            Pass::Forward => held += 1,
+            Pass::Backward | Pass::WeightGradients => held -= 1,
+            Pass::InputGradients => {}
+        }
         most = most.max(held);
     }
-    most as f64 / shape.chunks as f64
+    let copies = if shape.schedule.is_bidirectional() { 2 } else { shape.chunks };
+    most as f64 / copies as f64
 }
 
 #[test]
@@ -188,4 +229,185 @@ fn chunks_of_1f1b_hold_as_much_as_megatron_says() {
     };
     // 2(Z-1) + (v-1)Z ahead, and one in work, in halves of a stage.
     assert!(close(shape.in_flight(0), 11.0 / 2.0));
+}
+
+/// A shape of a schedule that delays gradients of weights.
+fn delayed(schedule: Schedule, stages: u64, microbatches: u64) -> PipelineShape {
+    let chunks = schedule.fixed_chunks().expect("it decides them");
+    PipelineShape { chunks, ..shape(stages, microbatches, schedule) }
+}
+
+/// Times of forward, gradients of activations, and gradients of weights.
+fn three(forward_s: f64, inputs_s: f64, weights_s: f64) -> StageTimes {
+    StageTimes { weights_s, ..times(forward_s, inputs_s + weights_s) }
+}
+
+/// Seconds in which the stages that work longest are idle.
+fn idle_s(shape: &PipelineShape, times: &StageTimes) -> f64 {
+    let pieces = (shape.chunks * shape.microbatches) as f64;
+    simulate(shape, times).makespan_s - pieces * (times.forward_s + times.backward_s)
+}
+
+#[test]
+fn zero_bubble_h1_idles_as_its_authors_say() {
+    // (Z-1)(F+B-W): Qi et al. (2023), table 1.
+    for (forward, inputs, weights) in [(1.0, 1.0, 1.0), (1.0, 1.25, 0.75), (1.0, 1.0, 0.5)] {
+        for (stages, microbatches) in [(2_u64, 4), (4, 8), (4, 12), (8, 16), (8, 32)] {
+            let shape = delayed(Schedule::ZeroBubble, stages, microbatches);
+            let expected = (stages - 1) as f64 * (forward + inputs - weights);
+            let found = idle_s(&shape, &three(forward, inputs, weights));
+            assert!(close(found, expected), "{shape:?} {found} {expected}");
+        }
+    }
+}
+
+#[test]
+fn zero_bubble_v_only_waits_for_the_first_microbatch() {
+    for (stages, microbatches) in [(2_u64, 4), (4, 8), (4, 16), (8, 16), (8, 40)] {
+        let shape = delayed(Schedule::ZeroBubbleV, stages, microbatches);
+        let run = simulate(&shape, &three(1.0, 1.0, 1.0));
+        for stage in 0..stages {
+            let own: Vec<_> = run.placed.iter().filter(|placed| placed.stage == stage).collect();
+            let first = own.iter().map(|placed| placed.start_s).fold(f64::INFINITY, f64::min);
+            let last = own.iter().map(|placed| placed.end_s).fold(0.0, f64::max);
+            assert!(close(last - first, 6.0 * microbatches as f64), "{shape:?} {stage}");
+        }
+    }
+}
+
+#[test]
+fn dual_pipe_idles_as_its_authors_say() {
+    // (Z/2-1)(F&B+B-3W), with F&B = F+B one after the other and B all gradients: the table of
+    // deepseek-ai/DualPipe, whose Z is twice the stages of the V.
+    for (forward, inputs, weights) in [(1.0, 1.0, 1.0), (1.0, 1.0, 0.5)] {
+        for (stages, microbatches) in [(2_u64, 4), (4, 8), (4, 20), (8, 16), (8, 20), (8, 40)] {
+            let all = inputs + weights;
+            let each = (forward + all) + all - 3.0 * weights;
+            let times = three(forward, inputs, weights);
+            let dual = delayed(Schedule::DualPipe, stages, microbatches);
+            let found = idle_s(&dual, &times);
+            let expected = (stages / 2 - 1) as f64 * each;
+            assert!(close(found, expected), "{dual:?} {found} {expected}");
+            let v = delayed(Schedule::DualPipeV, stages, microbatches);
+            let found = idle_s(&v, &times);
+            let expected = (stages - 1) as f64 * each;
+            assert!(close(found, expected), "{v:?} {found} {expected}");
+        }
+    }
+}
+
+#[test]
+fn schedules_that_delay_weights_run_everything_once_and_hold_what_they_say() {
+    let inputs = (1_u64..5, 0_u64..7, 0_u32..3, 1_u32..4, 1_u32..4);
+    for_all(CASES, &inputs, |(half, more, hop, inputs, weights)| {
+        let stages = 2 * half;
+        let hop_s = f64::from(hop) / 4.0;
+        let three = three(1.0, f64::from(inputs), f64::from(weights));
+        let times = StageTimes { hop_s, hop_back_s: hop_s, ..three };
+        for schedule in Schedule::ALL.into_iter().filter(|schedule| schedule.delays_weights()) {
+            let shape = delayed(schedule, stages, 2 * (stages + more));
+            let run = simulate(&shape, &times);
+            let mut passes: Vec<(u64, StageWork)> =
+                run.placed.iter().map(|placed| (placed.stage, placed.work)).collect();
+            passes.sort_unstable();
+            let all = passes.len();
+            passes.dedup();
+            prop_assert_eq!(all, passes.len());
+            let count = |wanted: fn(Pass) -> bool| {
+                passes.iter().filter(|(_, work)| wanted(work.pass)).count() as u64
+            };
+            let pieces = stages * shape.chunks * shape.microbatches;
+            prop_assert_eq!(count(|pass| pass == Pass::Forward), pieces);
+            prop_assert_eq!(
+                count(|pass| matches!(pass, Pass::Backward | Pass::InputGradients)),
+                pieces
+            );
+            prop_assert_eq!(
+                count(|pass| matches!(pass, Pass::Backward | Pass::WeightGradients)),
+                pieces
+            );
+            for stage in 0..stages {
+                let own: Vec<_> =
+                    run.placed.iter().filter(|placed| placed.stage == stage).collect();
+                prop_assert!(own.windows(2).all(|pair| pair[0].end_s <= pair[1].start_s + 1e-9));
+                prop_assert!(counted(&shape, stage) <= shape.in_flight(stage), "{shape:?}");
+            }
+            let most = (0..stages).map(|stage| counted(&shape, stage)).fold(0.0, f64::max);
+            prop_assert!(close(most, shape.in_flight(0)), "{shape:?} {most}");
+            for work in &run.placed {
+                let source = producer(&shape, &run.placed, work);
+                let first = work.work.pass == Pass::Forward && position(&shape, work) == 0;
+                let wait_s = match source {
+                    Some(it) if it.stage != work.stage => hop_s,
+                    _ => 0.0,
+                };
+                prop_assert!(
+                    first || source.is_some_and(|it| it.end_s + wait_s <= work.start_s + 1e-9),
+                    "{shape:?} {work:?}"
+                );
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn very_many_microbatches_of_any_schedule_go_on_as_the_first() {
+    for schedule in Schedule::ALL.into_iter().filter(|schedule| schedule.delays_weights()) {
+        for (stages, microbatches, hop_s) in [(4, 1200, 0.0), (4, 1022, 0.25), (8, 1300, 0.5)] {
+            let shape = delayed(schedule, stages, microbatches);
+            let times = StageTimes { hop_s, hop_back_s: hop_s, ..three(1.0, 1.25, 0.75) };
+            let (whole, extended) = (simulate(&shape, &times).makespan_s, shape.makespan_s(&times));
+            assert!((whole - extended).abs() <= 1e-9 * whole, "{shape:?}: {extended} {whole}");
+        }
+    }
+}
+
+/// Stages of unequal length: nothing is faster than the longest one, and the rest fills and drains.
+#[test]
+fn the_longest_stage_decides() {
+    let inputs = (proptest::collection::vec(1_u64..6, 2..7), 1_u64..20);
+    for_all(CASES, &inputs, |(layers, microbatches)| {
+        let stages = layers.len() as u64;
+        let longest = layers.iter().copied().max().unwrap_or(1);
+        let shares: Vec<f64> = layers.iter().map(|&count| count as f64 / longest as f64).collect();
+        let fill = layers.iter().sum::<u64>() - longest;
+        let slots = (microbatches * longest + fill) as f64;
+        for schedule in SCHEDULES {
+            let shape = shape(stages, microbatches, schedule);
+            let times = StageTimes { shares: shares.clone(), ..times(longest as f64, 0.0) };
+            // Forward alone: the first microbatch passes all stages, the others the longest.
+            let forward = PipelineShape { trains: false, ..shape };
+            prop_assert!(close(simulate(&forward, &times).makespan_s, slots));
+            let trained = StageTimes { backward_s: 2.0 * longest as f64, ..times };
+            let makespan_s = simulate(&shape, &trained).makespan_s;
+            prop_assert!(makespan_s >= 3.0 * (microbatches * longest) as f64 - 1e-9);
+            prop_assert!(makespan_s <= 3.0 * slots + 1e-9 || schedule.alternates());
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn layers_are_spread_over_stages_with_fewer_at_the_ends() {
+    let spread = |stages, chunks, count| {
+        Stages::spread(Schedule::OneForwardOneBackward, stages, chunks, count)
+    };
+    let llama = spread(16, 1, 126);
+    assert_eq!(llama.layers(), [7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7]);
+    assert_eq!(spread(4, 1, 61).layers(), [15, 16, 15, 15]);
+    assert_eq!(spread(2, 2, 6).held(), [3, 3]);
+    for_all(CASES, &(1_u64..9, 1_u64..4, 0_u64..40), |(stages, chunks, more)| {
+        let count = stages * chunks + more;
+        let all = spread(stages, chunks, count);
+        prop_assert_eq!(all.layers().iter().sum::<u64>(), count);
+        prop_assert!(all.is_spread());
+        let (few, most) = (all.layers().iter().min(), all.layers().iter().max());
+        prop_assert!(most.zip(few).is_some_and(|(most, few)| most - few <= 1 && *few > 0));
+        for layer in 1..count {
+            let (before, here) = (all.stage_of(layer - 1), all.stage_of(layer));
+            prop_assert!(before == here || (before + 1) % stages == here);
+        }
+        Ok(())
+    });
 }
