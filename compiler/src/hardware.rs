@@ -15,7 +15,6 @@ use std::ops::Range;
 use indexmap::IndexMap;
 use shardwise_ir::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE};
 use shardwise_ir::hardware::{Hardware, Wraparound};
-use shardwise_ir::rates::{MeasuredRates, Rates};
 use shardwise_ir::{Diag, Span, suggest};
 use toml::{Spanned, Value};
 
@@ -123,7 +122,7 @@ impl Reader {
         };
         let mut chip = match get("base") {
             Some(base) => self.base(base, name.get_ref()),
-            None => Some(unknown()),
+            None => Some(Hardware::unknown("")),
         };
         let Some(hardware) = &mut chip else { return };
         hardware.name.clone_from(name.get_ref());
@@ -293,28 +292,6 @@ impl Reader {
             self.wrong("these are not sizes".to_owned(), value.span(), help);
         }
         sizes.filter(|_| product.is_some())
-    }
-}
-
-/// A chip with all values unknown.
-fn unknown() -> Hardware {
-    Hardware {
-        name: String::new(),
-        file: None,
-        bf16_flops: None,
-        int8_flops: None,
-        fp8_flops: None,
-        hbm_bytes: None,
-        hbm_bandwidth: None,
-        link_bandwidth: None,
-        dcn_bandwidth: None,
-        hop_s: 1e-6,
-        dcn_hop_s: 1e-6,
-        wraparound: Wraparound::Switched,
-        pod: Vec::new(),
-        measured: MeasuredRates::default(),
-        rates: Rates::Peak,
-        is_training: false,
     }
 }
 

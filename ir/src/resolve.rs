@@ -18,6 +18,7 @@ mod optimizer;
 mod overrides;
 mod pipeline;
 mod repeat;
+mod slice;
 mod structure;
 mod wording;
 

@@ -10,6 +10,7 @@ pub mod hardware;
 mod measured_presets;
 pub mod optimizer;
 pub mod plan;
+mod presets;
 pub mod program;
 pub mod rates;
 pub mod rearrange;

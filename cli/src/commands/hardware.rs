@@ -36,8 +36,16 @@ pub(super) fn known(files: &HardwareFileArgs, names: &[String]) -> Result<Vec<Ha
 
 fn table(chips: &[Hardware]) -> String {
     let mut text = format!(
-        "{:<12}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}\n",
-        "name", "bf16 FLOP/s", "int8 OP/s", "HBM", "HBM/s", "link/s", "network/s"
+        "{:<12}{:>11}{:>13}{:>12}{:>11}{:>10}{:>12}{:>12}{:>12}\n",
+        "name",
+        "f32 FLOP/s",
+        "bf16 FLOP/s",
+        "fp8 FLOP/s",
+        "int8 OP/s",
+        "HBM",
+        "HBM/s",
+        "link/s",
+        "network/s"
     );
     for hardware in chips {
         let rate = |value: Option<f64>| {
@@ -45,9 +53,11 @@ fn table(chips: &[Hardware]) -> String {
         };
         let size = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), units::bytes);
         text.push_str(&format!(
-            "{:<12}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}\n",
+            "{:<12}{:>11}{:>13}{:>12}{:>11}{:>10}{:>12}{:>12}{:>12}\n",
             hardware.name,
+            rate(hardware.f32_flops),
             rate(hardware.bf16_flops),
+            rate(hardware.fp8_flops),
             rate(hardware.int8_flops),
             size(hardware.hbm_bytes),
             size(hardware.hbm_bandwidth),
@@ -56,5 +66,5 @@ fn table(chips: &[Hardware]) -> String {
         ));
     }
     text + "\nlink: one way along one axis (TPU) or out of a chip (GPU); network: a chip's share, \
-        one way\n"
+        one way; f32: TF32 on GPUs that have it\n"
 }

@@ -66,9 +66,11 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Number> {
 /// What data sheets give.
 #[rustfmt::skip]
 pub(crate) const PEAKS: &[Number] = &[
+    ("f32", "FLOP/s of products in f32, on GPUs in TF32", Rate(1e9), |h| &mut h.f32_flops),
     ("bf16", "FLOP/s in bf16", Rate(1e9), |h| &mut h.bf16_flops),
     ("int8", "operations a second in int8", Rate(1e9), |h| &mut h.int8_flops),
     ("fp8", "FLOP/s in fp8", Rate(1e9), |h| &mut h.fp8_flops),
+    ("fp4", "FLOP/s in fp4", Rate(1e9), |h| &mut h.fp4_flops),
     ("memory", "bytes of HBM", Rate(1e6), |h| &mut h.hbm_bytes),
     ("memory_bandwidth", "bytes a second", Rate(1e6), |h| &mut h.hbm_bandwidth),
     ("link_bandwidth", "bytes a second, one way: of a link of a torus, out of a chip into a switch",
@@ -84,6 +86,7 @@ pub(crate) const MEASURED: &[Number] = &[
     ("product", "share of the bf16 peak that products reach", Share, |h| &mut h.measured.product),
     ("product_int8", "share of the int8 peak", Share, |h| &mut h.measured.product_int8),
     ("product_fp8", "share of the fp8 peak", Share, |h| &mut h.measured.product_fp8),
+    ("product_fp4", "share of the fp4 peak", Share, |h| &mut h.measured.product_fp4),
     ("product_memory", "share of the memory bandwidth in products", Share,
      |h| &mut h.measured.product_memory),
     ("product_fixed", "seconds of a product of any size", Delay,

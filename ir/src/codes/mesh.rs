@@ -29,6 +29,8 @@ pub const BAD_RATES: &str = "SW410";
 pub const NO_MEASUREMENTS: &str = "SW411";
 /// `bad-measurements`
 pub const BAD_MEASUREMENTS: &str = "SW412";
+/// `outgrown-pod`
+pub const OUTGROWN_POD: &str = "SW413";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -79,13 +81,14 @@ Write instead:
 
 Triggered by:
 
-    hardware h200
+    hardware my-chip from \"cluster.toml\"
     mesh X=4 dcn
 
-Write instead hardware that has them, or another kind of axis:
+where the file has no `network_bandwidth`. Write instead hardware that has them, or another kind \
+of axis; or give the figure in the file:
 
-    hardware h100
-    mesh X=4 dcn",
+    [my-chip]
+    network_bandwidth = 50e9",
     },
     Code {
         code: TOO_MANY,
@@ -201,5 +204,22 @@ Write instead every size of the kernel, and its time:
 
     kind,m,n,k,measured_us
     product,4096,4096,4096,152",
+    },
+    Code {
+        code: OUTGROWN_POD,
+        name: "outgrown-pod",
+        page:
+            "More devices are on the links of one pod, or of the switch of one node, than it has \
+            chips.
+
+Triggered by:
+
+    hardware tpu-v5e
+    mesh X=32, Y=16
+
+Write instead pods as an axis of their own (`ib` between nodes of GPUs), or fewer devices:
+
+    hardware tpu-v5e
+    mesh P=2 dcn, X=16, Y=16",
     },
 ];

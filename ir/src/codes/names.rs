@@ -145,7 +145,8 @@ Write instead:
     Code {
         code: UNKNOWN_DTYPE,
         name: "unknown-dtype",
-        page: "The dtypes are f32, bf16, f16, fp8, int8, int4, int32 and bool; the default is \
+        page:
+            "The dtypes are f32, bf16, f16, fp8, fp4, int8, int4, int32 and bool; the default is \
             bf16.
 
 Triggered by:

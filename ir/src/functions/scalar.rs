@@ -13,7 +13,7 @@ pub fn cast(to: DType, x: f64) -> f64 {
     match to {
         DType::Bool => truth(x != 0.0),
         DType::Int4 | DType::Int8 | DType::Int32 => x.trunc(),
-        DType::Fp8 | DType::F16 | DType::Bf16 | DType::F32 => x,
+        DType::Fp4 | DType::Fp8 | DType::F16 | DType::Bf16 | DType::F32 => x,
     }
 }
 

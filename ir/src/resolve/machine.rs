@@ -3,11 +3,12 @@
 use crate::codes::{mesh as codes, names};
 use shardwise_grammar::ast::{self, AxisDecl, SizeExpr, SizeFactor, Statement};
 use shardwise_grammar::span::Name;
+use strum::VariantArray;
 
 use super::overrides::of_option;
 use super::{AxisSize, Overrides, Resolver};
 use crate::hardware::{Hardware, Wraparound};
-use crate::mesh::{Axis, AxisKind, Mesh, PhysicalAxis};
+use crate::mesh::{Axis, AxisKind, KindName, Mesh, PhysicalAxis};
 use crate::nvlink_domain::{self, Unplaced};
 use crate::program::Dim;
 use crate::{Diag, suggest};
@@ -84,14 +85,17 @@ impl Resolver<'_> {
         // does.
         let slice: Vec<u64> = declared
             .iter()
-            .filter(|(_, extent)| extent.kind != Some(AxisKind::Dcn))
+            .filter(|(_, extent)| extent.kind.map(KindName::kind) != Some(AxisKind::Dcn))
             .flat_map(|(_, extent)| extent.physical.iter().copied().filter(|&size| size > 1))
             .collect();
         let unplaced: Vec<Unplaced<'_>> =
             declared.iter().map(|(_, extent)| extent.unplaced()).collect();
         let placed = nvlink_domain::parts(hardware.nvlink_domain(), &unplaced);
         for ((decl, extent), parts) in declared.iter().zip(placed) {
-            let own = |size| extent.kind.unwrap_or_else(|| hardware.axis_kind(size, &slice));
+            let own = |size| {
+                let written = extent.kind.map(KindName::kind);
+                written.unwrap_or_else(|| hardware.axis_kind(size, &slice))
+            };
             let physical = if hardware.wraparound == Wraparound::Switched {
                 parts.iter().map(|part| linked(hardware, part.size, part.kind)).collect()
             } else {
@@ -108,6 +112,7 @@ impl Resolver<'_> {
             self.without_links(hardware, decl, &axis);
             self.mesh.axes.push(axis);
         }
+        self.outgrown_pod(hardware);
     }
 
     /// Reports links of axes for which the hardware has no rates.
@@ -185,12 +190,12 @@ impl Resolver<'_> {
     }
 
     /// The kind written for an axis, if any; an error (reported) where another option stands there.
-    fn axis_kind(&mut self, axis: &AxisDecl) -> Result<Option<AxisKind>, ()> {
+    fn axis_kind(&mut self, axis: &AxisDecl) -> Result<Option<KindName>, ()> {
         let mut kind = None;
         for option in &axis.options {
-            kind = AxisKind::from_name(&option.node).or_else(|| other_name(&option.node));
+            kind = KindName::VARIANTS.iter().copied().find(|kind| kind.name() == option.node);
             if kind.is_none() {
-                let known = ["ring", "line", "switch", "dcn", "nvlink", "ib", "over"];
+                let known = KindName::VARIANTS.iter().map(|kind| kind.name()).chain(["over"]);
                 let diag = Diag::error(
                     codes::BAD_AXIS,
                     format!("`{}` is not an option of an axis", option.node),
@@ -312,15 +317,6 @@ impl Resolver<'_> {
     }
 }
 
-/// The names of the kinds for GPUs.
-fn other_name(name: &str) -> Option<AxisKind> {
-    match name {
-        "nvlink" => Some(AxisKind::Switch),
-        "ib" => Some(AxisKind::Dcn),
-        _ => None,
-    }
-}
-
 fn unlinked(decl: &AxisDecl, size: u64) -> Axis {
     Axis {
         name: decl.name.node.clone(),
@@ -348,7 +344,7 @@ struct Extent {
     physical: Vec<u64>,
     /// The fold as it is printed.
     over: Option<Vec<u64>>,
-    kind: Option<AxisKind>,
+    kind: Option<KindName>,
 }
 
 impl Extent {
@@ -358,7 +354,11 @@ impl Extent {
     }
 
     fn unplaced(&self) -> Unplaced<'_> {
-        Unplaced { factors: &self.physical, is_folded: self.over.is_some(), kind: self.kind }
+        Unplaced {
+            factors: &self.physical,
+            is_folded: self.over.is_some(),
+            kind: self.kind.map(KindName::kind),
+        }
     }
 }
 

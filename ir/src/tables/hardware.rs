@@ -1,16 +1,19 @@
-//! The chip: peak rates, memory and links, with the presets of the book's tables.
+//! The chip: peak rates, memory and links.
 //!
-//! Numbers are those of *How To Scale Your Model*, Part 2 (TPUs) and its GPU chapter: decimal
-//! bytes, per chip, one direction of one link. What the book does not give is `None`; nothing is
-//! guessed, except that a dtype without a peak of its own runs at the nearest one's (see
-//! [`Hardware::peak_flops`]).
+//! What is not known is `None`; nothing is guessed, except that a dtype without a peak of its own
+//! runs at that of the dtype to which it is widened (see [`Hardware::peak_flops`]). The chips that
+//! programs can name without a file, with the sources of their numbers, are in
+//! `ir/src/tables/presets.rs`.
 
 use serde::Serialize;
 
-use super::measured_presets::measured;
+use super::presets::{PRESETS, Preset};
 use crate::dtype::DType;
 use crate::mesh::AxisKind;
 use crate::rates::{LinkRates, MeasuredRates, Rates};
+
+/// The hop time of the book's Parts 3 and 7, taken wherever nothing better is known.
+const HOP_S: f64 = 1e-6;
 
 /// Which axes of a slice have wraparound links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -34,12 +37,16 @@ pub struct Hardware {
     pub name: String,
     /// The file that a program takes it from, as the program writes it; printed back.
     pub file: Option<String>,
+    /// Peak FLOP/s of products in f32, as frameworks multiply them by default (TF32 on GPUs).
+    pub f32_flops: Option<f64>,
     /// Peak FLOP/s in bf16.
     pub bf16_flops: Option<f64>,
     /// Peak op/s in int8.
     pub int8_flops: Option<f64>,
     /// Peak FLOP/s in fp8.
     pub fp8_flops: Option<f64>,
+    /// Peak FLOP/s in fp4.
+    pub fp4_flops: Option<f64>,
     /// Bytes of HBM.
     pub hbm_bytes: Option<f64>,
     /// HBM bandwidth, bytes per second.
@@ -83,13 +90,40 @@ impl Wraparound {
 }
 
 impl Hardware {
-    /// Peak rate of arithmetic on `dtype`, per second. A dtype without a peak of its own takes that
-    /// of the nearest kind that has one: f16, f32 and int32 run as bf16, int4 and bool as int8, fp8
-    /// as int8, and anything left as bf16 (the book prints no others).
+    /// Hardware of which nothing is known but its name.
+    pub fn unknown(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            file: None,
+            f32_flops: None,
+            bf16_flops: None,
+            int8_flops: None,
+            fp8_flops: None,
+            fp4_flops: None,
+            hbm_bytes: None,
+            hbm_bandwidth: None,
+            link_bandwidth: None,
+            dcn_bandwidth: None,
+            hop_s: HOP_S,
+            dcn_hop_s: HOP_S,
+            wraparound: Wraparound::Switched,
+            pod: Vec::new(),
+            measured: MeasuredRates::default(),
+            rates: Rates::Peak,
+            is_training: false,
+        }
+    }
+
+    /// Peak rate of arithmetic on `dtype`, per second. A dtype without a peak of its own runs at
+    /// that of the narrowest one with a peak that represents it: int4 and bool as int8, fp4 as fp8,
+    /// and everything else as bf16. (fp8 on a chip without it is no faster than bf16, whatever
+    /// its int8 is.) f16 always runs as bf16, and int32, of which data sheets say nothing.
     pub fn peak_flops(&self, dtype: DType) -> f64 {
         let own = match dtype {
-            DType::F32 | DType::F16 | DType::Bf16 | DType::Int32 => self.bf16_flops,
-            DType::Fp8 => self.fp8_flops.or(self.int8_flops),
+            DType::F32 => self.f32_flops,
+            DType::F16 | DType::Bf16 | DType::Int32 => self.bf16_flops,
+            DType::Fp8 => self.fp8_flops,
+            DType::Fp4 => self.fp4_flops.or(self.fp8_flops),
             DType::Int8 | DType::Int4 | DType::Bool => self.int8_flops,
         };
         own.or(self.bf16_flops).or(self.fp8_flops.map(|fp8| fp8 / 2.0)).unwrap_or(f64::INFINITY)
@@ -159,78 +193,8 @@ impl Hardware {
         PRESETS.iter().find(|preset| preset.name == name).map(Preset::hardware)
     }
 
-    /// The names of all presets, in the order of the book's tables.
+    /// The names of all presets.
     pub fn preset_names() -> impl Iterator<Item = &'static str> {
         PRESETS.iter().map(|preset| preset.name)
     }
 }
-
-use Wraparound::{Cube4, Full16, Switched, WholePod};
-
-/// A row of the table below.
-struct Preset {
-    name: &'static str,
-    /// bf16, int8, fp8, in units of 1e12 per second; 0 where the book gives none.
-    peak: [f64; 3],
-    /// GB, GB/s; 0 where the book gives none.
-    hbm: [f64; 2],
-    /// Link and dcn, GB/s; 0 where the book gives none.
-    network: [f64; 2],
-    wraparound: Wraparound,
-    pod: &'static [u64],
-}
-
-impl Preset {
-    fn hardware(&self) -> Hardware {
-        let known = |number: f64, unit: f64| (number > 0.0).then_some(number * unit);
-        Hardware {
-            name: self.name.to_owned(),
-            file: None,
-            bf16_flops: known(self.peak[0], 1e12),
-            int8_flops: known(self.peak[1], 1e12),
-            fp8_flops: known(self.peak[2], 1e12),
-            hbm_bytes: known(self.hbm[0], 1e9),
-            hbm_bandwidth: known(self.hbm[1], 1e9),
-            link_bandwidth: known(self.network[0], 1e9),
-            dcn_bandwidth: known(self.network[1], 1e9),
-            hop_s: HOP_S,
-            dcn_hop_s: HOP_S,
-            wraparound: self.wraparound,
-            pod: self.pod.to_vec(),
-            measured: measured(self.name),
-            rates: Rates::Peak,
-            is_training: false,
-        }
-    }
-}
-
-/// The hop time of Part 3 and Part 7, taken wherever nothing better is known.
-const HOP_S: f64 = 1e-6;
-
-const fn preset(
-    name: &'static str,
-    peak: [f64; 3],
-    hbm: [f64; 2],
-    network: [f64; 2],
-    wraparound: Wraparound,
-    pod: &'static [u64],
-) -> Preset {
-    Preset { name, peak, hbm, network, wraparound, pod }
-}
-
-/// Columns as in [`Preset`].
-#[rustfmt::skip]
-const PRESETS: &[Preset] = &[
-    preset("tpu-v3",  [140., 140., 0.],      [32., 900.],   [100., 0.],   WholePod, &[32, 32]),
-    preset("tpu-v4p", [275., 275., 0.],      [32., 1200.],  [45., 6.25],  Cube4,    &[16, 16, 16]),
-    preset("tpu-v5p", [459., 918., 0.],      [96., 2800.],  [90., 6.25],  Cube4,    &[16, 20, 28]),
-    preset("tpu-v5e", [197., 394., 0.],      [16., 810.],   [45., 3.125], Full16,   &[16, 16]),
-    preset("tpu-v6e", [920., 1840., 0.],     [32., 1600.],  [90., 12.5],  Full16,   &[16, 16]),
-    preset("tpu7x",   [2300., 4610., 0.],    [192., 7400.], [90., 12.5],  WholePod, &[4, 4, 576]),
-    preset("h100",    [989., 2000., 2000.],  [80., 3350.],  [450., 50.],  Switched, &[8]),
-    preset("h200",    [990., 2000., 2000.],  [141., 4800.], [450., 0.],   Switched, &[8]),
-    preset("h800",    [0., 1513., 1513.],    [0., 0.],      [0., 0.],     Switched, &[8]),
-    preset("b200",    [2300., 4500., 4500.], [192., 8000.], [900., 50.],  Switched, &[8]),
-    preset("gb200-nvl72", [2300., 4500., 4500.], [192., 8000.], [900., 50.],  Switched, &[72]),
-    preset("a100",    [310., 620., 620.],    [80., 2000.],  [300., 0.],   Switched, &[8]),
-];

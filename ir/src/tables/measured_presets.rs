@@ -8,6 +8,9 @@
 //! * tpu-v6e and tpu7x: published products and copies, few of them. tpu-v4p and tpu-v5p: the share
 //!   of products is that of published training steps. tpu-v5e: one AllGather; its products are not
 //!   measured but between those of its neighbours. What a TPU lacks is taken from another one.
+//! * mi300x: AMD's "Measuring Max-Achievable FLOPs, part 2" (708 TFLOP/s in bf16, 1273 in fp8), and
+//!   the `BabelStream` and RCCL figures of its system acceptance guide; fixed times and saturation
+//!   are typical ones. Nothing was measured on mi355x and trainium2.
 //! * The network: every published AllReduce over nodes of A100 and H100, for all chips.
 //! * `sustained`, which no single kernel shows: from published training steps on A100, H100, v6e
 //!   and tpu7x. H200 and H800 have the H100's; that of Blackwell is an estimate.
@@ -19,6 +22,8 @@ struct Row {
     name: &'static str,
     /// Products: shares of the peaks of bf16, int8 and fp8, of the memory bandwidth; microseconds.
     product: [f64; 5],
+    /// Share of the fp4 peak.
+    product_fp4: f64,
     /// Attention kernels: shares of the peak and of the memory bandwidth; microseconds.
     attention: [f64; 3],
     /// Passes: share of the memory bandwidth; microseconds.
@@ -35,37 +40,60 @@ struct Row {
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    Row { name: "a100", product: [0.77, 0.77, 0.0, 0.73, 4.9], attention: [0.57, 0.73, 13.8],
+    Row { name: "a100", product: [0.77, 0.77, 0.0, 0.73, 4.9], product_fp4: 0.0,
+          attention: [0.57, 0.73, 13.8],
           pass: [0.85, 1.6], sustained: 0.93, link: [0.75, 40.0, 7.0, 0.87],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
-    Row { name: "h100", product: [0.80, 0.0, 0.66, 0.84, 3.1], attention: [0.64, 0.87, 12.9],
+    Row { name: "h100", product: [0.80, 0.0, 0.66, 0.84, 3.1], product_fp4: 0.0,
+          attention: [0.64, 0.87, 12.9],
           pass: [0.92, 1.6], sustained: 0.70, link: [0.80, 15.0, 3.5, 0.80],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.58 },
-    Row { name: "h200", product: [0.79, 0.0, 0.66, 0.81, 3.3], attention: [0.62, 0.83, 12.9],
+    Row { name: "h200", product: [0.79, 0.0, 0.66, 0.81, 3.3], product_fp4: 0.0,
+          attention: [0.62, 0.83, 12.9],
           pass: [0.92, 1.6], sustained: 0.70, link: [0.80, 15.0, 3.0, 0.87],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.58 },
-    Row { name: "h800", product: [0.80, 0.0, 0.75, 0.95, 3.9], attention: [0.64, 0.87, 12.9],
+    Row { name: "h800", product: [0.80, 0.0, 0.75, 0.95, 3.9], product_fp4: 0.0,
+          attention: [0.64, 0.87, 12.9],
           pass: [0.92, 1.6], sustained: 0.70, link: [0.80, 15.0, 3.5, 0.80],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.58 },
-    Row { name: "b200", product: [0.68, 0.0, 0.66, 0.73, 2.7], attention: [0.58, 0.88, 14.6],
+    Row { name: "b200", product: [0.68, 0.0, 0.66, 0.73, 2.7], product_fp4: 0.51,
+          attention: [0.58, 0.88, 14.6],
           pass: [0.72, 2.1], sustained: 0.8, link: [0.76, 23.0, 4.8, 1.33],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.46 },
-    Row { name: "gb200-nvl72", product: [0.74, 0.0, 0.73, 0.75, 2.6], attention: [0.62, 0.91, 14.9],
+    Row { name: "gb200-nvl72", product: [0.74, 0.0, 0.73, 0.75, 2.6], product_fp4: 0.55,
+          attention: [0.62, 0.91, 14.9],
           pass: [0.76, 2.2], sustained: 0.8, link: [0.70, 16.0, 6.0, 1.25],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.51 },
-    Row { name: "tpu-v4p", product: [0.88, 0.88, 0.0, 0.85, 1.6], attention: [0.0, 0.0, 0.0],
+    Row { name: "b300", product: [0.75, 0.0, 0.72, 0.74, 2.4], product_fp4: 0.37,
+          attention: [0.59, 0.87, 13.2],
+          pass: [0.72, 1.9], sustained: 0.8, link: [0.76, 22.0, 4.6, 1.33],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.46 },
+    Row { name: "gb300", product: [0.77, 0.0, 0.75, 0.75, 2.6], product_fp4: 0.38,
+          attention: [0.59, 0.89, 14.0],
+          pass: [0.77, 2.2], sustained: 0.8, link: [0.69, 16.0, 5.4, 1.29],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.52 },
+    Row { name: "mi300x", product: [0.54, 0.0, 0.49, 0.79, 3.0], product_fp4: 0.0,
+          attention: [0.0, 0.0, 0.0],
+          pass: [0.79, 1.6], sustained: 0.0, link: [0.68, 15.0, 4.0, 0.8],
+          network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
+    Row { name: "tpu-v4p", product: [0.88, 0.88, 0.0, 0.85, 1.6], product_fp4: 0.0,
+          attention: [0.0, 0.0, 0.0],
           pass: [0.85, 1.7], sustained: 1.0, link: [0.87, 0.0, 0.0, 1.4],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
-    Row { name: "tpu-v5e", product: [0.80, 0.80, 0.0, 0.85, 1.6], attention: [0.0, 0.0, 0.0],
+    Row { name: "tpu-v5e", product: [0.80, 0.80, 0.0, 0.85, 1.6], product_fp4: 0.0,
+          attention: [0.0, 0.0, 0.0],
           pass: [0.85, 1.7], sustained: 1.0, link: [0.83, 0.0, 0.0, 1.4],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
-    Row { name: "tpu-v5p", product: [0.87, 0.87, 0.0, 0.85, 1.6], attention: [0.0, 0.0, 0.0],
+    Row { name: "tpu-v5p", product: [0.87, 0.87, 0.0, 0.85, 1.6], product_fp4: 0.0,
+          attention: [0.0, 0.0, 0.0],
           pass: [0.85, 1.7], sustained: 1.0, link: [0.87, 0.0, 0.0, 1.4],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
-    Row { name: "tpu-v6e", product: [0.90, 0.90, 0.0, 0.85, 1.6], attention: [0.0, 0.0, 0.0],
+    Row { name: "tpu-v6e", product: [0.90, 0.90, 0.0, 0.85, 1.6], product_fp4: 0.0,
+          attention: [0.0, 0.0, 0.0],
           pass: [0.85, 1.7], sustained: 0.85, link: [0.87, 0.0, 0.0, 1.4],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
-    Row { name: "tpu7x", product: [0.83, 0.83, 0.83, 0.44, 0.8], attention: [0.0, 0.0, 0.0],
+    Row { name: "tpu7x", product: [0.83, 0.83, 0.83, 0.44, 0.8], product_fp4: 0.0,
+          attention: [0.0, 0.0, 0.0],
           pass: [0.875, 1.7], sustained: 0.93, link: [1.0, 0.0, 4.5, 1.4],
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
 ];
@@ -102,6 +130,7 @@ impl Row {
             product: known(bf16),
             product_int8: known(int8),
             product_fp8: known(fp8),
+            product_fp4: known(self.product_fp4),
             product_memory: known(memory),
             product_fixed_s: Some(seconds(fixed)),
             attention: known(attention),

@@ -40,6 +40,8 @@ pub struct MeasuredRates {
     pub product_int8: Option<f64>,
     /// Share of the fp8 peak that products reach.
     pub product_fp8: Option<f64>,
+    /// Share of the fp4 peak that products reach.
+    pub product_fp4: Option<f64>,
     /// Share of the memory bandwidth that products reach.
     pub product_memory: Option<f64>,
     /// Fixed time of a product, seconds.
@@ -167,6 +169,7 @@ impl MeasuredRates {
             product: share(self.product, PRODUCT.compute),
             product_int8: self.product_int8.map(|share| sustained * share),
             product_fp8: self.product_fp8.map(|share| sustained * share),
+            product_fp4: self.product_fp4.map(|share| sustained * share),
             attention: share(self.attention, ATTENTION.compute),
             pass_memory: Some(self.pass_memory.unwrap_or(PASS.memory) / PASSES_IN_TRAINING),
             ..*self
@@ -176,6 +179,7 @@ impl MeasuredRates {
     /// What products with operands of `dtype` reach.
     pub fn products(&self, dtype: DType) -> KernelRates {
         let own = match dtype {
+            DType::Fp4 => self.product_fp4.or(self.product_fp8),
             DType::Fp8 => self.product_fp8,
             DType::Int8 | DType::Int4 | DType::Bool => self.product_int8,
             DType::F32 | DType::F16 | DType::Bf16 | DType::Int32 => None,

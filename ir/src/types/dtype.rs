@@ -14,6 +14,8 @@ pub enum DType {
     Int8,
     /// Four bytes.
     Int32,
+    /// Half a byte.
+    Fp4,
     /// One byte.
     Fp8,
     /// Two bytes.
@@ -27,11 +29,12 @@ pub enum DType {
 
 impl DType {
     /// Every dtype, in the order in which [`DType::promote`] prefers them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Bool,
         Self::Int4,
         Self::Int8,
         Self::Int32,
+        Self::Fp4,
         Self::Fp8,
         Self::F16,
         Self::Bf16,
@@ -45,6 +48,7 @@ impl DType {
             Self::Int4 => "int4",
             Self::Int8 => "int8",
             Self::Int32 => "int32",
+            Self::Fp4 => "fp4",
             Self::Fp8 => "fp8",
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
@@ -54,7 +58,7 @@ impl DType {
 
     /// Whether its values have derivatives.
     pub fn is_float(self) -> bool {
-        matches!(self, Self::F32 | Self::Bf16 | Self::F16 | Self::Fp8)
+        matches!(self, Self::F32 | Self::Bf16 | Self::F16 | Self::Fp8 | Self::Fp4)
     }
 
     /// The dtype spelled `name`, also in the book's spellings `fp32` and `fp16`.
@@ -67,10 +71,10 @@ impl DType {
         Self::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// Bits an element takes in memory (4 for `int4`).
+    /// Bits an element takes in memory (4 for `int4` and `fp4`).
     pub fn bits(self) -> u32 {
         match self {
-            Self::Int4 => 4,
+            Self::Int4 | Self::Fp4 => 4,
             Self::Bool | Self::Int8 | Self::Fp8 => 8,
             Self::F16 | Self::Bf16 => 16,
             Self::Int32 | Self::F32 => 32,

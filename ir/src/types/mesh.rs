@@ -2,6 +2,7 @@
 
 use index_vec::IndexVec;
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::ids::AxisId;
 
@@ -38,6 +39,42 @@ impl AxisKind {
     }
 }
 
+/// The name of a kind in a program: two kinds have another one on GPUs, and print back as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray, Serialize)]
+#[strum(serialize_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub enum KindName {
+    /// [`AxisKind::Ring`].
+    Ring,
+    /// [`AxisKind::Line`].
+    Line,
+    /// [`AxisKind::Switch`].
+    Switch,
+    /// [`AxisKind::Switch`] of GPUs.
+    Nvlink,
+    /// [`AxisKind::Dcn`].
+    Dcn,
+    /// [`AxisKind::Dcn`] between nodes of GPUs.
+    Ib,
+}
+
+impl KindName {
+    /// As the language spells it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The kind that it names.
+    pub fn kind(self) -> AxisKind {
+        match self {
+            Self::Ring => AxisKind::Ring,
+            Self::Line => AxisKind::Line,
+            Self::Switch | Self::Nvlink => AxisKind::Switch,
+            Self::Dcn | Self::Ib => AxisKind::Dcn,
+        }
+    }
+}
+
 /// One physical axis that a mesh axis runs over: itself, unless it is folded by `over`, or larger
 /// than a node of GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -60,7 +97,7 @@ pub struct Axis {
     /// Devices along it: the product of its physical axes.
     pub size: u64,
     /// The kind written in the program (`X=4 line`), if any; printed back.
-    pub written_kind: Option<AxisKind>,
+    pub written_kind: Option<KindName>,
     /// The factors written after `over`, if any; printed back.
     pub over: Option<Vec<u64>>,
     /// Its physical axes, major to minor, never empty.

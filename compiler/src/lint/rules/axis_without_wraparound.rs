@@ -3,7 +3,7 @@
 use shardwise_grammar::ast::{AxisDecl, Statement};
 use shardwise_ir::hardware::{Hardware, Wraparound};
 use shardwise_ir::ids::AxisId;
-use shardwise_ir::mesh::{Axis, AxisKind, Mesh};
+use shardwise_ir::mesh::{Axis, AxisKind, KindName, Mesh};
 
 use crate::display::units;
 use crate::lint::analysis::program::is_worth_reporting;
@@ -102,7 +102,7 @@ fn why<'m>(hardware: &Hardware, mesh: &'m Mesh, axis: &Axis) -> Option<Why<'m>> 
         .filter(on_torus)
         .flat_map(|axis| axis.physical.iter().map(|part| part.size))
         .collect();
-    if axis.written_kind == Some(AxisKind::Line) {
+    if axis.written_kind == Some(KindName::Line) {
         return (hardware.axis_kind(axis.size, &slice) == AxisKind::Ring).then_some(Why::Written);
     }
     if hardware.wraparound != Wraparound::Cube4

@@ -206,9 +206,9 @@ fact!(p5_l3_flops, "P5-L3-FLOPS", |id| {
     );
 });
 fact!(p5_l3_days, "P5-L3-DAYS", |id| {
-    // The nearest number of tokens that so many chips divide.
+    // The nearest number of tokens that so many chips divide; they are more than a pod has.
     let plan =
-        step_of("X=18823", "B=15000000004899, D=70k, F=1M", ["[B_X, D]", "[D, F]", "[B_X, F]"]);
+        step_of("X=18823 dcn", "B=15000000004899, D=70k, F=1M", ["[B_X, D]", "[D, F]", "[B_X, F]"]);
     holds(id, &[plan.cost().verdict.compute_s / 0.5 / 86400.0]);
 });
 fact!(p5_q3_3_step, "P5-Q3-3-STEP", |id| {

@@ -465,8 +465,9 @@ fn any_number_of_microbatches_and_stages_is_planned_at_once() {
         .replace("mesh Z=4, X=4", "mesh Z=4")
         .replace("[B_X, D]", "[B, D]");
     assert!(close(plan("many", &many, Planning::Textbook).json().pipelines[0].in_flight[0], 4.0));
-    let wide =
-        with("B=65536", "microbatches=65536").replace("Z=4", "Z=65536").replace("L=16", "L=65536");
+    let wide = with("B=65536", "microbatches=65536")
+        .replace("Z=4", "Z=65536 dcn")
+        .replace("L=16", "L=65536");
     let planned = plan("wide", &wide, Planning::Textbook);
     assert!(close(planned.json().pipelines[0].bubble, 65535.0 / 131_071.0));
     assert!(planned.report.schedule.makespan_s <= planned.report.serial_s);
