@@ -69,7 +69,13 @@ pub enum Statement {
     Next(Definition),
     /// `checkpoint h, q`: of a block only these values and the carried ones are kept for gradients;
     /// the others are rematerialised.
-    Checkpoint(Vec<Name>),
+    /// `checkpoint keep products` and `checkpoint only attention` name kinds of values, too.
+    Checkpoint {
+        /// `keep` or `only`, if written.
+        how: Option<Name>,
+        /// The names.
+        names: Vec<Name>,
+    },
     /// `hold Win[D, F]`: the gathered parameter of a layer is kept for all microbatches of a step.
     Hold(Vec<TensorDecl>),
     /// `optimizer adam over X, moments=f32`: the parameters that have gradients are updated.
@@ -432,6 +438,8 @@ pub struct Call {
     pub subscript: Option<Spanned<Vec<Name>>>,
     /// The arguments.
     pub arguments: Vec<Expr>,
+    /// `window=1024`: options and what they are set to.
+    pub options: Vec<(Name, Name)>,
 }
 
 /// `assert comm <= 2ms`, `assert no AllGather over dcn`, `assert Win stays sharded`.

@@ -190,7 +190,10 @@ impl Reader<'_> {
                 Statement::Hold(self.each(inner, Rule::tensor_decl, |p| self.tensor_decl(p)))
             }
             Rule::checkpoint => {
-                Statement::Checkpoint(self.each(inner, Rule::name, |p| self.name(&p)))
+                let how = inner.clone().find(|p| p.as_rule() == Rule::checkpoint_how);
+                let how = how.map(|p| self.name(&p));
+                let names = self.each(inner, Rule::name, |p| self.name(&p));
+                Statement::Checkpoint { how, names }
             }
             Rule::carry => self.carry(inner),
             Rule::next => inner

@@ -34,8 +34,9 @@ pub fn statement(statement: &Statement, source: &str) -> String {
         Statement::Microbatches(of) => microbatches(of, source),
         Statement::Optimizer(of) => optimizer(of),
         Statement::Close => "}".to_owned(),
-        Statement::Checkpoint(kept) => {
-            format!("checkpoint {}", join(kept.iter().map(|name| name.node.clone())))
+        Statement::Checkpoint { how, names } => {
+            let how = how.as_ref().map_or(String::new(), |how| format!("{} ", how.node));
+            format!("checkpoint {how}{}", join(names.iter().map(|name| name.node.clone())))
                 .trim_end()
                 .to_owned()
         }
@@ -212,7 +213,9 @@ fn call_text(call: &Call) -> String {
     let generic = call.generic.as_ref().map_or(String::new(), |name| format!("<{}>", name.node));
     let subscript =
         call.subscript.as_ref().map_or(String::new(), |s| format!("_{}", words(&s.node)));
-    format!("{}{generic}{subscript}({})", call.function.node, join(call.arguments.iter().map(expr)))
+    let options = call.options.iter().map(|(option, to)| format!("{}={}", option.node, to.node));
+    let arguments = join(call.arguments.iter().map(expr).chain(options));
+    format!("{}{generic}{subscript}({arguments})", call.function.node)
 }
 
 /// `backward from Out given dOut, microbatches=8 of B`.

@@ -2,6 +2,7 @@
 //! scope, how often each statement runs, how layers are spread over pipeline stages, and what a
 //! block means when it is unrolled.
 
+pub mod checkpoint;
 mod keep_gathered;
 pub mod pipeline;
 pub mod unroll;

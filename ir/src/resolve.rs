@@ -5,6 +5,8 @@
 //! error.
 
 mod asserts;
+mod attention;
+mod checkpoint;
 mod chip;
 mod collective;
 mod define;
@@ -206,7 +208,7 @@ impl<'a> Resolver<'a> {
             Statement::Close if self.close_pipeline() => {}
             Statement::Close => self.close(),
             Statement::Hold(tensors) => self.hold(tensors, span),
-            Statement::Checkpoint(names) => self.checkpoint(names, span),
+            Statement::Checkpoint { how, names } => self.checkpoint(how.as_ref(), names, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
             Statement::Optimizer(written) => self.optimize(written, span),
             _ => {}
@@ -434,6 +436,7 @@ impl<'a> Resolver<'a> {
         if let Some(program) = &mut program {
             renumber::by_appearance(program);
             sparse::mark(program);
+            self.diags.extend(crate::checkpoint::faults(program));
         }
         // A plan without errors is verified by `verify::explicit`, once.
         if let Some(program) =

@@ -94,11 +94,17 @@ impl Reader<'_> {
             generic: None,
             subscript: None,
             arguments: Vec::new(),
+            options: Vec::new(),
         };
         for piece in pair.into_inner() {
             match piece.as_rule() {
                 Rule::call_head | Rule::bare_head => self.call_head(piece, &mut call),
                 Rule::expr => call.arguments.push(self.expr(piece)),
+                Rule::call_option => {
+                    let mut words = piece.into_inner();
+                    let option = self.first_name(&mut words, &[Rule::name]);
+                    call.options.push((option, self.first_name(&mut words, &[Rule::number])));
+                }
                 Rule::tensor => call.arguments.push(self.primary(piece)),
                 _ => {}
             }

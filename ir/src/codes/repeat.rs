@@ -12,6 +12,8 @@ pub const CARRY: &str = "SW703";
 pub const NO_BLOCK: &str = "SW704";
 /// `value-of-a-microbatch`
 pub const OF_A_MICROBATCH: &str = "SW705";
+/// `checkpoint-of-nothing`
+pub const CHECKPOINT: &str = "SW706";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -87,5 +89,24 @@ Triggered by:
 
 Write instead `join(h)` for the rows of all microbatches, `total(h)` for the sum of all, or \
             `last(h)` for that of the last.",
+    },
+    Code {
+        code: CHECKPOINT,
+        name: "checkpoint-of-nothing",
+        page:
+            "A `checkpoint` names a kind of values that its block does not have, names values of \
+            other blocks as those to compute again, or contradicts another.
+
+Triggered by:
+
+    repeat L=4 {
+      carry x
+      param W[D, E]
+      x = x + gelu(x *D W) *E W
+      checkpoint only attention
+    }
+
+Write instead what the block has: `checkpoint only mlp`, `checkpoint keep products`, names of \
+            its values, or `checkpoint` alone, which computes everything again.",
     },
 ];

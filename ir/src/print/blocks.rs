@@ -5,6 +5,7 @@
 //! steps of plans share one traversal.
 
 use super::Printer;
+use crate::blocks::Checkpoint;
 use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
 use crate::program::{BatchSplit, Blocks, Output};
@@ -91,13 +92,23 @@ impl<'a> Printer<'a> {
                 self.next(output, output.yields_to.filter(|_| in_block)?, pin(output).as_ref())
             ))
         });
-        let kept = self.program.repeats[id].saved.as_ref().map(|kept| {
-            let names: Vec<&str> =
-                kept.iter().map(|&value| self.program.values[value].name.as_str()).collect();
-            format!("{inner}checkpoint {}", names.join(", ")).trim_end().to_owned()
-        });
+        let kept = self.program.repeats[id].checkpoint.as_ref();
+        let kept = kept.map(|checkpoint| format!("{inner}{}", self.checkpoint(checkpoint)));
         let frame = self.frame(id).map(|_| "}".to_owned());
         yields.chain(kept).chain([format!("{}}}", self.frame_indent(id))]).chain(frame).collect()
+    }
+
+    /// `checkpoint h, q`, `checkpoint keep products`, `checkpoint only attention`.
+    fn checkpoint(self, of: &Checkpoint) -> String {
+        let how = match (of.recomputes_named, of.groups.is_empty()) {
+            (true, _) => "only ",
+            (false, false) => "keep ",
+            (false, true) => "",
+        };
+        let groups = of.groups.iter().map(|group| group.name());
+        let values = of.values.iter().map(|&value| self.program.values[value].name.as_str());
+        let names: Vec<&str> = groups.chain(values).collect();
+        format!("checkpoint {how}{}", names.join(", ")).trim_end().to_owned()
     }
 
     /// `next x.in[B] = x.1[B]`: the value that is yielded, and its name in the next layer.

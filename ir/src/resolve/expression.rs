@@ -6,7 +6,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
-use super::{repeat, structure, wording};
+use super::{attention, repeat, structure, wording};
 use crate::Diag;
 use crate::functions::{Arithmetic, Composite, Function};
 use crate::ids::{DimId, ValueId};
@@ -73,16 +73,28 @@ impl Resolver<'_> {
             return None;
         }
         let base = target.map_or("t", |target| target.name.node.as_str());
-        let mut link = Target {
+        let link = Target {
             name: Name::new(base.to_owned(), expr.span),
             dtype: None,
             written: None,
             wished: None,
         };
         let operation = self.operation(expr, Some(&link))?;
-        link.name.node = self.link_name(&link.name.node);
-        let value = self.finish_operation(operation, link, expr.span)?;
-        Some(Operand { value, pin: None, span: expr.span })
+        self.link_value(operation, Some(&link), expr.span)
+    }
+
+    /// The result of a part of a statement, named after the target of the statement.
+    pub(super) fn link_value(
+        &mut self,
+        operation: Operation,
+        target: Option<&Target>,
+        span: Span,
+    ) -> Option<Operand> {
+        let base = target.map_or("t", |target| target.name.node.as_str());
+        let name = Name::new(self.link_name(base), span);
+        let target = Target { name, dtype: None, written: None, wished: None };
+        let value = self.finish_operation(operation, target, span)?;
+        Some(Operand { value, pin: None, span })
     }
 
     /// `Out.1`, `Out.2`: names of the links of a chain, in the order in which they are computed.
@@ -298,6 +310,10 @@ impl Resolver<'_> {
             return self.structural(&call.function.node, &call, span, target);
         }
         let name = call.function.node.as_str();
+        if name == attention::NAME {
+            return self.attention(call, span, target);
+        }
+        self.has_no_options(call)?;
         let lower = name.to_lowercase();
         if let Some(&function) = ReduceFn::ALL.iter().find(|known| known.name() == lower) {
             return self.reduce(call, function, span, target);

@@ -38,7 +38,7 @@ impl Resolver<'_> {
             name,
             count,
             reversed: None,
-            saved: None,
+            checkpoint: None,
             kept_gathered: Vec::new(),
             within: None,
             microbatches_of: cut,

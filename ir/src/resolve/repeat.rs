@@ -95,7 +95,7 @@ impl Resolver<'_> {
             name: of.name.node.clone(),
             count,
             reversed,
-            saved: None,
+            checkpoint: None,
             kept_gathered: Vec::new(),
             within: self.microbatches,
             microbatches_of: None,
@@ -347,13 +347,6 @@ impl Resolver<'_> {
             self.error(diag.help("write it inside the block: `repeat L=4 {`"));
         }
         self.block.as_ref()
-    }
-
-    /// `checkpoint h, q`.
-    pub(super) fn checkpoint(&mut self, names: &[Name], span: Span) {
-        let Some(id) = self.in_block(span, "checkpoint").map(|block| block.id) else { return };
-        let kept: Vec<ValueId> = names.iter().filter_map(|name| self.value(name)).collect();
-        self.repeats[id].saved.get_or_insert_default().extend(kept);
     }
 
     pub(super) fn close(&mut self) {

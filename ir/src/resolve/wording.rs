@@ -4,7 +4,7 @@ use crate::codes::names;
 use shardwise_grammar::ast::{Call, ExprKind};
 use shardwise_grammar::span::Span;
 
-use super::{Resolver, structure};
+use super::{Resolver, attention, structure};
 use crate::functions::{Composite, Function, ReduceFn};
 use crate::{Diag, suggest};
 
@@ -57,7 +57,7 @@ impl Resolver<'_> {
             let reductions = ReduceFn::ALL.iter().map(|reduction| reduction.name());
             let calls = Function::ALL.iter().map(|function| function.name()).chain(reductions);
             let composites = Composite::ALL.iter().map(|composite| composite.name());
-            let others = ["cast", "broadcast", "last", "total"];
+            let others = ["cast", "broadcast", "last", "total", attention::NAME];
             let synonyms = structure::SYNONYMS.map(|(synonym, _)| synonym);
             calls.chain(others).chain(composites).chain(structure::NAMES).chain(synonyms)
         };

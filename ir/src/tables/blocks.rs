@@ -13,6 +13,7 @@
 
 use index_vec::IndexVec;
 use shardwise_grammar::span::Span;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
 use crate::plan::Materialization;
@@ -29,9 +30,8 @@ pub struct Repeat {
     /// The forward block whose layers it iterates over in reverse; it may read the values of each
     /// of them.
     pub reversed: Option<RepeatId>,
-    /// The values kept for gradients (`checkpoint`), beside the loop-carried ones; `None`: all that
-    /// they read.
-    pub saved: Option<Vec<ValueId>>,
+    /// What is kept for gradients, beside the loop-carried values; `None`: all that they read.
+    pub checkpoint: Option<Checkpoint>,
     /// Values of its layers that are gathered once per step and kept for all microbatches (`hold`).
     pub kept_gathered: Vec<Materialization>,
     /// The block of microbatches that contains it, if any.
@@ -42,6 +42,33 @@ pub struct Repeat {
     pub pipeline: Option<Pipeline>,
     /// Its opening line.
     pub span: Span,
+}
+
+/// `checkpoint`: which values of a block are kept for its gradients, and which are computed again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Whether the named values are computed again and all others kept (`only`), or the other way
+    /// round.
+    pub recomputes_named: bool,
+    /// Values that it names.
+    pub values: Vec<ValueId>,
+    /// Kinds of values that it names.
+    pub groups: Vec<ValueGroup>,
+    /// The statement.
+    pub span: Span,
+}
+
+/// A kind of values of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
+pub enum ValueGroup {
+    /// The results of products that sum over a dimension.
+    Products,
+    /// Scores of attention: what has the dimensions of a softmax over a product of two values.
+    Attention,
+    /// What has a dimension that one product with a parameter makes and another sums over, and
+    /// that is no dimension of attention.
+    Mlp,
 }
 
 /// A dimension that is split into microbatches.

@@ -70,8 +70,8 @@ fn rename(program: &mut Program, rename: &dyn Fn(&mut ValueId)) {
     program
         .repeats
         .iter_mut()
-        .filter_map(|repeat| repeat.saved.as_mut())
-        .flatten()
+        .filter_map(|repeat| repeat.checkpoint.as_mut())
+        .flat_map(|checkpoint| &mut checkpoint.values)
         .for_each(&rename);
     program
         .repeats

@@ -4,7 +4,7 @@
 //! The time of a stage for a microbatch is the time that its layers add to the schedule of one
 //! device, so collectives overlap compute inside a stage as elsewhere. All devices are charged as
 //! the busiest ones: those with the most layers, and those that keep the most for gradients, which
-//! with equal stages is the first. `stage_report` tells stages apart.
+//! with equal stages is the first. `stage_report` has each stage.
 
 use indexmap::IndexSet;
 use shardwise_ir::ids::{RepeatId, ValueId};

@@ -1,5 +1,5 @@
-//! What each stage of a pipeline has and does, where stages are told apart: the rest of the report
-//! charges every device as the busiest.
+//! What each stage of a pipeline has and does, one by one: the rest of the report charges every
+//! device as the busiest.
 
 use shardwise_ir::plan::Plan;
 

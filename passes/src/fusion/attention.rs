@@ -11,7 +11,7 @@ use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::functions::Composite;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
-use shardwise_ir::program::{Op, OpKind, Program};
+use shardwise_ir::program::{Op, OpKind, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 
 use super::kernels::{Kernels, is_element_wise, same_dims};
@@ -33,7 +33,8 @@ pub(super) fn join(kernels: &mut Kernels<'_>) {
             for kernel in found.backward(kernels) {
                 kernels.join_attention(&kernel, &[]);
             }
-            if let Some((product, times)) = found.recomputation(kernels) {
+            let recomputation = found.recomputation(kernels);
+            if let Some((product, times)) = recomputation.filter(|_| !found.is_only_recomputed) {
                 kernels.recompute(product, times);
             }
         }
@@ -50,6 +51,9 @@ struct Attention {
     scores: IndexSet<ValueId, FxBuildHasher>,
     /// All operations that read or give scores.
     ops: IndexSet<OpId, FxBuildHasher>,
+    /// Whether a program computes the scores again for their gradients alone: the kernel going back
+    /// is then not charged for it a second time.
+    is_only_recomputed: bool,
 }
 
 impl Attention {
@@ -64,12 +68,16 @@ impl Attention {
             forward: chain,
             scores: IndexSet::default(),
             ops: IndexSet::default(),
+            is_only_recomputed: false,
         };
         found.forward.push(softmax);
         found.ops.extend(found.forward.iter().copied());
         found.scores.extend(found.forward.iter().map(|&op| program.ops[op].result));
         found.close(kernels, dims)?;
+        let before = found.forward.len();
         found.add_weighted_sum(kernels, softmax);
+        let is_summed = found.forward[before..].iter().any(|&op| is_product(&program.ops[op]));
+        found.is_only_recomputed = program.ops[softmax].phase == Phase::Backward && !is_summed;
         let leaves = |&value: &ValueId| program.dataflow().outputs_of(value).next().is_some();
         (!found.scores.iter().any(leaves)).then_some(found)
     }
@@ -195,12 +203,16 @@ fn scored(kernels: &Kernels<'_>, softmax: OpId, dims: &[DimId]) -> Option<Vec<Op
             return None;
         }
         chain.push(producer);
-        if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()) {
+        if is_product(op) {
             return Some(chain);
         }
         let scores = op.operands.iter().find(|operand| has_dims(kernels, operand.value, dims));
         value = scores.filter(|_| keeps_scores(kernels.program, op))?.value;
     }
+}
+
+fn is_product(op: &Op) -> bool {
+    matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
 }
 
 /// Whether an operation is computed score by score. A reshape is not: its blocks are others.

@@ -1,6 +1,8 @@
 //! The language, construct by construct: its meaning, its cost, and its errors.
 
+mod attention_calls;
 mod backward;
+mod checkpoints;
 mod diagnostics;
 mod fusion;
 mod hardware;

@@ -10,7 +10,8 @@
 //! }                             }
 //! ```
 //!
-//! The named values and the loop-carried values of each layer are kept. The statements from these
+//! The named values and the loop-carried values of each layer are kept (or, with `only`, all but
+//! the named ones). The statements from these
 //! to the operands of the gradients are copied to the front of the reversed block, in their order,
 //! so that plans lay them out, price them and count their FLOPs like any other; no other pass needs
 //! to know.
@@ -32,16 +33,16 @@ pub(super) fn recompute(
     let mut done = Vec::with_capacity(derived.len());
     for run in derived.chunk_by(|a, b| a.repeat == b.repeat) {
         let forward = run[0].repeat.and_then(|block| program.repeats[block].reversed);
-        let kept = forward.and_then(|block| program.repeats[block].saved.clone());
-        match (forward, kept) {
-            (Some(forward), Some(kept)) => {
-                let needed = needed(program, dataflow, run, forward, &kept);
+        let checkpoint = forward.filter(|&block| program.repeats[block].checkpoint.is_some());
+        match checkpoint {
+            Some(forward) => {
+                let needed = needed(program, dataflow, run, forward);
                 done.extend(with_copies(program, run, forward, &needed, taken, span));
             }
-            _ => done.extend(run.iter().cloned()),
+            None => done.extend(run.iter().cloned()),
         }
     }
-    program.repeats.iter_mut().for_each(|repeat| repeat.saved = None);
+    program.repeats.iter_mut().for_each(|repeat| repeat.checkpoint = None);
     done
 }
 
@@ -90,11 +91,11 @@ fn needed(
     dataflow: &Dataflow<OpId>,
     run: &[Op],
     forward: RepeatId,
-    kept: &[ValueId],
 ) -> IndexSet<ValueId> {
+    let is_kept = program.is_kept_for_gradients(forward);
     // `None` for values that are available: kept, carried into the layer, or of no layer.
     let again = |value: ValueId| {
-        let is_lost = program.values[value].repeat == Some(forward) && !kept.contains(&value);
+        let is_lost = program.values[value].repeat == Some(forward) && !is_kept(value);
         let op = &program.ops[is_lost.then(|| dataflow.definition(value))??];
         (!op.is(&MapForm::LoopCarried)).then_some(op)
     };

@@ -38,7 +38,7 @@ fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
         name,
         count,
         reversed: Some(block),
-        saved: None,
+        checkpoint: None,
         kept_gathered: Vec::new(),
         within: None,
         microbatches_of: None,

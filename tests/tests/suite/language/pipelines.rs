@@ -70,10 +70,8 @@ fn the_page_is_right() {
             ["# pipeline ", "# serial", "#   stage"].iter().any(|it| line.starts_with(it))
         })
         .collect();
-    let planned: String = ["3d", "uneven"]
-        .iter()
-        .map(|name| plan(name, &fixture(name), Planning::Search).to_string())
-        .collect();
+    let of = |name: &str| plan(name, &fixture(name), Planning::Search).to_string();
+    let planned = of("3d") + &of("uneven");
     assert!(summary.len() == 5 && summary.iter().all(|line| planned.contains(line)), "{planned}");
 }
 

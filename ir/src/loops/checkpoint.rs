@@ -1,0 +1,177 @@
+//! The values of a block that `checkpoint` keeps for gradients, and those that it computes again.
+//!
+//! Kinds of values are found by what computes them, not by their names: published recipes
+//! (selective recomputation of attention, of the MLP, "everything but products") are the same
+//! statement for every model.
+
+use indexmap::IndexSet;
+
+use crate::Diag;
+use crate::Role;
+use crate::blocks::{Checkpoint, ValueGroup};
+use crate::codes::repeat as codes;
+use crate::functions::Composite;
+use crate::ids::{DimId, RepeatId, ValueId};
+use crate::program::{MapForm, Op, OpKind, Program};
+
+impl ValueGroup {
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl Program {
+    /// Whether a value of a block with a checkpoint is kept for gradients; loop-carried values are.
+    pub fn is_kept_for_gradients(&self, block: RepeatId) -> impl Fn(ValueId) -> bool + use<> {
+        let checkpoint = self.repeats[block].checkpoint.clone();
+        let recomputes_named = checkpoint.as_ref().is_some_and(|it| it.recomputes_named);
+        let named = checkpoint.map(|checkpoint| self.named(block, &checkpoint)).unwrap_or_default();
+        move |value| named.contains(&value) != recomputes_named
+    }
+
+    fn named(&self, block: RepeatId, checkpoint: &Checkpoint) -> IndexSet<ValueId> {
+        let groups = checkpoint.groups.iter().flat_map(|&group| self.group(block, group));
+        groups.chain(checkpoint.values.iter().copied()).collect()
+    }
+
+    /// The values of a kind that a block computes.
+    fn group(&self, block: RepeatId, group: ValueGroup) -> Vec<ValueId> {
+        let ops = self.block_ops(block).filter(|op| !op.is(&MapForm::LoopCarried));
+        match group {
+            ValueGroup::Products => ops.filter(|op| is_product(op)).map(|op| op.result).collect(),
+            ValueGroup::Attention => {
+                let scores = self.scores(block);
+                let is_score =
+                    |op: &&Op| scores.iter().any(|dims| self.has_exactly(op.result, dims));
+                ops.filter(is_score).map(|op| op.result).collect()
+            }
+            ValueGroup::Mlp => {
+                let hidden = self.hidden_dims(block);
+                let is_hidden =
+                    |op: &&Op| self.values[op.result].dims.iter().any(|dim| hidden.contains(dim));
+                ops.filter(is_hidden).map(|op| op.result).collect()
+            }
+        }
+    }
+
+    fn block_ops(&self, block: RepeatId) -> impl Iterator<Item = &Op> {
+        self.ops.iter().filter(move |op| op.repeat == Some(block))
+    }
+
+    fn has_exactly(&self, value: ValueId, dims: &[DimId]) -> bool {
+        let own = &self.values[value].dims;
+        own.len() == dims.len() && own.iter().all(|dim| dims.contains(dim))
+    }
+
+    /// For each attention of a block the product that gives its scores.
+    fn scoring_products(&self, block: RepeatId) -> Vec<&Op> {
+        let is_softmax =
+            |op: &&Op| matches!(op.kind, OpKind::Composite { function: Composite::Softmax, .. });
+        let is_param = |value: ValueId| self.values[value].role == Some(Role::Param);
+        let softmaxes = self.block_ops(block).filter(is_softmax);
+        let products = softmaxes.filter_map(|softmax| self.scored_by(block, softmax));
+        products.filter(|op| op.operands.iter().all(|operand| !is_param(operand.value))).collect()
+    }
+
+    /// The product before a softmax, with element-wise operations between them.
+    fn scored_by(&self, block: RepeatId, softmax: &Op) -> Option<&Op> {
+        let dims = &self.values[softmax.result].dims;
+        let mut value = softmax.operands[0].value;
+        loop {
+            let op = self.block_ops(block).find(|op| op.result == value)?;
+            if is_product(op) {
+                return Some(op);
+            }
+            let element_wise = matches!(&op.kind, OpKind::Map(_) | OpKind::Einsum { .. });
+            let before =
+                op.operands.iter().rev().find(|operand| self.has_exactly(operand.value, dims));
+            value = before.filter(|_| element_wise && !op.is(&MapForm::LoopCarried))?.value;
+        }
+    }
+
+    /// The dimensions of the scores of each attention of a block.
+    fn scores(&self, block: RepeatId) -> Vec<Vec<DimId>> {
+        let products = self.scoring_products(block).into_iter();
+        products.map(|op| self.values[op.result].dims.clone()).collect()
+    }
+
+    /// The dimensions that a product with a parameter makes and another sums over, without those
+    /// of loop-carried values and of attention.
+    fn hidden_dims(&self, block: RepeatId) -> Vec<DimId> {
+        let of_attention: Vec<DimId> = self
+            .scoring_products(block)
+            .into_iter()
+            .flat_map(|op| op.operands.iter().flat_map(|it| &self.values[it.value].dims))
+            .copied()
+            .collect();
+        let carried = self.block_ops(block).filter(|op| op.is(&MapForm::LoopCarried));
+        let carried: Vec<DimId> =
+            carried.flat_map(|op| self.values[op.result].dims.clone()).collect();
+        let weighted: Vec<&Op> = self
+            .block_ops(block)
+            .filter(|op| {
+                let role = |value: ValueId| self.values[value].role;
+                is_product(op) && op.operands.iter().any(|it| role(it.value) == Some(Role::Param))
+            })
+            .collect();
+        let makes = |op: &Op, dim: DimId| {
+            let has = op.operands.iter().filter(|it| self.values[it.value].dims.contains(&dim));
+            self.values[op.result].dims.contains(&dim) && has.count() == 1
+        };
+        let sums = |op: &Op, dim: DimId| match &op.kind {
+            OpKind::Einsum { contracted } => contracted.contains(&dim),
+            _ => false,
+        };
+        self.dims
+            .indices()
+            .filter(|dim| !of_attention.contains(dim) && !carried.contains(dim))
+            .filter(|&dim| weighted.iter().any(|op| makes(op, dim)))
+            .filter(|&dim| weighted.iter().any(|op| sums(op, dim)))
+            .collect()
+    }
+}
+
+fn is_product(op: &Op) -> bool {
+    matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
+}
+
+/// Checkpoints that name nothing of their blocks.
+pub fn faults(program: &Program) -> Vec<Diag> {
+    let blocks = program.repeats.iter_enumerated();
+    let checkpoints =
+        blocks.filter_map(|(block, repeat)| Some((block, repeat.checkpoint.as_ref()?)));
+    checkpoints.flat_map(|(block, checkpoint)| faults_of(program, block, checkpoint)).collect()
+}
+
+fn faults_of(program: &Program, block: RepeatId, checkpoint: &Checkpoint) -> Vec<Diag> {
+    let fault = |message: String, help: &str| {
+        let diag = Diag::error(codes::CHECKPOINT, message, checkpoint.span, "names nothing here");
+        diag.and(program.repeats[block].span, "the block").help(help)
+    };
+    let outside = checkpoint.values.iter().filter(|&&value| {
+        checkpoint.recomputes_named && program.values[value].repeat != Some(block)
+    });
+    let outside = outside.map(|&value| {
+        let name = &program.values[value].name;
+        fault(
+            format!("`{name}` is not computed in this block, and cannot be computed again in it"),
+            "name values of the block",
+        )
+    });
+    let empty = checkpoint.groups.iter().filter(|&&group| program.group(block, group).is_empty());
+    let empty = empty.map(|group| match group {
+        ValueGroup::Products => {
+            fault("the block has no products".to_owned(), "name values, or write `checkpoint`")
+        }
+        ValueGroup::Attention => fault(
+            "the block has no attention".to_owned(),
+            "attention is a softmax over a product of two values that are no parameters",
+        ),
+        ValueGroup::Mlp => fault(
+            "the block has no MLP".to_owned(),
+            "an MLP makes a dimension by a product with a parameter, and sums over it by another",
+        ),
+    });
+    outside.chain(empty).collect()
+}

@@ -1,0 +1,235 @@
+//! `attention(q, k, v, causal, window=1024, scale=0.088, cap=50.0)`: written out as the statements
+//! it stands for.
+//!
+//! ```text
+//! o.1 = q *H k                                 scores
+//! o.2 = 0.0884 * o.1                           scale=…, or one over the root of H
+//! o.3 = 50.0 * tanh(o.2 / 50.0)                cap=50.0
+//! o.4 = causal_{T,S}(o.3)                      causal
+//! o.5 = softmax_S(o.4)
+//! o = o.5 *S v
+//! ```
+//!
+//! The dimensions decide what is what: keys have a dimension that queries lack, which the softmax
+//! is over; the scores sum over the last dimension of the queries, or those in the subscript; all
+//! others (batch, heads, groups of heads that share keys) are indices as in any product. Written
+//! out, the operation has gradients, layouts, a verified execution and a place in kernels like any
+//! other; an operation of its own would need each of these again, and could differ from the form
+//! that is written out.
+
+use crate::codes::names;
+use shardwise_grammar::ast::{Call, ExprKind};
+use shardwise_grammar::span::Span;
+
+use super::Resolver;
+use super::define::{Operation, Target};
+use crate::Diag;
+use crate::functions::{Arithmetic, Composite, Function};
+use crate::ids::DimId;
+use crate::program::{Fill, MapForm, Mode, OpKind, Operand};
+
+/// As programs write it.
+pub(super) const NAME: &str = "attention";
+
+/// What masked scores are set to: less than any score, and finite.
+const MASKED: &str = "-1e9";
+
+const FORM: &str = "`attention` is written `attention(q, k, v)`, with options `causal`, \
+    `window=1024`, `scale=0.088` and `cap=50.0` after them";
+
+/// The options of a call.
+#[derive(Default)]
+struct Options {
+    is_causal: bool,
+    window: Option<String>,
+    scale: Option<String>,
+    cap: Option<String>,
+}
+
+/// The dimensions of an attention.
+struct Roles {
+    /// That queries and not keys have, if there is one.
+    queries: Option<DimId>,
+    /// That keys and not queries have.
+    keys: Vec<DimId>,
+    /// What scores sum over.
+    summed: Vec<DimId>,
+}
+
+impl Resolver<'_> {
+    pub(super) fn attention(
+        &mut self,
+        call: &Call,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
+        if self.mode == Mode::Explicit {
+            let diag = Diag::error(
+                names::ONE_OPERATION,
+                "an explicit program has one operation a statement",
+                span,
+                "several operations",
+            );
+            self.error(diag.help("write the products and the softmax out"));
+            return None;
+        }
+        let [q, k, v, flags @ ..] = &call.arguments[..] else {
+            return self.bad_call(FORM, span);
+        };
+        let mut options = self.attention_options(call)?;
+        for flag in flags {
+            let is_causal = matches!(&flag.node, ExprKind::Tensor { name, layout: None }
+                if name.node == "causal");
+            if !is_causal || options.is_causal {
+                return self.bad_call(FORM, flag.span);
+            }
+            options.is_causal = true;
+        }
+        let operands = [q, k, v].map(|argument| self.operand(argument, target));
+        let [Some(q), Some(k), Some(v)] = operands else { return None };
+        let roles = self.roles(call, [&q, &k, &v])?;
+        let product = self.plain(OpKind::Einsum { contracted: roles.summed.clone() }, vec![q, k]);
+        let scores = self.link_value(product, target, span)?;
+        let scores = self.scaled(scores, &roles, &options, target, span)?;
+        let scores = self.masked(scores, &roles, &options, target, span)?;
+        let softmax = OpKind::Composite { function: Composite::Softmax, dims: roles.keys.clone() };
+        let softmax = self.plain(softmax, vec![scores]);
+        let weights = self.link_value(softmax, target, span)?;
+        Some(self.plain(OpKind::Einsum { contracted: roles.keys }, vec![weights, v]))
+    }
+
+    fn attention_options(&mut self, call: &Call) -> Option<Options> {
+        let mut options = Options::default();
+        for (name, number) in &call.options {
+            let is_positive = number.node.parse::<f64>().is_ok_and(|it| it > 0.0);
+            let place = match name.node.as_str() {
+                "window" => Some(&mut options.window),
+                "scale" => Some(&mut options.scale),
+                "cap" => Some(&mut options.cap),
+                _ => None,
+            };
+            match place {
+                Some(place) if is_positive && place.is_none() => {
+                    *place = Some(number.node.clone());
+                }
+                _ => return self.bad_call(FORM, name.span.to(number.span)),
+            }
+        }
+        Some(options)
+    }
+
+    /// Which dimensions of queries, keys and values are what.
+    fn roles(&mut self, call: &Call, [q, k, v]: [&Operand; 3]) -> Option<Roles> {
+        let dims = |operand: &Operand| self.values[operand.value].dims.clone();
+        let (of_q, of_k, of_v) = (dims(q), dims(k), dims(v));
+        let summed = match &call.subscript {
+            Some(subscript) => self.distinct_dims(subscript)?,
+            None => of_q.last().copied().into_iter().collect(),
+        };
+        let keys: Vec<DimId> = of_k.iter().copied().filter(|dim| !of_q.contains(dim)).collect();
+        let mut queries =
+            of_q.iter().copied().filter(|dim| !of_k.contains(dim) && !of_v.contains(dim));
+        let sizes: u64 = keys.iter().map(|&dim| self.dims[dim].size).product();
+        let same_size = queries.clone().find(|&dim| self.dims[dim].size == sizes);
+        let queries = same_size.or_else(|| queries.next());
+        let lacking =
+            |dims: &[DimId], of: &[DimId]| dims.iter().find(|dim| !of.contains(dim)).copied();
+        let fault = if keys.is_empty() {
+            Some((k, "keys have no dimension that queries lack".to_owned()))
+        } else if let Some(dim) = lacking(&summed, &of_k) {
+            Some((k, format!("scores sum over `{}`, which keys lack", self.dims[dim].name)))
+        } else if let Some(dim) = lacking(&summed, &of_q) {
+            Some((q, format!("scores sum over `{}`, which queries lack", self.dims[dim].name)))
+        } else {
+            lacking(&keys, &of_v).map(|dim| {
+                (v, format!("values lack the dimension `{}` of keys", self.dims[dim].name))
+            })
+        };
+        let Some((at, message)) = fault else { return Some(Roles { queries, keys, summed }) };
+        let diag = Diag::error(names::CONTRACTION, message, at.span, "this operand");
+        self.error(diag.help(
+            "queries are q[B, T, N, H], keys k[B, S, N, H] and values v[B, S, N, H]: \
+            `k[B, S, N, H] = rename(…)` gives keys a dimension of their own, and \
+            `attention_H(q, k, v)` names what scores sum over",
+        ));
+        None
+    }
+
+    /// Scores after the scale and the soft cap.
+    fn scaled(
+        &mut self,
+        mut scores: Operand,
+        roles: &Roles,
+        options: &Options,
+        target: Option<&Target>,
+        span: Span,
+    ) -> Option<Operand> {
+        let sizes: f64 = roles.summed.iter().map(|&dim| self.dims[dim].size as f64).product();
+        let scale = options.scale.clone().unwrap_or_else(|| format!("{:.6}", sizes.sqrt().recip()));
+        if scale.parse::<f64>().is_ok_and(|scale| (scale - 1.0).abs() > 0.0) {
+            let operation = self.map(MapForm::ScaleBy(scale), vec![scores]);
+            scores = self.link_value(operation, target, span)?;
+        }
+        let Some(cap) = &options.cap else { return Some(scores) };
+        let forms = [
+            MapForm::InfixScalar(Arithmetic::Div, cap.clone()),
+            MapForm::call(Function::Tanh),
+            MapForm::ScaleBy(cap.clone()),
+        ];
+        for form in forms {
+            let operation = self.map(form, vec![scores]);
+            scores = self.link_value(operation, target, span)?;
+        }
+        Some(scores)
+    }
+
+    /// Scores after the masks.
+    fn masked(
+        &mut self,
+        mut scores: Operand,
+        roles: &Roles,
+        options: &Options,
+        target: Option<&Target>,
+        span: Span,
+    ) -> Option<Operand> {
+        if !options.is_causal && options.window.is_none() {
+            return Some(scores);
+        }
+        let (Some(query), [key]) = (roles.queries, &roles.keys[..]) else {
+            return self.bad_call(
+                "masks of `attention` need one dimension of queries and one of keys",
+                span,
+            );
+        };
+        let key = *key;
+        if options.is_causal {
+            let form = MapForm::Causal { query, key, fill: Fill::Infinite };
+            let operation = self.map(form, vec![scores]);
+            scores = self.link_value(operation, target, span)?;
+        }
+        let Some(window) = &options.window else { return Some(scores) };
+        let form = MapForm::Position(query);
+        let position = self.map(form, vec![scores.clone()]);
+        let here = self.link_value(position, target, span)?;
+        let position = self.map(MapForm::Position(key), vec![scores.clone()]);
+        let there = self.link_value(position, target, span)?;
+        let distance = self.map(MapForm::Infix(Arithmetic::Sub), vec![here, there]);
+        let distance = self.link_value(distance, target, span)?;
+        let form = MapForm::Call { function: Function::Less, numbers: vec![window.clone()] };
+        let near = self.map(form, vec![distance]);
+        let near = self.link_value(near, target, span)?;
+        let form = MapForm::Call { function: Function::Select, numbers: vec![MASKED.to_owned()] };
+        let operation = self.map(form, vec![near, scores]);
+        self.link_value(operation, target, span)
+    }
+
+    /// Reports options of a function that has none.
+    pub(super) fn has_no_options(&mut self, call: &Call) -> Option<()> {
+        let Some((name, number)) = call.options.first() else { return Some(()) };
+        let message = format!("`{}` has no option `{}`", call.function.node, name.node);
+        let at = name.span.to(number.span);
+        let diag = Diag::error(names::BAD_CALL, message, at, "this option");
+        self.error(diag.help("only `attention` has options"));
+        None
+    }
+}
