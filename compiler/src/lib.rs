@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod accuracy;
 pub mod build;
 pub mod calibrate;
 pub mod cost;

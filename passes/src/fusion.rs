@@ -22,6 +22,7 @@
 mod attention;
 mod kernels;
 
+use shardwise_ir::Role;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::program::{Fusion, Phase, Program};
 use shardwise_ir::rates::Rates;
@@ -32,6 +33,9 @@ use kernels::Kernels;
 pub fn with_kernels(mut program: Program) -> Program {
     program.hardware.is_training = program.hardware.rates == Rates::Measured
         && program.ops.iter().any(|op| op.phase == Phase::Backward);
+    program.hardware.is_serving = program.hardware.rates == Rates::Measured
+        && !program.hardware.is_training
+        && program.values.iter().any(|value| value.role == Some(Role::Param));
     if program.fusion == Fusion::None {
         return program;
     }

@@ -2,6 +2,7 @@
 
 pub mod brute_force;
 pub mod facts;
+pub mod measured;
 pub mod model;
 pub mod mutants;
 pub mod planning;

@@ -17,7 +17,7 @@ pub(super) struct Group {
     has: fn(&Kernel) -> bool,
 }
 
-pub(super) const GROUPS: [Group; 4] = [
+pub(super) const GROUPS: [Group; 5] = [
     Group {
         name: "products",
         prefixes: &["product"],
@@ -32,8 +32,9 @@ pub(super) const GROUPS: [Group; 4] = [
     Group {
         name: "collectives",
         prefixes: &["link_", "network_"],
-        has: |kernel| matches!(kernel, Kernel::Collective { .. }),
+        has: |kernel| matches!(kernel, Kernel::Collective { .. }) && !kernel.is_of_an_engine(),
     },
+    Group { name: "engine AllReduces", prefixes: &["engine_"], has: Kernel::is_of_an_engine },
 ];
 
 /// Repeated measurements of one kernel that differ by more than this factor are noise.
@@ -47,8 +48,8 @@ const SMALLEST_OUTLIER: f64 = 0.1;
 /// at most a tenth of the shortest measured one.
 const DETERMINED: f64 = 0.3;
 
-/// The key of the share at which a switch itself reduces; some do not.
-const IN_SWITCH: &str = "link_in_switch";
+/// The end of keys of the share at which a switch itself reduces; some do not.
+const IN_SWITCH: &str = "_in_switch";
 /// Another figure has to lower the loss to this share of it.
 const WORTH_A_FIGURE: f64 = 0.95;
 
@@ -306,13 +307,13 @@ impl Fitter<'_> {
     /// the ring does: its share is then not that of slow switches, but nothing.
     fn choose(&mut self, keys: &mut Keys) -> Vec<f64> {
         let values = self.fit(keys);
-        let Some(place) = keys.iter().position(|(key, ..)| *key == IN_SWITCH) else {
+        let Some(place) = keys.iter().position(|(key, ..)| key.ends_with(IN_SWITCH)) else {
             return values;
         };
         let mut without = Self { base: self.base.clone(), rows: self.rows.clone() };
-        without.base.measured.link.in_switch = None;
         let mut fewer = keys.clone();
-        fewer.remove(place);
+        let (.., field) = fewer.remove(place);
+        *field(&mut without.base) = None;
         let plain = without.fit(&fewer);
         let loss = self.with_task(keys, |task| task.loss(&values));
         if loss < WORTH_A_FIGURE * without.with_task(&fewer, |task| task.loss(&plain)) {

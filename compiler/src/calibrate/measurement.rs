@@ -51,6 +51,8 @@ pub(super) enum CollectiveName {
     ReduceScatter,
     AllReduce,
     AllToAll,
+    /// The `AllReduce` of serving engines.
+    AllReduceKernel,
 }
 
 /// A measured time and where it was read.
@@ -97,7 +99,7 @@ impl Kernel {
                     CollectiveName::ReduceScatter => {
                         format!("dim N={n}\ninput A: int8[N] {{U_{axes}}}\noutput A[N_{axes}]\n")
                     }
-                    CollectiveName::AllReduce => {
+                    CollectiveName::AllReduce | CollectiveName::AllReduceKernel => {
                         format!("dim N={n}\ninput A: int8[N] {{U_{axes}}}\noutput A[N]\n")
                     }
                     CollectiveName::AllToAll => format!(
@@ -107,6 +109,11 @@ impl Kernel {
                 }
             }
         }
+    }
+
+    /// Whether it is a collective of a serving engine.
+    pub(super) fn is_of_an_engine(&self) -> bool {
+        matches!(self, Self::Collective { kind: CollectiveName::AllReduceKernel, .. })
     }
 
     /// Its price on the hardware as a function of what is measured there.
@@ -121,7 +128,9 @@ impl Kernel {
             ..Options::default()
         };
         let planned = driver::plan("measurement", &self.program(), &options)?;
-        Ok(Priced { plan: Plan::clone(&planned.plan) })
+        let mut plan = Plan::clone(&planned.plan);
+        plan.program.hardware.is_serving = self.is_of_an_engine();
+        Ok(Priced { plan })
     }
 }
 

@@ -69,6 +69,9 @@ pub struct Hardware {
     pub measured: MeasuredRates,
     /// Which rates times are computed at.
     pub rates: Rates,
+    /// Whether it serves a model: weights and no gradients. An `AllReduce` inside a node is then
+    /// that of serving engines, where it was measured.
+    pub is_serving: bool,
     /// Whether it is under load for hours, as it is in training: measured rates are then those that
     /// it sustains.
     pub is_training: bool,
@@ -110,6 +113,7 @@ impl Hardware {
             pod: Vec::new(),
             measured: MeasuredRates::default(),
             rates: Rates::Peak,
+            is_serving: false,
             is_training: false,
         }
     }
@@ -174,6 +178,13 @@ impl Hardware {
             AxisKind::Dcn => self.measured.networks(),
             AxisKind::Ring | AxisKind::Line | AxisKind::Switch => self.measured.links(),
         })
+    }
+
+    /// What an `AllReduce` over links of `kind` reaches, where it is not that of the links.
+    pub fn measured_reduces(&self, kind: AxisKind) -> Option<LinkRates> {
+        let is_engines = self.is_serving && self.rates == Rates::Measured;
+        Some(kind).filter(|&kind| is_engines && kind == AxisKind::Switch)?;
+        self.measured.engine_reduces()
     }
 
     /// The hardware as a program writes it: its name, its file, and its rates if they are measured.

@@ -98,6 +98,28 @@ const ROWS: &[Row] = &[
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
 ];
 
+/// `AllReduce` kernels of serving engines, chip by chip: as links, and the share in the switch.
+const ENGINES: &[(&str, [f64; 5])] = &[
+    ("a100", [0.70, 7.5, 3.9, 0.12, 0.0]),
+    ("h100", [0.75, 8.1, 2.6, 0.10, 0.54]),
+    ("h200", [0.74, 6.7, 2.8, 0.10, 0.54]),
+    ("h800", [0.75, 8.1, 2.6, 0.10, 0.54]),
+    ("b200", [0.70, 27.0, 4.4, 0.10, 0.50]),
+    ("gb200-nvl72", [0.67, 19.6, 4.3, 0.08, 0.51]),
+    ("b300", [0.72, 29.8, 4.7, 0.10, 0.51]),
+];
+
+fn engine(name: &str) -> LinkFigures {
+    let found = ENGINES.iter().find(|(chip, _)| *chip == name);
+    found.map_or_else(
+        LinkFigures::default,
+        |&(_, [share, saturation, fixed, per_device, switch])| LinkFigures {
+            in_switch: known(switch),
+            ..link([share, saturation, fixed, per_device])
+        },
+    )
+}
+
 /// What was measured on the preset called `name`.
 pub(super) fn measured(name: &str) -> MeasuredRates {
     ROWS.iter().find(|row| row.name == name).map(Row::rates).unwrap_or_default()
@@ -141,6 +163,7 @@ impl Row {
             sustained: known(self.sustained),
             link: LinkFigures { in_switch: known(self.in_switch), ..link(self.link) },
             network: link(self.network),
+            engine: engine(self.name),
         }
     }
 }

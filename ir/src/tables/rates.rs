@@ -62,6 +62,8 @@ pub struct MeasuredRates {
     pub link: LinkFigures,
     /// The data-center network.
     pub network: LinkFigures,
+    /// The `AllReduce` kernels that serving engines run inside a node instead of a library's.
+    pub engine: LinkFigures,
 }
 
 /// Figures measured on links; `None` where there is no measurement.
@@ -212,6 +214,11 @@ impl MeasuredRates {
     /// Links between chips of a slice or node.
     pub fn links(&self) -> LinkRates {
         self.link.rates(LINK)
+    }
+
+    /// The `AllReduce` kernels of serving engines, where they were measured.
+    pub fn engine_reduces(&self) -> Option<LinkRates> {
+        (self.engine != LinkFigures::default()).then(|| self.engine.rates(LINK))
     }
 
     /// The data-center network.

@@ -131,6 +131,8 @@ struct NetworkAxes {
     refinement: Refinement,
     /// What its links reach, where measured rates are asked for.
     measured: Option<LinkRates>,
+    /// What an AllReduce reaches there, if it is another one.
+    measured_reduce: Option<LinkRates>,
 }
 
 impl NetworkAxes {
@@ -166,7 +168,18 @@ impl NetworkAxes {
     /// The time of a collective that transfers `ways` times for `transfer_s` at full bandwidth. At
     /// measured rates its ring passes through all `outside` such stages that outer ones join.
     fn time(&self, transfer_s: f64, outside: f64, ways: f64) -> StageTime {
-        self.measured.map_or_else(
+        self.time_at(self.measured, transfer_s, outside, ways)
+    }
+
+    /// The same at other measured rates.
+    fn time_at(
+        &self,
+        measured: Option<LinkRates>,
+        transfer_s: f64,
+        outside: f64,
+        ways: f64,
+    ) -> StageTime {
+        measured.map_or_else(
             || StageTime { transfer_s: ways * transfer_s, latency_s: ways * self.latency() },
             |measured| StageTime {
                 transfer_s: measured.transfer_s(ways * transfer_s),
@@ -187,8 +200,9 @@ impl NetworkAxes {
 
     /// The time of an AllReduce: a scatter and a gather, unless the switch itself adds up faster.
     fn reduce_time(&self, bytes: f64, inside: f64, outside: f64) -> StageTime {
-        let ring = self.time(self.gather_s(bytes, inside), outside, 2.0);
-        let in_switch = self.measured.filter(|_| self.network == Network::Switch);
+        let measured = self.measured_reduce.or(self.measured);
+        let ring = self.time_at(measured, self.gather_s(bytes, inside), outside, 2.0);
+        let in_switch = measured.filter(|_| self.network == Network::Switch);
         let in_switch = in_switch.and_then(|measured| measured.in_switch).map(|share| StageTime {
             transfer_s: bytes / (share * self.aggregate_bandwidth()),
             ..ring
@@ -260,6 +274,7 @@ fn stages(program: &Program, axes: &[AxisId], refinement: Refinement) -> Vec<Net
                 axes: vec![*axis],
                 refinement,
                 measured: program.hardware.measured_links(axis.kind),
+                measured_reduce: program.hardware.measured_reduces(axis.kind),
             }),
         }
     }

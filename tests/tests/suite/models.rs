@@ -1,4 +1,5 @@
 //! Complete models, from `LLaMA` to DeepSeek-V3, against published figures.
 
+mod accuracy;
 mod programs;
 mod published_figures;

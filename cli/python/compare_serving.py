@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Serving points: silicon, AIConfigurator's prediction and shardwise's, side by side.
+
+The package `aiconfigurator-core` (Apache-2.0) carries end-to-end points of serving engines, and
+`aiconfigurator` predicts them from its tables of kernels. Neither is part of this project, and
+nothing in it is fitted to these points.
+
+    python -m venv peer && . peer/bin/activate
+    pip install aiconfigurator==0.12.0 aiconfigurator-core==0.12.0
+    python compare_serving.py --shardwise target/release/shardwise --csv points.csv
+
+A point is an engine that always has `batch` requests in flight, each of `isl` prompt and `osl`
+output tokens. Between two of its tokens a request waits for one step of the engine; a step decodes
+`batch` tokens, and most also prefill a chunk of other requests' prompts. `serving_programs.py`
+writes such a step as a program, which shardwise plans at measured rates with attention fused.
+
+* Contexts differ between requests, evenly from `isl` to `isl + osl`: bytes and FLOPs are linear in
+  them, so that a step has the mean.
+* Of `osl` steps, `batch * isl / chunk` prefill a chunk. Its size is the engine's default.
+* The busiest device of a group that shares experts has `IMBALANCE` times the mean load in prefill,
+  and in decode that of the most loaded of random choices.
+* Between steps, schedulers and samplers take `STEP_S`.
+"""
+
+import argparse
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import serving_programs
+from serving_programs import MODELS, Setting
+
+CHIPS = {"h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200"}
+# What the engines schedule beside decode at most, by default.
+CHUNK = {"trtllm": 8192, "vllm": 8192, "sglang": 8192}
+STEP_S = 50e-6
+
+
+def points(path):
+    """The aggregated points of the models, without those whose row contradicts itself."""
+    with open(path, encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["mode"] != "agg" or row["system"] not in CHIPS:
+                continue
+            setting = setting_of(row)
+            if setting and setting.is_consistent():
+                yield setting
+
+
+def whole(text, empty=1):
+    """A count; columns that do not apply are empty."""
+    return int(float(text)) if text not in ("", "nan") else empty
+
+
+def setting_of(row):
+    """A point as the programs take it; none if the model is another one."""
+    name = next((name for name in MODELS if serving_programs.is_model(name, row)), None)
+    if name is None:
+        return None
+    tp, dp = whole(row["tp_size"]), whole(row["attention_dp_size"])
+    inferencemax = "config_id" in row["silicon_data_source"]
+    return Setting(
+        id=row["id"], model=name, path=row["model_path"], system=row["system"],
+        chip=CHIPS[row["system"]], backend=row["backend"], version=row["backend_version"],
+        dtype=serving_programs.dtype(name, row), isl=whole(row["isl"]), osl=whole(row["osl"]),
+        # Prompts of these runs are drawn evenly between 0.8 and 1 times the nominal length.
+        prompt=whole(row["isl"]) * (0.9 if inferencemax else 1.0), batch=whole(row["batch_size"]),
+        tp=tp, dp=dp, moe_tp=whole(row["moe_tp_size"], 0), moe_ep=whole(row["moe_ep_size"], 0),
+        ttft_ms=float(row["silicon_ttft_ms"]), tpot_ms=float(row["silicon_tpot_ms"]))
+
+
+class Shardwise:
+    """Plans programs with the command, each once."""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder, self.known = binary, Path(folder), {}
+
+    def seconds(self, program):
+        """Seconds of a step."""
+        if program not in self.known:
+            self.known[program] = self.plan(program)
+        return self.known[program]
+
+    def plan(self, program):
+        """The sum of all steps of the plan: engines run them one after the other."""
+        path = self.folder / f"{abs(hash(program)):x}.shard"
+        path.write_text(program)
+        flags = ["--fusion", "attention", "--memory", "100TB", "--format", "json"]
+        run = subprocess.run([self.binary, "plan", path, *flags], capture_output=True, text=True)
+        path.unlink()
+        if run.returncode:
+            raise SystemExit(f"{run.stderr}\n{program}")
+        return json.loads(run.stdout)["cost"]["serial_s"] + STEP_S
+
+    def predict(self, point):
+        """Seconds to the first token and for each further one."""
+        context = point.prompt + point.osl / 2
+        chunk = min(CHUNK[point.backend], point.batch * point.prompt)
+        alone = self.seconds(serving_programs.step(point, point.batch, context, 0))
+        mixed = self.seconds(serving_programs.step(point, point.batch, context, chunk))
+        share = min(1.0, point.batch * point.prompt / point.osl / chunk)
+        tpot = (1 - share) * alone + share * mixed
+        first = min(CHUNK[point.backend], point.prompt)
+        steps = point.prompt / first
+        ttft = steps * self.seconds(serving_programs.step(point, 0, 0, first))
+        return ttft, tpot
+
+
+class Peer:
+    """AIConfigurator."""
+
+    def __init__(self):
+        import logging
+        from aiconfigurator.cli.api import cli_estimate
+        logging.disable(logging.WARNING)
+        self.estimate = cli_estimate
+
+    def predict(self, point):
+        """Seconds to the first token and for each further one; none where it has no tables."""
+        quantized = {"fp8": "fp8", "fp8_block": "fp8_block", "fp4": "nvfp4"}.get(point.dtype)
+        model = MODELS[point.model]
+        own = {} if model.is_quantized else {"gemm_quant_mode": quantized}
+        try:
+            found = self.estimate(
+                model.checkpoint(point), point.system, backend_name=point.backend, isl=point.isl,
+                osl=point.osl, batch_size=point.batch, tp_size=point.tp,
+                attention_dp_size=point.dp, moe_tp_size=point.moe_tp or None,
+                moe_ep_size=point.moe_ep or None, **own)
+        except Exception as error:  # It raises what it likes where it has no data.
+            print(f"{point.id}: {str(error)[:100]}", file=sys.stderr)
+            return None
+        return found.ttft / 1e3, found.tpot / 1e3
+
+
+def errors(rows, column, wanted):
+    """Mean and median of how far a column is off."""
+    off = [abs(row[column] / row[wanted] - 1) for row in rows if row[column] is not None]
+    return (statistics.mean(off), statistics.median(off)) if off else (float("nan"),) * 2
+
+
+def summary(rows):
+    """Errors by model and chip: of every setting of a machine, and of all."""
+    head = ("model", "chip", "dtype", "points", "tpot: peer", "ours", "prefill points",
+            "ttft: peer", "ours")
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    groups = {}
+    for row in rows:
+        for key in ((row["model"], row["chip"], row["dtype"]), (row["model"], "all", ""),
+                    ("all", "all", "")):
+            groups.setdefault(key, []).append(row)
+    for key in sorted(groups):
+        own = [row for row in groups[key] if row["peer_tpot_ms"] is not None]
+        # Above a few requests at once, the time to the first token is that of waiting.
+        early = [row for row in own if row["batch"] * row["dp"] <= 4]
+        cells = [*key, str(len(own))]
+        for part, name in ((own, "tpot"), (early, "ttft")):
+            if name == "ttft":
+                cells.append(str(len(part)))
+            for who in ("peer", "shardwise"):
+                mean, median = errors(part, f"{who}_{name}_ms", f"silicon_{name}_ms")
+                cells.append(f"{mean:.0%} / {median:.0%}" if part else "")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    """Reads the points, predicts them twice, prints errors."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--shardwise", default="shardwise", help="the command")
+    options.add_argument("--points", type=Path, help="silicon_sample.csv of the package")
+    options.add_argument("--csv", type=Path, help="where every point goes, with both predictions")
+    options.add_argument("--model", choices=MODELS, help="one model only")
+    options.add_argument("--every", type=int, default=1, help="one point of so many")
+    options.add_argument("--without-peer", action="store_true", help="predict with shardwise alone")
+    given = options.parse_args()
+    found = find_spec("aiconfigurator_core") if given.points is None else None
+    path = given.points or Path(found.origin).parent / "systems/silicon_sample.csv"
+    wanted = [p for p in points(path) if given.model in (None, p.model)][:: given.every]
+    with tempfile.TemporaryDirectory() as folder:
+        ours = Shardwise(given.shardwise, folder)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            own = list(pool.map(ours.predict, wanted))
+    peer = None if given.without_peer else Peer()
+    rows = []
+    for point, (ttft, tpot) in zip(wanted, own):
+        theirs = peer.predict(point) if peer else (float("nan"), float("nan"))
+        rows.append({
+            **point._asdict(), "silicon_ttft_ms": point.ttft_ms, "silicon_tpot_ms": point.tpot_ms,
+            "shardwise_ttft_ms": 1e3 * ttft, "shardwise_tpot_ms": 1e3 * tpot,
+            "peer_ttft_ms": theirs and 1e3 * theirs[0], "peer_tpot_ms": theirs and 1e3 * theirs[1]})
+    print(summary(rows))
+    if given.csv:
+        with open(given.csv, "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,359 @@
+"""A step of a serving engine as a program of shardwise, for the models of `compare_serving.py`.
+
+One program has all that an engine runs in a step: `B` requests that decode a token each against
+caches of the mean context, and a chunk of `C` prompt tokens, which see half of their prompt on
+average; all tokens pass through the same products. Queries, keys and values are one product, gates
+and inputs of the feed-forward network another, as engines fuse them. Partial sums are reduced where
+a residual is added, since engines do not scatter them.
+
+Experts: those that a step's tokens choose are read, each with as many tokens as the mean; a
+`Setting` whose experts are spread over groups takes the most loaded group, see `imbalance`.
+"""
+
+import math
+from typing import NamedTuple
+
+# The busiest group of experts has so many times the mean number of tokens in prefill: real prompts
+# prefer some experts. Stated, not fitted to any point.
+IMBALANCE = 1.2
+
+
+class Setting(NamedTuple):
+    """A measured point: an engine's setting, and its times."""
+
+    id: str
+    model: str
+    path: str
+    system: str
+    chip: str
+    backend: str
+    version: str
+    dtype: str
+    isl: int
+    osl: int
+    prompt: float
+    batch: int
+    tp: int
+    dp: int
+    moe_tp: int
+    moe_ep: int
+    ttft_ms: float
+    tpot_ms: float
+
+    def is_consistent(self):
+        """Whether the sizes are of one node, and those of experts of the same devices."""
+        devices = self.tp * self.dp
+        has_experts = MODELS[self.model].experts > 0
+        spread = self.moe_tp * self.moe_ep
+        split = not has_experts or spread == devices
+        return 0 < devices <= 8 and split and self.ttft_ms < 20e3 and self.sharding() is not None
+
+    def sharding(self):
+        """Axes X (replicas of attention), Y and Z, with the axes of experts and of their width."""
+        if not MODELS[self.model].experts:
+            return (self.dp, self.tp, 1, "", "YZ") if self.dp == 1 else None
+        if self.dp == 1:
+            return (1, self.moe_ep, self.moe_tp, "Y", "Z")
+        if self.moe_ep == self.tp * self.dp:
+            return (self.dp, self.tp, 1, "XY", "")
+        if self.moe_ep == 1:
+            return (self.dp, self.tp, 1, "", "XY")
+        return None
+
+
+class Model(NamedTuple):
+    """Sizes of a model."""
+
+    names: tuple
+    package: str
+    layers: int
+    width: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    experts: int = 0
+    chosen: int = 0
+    shared: int = 0
+    window: int = 0
+    latent: int = 0
+    dense_layers: int = 0
+    dense_hidden: int = 0
+    is_quantized: bool = False
+
+    def checkpoint(self, point):
+        """A checkpoint of the model whose configuration the peer has without a network."""
+        return self.package
+
+
+MODELS = {
+    "Llama-3.1-8B": Model(
+        ("Llama-3.1-8B",), "meta-llama/Meta-Llama-3.1-8B", 32, 4096, 14336, 32, 8, 128, 128256),
+    "Llama-3.1-70B": Model(
+        ("Llama-3.1-70B", "Llama-3.3-70B"), "meta-llama/Meta-Llama-3.1-70B", 80, 8192, 28672, 64,
+        8, 128, 128256),
+    "Qwen3-32B": Model(("Qwen3-32B",), "Qwen/Qwen3-32B", 64, 5120, 25600, 64, 8, 128, 151936),
+    "Qwen3-235B-A22B": Model(
+        ("Qwen3-235B-A22B",), "Qwen/Qwen3-235B-A22B-FP8", 94, 4096, 1536, 64, 4, 128, 151936,
+        experts=128, chosen=8, is_quantized=True),
+    "gpt-oss-120b": Model(
+        ("gpt-oss-120b",), "openai/gpt-oss-120b", 36, 2880, 2880, 64, 8, 64, 201088, experts=128,
+        chosen=4, window=128, is_quantized=True),
+    "DeepSeek-R1": Model(
+        ("DeepSeek-R1",), "deepseek-ai/DeepSeek-R1", 61, 7168, 2048, 128, 128, 128, 129280,
+        experts=256, chosen=8, shared=1, latent=512, dense_layers=3, dense_hidden=18432),
+}
+
+
+def is_model(name, row):
+    """Whether a row of the points is of a model."""
+    return any(part.lower() in row["model_path"].lower() for part in MODELS[name].names)
+
+
+def dtype(name, row):
+    """What weights are stored in; bf16 where a row has no precision."""
+    if name == "gpt-oss-120b":
+        return "mxfp4"
+    given = row["precision"] or row["gemm_quant_mode"]
+    return {"fp8": "fp8", "fp8_block": "fp8", "fp4": "fp4", "nvfp4": "fp4"}.get(given, "bf16")
+
+
+def sizes(**dims):
+    """A statement of sizes."""
+    return "dim " + ", ".join(f"{name}={max(1, round(size))}" for name, size in dims.items())
+
+
+class Step:
+    """The program of one step."""
+
+    def __init__(self, point, batch, context, chunk):
+        self.point, self.model = point, MODELS[point.model]
+        self.x, self.y, self.z, self.expert_axes, self.width_axes = point.sharding()
+        self.batch = batch * self.x
+        # Every replica of attention prefills its own chunk.
+        self.context, self.chunk = max(1, round(context)), round(chunk) * self.x
+        self.tokens = max(1, self.batch + self.chunk)
+        self.weights = {"bf16": "bf16", "fp8": "fp8", "fp4": "int4", "mxfp4": "bf16"}[point.dtype]
+        self.expert_weights = {"mxfp4": "int4"}.get(point.dtype, self.weights)
+        # TensorRT-LLM stores caches in fp8 where weights are quantized, the others in bf16.
+        quantized = point.dtype in ("fp8", "fp4")
+        self.cache = "fp8" if quantized and point.backend == "trtllm" else "bf16"
+        self.lines, self.dims = [], {}
+
+    def add(self, *lines):
+        self.lines += lines
+
+    def quantized(self, value, weights):
+        """The left operand of a product in the dtype that the product runs in."""
+        return f"cast<fp8>({value})" if weights in ("fp8", "int4") and weights != "bf16" and (
+            self.point.dtype != "mxfp4") else value
+
+    def product(self, left, contracted, right, weights):
+        """A product whose result is bf16."""
+        operand = self.quantized(left, weights)
+        written = f"({operand}) *{contracted} {right}"
+        return f"cast<bf16>({written})" if operand != left or weights == "int4" else written
+
+    def text(self):
+        """The whole program."""
+        model, tp = self.model, self.y * self.z
+        kv_heads = max(model.kv_heads, tp)
+        self.dims = dict(
+            M=self.tokens, S=self.context, D=model.width, V=model.vocabulary, H=model.head_dim,
+            One=1, U=2)
+        if self.batch:
+            self.dims["B"] = self.batch
+        if self.chunk:
+            # A chunk's tokens see all before them: half of the prompt on average.
+            self.dims["C"] = self.chunk
+            self.dims["E0"] = max(1, self.point.prompt / 2)
+        if model.latent:
+            self.dims.update(N=model.heads, Q=1536, L0=model.latent, W=model.latent + 64, H2=192)
+        else:
+            self.dims.update(K=kv_heads, G=model.heads // kv_heads,
+                             R=model.heads // kv_heads + 2)
+        self.add("input x0[M_X, D]", "x[M_X, D] = 1 * x0")
+        dense = model.dense_layers or (0 if model.experts else model.layers)
+        if dense:
+            self.dims["F"] = model.dense_hidden or model.hidden
+            self.block("d", dense, self.dense)
+        if model.experts:
+            self.expert_sizes()
+            window = model.window and 2
+            self.block("e", (model.layers - dense) // (window or 1), self.routed)
+        self.add("param Unembed[D, V_YZ], nf[D]")
+        rows = max(1, self.batch or self.x)
+        last = "x"
+        if rows < self.tokens and rows % self.x == 0:
+            self.dims["Last"] = rows
+            self.add("last[Last_X, D] = slice_{M->Last}(x, 0)")
+            last = "last"
+        self.add(f"output logits = (rmsnorm_D({last}) * nf) *D Unembed")
+        self.lines[-1] = f"logits = (rmsnorm_D({last}) * nf) *D Unembed"
+        rows_dim = "Last" if last == "last" else "M"
+        self.add(f"output logits[{rows_dim}_X, V_YZ]")
+        head = [f"hardware {self.point.chip}, rates=measured",
+                f"mesh X={self.x}, Y={self.y}, Z={self.z}", sizes(**self.dims)]
+        return "\n".join(head + self.lines) + "\n"
+
+    def block(self, name, layers, feed_forward):
+        """Layers of attention and of a feed-forward network."""
+        self.dims.setdefault("Layers", 1)
+        self.add(f"repeat L{name}={layers} {{", "  carry x")
+        halves = [0, self.model.window] if self.model.window else [0]
+        for number, window in enumerate(halves):
+            self.attention(f"{name}{number}", window)
+            feed_forward(f"{name}{number}", number + 1 == len(halves))
+        self.add("}")
+
+    def attention(self, tag, window):
+        """Attention, of grouped heads or of latent caches."""
+        (self.latent if self.model.latent else self.grouped)(tag, window)
+
+    def grouped(self, tag, window):
+        w = self.weights
+        self.add(
+            f"  param wqkv{tag}: {w}[D, K_YZ, R, H], wo{tag}: {w}[K_YZ, G, H, D], n1{tag}[D]",
+            f"  a{tag} = rmsnorm_D(x) * n1{tag}",
+            f"  qkv{tag} = {self.product(f'a{tag}', 'D', f'wqkv{tag}', w)}",
+            f"  q{tag}[M_X, K_YZ, G, H] = slice_{{R->G}}(qkv{tag}, 0)",
+            f"  kv{tag}[M_X, K_YZ, U, H] = slice_{{R->U}}(qkv{tag}, {self.dims['G']})")
+        both = self.batch and self.chunk
+        parts = []
+        if self.batch:
+            rows = "B" if both else "M"
+            keys = "Sw" if window else "S"
+            self.dims["Sw"] = max(1, window)
+            self.add(f"  state kc{tag}: {self.cache}[{rows}_X, {keys}, K_YZ, H], "
+                     f"vc{tag}: {self.cache}[{rows}_X, {keys}, K_YZ, H]")
+            query = f"qd{tag}" if both else f"q{tag}"
+            if both:
+                self.add(f"  qd{tag}[B_X, K_YZ, G, H] = slice_{{M->B}}(q{tag}, 0)")
+            self.add(f"  od{tag} = softmax_{keys}(0.1 * ({query} *H kc{tag})) *{keys} vc{tag}")
+            parts.append(f"od{tag}")
+        if self.chunk:
+            rows = "C" if both else "M"
+            keys = "Ew" if window else "E0"
+            self.dims["Ew"] = max(1, window)
+            self.add(f"  state kp{tag}[{keys}, K_YZ, H], vp{tag}[{keys}, K_YZ, H]")
+            query = f"qc{tag}" if both else f"q{tag}"
+            if both:
+                self.add(f"  qc{tag}[C_X, K_YZ, G, H] = slice_{{M->C}}(q{tag}, {self.batch})")
+            self.add(f"  oc{tag} = softmax_{keys}(0.1 * ({query} *H kp{tag})) *{keys} vp{tag}")
+            parts.append(f"oc{tag}")
+        self.joined(tag, parts, "K_YZ, G, H", "K,G,H", w)
+        self.add(f"  output kv{tag}[M_X, K_YZ, U, H]")
+
+    def joined(self, tag, parts, dims, contracted, weights):
+        """The results of decode and chunk together, through the product that ends attention."""
+        result = parts[0]
+        if len(parts) == 2:
+            self.add(f"  o{tag}[M_X, {dims}] = concat_{{B,C->M}}({parts[0]}, {parts[1]})")
+            result = f"o{tag}"
+        self.add(f"  y{tag}[M_X, D] = x + "
+                 f"{self.product(result, contracted, f'wo{tag}', weights)}")
+
+    def latent(self, tag, _):
+        """Latent attention with its projections absorbed; prefill with the same FLOPs a head."""
+        w = self.weights
+        self.add(
+            f"  param wd{tag}: {w}[D, Q], wu{tag}: {w}[Q, N_YZ, H2], wc{tag}: {w}[D, W]",
+            f"  param wk{tag}[N_YZ, H2, W], wv{tag}[N_YZ, W, H], wo{tag}: {w}[N_YZ, H, D]",
+            f"  param n1{tag}[D]",
+            f"  a{tag} = rmsnorm_D(x) * n1{tag}",
+            f"  qa{tag} = {self.product(f'a{tag}', 'D', f'wd{tag}', w)}",
+            f"  q{tag} = {self.product(f'qa{tag}', 'Q', f'wu{tag}', w)}",
+            f"  kv{tag}[M_X, W] = {self.product(f'a{tag}', 'D', f'wc{tag}', w)}")
+        both = self.batch and self.chunk
+        parts = []
+        if self.batch:
+            rows, query = ("B", f"qd{tag}") if both else ("M", f"q{tag}")
+            if both:
+                self.add(f"  qd{tag}[B_X, N_YZ, H2] = slice_{{M->B}}(q{tag}, 0)")
+            self.add(f"  state kc{tag}: {self.cache}[{rows}_X, S, W]",
+                     f"  qw{tag} = {query} *H2 wk{tag}",
+                     f"  od{tag} = (softmax_S(0.1 * (qw{tag} *W kc{tag})) *S kc{tag}) *W wv{tag}")
+            parts.append(f"od{tag}")
+        if self.chunk:
+            query = f"qc{tag}" if both else f"q{tag}"
+            if both:
+                self.add(f"  qc{tag}[C_X, N_YZ, H2] = slice_{{M->C}}(q{tag}, {self.batch})")
+            self.add(f"  state kp{tag}[E0, N_YZ, H2], vp{tag}[E0, N_YZ, H]",
+                     f"  oc{tag} = softmax_E0(0.1 * ({query} *H2 kp{tag})) *E0 vp{tag}")
+            parts.append(f"oc{tag}")
+        self.joined(tag, parts, "N_YZ, H", "N,H", w)
+        self.add(f"  output kv{tag}[M_X, W]")
+
+    def dense(self, tag, _):
+        """A gated feed-forward network."""
+        w = self.weights
+        self.add(
+            f"  param wi{tag}: {w}[D, F_YZ, U], wf{tag}: {w}[F_YZ, D], n2{tag}[D]",
+            f"  m{tag} = rmsnorm_D(y{tag}) * n2{tag}",
+            f"  h{tag} = {self.product(f'm{tag}', 'D', f'wi{tag}', w)}",
+            *self.gated(tag, "M_X, F_YZ"),
+            f"  x[M_X, D] = y{tag} + {self.product(f'g{tag}', 'F', f'wf{tag}', w)}")
+
+    def gated(self, tag, dims):
+        """The gate: one pass over both halves."""
+        return (
+            f"  h0{tag}[{dims}, One] = slice_{{U->One}}(h{tag}, 0)",
+            f"  h1{tag}[{dims}, One] = slice_{{U->One}}(h{tag}, 1)",
+            f"  g{tag} = sum_One(silu(h0{tag}) * h1{tag})")
+
+    def expert_sizes(self):
+        """How many experts a step's tokens choose, and how many tokens each of them has."""
+        model = self.model
+        groups = math.prod({"X": self.x, "Y": self.y}[axis] for axis in self.expert_axes)
+        share = model.chosen / model.experts
+        active = model.experts * (1 - (1 - share) ** self.tokens)
+        active = max(groups, round(active / groups) * groups)
+        tokens = self.tokens * model.chosen / active * self.imbalance(groups)
+        self.dims.update(A=min(active, model.experts), T=math.ceil(tokens), F2=model.hidden,
+                         Ex=model.experts)
+        if model.shared:
+            self.dims["F3"] = model.hidden * model.shared
+
+    def imbalance(self, groups):
+        """Load of the busiest of groups of experts over the mean: in prefill as stated, and with
+        few tokens at least what random choices have, by the normal approximation."""
+        if groups == 1:
+            return 1.0
+        mean = self.tokens * self.model.chosen / groups
+        random = 1 + math.sqrt(2 * math.log(groups) / mean)
+        return max(random, IMBALANCE if self.chunk else 1.0)
+
+    def routed(self, tag, is_last):
+        """Experts: tokens are sent to those that they choose, and summed."""
+        w, e = self.expert_weights, f"A_{self.expert_axes}" if self.expert_axes else "A"
+        f = f"F2_{self.width_axes}" if self.width_axes else "F2"
+        out = "x" if is_last else "x"
+        self.add(
+            f"  param wr{tag}[D, Ex], wi{tag}: {w}[{e}, D, {f}, U], wf{tag}: {w}[{e}, {f}, D]",
+            f"  param n2{tag}[D]",
+            f"  input ids{tag}: int32[{e}, T]",
+            f"  m{tag} = rmsnorm_D(y{tag}) * n2{tag}",
+            f"  r{tag} = softmax_Ex(m{tag} *D wr{tag})",
+            f"  t{tag}[{e}, T, D] = take_M(m{tag}, ids{tag})",
+            f"  h{tag} = {self.product(f't{tag}', 'D', f'wi{tag}', w)}",
+            *self.gated(tag, f"{e}, T, {f}"),
+            f"  z{tag} = {self.product(f'g{tag}', 'F2', f'wf{tag}', w)}",
+            f"  s{tag} = put_M(z{tag}, ids{tag}, m{tag})",
+            f"  output r{tag}[M_X, Ex]")
+        total = f"y{tag} + s{tag}"
+        if self.model.shared:
+            v = self.weights
+            self.add(
+                f"  param ws{tag}: {v}[D, F3_YZ, U], wt{tag}: {v}[F3_YZ, D]",
+                f"  c{tag} = {self.product(f'm{tag}', 'D', f'ws{tag}', v)}",
+                f"  c0{tag}[M_X, F3_YZ, One] = slice_{{U->One}}(c{tag}, 0)",
+                f"  c1{tag}[M_X, F3_YZ, One] = slice_{{U->One}}(c{tag}, 1)",
+                f"  cg{tag} = sum_One(silu(c0{tag}) * c1{tag})")
+            total += f" + {self.product(f'cg{tag}', 'F3', f'wt{tag}', v)}"
+        self.add(f"  {out}[M_X, D] = {total}")
+
+
+def step(point, batch, context, chunk):
+    """The program of a step that decodes `batch` requests of a replica beside a chunk of prompt."""
+    return Step(point, batch, context, chunk).text()

@@ -1,0 +1,41 @@
+//! The page about accuracy and the table of error bars, held against predictions of every case.
+//!
+//! A target of its own, which `cargo test` leaves out and `.ci/run` runs in release: searching the
+//! plans of 124 cases takes a minute of that, and several of a test build. `INSTA_UPDATE=always`
+//! writes both files, as it does for snapshots. The suite holds quick cases against the page in
+//! every run.
+
+use rayon::prelude::*;
+use shardwise_tests::measured::{
+    lines, memory_cases, page, peak_bytes, predict, table, time_cases,
+};
+use shardwise_tests::{read, root};
+
+/// Whether a file has its text; it is written if snapshots are to be.
+fn is_current(path: &str, text: &str) -> bool {
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+        std::fs::write(root().join(path), text).expect("the file can be written");
+    }
+    read(path) == text
+}
+
+#[test]
+fn the_page_and_the_table_are_those_of_the_predictions() {
+    let times: Vec<_> = time_cases().par_iter().map(predict).collect();
+    let memory = memory_cases().into_par_iter().map(|case| {
+        let peak = peak_bytes(&case);
+        (case, peak)
+    });
+    let lines = lines(&times, memory.collect());
+    let written = [
+        ("compiler/docs/accuracy.md", page(&lines, &times)),
+        ("compiler/src/accuracy.csv", table(&lines)),
+    ];
+    for (path, text) in written {
+        assert!(
+            is_current(path, &text),
+            "{path} is out of date; run INSTA_UPDATE=always cargo test --release -p \
+             shardwise-tests --test accuracy\n{text}"
+        );
+    }
+}
