@@ -19,6 +19,8 @@ writes such a step as a program, which shardwise plans at measured rates with at
 * Of `osl` steps, `batch * isl / chunk` prefill a chunk. Its size is the engine's default.
 * The busiest device of a group that shares experts has `IMBALANCE` times the mean load in prefill,
   and in decode that of the most loaded of random choices.
+* Requests that began together end together, so that prompts wait together: the first token comes
+  after a chunk that is filled with them.
 * Between steps, schedulers and samplers take `STEP_S`.
 """
 
@@ -29,7 +31,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,8 +80,8 @@ def setting_of(row):
 class Shardwise:
     """Plans programs with the command, each once."""
 
-    def __init__(self, binary, folder):
-        self.binary, self.folder, self.known = binary, Path(folder), {}
+    def __init__(self, binary):
+        self.binary, self.known = binary, {}
 
     def seconds(self, program):
         """Seconds of a step."""
@@ -89,12 +90,11 @@ class Shardwise:
         return self.known[program]
 
     def plan(self, program):
-        """The sum of all steps of the plan: engines run them one after the other."""
-        path = self.folder / f"{abs(hash(program)):x}.shard"
-        path.write_text(program)
-        flags = ["--fusion", "attention", "--memory", "100TB", "--format", "json"]
-        run = subprocess.run([self.binary, "plan", path, *flags], capture_output=True, text=True)
-        path.unlink()
+        """The sum of all steps of the plan by the book's rules: engines choose no other collectives
+        by what they cost, and run one step after the other."""
+        flags = ["--strategy", "textbook", "--fusion", "attention", "--memory", "100TB", "--format", "json"]
+        command = [self.binary, "plan", "-", *flags]
+        run = subprocess.run(command, input=program, capture_output=True, text=True)
         if run.returncode:
             raise SystemExit(f"{run.stderr}\n{program}")
         return json.loads(run.stdout)["cost"]["serial_s"] + STEP_S
@@ -107,9 +107,8 @@ class Shardwise:
         mixed = self.seconds(serving_programs.step(point, point.batch, context, chunk))
         share = min(1.0, point.batch * point.prompt / point.osl / chunk)
         tpot = (1 - share) * alone + share * mixed
-        first = min(CHUNK[point.backend], point.prompt)
-        steps = point.prompt / first
-        ttft = steps * self.seconds(serving_programs.step(point, 0, 0, first))
+        steps = max(1.0, point.prompt / chunk)
+        ttft = steps * self.seconds(serving_programs.step(point, 0, 0, chunk))
         return ttft, tpot
 
 
@@ -183,10 +182,8 @@ def main():
     found = find_spec("aiconfigurator_core") if given.points is None else None
     path = given.points or Path(found.origin).parent / "systems/silicon_sample.csv"
     wanted = [p for p in points(path) if given.model in (None, p.model)][:: given.every]
-    with tempfile.TemporaryDirectory() as folder:
-        ours = Shardwise(given.shardwise, folder)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            own = list(pool.map(ours.predict, wanted))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        own = list(pool.map(Shardwise(given.shardwise).predict, wanted))
     peer = None if given.without_peer else Peer()
     rows = []
     for point, (ttft, tpot) in zip(wanted, own):

@@ -11,6 +11,7 @@ Experts: those that a step's tokens choose are read, each with as many tokens as
 """
 
 import math
+import re
 from typing import NamedTuple
 
 # The busiest group of experts has so many times the mean number of tokens in prefill: real prompts
@@ -124,6 +125,16 @@ def sizes(**dims):
     return "dim " + ", ".join(f"{name}={max(1, round(size))}" for name, size in dims.items())
 
 
+def without(line, axes):
+    """A statement without axes of one device, over which nothing is split."""
+
+    def fewer(subscripts):
+        left = "".join(axis for axis in subscripts[1] if axis not in axes)
+        return f"_{left}" if left else ""
+
+    return re.sub(r"_([XYZ]+)\b", fewer, line)
+
+
 class Step:
     """The program of one step."""
 
@@ -146,8 +157,8 @@ class Step:
 
     def quantized(self, value, weights):
         """The left operand of a product in the dtype that the product runs in."""
-        return f"cast<fp8>({value})" if weights in ("fp8", "int4") and weights != "bf16" and (
-            self.point.dtype != "mxfp4") else value
+        is_cast = weights != "bf16" and self.point.dtype != "mxfp4"
+        return f"cast<fp8>({value})" if is_cast else value
 
     def product(self, left, contracted, right, weights):
         """A product whose result is bf16."""
@@ -189,22 +200,23 @@ class Step:
             self.dims["Last"] = rows
             self.add("last[Last_X, D] = slice_{M->Last}(x, 0)")
             last = "last"
-        self.add(f"output logits = (rmsnorm_D({last}) * nf) *D Unembed")
-        self.lines[-1] = f"logits = (rmsnorm_D({last}) * nf) *D Unembed"
+        self.add(f"logits = (rmsnorm_D({last}) * nf) *D Unembed")
         rows_dim = "Last" if last == "last" else "M"
         self.add(f"output logits[{rows_dim}_X, V_YZ]")
-        head = [f"hardware {self.point.chip}, rates=measured",
-                f"mesh X={self.x}, Y={self.y}, Z={self.z}", sizes(**self.dims)]
-        return "\n".join(head + self.lines) + "\n"
+        axes = {"X": self.x, "Y": self.y, "Z": self.z}
+        unused = [axis for axis, size in axes.items() if size == 1]
+        mesh = ", ".join(f"{axis}={axes[axis]}" for axis in axes if axis not in unused) or "Y=1"
+        lines = [without(line, unused) for line in self.lines]
+        head = [f"hardware {self.point.chip}, rates=measured", f"mesh {mesh}", sizes(**self.dims)]
+        return "\n".join(head + lines) + "\n"
 
     def block(self, name, layers, feed_forward):
         """Layers of attention and of a feed-forward network."""
-        self.dims.setdefault("Layers", 1)
         self.add(f"repeat L{name}={layers} {{", "  carry x")
         halves = [0, self.model.window] if self.model.window else [0]
         for number, window in enumerate(halves):
             self.attention(f"{name}{number}", window)
-            feed_forward(f"{name}{number}", number + 1 == len(halves))
+            feed_forward(f"{name}{number}")
         self.add("}")
 
     def attention(self, tag, window):
@@ -285,7 +297,7 @@ class Step:
         self.joined(tag, parts, "N_YZ, H", "N,H", w)
         self.add(f"  output kv{tag}[M_X, W]")
 
-    def dense(self, tag, _):
+    def dense(self, tag):
         """A gated feed-forward network."""
         w = self.weights
         self.add(
@@ -324,11 +336,10 @@ class Step:
         random = 1 + math.sqrt(2 * math.log(groups) / mean)
         return max(random, IMBALANCE if self.chunk else 1.0)
 
-    def routed(self, tag, is_last):
+    def routed(self, tag):
         """Experts: tokens are sent to those that they choose, and summed."""
         w, e = self.expert_weights, f"A_{self.expert_axes}" if self.expert_axes else "A"
         f = f"F2_{self.width_axes}" if self.width_axes else "F2"
-        out = "x" if is_last else "x"
         self.add(
             f"  param wr{tag}[D, Ex], wi{tag}: {w}[{e}, D, {f}, U], wf{tag}: {w}[{e}, {f}, D]",
             f"  param n2{tag}[D]",
@@ -351,7 +362,7 @@ class Step:
                 f"  c1{tag}[M_X, F3_YZ, One] = slice_{{U->One}}(c{tag}, 1)",
                 f"  cg{tag} = sum_One(silu(c0{tag}) * c1{tag})")
             total += f" + {self.product(f'cg{tag}', 'F3', f'wt{tag}', v)}"
-        self.add(f"  {out}[M_X, D] = {total}")
+        self.add(f"  x[M_X, D] = {total}")
 
 
 def step(point, batch, context, chunk):
