@@ -92,7 +92,8 @@ class Shardwise:
     def plan(self, program):
         """The sum of all steps of the plan by the book's rules: engines choose no other collectives
         by what they cost, and run one step after the other."""
-        flags = ["--strategy", "textbook", "--fusion", "attention", "--memory", "100TB", "--format", "json"]
+        flags = ["--strategy", "textbook", "--fusion", "attention", "--memory", "100TB",
+                 "--format", "json"]
         command = [self.binary, "plan", "-", *flags]
         run = subprocess.run(command, input=program, capture_output=True, text=True)
         if run.returncode:

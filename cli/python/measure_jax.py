@@ -26,8 +26,8 @@ DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32, "int8": jnp.int8}
 
 
 def runner(function, *operands):
-    """A function that starts a compiled kernel. On virtual devices of a CPU it waits for the result:
-    they share threads, and collectives that wait for each other there would stop."""
+    """A function that starts a compiled kernel. On virtual devices of a CPU it waits for the
+    result: they share threads, and collectives that wait for each other there would stop."""
     compiled = jax.jit(function).lower(*operands).compile()
     if jax.default_backend() == "cpu":
         return lambda: jax.block_until_ready(compiled(*operands))

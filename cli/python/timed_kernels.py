@@ -1,4 +1,4 @@
-"""What `measure_jax.py` and `measure_torch.py` share: sizes, the clock, and the table they print."""
+"""What `measure_jax.py` and `measure_torch.py` share: sizes, the clock, and the table."""
 
 import statistics
 import time
