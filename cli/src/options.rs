@@ -10,8 +10,12 @@ use crate::input::read;
 
 /// The options of a command that plans programs.
 pub(crate) fn planning(args: &PlanningArgs) -> Result<Options> {
-    let options =
-        Options { hardware: args.hardware.clone(), rates: args.rates, ..search(&args.search) };
+    let options = Options {
+        hardware: args.hardware.clone(),
+        rates: args.rates,
+        price: args.price,
+        ..search(&args.search)
+    };
     sized(options, &args.sizes)
 }
 

@@ -24,6 +24,7 @@ use shardwise_passes::report::StepCost;
 use crate::Planned;
 use crate::export::text;
 use crate::inference::{self, Inference, Sizing};
+use crate::metrics::Metrics;
 use crate::planned::link_breakdown::{self, Nodes};
 use attention::Attention;
 
@@ -51,6 +52,8 @@ pub struct Cost {
     pub device_flops: f64,
     /// The bound of the program with perfect overlap.
     pub verdict: Verdict,
+    /// Time, rates and utilisation of a step.
+    pub metrics: Metrics,
     /// Busy seconds of each axis' links.
     pub axes: Vec<AxisBusy>,
     /// The crossovers along dimensions that no parameter has, in order of declaration.
@@ -220,6 +223,7 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         flops: unsharded_flops(program),
         device_flops: report.steps.iter().map(|cost| cost.times * cost.flops).sum(),
         verdict: verdict(planned),
+        metrics: planned.metrics(),
         axes: busy(planned),
         thresholds: crossover::batch_like(program)
             .into_iter()

@@ -78,11 +78,12 @@ fn resolved(
     options: &Options,
     rewrite: Rewrite<'_>,
 ) -> Checked {
-    let Options { hardware, rates, fusion, known, mesh, dims, explicit, .. } = options.clone();
+    let Options { hardware, rates, price, fusion, known, mesh, dims, explicit, .. } =
+        options.clone();
     let (file_named, unread) = hardware_file(file, name, options);
     diags.extend(unread);
     let overrides =
-        Overrides { hardware, rates, fusion, known, file: file_named, mesh, dims, explicit };
+        Overrides { hardware, rates, price, fusion, known, file: file_named, mesh, dims, explicit };
     let (program, more) = resolve(file, &overrides);
     // Hardware that cannot be read is reported as such, not as missing.
     let is_named = diags

@@ -11,6 +11,7 @@ pub mod export;
 pub mod hardware;
 pub mod inference;
 pub mod lint;
+pub mod metrics;
 pub mod options;
 pub mod source;
 pub mod sweep;

@@ -33,6 +33,8 @@ pub struct Options {
     pub hardware: Option<String>,
     /// The rates that times are computed at, instead of the program's: without either, peak rates.
     pub rates: Option<Rates>,
+    /// The price of a chip-hour, instead of the hardware's, for the price of a token.
+    pub price: Option<f64>,
     /// Which operations run as one kernel.
     pub fusion: Fusion,
     /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`]

@@ -25,6 +25,9 @@ pub(crate) struct PlanningArgs {
         help_heading = "Sizes and hardware"
     )]
     pub(crate) rates: Option<Rates>,
+    /// The price of a chip-hour, instead of the hardware's: a plan then says what tokens cost.
+    #[arg(long, value_name = "PRICE", value_parser = price, help_heading = "Sizes and hardware")]
+    pub(crate) price: Option<f64>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
 }
@@ -93,4 +96,10 @@ pub(crate) struct SearchArgs {
     /// Time limit of each search; the best plan so far is printed with its optimality gap.
     #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
     pub(crate) timeout: Option<Duration>,
+}
+
+/// A price: a number above zero.
+fn price(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|price| price.is_finite() && *price > 0.0);
+    number.ok_or_else(|| "a price is a number above zero, such as 2.5".to_owned())
 }

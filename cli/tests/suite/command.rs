@@ -261,6 +261,8 @@ fn cost_says_what_bounds_a_program_and_where_that_turns() {
         printed.contains("compute-bound above B = 54400 (850 a device); now 65536 (1024 a device)"),
         "{printed}"
     );
+    assert!(printed.contains("; bound by FLOPs; MFU "), "{printed}");
+    assert!(printed.contains("tokens: 65.5 k a step, "), "{printed}");
     assert!(printed.contains("parameters: 537 M (1.07 GB), 16.8 MB a device"), "{printed}");
     let json = text(&run(&[&arguments[..], &["--format", "json"]].concat(), "").stdout);
     assert!(

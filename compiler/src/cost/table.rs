@@ -61,6 +61,7 @@ fn whole(cost: &Cost) -> Vec<String> {
         repeated(cost)
     ));
     lines.push(verdict(cost));
+    lines.extend(cost.metrics.lines());
     lines.extend(cost.thresholds.iter().map(|threshold| threshold_line(cost, threshold)));
     lines.extend(cost.attention.iter().flat_map(attention::lines));
     lines
@@ -92,20 +93,29 @@ fn verdict(cost: &Cost) -> String {
     let factor =
         verdict.factor.map_or_else(String::new, |factor| format!(" by {}x", units::number(factor)));
     let compute = units::seconds(verdict.compute_s);
+    let bound = match cost.metrics.bound_by.as_str() {
+        "FLOPs" => "FLOPs",
+        "HBM bandwidth" => "HBM",
+        "latency" => "latency",
+        "the bubble" => "bubble",
+        _ => verdict.bound,
+    };
     match &verdict.axis {
         Some(axis) => format!(
-            "{}-bound{factor}: compute {compute}, links of {axis} {}",
-            verdict.bound,
+            "{bound}-bound{factor}: compute {compute}, links of {axis} {}",
             units::seconds(verdict.links_s)
         ),
-        None => format!("{}-bound: nothing is communicated", verdict.bound),
+        None => format!("{bound}-bound: nothing is communicated"),
     }
 }
 
 fn threshold_line(cost: &Cost, threshold: &Threshold) -> String {
     let Threshold { dim, size, per_device, crossovers } = threshold;
     if crossovers.is_empty() {
-        return format!("{}-bound at every size of {dim} with this plan", cost.verdict.bound);
+        return match cost.verdict.bound {
+            "compute" => format!("communication-bound at no size of {dim} with this plan"),
+            bound => format!("{bound}-bound at every size of {dim} with this plan"),
+        };
     }
     let crossover = |crossover: &super::Crossover| {
         let (size, per_device) =

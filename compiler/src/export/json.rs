@@ -15,6 +15,7 @@ use shardwise_passes::stage_report::{self, StageReport};
 
 use super::text;
 use crate::Planned;
+use crate::metrics::Metrics;
 use crate::planned::link_breakdown::{self, Nodes};
 
 /// A plan.
@@ -36,6 +37,9 @@ pub struct PlanJson {
     pub optimality: OptimalityJson,
     /// Its costs.
     pub cost: CostJson,
+    /// Time, rates and utilisation of a step; absent in plans of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub metrics: Option<Metrics>,
     /// The costs of the textbook's plan.
     pub textbook: TextbookJson,
     /// The memory of a device.
@@ -273,6 +277,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
             alternatives: planned.alternatives(),
         },
         cost: cost(report),
+        metrics: Some(planned.metrics()),
         textbook: TextbookJson {
             serial_s: planned.textbook.serial_s,
             comm_s: planned.textbook.comm_s,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use shardwise_ir::hardware::Hardware;
 
-use Scale::{Delay, Rate, Share, Time};
+use Scale::{Delay, Price, Rate, Share, Time};
 
 /// A key whose value is a number: its name, its meaning, what it counts, and its field.
 pub(crate) type Number = (&'static str, &'static str, Scale, fn(&mut Hardware) -> &mut Option<f64>);
@@ -21,6 +21,8 @@ pub(crate) enum Scale {
     Time,
     /// Seconds that are added, and may be none.
     Delay,
+    /// Money: of a chip-hour in millions, it is another unit.
+    Price,
 }
 
 impl Scale {
@@ -30,6 +32,7 @@ impl Scale {
             Rate(least) => least..=f64::MAX,
             Share => 0.0..=1.0,
             Time | Delay => 0.0..=0.1,
+            Price => 0.0..=1e6,
         }
     }
 
@@ -42,7 +45,7 @@ impl Scale {
     pub(crate) fn implausible(self) -> (&'static str, &'static str) {
         match self {
             Share => ("this is more than a share can be", "shares are at most 1"),
-            Rate(_) | Time | Delay => {
+            Rate(_) | Time | Delay | Price => {
                 ("this looks like another unit", "numbers are in units of one")
             }
         }
@@ -54,6 +57,7 @@ impl Scale {
             Rate(_) => "4.5e11",
             Share => "0.8",
             Time | Delay => "1e-6",
+            Price => "2.5",
         }
     }
 }
@@ -78,6 +82,7 @@ pub(crate) const PEAKS: &[Number] = &[
     ("network_bandwidth",
      "bytes a second, one way: a chip's share of its host's or its own network card",
      Rate(1e6), |h| &mut h.dcn_bandwidth),
+    ("price", "of a chip-hour, in any currency", Price, |h| &mut h.price),
 ];
 
 /// What was measured; see [`shardwise_ir::rates::MeasuredRates`].

@@ -33,7 +33,10 @@ impl Resolver<'_> {
         let chip = self.named_chip(file, &written, overrides);
         let settings = written.first().map(|(named, _)| named.settings.as_slice());
         let rates = self.rates(settings.unwrap_or_default(), overrides);
-        let chip = chip.map(|chip| Hardware { rates, ..chip });
+        let chip = chip.map(|chip| {
+            let price = overrides.price.or(chip.price);
+            Hardware { price, rates, ..chip }
+        });
         chip.inspect(|chip| self.without_measurements(chip, &written))
     }
 

@@ -20,6 +20,8 @@ pub struct Overrides {
     pub known: Vec<Hardware>,
     /// The rates that times are computed at, instead of the program's.
     pub rates: Option<Rates>,
+    /// The price of a chip-hour, instead of the hardware's.
+    pub price: Option<f64>,
     /// Which operations run as one kernel.
     pub fusion: Fusion,
     /// The hardware file that the program names, if it names one.

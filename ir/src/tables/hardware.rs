@@ -65,6 +65,8 @@ pub struct Hardware {
     /// The edges of a whole pod, or the chips of a switched domain; empty where there is no end to
     /// it.
     pub pod: Vec<u64>,
+    /// The price of a chip-hour, in any currency.
+    pub price: Option<f64>,
     /// What was measured on it, beside its peaks.
     pub measured: MeasuredRates,
     /// Which rates times are computed at.
@@ -111,6 +113,7 @@ impl Hardware {
             dcn_hop_s: HOP_S,
             wraparound: Wraparound::Switched,
             pod: Vec::new(),
+            price: None,
             measured: MeasuredRates::default(),
             rates: Rates::Peak,
             is_serving: false,

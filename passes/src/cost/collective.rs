@@ -375,6 +375,21 @@ pub fn collective_seconds(
     stages.iter().zip(times).map(|(stage, time)| time.alone(stage)).sum()
 }
 
+/// How much of [`collective_seconds`] does not depend on the bytes: at peak rates, the stages whose
+/// hops take longer than their bytes.
+pub(crate) fn latency_seconds(
+    program: &Program,
+    kind: &CollectiveKind,
+    axes: &[AxisId],
+    bytes: f64,
+    refinement: Refinement,
+) -> f64 {
+    let times = stage_times(&stages(program, axes, refinement), kind, bytes);
+    let is_measured = program.hardware.rates == Rates::Measured;
+    let waits = times.iter().filter(|time| is_measured || time.latency_s > time.transfer_s);
+    waits.map(|time| time.latency_s).sum()
+}
+
 /// Seconds in which every device sends `bytes` to its neighbour along an axis, all at once: if the
 /// axis spans nodes, some neighbour is in another node.
 pub(crate) fn hop_seconds(program: &Program, axis: AxisId, bytes: f64) -> f64 {

@@ -40,22 +40,55 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     let times = left.map_or(1.0, |block| program.layers_per_device(Some(block)) as f64);
     let flops = times * flops(program, op, operands, result);
     let bytes = times * traffic(program, op, operands, result);
-    let dtype = op.operands.iter().map(|o| program.values[o.value].dtype).reduce(DType::promote);
-    let dtype = dtype.unwrap_or(program.values[op.result].dtype);
+    let dtype = dtype(program, op);
     let peak = program.hardware.peak_flops(dtype);
     let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
     let (flops_s, hbm_s) = (flops / peak, bytes / bandwidth);
     let seconds = match program.hardware.rates {
         Rates::Peak => flops_s.max(hbm_s),
-        Rates::Measured => measured_seconds(program, op, dtype, flops_s, hbm_s),
+        Rates::Measured => measured_parts(program, op, dtype, flops_s, hbm_s).seconds(),
     };
     LocalWork { flops, bytes, flops_s, hbm_s, seconds }
 }
 
-/// Seconds at measured rates of what takes `flops_s` and `hbm_s` at peak. Arithmetic and traffic of
-/// a product overlap, but not entirely: over the measured kernels, the root of the sum of squares
-/// is closer (11% on H100) than the larger of the two (12%) or their sum (14%).
-fn measured_seconds(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> f64 {
+/// What the time of an operation consists of, at the rates that are asked for, seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parts {
+    /// Arithmetic.
+    pub flops_s: f64,
+    /// Traffic.
+    pub hbm_s: f64,
+    /// What a kernel of any size takes.
+    pub fixed_s: f64,
+}
+
+impl Parts {
+    /// Arithmetic and traffic of a product overlap, but not entirely: over the measured kernels,
+    /// the root of the sum of squares is closer (11% on H100) than the larger of the two (12%) or
+    /// their sum (14%).
+    fn seconds(self) -> f64 {
+        self.flops_s.hypot(self.hbm_s) + self.fixed_s
+    }
+}
+
+/// The parts of the time of `op`, whose cost is `work`.
+pub fn parts(program: &Program, op: &Op, work: &LocalWork) -> Parts {
+    let LocalWork { flops_s, hbm_s, .. } = *work;
+    match program.hardware.rates {
+        _ if work.seconds == 0.0 => Parts { flops_s: 0.0, hbm_s: 0.0, fixed_s: 0.0 },
+        Rates::Peak => Parts { flops_s, hbm_s, fixed_s: 0.0 },
+        Rates::Measured => measured_parts(program, op, dtype(program, op), flops_s, hbm_s),
+    }
+}
+
+/// The widest dtype of the operands.
+fn dtype(program: &Program, op: &Op) -> DType {
+    let dtypes = op.operands.iter().map(|operand| program.values[operand.value].dtype);
+    dtypes.reduce(DType::promote).unwrap_or(program.values[op.result].dtype)
+}
+
+/// The parts at measured rates of what takes `flops_s` and `hbm_s` at peak.
+fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> Parts {
     let measured = program.hardware.measured_kernels();
     let is_product = matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty());
     let kernel = if op.kernel.is_attention {
@@ -66,7 +99,7 @@ fn measured_seconds(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_
         measured.passes()
     };
     let fixed_s = if op.kernel.is_begun || is_view(op) { 0.0 } else { kernel.fixed_s };
-    (flops_s / kernel.compute).hypot(hbm_s / kernel.memory) + fixed_s
+    Parts { flops_s: flops_s / kernel.compute, hbm_s: hbm_s / kernel.memory, fixed_s }
 }
 
 /// Whether the result has the bytes of the operand, in another shape.

@@ -13,7 +13,7 @@ use index_vec::IndexVec;
 use shardwise_ir::Role;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{Op, OpKind, Phase, Program};
+use shardwise_ir::program::{Blocks, Op, OpKind, Operand, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Sharding;
 
@@ -308,6 +308,28 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
             if program.values[op.result].role.is_some() { origins[op.result] } else { origin };
     }
     origins
+}
+
+/// The tokens of a step of any program, in training too: the rows of the widest operand that a
+/// weight is multiplied with, in all microbatches together; 0 where there is no such product.
+pub fn tokens(program: &Program) -> f64 {
+    let (origins, free) = (origins(program), crossover::batch_like(program));
+    let is_free = |dim: &DimId| atoms(program, *dim).iter().all(|atom| free.contains(atom));
+    let is_weight = |operand: &&Operand| origins[operand.value] == Origin::Weight;
+    let is_product =
+        |op: &&Op| matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty());
+    let rows = |op: &Op, operand: &Operand| {
+        let microbatches = program.repeats.microbatches(op.repeat);
+        let times = microbatches.map_or(1, |block| program.repeats[block].count);
+        let dims = program.values[operand.value].dims.iter().copied().filter(is_free);
+        times as f64 * dims.map(|dim| program.dims[dim].size as f64).product::<f64>()
+    };
+    let products = program.ops.iter().filter(is_product);
+    let with_weights = products.filter(|op| op.operands.iter().any(|of| is_weight(&of)));
+    let others = with_weights.flat_map(|op| {
+        op.operands.iter().filter(|of| !is_weight(of)).map(move |operand| rows(op, operand))
+    });
+    others.fold(0.0, f64::max)
 }
 
 /// The free dimensions of the widest operand that a weight is multiplied with, in its order.

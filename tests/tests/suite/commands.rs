@@ -5,5 +5,6 @@ mod calibrate;
 mod diff;
 mod explain;
 mod inference_sizing;
+mod metrics;
 mod print_after;
 mod sweep;

@@ -1,0 +1,237 @@
+//! What people ask of a plan: time of a step, tokens a second, MFU and HFU, what it waits for, what
+//! a token costs.
+//!
+//! A *token* is a row of the widest operand that any weight is multiplied with, in all
+//! microbatches: the product of those of its dimensions that no parameter has (batch, sequence,
+//! images times patches). It follows from the program alone. Alternatives: a `tokens` statement
+//! would repeat in every program what its products say, and could contradict them; dimensions
+//! called `B` and `S` would be names with a meaning, which this language does not have. A program
+//! that multiplies nothing with a parameter has no tokens, and no figures of them are given.
+//!
+//! *MFU* is the time that the products of the model would take at the peak rates of their dtypes on
+//! all chips, over the time of a step: gradients count, products that `checkpoint` computes again,
+//! element-wise work and what several devices repeat do not (Chowdhery et al., `PaLM`, 2022). *HFU*
+//! is the same for the products that devices execute. A product of the backward part is computed
+//! again if the forward part has the same product of the same values: no mark is needed. The time
+//! of a step is that of the plan's own schedule.
+
+use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::plan::StepKind;
+use shardwise_ir::program::{Op, OpKind, Operand, Phase, Program};
+use shardwise_ir::sharding::Sharding;
+use shardwise_passes::limits::{BusyTimes, Limit};
+use shardwise_passes::report::{self, Report};
+use shardwise_passes::{ExpandedPlan, local, serving};
+
+use crate::Planned;
+use crate::accuracy::Group;
+use crate::display::units;
+use crate::options::Rates;
+
+/// Figures of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metrics {
+    /// Seconds of a step: the plan's own schedule, at the rates asked for. Of a decode step, the
+    /// time of a token of each sequence.
+    pub step_s: f64,
+    /// The same at peak rates; absent where those were asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub at_peak_s: Option<f64>,
+    /// The mean relative error of such times against measured ones whose sources nothing is fitted
+    /// to; absent at peak rates.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mean_error: Option<f64>,
+    /// `FLOPs`, `HBM bandwidth`, `the links of X`, `latency`, `the bubble`, or `nothing`.
+    pub bound_by: String,
+    /// FLOPs of the products of the model in a step, on all chips.
+    pub model_flops: f64,
+    /// Model FLOPs utilisation.
+    pub mfu: f64,
+    /// Hardware FLOPs utilisation.
+    pub hfu: f64,
+    /// Tokens of a step; absent where nothing is multiplied with a parameter.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tokens: Option<Tokens>,
+}
+
+/// Figures of the tokens of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tokens {
+    /// Tokens.
+    pub count: f64,
+    /// Tokens a second, of all chips.
+    pub per_s: f64,
+    /// Tokens a second and chip.
+    pub per_s_and_chip: f64,
+    /// The price of a million tokens, where the hardware or the caller gives that of a chip-hour.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub price_of_million: Option<f64>,
+}
+
+impl Planned {
+    /// Time, rates and utilisation of a step.
+    pub fn metrics(&self) -> Metrics {
+        let program = &self.plan.program;
+        let chips = program.mesh.devices() as f64;
+        let step_s = self.report.schedule.makespan_s;
+        let share = |seconds: f64| if step_s > 0.0 { seconds / step_s } else { 0.0 };
+        let model = model_work(program);
+        let is_measured = program.hardware.rates == Rates::Measured;
+        Metrics {
+            step_s,
+            at_peak_s: is_measured.then(|| self.at_peak().schedule.makespan_s),
+            mean_error: is_measured.then(|| group(program).accuracy().unseen_mean),
+            bound_by: self.bound_by(),
+            model_flops: model.flops,
+            mfu: share(model.seconds / chips),
+            hfu: share(executed_s(&self.plan, &self.report)),
+            tokens: Some(serving::tokens(program))
+                .filter(|&count| count > 0.0 && step_s > 0.0)
+                .map(|count| Tokens {
+                    count,
+                    per_s: count / step_s,
+                    per_s_and_chip: count / step_s / chips,
+                    price_of_million: program
+                        .hardware
+                        .price
+                        .map(|price| price * chips * step_s / 3600.0 / count * 1e6),
+                }),
+        }
+    }
+
+    /// What the plan waits for, in words.
+    pub fn bound_by(&self) -> String {
+        let limit = BusyTimes::of(&self.plan, &self.report, self.refinement).limit();
+        match limit {
+            Some(Limit::Flops) => "FLOPs".to_owned(),
+            Some(Limit::Hbm) => "HBM bandwidth".to_owned(),
+            Some(Limit::Links(axis)) => {
+                format!("the links of {}", self.plan.program.mesh.axes[axis].name)
+            }
+            Some(Limit::Latency) => "latency".to_owned(),
+            Some(Limit::Bubble) => "the bubble".to_owned(),
+            None => "nothing".to_owned(),
+        }
+    }
+
+    /// The price of the same plan at peak rates.
+    fn at_peak(&self) -> Report {
+        let mut plan = (*self.plan).clone();
+        plan.program.hardware.rates = Rates::Peak;
+        report::report(&ExpandedPlan::from(plan), self.refinement)
+    }
+}
+
+/// The kind of measurements that a program's times are compared with.
+fn group(program: &Program) -> Group {
+    if program.ops.iter().any(|op| op.phase == Phase::Backward) {
+        Group::Training
+    } else if serving::read_caches(program).is_empty() {
+        Group::Prefill
+    } else {
+        Group::Decode
+    }
+}
+
+/// FLOPs, and seconds of one chip at peak rates.
+#[derive(Clone, Copy, Default)]
+struct Work {
+    flops: f64,
+    seconds: f64,
+}
+
+fn is_product(op: &Op) -> bool {
+    matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
+}
+
+/// The products of the unsharded program, each once.
+fn model_work(program: &Program) -> Work {
+    let replicated = |value: ValueId| Sharding::replicated(program.values[value].dims.len());
+    let again = computed_again(program);
+    let products = program.ops.iter_enumerated().filter(|(_, op)| is_product(op));
+    products.filter(|(id, _)| !again.contains(id)).fold(Work::default(), |sum, (_, op)| {
+        let operands: Vec<Sharding> =
+            op.operands.iter().map(|operand| replicated(operand.value)).collect();
+        let shardings: Vec<&Sharding> = operands.iter().collect();
+        let work = local::work(program, op, &shardings, &replicated(op.result));
+        let turns = program.trip_count(op.repeat, program.is_per_microbatch(op)).per_device as f64;
+        let times = turns * program.stages(op.repeat) as f64;
+        Work { flops: sum.flops + times * work.flops, seconds: sum.seconds + times * work.flops_s }
+    })
+}
+
+/// Operations of the backward part that compute what the forward part has computed.
+fn computed_again(program: &Program) -> Vec<OpId> {
+    let mut first: FxHashMap<ValueId, ValueId> = FxHashMap::default();
+    let mut again = Vec::new();
+    for (id, op) in program.ops.iter_enumerated().filter(|(_, op)| op.phase == Phase::Backward) {
+        let same = |a: &Operand, b: &Operand| {
+            let renamed = Operand { value: *first.get(&b.value).unwrap_or(&b.value), ..b.clone() };
+            *a == renamed
+        };
+        let earlier = program.ops.iter().find(|earlier| {
+            earlier.phase == Phase::Forward
+                && earlier.kind == op.kind
+                && earlier.operands.len() == op.operands.len()
+                && !op.operands.is_empty()
+                && earlier.operands.iter().zip(&op.operands).all(|(a, b)| same(a, b))
+        });
+        if let Some(earlier) = earlier {
+            first.insert(op.result, earlier.result);
+            again.push(id);
+        }
+    }
+    again
+}
+
+/// Seconds at peak rates of the products that a device executes.
+fn executed_s(plan: &ExpandedPlan<'_>, report: &Report) -> f64 {
+    let seconds = plan.steps.iter().zip(&report.steps).map(|(step, cost)| {
+        let StepKind::Local(op) = &step.kind else { return 0.0 };
+        let op = &plan.program.ops[*op];
+        let shardings: Vec<&Sharding> = step.operands.iter().map(|of| &of.sharding).collect();
+        let seconds = || local::work(&plan.program, op, &shardings, &step.result.sharding).flops_s;
+        if is_product(op) { cost.times * seconds() } else { 0.0 }
+    });
+    seconds.sum()
+}
+
+impl Metrics {
+    /// The figures in lines of text.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let percent = |share: f64| format!("{:.1}%", 100.0 * share);
+        let mut step = format!("a step takes {}", units::seconds(self.step_s));
+        if let Some(error) = self.mean_error {
+            step += &format!(" ± {:.0}%", 100.0 * error);
+        }
+        if let Some(at_peak_s) = self.at_peak_s {
+            step += &format!(" expected, {} at peak rates", units::seconds(at_peak_s));
+        }
+        let mut lines = vec![format!(
+            "{step}; bound by {}; MFU {}, HFU {}",
+            self.bound_by,
+            percent(self.mfu),
+            percent(self.hfu)
+        )];
+        lines.extend(self.tokens.iter().map(Tokens::line));
+        lines
+    }
+}
+
+impl Tokens {
+    fn line(&self) -> String {
+        let price = self.price_of_million.map_or_else(String::new, |price| {
+            let digits = if price < 1.0 { 4 } else { 2 };
+            format!("; a million tokens cost {price:.digits$}")
+        });
+        format!(
+            "tokens: {} a step, {} a second, {} a second and chip{price}",
+            units::count(self.count),
+            units::count(self.per_s),
+            units::count(self.per_s_and_chip)
+        )
+    }
+}

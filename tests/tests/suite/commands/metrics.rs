@@ -1,0 +1,98 @@
+//! Figures of a step: tokens, utilisation, what a plan waits for, what a token costs.
+
+use shardwise::metrics::Metrics;
+use shardwise::{Options, Rates, Strategy};
+use shardwise_tests::planning::planned;
+use shardwise_tests::read;
+
+fn metrics(source: &str, options: Options) -> Metrics {
+    let (memory, strategy) = (Some(f64::INFINITY), Strategy::Textbook);
+    planned(source, &Options { memory, strategy, ..options }).metrics()
+}
+
+fn near(found: f64, wanted: f64) {
+    assert!((found / wanted - 1.0).abs() < 1e-9, "{found} for {wanted}");
+}
+
+fn product(rows: u64, mesh: &str, a: &str, b: &str, c: &str) -> String {
+    format!(
+        "hardware h100\nmesh {mesh}\ndim B={rows}, D=8192, F=8192\ninput A[{a}]\nparam W[{b}]\n\
+         C = A *D W\noutput C[{c}]\n"
+    )
+}
+
+#[test]
+fn a_large_product_runs_at_its_peak() {
+    let source = product(65536, "X=8", "B_X, D", "D, F", "B_X, F");
+    let found = metrics(&source, Options { price: Some(3.6), ..Options::default() });
+    let step_s = 2.0 * 65536.0 * 8192.0 * 8192.0 / 8.0 / 989e12;
+    near(found.step_s, step_s);
+    near(found.mfu, 1.0);
+    near(found.hfu, 1.0);
+    assert_eq!(found.bound_by, "FLOPs");
+    let tokens = found.tokens.expect("the rows of A");
+    near(tokens.count, 65536.0);
+    near(tokens.per_s, 65536.0 / step_s);
+    near(tokens.per_s_and_chip, 65536.0 / step_s / 8.0);
+    near(tokens.price_of_million.expect("a price is given"), 8.0 * 1e-3 * step_s / 65536.0 * 1e6);
+}
+
+#[test]
+fn work_that_devices_repeat_is_no_work_of_the_model() {
+    let source = product(65536, "X=8", "B, D", "D, F", "B, F");
+    let found = metrics(&source, Options::default());
+    near(found.mfu, 1.0 / 8.0);
+    near(found.hfu, 1.0);
+}
+
+#[test]
+fn plans_say_what_they_wait_for() {
+    let bound = |source: &str, rates| {
+        metrics(source, Options { rates: Some(rates), ..Options::default() }).bound_by
+    };
+    let few_rows = product(16, "X=8", "B, D", "D, F_X", "B, F_X");
+    assert_eq!(bound(&few_rows, Rates::Peak), "HBM bandwidth");
+    let gathered = product(1024, "X=8", "B_X, D", "D, F_X", "B_X, F");
+    assert_eq!(bound(&gathered, Rates::Peak), "the links of X");
+    let tiny = "hardware h100\nmesh X=8\ndim N=64\ninput A[N_X]\noutput A[N]\n";
+    assert_eq!(bound(tiny, Rates::Peak), "latency");
+    assert_eq!(bound(tiny, Rates::Measured), "latency");
+    let nothing = "hardware h100\nmesh X=8\ndim N=64\ninput A[N_X]\noutput A[N_X]\n";
+    assert_eq!(bound(nothing, Rates::Peak), "nothing");
+    let bubble = read("tests/programs/pipelines/gpipe.shard")
+        .replace("microbatches=8", "microbatches=2")
+        .replace("Z=4", "Z=16");
+    assert_eq!(bound(&bubble, Rates::Peak), "the bubble");
+}
+
+#[test]
+fn products_that_a_checkpoint_computes_again_are_no_work_of_the_model() {
+    let found = metrics(&read("tests/programs/microbatches/checkpoint.shard"), Options::default());
+    // Two products, four of gradients, and the first again.
+    near(found.hfu / found.mfu, 7.0 / 6.0);
+    // All microbatches together.
+    near(found.tokens.expect("rows of the batch").count, 98304.0);
+}
+
+#[test]
+fn expected_times_stand_beside_those_at_peak_rates() {
+    let source = read("tests/programs/models/llama3-8b-decode.shard");
+    let peak = metrics(&source, Options::default());
+    assert_eq!((peak.at_peak_s, peak.mean_error), (None, None));
+    let measured = metrics(&source, Options { rates: Some(Rates::Measured), ..Options::default() });
+    near(measured.at_peak_s.expect("beside it"), peak.step_s);
+    assert!(measured.step_s > peak.step_s && measured.mean_error.is_some());
+    assert!(measured.mfu < peak.mfu);
+}
+
+#[test]
+fn a_price_is_a_key_of_hardware_files() {
+    let file = "[mine]\nbase = \"h100\"\nprice = 2.5 # a chip-hour\n";
+    let known = shardwise::hardware::parse("hw.toml", file).expect("it is a file");
+    assert_eq!(known[0].price, Some(2.5));
+    let source = product(4096, "X=8", "B_X, D", "D, F", "B_X, F").replace("h100", "mine");
+    let tokens = metrics(&source, Options { known, ..Options::default() }).tokens;
+    assert!(tokens.is_some_and(|tokens| tokens.price_of_million.is_some()));
+    let free = shardwise::hardware::parse("hw.toml", "[mine]\nbase = \"h100\"\nprice = -1\n");
+    assert!(free.is_err());
+}
