@@ -241,6 +241,8 @@ pub struct Backward {
     pub microbatches: Option<SizeExpr>,
     /// The batch dimension, if it is named.
     pub of: Option<Name>,
+    /// The dtype of the gradients of parameters, if it is not theirs.
+    pub gradients: Option<Name>,
 }
 
 /// `microbatches B=B'*8 {`.

@@ -206,7 +206,8 @@ impl Reader<'_> {
 
     fn backward(self, mut pieces: Pieces<'_>) -> Backward {
         let from = self.first_name(&mut pieces, &[Rule::name]);
-        let mut backward = Backward { from, given: None, microbatches: None, of: None };
+        let mut backward =
+            Backward { from, given: None, microbatches: None, of: None, gradients: None };
         for piece in pieces {
             match piece.as_rule() {
                 Rule::given => {
@@ -220,6 +221,10 @@ impl Reader<'_> {
                 }
                 Rule::cut => {
                     backward.of = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name]));
+                }
+                Rule::gradients => {
+                    backward.gradients =
+                        Some(self.first_name(&mut piece.into_inner(), &[Rule::dtype]));
                 }
                 _ => {}
             }

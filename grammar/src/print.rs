@@ -227,7 +227,11 @@ fn backward(directive: &Backward, source: &str) -> String {
         .as_ref()
         .map_or(String::new(), |parts| format!(", microbatches={}", size(parts, source)));
     let of = directive.of.as_ref().map_or(String::new(), |name| format!(" of {}", name.node));
-    format!("backward from {}{given}{parts}{of}", directive.from.node)
+    let dtype = directive
+        .gradients
+        .as_ref()
+        .map_or(String::new(), |dtype| format!(", gradients={}", dtype.node));
+    format!("backward from {}{given}{parts}{of}{dtype}", directive.from.node)
 }
 
 /// `optimizer adam over X, moments=f32`.

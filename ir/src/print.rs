@@ -250,7 +250,10 @@ impl<'a> Printer<'a> {
                 of.map_or(String::new(), |dim| format!(" of {}", self.dim_name(dim)))
             )
         });
-        format!("backward from {}{given}{cut}\n", name(directive.from))
+        let dtype = directive
+            .gradients
+            .map_or(String::new(), |dtype| format!(", gradients={}", dtype.name()));
+        format!("backward from {}{given}{cut}{dtype}\n", name(directive.from))
     }
 
     fn dtype(self, value: ValueId, shown: bool) -> String {

@@ -10,6 +10,7 @@ use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;
 use crate::Diag;
+use crate::dtype::DType;
 use crate::ids::{OpId, ValueId};
 use crate::program::{Backward, Mode, Phase, Value};
 
@@ -65,15 +66,30 @@ impl Resolver<'_> {
             }
             None => None,
         };
+        let gradients = self.gradient_dtype(directive.gradients.as_ref())?;
         self.backward = Some(Backward {
             from,
             given,
             at: OpId::new(self.ops.len()),
             named: Vec::new(),
             microbatches,
+            gradients,
             span,
         });
         Some(())
+    }
+
+    /// The dtype of gradients of parameters, if the program writes one: it has fractions.
+    #[expect(clippy::option_option, reason = "absent, present and wrong are three things")]
+    fn gradient_dtype(&mut self, written: Option<&Name>) -> Option<Option<DType>> {
+        let dtype = self.dtype(written)?;
+        let Some((dtype, name)) = dtype.filter(|dtype| !dtype.is_float()).zip(written) else {
+            return Some(dtype);
+        };
+        let message = format!("gradients have fractions, which {} has not", dtype.name());
+        let diag = Diag::error(names::UNKNOWN_DTYPE, message, name.span, "this dtype");
+        self.error(diag.help("write `gradients=f32` or `gradients=bf16`"));
+        None
     }
 
     /// The gradient that the program starts from, with the shape of the value that it
@@ -124,7 +140,8 @@ impl Resolver<'_> {
         {
             return None;
         }
-        let (dims, dtype) = (self.values[of].dims.clone(), self.values[of].dtype);
+        let dims = self.values[of].dims.clone();
+        let dtype = self.backward.as_ref()?.dtype_of(&self.values[of]);
         let (name, span) = (name.node.clone(), name.span);
         let value = Value {
             name,

@@ -252,8 +252,18 @@ pub struct Backward {
     pub named: Vec<(ValueId, ValueId)>,
     /// The number of microbatches, and the dimension that they split.
     pub microbatches: Option<(u64, Option<DimId>)>,
+    /// The dtype of the gradients of parameters; `None`: that of each parameter.
+    pub gradients: Option<DType>,
     /// The statement.
     pub span: Span,
+}
+
+impl Backward {
+    /// The dtype of the gradient of a value.
+    pub fn dtype_of(&self, value: &Value) -> DType {
+        let of_param = self.gradients.filter(|_| value.role == Some(Role::Param));
+        of_param.unwrap_or(value.dtype)
+    }
 }
 
 /// An output of the program or a block.

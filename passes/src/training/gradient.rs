@@ -220,16 +220,23 @@ impl Classes {
         };
         for (id, op, position) in flow.uses(program) {
             if flow.paths[id.index()][position] == Path::Through(GradientTerm::Given) {
-                classes.share(program, flow, op.operands[position].value, op.result);
+                classes.share(program, directive, op.operands[position].value, op.result, flow);
             }
         }
         classes
     }
 
     /// Lets an operand share the gradient of the result, unless each needs its own.
-    fn share(&mut self, program: &Program, flow: &Flow, operand: ValueId, result: ValueId) {
+    fn share(
+        &mut self,
+        program: &Program,
+        directive: &Backward,
+        operand: ValueId,
+        result: ValueId,
+        flow: &Flow,
+    ) {
         let (a, b) = (&program.values[operand], &program.values[result]);
-        let alike = a.dtype == b.dtype
+        let alike = directive.dtype_of(a) == directive.dtype_of(b)
             && a.repeat == b.repeat
             && a.dims.len() == b.dims.len()
             && a.dims.iter().all(|dim| b.dims.contains(dim));
@@ -311,7 +318,7 @@ fn derive(program: Analyzed, directive: &Backward, flow: &Flow, classes: &Classe
     let mut ops: Vec<(OpId, Op, usize)> =
         flow.uses(&program).map(|(id, op, position)| (id, op.clone(), position)).collect();
     blocks::entries_last(&mut ops);
-    let mut emitter = Emitter::new(program, named, shardings, directive.span);
+    let mut emitter = Emitter::new(program, named, shardings, directive);
     let mut gradients = Gradients::new(&dataflow, flow, classes);
     gradients.so_far[directive.from.index()] = Some(seed(&mut emitter, directive, classes));
     let mut known: (OpId, Vec<(GradientTerm, ValueId)>) = (directive.at, Vec::new());
@@ -356,7 +363,8 @@ fn name_gradients(
         .indices()
         .filter(|&id| program.values[id].role == Some(Role::Param) && flow.wanted[id.index()]);
     for of in params.filter(|&id| flow.is_live(id)).collect::<Vec<_>>() {
-        let (dims, dtype) = (program.values[of].dims.clone(), program.values[of].dtype);
+        let (dims, dtype) =
+            (program.values[of].dims.clone(), directive.dtype_of(&program.values[of]));
         let gradient = named[of.index()].unwrap_or_else(|| {
             let (name, span) = (gradient_name(&program.values[of].name), directive.span);
             program.values.push(Value {

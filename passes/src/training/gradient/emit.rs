@@ -13,7 +13,8 @@ use shardwise_ir::dtype::DType;
 use shardwise_ir::functions::{Arithmetic, Function};
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
 use shardwise_ir::program::{
-    KernelPart, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn, Value,
+    Backward, KernelPart, MapFn, MapForm, Op, OpKind, Operand, Output, Phase, Program, ReduceFn,
+    Value,
 };
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::shape::{dtype, infer_shape};
@@ -58,6 +59,7 @@ pub(super) struct Emitter {
     carried: IndexSet<ValueId>,
     /// The current block, and the index of its first statement.
     block: (Option<RepeatId>, usize),
+    directive: Backward,
     span: Span,
 }
 
@@ -66,7 +68,7 @@ impl Emitter {
         program: Program,
         named: Vec<Option<ValueId>>,
         shardings: Vec<Option<Pin>>,
-        span: Span,
+        directive: &Backward,
     ) -> Self {
         let names = program.values.iter().map(|value| value.name.clone());
         let gradients = program.values.iter().map(|value| gradient_name(&value.name));
@@ -82,7 +84,8 @@ impl Emitter {
             declared,
             carried,
             block: (None, 0),
-            span,
+            directive: directive.clone(),
+            span: directive.span,
         }
     }
 
@@ -347,7 +350,8 @@ impl Emitter {
         let named = self.named[of.index()];
         let declared = named.is_some_and(|gradient| self.declared.contains(&gradient));
         let value = &self.program.values[of];
-        let (name, wanted, dtype) = (gradient_name(&value.name), value.dims.clone(), value.dtype);
+        let (name, wanted) = (gradient_name(&value.name), value.dims.clone());
+        let dtype = self.directive.dtype_of(value);
         let ordered = dims == wanted;
         let sharding = self.shardings[of.index()].clone();
         let open = || Pin { dims: vec![None; wanted.len()], unreduced: Unreduced::default() };

@@ -229,3 +229,17 @@ fn updates_are_those_of_the_papers() {
     near(after["W.new"], after["W.master.new"]);
     assert!(after["W.new"] > 2.9, "the copy is what is updated");
 }
+
+#[test]
+fn gradients_have_the_dtype_that_the_program_gives() {
+    let source = read("tests/programs/optimizer/gradients-f32.shard");
+    let plan = plan("gradients", &source, Strategy::Search).plan;
+    let dtype = |name: &str| {
+        let value = plan.program.values.iter().find(|value| value.name == name);
+        value.unwrap_or_else(|| panic!("{name}")).dtype.name()
+    };
+    for gradient in ["dWin", "dWout", "db", "dWin.part"] {
+        assert_eq!(dtype(gradient), "f32", "{gradient}");
+    }
+    assert_eq!((dtype("dx"), dtype("Win.new")), ("bf16", "bf16"));
+}

@@ -64,12 +64,9 @@ fn the_page_is_right() {
     for block in page.split("```shard\n").skip(1).filter_map(|rest| rest.split("```").next()) {
         checked_plans("page", block, Sizes::Scaled);
     }
-    let summary: Vec<&str> = page
-        .lines()
-        .filter(|line| {
-            ["# pipeline ", "# serial", "#   stage"].iter().any(|it| line.starts_with(it))
-        })
-        .collect();
+    let is_summary =
+        |line: &&str| ["# pipe", "# serial", "#   stage"].iter().any(|it| line.starts_with(it));
+    let summary: Vec<&str> = page.lines().filter(is_summary).collect();
     let of = |name: &str| plan(name, &fixture(name), Planning::Search).to_string();
     let planned = of("3d") + &of("uneven");
     assert!(summary.len() == 5 && summary.iter().all(|line| planned.contains(line)), "{planned}");
