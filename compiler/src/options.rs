@@ -36,7 +36,7 @@ pub struct Options {
     /// The price of a chip-hour, instead of the hardware's, for the price of a token.
     pub price: Option<f64>,
     /// Which operations run as one kernel.
-    pub fusion: Fusion,
+    pub fusion: Option<Fusion>,
     /// Hardware that programs may name beside the presets, such as [`crate::hardware::parse`]
     /// reads.
     pub known: Vec<Hardware>,

@@ -50,6 +50,8 @@ pub enum Statement {
     Allow(Vec<Name>),
     /// `backward from Out given dOut`.
     Backward(Backward),
+    /// `phase backward`: the statements after it belong to that part of a training step.
+    Phase(Phase),
     /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` run once per layer.
     Repeat(Repeat),
     /// `microbatches B=B'*8 {`: the statements up to its `}` run once per microbatch.
@@ -115,6 +117,26 @@ impl Role {
             "state" => Some(Self::State),
             "output" => Some(Self::Output),
             _ => None,
+        }
+    }
+}
+
+/// Which part of a training step a statement belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Before the gradients, or in a program without any.
+    #[default]
+    Forward,
+    /// A gradient, or a use of gradients.
+    Backward,
+}
+
+impl Phase {
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
         }
     }
 }
@@ -228,6 +250,8 @@ pub struct Definition {
     pub target: TensorDecl,
     /// The right side.
     pub value: Expr,
+    /// `in k1`: the number of the kernel that the statement of a plan is part of.
+    pub kernel: Option<Spanned<u32>>,
 }
 
 /// `backward from Loss`, `backward from Out given dOut, microbatches=8`.

@@ -19,6 +19,7 @@ pub(crate) enum Mark {
     Paren,
     Block,
     Limit,
+    Phase,
     Code,
     Setting,
     File,
@@ -187,6 +188,10 @@ fn wanted(mark: Mark) -> (&'static str, &'static str) {
         Mark::Brace => ("a `}`", "close the braces: `{U_X}`, `D_{X,Y}`"),
         Mark::Paren => ("a `)`", "close the parenthesis: `gelu(A)`"),
         Mark::Block => ("a `{`", "open the block on the same line: `repeat L=40 {`"),
+        Mark::Phase => (
+            "`forward` or `backward`",
+            "`phase backward` begins the part of a step that computes gradients",
+        ),
         Mark::Limit => (
             "a limit",
             "write `assert comm <= 2ms`, `assert memory <= 16GB`, `assert no AllGather over X` or \

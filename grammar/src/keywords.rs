@@ -1,7 +1,7 @@
 //! The keywords that begin statements.
 
 /// The words a statement can begin with.
-pub(crate) const KEYWORDS: [&str; 19] = [
+pub(crate) const KEYWORDS: [&str; 20] = [
     "plan",
     "hardware",
     "mesh",
@@ -16,6 +16,7 @@ pub(crate) const KEYWORDS: [&str; 19] = [
     "carry",
     "next",
     "backward",
+    "phase",
     "pipeline",
     "optimizer",
     "checkpoint",

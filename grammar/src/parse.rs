@@ -14,8 +14,8 @@ use pest_derive::Parser;
 
 use crate::ast::{
     Assertion, AxisDecl, Backward, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout,
-    Microbatches, Pipeline, Repeat, Role, SizeExpr, SizeFactor, Statement, Subscript, TensorDecl,
-    UnreducedUse,
+    Microbatches, Phase, Pipeline, Repeat, Role, SizeExpr, SizeFactor, Statement, Subscript,
+    TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{self, Faulty, Mark};
@@ -103,6 +103,7 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_rparen => Mark::Paren,
         Rule::missing_lbrace => Mark::Block,
         Rule::missing_limit => Mark::Limit,
+        Rule::missing_phase => Mark::Phase,
         Rule::missing_code => Mark::Code,
         Rule::missing_setting => Mark::Setting,
         Rule::missing_file => Mark::File,
@@ -181,6 +182,7 @@ impl Reader<'_> {
             Rule::assertion => Statement::Assert(self.assertion(inner)),
             Rule::allow_code => Statement::Allow(self.each(inner, Rule::code, |p| self.name(&p))),
             Rule::backward => Statement::Backward(self.backward(inner)),
+            Rule::phase => Statement::Phase(phase(inner)),
             Rule::pipeline => Statement::Pipeline(self.pipeline(inner)),
             Rule::optimizer => Statement::Optimizer(self.optimizer(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
@@ -438,9 +440,14 @@ impl Reader<'_> {
         let mut output = false;
         let mut target = None;
         let mut value = None;
+        let mut kernel = None;
         for piece in inner {
             match piece.as_rule() {
                 Rule::kw_output => output = true,
+                Rule::kernel => {
+                    let number = piece.as_str().trim_start_matches(|c: char| !c.is_ascii_digit());
+                    kernel = number.parse().ok().map(|n| Spanned::new(n, self.span(&piece)));
+                }
                 Rule::tensor_decl => target = Some(self.tensor_decl(piece)),
                 Rule::expr => value = Some(self.expr(piece)),
                 _ => {}
@@ -456,6 +463,7 @@ impl Reader<'_> {
             output,
             target: target.unwrap_or_else(nameless),
             value: value.unwrap_or_else(|| nothing(Span::default())),
+            kernel,
         }
     }
 
@@ -479,6 +487,11 @@ impl Reader<'_> {
             _ => Assertion::AtMost { quantity: get(0), number: get(1), unit: get(2) },
         }
     }
+}
+
+fn phase(mut pieces: Pieces<'_>) -> Phase {
+    let is_backward = |piece: Piece<'_>| piece.as_str() == Phase::Backward.name();
+    if pieces.any(is_backward) { Phase::Backward } else { Phase::Forward }
 }
 
 /// A placeholder where the grammar guarantees an expression.

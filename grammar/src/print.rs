@@ -29,6 +29,7 @@ pub fn statement(statement: &Statement, source: &str) -> String {
             format!("allow {}", join(codes.iter().map(|code| code.node.clone())))
         }
         Statement::Backward(directive) => backward(directive, source),
+        Statement::Phase(phase) => format!("phase {}", phase.name()),
         Statement::Pipeline(of) => pipeline(of, source),
         Statement::Repeat(of) => repeat(of, source),
         Statement::Microbatches(of) => microbatches(of, source),
@@ -156,7 +157,11 @@ fn define(definition: &Definition, source: &str) -> String {
     match arrow {
         true if scan::is_taken(&value) => format!("({value}) -> {target}"),
         true => format!("{value} -> {target}"),
-        false => format!("{keyword}{target} = {value}"),
+        false => {
+            let kernel = definition.kernel.as_ref();
+            let kernel = kernel.map_or_else(String::new, |of| format!(" in k{}", of.node));
+            format!("{keyword}{target} = {value}{kernel}")
+        }
     }
 }
 

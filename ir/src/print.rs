@@ -15,11 +15,13 @@ use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Step, StepKind};
 use crate::program::{
-    Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Program,
+    Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program,
 };
 use crate::rearrange::{Rearrange, Roll, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 
+use blocks::Place;
+use plan::fusion;
 pub use plan::{outputs, plan_body, plan_footer, plan_header};
 pub use same::same;
 
@@ -304,7 +306,11 @@ impl<'a> Printer<'a> {
         if mode == Mode::Explicit {
             lines.push("plan".to_owned());
         }
-        lines.push(format!("hardware {}", self.program.hardware.reference()));
+        lines.push(format!(
+            "hardware {}{}",
+            self.program.hardware.reference(),
+            fusion(self.program)
+        ));
         let axes: Vec<String> = self.program.mesh.axes.iter().map(axis).collect();
         let dims: Vec<String> = self.program.dims.iter().map(|dim| self.dim(dim)).collect();
         for (keyword, items) in [("mesh", axes), ("dim", dims)] {
@@ -468,10 +474,14 @@ impl fmt::Display for Program {
         f.write_str(&printer.header(self.mode))?;
         let directive =
             |at: usize| self.backward.as_ref().filter(|backward| backward.at.index() == at);
-        let within: Vec<Option<RepeatId>> = self.ops.iter().map(|op| op.repeat).collect();
+        // Before gradients are derived, `backward from` begins their part.
+        let is_derived = self.backward.is_none();
+        let phase = |op: &Op| if is_derived { op.phase } else { Phase::default() };
+        let place = |op: &Op| Place { block: op.repeat, phase: phase(op) };
+        let places: Vec<Place> = self.ops.iter().map(place).collect();
         let written =
             |output: &Output| Some(&output.pin).filter(|pin| pin.exact().is_some()).cloned();
-        for (line, at) in printer.blocks(&within, |at| printer.statement(OpId::new(at)), written) {
+        for (line, at) in printer.blocks(&places, |at| printer.statement(OpId::new(at)), written) {
             f.write_str(
                 &at.and_then(directive)
                     .map_or_else(String::new, |directive| printer.backward(directive)),

@@ -36,7 +36,7 @@ use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::Mesh;
 use crate::optimizer::Optimizer;
 use crate::program::{
-    Assert, Backward, CollectiveKind, Dim, Fusion, Mode, Op, Output, Program, Repeat, Value,
+    Assert, Backward, CollectiveKind, Dim, Fusion, Mode, Op, Output, Phase, Program, Repeat, Value,
 };
 use crate::sharding::Sharding;
 use crate::{Diag, Severity, renumber, sparse, suggest, verify};
@@ -76,13 +76,14 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     }
     resolver.outputs(file);
     resolver.asserts(file);
-    resolver.finish(overrides.fusion)
+    resolver.finish()
 }
 
 /// The tables while they grow.
 struct Resolver<'a> {
     mode: Mode,
     hardware: Option<Hardware>,
+    fusion: Fusion,
     mesh: Mesh,
     mesh_span: Option<Span>,
     /// Whether the mesh statement is wrong, so that its axes are not known.
@@ -116,6 +117,8 @@ struct Resolver<'a> {
     defined_at: IndexMap<&'a str, Span>,
     /// The gradients asked for so far.
     backward: Option<Backward>,
+    /// The part of the step that is being written.
+    phase: Phase,
     /// The updates asked for.
     optimizer: Option<Optimizer>,
     /// Whether gradients were asked for and cannot be derived, which may define any name.
@@ -159,6 +162,7 @@ impl<'a> Resolver<'a> {
         Self {
             mode,
             hardware: None,
+            fusion: Fusion::default(),
             mesh: Mesh::default(),
             mesh_span: None,
             mesh_failed: file.lost.mesh,
@@ -182,6 +186,7 @@ impl<'a> Resolver<'a> {
             output_layouts,
             defined_at,
             backward: None,
+            phase: Phase::default(),
             optimizer: None,
             without_gradients: false,
             links: 0,
@@ -201,7 +206,11 @@ impl<'a> Resolver<'a> {
                     self.declare(*role, tensor);
                 }
             }
-            Statement::Define(definition) => self.define(definition, span),
+            Statement::Define(definition) => {
+                let first = self.ops.len();
+                self.define(definition, span);
+                self.assign_kernel(definition, first);
+            }
             Statement::Enter(definition) => self.enter(definition, span),
             Statement::Next(definition) => self.next(definition, span),
             Statement::Carry(tensors) => self.carries(tensors),
@@ -209,6 +218,7 @@ impl<'a> Resolver<'a> {
             Statement::Close => self.close(),
             Statement::Hold(tensors) => self.hold(tensors, span),
             Statement::Checkpoint { how, names } => self.checkpoint(how.as_ref(), names, span),
+            Statement::Phase(phase) => self.begin_phase(*phase, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
             Statement::Optimizer(written) => self.optimize(written, span),
             _ => {}
@@ -416,13 +426,13 @@ impl<'a> Resolver<'a> {
         false
     }
 
-    fn finish(mut self, fusion: Fusion) -> (Option<Program>, Vec<Diag>) {
+    fn finish(mut self) -> (Option<Program>, Vec<Diag>) {
         let hardware = self.hardware.take();
         let failed = |diags: &[Diag]| diags.iter().any(|diag| diag.severity == Severity::Error);
         let mut program = hardware.map(|hardware| Program {
             mode: self.mode,
             hardware,
-            fusion,
+            fusion: self.fusion,
             mesh: self.mesh,
             dims: self.dims,
             values: self.values,

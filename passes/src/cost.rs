@@ -2,6 +2,7 @@
 
 pub mod collective;
 pub mod crossover;
+pub mod held;
 pub mod limits;
 pub mod liveness;
 pub mod local;

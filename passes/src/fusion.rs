@@ -4,7 +4,7 @@
 //! stays on the chip. It has at most one product, reduction or norm, around which element-wise
 //! operations are computed: those whose result it reads, and those that read its result. Attention
 //! is one kernel: its scores are neither written nor kept, and going back they are computed again
-//! from its operands.
+//! from its operands. What is element-wise is computed again going back (`recompute.rs`).
 //!
 //! Kernels are chosen before shardings, from the program alone. Alternatives:
 //! * to choose them after, on the plan: the search would not know what a layout costs, and a
@@ -16,18 +16,26 @@
 //! priced as moved, and not as written and read once more. That is exact for chains without
 //! collectives, and one pass over the value too cheap for others.
 //!
+//! A plan names the kernels of its statements (`in k1`), since a composite that it writes out would
+//! be fused otherwise than the composite was.
+//!
 //! Operations are taken in program order, and each joins the kernel of an operand, the one that is
 //! produced last first: whatever else it reads is there by then.
 
 mod attention;
 mod kernels;
+mod parts;
+mod recompute;
 
+use index_vec::IndexVec;
 use shardwise_ir::Role;
 use shardwise_ir::dataflow::Analyzed;
-use shardwise_ir::program::{Fusion, Phase, Program};
+use shardwise_ir::ids::OpId;
+use shardwise_ir::program::{Fusion, Mode, Phase, Program};
 use shardwise_ir::rates::Rates;
 
 use kernels::Kernels;
+pub(crate) use kernels::is_element_wise;
 
 /// The program with each operation's place in its kernel, and with rates that its chip sustains.
 pub fn with_kernels(mut program: Program) -> Program {
@@ -40,17 +48,26 @@ pub fn with_kernels(mut program: Program) -> Program {
         return program;
     }
     let program = Analyzed::from(program);
-    let mut kernels = Kernels::new(&program);
+    let given: IndexVec<OpId, Option<u32>> =
+        program.ops.iter().map(|op| op.kernel.number).collect();
+    let is_given = program.mode == Mode::Explicit && given.iter().any(Option::is_some);
+    let numbers = if is_given { given } else { chosen(&program) };
+    let parts = parts::parts(&program, &numbers);
+    let mut program = program.into_program();
+    for (op, part) in program.ops.iter_mut().zip(parts) {
+        op.kernel = part;
+    }
+    program
+}
+
+/// The number of each operation's kernel, where the program does not name it.
+fn chosen(program: &Analyzed) -> IndexVec<OpId, Option<u32>> {
+    let mut kernels = Kernels::new(program);
     if program.fusion == Fusion::Attention {
         attention::join(&mut kernels);
     }
     for op in program.ops.indices() {
         kernels.join_operands(op);
     }
-    let parts = kernels.parts();
-    let mut program = program.into_program();
-    for (op, part) in program.ops.iter_mut().zip(parts) {
-        op.kernel = part;
-    }
-    program
+    kernels.numbers()
 }

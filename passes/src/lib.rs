@@ -36,7 +36,7 @@ pub mod solver;
 mod training;
 
 pub use cost::{
-    collective, crossover, limits, liveness, local, pipeline_schedule, pipeline_stages, report,
+    collective, crossover, held, limits, liveness, local, pipeline_schedule, pipeline_stages, report,
     serving, stage_report,
 };
 pub use layouts::composite::ExpandedPlan;

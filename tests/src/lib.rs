@@ -78,7 +78,7 @@ pub fn statements(plan: &str) -> Vec<String> {
     code.filter(|line| {
         line.contains(" = ") && !line.starts_with("dim ") && !line.starts_with("mesh ")
     })
-    .map(str::to_owned)
+    .map(|line| line.split(" in k").next().unwrap_or(line).to_owned())
     .collect()
 }
 

@@ -44,7 +44,7 @@ fn planned(part: &Part, is_limited: bool) -> Result<Plan, String> {
             setting::dims(&part.dims).expect("sizes")
         },
         rates: Some(Rates::Measured),
-        fusion: Fusion::Attention,
+        fusion: Some(Fusion::Attention),
         memory,
         ..Options::default()
     };

@@ -85,14 +85,10 @@ pub(crate) struct SearchArgs {
         default_value = Refinement::default().name()
     )]
     pub(crate) cost: Refinement,
-    /// Which operations run as one kernel.
-    #[arg(
-        long,
-        value_name = "KERNELS",
-        value_parser = one_of::<Fusion>(),
-        default_value = Fusion::default().name()
-    )]
-    pub(crate) fusion: Fusion,
+    /// Which operations run as one kernel [default: as the program's `hardware` line says, else
+    /// attention].
+    #[arg(long, value_name = "KERNELS", value_parser = one_of::<Fusion>())]
+    pub(crate) fusion: Option<Fusion>,
     /// Time limit of each search; the best plan so far is printed with its optimality gap.
     #[arg(long, value_name = "SECONDS", value_parser = setting::timeout)]
     pub(crate) timeout: Option<Duration>,

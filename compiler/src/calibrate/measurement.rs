@@ -123,7 +123,7 @@ impl Kernel {
             hardware: Some(hardware.name.clone()),
             known: vec![hardware.clone()],
             rates: Some(Rates::Measured),
-            fusion: Fusion::Attention,
+            fusion: Some(Fusion::Attention),
             memory: Some(f64::INFINITY),
             ..Options::default()
         };

@@ -198,6 +198,18 @@ pub struct MemoryJson {
     pub peak_bytes: u64,
     /// The capacity of the chip; `null` where it is not known.
     pub capacity_bytes: Option<u64>,
+    /// What is held at the peak, by kind, largest first.
+    #[serde(default)]
+    pub held: Vec<HeldJson>,
+}
+
+/// The bytes of a kind at the peak.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldJson {
+    /// `parameters`, `state`, `gathered parameters`, `inputs`, `activations` or `gradients`.
+    pub kind: String,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// One line of the plan.
@@ -286,6 +298,14 @@ pub fn plan(planned: &Planned) -> PlanJson {
             resident_bytes: report.memory.resident_bytes.round() as u64,
             peak_bytes: report.memory.peak_bytes.round() as u64,
             capacity_bytes: planned.capacity_bytes.map(|bytes| bytes as u64),
+            held: report
+                .held
+                .iter()
+                .map(|&(kind, bytes)| HeldJson {
+                    kind: kind.name().to_owned(),
+                    bytes: bytes.round() as u64,
+                })
+                .collect(),
         },
         pipelines: pipelines(planned),
         steps: steps(planned),

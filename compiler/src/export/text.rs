@@ -57,6 +57,9 @@ pub(crate) fn plan(planned: &Planned) -> String {
     }
     out.push_str(&print::plan_footer(plan));
     out.push('\n');
+    if plan.program.ops.iter().any(|op| op.kernel.number.is_some()) {
+        out.push_str("# lines with the same k run as one kernel\n");
+    }
     for line in summary(planned) {
         let _ = writeln!(out, "# {line}");
     }
@@ -125,6 +128,7 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
     lines.extend(link_breakdown::lines(planned));
     lines.extend(collective_lines(&planned.plan, report));
     lines.push(memory_line(planned));
+    lines.extend(held_lines(report));
     lines.extend(planned.found_line());
     lines
 }
@@ -239,6 +243,21 @@ fn memory_line(planned: &Planned) -> String {
         units::bytes(memory.peak_bytes),
         units::bytes(memory.resident_bytes)
     )
+}
+
+/// What is held at the peak, by kind, in lines of at most 78 columns.
+fn held_lines(report: &Report) -> Vec<String> {
+    let kinds =
+        report.held.iter().map(|&(kind, bytes)| format!("{} {}", kind.name(), units::bytes(bytes)));
+    let kinds: Vec<String> = kinds.collect();
+    let (first, rest) = kinds.split_at(kinds.len().min(3));
+    let line = |start: &str, kinds: &[String]| format!("{start}{}", kinds.join(", "));
+    let lines = [("held there: ", first), ("            ", rest)];
+    lines
+        .iter()
+        .filter(|(_, kinds)| !kinds.is_empty())
+        .map(|(start, kinds)| line(start, kinds))
+        .collect()
 }
 
 impl fmt::Display for Planned {

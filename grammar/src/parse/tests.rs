@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Rule, mark, parse};
 use crate::ast::{
-    BinaryOp, Comparison, ExprKind, HardwareRef, SizeFactor, StateOver, Statement, Subscript,
+    BinaryOp, Comparison, ExprKind, HardwareRef, Phase, SizeFactor, StateOver, Statement, Subscript,
 };
 use crate::codes;
 use crate::diag::Diag;
@@ -220,6 +220,20 @@ fn backward_names_what_is_differentiated() {
         "backward from Loss given",
         "backward from Loss, microbatches",
     ] {
+        assert_eq!(parse(broken).1.len(), 1, "{broken}");
+    }
+}
+
+#[test]
+fn plans_name_phases_and_kernels() {
+    let statements = read("phase backward\nC[I] = gelu(A[I]) in k12\nphase[I] = in in k1\n");
+    assert_eq!(statements[0], Statement::Phase(Phase::Backward));
+    let kernel = |statement: &Statement| match statement {
+        Statement::Define(definition) => definition.kernel.as_ref().map(|kernel| kernel.node),
+        _ => None,
+    };
+    assert_eq!((kernel(&statements[1]), kernel(&statements[2])), (Some(12), Some(1)));
+    for broken in ["phase", "phase sideways", "C = A in", "C = A in 1", "C = A in k"] {
         assert_eq!(parse(broken).1.len(), 1, "{broken}");
     }
 }

@@ -166,8 +166,9 @@ Where a name is in use, give the chip another name (`[my-h100]`), perhaps with `
     Code {
         code: BAD_RATES,
         name: "bad-rates",
-        page: "A `hardware` statement has one setting, `rates`: `peak` (those of data sheets, the \
-            default) or `measured`.
+        page: "A `hardware` statement has two settings: `rates`, which are `peak` (those of data \
+            sheets, the default) or `measured`, and `fusion`, which is `attention` (the default), \
+            `elementwise` or `none`.
 
 Triggered by:
 

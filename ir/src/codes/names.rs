@@ -30,6 +30,8 @@ pub const TOO_MANY_DIMS: &str = "SW112";
 pub const DTYPES_DIFFER: &str = "SW113";
 /// `reserved-name`
 pub const RESERVED: &str = "SW114";
+/// `kernel-outside-a-plan`
+pub const KERNEL: &str = "SW115";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -232,5 +234,19 @@ Write instead any other name:
 
 Reserved are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan, hardware, \
             mesh, dim, output, assert and allow.",
+    },
+    Code {
+        code: KERNEL,
+        name: "kernel-outside-a-plan",
+        page: "A statement names its kernel, which only statements of a plan do: elsewhere the \
+            compiler decides what is fused.
+
+Triggered by, in a program without `plan`:
+
+    B[I_X] = gelu(A[I_X]) in k1
+
+Write instead:
+
+    B = gelu(A)",
     },
 ];

@@ -8,10 +8,17 @@ use super::Printer;
 use crate::blocks::Checkpoint;
 use crate::ids::{RepeatId, ValueId};
 use crate::pipeline::{Pipeline, Schedule};
-use crate::program::{BatchSplit, Blocks, Output};
+use crate::program::{BatchSplit, Blocks, Output, Phase};
 use crate::sharding::Pin;
 
 const INDENT: &str = "  ";
+
+/// Where a line stands.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) block: Option<RepeatId>,
+    pub(super) phase: Phase,
+}
 
 impl<'a> Printer<'a> {
     /// The line that opens a block, and its declarations.
@@ -92,10 +99,19 @@ impl<'a> Printer<'a> {
                 self.next(output, output.yields_to.filter(|_| in_block)?, pin(output).as_ref())
             ))
         });
-        let kept = self.program.repeats[id].checkpoint.as_ref();
-        let kept = kept.map(|checkpoint| format!("{inner}{}", self.checkpoint(checkpoint)));
+        let written = self.program.repeats[id].checkpoint.as_ref();
+        let written = written.map(|checkpoint| self.checkpoint(checkpoint));
+        let kept = written.or_else(|| self.kept(id)).map(|line| format!("{inner}{line}"));
         let frame = self.frame(id).map(|_| "}".to_owned());
         yields.chain(kept).chain([format!("{}}}", self.frame_indent(id))]).chain(frame).collect()
+    }
+
+    /// `checkpoint h, q`, where gradients are derived already and keep these.
+    fn kept(self, id: RepeatId) -> Option<String> {
+        let ops = self.program.ops.iter().filter(|op| op.is_kept && op.repeat == Some(id));
+        let names = ops.map(|op| self.program.values[op.result].name.as_str());
+        let names = names.collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| format!("checkpoint {names}"))
     }
 
     /// `checkpoint h, q`, `checkpoint keep products`, `checkpoint only attention`.
@@ -120,11 +136,11 @@ impl<'a> Printer<'a> {
         format!("next {} = {}", side(then), side(output.value))
     }
 
-    /// Lines in their blocks: for each line its index in `within`, the list of blocks; `None` for
-    /// lines that open or close blocks.
+    /// Lines in their blocks: for each line its index in `places`, the list of blocks and parts of
+    /// the step; `None` for lines that open or close blocks, or begin a part.
     pub(super) fn blocks(
         self,
-        within: &[Option<RepeatId>],
+        places: &[Place],
         line: impl Fn(usize) -> String,
         pin: impl Fn(&Output) -> Option<Pin>,
     ) -> Vec<(String, Option<usize>)> {
@@ -132,23 +148,29 @@ impl<'a> Printer<'a> {
         let mut open: Vec<RepeatId> = Vec::new();
         let indent =
             |open: &[RepeatId]| open.iter().map(|&id| self.body_indent(id)).collect::<String>();
-        let mut go_to = |path: &[RepeatId], lines: &mut Vec<(String, Option<usize>)>| {
+        let mut current = Phase::default();
+        let mut go_to = |path: &[RepeatId], phase: Phase, lines: &mut Vec<_>| {
+            let mut push =
+                |open: &[RepeatId], line: String| lines.push((indent(open) + &line, None));
             while !path.starts_with(&open) {
                 let closed = open.pop().map_or_else(Vec::new, |id| self.closing(id, &pin));
-                lines.extend(closed.into_iter().map(|line| (indent(&open) + &line, None)));
+                closed.into_iter().for_each(|line| push(&open, line));
+            }
+            if phase != std::mem::replace(&mut current, phase) {
+                push(&open, format!("phase {}", phase.name()));
             }
             for &id in &path[open.len()..] {
-                lines
-                    .extend(self.opening(id).into_iter().map(|line| (indent(&open) + &line, None)));
+                self.opening(id).into_iter().for_each(|line| push(&open, line));
                 open.push(id);
             }
         };
-        for (number, &block) in within.iter().enumerate() {
-            let path = self.program.repeats.path(block);
-            go_to(&path, &mut lines);
+        for (number, place) in places.iter().enumerate() {
+            let path = self.program.repeats.path(place.block);
+            go_to(&path, place.phase, &mut lines);
             lines.push((format!("{}{}", indent(&path), line(number)), Some(number)));
         }
-        go_to(&[], &mut lines);
+        let last = places.last().map_or_else(Phase::default, |place| place.phase);
+        go_to(&[], last, &mut lines);
         lines
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use super::blocks::Place;
 use super::{Printer, exact, step};
-use crate::ids::{RepeatId, ValueId};
-use crate::plan::{Materialization, Plan};
-use crate::program::{Mode, Output};
+use crate::ids::ValueId;
+use crate::plan::{Materialization, Plan, Step, StepKind};
+use crate::program::{Fusion, Mode, Output, Phase, Program};
 use crate::sharding::{Pin, Sharding};
 
 /// The lines above a plan's statements.
@@ -25,7 +26,6 @@ pub fn plan_footer(plan: &Plan) -> String {
 /// The lines of a plan's statements, blocks indented; each with the number of the step that it is,
 /// if it is one.
 pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
-    let within: Vec<Option<RepeatId>> = plan.steps.iter().map(|step| step.repeat).collect();
     let entered = |output: &Output| {
         let then = &plan.program.values[output.yields_to?];
         let entry = || plan.steps.iter().find(|step| Some(step.result.value) == output.yields_to);
@@ -33,10 +33,32 @@ pub fn plan_body(plan: &Plan) -> Vec<(String, Option<usize>)> {
         declared.or_else(|| Some(Pin::from(entry()?.result.sharding.clone())))
     };
     Printer::new(&plan.program).blocks(
-        &within,
-        |number| step(&plan.program, &plan.steps[number]),
+        &places(plan),
+        |number| statement(plan, &plan.steps[number]),
         entered,
     )
+}
+
+/// A step, with its kernel.
+fn statement(plan: &Plan, of: &Step) -> String {
+    let kernel = match of.kind {
+        StepKind::Local(op) => plan.program.ops[op].kernel.number,
+        StepKind::Collective(..) => None,
+    };
+    let kernel = kernel.map_or_else(String::new, |number| format!(" in k{number}"));
+    step(&plan.program, of) + &kernel
+}
+
+/// The place of each step; a collective is in the part of the step that it is found in.
+fn places(plan: &Plan) -> Vec<Place> {
+    let mut phase = Phase::default();
+    let mut place = |step: &Step| {
+        if let StepKind::Local(op) = step.kind {
+            phase = plan.program.ops[op].phase;
+        }
+        Place { block: step.repeat, phase }
+    };
+    plan.steps.iter().map(&mut place).collect()
 }
 
 /// The outputs of a plan, in order; an output that the plan does not produce is omitted.
@@ -68,6 +90,14 @@ fn given_output(plan: &Plan, value: ValueId, pin: &Pin) -> Option<Sharding> {
             .filter(|declared| pin.accepts(declared))
     };
     given.map(|step| step.result.sharding.clone()).or_else(declared)
+}
+
+/// `, fusion=none`, where it is not the default.
+pub(super) fn fusion(program: &Program) -> String {
+    match program.fusion {
+        Fusion::Attention => String::new(),
+        other => format!(", fusion={}", other.name()),
+    }
 }
 
 impl fmt::Display for Plan {

@@ -15,6 +15,7 @@ use strum::VariantArray;
 use super::Resolver;
 use super::overrides::{HardwareFile, Overrides};
 use crate::hardware::Hardware;
+use crate::program::Fusion;
 use crate::rates::Rates;
 use crate::{Diag, suggest};
 
@@ -32,7 +33,8 @@ impl Resolver<'_> {
         }
         let chip = self.named_chip(file, &written, overrides);
         let settings = written.first().map(|(named, _)| named.settings.as_slice());
-        let rates = self.rates(settings.unwrap_or_default(), overrides);
+        let (rates, fusion) = self.prices(settings.unwrap_or_default(), overrides);
+        self.fusion = fusion;
         let chip = chip.map(|chip| {
             let price = overrides.price.or(chip.price);
             Hardware { price, rates, ..chip }
@@ -40,23 +42,47 @@ impl Resolver<'_> {
         chip.inspect(|chip| self.without_measurements(chip, &written))
     }
 
-    /// The rates that times are computed at: those of the option, else of the program.
-    fn rates(&mut self, settings: &[Setting], overrides: &Overrides) -> Rates {
-        let mut written = None;
-        for Setting { name, value } in settings {
-            let rates = Rates::VARIANTS.iter().find(|rates| rates.name() == value.node);
-            if name.node != "rates" || rates.is_none() || written.is_some() {
-                let (what, span) = match name.node.as_str() {
-                    "rates" if rates.is_some() => ("`rates` is given twice".to_owned(), name.span),
-                    "rates" => (format!("there are no `{}` rates", value.node), value.span),
-                    other => (format!("hardware has no setting `{other}`"), name.span),
-                };
-                let diag = Diag::error(codes::BAD_RATES, what, span, "here");
-                self.error(diag.help("write `rates=peak` or `rates=measured`"));
+    /// The rates and the fusion that the program is priced with: those of the options, else of the
+    /// `hardware` line.
+    fn prices(&mut self, settings: &[Setting], overrides: &Overrides) -> (Rates, Fusion) {
+        let (mut rates, mut fusion) = (None, None);
+        for setting in settings {
+            match setting.name.node.as_str() {
+                "rates" => self.note(&mut rates, setting, Rates::name),
+                "fusion" => self.note(&mut fusion, setting, Fusion::name),
+                other => {
+                    let what = format!("hardware has no setting `{other}`");
+                    let help = "write `rates=measured` or `fusion=none`";
+                    self.bad_setting(what, setting.name.span, help);
+                }
             }
-            written = written.or(rates.copied());
         }
-        overrides.rates.or(written).unwrap_or_default()
+        let rates = overrides.rates.or(rates).unwrap_or_default();
+        (rates, overrides.fusion.or(fusion).unwrap_or_default())
+    }
+
+    /// Notes the value of a setting, one of those of its type.
+    fn note<T: VariantArray + Copy>(
+        &mut self,
+        noted: &mut Option<T>,
+        Setting { name, value }: &Setting,
+        text: fn(T) -> &'static str,
+    ) {
+        let Some(&given) = T::VARIANTS.iter().find(|&&known| text(known) == value.node) else {
+            let what = format!("`{}` is not a value of `{}`", value.node, name.node);
+            let forms = T::VARIANTS.iter().map(|&known| format!("`{}={}`", name.node, text(known)));
+            let help = format!("write {}", forms.collect::<Vec<_>>().join(" or "));
+            self.bad_setting(what, value.span, &help);
+            return;
+        };
+        if noted.replace(given).is_some() {
+            let what = format!("`{}` is given twice", name.node);
+            self.bad_setting(what, name.span, "keep one of them");
+        }
+    }
+
+    fn bad_setting(&mut self, what: String, span: Span, help: &str) {
+        self.error(Diag::error(codes::BAD_RATES, what, span, "here").help(help));
     }
 
     /// Says so where measured rates are asked for and nothing was measured on the chip.

@@ -292,6 +292,7 @@ impl Resolver<'_> {
             result_pin: Some(to.into()),
             phase: self.phase(),
             share: 1.0,
+            is_kept: false,
             kernel: KernelPart::default(),
             repeat: self.inside(),
             span,

@@ -58,6 +58,19 @@ impl Resolver<'_> {
         }
     }
 
+    /// `in k1`: the operations from `first` on are part of that kernel.
+    pub(super) fn assign_kernel(&mut self, definition: &Definition, first: usize) {
+        let Some(kernel) = &definition.kernel else { return };
+        if self.mode == Mode::Ordinary {
+            let message = "only a plan says which statements run as one kernel";
+            let diag = Diag::error(names::KERNEL, message, kernel.span, "part of a kernel");
+            self.error(diag.help("leave this out; `--fusion none` prices every statement alone"));
+        }
+        for op in self.ops.iter_mut().skip(first) {
+            op.kernel.number = Some(kernel.node);
+        }
+    }
+
     /// A carried value keeps its dtype; where that would silently round to integers, the author
     /// must write a cast.
     fn loses_its_fractions(&mut self, value: ValueId) {
@@ -166,6 +179,7 @@ impl Resolver<'_> {
             result_pin: pin,
             phase: self.phase(),
             share: 1.0,
+            is_kept: false,
             kernel: KernelPart::default(),
             repeat: self.inside(),
             span,

@@ -122,9 +122,21 @@ impl Resolver<'_> {
         None
     }
 
+    /// `phase backward`: what follows belongs to that part, until another such line. Where
+    /// gradients are derived, the part that follows `backward from` is the backward one.
+    pub(super) fn begin_phase(&mut self, phase: Phase, span: Span) {
+        self.phase = phase;
+        if let Some(derived) = &self.backward {
+            let message = "a program that derives gradients has its backward part there";
+            let diag = Diag::error(gradient::TWICE, message, span, "begins a part")
+                .and(derived.span, "derived here");
+            self.error(diag.help("leave this line out"));
+        }
+    }
+
     /// The part of the step whose operations are being resolved.
     pub(super) fn phase(&self) -> Phase {
-        if self.backward.is_some() { Phase::Backward } else { Phase::Forward }
+        if self.backward.is_some() { Phase::Backward } else { self.phase }
     }
 
     /// The gradient called `name`, if it is that of a value that was there when gradients were

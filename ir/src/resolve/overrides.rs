@@ -23,7 +23,7 @@ pub struct Overrides {
     /// The price of a chip-hour, instead of the hardware's.
     pub price: Option<f64>,
     /// Which operations run as one kernel.
-    pub fusion: Fusion,
+    pub fusion: Option<Fusion>,
     /// The hardware file that the program names, if it names one.
     pub file: Option<HardwareFile>,
     /// Sizes of axes instead of the program's.

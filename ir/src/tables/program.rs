@@ -6,6 +6,7 @@
 //! is a step. What was written (pins) is never mixed with what a pass decides (plans).
 
 use index_vec::IndexVec;
+pub use shardwise_grammar::ast::Phase;
 use shardwise_grammar::ast::Role;
 use shardwise_grammar::span::Span;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
@@ -126,16 +127,6 @@ pub enum OpKind {
     Collective(CollectiveKind),
 }
 
-/// Which part of a training step an operation belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// Before the gradients, or in a program without any.
-    #[default]
-    Forward,
-    /// A gradient, or a use of gradients.
-    Backward,
-}
-
 /// A statement that computes or reshards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
@@ -148,14 +139,15 @@ pub struct Op {
     /// The brackets written on the left side of *this* statement (the value's declared sharding,
     /// unless the statement is a collective on its own value).
     pub result_pin: Option<Pin>,
-    /// The part of the step it belongs to. Not printed: where all statements are written out, all
-    /// are of one part.
+    /// The part of the step it belongs to.
     pub phase: Phase,
     /// Its block.
     pub repeat: Option<RepeatId>,
     /// The share of its terms that is not masked. Not printed: it follows from the masks
     /// ([`crate::sparse`]).
     pub share: f64,
+    /// Whether a `checkpoint` names its result: it is kept for gradients.
+    pub is_kept: bool,
     /// Its place in its kernel. Not printed: it follows from the statements.
     pub kernel: KernelPart,
     /// The statement.
@@ -174,11 +166,11 @@ impl Value {
 #[strum(serialize_all = "lowercase")]
 pub enum Fusion {
     /// Each runs alone.
-    #[default]
     None,
     /// Element-wise operations run with the product or pass that produces or reads their values.
     ElementWise,
     /// The same, and attention is one kernel that keeps its scores on the chip.
+    #[default]
     Attention,
 }
 
@@ -192,6 +184,8 @@ impl Fusion {
 /// An operation's place in its kernel; by default it is a kernel alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KernelPart {
+    /// The number of a kernel of several operations, from 1 on in program order.
+    pub number: Option<u32>,
     /// Which operands the kernel has on the chip: one bit each, from the first on.
     pub operands_on_chip: u64,
     /// Whether nothing else reads the result.
@@ -201,7 +195,9 @@ pub struct KernelPart {
     /// Whether it is a kernel of attention.
     pub is_attention: bool,
     /// How many times its own FLOPs it takes to compute scores of attention again.
-    pub recomputed: f64,
+    pub recomputed_flops: f64,
+    /// Whether the backward part computes the result again rather than keeping it.
+    pub is_recomputed: bool,
 }
 
 impl KernelPart {

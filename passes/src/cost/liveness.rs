@@ -3,7 +3,9 @@
 //! Parameters and state are resident for the whole program in their declared sharding. Every other
 //! materialization (a gathered parameter included) is live from the step that produces it to the
 //! last step that reads it; inputs from the start, outputs to the end. A materialization that is
-//! produced twice (gathered a second time after the forward part) has two live ranges.
+//! produced twice (gathered a second time after the forward part) has two live ranges; so has an
+//! element-wise result that the backward part computes again from what is kept: it is not kept from
+//! one to the other, and what it is computed from is.
 //!
 //! The values of a block are live for one layer at a time, except those that its reverse reads and
 //! outputs: of these there is one per layer. Parameters and state of a block are resident for all
@@ -27,12 +29,13 @@ use shardwise_ir::Role;
 use shardwise_ir::dataflow::{self, Dataflow, Node, NodeIndex};
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
-use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Program};
+use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
 
 use crate::cost::pipeline_stages;
+use crate::fusion::is_element_wise;
 use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
 
@@ -68,6 +71,12 @@ struct LiveRanges<'p> {
     plan: &'p Plan,
     dataflow: &'p Dataflow<usize>,
     ranges: Vec<Option<OpenRange>>,
+    /// The second ranges of what the backward part computes again.
+    again: IndexMap<NodeIndex, LiveRange>,
+    /// The last step for which what it is computed again from is kept.
+    extended: IndexMap<NodeIndex, usize>,
+    /// For each step, whether it belongs to the backward part.
+    goes_back: Vec<bool>,
     /// For each block, its first and its last step.
     steps_of: IndexMap<RepeatId, (usize, usize)>,
     /// Values that are complete only after all microbatches of a pipeline.
@@ -86,6 +95,9 @@ impl<'p> LiveRanges<'p> {
             plan,
             dataflow,
             ranges: dataflow.graph().node_indices().map(|_| None).collect(),
+            again: IndexMap::new(),
+            extended: IndexMap::new(),
+            goes_back: goes_back(plan, dataflow),
             steps_of,
             late: IndexSet::new(),
         }
@@ -179,7 +191,52 @@ impl<'p> LiveRanges<'p> {
         };
         for (position, operand) in step.operands.iter().enumerate().take(looked_at) {
             if let Some(source) = self.dataflow.source(number, position) {
-                self.read(source, operand.value, until, place);
+                if self.goes_back[number] && self.is_recomputed(source) {
+                    self.read_again(source, op, until, place);
+                } else {
+                    self.read(source, operand.value, until, place);
+                }
+            }
+        }
+    }
+
+    /// Whether a node is an element-wise result of the forward part that the backward part computes
+    /// again.
+    fn is_recomputed(&self, node: NodeIndex) -> bool {
+        match self.dataflow.graph()[node] {
+            Node::Statement(step) => match self.plan.steps[step].kind {
+                StepKind::Local(op) => self.plan.program.ops[op].kernel.is_recomputed,
+                StepKind::Collective(..) => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Extends the second range of a result that is computed again to step `at`, where the reader
+    /// needs it in memory: an element-wise one computes it on the way.
+    fn read_again(&mut self, node: NodeIndex, op: Option<&Op>, at: usize, place: Option<RepeatId>) {
+        let Some(of) = self.materialization(node) else { return };
+        if !op.is_some_and(|op| is_element_wise(&self.plan.program, op)) {
+            let bytes = local_shape::local_bytes(&self.plan.program, of.value, &of.sharding);
+            let first = || LiveRange { bytes, from: at, to: at };
+            self.again.entry(node).or_insert_with(first).to = at;
+        }
+        self.extend_origins(node, at, place);
+    }
+
+    /// Extends the ranges of what a node is computed again from to step `at`.
+    fn extend_origins(&mut self, node: NodeIndex, at: usize, place: Option<RepeatId>) {
+        let Node::Statement(number) = self.dataflow.graph()[node] else { return };
+        if self.extended.insert(node, at) == Some(at) {
+            return;
+        }
+        for (position, operand) in self.plan.steps[number].operands.iter().enumerate() {
+            match self.dataflow.source(number, position) {
+                Some(source) if self.is_recomputed(source) => {
+                    self.extend_origins(source, at, place);
+                }
+                Some(source) => self.read(source, operand.value, at, place),
+                None => {}
             }
         }
     }
@@ -311,6 +368,7 @@ impl OpenRange {
 pub fn memory(plan: &ExpandedPlan<'_>) -> Memory {
     let (resident_bytes, ranges) = lives(plan, plan.dataflow());
     let lives = ranges.ranges.iter().flatten().map(|alive| &alive.life);
+    let lives = lives.chain(ranges.again.values());
     let (peak_step, live) = peak(lives, plan.steps.len());
     Memory { resident_bytes, peak_bytes: resident_bytes + live, peak_step }
 }
@@ -324,9 +382,10 @@ pub fn live_at(
 ) -> Vec<(Materialization, f64)> {
     let (_, ranges) = lives(plan, dataflow);
     let held = |node: NodeIndex| {
-        let life = &ranges.ranges[node.index()].as_ref()?.life;
-        let is_live = life.from <= step && step <= life.to && life.bytes > 0.0;
-        Some((ranges.materialization(node).filter(|_| is_live)?, life.bytes))
+        let first = ranges.ranges[node.index()].as_ref().map(|alive| &alive.life);
+        let is_live = |life: &&LiveRange| (life.from..=life.to).contains(&step) && life.bytes > 0.0;
+        let life = first.into_iter().chain(ranges.again.get(&node)).find(is_live)?;
+        Some((ranges.materialization(node)?, life.bytes))
     };
     // Declared values first.
     let (steps, others): (Vec<_>, Vec<_>) = dataflow
@@ -352,6 +411,22 @@ fn lives<'p>(plan: &'p Plan, dataflow: &'p Dataflow<usize>) -> (f64, LiveRanges<
         ranges.alias_in_place(output.value, program.updates(output));
     }
     (resident_bytes, ranges)
+}
+
+/// For each step, whether it belongs to the backward part; a collective belongs where its result is
+/// read.
+fn goes_back(plan: &Plan, dataflow: &Dataflow<usize>) -> Vec<bool> {
+    let mut goes_back = vec![false; plan.steps.len()];
+    for (number, step) in plan.steps.iter().enumerate().rev() {
+        goes_back[number] = match step.kind {
+            StepKind::Local(op) => plan.program.ops[op].phase == Phase::Backward,
+            StepKind::Collective(..) => {
+                let mut readers = dataflow.readers(number).peekable();
+                readers.peek().is_some() && readers.all(|(reader, _)| goes_back[reader])
+            }
+        };
+    }
+    goes_back
 }
 
 /// Whether the result of an operation is a view of rows of its operand.

@@ -14,8 +14,10 @@ use crate::layouts::local_shape::{bytes_in, elements_in, local_size};
 /// The cost of a local operation on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LocalWork {
-    /// Floating-point (or integer) operations.
+    /// Floating-point (or integer) operations of the program.
     pub flops: f64,
+    /// Those that compute again what is not kept.
+    pub recomputed_flops: f64,
     /// Bytes read and written: every operand and the result once.
     pub bytes: f64,
     /// Seconds of arithmetic at peak rate.
@@ -39,16 +41,17 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
         .and_then(|()| program.exited_block(op.repeat, op.operands[0].value));
     let times = left.map_or(1.0, |block| program.layers_per_device(Some(block)) as f64);
     let flops = times * flops(program, op, operands, result);
+    let recomputed_flops = op.kernel.recomputed_flops * flops;
     let bytes = times * traffic(program, op, operands, result);
     let dtype = dtype(program, op);
     let peak = program.hardware.peak_flops(dtype);
     let bandwidth = program.hardware.hbm_bandwidth.unwrap_or(f64::INFINITY);
-    let (flops_s, hbm_s) = (flops / peak, bytes / bandwidth);
+    let (flops_s, hbm_s) = ((flops + recomputed_flops) / peak, bytes / bandwidth);
     let seconds = match program.hardware.rates {
         Rates::Peak => flops_s.max(hbm_s),
         Rates::Measured => measured_parts(program, op, dtype, flops_s, hbm_s).seconds(),
     };
-    LocalWork { flops, bytes, flops_s, hbm_s, seconds }
+    LocalWork { flops, recomputed_flops, bytes, flops_s, hbm_s, seconds }
 }
 
 /// What the time of an operation consists of, at the rates that are asked for, seconds.
@@ -148,8 +151,7 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
             let summed: f64 =
                 contracted.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
             let per_point = if contracted.is_empty() { 1.0 } else { 2.0 };
-            let again = 1.0 + op.kernel.recomputed;
-            op.share * again * per_point * summed * elements(op.result, result)
+            op.share * per_point * summed * elements(op.result, result)
         }
         OpKind::Map(function) => function.flops() * elements(op.result, result),
         OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => {

@@ -8,6 +8,7 @@ use shardwise_ir::program::Program;
 use crate::cost::collective::{
     CostModel, Refinement, collective_seconds, participating_axes, volume_side,
 };
+use crate::cost::held::{self, Held};
 use crate::cost::liveness::{self, Memory};
 use crate::cost::local;
 use crate::cost::schedule::{self, PlanSchedule};
@@ -28,6 +29,8 @@ pub struct StepCost {
     pub including_bubble: f64,
     /// FLOPs of a device; 0 for collectives.
     pub flops: f64,
+    /// FLOPs of a device that compute again what is not kept, beside them.
+    pub recomputed_flops: f64,
     /// The cost model's `V` for collectives (a device's block, for AllToAll and Permute), the
     /// bytes touched for local operations.
     pub bytes: f64,
@@ -74,6 +77,8 @@ pub struct Report {
     pub schedule: PlanSchedule,
     /// Resident bytes and the peak.
     pub memory: Memory,
+    /// The bytes of each kind at the peak, largest first.
+    pub held: Vec<(Held, f64)>,
 }
 
 impl Report {
@@ -131,6 +136,7 @@ pub fn folded(plan: &Plan, refinement: Refinement) -> Report {
         } else if let Some(whole) = steps.last_mut() {
             whole.seconds += cost.seconds;
             whole.flops += cost.flops;
+            whole.recomputed_flops += cost.recomputed_flops;
             whole.bytes += cost.bytes;
         }
     }
@@ -184,7 +190,19 @@ pub fn report(plan: &ExpandedPlan<'_>, refinement: Refinement) -> Report {
         .fold(0.0, |a, b| a + b);
     let schedule = schedule::schedule(plan, &steps, overlap_s..=serial_s);
     let memory = liveness::memory(plan);
-    Report { steps, serial_s, comm_s, compute_s, bubble_s, overlap_s, axis_s, schedule, memory }
+    let held = held::held(plan, &memory);
+    Report {
+        steps,
+        serial_s,
+        comm_s,
+        compute_s,
+        bubble_s,
+        overlap_s,
+        axis_s,
+        schedule,
+        memory,
+        held,
+    }
 }
 
 fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
@@ -192,7 +210,8 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
     let turns = turns(program, step);
     let (times, waited) = (turns.per_device as f64, turns.including_bubble as f64);
     if let Some(Sent { bytes, axes, seconds }) = send_recv::sent_by(plan, step) {
-        return StepCost { seconds, times, including_bubble: waited, flops: 0.0, bytes, axes };
+        let turns = StepCost { times, including_bubble: waited, ..StepCost::default() };
+        return StepCost { seconds, bytes, axes, ..turns };
     }
     match &step.kind {
         StepKind::Local(op) => {
@@ -203,6 +222,7 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
                 times,
                 including_bubble: waited,
                 flops: work.flops,
+                recomputed_flops: work.recomputed_flops,
                 bytes: work.bytes,
                 axes: Vec::new(),
             }
@@ -216,7 +236,14 @@ fn price_step(plan: &Plan, step: &Step, refinement: Refinement) -> StepCost {
                 volume_side(&collective.kind, from, to),
             );
             let seconds = collective_seconds(program, &collective.kind, &axes, bytes, refinement);
-            StepCost { seconds, times, including_bubble: waited, flops: 0.0, bytes, axes }
+            StepCost {
+                seconds,
+                times,
+                including_bubble: waited,
+                bytes,
+                axes,
+                ..StepCost::default()
+            }
         }
     }
 }

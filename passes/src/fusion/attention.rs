@@ -1,5 +1,6 @@
 //! Attention: a product, element-wise operations (scale, mask, soft cap), a softmax, the product
-//! that sums over what was looked at; and the gradients of all of these.
+//! that sums over what was looked at; and the gradients of all of these. A softmax may be written
+//! out, as over blocks of a sequence with a running maximum: an `exp` whose sum is taken.
 //!
 //! The scores are the values between the two products, and those of the same dimensions going
 //! back. They never leave the chip: forward, since each block of them is summed up with a running
@@ -9,75 +10,77 @@
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
-use shardwise_ir::functions::Composite;
+use shardwise_ir::dataflow::Analyzed;
+use shardwise_ir::functions::{Composite, Function};
 use shardwise_ir::ids::{DimId, OpId, ValueId};
-use shardwise_ir::program::{Op, OpKind, Phase, Program};
+use shardwise_ir::program::{MapForm, Op, OpKind, Phase, Program, ReduceFn};
 use shardwise_ir::rearrange::Rearrange;
 
 use super::kernels::{Kernels, is_element_wise, same_dims};
 
 /// Joins every attention of the program.
 pub(super) fn join(kernels: &mut Kernels<'_>) {
-    let softmax =
-        |op: &Op| matches!(op.kind, OpKind::Composite { function: Composite::Softmax, .. });
-    let softmaxes: Vec<OpId> = kernels
-        .program
-        .ops
-        .iter_enumerated()
-        .filter(|(_, op)| softmax(op))
-        .map(|(id, _)| id)
-        .collect();
-    for softmax in softmaxes {
-        if let Some(found) = Attention::around(kernels, softmax) {
-            kernels.join_attention(&found.forward, &found.scores());
+    let program = kernels.program;
+    let seeds = program.ops.indices().filter_map(|op| Some((op, summed_over(program, op)?)));
+    let seeds: Vec<(OpId, Vec<DimId>)> = seeds.collect();
+    for (seed, over) in seeds {
+        if let Some(found) = Attention::around(kernels, seed, &over) {
+            kernels.join_attention(&found.forward);
             for kernel in found.backward(kernels) {
-                kernels.join_attention(&kernel, &[]);
-            }
-            let recomputation = found.recomputation(kernels);
-            if let Some((product, times)) = recomputation.filter(|_| !found.is_only_recomputed) {
-                kernels.recompute(product, times);
+                kernels.join_attention(&kernel);
             }
         }
     }
 }
 
+/// The dimensions over which an operation's results are weights: those of a softmax, or, of an
+/// `exp`, those over which its sum is taken for the softmax that a running maximum makes.
+fn summed_over(program: &Analyzed, id: OpId) -> Option<Vec<DimId>> {
+    let op = &program.ops[id];
+    match &op.kind {
+        OpKind::Composite { function: Composite::Softmax, dims } => Some(dims.clone()),
+        OpKind::Map(_) if op.is(&MapForm::call(Function::Exp)) => {
+            let mut readers = program.dataflow().uses_of(op.result);
+            readers.find_map(|(reader, _)| match &program.ops[reader].kind {
+                OpKind::Reduce { function: ReduceFn::Sum, dims } => Some(dims.clone()),
+                _ => None,
+            })
+        }
+        _ => None,
+    }
+}
+
 /// An attention, forward and backward.
 struct Attention {
-    /// The product that gives the scores.
-    scored_by: OpId,
     /// The operations from one product to the other.
     forward: Vec<OpId>,
     /// The scores, in both directions.
     scores: IndexSet<ValueId, FxBuildHasher>,
     /// All operations that read or give scores.
     ops: IndexSet<OpId, FxBuildHasher>,
-    /// Whether a program computes the scores again for their gradients alone: the kernel going back
-    /// is then not charged for it a second time.
-    is_only_recomputed: bool,
 }
 
 impl Attention {
-    /// The attention whose softmax this is; `None` where its scores have to be written.
-    fn around(kernels: &Kernels<'_>, softmax: OpId) -> Option<Self> {
+    /// The attention whose weights `seed` gives, which are summed over `over`; `None` where its
+    /// scores have to be written.
+    fn around(kernels: &Kernels<'_>, seed: OpId, over: &[DimId]) -> Option<Self> {
         let program = kernels.program;
-        let dims = &program.values[program.ops[softmax].result].dims;
-        let chain = scored(kernels, softmax, dims)?;
-        let scored_by = *chain.last()?;
-        let mut found = Self {
-            scored_by,
-            forward: chain,
-            scores: IndexSet::default(),
-            ops: IndexSet::default(),
-            is_only_recomputed: false,
-        };
-        found.forward.push(softmax);
+        let dims = &program.values[program.ops[seed].result].dims;
+        let chain = scored(kernels, seed, dims)?;
+        let mut found =
+            Self { forward: chain, scores: IndexSet::default(), ops: IndexSet::default() };
+        found.forward.push(seed);
         found.ops.extend(found.forward.iter().copied());
         found.scores.extend(found.forward.iter().map(|&op| program.ops[op].result));
         found.close(kernels, dims)?;
-        let before = found.forward.len();
-        found.add_weighted_sum(kernels, softmax);
-        let is_summed = found.forward[before..].iter().any(|&op| is_product(&program.ops[op]));
-        found.is_only_recomputed = program.ops[softmax].phase == Phase::Backward && !is_summed;
+        let is_summed = found.add_weighted_sum(program, seed, over);
+        if is_summed.is_none() && program.ops[seed].phase == Phase::Forward {
+            return None;
+        }
+        found.add_running_sums(program, seed, over)?;
+        if is_summed.is_none() {
+            found.forward = found.ops.iter().copied().collect();
+        }
         let leaves = |&value: &ValueId| program.dataflow().outputs_of(value).next().is_some();
         (!found.scores.iter().any(leaves)).then_some(found)
     }
@@ -128,28 +131,70 @@ impl Attention {
         }
     }
 
-    /// Adds the second product, and what is between the softmax and it, to the forward kernel.
-    fn add_weighted_sum(&mut self, kernels: &Kernels<'_>, softmax: OpId) {
-        let program = kernels.program;
-        let OpKind::Composite { dims: over, .. } = &program.ops[softmax].kind else { return };
-        let phase = program.ops[softmax].phase;
-        let mut open = vec![program.ops[softmax].result];
+    /// Adds the second product, and what is between the weights and it, to the forward kernel.
+    /// `None` where there is none: after the softmax of a loss, or of scores that a program itself
+    /// computes again for their gradients, which are then of one kernel with these.
+    fn add_weighted_sum(&mut self, program: &Analyzed, seed: OpId, over: &[DimId]) -> Option<()> {
+        let phase = program.ops[seed].phase;
+        let mut is_summed = None;
+        let mut open = vec![program.ops[seed].result];
         while let Some(value) = open.pop() {
-            for (reader, _) in kernels.program.dataflow().uses_of(value) {
+            for (reader, _) in program.dataflow().uses_of(value) {
                 let op = &program.ops[reader];
                 let sums = matches!(&op.kind, OpKind::Einsum { contracted }
                     if over.iter().all(|dim| contracted.contains(dim)));
-                let follows = keeps_scores(kernels.program, op) && op.operands.len() == 1;
+                let follows = keeps_scores(program, op) && op.operands.len() == 1;
                 if op.phase == phase && (sums || follows) && !self.forward.contains(&reader) {
                     self.forward.push(reader);
                     open.extend(follows.then_some(op.result));
+                    is_summed = is_summed.or(sums.then_some(()));
                 }
             }
         }
+        is_summed
     }
 
-    fn scores(&self) -> Vec<ValueId> {
-        self.scores.iter().copied().collect()
+    /// Adds the sum of the weights, and what the forward kernel computes from scores to go on with
+    /// (a running maximum). `None` where no attention kernel can compute that.
+    fn add_running_sums(&mut self, program: &Analyzed, seed: OpId, over: &[DimId]) -> Option<()> {
+        let place = |op: OpId| (program.ops[op].repeat, program.ops[op].phase);
+        let sums = |&op: &OpId| match &program.ops[op].kind {
+            OpKind::Reduce { dims, .. } => dims == over && place(op) == place(seed),
+            _ => false,
+        };
+        let readers = program.dataflow().uses_of(program.ops[seed].result);
+        self.forward.extend(readers.map(|(reader, _)| reader).filter(sums));
+        let needed = self.between(program);
+        let is_simple = |&op: &OpId| {
+            matches!(program.ops[op].kind, OpKind::Reduce { .. })
+                || is_element_wise(program, &program.ops[op])
+        };
+        let all_simple = needed.iter().all(is_simple);
+        self.forward.extend(needed);
+        all_simple.then_some(())
+    }
+
+    /// The operations that read what the forward kernel yields, and that it reads.
+    fn between(&self, program: &Analyzed) -> Vec<OpId> {
+        let ends = self.forward.iter().min().zip(self.forward.iter().max());
+        let Some((first, last)) = ends else { return Vec::new() };
+        let mut after: IndexSet<OpId, FxBuildHasher> = IndexSet::default();
+        for op in (first.index()..last.index()).map(OpId::new) {
+            let follows = |producer| self.forward.contains(&producer) || after.contains(&producer);
+            if !self.forward.contains(&op) && program.dataflow().producers(op).any(follows) {
+                after.insert(op);
+            }
+        }
+        let mut between: IndexSet<OpId, FxBuildHasher> = IndexSet::default();
+        for &op in after.iter().rev() {
+            let mut readers = program.dataflow().uses_of(program.ops[op].result);
+            if readers
+                .any(|(reader, _)| self.forward.contains(&reader) || between.contains(&reader))
+            {
+                between.insert(op);
+            }
+        }
+        between.into_iter().collect()
     }
 
     /// The operations going back, those of each block together.
@@ -168,25 +213,6 @@ impl Attention {
         }
         blocks
     }
-
-    /// The product going back with which the scores are computed again, and how many times its
-    /// FLOPs that takes.
-    fn recomputation(&self, kernels: &Kernels<'_>) -> Option<(OpId, f64)> {
-        let size = |op: OpId| match &kernels.program.ops[op].kind {
-            OpKind::Einsum { contracted } => {
-                let sizes = contracted.iter().map(|&dim| kernels.program.dims[dim].size as f64);
-                Some(sizes.product::<f64>())
-            }
-            _ => None,
-        };
-        let going_back = self.ops.iter().copied().find(|op| {
-            let Op { kind, result, .. } = &kernels.program.ops[*op];
-            let is_product =
-                matches!(kind, OpKind::Einsum { contracted } if !contracted.is_empty());
-            is_product && self.scores.contains(result) && !self.forward.contains(op)
-        })?;
-        Some((going_back, size(self.scored_by)? / size(going_back)?))
-    }
 }
 
 /// The operations before a softmax that give its operand, down to a product; `None` where no
@@ -203,16 +229,12 @@ fn scored(kernels: &Kernels<'_>, softmax: OpId, dims: &[DimId]) -> Option<Vec<Op
             return None;
         }
         chain.push(producer);
-        if is_product(op) {
+        if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()) {
             return Some(chain);
         }
         let scores = op.operands.iter().find(|operand| has_dims(kernels, operand.value, dims));
         value = scores.filter(|_| keeps_scores(kernels.program, op))?.value;
     }
-}
-
-fn is_product(op: &Op) -> bool {
-    matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
 }
 
 /// Whether an operation is computed score by score. A reshape is not: its blocks are others.

@@ -1,21 +1,24 @@
 //! Kernels as sets of operations, joined one by one as long as no kernel waits for itself.
+//!
+//! Each kernel has a place in program order at which it runs: after all that it reads, before all
+//! that reads it. Two kernels are joined at the place of the one or of the other, where what both
+//! read and what reads them allows it; so the kernels are in an order by construction. The
+//! alternative, to search for a path from a kernel back to itself at each join, takes the square of
+//! the program's length.
 
 use std::cmp::Reverse;
 
 use index_vec::IndexVec;
-use indexmap::IndexSet;
+use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
-use shardwise_ir::program::{KernelPart, MapForm, Op, OpKind, Program};
+use shardwise_ir::program::{MapForm, Op, OpKind, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::unroll::is_region_boundary;
 
-/// How many operations are looked at to see that a kernel does not wait for itself; a kernel for
-/// which more would be needed is not joined.
-const MOST_VISITED: usize = 256;
-
-type OpSet = IndexSet<OpId, FxBuildHasher>;
+/// The most operations that one kernel has, attention apart; Inductor's limit.
+const MOST_FUSED: usize = 64;
 
 /// What an operation is to a kernel.
 #[derive(Clone, Copy, PartialEq)]
@@ -28,12 +31,21 @@ enum Role {
     Alone,
 }
 
+/// What a kernel goes over.
+#[derive(PartialEq)]
+struct Anchor {
+    /// The dimensions of what it reads, for a reduction.
+    space: Vec<DimId>,
+    result: Vec<DimId>,
+    is_reduction: bool,
+}
+
 /// A kernel so far.
-#[derive(Clone, Default)]
 struct Kernel {
     ops: Vec<OpId>,
-    /// The dimensions that its anchor goes over.
-    anchored: Option<Vec<DimId>>,
+    /// Its place in program order: the operation at which it runs.
+    runs_at: OpId,
+    anchored: Option<Anchor>,
     /// Attention kernels take in nothing else.
     is_attention: bool,
 }
@@ -44,11 +56,6 @@ pub(super) struct Kernels<'p> {
     /// For each operation, its kernel.
     of: IndexVec<OpId, usize>,
     all: Vec<Kernel>,
-    /// Scores of attention.
-    scores: IndexSet<ValueId, FxBuildHasher>,
-    /// For products that begin an attention kernel going back, how many times their own FLOPs it
-    /// takes to compute its scores again.
-    recomputed: IndexVec<OpId, f64>,
 }
 
 impl<'p> Kernels<'p> {
@@ -56,31 +63,29 @@ impl<'p> Kernels<'p> {
     pub(super) fn new(program: &'p Analyzed) -> Self {
         let alone = |op: OpId| Kernel {
             ops: vec![op],
-            anchored: anchor_space(program, &program.ops[op]),
+            runs_at: op,
+            anchored: anchor(program, &program.ops[op]),
             is_attention: false,
         };
         Self {
             program,
             of: program.ops.indices().map(OpId::index).collect(),
             all: program.ops.indices().map(alone).collect(),
-            scores: IndexSet::default(),
-            recomputed: program.ops.iter().map(|_| 0.0).collect(),
         }
     }
 
-    /// One kernel of attention, with scores that stay on the chip.
-    pub(super) fn join_attention(&mut self, ops: &[OpId], scores: &[ValueId]) {
+    /// One kernel of attention.
+    pub(super) fn join_attention(&mut self, ops: &[OpId]) {
         let Some((&first, others)) = ops.split_first() else { return };
+        let into = self.of[first];
+        self.all[into].is_attention = true;
         for &op in others {
-            self.merge(self.of[first], self.of[op]);
+            self.merge(into, self.of[op], first);
         }
-        self.all[self.of[first]].is_attention = true;
-        self.scores.extend(scores.iter().copied());
-    }
-
-    /// Notes that the kernel of `product` computes scores again, for so many times its FLOPs.
-    pub(super) fn recompute(&mut self, product: OpId, times: f64) {
-        self.recomputed[product] = times;
+        let ops = &self.all[into].ops;
+        let (first, last) = (ops.iter().min(), ops.iter().max());
+        let runs_at = last.filter(|&&last| self.is_read_after(into, into, last)).or(first);
+        self.all[into].runs_at = runs_at.copied().unwrap_or(self.all[into].runs_at);
     }
 
     /// Lets an operation join the kernels of what it reads, the last one first.
@@ -95,24 +100,24 @@ impl<'p> Kernels<'p> {
         producers.sort_by_key(|&(producer, _)| Reverse(producer));
         producers.dedup();
         for (producer, value) in producers {
-            if self.can_join(op, producer, value) {
-                self.merge(self.of[producer], self.of[op]);
+            let (own, other) = (self.of[op], self.of[producer]);
+            if self.can_join(op, producer, value)
+                && let Some(runs_at) = self.common_place(own, other)
+            {
+                self.merge(other, own, runs_at);
             }
         }
     }
 
     fn can_join(&self, op: OpId, producer: OpId, value: ValueId) -> bool {
         let (reader, writer) = (&self.program.ops[op], &self.program.ops[producer]);
-        if (reader.repeat, reader.phase) != (writer.repeat, writer.phase) {
-            return false;
-        }
-        let (own, other) = (self.of[op], self.of[producer]);
-        let is_free = |kernel: usize| !self.all[kernel].is_attention;
-        own != other
-            && is_free(own)
-            && is_free(other)
+        let (own, other) = (&self.all[self.of[op]], &self.all[self.of[producer]]);
+        (reader.repeat, reader.phase) == (writer.repeat, writer.phase)
+            && self.of[op] != self.of[producer]
+            && !own.is_attention
+            && !other.is_attention
+            && own.ops.len() + other.ops.len() <= MOST_FUSED
             && self.roles_fit(reader, writer, value)
-            && !self.waits_for_itself(own, other)
     }
 
     /// Whether one kernel can do both, and for every element of `value` once.
@@ -125,119 +130,103 @@ impl<'p> Kernels<'p> {
             let op = self.program.dataflow().definition(op.result);
             op.and_then(|op| self.all[self.of[op]].anchored.as_ref())
         };
+        let read = &self.program.values[reader.result].dims;
         match (anchored(writer), anchored(reader)) {
             (None, None) => true,
-            (Some(space), None) => {
-                let read = &self.program.values[reader.result].dims;
-                same_dims(space, read)
+            (Some(anchor), None) => {
+                same_dims(&anchor.space, read) || same_dims(&anchor.result, read)
             }
             // What a product reads is computed as often as it is read: where that is once.
-            (None, Some(_)) => self.program.dataflow().uses_of(value).count() == 1,
-            (Some(_), Some(_)) => false,
+            (None, Some(_)) => {
+                let own = self.program.dataflow().definition(reader.result);
+                let own = own.map(|op| self.of[op]);
+                self.readers(value).all(|other| Some(self.of[other]) == own)
+            }
+            // Reductions of one block, as those of a softmax written out.
+            (Some(one), Some(other)) => one.is_reduction && one == other,
         }
     }
 
-    /// Whether a kernel of both would have to wait for an operation outside that waits for it.
-    fn waits_for_itself(&self, one: usize, other: usize) -> bool {
-        self.reaches(one, other) || self.reaches(other, one)
+    /// A place at which two kernels can run as one, if there is any.
+    fn common_place(&self, one: usize, other: usize) -> Option<OpId> {
+        let (earlier, later) = if self.all[one].runs_at < self.all[other].runs_at {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        let (early, late) = (self.all[earlier].runs_at, self.all[later].runs_at);
+        let early = Some(early).filter(|&early| self.reads_before(later, earlier, early));
+        early.or_else(|| Some(late).filter(|&late| self.is_read_after(earlier, later, late)))
     }
 
-    /// Whether one kernel depends on the other through operations that are in neither.
-    fn reaches(&self, from: usize, to: usize) -> bool {
-        let Some(&first) = self.all[to].ops.iter().min() else { return false };
-        let mut seen = OpSet::default();
-        let mut open: Vec<OpId> = self.outside(&self.all[from].ops, from, to, first).collect();
-        while let Some(op) = open.pop() {
-            if !seen.insert(op) {
-                continue;
-            }
-            if seen.len() > MOST_VISITED {
-                return true;
-            }
-            for producer in
-                self.program.dataflow().producers(op).filter(|&producer| producer >= first)
-            {
-                if self.of[producer] == to {
-                    return true;
-                }
-                open.push(producer);
-            }
-        }
-        false
+    /// Whether all that a kernel reads of kernels but `with` is there before `place`.
+    fn reads_before(&self, kernel: usize, with: usize, place: OpId) -> bool {
+        let operands = self.all[kernel].ops.iter().flat_map(|&op| &self.program.ops[op].operands);
+        operands
+            .filter_map(|operand| self.program.dataflow().definition(operand.value))
+            .all(|producer| self.is_in(producer, kernel, with) || self.runs_at(producer) < place)
     }
 
-    /// What operations of `from` read of others that are in neither kernel, and not older than
-    /// `first`.
-    fn outside<'k>(
-        &'k self,
-        ops: &'k [OpId],
-        from: usize,
-        to: usize,
-        first: OpId,
-    ) -> impl Iterator<Item = OpId> + 'k {
-        ops.iter().flat_map(|&op| self.program.dataflow().producers(op)).filter(move |&producer| {
-            producer >= first && self.of[producer] != from && self.of[producer] != to
-        })
+    /// Whether all kernels but `with` that read what a kernel yields run after `place`.
+    fn is_read_after(&self, kernel: usize, with: usize, place: OpId) -> bool {
+        let results = self.all[kernel].ops.iter().map(|&op| self.program.ops[op].result);
+        results
+            .flat_map(|result| self.readers(result))
+            .all(|reader| self.is_in(reader, kernel, with) || self.runs_at(reader) > place)
     }
 
-    fn merge(&mut self, into: usize, from: usize) {
+    fn is_in(&self, op: OpId, one: usize, other: usize) -> bool {
+        self.of[op] == one || self.of[op] == other
+    }
+
+    fn runs_at(&self, op: OpId) -> OpId {
+        self.all[self.of[op]].runs_at
+    }
+
+    fn readers(&self, value: ValueId) -> impl Iterator<Item = OpId> {
+        readers(self.program, value)
+    }
+
+    fn merge(&mut self, into: usize, from: usize, runs_at: OpId) {
         if into == from {
             return;
         }
-        let Kernel { ops, anchored, is_attention } = std::mem::take(&mut self.all[from]);
+        let ops = std::mem::take(&mut self.all[from].ops);
         for &op in &ops {
             self.of[op] = into;
         }
+        let anchored = self.all[from].anchored.take();
+        let is_attention = self.all[from].is_attention;
         let kernel = &mut self.all[into];
         kernel.ops.extend(ops);
+        kernel.runs_at = runs_at;
         kernel.anchored = kernel.anchored.take().or(anchored);
         kernel.is_attention |= is_attention;
     }
 
-    /// Each operation's place in its kernel.
-    pub(super) fn parts(&self) -> IndexVec<OpId, KernelPart> {
-        self.program.ops.indices().map(|op| self.part(op)).collect()
-    }
-
-    fn part(&self, id: OpId) -> KernelPart {
-        let (op, kernel) = (&self.program.ops[id], &self.all[self.of[id]]);
-        let is_inside = |value: ValueId| {
-            let producer = self.program.dataflow().definition(value);
-            self.scores.contains(&value)
-                || producer.is_some_and(|producer| self.of[producer] == self.of[id])
+    /// The number of each operation's kernel, from 1 on in program order; `None` for an operation
+    /// that runs alone. A composite has one: its statements are a kernel.
+    pub(super) fn numbers(&self) -> IndexVec<OpId, Option<u32>> {
+        let mut numbers: IndexMap<usize, u32, FxBuildHasher> = IndexMap::default();
+        let mut number = |id: OpId| {
+            let kernel = self.of[id];
+            let is_composite = matches!(self.program.ops[id].kind, OpKind::Composite { .. });
+            let is_numbered = is_composite || self.all[kernel].ops.len() > 1;
+            let next = u32::try_from(numbers.len() + 1).unwrap_or(u32::MAX);
+            is_numbered.then(|| *numbers.entry(kernel).or_insert(next))
         };
-        let operands = op.operands.iter().take(u64::BITS as usize).enumerate();
-        let on_chip = operands
-            .filter(|(_, operand)| is_inside(operand.value))
-            .fold(0, |bits, (position, _)| bits | 1 << position);
-        KernelPart {
-            operands_on_chip: on_chip,
-            result_on_chip: self.stays_on_chip(id, op.result),
-            is_begun: kernel.ops.iter().any(|&other| other < id),
-            is_attention: kernel.is_attention,
-            recomputed: self.recomputed[id],
-        }
-    }
-
-    /// Whether everything that reads a value is in the kernel that produces it.
-    fn stays_on_chip(&self, producer: OpId, value: ValueId) -> bool {
-        let mut readers = self
-            .program
-            .dataflow()
-            .uses_of(value)
-            .map(|(reader, _)| reader)
-            .filter(|&reader| self.program.ops[reader].result != value)
-            .peekable();
-        let is_read = readers.peek().is_some();
-        self.scores.contains(&value)
-            || is_read
-                && self.program.dataflow().outputs_of(value).next().is_none()
-                && readers.all(|reader| self.of[reader] == self.of[producer])
+        self.program.ops.indices().map(&mut number).collect()
     }
 }
 
+/// The operations that read a value, without those that reshard it.
+pub(super) fn readers(program: &Analyzed, value: ValueId) -> impl Iterator<Item = OpId> {
+    let readers = program.dataflow().uses_of(value).map(|(reader, _)| reader);
+    readers.filter(move |&reader| program.ops[reader].result != value)
+}
+
 /// Whether an operation is computed element by element; views of the same bytes are.
-pub(super) fn is_element_wise(program: &Program, op: &Op) -> bool {
+pub(crate) fn is_element_wise(program: &Program, op: &Op) -> bool {
     role(program, op) == Role::ElementWise
 }
 
@@ -262,15 +251,16 @@ fn role(program: &Program, op: &Op) -> Role {
     }
 }
 
-/// The dimensions that an anchor goes over: of its operand for a reduction, of its result for
-/// others.
-fn anchor_space(program: &Program, op: &Op) -> Option<Vec<DimId>> {
-    let of = match &op.kind {
-        _ if role(program, op) != Role::Anchor => return None,
-        OpKind::Reduce { .. } | OpKind::Composite { .. } => op.operands[0].value,
-        _ => op.result,
-    };
-    Some(program.values[of].dims.clone())
+/// What an operation is the anchor of: a reduction goes over its operand, others over their result.
+fn anchor(program: &Program, op: &Op) -> Option<Anchor> {
+    if role(program, op) != Role::Anchor {
+        return None;
+    }
+    let is_reduction = matches!(op.kind, OpKind::Reduce { .. });
+    let reduces = is_reduction || matches!(op.kind, OpKind::Composite { .. });
+    let dims = |value: ValueId| program.values[value].dims.clone();
+    let space = dims(if reduces { op.operands[0].value } else { op.result });
+    Some(Anchor { space, result: dims(op.result), is_reduction })
 }
 
 /// Whether both have the same dimensions, in any order.

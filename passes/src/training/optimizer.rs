@@ -258,6 +258,7 @@ impl UpdateEmitter {
             result_pin: None,
             phase: Phase::Backward,
             share: 1.0,
+            is_kept: false,
             kernel: KernelPart::default(),
             repeat,
             span,

@@ -21,7 +21,7 @@ use shardwise_ir::Role;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
-use shardwise_ir::program::{Blocks, Op, OpKind, Program};
+use shardwise_ir::program::{Blocks, Op, OpKind, Phase, Program};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
@@ -178,6 +178,17 @@ fn takes_no_bytes(program: &Analyzed, value: ValueId) -> bool {
     })
 }
 
+/// Whether the backward part computes a value again for one of its readers.
+fn is_computed_again(program: &Analyzed, value: ValueId, reader: OpId) -> bool {
+    program.ops[reader].phase == Phase::Backward && is_recomputed(program, value)
+}
+
+/// Whether the backward part computes a value again rather than keeping it.
+pub(crate) fn is_recomputed(program: &Analyzed, value: ValueId) -> bool {
+    let producer = program.dataflow().definition(value);
+    producer.is_some_and(|op| program.ops[op].kernel.is_recomputed)
+}
+
 /// Whether a declared value stays on the devices.
 pub(crate) fn is_resident(program: &Program, value: ValueId) -> bool {
     matches!(program.values[value].role, Some(Role::Param | Role::State))
@@ -266,8 +277,9 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
             let place = program.ops[*op].repeat;
             program.repeats.exited_microbatches(place, value.repeat).is_none()
         };
+        let keeps = |op: &OpId| !is_computed_again(program, id, *op);
         let readers = program.dataflow().uses_of(id).map(|(op, _)| op);
-        let uses: Vec<usize> = readers.filter(stays).map(OpId::index).collect();
+        let uses: Vec<usize> = readers.filter(stays).filter(keeps).map(OpId::index).collect();
         let mut outputs = program.dataflow().outputs_of(id);
         let leaves = outputs.any(|place| program.outputs[place].yields_to.is_none());
         let from = program.dataflow().definition(id).map_or(0, |op| op.index() + 1);

@@ -217,6 +217,8 @@ fn charges(problem: &Problem<'_>, definition: usize, part: f64) -> Vec<f64> {
     } else {
         shardings().map(bytes).fold(f64::INFINITY, f64::min)
     };
+    let is_free = demand::is_recomputed(program, value);
+    let part = if is_free { 0.0 } else { part };
     let times = part * pipeline_stages::in_flight_copies(program, value)
         / definition.multiplicity.max(1) as f64;
     shardings().map(|sharding| times * (bytes(sharding) - there)).collect()

@@ -42,7 +42,13 @@ pub(super) fn recompute(
             None => done.extend(run.iter().cloned()),
         }
     }
-    program.repeats.iter_mut().for_each(|repeat| repeat.checkpoint = None);
+    for repeat in &mut program.repeats {
+        let named = repeat.checkpoint.take().filter(|checkpoint| !checkpoint.recomputes_named);
+        let kept = named.map_or_else(Vec::new, |checkpoint| checkpoint.values);
+        for op in program.ops.iter_mut().filter(|op| kept.contains(&op.result)) {
+            op.is_kept = true;
+        }
+    }
     done
 }
 
@@ -71,7 +77,13 @@ fn with_copies(
             ..program.values[op.result].clone()
         };
         let result = program.values.push(value);
-        let mut copy = Op { repeat: run[0].repeat, phase: Phase::Backward, result, ..op.clone() };
+        let mut copy = Op {
+            repeat: run[0].repeat,
+            phase: Phase::Backward,
+            is_kept: false,
+            result,
+            ..op.clone()
+        };
         rename(&mut copy, &again);
         again.insert(op.result, result);
         copies.push(copy);

@@ -316,6 +316,7 @@ impl Emitter {
             result_pin,
             phase: Phase::Backward,
             share: 1.0,
+            is_kept: false,
             kernel: KernelPart::default(),
             repeat: self.block.0,
             span: self.span,

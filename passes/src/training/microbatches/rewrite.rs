@@ -237,6 +237,7 @@ impl MicrobatchRewriter<'_> {
                 result_pin,
                 repeat,
                 share: 1.0,
+                is_kept: false,
                 kernel: KernelPart::default(),
                 ..op.clone()
             });
@@ -329,6 +330,7 @@ impl MicrobatchRewriter<'_> {
             result_pin: None,
             phase: shardwise_ir::program::Phase::Forward,
             share: 1.0,
+            is_kept: false,
             kernel: KernelPart::default(),
             repeat,
             span,

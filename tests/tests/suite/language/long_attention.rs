@@ -2,8 +2,8 @@
 
 use shardwise::attention::{Attention, Outcome};
 use shardwise::verify::evaluate;
-use shardwise::{Options, Planned};
-use shardwise_tests::planning::runs_right;
+use shardwise::{Fusion, Options, Planned};
+use shardwise_tests::planning::{planned, runs_right};
 use shardwise_tests::{close, read};
 
 const LONG: &str = "tests/programs/attention/long.shard";
@@ -13,8 +13,7 @@ const RING: &str = "tests/programs/attention/ring.shard";
 const LINK: f64 = 9e10;
 
 fn plan(source: &str) -> Planned {
-    shardwise::plan("attention", source, &Options::default())
-        .unwrap_or_else(|e| panic!("{e}\n{source}"))
+    planned(source, &Options::default())
 }
 
 fn compared(source: &str) -> Attention {
@@ -164,7 +163,9 @@ fn the_ways_cost_what_the_formulas_say() {
     let block = 131_072.0 / 16.0 * 2.0 * 128.0 * 2.0;
     assert!(close(comm_s(&attention, "gather"), 2.0 * 16.0 * block / (2.0 * LINK)));
     assert!(close(comm_s(&attention, "ring"), 2.0 * 16.0 * block / LINK));
-    let peak = |name: &str| way(&attention, name).price.map_or(f64::NAN, |price| price.peak_bytes);
+    let unfused = Options { fusion: Some(Fusion::None), ..Options::default() };
+    let unfused = planned(&read(LONG), &unfused).cost().attention[0].clone();
+    let peak = |name: &str| way(&unfused, name).price.map_or(f64::NAN, |price| price.peak_bytes);
     assert!(peak("ring") < peak("gather") / 15.0, "a ring holds one block of scores at a time");
     let heads =
         way(&attention, "heads").why_not.clone().expect("8 heads over Y=4 leave 2 for X=16");

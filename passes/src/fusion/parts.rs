@@ -1,0 +1,148 @@
+//! What follows from kernels for each operation: what it reads and leaves on the chip, and what it
+//! computes again.
+
+use index_vec::IndexVec;
+use indexmap::{IndexMap, IndexSet};
+use rustc_hash::FxBuildHasher;
+use shardwise_ir::dataflow::Analyzed;
+use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::program::{KernelPart, Op, OpKind, Phase};
+
+use super::kernels::{readers, same_dims};
+use super::recompute;
+
+/// The kernels of a program, by number.
+struct Parts<'p> {
+    program: &'p Analyzed,
+    /// For each operation, the number of its kernel; `None`: it runs alone.
+    numbers: &'p IndexVec<OpId, Option<u32>>,
+    kernels: IndexMap<u32, Vec<OpId>, FxBuildHasher>,
+    /// The scores of attention: never written, and computed again going back.
+    scores: IndexSet<ValueId, FxBuildHasher>,
+    /// For each operation, whether the backward part computes its result again.
+    again: IndexVec<OpId, bool>,
+    /// For products that begin an attention kernel going back, how many times their own FLOPs it
+    /// takes to compute its scores again.
+    score_flops: IndexMap<OpId, f64, FxBuildHasher>,
+}
+
+/// Each operation's place in its kernel.
+pub(super) fn parts(
+    program: &Analyzed,
+    numbers: &IndexVec<OpId, Option<u32>>,
+) -> IndexVec<OpId, KernelPart> {
+    let mut kernels: IndexMap<u32, Vec<OpId>, FxBuildHasher> = IndexMap::default();
+    for (op, number) in numbers.iter_enumerated() {
+        number.iter().for_each(|&number| kernels.entry(number).or_default().push(op));
+    }
+    let mut parts = Parts {
+        program,
+        numbers,
+        kernels,
+        scores: IndexSet::default(),
+        again: recompute::recomputed(program),
+        score_flops: IndexMap::default(),
+    };
+    parts.find_scores();
+    program.ops.indices().map(|op| parts.part(op)).collect()
+}
+
+impl Parts<'_> {
+    /// Finds the scores of each attention kernel, and what it takes to compute them again in those
+    /// that read them.
+    fn find_scores(&mut self) {
+        let mut scored_by: IndexMap<ValueId, OpId> = IndexMap::new();
+        let attention: Vec<Vec<OpId>> =
+            self.kernels.values().filter(|ops| self.is_attention(ops)).cloned().collect();
+        for ops in attention {
+            let reads = ops.iter().flat_map(|&op| &self.program.ops[op].operands);
+            let given = reads.filter_map(|operand| scored_by.get(&operand.value)).next().copied();
+            let Some(product) = ops.iter().copied().find(|&op| self.is_product(op)) else {
+                continue;
+            };
+            if let Some(scored_by) = given {
+                self.score_flops.extend(self.score_flops(scored_by, &ops));
+                continue;
+            }
+            for op in ops {
+                let result = self.program.ops[op].result;
+                if self.has_dims_of(op, product) {
+                    self.scores.insert(result);
+                    scored_by.insert(result, product);
+                }
+            }
+        }
+    }
+
+    /// The product going back that gives gradients of scores, and how many times its FLOPs it takes
+    /// to compute the scores again.
+    fn score_flops(&self, scored_by: OpId, ops: &[OpId]) -> Option<(OpId, f64)> {
+        let is_gradient = |op: &OpId| self.is_product(*op) && self.has_dims_of(*op, scored_by);
+        let gradient = ops.iter().copied().find(is_gradient)?;
+        Some((gradient, self.contracted_size(scored_by)? / self.contracted_size(gradient)?))
+    }
+
+    fn contracted_size(&self, op: OpId) -> Option<f64> {
+        let OpKind::Einsum { contracted } = &self.program.ops[op].kind else { return None };
+        Some(contracted.iter().map(|&dim| self.program.dims[dim].size as f64).product())
+    }
+
+    fn has_dims_of(&self, op: OpId, other: OpId) -> bool {
+        let dims = |op: OpId| &self.program.values[self.program.ops[op].result].dims;
+        same_dims(dims(op), dims(other))
+    }
+
+    fn is_product(&self, op: OpId) -> bool {
+        is_product(&self.program.ops[op])
+    }
+
+    /// Whether a kernel is attention: no other has two products.
+    fn is_attention(&self, ops: &[OpId]) -> bool {
+        ops.iter().filter(|&&op| self.is_product(op)).nth(1).is_some()
+    }
+
+    fn part(&self, id: OpId) -> KernelPart {
+        let op = &self.program.ops[id];
+        let ops = self.numbers[id].map_or(&[][..], |number| &self.kernels[&number]);
+        let is_inside = |value: ValueId| {
+            let producer = self.program.dataflow().definition(value);
+            self.scores.contains(&value)
+                || producer.is_some_and(|producer| self.share_a_kernel(producer, id))
+        };
+        let operands = op.operands.iter().take(u64::BITS as usize).enumerate();
+        let on_chip = operands
+            .filter(|(_, operand)| is_inside(operand.value))
+            .fold(0, |bits, (position, _)| bits | 1 << position);
+        KernelPart {
+            operands_on_chip: on_chip,
+            result_on_chip: self.stays_on_chip(id, op.result),
+            number: self.numbers[id],
+            is_begun: ops.first().is_some_and(|&first| first < id),
+            is_attention: self.is_attention(ops),
+            recomputed_flops: self.score_flops.get(&id).copied().unwrap_or_default(),
+            is_recomputed: self.again[id],
+        }
+    }
+
+    fn share_a_kernel(&self, one: OpId, other: OpId) -> bool {
+        one == other || self.numbers[one].is_some() && self.numbers[one] == self.numbers[other]
+    }
+
+    /// Whether everything that reads a value is in the kernel that produces it, or computes it
+    /// again.
+    fn stays_on_chip(&self, producer: OpId, value: ValueId) -> bool {
+        let reads = |reader: &OpId| {
+            !self.again[producer] || self.program.ops[*reader].phase == Phase::Forward
+        };
+        let mut readers = readers(self.program, value).filter(reads).peekable();
+        let is_read = readers.peek().is_some();
+        self.scores.contains(&value)
+            || is_read
+                && self.program.dataflow().outputs_of(value).next().is_none()
+                && readers.all(|reader| self.share_a_kernel(reader, producer))
+    }
+}
+
+fn is_product(op: &Op) -> bool {
+    matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
+}
