@@ -21,7 +21,7 @@ use crate::rearrange::{Rearrange, Roll, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 
 use blocks::Place;
-use plan::fusion;
+use plan::{fusion, moves_on};
 pub use plan::{outputs, plan_body, plan_footer, plan_header};
 pub use same::same;
 
@@ -418,11 +418,6 @@ pub(crate) fn collective_head(mesh: &Mesh, dims: &[&str], collective: &Collectiv
         }
         _ => format!("{name}_{}", axis_word(mesh, &collective.axes)),
     }
-}
-
-/// Whether a collective gives its result another name.
-fn moves_on(step: &Step) -> bool {
-    step.operands.iter().any(|operand| operand.value != step.result.value)
 }
 
 fn exact(pin: Option<&Pin>) -> Option<Sharding> {

@@ -36,8 +36,8 @@ pub mod solver;
 mod training;
 
 pub use cost::{
-    collective, crossover, held, limits, liveness, local, pipeline_schedule, pipeline_stages, report,
-    serving, stage_report,
+    collective, crossover, held, limits, liveness, local, pipeline_schedule, pipeline_stages,
+    report, serving, stage_report,
 };
 pub use layouts::composite::ExpandedPlan;
 pub use layouts::{local_shape, op_layouts};

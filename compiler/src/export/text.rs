@@ -120,7 +120,7 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
             "scheduled {}, overlap at best {}; {}",
             units::seconds(report.schedule.makespan_s),
             units::seconds(report.overlap_s),
-            bound_by(&planned.plan.program, report)
+            bound_by(planned)
         ),
     ];
     lines.extend(report.schedule.pipelines.iter().flat_map(|of| pipeline_lines(planned, of)));
@@ -133,12 +133,11 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
     lines
 }
 
-fn bound_by(program: &Program, report: &Report) -> String {
-    match report.busiest_axis() {
-        Some(axis) => format!("bound by the links of {}", program.mesh.axes[axis].name),
-        None if report.serial_s == 0.0 => "nothing to do".to_owned(),
-        None => "bound by compute".to_owned(),
+fn bound_by(planned: &Planned) -> String {
+    if planned.report.serial_s == 0.0 {
+        return "nothing to do".to_owned();
     }
+    format!("bound by {}", planned.bound_by())
 }
 
 /// `pipeline Z: 4 stages of 10 layers, 8 microbatches, 1f1b, bubble 27.3%`; and where stages have

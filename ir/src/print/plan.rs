@@ -100,6 +100,11 @@ pub(super) fn fusion(program: &Program) -> String {
     }
 }
 
+/// Whether a collective gives its result another name.
+pub(super) fn moves_on(step: &Step) -> bool {
+    step.operands.iter().any(|operand| operand.value != step.result.value)
+}
+
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&plan_header(self))?;

@@ -36,7 +36,7 @@ pub(super) fn recomputed(program: &Analyzed) -> IndexVec<OpId, bool> {
 }
 
 /// Whether an operation is computed again at no cost: element by element, or as a reduction or
-/// norm, whose statistics are small.
+/// norm, whose sums are small.
 fn is_cheap(program: &Analyzed, op: &Op) -> bool {
     is_element_wise(program, op)
         || matches!(op.kind, OpKind::Reduce { .. } | OpKind::Composite { .. })

@@ -215,13 +215,19 @@ impl Brute<'_> {
         needs: &[State],
         gives: &State,
     ) -> f64 {
-        let written = self.bytes(op.result, gives);
-        let of = |k: usize| self.bytes(op.operands[k].value, &needs[k]);
+        let size = self.bytes(op.result, gives);
+        // What the operation's kernel has on the chip is neither read nor written.
+        let written = if op.kernel.result_on_chip { 0.0 } else { size };
+        let is_there = |k: usize| op.kernel.has_on_chip(k);
+        let of =
+            |k: usize| if is_there(k) { 0.0 } else { self.bytes(op.operands[k].value, &needs[k]) };
         let copied = match &op.kind {
-            OpKind::Map(MapFn { form: MapForm::LoopCarried | MapForm::Last, .. })
-            | OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => Some(0.0),
-            OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * written),
-            OpKind::Gather { .. } => Some(2.0 * written + of(1)),
+            OpKind::Map(MapFn { form: MapForm::LoopCarried | MapForm::Last, .. }) => Some(0.0),
+            OpKind::Rearrange(Rearrange::Rename(_) | Rearrange::Reshape(_)) => {
+                Some(if is_there(0) { written } else { 0.0 })
+            }
+            OpKind::Rearrange(Rearrange::Slice(_) | Rearrange::Roll(_)) => Some(2.0 * size),
+            OpKind::Gather { .. } => Some(size + written + of(1)),
             OpKind::Update { .. } => Some(written + of(0) + of(1) + 2.0 * of(2)),
             _ => None,
         };

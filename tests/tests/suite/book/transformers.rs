@@ -211,7 +211,9 @@ fact!(t4_moe_a2a, "T4-MOE-A2A", |id| {
 });
 // Twenty products one after the other, each of whose operands is kept for its gradient.
 fact!(t4_act84, "T4-ACT84", |id| {
-    let body = format!("param V[D, E], W[E, D]\n{}", ["y = x *D V\nx = y *E W"; 10].join("\n"));
+    let pair = |number: u32| format!("y{number} = x *D V\nx = y{number} *E W");
+    let pairs: Vec<String> = (0..10).map(pair).collect();
+    let body = format!("param V[D, E], W[E, D]\n{}", pairs.join("\n"));
     value_holds(id, kept(&body, 4_000_000, 8192, 64));
 });
 fact!(t4_act_block, "T4-ACT-BLOCK", |id| {
