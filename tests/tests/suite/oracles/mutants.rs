@@ -16,6 +16,8 @@ struct Score {
     wrong: usize,
     /// Not detected.
     survivors: Vec<String>,
+    /// Refused by `check`, but right when run.
+    harmless: Vec<String>,
     /// Not detected, since the value that is read instead has the same numbers.
     equivalent: usize,
 }
@@ -46,6 +48,9 @@ impl Score {
         self.mutants += 1;
         self.refused += usize::from(refused);
         self.wrong += usize::from(wrong);
+        if refused && !wrong {
+            self.harmless.push(format!("{name}: {}", mutant.what));
+        }
         match (refused || wrong, mutant.other_value) {
             (true, _) => {}
             (false, true) => self.equivalent += 1,
@@ -85,7 +90,8 @@ fn mutants_of_the_plans_of_the_book_are_noticed() {
     assert_eq!(
         score.wrong + score.equivalent,
         score.mutants,
-        "running alone notices every one of them"
+        "running alone notices every one of them but\n{}",
+        score.harmless.join("\n")
     );
     snapshot("mutants", "book", &score.assert_all_noticed());
 }
