@@ -130,12 +130,15 @@ struct Resolver<'a> {
     diags: Vec<Diag>,
 }
 
+/// Whether a program is a plan, by its first statement or the caller's word.
+fn mode(file: &ast::File, overrides: &Overrides) -> Mode {
+    let is_plan = file.statements.first().is_some_and(|first| first.node == Statement::Plan);
+    if is_plan || overrides.explicit { Mode::Explicit } else { Mode::Ordinary }
+}
+
 impl<'a> Resolver<'a> {
     fn new(file: &'a ast::File, overrides: &Overrides) -> Self {
-        let first_is_plan =
-            file.statements.first().is_some_and(|statement| statement.node == Statement::Plan);
-        let mode =
-            if first_is_plan || overrides.explicit { Mode::Explicit } else { Mode::Ordinary };
+        let mode = mode(file, overrides);
         let lost: IndexSet<String> = file.lost.names.iter().cloned().collect();
         let mut output_layouts = IndexMap::new();
         let mut defined_at = IndexMap::new();

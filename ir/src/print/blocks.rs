@@ -154,13 +154,17 @@ impl<'a> Printer<'a> {
                 |open: &[RepeatId], line: String| lines.push((indent(open) + &line, None));
             while !path.starts_with(&open) {
                 let closed = open.pop().map_or_else(Vec::new, |id| self.closing(id, &pin));
-                closed.into_iter().for_each(|line| push(&open, line));
+                for line in closed {
+                    push(&open, line);
+                }
             }
             if phase != std::mem::replace(&mut current, phase) {
                 push(&open, format!("phase {}", phase.name()));
             }
             for &id in &path[open.len()..] {
-                self.opening(id).into_iter().for_each(|line| push(&open, line));
+                for line in self.opening(id) {
+                    push(&open, line);
+                }
                 open.push(id);
             }
         };

@@ -194,13 +194,33 @@ pub struct KernelPart {
     pub is_begun: bool,
     /// Whether it is a kernel of attention.
     pub is_attention: bool,
-    /// How many times its own FLOPs it takes to compute scores of attention again.
-    pub recomputed_flops: f64,
-    /// Whether the backward part computes the result again rather than keeping it.
-    pub is_recomputed: bool,
+    /// What is computed again rather than kept.
+    pub recomputes: Recomputes,
+}
+
+/// What is computed again, rather than kept from the forward to the backward part.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Recomputes {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The operation's result, by those that read it going back.
+    Result,
+    /// The scores of attention, by this operation: so many times its own FLOPs.
+    Scores(f64),
 }
 
 impl KernelPart {
+    /// Whether the backward part computes the result again rather than keeping it.
+    pub fn is_recomputed(&self) -> bool {
+        self.recomputes == Recomputes::Result
+    }
+
+    /// How many times its own FLOPs it takes to compute scores of attention again.
+    pub fn score_flops(&self) -> f64 {
+        if let Recomputes::Scores(times) = self.recomputes { times } else { 0.0 }
+    }
+
     /// Whether the kernel has an operand on the chip.
     pub fn has_on_chip(&self, operand: usize) -> bool {
         operand < u64::BITS as usize && self.operands_on_chip >> operand & 1 == 1

@@ -205,7 +205,7 @@ impl<'p> LiveRanges<'p> {
     fn is_recomputed(&self, node: NodeIndex) -> bool {
         match self.dataflow.graph()[node] {
             Node::Statement(step) => match self.plan.steps[step].kind {
-                StepKind::Local(op) => self.plan.program.ops[op].kernel.is_recomputed,
+                StepKind::Local(op) => self.plan.program.ops[op].kernel.is_recomputed(),
                 StepKind::Collective(..) => false,
             },
             _ => false,

@@ -41,7 +41,7 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
         .and_then(|()| program.exited_block(op.repeat, op.operands[0].value));
     let times = left.map_or(1.0, |block| program.layers_per_device(Some(block)) as f64);
     let flops = times * flops(program, op, operands, result);
-    let recomputed_flops = op.kernel.recomputed_flops * flops;
+    let recomputed_flops = op.kernel.score_flops() * flops;
     let bytes = times * traffic(program, op, operands, result);
     let dtype = dtype(program, op);
     let peak = program.hardware.peak_flops(dtype);

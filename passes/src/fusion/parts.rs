@@ -6,7 +6,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::program::{KernelPart, Op, OpKind, Phase};
+use shardwise_ir::program::{KernelPart, Op, OpKind, Phase, Recomputes};
 
 use super::kernels::{readers, same_dims};
 use super::recompute;
@@ -33,7 +33,9 @@ pub(super) fn parts(
 ) -> IndexVec<OpId, KernelPart> {
     let mut kernels: IndexMap<u32, Vec<OpId>, FxBuildHasher> = IndexMap::default();
     for (op, number) in numbers.iter_enumerated() {
-        number.iter().for_each(|&number| kernels.entry(number).or_default().push(op));
+        if let Some(number) = *number {
+            kernels.entry(number).or_default().push(op);
+        }
     }
     let mut parts = Parts {
         program,
@@ -55,8 +57,8 @@ impl Parts<'_> {
         let attention: Vec<Vec<OpId>> =
             self.kernels.values().filter(|ops| self.is_attention(ops)).cloned().collect();
         for ops in attention {
-            let reads = ops.iter().flat_map(|&op| &self.program.ops[op].operands);
-            let given = reads.filter_map(|operand| scored_by.get(&operand.value)).next().copied();
+            let mut reads = ops.iter().flat_map(|&op| &self.program.ops[op].operands);
+            let given = reads.find_map(|operand| scored_by.get(&operand.value)).copied();
             let Some(product) = ops.iter().copied().find(|&op| self.is_product(op)) else {
                 continue;
             };
@@ -119,8 +121,11 @@ impl Parts<'_> {
             number: self.numbers[id],
             is_begun: ops.first().is_some_and(|&first| first < id),
             is_attention: self.is_attention(ops),
-            recomputed_flops: self.score_flops.get(&id).copied().unwrap_or_default(),
-            is_recomputed: self.again[id],
+            recomputes: match self.score_flops.get(&id) {
+                Some(&times) => Recomputes::Scores(times),
+                None if self.again[id] => Recomputes::Result,
+                None => Recomputes::Nothing,
+            },
         }
     }
 

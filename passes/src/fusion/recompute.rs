@@ -10,7 +10,7 @@
 //! Alternatives: to choose what is kept by a minimum cut, as Inductor does, may keep fewer bytes
 //! where values of several sizes lie on one path; it would decide by whole sizes, before it is
 //! known how values are sharded. To leave the choice to `checkpoint` alone keeps 20.8 values for
-//! each token and model dimension of a LLaMA layer, where frameworks keep 11.5.
+//! each token and model dimension of a Llama layer, where frameworks keep 11.5.
 
 use index_vec::IndexVec;
 use shardwise_ir::dataflow::Analyzed;

@@ -186,7 +186,7 @@ fn is_computed_again(program: &Analyzed, value: ValueId, reader: OpId) -> bool {
 /// Whether the backward part computes a value again rather than keeping it.
 pub(crate) fn is_recomputed(program: &Analyzed, value: ValueId) -> bool {
     let producer = program.dataflow().definition(value);
-    producer.is_some_and(|op| program.ops[op].kernel.is_recomputed)
+    producer.is_some_and(|op| program.ops[op].kernel.is_recomputed())
 }
 
 /// Whether a declared value stays on the devices.
