@@ -36,7 +36,8 @@ pub fn indices(program: &Program, op: &Op) -> Vec<DimId> {
 }
 
 /// Whether `axes` may split an index of an operation; not where it needs all elements along the
-/// index at once. A composite may be split, since it is expanded then.
+/// index at once. A composite may be split, since it is expanded then; over axes of one device
+/// there is nothing to be gained by that.
 pub(crate) fn may_split(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool {
     axes.is_empty() || !is_whole(program, op, index, axes)
 }
@@ -51,6 +52,10 @@ fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool 
         ) => *from == index,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
+        OpKind::Composite { dims, .. } => {
+            dims.contains(&index)
+                && axes.iter().all(|axis| program.mesh.axes[axis.axis()].size == 1)
+        }
         // Rows are written in order: the last one with the same index wins.
         OpKind::Update { .. } => !program.values[op.result].dims.contains(&index),
         _ => false,
