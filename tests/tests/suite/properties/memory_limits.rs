@@ -105,8 +105,8 @@ fn limits_agree_with_each_other() {
 /// in which this is the only choice.
 #[test]
 fn limits_agree_where_layers_are_trained() {
-    // Where results are computed again, little can be dropped, and a search that finds nothing takes
-    // its time: one program in six.
+    // Where results are computed again, little can be dropped, and a search that finds nothing
+    // takes its time: one program in six.
     let (limited, _) = agreeing(12, |i, numbers| {
         let alone = if i % 6 == 0 { "" } else { ", fusion=none" };
         layers(&mut Dice::new(numbers)).replace("tpu-v5p", &format!("tpu-v5p{alone}"))
