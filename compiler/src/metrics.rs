@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::StepKind;
-use shardwise_ir::program::{Op, OpKind, Operand, Phase, Program};
+use shardwise_ir::program::{Op, Operand, Phase, Program};
 use shardwise_ir::sharding::Sharding;
 use shardwise_passes::limits::{BusyTimes, Limit};
 use shardwise_passes::report::{self, Report};
@@ -143,40 +143,42 @@ struct Work {
     seconds: f64,
 }
 
-fn is_product(op: &Op) -> bool {
-    matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
-}
-
 /// The products of the unsharded program, each once.
 fn model_work(program: &Program) -> Work {
     let replicated = |value: ValueId| Sharding::replicated(program.values[value].dims.len());
     let again = computed_again(program);
-    let products = program.ops.iter_enumerated().filter(|(_, op)| is_product(op));
+    let products = program.ops.iter_enumerated().filter(|(_, op)| op.is_product());
     products.filter(|(id, _)| !again.contains(id)).fold(Work::default(), |sum, (_, op)| {
         let operands: Vec<Sharding> =
             op.operands.iter().map(|operand| replicated(operand.value)).collect();
         let shardings: Vec<&Sharding> = operands.iter().collect();
         let work = local::work(program, op, &shardings, &replicated(op.result));
-        let turns = program.trip_count(op.repeat, program.is_per_microbatch(op)).per_device as f64;
-        let times = turns * program.stages(op.repeat) as f64;
-        Work { flops: sum.flops + times * work.flops, seconds: sum.seconds + times * work.flops_s }
+        let times = program.trip_count_everywhere(op) as f64;
+        let seconds = work.flops_s * work.flops / (work.flops + work.recomputed_flops).max(1.0);
+        Work { flops: sum.flops + times * work.flops, seconds: sum.seconds + times * seconds }
     })
 }
 
 /// Operations of the backward part that compute what the forward part has computed.
 fn computed_again(program: &Program) -> Vec<OpId> {
     let mut first: FxHashMap<ValueId, ValueId> = FxHashMap::default();
+    let mut forward: FxHashMap<ValueId, Vec<&Op>> = FxHashMap::default();
+    for op in program.ops.iter().filter(|op| op.phase == Phase::Forward) {
+        if let Some(operand) = op.operands.first() {
+            forward.entry(operand.value).or_default().push(op);
+        }
+    }
     let mut again = Vec::new();
     for (id, op) in program.ops.iter_enumerated().filter(|(_, op)| op.phase == Phase::Backward) {
+        let origin = |value: ValueId| *first.get(&value).unwrap_or(&value);
         let same = |a: &Operand, b: &Operand| {
-            let renamed = Operand { value: *first.get(&b.value).unwrap_or(&b.value), ..b.clone() };
+            let renamed = Operand { value: origin(b.value), ..b.clone() };
             *a == renamed
         };
-        let earlier = program.ops.iter().find(|earlier| {
-            earlier.phase == Phase::Forward
-                && earlier.kind == op.kind
+        let candidates = op.operands.first().and_then(|of| forward.get(&origin(of.value)));
+        let earlier = candidates.into_iter().flatten().find(|earlier| {
+            earlier.kind == op.kind
                 && earlier.operands.len() == op.operands.len()
-                && !op.operands.is_empty()
                 && earlier.operands.iter().zip(&op.operands).all(|(a, b)| same(a, b))
         });
         if let Some(earlier) = earlier {
@@ -194,7 +196,7 @@ fn executed_s(plan: &ExpandedPlan<'_>, report: &Report) -> f64 {
         let op = &plan.program.ops[*op];
         let shardings: Vec<&Sharding> = step.operands.iter().map(|of| &of.sharding).collect();
         let seconds = || local::work(&plan.program, op, &shardings, &step.result.sharding).flops_s;
-        if is_product(op) { cost.times * seconds() } else { 0.0 }
+        if op.is_product() { cost.times * seconds() } else { 0.0 }
     });
     seconds.sum()
 }

@@ -1,10 +1,11 @@
 //! Which operations run as one kernel, as XLA, Inductor and flash attention make them.
 //!
 //! A kernel reads its inputs and writes its results once; what its operations yield to each other
-//! stays on the chip. It has at most one product, reduction or norm, around which element-wise
-//! operations are computed: those whose result it reads, and those that read its result. Attention
-//! is one kernel: its scores are neither written nor kept, and going back they are computed again
-//! from its operands. What is element-wise is computed again going back (`recompute.rs`).
+//! stays on the chip. It has at most one product, norm or lookup, or reductions of one block,
+//! around which element-wise operations are computed: those whose result it reads, and those that
+//! read its result. Attention is one kernel: its scores are neither written nor kept, and going
+//! back they are computed again from its operands. What is element-wise is computed again going
+//! back (`recompute.rs`).
 //!
 //! Kernels are chosen before shardings, from the program alone. Alternatives:
 //! * to choose them after, on the plan: the search would not know what a layout costs, and a

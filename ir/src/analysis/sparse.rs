@@ -32,7 +32,7 @@ pub fn mark(program: &mut Program) {
     }
     let looked_at = looked_at(program, &patterns);
     for op in &mut program.ops {
-        if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()) {
+        if op.is_product() {
             let zeros = op
                 .operands
                 .iter()

@@ -39,7 +39,7 @@ impl Program {
     fn group(&self, block: RepeatId, group: ValueGroup) -> Vec<ValueId> {
         let ops = self.block_ops(block).filter(|op| !op.is(&MapForm::LoopCarried));
         match group {
-            ValueGroup::Products => ops.filter(|op| is_product(op)).map(|op| op.result).collect(),
+            ValueGroup::Products => ops.filter(|op| op.is_product()).map(|op| op.result).collect(),
             ValueGroup::Attention => {
                 let scores = self.scores(block);
                 let is_score =
@@ -80,7 +80,7 @@ impl Program {
         let mut value = softmax.operands[0].value;
         loop {
             let op = self.block_ops(block).find(|op| op.result == value)?;
-            if is_product(op) {
+            if op.is_product() {
                 return Some(op);
             }
             let element_wise = matches!(&op.kind, OpKind::Map(_) | OpKind::Einsum { .. });
@@ -112,7 +112,7 @@ impl Program {
             .block_ops(block)
             .filter(|op| {
                 let role = |value: ValueId| self.values[value].role;
-                is_product(op) && op.operands.iter().any(|it| role(it.value) == Some(Role::Param))
+                op.is_product() && op.operands.iter().any(|it| role(it.value) == Some(Role::Param))
             })
             .collect();
         let makes = |op: &Op, dim: DimId| {
@@ -130,10 +130,6 @@ impl Program {
             .filter(|&dim| weighted.iter().any(|op| sums(op, dim)))
             .collect()
     }
-}
-
-fn is_product(op: &Op) -> bool {
-    matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
 }
 
 /// Checkpoints that name nothing of their blocks.

@@ -148,7 +148,7 @@ pub struct Op {
     pub share: f64,
     /// Whether a `checkpoint` names its result: it is kept for gradients.
     pub is_kept: bool,
-    /// Its place in its kernel. Not printed: it follows from the statements.
+    /// Its place in its kernel. Only a kernel's number is printed; the rest follows from that.
     pub kernel: KernelPart,
     /// The statement.
     pub span: Span,
@@ -232,6 +232,11 @@ impl Op {
     /// does not define its result.
     pub fn is_reshard(&self) -> bool {
         self.operands.iter().any(|operand| operand.value == self.result)
+    }
+
+    /// Whether it is a product that sums over something, and not element-wise.
+    pub fn is_product(&self) -> bool {
+        matches!(&self.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
     }
 
     /// Whether the elements of its operands matter, and not their dimensions alone.

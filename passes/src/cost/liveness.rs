@@ -25,7 +25,6 @@
 use std::ops::RangeInclusive;
 
 use indexmap::{IndexMap, IndexSet};
-use shardwise_ir::Role;
 use shardwise_ir::dataflow::{self, Dataflow, Node, NodeIndex};
 use shardwise_ir::ids::{RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
@@ -34,7 +33,7 @@ use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
 
-use crate::cost::pipeline_stages;
+use crate::cost::{held, pipeline_stages};
 use crate::fusion::is_element_wise;
 use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
@@ -124,11 +123,13 @@ impl<'p> LiveRanges<'p> {
             let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) else {
                 continue;
             };
-            let bytes = pipeline_stages::all_copies(program, value)
-                * local_shape::local_bytes(program, value, &sharding);
-            let stays = matches!(declared.role, Some(Role::Param | Role::State));
-            resident_bytes += if stays { bytes } else { 0.0 };
-            let live_bytes = if stays { 0.0 } else { bytes };
+            let resident = held::resident_bytes(program, value);
+            resident_bytes += resident.unwrap_or_default();
+            let live = || {
+                pipeline_stages::all_copies(program, value)
+                    * local_shape::local_bytes(program, value, &sharding)
+            };
+            let live_bytes = if resident.is_some() { 0.0 } else { live() };
             self.begin(self.dataflow.node_of(value), live_bytes, 0..=0, None);
         }
         resident_bytes

@@ -93,10 +93,9 @@ fn dtype(program: &Program, op: &Op) -> DType {
 /// The parts at measured rates of what takes `flops_s` and `hbm_s` at peak.
 fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s: f64) -> Parts {
     let measured = program.hardware.measured_kernels();
-    let is_product = matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty());
     let kernel = if op.kernel.is_attention {
         measured.attention_kernels()
-    } else if is_product {
+    } else if op.is_product() {
         measured.products(dtype)
     } else {
         measured.passes()

@@ -8,7 +8,7 @@ use shardwise_ir::program::Program;
 use crate::cost::collective::{
     CostModel, Refinement, collective_seconds, participating_axes, volume_side,
 };
-use crate::cost::held::{self, Held};
+use crate::cost::held::{self, HeldKind};
 use crate::cost::liveness::{self, Memory};
 use crate::cost::local;
 use crate::cost::schedule::{self, PlanSchedule};
@@ -78,7 +78,7 @@ pub struct Report {
     /// Resident bytes and the peak.
     pub memory: Memory,
     /// The bytes of each kind at the peak, largest first.
-    pub held: Vec<(Held, f64)>,
+    pub held: Vec<(HeldKind, f64)>,
 }
 
 impl Report {

@@ -315,36 +315,34 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
 pub fn tokens(program: &Program) -> f64 {
     let (origins, free) = (origins(program), crossover::batch_like(program));
     let is_free = |dim: &DimId| atoms(program, *dim).iter().all(|atom| free.contains(atom));
-    let is_weight = |operand: &&Operand| origins[operand.value] == Origin::Weight;
-    let is_product =
-        |op: &&Op| matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty());
     let rows = |op: &Op, operand: &Operand| {
         let microbatches = program.repeats.microbatches(op.repeat);
         let times = microbatches.map_or(1, |block| program.repeats[block].count);
         let dims = program.values[operand.value].dims.iter().copied().filter(is_free);
         times as f64 * dims.map(|dim| program.dims[dim].size as f64).product::<f64>()
     };
-    let products = program.ops.iter().filter(is_product);
-    let with_weights = products.filter(|op| op.operands.iter().any(|of| is_weight(&of)));
-    let others = with_weights.flat_map(|op| {
-        op.operands.iter().filter(|of| !is_weight(of)).map(move |operand| rows(op, operand))
-    });
-    others.fold(0.0, f64::max)
+    let others = multiplied_with_weights(program, &origins);
+    others.map(|(op, operand)| rows(op, operand)).fold(0.0, f64::max)
+}
+
+/// What weights are multiplied with, and the products that do.
+fn multiplied_with_weights<'p>(
+    program: &'p Program,
+    origins: &'p IndexVec<ValueId, Origin>,
+) -> impl Iterator<Item = (&'p Op, &'p Operand)> {
+    let is_weight = |operand: &Operand| origins[operand.value] == Origin::Weight;
+    let products = program.ops.iter().filter(|op| op.is_product());
+    let products = products.filter(move |op| op.operands.iter().any(is_weight));
+    products.flat_map(move |op| {
+        let others = op.operands.iter().filter(move |operand| !is_weight(operand));
+        others.map(move |operand| (op, operand))
+    })
 }
 
 /// The free dimensions of the widest operand that a weight is multiplied with, in its order.
 fn rows(program: &Program, origins: &IndexVec<ValueId, Origin>, free: &[DimId]) -> Vec<DimId> {
     let is_free = |dim: DimId| atoms(program, dim).iter().all(|atom| free.contains(atom));
-    let products = program
-        .ops
-        .iter()
-        .filter(|op| matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()));
-    let others = products
-        .filter(|op| op.operands.iter().any(|operand| origins[operand.value] == Origin::Weight));
-    let others = others
-        .flat_map(|op| &op.operands)
-        .filter(|operand| origins[operand.value] != Origin::Weight);
-    let rows = others.map(|operand| {
+    let rows = multiplied_with_weights(program, origins).map(|(_, operand)| {
         program.values[operand.value]
             .dims
             .iter()

@@ -229,7 +229,7 @@ fn scored(kernels: &Kernels<'_>, softmax: OpId, dims: &[DimId]) -> Option<Vec<Op
             return None;
         }
         chain.push(producer);
-        if matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty()) {
+        if op.is_product() {
             return Some(chain);
         }
         let scores = op.operands.iter().find(|operand| has_dims(kernels, operand.value, dims));

@@ -25,7 +25,7 @@ const MOST_FUSED: usize = 64;
 enum Role {
     /// Computed element by element, or the same bytes under other dimensions.
     ElementWise,
-    /// A product, reduction, norm or lookup: a kernel has one at most.
+    /// A product, norm or lookup, of which a kernel has one at most; or a reduction.
     Anchor,
     /// A kernel of its own.
     Alone,
@@ -34,8 +34,9 @@ enum Role {
 /// What a kernel goes over.
 #[derive(PartialEq)]
 struct Anchor {
-    /// The dimensions of what it reads, for a reduction.
+    /// The dimensions of what it reads, for a reduction or norm; else of its result.
     space: Vec<DimId>,
+    /// The dimensions of its result.
     result: Vec<DimId>,
     is_reduction: bool,
 }

@@ -6,7 +6,7 @@ use indexmap::{IndexMap, IndexSet};
 use rustc_hash::FxBuildHasher;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
-use shardwise_ir::program::{KernelPart, Op, OpKind, Phase, Recomputes};
+use shardwise_ir::program::{KernelPart, OpKind, Phase, Recomputes};
 
 use super::kernels::{readers, same_dims};
 use super::recompute;
@@ -95,7 +95,7 @@ impl Parts<'_> {
     }
 
     fn is_product(&self, op: OpId) -> bool {
-        is_product(&self.program.ops[op])
+        self.program.ops[op].is_product()
     }
 
     /// Whether a kernel is attention: no other has two products.
@@ -146,8 +146,4 @@ impl Parts<'_> {
                 && self.program.dataflow().outputs_of(value).next().is_none()
                 && readers.all(|reader| self.share_a_kernel(reader, producer))
     }
-}
-
-fn is_product(op: &Op) -> bool {
-    matches!(&op.kind, OpKind::Einsum { contracted } if !contracted.is_empty())
 }

@@ -17,7 +17,6 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use shardwise_ir::Role;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::Materialization;
@@ -26,6 +25,7 @@ use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Pin;
 use shardwise_ir::unroll::is_loop_exit;
 
+use crate::cost::held::{is_resident, resident_bytes};
 use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
 use crate::problem::{Choice, Decision, Problem, Variable};
@@ -189,20 +189,9 @@ pub(crate) fn is_recomputed(program: &Analyzed, value: ValueId) -> bool {
     producer.is_some_and(|op| program.ops[op].kernel.is_recomputed())
 }
 
-/// Whether a declared value stays on the devices.
-pub(crate) fn is_resident(program: &Program, value: ValueId) -> bool {
-    matches!(program.values[value].role, Some(Role::Param | Role::State))
-}
-
 /// Bytes of the params and states whose sharding is written.
 pub(crate) fn fixed_bytes(program: &Program) -> f64 {
-    let written =
-        |value: ValueId| program.values[value].declared_sharding.as_ref().and_then(Pin::exact);
-    let resident = program.values.indices().filter(|&value| is_resident(program, value));
-    let bytes = |value: ValueId| {
-        Some(copies(program, value) * local_shape::local_bytes(program, value, &written(value)?))
-    };
-    resident.filter_map(bytes).sum()
+    program.values.indices().filter_map(|value| resident_bytes(program, value)).sum()
 }
 
 /// The bytes of the operands that are not resident in that sharding, each once, and of the result;

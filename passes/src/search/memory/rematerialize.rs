@@ -35,6 +35,7 @@ use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::program::{Blocks, Op, Phase, Program};
 
+use crate::cost::held::is_resident;
 use crate::cost::pipeline_stages;
 use crate::layouts::local_shape;
 use crate::problem::{Demand, Problem, Rematerialized};
@@ -212,7 +213,7 @@ fn charges(problem: &Problem<'_>, definition: usize, part: f64) -> Vec<f64> {
     let bytes = |sharding| local_shape::local_bytes(program, value, sharding);
     let shardings = || problem.table(value).space.shardings();
     // Some sharding of a value that is not resident is live anyway.
-    let there = if demand::is_resident(program, value) {
+    let there = if is_resident(program, value) {
         0.0
     } else {
         shardings().map(bytes).fold(f64::INFINITY, f64::min)

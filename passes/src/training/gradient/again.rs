@@ -11,10 +11,10 @@
 //! ```
 //!
 //! The named values and the loop-carried values of each layer are kept (or, with `only`, all but
-//! the named ones). The statements from these
-//! to the operands of the gradients are copied to the front of the reversed block, in their order,
-//! so that plans lay them out, price them and count their FLOPs like any other; no other pass needs
-//! to know.
+//! the named ones). The statements from these to the operands of the gradients are copied to the
+//! front of the reversed block, in their order, so that plans lay them out, price them and count
+//! their FLOPs like any other. Operations whose results are named say so (`is_kept`), so that
+//! cheap ones are not computed again either.
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Span;

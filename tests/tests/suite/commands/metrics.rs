@@ -1,7 +1,7 @@
 //! Figures of a step: tokens, utilisation, what a plan waits for, what a token costs.
 
 use shardwise::metrics::Metrics;
-use shardwise::{Options, Rates, Strategy};
+use shardwise::{Fusion, Options, Rates, Strategy};
 use shardwise_tests::planning::planned;
 use shardwise_tests::read;
 
@@ -95,4 +95,19 @@ fn a_price_is_a_key_of_hardware_files() {
     assert!(tokens.is_some_and(|tokens| tokens.price_of_million.is_some()));
     let free = shardwise::hardware::parse("hw.toml", "[mine]\nbase = \"h100\"\nprice = -1\n");
     assert!(free.is_err());
+}
+
+/// Scores that a kernel computes again are work of the devices, and not of the model.
+#[test]
+fn attention_has_the_same_work_however_it_is_fused() {
+    let source = "hardware h100\nmesh X=8\ndim B=8, T=4096, S=4096, H=128\n\
+        input q[B_X, T, H], g[B_X, T, H]\nparam k[S, H], v[S, H]\n\
+        p = softmax_S(q *H k)\no[B_X, T, H] = p *S v\nbackward from o given g\n";
+    let of = |fusion| metrics(source, Options { fusion: Some(fusion), ..Options::default() });
+    let (alone, fused) = (of(Fusion::None), of(Fusion::Attention));
+    near(fused.mfu * fused.step_s, alone.mfu * alone.step_s);
+    near(alone.hfu, alone.mfu);
+    // Two products going forward and three going back (inputs have no gradients), all of one size;
+    // one of them is computed twice.
+    near(fused.hfu / fused.mfu, 6.0 / 5.0);
 }
