@@ -102,6 +102,8 @@ pub enum Role {
     Input,
     /// Resident on the devices.
     Param,
+    /// The same, and not trained. A resolved program has a parameter that is marked as frozen.
+    FrozenParam,
     /// Resident and updated.
     State,
     /// An output of the program.
@@ -116,7 +118,7 @@ impl Role {
             "param" => Some(Self::Param),
             "state" => Some(Self::State),
             "output" => Some(Self::Output),
-            _ => None,
+            _ => keyword.strip_prefix("frozen").map(|_| Self::FrozenParam),
         }
     }
 }

@@ -129,6 +129,11 @@ impl Faulty<'_> {
         let Self { text, span } = self;
         let word = text.split(char::is_whitespace).next().unwrap_or(text);
         let first = Span::new(span.start, span.start + word.len());
+        if word == "frozen" {
+            let message = "`frozen` is not followed by `param`";
+            return Diag::error(syntax::UNREADABLE, message, first, "not understood")
+                .help("only parameters are frozen: `frozen param W[D, F]`");
+        }
         if let Some(keyword) = nearest_keyword(word) {
             let message = format!("`{word}` is not a keyword");
             return Diag::error(syntax::UNREADABLE, message, first, "not understood")

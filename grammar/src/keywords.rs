@@ -1,13 +1,14 @@
 //! The keywords that begin statements.
 
 /// The words a statement can begin with.
-pub(crate) const KEYWORDS: [&str; 20] = [
+pub(crate) const KEYWORDS: [&str; 21] = [
     "plan",
     "hardware",
     "mesh",
     "dim",
     "input",
     "param",
+    "frozen",
     "state",
     "output",
     "assert",

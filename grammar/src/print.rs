@@ -67,6 +67,7 @@ pub fn role_name(role: Role) -> &'static str {
     match role {
         Role::Input => "input",
         Role::Param => "param",
+        Role::FrozenParam => "frozen param",
         Role::State => "state",
         Role::Output => "output",
     }

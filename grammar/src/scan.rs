@@ -158,7 +158,7 @@ fn begins_with_keyword(text: &str) -> bool {
 /// Whether a statement with this beginning is one with a keyword.
 pub(crate) fn is_taken(text: &str) -> bool {
     let word = &text[..text.find(|c| !is_word(c)).unwrap_or(text.len())];
-    let names_too = ["input", "param", "state", "output"];
+    let names_too = ["input", "param", "frozen", "state", "output"];
     KEYWORDS.contains(&word) && !names_too.contains(&word)
 }
 

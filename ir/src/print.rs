@@ -5,6 +5,7 @@
 //! one a line, outputs, asserts.
 
 mod blocks;
+mod operation;
 mod plan;
 mod same;
 
@@ -15,9 +16,8 @@ use crate::ids::{DimId, OpId, RepeatId, ValueId};
 use crate::mesh::{Axis, Mesh};
 use crate::plan::{Collective, Materialization, Step, StepKind};
 use crate::program::{
-    Backward, CollectiveKind, Dim, Fill, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program,
+    Backward, CollectiveKind, Dim, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program,
 };
-use crate::rearrange::{Rearrange, Roll, Route, Window};
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 
 use blocks::Place;
@@ -144,103 +144,6 @@ impl<'a> Printer<'a> {
         self.operation(&op.kind, &op.operands.iter().map(name).collect::<Vec<_>>())
     }
 
-    /// The right side of a local operation on operands that are printed already.
-    fn operation(self, kind: &OpKind, operands: &[String]) -> String {
-        let operand = |i: usize| operands.get(i).map_or("", String::as_str);
-        match kind {
-            OpKind::Einsum { contracted } => {
-                format!("{} *{} {}", operand(0), self.dim_names(contracted), operand(1))
-            }
-            OpKind::Map(function) => self.map(&function.form, operands),
-            OpKind::Reduce { function, dims } => {
-                format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", "))
-            }
-            OpKind::Composite { function, dims } => {
-                format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", "))
-            }
-            OpKind::Gather { dim } => {
-                format!("take_{}({})", self.dim_name(*dim), operands.join(", "))
-            }
-            OpKind::ScatterAdd { dim } => {
-                format!("put_{}({})", self.dim_name(*dim), operands.join(", "))
-            }
-            OpKind::Update { dim } => {
-                format!("update_{}({})", self.dim_name(*dim), operands.join(", "))
-            }
-            OpKind::Route(Route { tokens, experts, capacity, choices }) => {
-                format!(
-                    "route_{}({}, {choices})",
-                    self.dim_subscript(&[*tokens, *experts, *capacity]),
-                    operand(0)
-                )
-            }
-            OpKind::Rearrange(how) => self.rearrange(how, &operands.join(", ")),
-            OpKind::Collective(kind) => format!("{}({})", kind.name(), operands.join(", ")),
-        }
-    }
-
-    fn rearrange(self, how: &Rearrange, operands: &str) -> String {
-        let window = |name: &str, window: &Window| {
-            let (from, to) = (self.dim_name(window.from), self.dim_name(window.to));
-            format!("{name}_{{{from},{to}}}({operands}, {})", window.start)
-        };
-        match how {
-            Rearrange::Rename(_) => format!("rename({operands})"),
-            Rearrange::Reshape(_) => format!("reshape({operands})"),
-            Rearrange::Slice(part) => window("slice", part),
-            Rearrange::Pad(part) => window("pad", part),
-            Rearrange::Part { .. } => format!("part({operands})"),
-            Rearrange::Join { .. } => format!("join({operands})"),
-            Rearrange::Roll(Roll { dim, by: 1 }) => {
-                format!("roll_{}({operands})", self.dim_name(*dim))
-            }
-            Rearrange::Roll(Roll { dim, by }) => {
-                format!("roll_{}({operands}, {by})", self.dim_name(*dim))
-            }
-            Rearrange::Concat { from, to } => {
-                format!("concat_{{{},{}}}({operands})", self.dim_names(from), self.dim_name(*to))
-            }
-        }
-    }
-
-    fn map(self, form: &MapForm, operands: &[String]) -> String {
-        let operand = |i: usize| operands.get(i).map_or("", String::as_str);
-        match form {
-            MapForm::Call { function, numbers } => {
-                let arguments: Vec<&str> =
-                    operands.iter().chain(numbers).map(String::as_str).collect();
-                format!("{}({})", function.name(), arguments.join(", "))
-            }
-            MapForm::Cast(dtype) => format!("cast<{}>({})", dtype.name(), operand(0)),
-            MapForm::Infix(how) => format!("{} {} {}", operand(0), how.symbol(), operand(1)),
-            MapForm::ScaleBy(scalar) => format!("{scalar} * {}", operand(0)),
-            MapForm::InfixScalar(how, scalar) => {
-                format!("{} {} {scalar}", operand(0), how.symbol())
-            }
-            MapForm::ScalarInfix(scalar, how) => {
-                format!("{scalar} {} {}", how.symbol(), operand(0))
-            }
-            MapForm::LoopCarried => operand(0).to_owned(),
-            MapForm::Last => format!("last({})", operand(0)),
-            MapForm::Total => format!("total({})", operand(0)),
-            MapForm::Negate => format!("-{}", operand(0)),
-            MapForm::Broadcast(dims) => {
-                format!("broadcast_{}({})", self.dim_subscript(dims), operand(0))
-            }
-            MapForm::Position(dim) => format!("position_{}({})", self.dim_name(*dim), operand(0)),
-            MapForm::Causal { query, key, fill } => {
-                let name = if *fill == Fill::Infinite { "causal" } else { "lower" };
-                format!("{name}_{}({})", self.dim_subscript(&[*query, *key]), operand(0))
-            }
-        }
-    }
-
-    /// `D`, `{D,F}`: the text after the `_` of a function that names dimensions.
-    fn dim_subscript(self, dims: &[DimId]) -> String {
-        let names = self.dim_names(dims);
-        if dims.len() == 1 { names } else { format!("{{{names}}}") }
-    }
-
     /// `backward from Out given dOut`, until it is replaced by statements.
     fn backward(self, directive: &Backward) -> String {
         let name = |value: ValueId| &self.program.values[value].name;
@@ -337,7 +240,8 @@ impl<'a> Printer<'a> {
         let value = &self.program.values[id];
         let keyword = match value.role? {
             Role::Input => "input",
-            Role::Param => "param",
+            Role::Param if value.is_frozen => "frozen param",
+            Role::Param | Role::FrozenParam => "param",
             Role::State => "state",
             Role::Output => return None,
         };

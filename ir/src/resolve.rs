@@ -267,7 +267,8 @@ impl<'a> Resolver<'a> {
             dims,
             dtype: dtype.unwrap_or(DType::Bf16),
             dtype_written: dtype.is_some(),
-            role: Some(role),
+            role: Some(if role == Role::FrozenParam { Role::Param } else { role }),
+            is_frozen: role == Role::FrozenParam,
             declared_sharding: Some(pin),
             repeat: self.block_of_layers(),
             span: tensor.span,
@@ -480,7 +481,8 @@ impl<'a> Resolver<'a> {
 /// The other meaning of a name.
 fn reserved(name: &str) -> Option<&'static str> {
     let collective = || CollectiveKind::find(name).map(|_| "a collective");
-    KEYWORDS.contains(&name).then_some("a keyword").or_else(collective)
+    let number = || (name == "inf").then_some("a number");
+    KEYWORDS.contains(&name).then_some("a keyword").or_else(number).or_else(collective)
 }
 
 fn too_early(name: &Name, later: Span) -> Diag {

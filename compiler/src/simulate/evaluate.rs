@@ -66,7 +66,11 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
             | MapForm::LoopCarried
             | MapForm::Last
             | MapForm::Broadcast(_)
+            | MapForm::Iota(_)
             | MapForm::Position(_) => true,
+            MapForm::Constant { number, .. } => {
+                number.parse::<f64>().is_ok_and(|number| number.fract().abs() <= 0.0)
+            }
             MapForm::Causal { fill, .. } => *fill == Fill::Zero,
             MapForm::Call { .. }
             | MapForm::Cast(_)
@@ -167,6 +171,9 @@ impl Local<'_> {
     }
 
     fn map(&self, form: &MapForm) -> ArrayD<f64> {
+        if let Some(array) = self.without_operands(form) {
+            return array;
+        }
         let shape = shape(self.result, self.dims, self.operands);
         let shape = shape_of_map(self.program, form, self.result, shape);
         let operands = self.operands.iter().zip(self.dims);
@@ -174,6 +181,20 @@ impl Local<'_> {
             operands.map(|(operand, dims)| spread(operand, dims, self.result, &shape)).collect();
         placed(form, &spread[0], self.result, &|dim| self.start(dim))
             .unwrap_or_else(|| map(form, &spread))
+    }
+
+    /// The block of a result that depends on its place only.
+    fn without_operands(&self, form: &MapForm) -> Option<ArrayD<f64>> {
+        let Place { start, shape, .. } = self.place;
+        match form {
+            MapForm::Constant { number, .. } => {
+                Some(ArrayD::from_elem(IxDyn(shape), number.parse().unwrap_or(f64::NAN)))
+            }
+            MapForm::Iota(_) => {
+                Some(ArrayD::from_shape_fn(IxDyn(shape), |index| (start[0] + index[0]) as f64))
+            }
+            _ => None,
+        }
     }
 
     /// The start of the block, along a dimension, of an operand that has it.
@@ -302,6 +323,8 @@ fn map(form: &MapForm, operands: &[ArrayD<f64>]) -> ArrayD<f64> {
         | MapForm::Last
         | MapForm::Total
         | MapForm::Broadcast(_)
+        | MapForm::Constant { .. }
+        | MapForm::Iota(_)
         | MapForm::Position(_)
         | MapForm::Causal { .. } => operands[0].clone(),
         MapForm::ScaleBy(scalar) => operands[0].mapv(|x| number(scalar) * x),

@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, number: usize) -> Result<(), Fault> {
         let step = &self.plan.steps[number];
         let blocks = match &step.kind {
-            StepKind::Local(op) if self.rolls(*op, &step.operands[0]) => {
+            StepKind::Local(op) if self.rolls(*op, step.operands.first()) => {
                 self.rolled(*op, &step.operands[0])?
             }
             StepKind::Local(op) => self.computed(*op, step)?,
@@ -159,9 +159,13 @@ impl<'a> Run<'a> {
     }
 
     /// Whether an operation rolls along a sharded dimension.
-    fn rolls(&self, op: OpId, operand: &Materialization) -> bool {
+    fn rolls(&self, op: OpId, operand: Option<&Materialization>) -> bool {
         let program = &self.plan.program;
-        let OpKind::Rearrange(Rearrange::Roll(roll)) = &program.ops[op].kind else { return false };
+        let (OpKind::Rearrange(Rearrange::Roll(roll)), Some(operand)) =
+            (&program.ops[op].kind, operand)
+        else {
+            return false;
+        };
         program.values[operand.value]
             .dims
             .iter()

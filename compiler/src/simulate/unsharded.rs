@@ -202,7 +202,12 @@ fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
             bounds[op.operands[0].value] * rows(0) * rows(1)
         }
         OpKind::Route(_) => 1.0,
-        OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => sizes(&[*dim]),
+        OpKind::Map(MapFn { form: MapForm::Position(dim) | MapForm::Iota(dim), .. }) => {
+            sizes(&[*dim])
+        }
+        OpKind::Map(MapFn { form: MapForm::Constant { number, .. }, .. }) => {
+            number.parse::<f64>().map_or(0.0, f64::abs)
+        }
         OpKind::Map(_)
         | OpKind::Reduce { .. }
         | OpKind::Rearrange(_)

@@ -22,6 +22,8 @@ pub fn infer_shape(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
         }
         OpKind::Map(function) => match &function.form {
             MapForm::Broadcast(added) => merge(&all(), added),
+            MapForm::Constant { dims, .. } => dims.clone(),
+            MapForm::Iota(dim) => vec![*dim],
             _ => all(),
         },
         OpKind::Gather { dim } => {
@@ -85,11 +87,13 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
 /// without the first: integers stay integers unless the function returns fractions, and sums of
 /// booleans are integers.
 fn of_map(form: &MapForm, all: DType, rest: DType) -> DType {
-    let fractional =
-        |scalar: &str| scalar.parse::<f64>().is_ok_and(|number| number.fract().abs() > 0.0);
+    let fractional = |scalar: &str| {
+        scalar.parse::<f64>().is_ok_and(|number| number.fract().abs() > 0.0 || number.is_infinite())
+    };
     let result = match form {
         MapForm::Cast(dtype) => return *dtype,
-        MapForm::Position(_) => return DType::Int32,
+        MapForm::Constant { .. } => return DType::default(),
+        MapForm::Position(_) | MapForm::Iota(_) => return DType::Int32,
         MapForm::Call { function, .. } => function.row().result,
         MapForm::Infix(Arithmetic::Div)
         | MapForm::InfixScalar(Arithmetic::Div, _)

@@ -293,6 +293,11 @@ functions! {
         numbers: 0, linearity: Linearity::None, result: Whole, masked: Lost, flops: 1,
         evaluate: |v| v[0].max(0.0),
     }
+    /// The nearest integer; of two, the even one.
+    Round "round" (x: Any, Some(Increasing), Zero) {
+        numbers: 0, linearity: Linearity::None, result: Whole, masked: Lost, flops: 1,
+        evaluate: |v| v[0].round_ties_even(),
+    }
     /// One over the square root.
     Rsqrt "rsqrt" (
         x: Positive, None,

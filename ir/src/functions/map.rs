@@ -46,6 +46,15 @@ pub enum MapForm {
     /// `broadcast_D(x)`: repeated along dimensions that it lacks, which are replicated in the
     /// result.
     Broadcast(Vec<DimId>),
+    /// `0.0`: this number everywhere, in an array with these dimensions. It reads no operand.
+    Constant {
+        /// As written.
+        number: String,
+        /// The dimensions of the result.
+        dims: Vec<DimId>,
+    },
+    /// `iota_S()`: the indices along `S`, an array with this dimension. It reads no operand.
+    Iota(DimId),
     /// `position_S(x)`: the index of each element along `S`.
     Position(DimId),
     /// `causal_{T,S}(x)`, `lower_{T,S}(x)`: elements whose index along `key` is greater than that
@@ -120,6 +129,8 @@ impl MapForm {
             | Self::Last
             | Self::Total
             | Self::Broadcast(_)
+            | Self::Constant { .. }
+            | Self::Iota(_)
             | Self::Position(_)
             | Self::Causal { .. } => None,
         }
@@ -143,6 +154,8 @@ impl MapFn {
             | MapForm::Cast(_)
             | MapForm::LoopCarried
             | MapForm::ScalarInfix(..)
+            | MapForm::Constant { .. }
+            | MapForm::Iota(_)
             | MapForm::Position(_)
             | MapForm::Causal { fill: Fill::Infinite, .. } => Linearity::None,
             MapForm::Infix(Arithmetic::Add | Arithmetic::Sub)
@@ -203,6 +216,8 @@ impl MapFn {
                 | MapForm::LoopCarried
                 | MapForm::Last
                 | MapForm::Total
+                | MapForm::Constant { .. }
+                | MapForm::Iota(_)
                 | MapForm::Position(_)
                 | MapForm::Causal { .. },
                 _,

@@ -365,7 +365,9 @@ fn mixes(program: &Program, op: &Op, batch: DimId) -> bool {
         OpKind::Gather { dim }
         | OpKind::ScatterAdd { dim }
         | OpKind::Update { dim }
-        | OpKind::Map(MapFn { form: MapForm::Position(dim), .. }) => along(dim),
+        | OpKind::Map(MapFn { form: MapForm::Position(dim) | MapForm::Iota(dim), .. }) => {
+            along(dim)
+        }
         OpKind::Map(MapFn { form: MapForm::Causal { query, key, .. }, .. }) => {
             along(query) || along(key)
         }

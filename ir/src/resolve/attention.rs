@@ -26,7 +26,7 @@ use super::define::{Operation, Target};
 use crate::Diag;
 use crate::functions::{Arithmetic, Composite, Function};
 use crate::ids::DimId;
-use crate::program::{Fill, MapForm, Mode, OpKind, Operand};
+use crate::program::{Fill, MapForm, OpKind, Operand};
 
 /// As programs write it.
 pub(super) const NAME: &str = "attention";
@@ -63,16 +63,7 @@ impl Resolver<'_> {
         span: Span,
         target: Option<&Target>,
     ) -> Option<Operation> {
-        if self.mode == Mode::Explicit {
-            let diag = Diag::error(
-                names::ONE_OPERATION,
-                "an explicit program has one operation a statement",
-                span,
-                "several operations",
-            );
-            self.error(diag.help("write the products and the softmax out"));
-            return None;
-        }
+        self.may_be_several(span, "write the products and the softmax out")?;
         let [q, k, v, flags @ ..] = &call.arguments[..] else {
             return self.bad_call(FORM, span);
         };

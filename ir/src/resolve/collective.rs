@@ -278,6 +278,7 @@ impl Resolver<'_> {
                 dtype,
                 dtype_written: false,
                 role: None,
+                is_frozen: false,
                 declared_sharding: Some(to.clone().into()),
                 repeat: self.inside(),
                 span: name.span,

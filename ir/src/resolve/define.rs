@@ -22,6 +22,14 @@ pub(super) struct Target {
     pub(super) wished: Option<Vec<DimId>>,
 }
 
+impl Target {
+    /// The dimensions that the result should have, as far as the program says so.
+    pub(super) fn dims(&self) -> Option<Vec<DimId>> {
+        let written = self.written.as_ref().map(|(dims, ..)| dims.clone());
+        written.or_else(|| self.wished.clone())
+    }
+}
+
 /// An operation about to become a statement.
 pub(super) struct Operation {
     pub(super) kind: OpKind,
@@ -166,6 +174,7 @@ impl Resolver<'_> {
             dtype: target.dtype.unwrap_or(inferred),
             dtype_written: target.dtype.is_some_and(|dtype| dtype != inferred),
             role: None,
+            is_frozen: false,
             declared_sharding: pin.clone(),
             repeat: self.inside(),
             span: target.name.span,

@@ -15,6 +15,9 @@ use crate::shape::{infer_shape, merge};
 
 impl Resolver<'_> {
     pub(super) fn operation(&mut self, expr: &Expr, target: Option<&Target>) -> Option<Operation> {
+        if let Some(number) = scalar(expr) {
+            return self.constant(number, expr.span, target);
+        }
         match &expr.node {
             ExprKind::Product { left, right, contracted } => {
                 self.product(left, right, contracted.as_ref(), target)
@@ -29,17 +32,38 @@ impl Resolver<'_> {
                 let operand = self.operand(expr, target)?;
                 Some(self.map(MapForm::call(Function::Copy), vec![operand]))
             }
-            ExprKind::Number(_) => {
-                let diag = Diag::error(
-                    names::BAD_CALL,
-                    "a number alone is not a value",
-                    expr.span,
-                    "no dimensions",
-                );
-                self.error(diag.help("multiply or add it to a value"));
-                None
-            }
+            ExprKind::Number(number) => self.constant(number.clone(), expr.span, target),
         }
+    }
+
+    /// `Z[B, D] = 0.0`: a number everywhere, in an array whose dimensions the left side has.
+    fn constant(
+        &mut self,
+        number: String,
+        span: Span,
+        target: Option<&Target>,
+    ) -> Option<Operation> {
+        if let Some(dims) = target.and_then(Target::dims) {
+            return Some(self.map(MapForm::Constant { number, dims }, Vec::new()));
+        }
+        let message = "a number alone is not a value";
+        let diag = Diag::error(names::BAD_CALL, message, span, "no dimensions");
+        self.error(diag.help(format!(
+            "multiply or add it to a value, or write the dimensions of a constant: `Z[B, D] = \
+                {number}`"
+        )));
+        None
+    }
+
+    /// Whether a call may stand for several operations; reports it in a plan.
+    pub(super) fn may_be_several(&mut self, span: Span, help: &str) -> Option<()> {
+        if self.mode == Mode::Ordinary {
+            return Some(());
+        }
+        let message = "an explicit program has one operation a statement";
+        let diag = Diag::error(names::ONE_OPERATION, message, span, "several operations");
+        self.error(diag.help(help));
+        None
     }
 
     /// An operand: a value, or the value of an expression of its own.

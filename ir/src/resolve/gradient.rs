@@ -161,6 +161,7 @@ impl Resolver<'_> {
             dtype,
             dtype_written: false,
             role: None,
+            is_frozen: false,
             declared_sharding: None,
             repeat: self.inside(),
             span,

@@ -49,6 +49,13 @@ impl Resolver<'_> {
     /// `next W = W.new`, of a parameter or state.
     pub(super) fn update(&mut self, of: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
         let (before, after) = (&self.values[of], &self.values[given]);
+        if before.is_frozen {
+            let message = format!("`{}` is frozen, and is updated", before.name);
+            let diag = Diag::error(repeat::CARRY, message, span, "another value in the next step")
+                .and(before.span, "declared here");
+            self.error(diag.help("leave `frozen` out of its declaration, or keep its value"));
+            return;
+        }
         let layers = |block: Option<_>| self.repeats.layers_at(block);
         let fault = if layers(before.repeat) != layers(after.repeat)
             || after.repeat != self.inside()

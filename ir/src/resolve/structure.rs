@@ -11,18 +11,21 @@ use super::Resolver;
 use super::define::{Operation, Target};
 use super::expression::scalar;
 use crate::Diag;
+use crate::dtype::DType;
+use crate::functions::Function;
 use crate::ids::DimId;
-use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
+use crate::program::{Dim, Fill, MapFn, MapForm, OpKind, Operand};
 use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
 /// The calls of this module, for suggestions of similar names.
-pub(super) const NAMES: [&str; 15] = [
+pub(super) const NAMES: [&str; 17] = [
     "rename", "reshape", "take", "put", "update", "slice", "pad", "concat", "roll", "causal",
-    "lower", "position", "route", "part", "join",
+    "lower", "position", "iota", "one_hot", "route", "part", "join",
 ];
 
-/// Standard names that programs may write, with the canonical name of each.
-pub(super) const SYNONYMS: [(&str, &str); 2] = [("gather", "take"), ("scatter_add", "put")];
+/// Standard names that programs may write, with the canonical name of each; also names with `_`.
+pub(super) const SYNONYMS: [(&str, &str); 3] =
+    [("gather", "take"), ("scatter_add", "put"), ("one_hot", "one_hot")];
 
 /// A call by a synonym, as a call by the canonical name.
 pub(super) fn canonical(call: &Call) -> Option<Call> {
@@ -77,6 +80,8 @@ impl Resolver<'_> {
             "causal" => self.causal(name, Fill::Infinite, call, span, target),
             "lower" => self.causal(name, Fill::Zero, call, span, target),
             "position" => self.position(call, span, target),
+            "iota" => self.iota(call, span),
+            "one_hot" => self.one_hot(call, span, target),
             "route" => self.route(call, span, target),
             "part" => self.part(call, span, target),
             "join" => self.join(call, span),
@@ -156,9 +161,7 @@ impl Resolver<'_> {
 
     /// The dimensions of a result that changes them, from the left side or an output declaration.
     fn new_dims(&mut self, name: &str, span: Span, target: Option<&Target>) -> Option<Vec<DimId>> {
-        let written = target.and_then(|target| {
-            target.written.as_ref().map(|(dims, ..)| dims.clone()).or_else(|| target.wished.clone())
-        });
+        let written = target.and_then(Target::dims);
         if written.is_none() {
             let message = format!("the dimensions of the result of `{name}` are not given");
             let diag = Diag::error(names::NEEDS_BRACKETS, message, span, "to which dimensions?");
@@ -351,20 +354,25 @@ impl Resolver<'_> {
         Some(self.plain(OpKind::Rearrange(Rearrange::Concat { from, to }), operands))
     }
 
-    /// `roll_R(x, 2)`; the number may be left out for one place.
+    /// `roll_R(x, 2)`; the number may be left out for one place, and is negative for places back.
     fn roll(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
         let form =
             "`roll` is written `roll_R(x, 1)`: along which dimension, and by how many places";
         let (dim, written) = self.table_dim(call, form, span)?;
-        let (argument, by) = match &call.arguments[..] {
+        let (argument, places) = match &call.arguments[..] {
             [argument] => (argument, Some(1)),
-            [argument, by] => (argument, scalar(by).and_then(|number| number.parse::<u64>().ok())),
+            [argument, by] => (argument, scalar(by).and_then(|number| number.parse::<i64>().ok())),
             _ => return self.bad_call(form, span),
         };
-        let Some(by) = by else { return self.bad_call(form, span) };
+        let Some(places) = places else { return self.bad_call(form, span) };
         let operand = self.operand(argument, target)?;
         self.has(&operand, dim, &written)?;
         let Dim { name, size, .. } = &self.dims[dim];
+        let by = if places < 0 && places.unsigned_abs() < *size {
+            size - places.unsigned_abs()
+        } else {
+            places.unsigned_abs()
+        };
         // A dimension of size one cannot be rolled.
         if (by >= *size && by > 1) || (by == 0 && *size > 1) {
             let message = match by {
@@ -441,5 +449,30 @@ impl Resolver<'_> {
             [dim] => Some(self.map(MapForm::Position(dim), vec![operand])),
             _ => self.bad_call("`position` is written `position_S(x)`, with one dimension", span),
         }
+    }
+
+    fn iota(&mut self, call: &Call, span: Span) -> Option<Operation> {
+        let form = "`iota` is written `iota_S()`: the indices along `S`, of no operand";
+        let (dim, _) = self.table_dim(call, form, span)?;
+        if call.arguments.is_empty() {
+            Some(self.map(MapForm::Iota(dim), Vec::new()))
+        } else {
+            self.bad_call(form, span)
+        }
+    }
+
+    /// `one_hot_V(Ids)` stands for `cast<bf16>(iota_V() == Ids)`, in the dtype of the left side.
+    fn one_hot(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
+        self.may_be_several(span, "write `iota`, the comparison and `cast` out")?;
+        let form = "`one_hot` is written `one_hot_V(Ids)`: along `V`, one at the index and else 0";
+        let (dim, _) = self.table_dim(call, form, span)?;
+        let [ids] = &call.arguments[..] else { return self.bad_call(form, span) };
+        let ids = self.ids(ids, dim, target)?;
+        let indices = self.map(MapForm::Iota(dim), Vec::new());
+        let indices = self.link_value(indices, target, span)?;
+        let equal = self.map(MapForm::call(Function::Equal), vec![ids, indices]);
+        let equal = self.link_value(equal, target, span)?;
+        let to = target.and_then(|target| target.dtype).unwrap_or_default();
+        Some(self.plain(OpKind::Map(MapFn::cast(DType::Bool, to)), vec![equal]))
     }
 }

@@ -52,6 +52,8 @@ pub struct Value {
     /// `input`, `param` or `state` for declared values; `None` for results (outputs are listed
     /// apart).
     pub role: Option<Role>,
+    /// Whether it is a parameter that is not trained: it has no gradient and no optimizer state.
+    pub is_frozen: bool,
     /// The declared sharding of an input, or the written brackets of a left side. `None`: the
     /// compiler's choice.
     pub declared_sharding: Option<Pin>,
@@ -158,6 +160,11 @@ impl Value {
     /// Whether it is declared, and no operation produces it.
     pub fn is_declared(&self) -> bool {
         self.role.is_some()
+    }
+
+    /// Whether gradients are derived for it: a parameter with fractions that is not frozen.
+    pub fn is_trained(&self) -> bool {
+        self.role == Some(Role::Param) && self.dtype.is_float() && !self.is_frozen
     }
 }
 

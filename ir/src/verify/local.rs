@@ -77,6 +77,12 @@ pub fn local_result(
     operands: &[&Sharding],
     wanted: Option<&Sharding>,
 ) -> Result<Sharding, LocalFault> {
+    if op.operands.is_empty() {
+        let rank = program.values[op.result].dims.len();
+        let dims = wanted.map(|wanted| wanted.dims.clone());
+        let dims = dims.unwrap_or_else(|| Sharding::replicated(rank).dims);
+        return Ok(Sharding { dims, unreduced: Unreduced::default() });
+    }
     let indices = indices(program, op, operands)?;
     let split = split_axes(program, op, &indices)?;
     let (kind, mut pending) = passed(op, operands, &split)?;

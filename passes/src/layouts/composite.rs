@@ -134,9 +134,11 @@ pub(crate) fn flops(
     total
 }
 
-/// Whether an operation in this layout is expanded.
-pub(crate) fn is_split(program: &Program, op: &Op, operand: &Sharding) -> bool {
-    let OpKind::Composite { dims, .. } = &op.kind else { return false };
+/// Whether an operation is expanded, its first operand in this sharding.
+pub(crate) fn is_split(program: &Program, op: &Op, operand: Option<&Sharding>) -> bool {
+    let (OpKind::Composite { dims, .. }, Some(operand)) = (&op.kind, operand) else {
+        return false;
+    };
     let positions = program.values[op.operands[0].value].dims.iter().zip(&operand.dims);
     positions.into_iter().any(|(dim, axes)| dims.contains(dim) && !axes.is_empty())
 }
@@ -229,13 +231,10 @@ impl Deref for ExpandedPlan<'_> {
 /// A plan with its sharded composites expanded, and for each of its steps the number of the step
 /// that it comes from; `None` where there is nothing to expand.
 fn expand(plan: &Plan) -> Option<(Plan, Vec<usize>)> {
-    let split = |step: &Step| match step.kind {
-        StepKind::Local(op)
-            if is_split(&plan.program, &plan.program.ops[op], &step.operands[0].sharding) =>
-        {
-            Some(op)
-        }
-        _ => None,
+    let split = |step: &Step| {
+        let StepKind::Local(op) = step.kind else { return None };
+        let operand = step.operands.first().map(|operand| &operand.sharding);
+        is_split(&plan.program, &plan.program.ops[op], operand).then_some(op)
     };
     let operands: IndexMap<OpId, &Sharding> = plan
         .steps
@@ -421,6 +420,7 @@ impl Expansion<'_> {
             dtype,
             dtype_written: false,
             role: None,
+            is_frozen: false,
             declared_sharding: None,
             repeat,
             span,

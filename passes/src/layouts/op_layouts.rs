@@ -10,7 +10,7 @@
 use shardwise_ir::ids::DimId;
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Regroup, Window};
-use shardwise_ir::sharding::{AxisList, AxisRef, Reduction, Sharding, Unreduced};
+use shardwise_ir::sharding::{AxisList, AxisRef, Pin, Reduction, Sharding, Unreduced};
 
 use crate::layouts::local_shape;
 use crate::layouts::reshape;
@@ -24,8 +24,12 @@ pub struct Layout {
     pub result: Sharding,
 }
 
-/// The index names of an operation: the dimensions of its operands, in order of appearance.
+/// The index names of an operation: the dimensions of its operands, in order of appearance; of one
+/// that reads nothing, those of its result, any part of which a device can compute.
 pub fn indices(program: &Program, op: &Op) -> Vec<DimId> {
+    if op.operands.is_empty() {
+        return program.values[op.result].dims.clone();
+    }
     let mut indices = Vec::new();
     for dim in op.operands.iter().flat_map(|operand| &program.values[operand.value].dims) {
         if !indices.contains(dim) {
@@ -309,6 +313,15 @@ fn result_dims(
 /// `shardwise_ir::verify` checks that); `None` where a reshape would split a block into several
 /// ranges.
 pub fn result_sharding(program: &Program, op: &Op, operands: &[Sharding]) -> Option<Sharding> {
+    if op.operands.is_empty() {
+        let rank = program.values[op.result].dims.len();
+        return Some(
+            op.result_pin
+                .as_ref()
+                .and_then(Pin::exact)
+                .unwrap_or_else(|| Sharding::replicated(rank)),
+        );
+    }
     let (all, operands) =
         (operands, operands.get(..op.sharded_operands().len()).unwrap_or(operands));
     let split = |dim: &DimId| {

@@ -58,7 +58,7 @@ pub(super) fn choices(problem: &Problem<'_>, op: OpId) -> Vec<Choice> {
 /// The cost of an operation in a layout: for a composite, the sum of the statements and reductions
 /// that it expands to.
 fn own_price(problem: &Problem<'_>, op: &Op, layout: &op_layouts::Layout) -> Weight {
-    if composite::is_split(problem.program, op, &layout.operands[0]) {
+    if composite::is_split(problem.program, op, layout.operands.first()) {
         let plan = composite::alone(problem.program, op, &layout.operands[0]);
         return report::weight(&plan, problem.compute, &problem.tables.cost_model);
     }

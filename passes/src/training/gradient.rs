@@ -120,11 +120,7 @@ impl Flow {
                 (0..op.operands.len()).map(|position| rules::path(program, op, position)).collect()
             })
             .collect();
-        let mut wanted: Vec<bool> = program
-            .values
-            .iter()
-            .map(|value| value.role == Some(Role::Param) && value.dtype.is_float())
-            .collect();
+        let mut wanted: Vec<bool> = program.values.iter().map(Value::is_trained).collect();
         directive.named.iter().for_each(|(of, _)| wanted[of.index()] = true);
         // Operations after `backward` have no path.
         let passes = |op: OpId, position: usize| {
@@ -373,6 +369,7 @@ fn name_gradients(
                 dtype,
                 dtype_written: false,
                 role: None,
+                is_frozen: false,
                 declared_sharding: None,
                 repeat: None,
                 span,

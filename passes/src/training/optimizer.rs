@@ -90,10 +90,7 @@ pub(crate) fn trained(program: &Analyzed) -> Vec<(ValueId, ValueId)> {
         let found = values.find(|(id, value)| value.name == name && derived(*id) && alike(value));
         found.map(|(id, _)| id)
     };
-    let params = program
-        .values
-        .iter_enumerated()
-        .filter(|(_, value)| value.role == Some(Role::Param) && value.dtype.is_float());
+    let params = program.values.iter_enumerated().filter(|(_, value)| value.is_trained());
     params.filter(|(id, _)| !written(*id)).filter_map(|(id, _)| Some((id, gradient(id)?))).collect()
 }
 
@@ -162,6 +159,7 @@ impl UpdateEmitter {
             dtype,
             dtype_written,
             role: Some(Role::State),
+            is_frozen: false,
             declared_sharding: sharding,
             span,
             ..of

@@ -11,11 +11,12 @@ use super::{Assignment, Brute, Goal, Layout, State, sharding};
 impl Brute<'_> {
     /// Every assignment of axes to indices (in every order), to a pass-through, or to nothing.
     pub(super) fn layouts(&self, op: &Op) -> Vec<Layout> {
-        let mut indices: Vec<DimId> = op
-            .operands
-            .iter()
-            .flat_map(|operand| self.program.values[operand.value].dims.clone())
-            .collect();
+        let dims = |value: ValueId| self.program.values[value].dims.clone();
+        let mut indices: Vec<DimId> =
+            op.operands.iter().flat_map(|operand| dims(operand.value)).collect();
+        if op.operands.is_empty() {
+            indices = dims(op.result);
+        }
         indices.sort_unstable();
         indices.dedup();
         let through = self.through(op);

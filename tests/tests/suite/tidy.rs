@@ -32,6 +32,7 @@ const READ_WHOLE: &[&str] = &[
     "tests/programs/codes",
     "tests/programs/explicit",
     "tests/programs/open",
+    "tests/programs/operations",
     "tests/programs/layers",
     "tests/programs/microbatches",
     "tests/programs/passes",

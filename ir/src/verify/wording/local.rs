@@ -315,6 +315,8 @@ fn function_name(op: &Op) -> String {
             }
             MapForm::Causal { fill: Fill::Infinite, .. } => "causal".to_owned(),
             MapForm::Causal { .. } => "lower".to_owned(),
+            MapForm::Constant { number, .. } => number.clone(),
+            MapForm::Iota(_) => "iota".to_owned(),
             MapForm::Position(_) => "position".to_owned(),
             MapForm::Infix(how) | MapForm::InfixScalar(how, _) | MapForm::ScalarInfix(_, how) => {
                 how.symbol().to_string()

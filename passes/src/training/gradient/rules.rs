@@ -277,7 +277,7 @@ fn map(program: &Program, op: &Op, form: &MapForm, position: usize) -> Path {
             MapForm::Causal { query: *query, key: *key, fill: Fill::Zero },
             vec![Given],
         ),
-        (MapForm::Position(_), _) => return Stopped,
+        (MapForm::Constant { .. } | MapForm::Iota(_) | MapForm::Position(_), _) => return Stopped,
         (MapForm::Cast(_), _) if program.values[op.result].dtype.is_float() => Given,
         (MapForm::Cast(_), _) => return Unknown,
         (MapForm::Call { function, .. }, _) => return called(program, op, *function, position),

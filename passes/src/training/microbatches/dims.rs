@@ -28,7 +28,7 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
         | OpKind::Reduce { dims, .. }
         | OpKind::Composite { dims, .. } => all(parts, dims),
         OpKind::Map(function) => {
-            if let MapForm::Broadcast(dims) = &mut function.form {
+            if let MapForm::Broadcast(dims) | MapForm::Constant { dims, .. } = &mut function.form {
                 all(parts, dims);
             }
         }

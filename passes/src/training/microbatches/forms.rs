@@ -268,7 +268,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
     match &op.kind {
         OpKind::Einsum { .. } | OpKind::Collective(_) => false,
         OpKind::Map(function) => match &function.form {
-            MapForm::Position(dim) => cut(dim),
+            MapForm::Position(dim) | MapForm::Iota(dim) => cut(dim),
             MapForm::Causal { query, key, .. } => cut(query) || cut(key),
             _ => false,
         },

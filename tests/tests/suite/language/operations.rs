@@ -1,8 +1,18 @@
 //! The page about operations: every program on it is planned, and its plans run.
 
-use shardwise::verify::{Setup, verify};
+use shardwise::verify::{Setup, Sizes, verify};
 use shardwise::{Options, Strategy};
-use shardwise_tests::read;
+use shardwise_tests::properties::checked_plans;
+use shardwise_tests::snapshot::plan_snapshot;
+use shardwise_tests::{files, read};
+
+#[test]
+fn programs_of_operations_are_right_and_their_plans_kept() {
+    for (name, source) in files("tests/programs/operations", ".shard") {
+        let [planned, _] = checked_plans(&name, &source, Sizes::Scaled);
+        plan_snapshot("operations", &name, &planned);
+    }
+}
 
 #[test]
 fn the_programs_on_the_page_are_right() {

@@ -295,7 +295,7 @@ fn derived_programs_are_text_and_can_be_planned() {
 }
 
 /// Statements that change dimensions, on `A[I, J]`, `V[J, K]` and `W[I, J]`.
-const STRUCTURE: [&str; 9] = [
+const STRUCTURE: [&str; 11] = [
     "R[I_?, M_?] = rename(W)\nS = R *I W\nLoss = tanh(S *J V)",
     "R[N_?] = reshape(W)\nS = tanh(R)\nT[J_?, I_?] = reshape(S)\nLoss = T *J V",
     "Ids = cast<int32>(4.0 * A)\nX = take_K(V, sum_J(Ids))\nLoss = tanh(X *J W)",
@@ -306,6 +306,10 @@ const STRUCTURE: [&str; 9] = [
     "R[I_?, M_?] = rename(W)\nQ = R *I W\nLoss = softmax_J(causal_{M,J}(Q)) *J V",
     "Q = select(less(position_J(W), position_I(W)), W, A) + select(equal(W, 0.5), 1.0, 2.0)\n\
         Loss = tanh(lower_{I,J}(Q)) *J V",
+    "Ids = cast<int32>(4.0 * A)\nZ[I, J] = 0.5\nH = one_hot_K(sum_J(Ids)) *K V\n\
+        Loss = tanh(H + Z) *J W",
+    "H = roll_J(W, -1) * select(iota_I() <= 0, 2.0 * W, round(W))\n\
+        Loss = softmax_J(select(iota_J() <= 2, H, -inf)) *J V",
 ];
 
 #[test]
