@@ -5,7 +5,11 @@
 //! missing statements would have defined are kept separately. Sizes are kept as expressions and
 //! names as text; `ir` resolves them.
 
+mod size;
+
 use crate::span::{Name, Span, Spanned};
+
+pub use size::{SizeExpr, SizeFactor, SizePart, SizeTerm};
 
 /// A whole file: statements in order. Comments and blank lines are found again from the source by
 /// the formatter.
@@ -165,25 +169,6 @@ pub struct DimDecl {
     pub size: SizeExpr,
     /// Whether it may be padded to a multiple of the axes that split it.
     pub pad: Option<Span>,
-}
-
-/// A product of numbers and dimension names. Numbers carry their suffix's factor already; `None`
-/// where they overflow 2^64.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SizeExpr {
-    /// The factors, at least one.
-    pub factors: Vec<Spanned<SizeFactor>>,
-    /// The complete product.
-    pub span: Span,
-}
-
-/// One factor of a size.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SizeFactor {
-    /// `4096`, `48k`, `2Mi`; `None` if it does not fit 64 bits or is not whole.
-    Number(Option<u64>),
-    /// `D`.
-    Dim(String),
 }
 
 /// `In: bf16[B_X, D] {U_Y}`.

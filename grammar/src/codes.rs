@@ -118,13 +118,14 @@ Write instead:
     Code {
         code: BAD_DIM,
         name: "bad-dimension",
-        page: "Dimensions go by names of letters and digits. A size is declared once, by `dim`, \
-            and the first `_` of a dimension starts its subscript.
+        page:
+            "Brackets name dimensions, whose sizes `dim` declares. A name has one reading: where \
+            the dimensions `d` and `d_ff` and an axis `ff` are declared, `d_ff` would have two.
 
 Triggered by:
 
-    dim d_model=512
-    input A[128, d_model]
+    dim D=512
+    input A[128, D]
 
 Write instead:
 

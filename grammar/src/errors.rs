@@ -26,8 +26,6 @@ pub(crate) enum Mark {
     Quote,
     /// A number where a dimension must stand.
     NumberAsDim,
-    /// The name of a dimension goes on with `_`.
-    Underscore,
     /// `A {U_X}`: unreduced axes without brackets before them.
     Unbracketed,
     /// Text after a statement that is complete.
@@ -59,13 +57,6 @@ impl Faulty<'_> {
                 "not a name",
             )
             .help(format!("declare `dim N={marked}`, and write `N` here")),
-            Mark::Underscore => Diag::error(
-                syntax::BAD_DIM,
-                "the name of a dimension holds no `_`: in brackets it starts the subscript",
-                at,
-                "reads as a subscript",
-            )
-            .help("write the name without `_`"),
             Mark::Unbracketed => Diag::error(
                 syntax::MISSING,
                 format!("the brackets are missing before `{marked}`"),

@@ -7,6 +7,7 @@ pub mod diag;
 mod errors;
 mod format;
 mod keywords;
+mod layouts;
 pub mod number;
 mod parse;
 pub mod print;

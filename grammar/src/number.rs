@@ -38,7 +38,7 @@ pub fn size(text: &str) -> Option<u64> {
 }
 
 /// The units of bytes and their factors; a unit that ends in another one comes first.
-const BYTE_UNITS: [(&str, f64); 10] = [
+const BYTE_UNITS: [(&str, f64); 19] = [
     ("KiB", 1024.0),
     ("MiB", 1_048_576.0),
     ("GiB", 1_073_741_824.0),
@@ -49,12 +49,21 @@ const BYTE_UNITS: [(&str, f64); 10] = [
     ("GB", 1e9),
     ("TB", 1e12),
     ("B", 1.0),
+    ("Ki", 1024.0),
+    ("Mi", 1_048_576.0),
+    ("Gi", 1_073_741_824.0),
+    ("Ti", 1_099_511_627_776.0),
+    ("k", 1e3),
+    ("K", 1e3),
+    ("M", 1e6),
+    ("G", 1e9),
+    ("T", 1e12),
 ];
 
 /// The units of times and their factors; a unit that ends in another one comes first.
 const TIME_UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
 
-/// Bytes with their unit: `300MB`, `16 GiB`. `None` unless finite and not negative.
+/// Bytes with their unit: `300MB`, `16 GiB`, `16G`. `None` unless finite and not negative.
 pub fn bytes(text: &str) -> Option<f64> {
     quantity(text, &BYTE_UNITS)
 }
@@ -110,6 +119,8 @@ mod tests {
         assert_eq!(bytes("300MB"), Some(3e8));
         assert_eq!(bytes("16 GiB"), Some(f64::from(1 << 30) * 16.0));
         assert_eq!(bytes("64B"), Some(64.0));
+        assert_eq!(bytes("16G"), bytes("16GB"));
+        assert_eq!(bytes("16Gi"), bytes("16GiB"));
         assert_eq!(seconds("2ms"), Some(0.002));
         assert_eq!(seconds("1.5 s"), Some(1.5));
         for wrong in ["", "1e9", "-1B", "infB", "NaNB", "1 XB", "GB"] {

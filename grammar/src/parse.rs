@@ -1,9 +1,11 @@
 //! Converts pest's pairs to the syntax tree: the only file that matches on the grammar's rules.
 
+mod dim_words;
 mod expression;
 mod hardware;
 mod lost;
 mod optimizer;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -14,12 +16,11 @@ use pest_derive::Parser;
 
 use crate::ast::{
     Assertion, AxisDecl, Backward, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout,
-    Microbatches, Phase, Pipeline, Repeat, Role, SizeExpr, SizeFactor, Statement, Subscript,
-    TensorDecl, UnreducedUse,
+    Microbatches, Phase, Pipeline, Repeat, Role, SizeExpr, Statement, Subscript, TensorDecl,
+    UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{self, Faulty, Mark};
-use crate::number;
 use crate::scan;
 use crate::span::{Name, Span, Spanned};
 
@@ -40,6 +41,7 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
         }
     }
     unread.end(&mut file);
+    dim_words::split(&mut file);
     diags.extend(unbalanced(&file, source));
     // White space of several bytes is several spaces in the grammar, and a mark may point at one of
     // them.
@@ -109,7 +111,6 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_file => Mark::File,
         Rule::missing_quote => Mark::Quote,
         Rule::bad_dim => Mark::NumberAsDim,
-        Rule::bad_underscore => Mark::Underscore,
         Rule::bad_unreduced => Mark::Unbracketed,
         Rule::bad_rest => Mark::Rest,
         Rule::bad_statement => Mark::Statement,
@@ -242,7 +243,7 @@ impl Reader<'_> {
     fn microbatch_loop(self, mut pieces: Pieces<'_>) -> Microbatches {
         let whole = self.first_name(&mut pieces, &[Rule::loop_whole]);
         let part = self.first_name(&mut pieces, &[Rule::loop_part]);
-        let nothing = || SizeExpr { factors: Vec::new(), span: whole.span };
+        let nothing = || SizeExpr { terms: Vec::new(), span: whole.span };
         let count =
             pieces.find(|p| p.as_rule() == Rule::size).map_or_else(nothing, |p| self.size(p));
         Microbatches { whole, part, count }
@@ -304,7 +305,7 @@ impl Reader<'_> {
     fn axis(self, pair: Pair<'_, Rule>) -> AxisDecl {
         let mut axis = AxisDecl {
             name: Spanned::new(String::new(), self.span(&pair)),
-            size: SizeExpr { factors: Vec::new(), span: self.span(&pair) },
+            size: SizeExpr { terms: Vec::new(), span: self.span(&pair) },
             options: Vec::new(),
             over: None,
         };
@@ -330,7 +331,7 @@ impl Reader<'_> {
         let span = self.span(&pair);
         let mut dim = DimDecl {
             name: Spanned::new(String::new(), span),
-            size: SizeExpr { factors: Vec::new(), span },
+            size: SizeExpr { terms: Vec::new(), span },
             pad: None,
         };
         for piece in pair.into_inner() {
@@ -342,18 +343,6 @@ impl Reader<'_> {
             }
         }
         dim
-    }
-
-    fn size(self, pair: Pair<'_, Rule>) -> SizeExpr {
-        let span = self.span(&pair);
-        let factors = pair.into_inner().map(|piece| {
-            let factor = match piece.as_rule() {
-                Rule::size_number => SizeFactor::Number(number::size(piece.as_str())),
-                _ => SizeFactor::Dim(piece.as_str().to_owned()),
-            };
-            Spanned::new(factor, self.span(&piece))
-        });
-        SizeExpr { factors: factors.collect(), span }
     }
 
     fn declaration(self, inner: Pieces<'_>) -> Statement {

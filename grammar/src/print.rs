@@ -6,7 +6,7 @@ use crate::ast::{
     SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::scan;
-use crate::span::Name;
+use crate::span::{Name, Spanned};
 
 /// One statement; `source` is the text it was parsed from (for numbers and forms that are kept as
 /// written).
@@ -98,18 +98,28 @@ fn dim_decl(dim: &DimDecl, source: &str) -> String {
 }
 
 fn size(size: &SizeExpr, source: &str) -> String {
-    let factors: Vec<String> = size
-        .factors
-        .iter()
-        .map(|factor| match &factor.node {
-            SizeFactor::Dim(name) => name.clone(),
-            SizeFactor::Number(number) => {
-                let written = source.get(factor.span.start..factor.span.end).map(str::to_owned);
-                written.or(number.map(|n| n.to_string())).unwrap_or_default()
-            }
-        })
-        .collect();
-    factors.join("*")
+    let mut text = String::new();
+    for (number, term) in size.terms.iter().enumerate() {
+        let sign = if term.is_subtracted { " - " } else { " + " };
+        text.push_str(if number > 0 { sign } else { "" });
+        for (number, part) in term.parts.iter().enumerate() {
+            let symbol = if part.divides { "/" } else { "*" };
+            text.push_str(if number > 0 { symbol } else { "" });
+            text.push_str(&size_factor(&part.factor, source));
+        }
+    }
+    text
+}
+
+fn size_factor(factor: &Spanned<SizeFactor>, source: &str) -> String {
+    match &factor.node {
+        SizeFactor::Dim(name) => name.clone(),
+        SizeFactor::Group(inner) => format!("({})", size(inner, source)),
+        SizeFactor::Number(number) => {
+            let written = source.get(factor.span.start..factor.span.end).map(str::to_owned);
+            written.or(number.map(|n| n.to_string())).unwrap_or_default()
+        }
+    }
 }
 
 /// `In: bf16[B_X, D]`.
@@ -202,8 +212,7 @@ fn binding(expr: &Expr, level: u8) -> String {
 
 /// `*J`; `*_J` or `*_{…}` where the short form would be ambiguous.
 fn star(dims: &[Name], right: &str) -> String {
-    if !dims.iter().all(|dim| dim.node.starts_with(char::is_alphabetic) && !dim.node.contains('_'))
-    {
+    if !dims.iter().all(|dim| dim.node.starts_with(char::is_alphabetic)) {
         return format!("*_{{{}}}", comma(dims));
     }
     match dims {

@@ -22,12 +22,19 @@ const MOST_OPERATORS: usize = 400;
 /// Keywords that open a block whose statements are statements of the file.
 const OPENING: [&str; 3] = ["repeat", "microbatches", "pipeline"];
 
+/// Keywords of lists in which no item has a `=`.
+const LISTS_OF_NAMES: [&str; 8] =
+    ["input", "frozen", "param", "state", "output", "carry", "hold", "checkpoint"];
+
 /// A statement whose end is not found yet.
 struct Open {
     span: Span,
     brackets: usize,
     braces: usize,
     comma: bool,
+    operator: bool,
+    /// Whether it lists names without `=`.
+    is_list_of_names: bool,
 }
 
 /// The statements of `source` as ranges of it, comments and blank lines left out.
@@ -46,6 +53,10 @@ pub(crate) fn statements(source: &str) -> Vec<Span> {
             let at = start + (text.len() - rest.len());
             if let Some(cut) = open.take_if(|open| open.is_cut_by(rest)) {
                 found.push(cut.span);
+            }
+            if open.is_none() {
+                let before = found.pop_if(|last| goes_on_with(&source[last.start..last.end], rest));
+                open = before.map(|span| Open { span, ..Open::new(at) });
             }
             let braces = open.as_ref().map_or(0, |open| open.braces);
             let piece = piece(rest, braces, &mut blocks);
@@ -102,15 +113,27 @@ fn is_of_form(text: &str, keyword: &str) -> bool {
 
 impl Open {
     fn new(start: usize) -> Self {
-        Self { span: Span::new(start, start), brackets: 0, braces: 0, comma: false }
+        Self {
+            span: Span::new(start, start),
+            brackets: 0,
+            braces: 0,
+            comma: false,
+            operator: false,
+            is_list_of_names: false,
+        }
     }
 
     fn take(&mut self, text: &str, start: usize) {
+        if self.span.end == self.span.start {
+            let is_list = |keyword: &&str| is_of_form(text, keyword) && !gives(text);
+            self.is_list_of_names = LISTS_OF_NAMES.iter().any(|keyword| is_list(&keyword));
+        }
         self.span.end = start + text.len();
         if is_opening(text) || text == "}" {
             return;
         }
         self.comma = text.ends_with(',');
+        self.operator = ends_with_operator(text);
         for c in text.bytes() {
             match c {
                 b'{' => self.braces += 1,
@@ -123,16 +146,48 @@ impl Open {
     }
 
     fn goes_on(&self) -> bool {
-        self.comma || self.brackets > 0 || self.braces > 0
+        self.comma || self.operator || self.brackets > 0 || self.braces > 0
     }
 
     /// Whether the line `text` cannot belong to this statement: it begins with a keyword, or is a
     /// definition.
     fn is_cut_by(&self, text: &str) -> bool {
-        let defines = gives(text) && !self.comma;
+        let is_item = self.comma && !(self.is_list_of_names && self.brackets == 0);
+        let defines = gives(text) && !is_item && !text.starts_with(OPERATORS);
         let closes = text.starts_with('}') && self.braces == 0;
         defines || closes || begins_with_keyword(text)
     }
+}
+
+/// The first characters of operators that cannot begin a statement.
+const OPERATORS: [char; 13] = ['+', '*', '/', '·', '⋅', '→', '<', '>', '≤', '≥', '≠', '=', '!'];
+
+/// Whether a line ends with an operator, so that its statement goes on below it.
+fn ends_with_operator(text: &str) -> bool {
+    text.ends_with(OPERATORS) || text.ends_with(['-']) || text.ends_with("\\cdot")
+}
+
+/// Whether the statement `before`, which could be complete, goes on with a line: one that begins
+/// with an operator, or that has the right operand of `A *J`.
+fn goes_on_with(before: &str, line: &str) -> bool {
+    if is_opening(before) || before.ends_with('}') && !before.contains(['=', '[']) {
+        return false;
+    }
+    let with_operator = line.starts_with(OPERATORS)
+        || ["->", "- "].iter().any(|operator| line.starts_with(operator));
+    let is_operand = line.starts_with(|c: char| c.is_alphanumeric() || c == '(')
+        && !gives(line)
+        && !line.contains("->")
+        && !begins_with_keyword(line);
+    with_operator || is_operand && ends_with_suffix(before)
+}
+
+/// Whether a line ends with `*J`: a product whose dimensions are named, without what follows.
+fn ends_with_suffix(text: &str) -> bool {
+    let last = text.rsplit(is_blank).next().unwrap_or("");
+    let dims = last.trim_start_matches(['*', '·', '⋅']);
+    let named = |dim: &str| dim.starts_with(char::is_alphabetic) && dim.chars().all(is_word);
+    dims.len() < last.len() && dims.trim_matches(['_', '{', '}']).split(',').all(named)
 }
 
 pub(crate) fn is_blank(c: char) -> bool {

@@ -20,6 +20,7 @@ mod optimizer;
 mod overrides;
 mod pipeline;
 mod repeat;
+mod size;
 mod slice;
 mod structure;
 mod wording;
@@ -57,7 +58,7 @@ pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec
     let mut resolver = Resolver::new(file, overrides);
     resolver.machine(file, overrides);
     resolver.dims(file, overrides);
-    resolver.unknown_overrides(overrides);
+    resolver.unknown_overrides(file, overrides);
     for (place, statement) in file.statements.iter().enumerate() {
         match &statement.node {
             Statement::Repeat(of) => {
@@ -89,6 +90,8 @@ struct Resolver<'a> {
     /// Whether the mesh statement is wrong, so that its axes are not known.
     mesh_failed: bool,
     dims: IndexVec<DimId, Dim>,
+    /// Sizes given by option: of dimensions, and of `repeat`.
+    given_sizes: Vec<DimSize>,
     dim_names: IndexMap<String, DimId>,
     bad_dims: IndexSet<String>,
     values: IndexVec<ValueId, Value>,
@@ -170,6 +173,7 @@ impl<'a> Resolver<'a> {
             mesh_span: None,
             mesh_failed: file.lost.mesh,
             dims: IndexVec::new(),
+            given_sizes: overrides.dims.clone(),
             dim_names: IndexMap::new(),
             bad_dims: lost.clone(),
             values: IndexVec::new(),

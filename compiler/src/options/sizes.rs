@@ -40,17 +40,30 @@ pub fn dims(text: &str) -> Result<Vec<DimSize>, String> {
     distinct(dims.collect::<Result<_, String>>()?, |dim: &DimSize| &dim.name)
 }
 
-/// The bytes of `--memory`, with or without a unit.
+/// The bytes of `--memory`. A number without a unit is bytes, unless it is so small that another
+/// unit must be meant.
 ///
 /// ```
 /// assert_eq!(shardwise::setting::bytes("300MB"), Ok(3e8));
+/// assert_eq!(shardwise::setting::bytes("16GiB"), shardwise::setting::bytes("16Gi"));
 /// assert_eq!(shardwise::setting::bytes("1e9"), Ok(1e9));
+/// assert!(shardwise::setting::bytes("16").is_err_and(|error| error.contains("16GiB")));
 /// ```
 pub fn bytes(text: &str) -> Result<f64, String> {
-    number::bytes(text)
-        .or_else(|| plain(text))
-        .ok_or_else(|| "give bytes, such as 300MB, 16GB or 16GiB".to_owned())
+    if let Some(bytes) = number::bytes(text) {
+        return Ok(bytes);
+    }
+    match plain(text) {
+        Some(number) if number > 0.0 && number < FEWEST_BYTES => Err(format!(
+            "{number} of what? write {number}GB (1000^3 bytes) or {number}GiB (1024^3)"
+        )),
+        Some(number) => Ok(number),
+        None => Err("give bytes, such as 300MB, 16GB or 16GiB".to_owned()),
+    }
 }
+
+/// A smaller limit without a unit is not meant in bytes.
+const FEWEST_BYTES: f64 = 1e5;
 
 /// The seconds of a time with its unit.
 ///

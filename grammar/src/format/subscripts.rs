@@ -3,31 +3,14 @@
 //! That is the case if the file's own mesh declares every letter as an axis and no axis with the
 //! joined name. A file without a mesh keeps its braces.
 
-use crate::ast::{Expr, ExprKind, File, Layout, Statement, Subscript};
+use crate::ast::{File, Layout, Statement, Subscript};
+use crate::layouts;
 use crate::span::Name;
 
 /// Joins the subscripts of every layout in the file.
 pub(super) fn join(file: &mut File) {
     let axes = axes_of(file);
-    let join_all = |layout: &mut Option<Layout>| {
-        if let Some(layout) = layout {
-            join_layout(layout, &axes);
-        }
-    };
-    for statement in &mut file.statements {
-        match &mut statement.node {
-            Statement::Declare(_, tensors) => {
-                for tensor in tensors {
-                    join_all(&mut tensor.layout);
-                }
-            }
-            Statement::Define(definition) => {
-                join_all(&mut definition.target.layout);
-                each_layout(&mut definition.value, &join_all);
-            }
-            _ => {}
-        }
-    }
+    layouts::each(file, &mut |layout| join_layout(layout, &axes));
 }
 
 fn axes_of(file: &File) -> Vec<String> {
@@ -38,19 +21,6 @@ fn axes_of(file: &File) -> Vec<String> {
         }
     }
     axes
-}
-
-fn each_layout(expr: &mut Expr, visit: &impl Fn(&mut Option<Layout>)) {
-    match &mut expr.node {
-        ExprKind::Tensor { layout, .. } => visit(layout),
-        ExprKind::Number(_) => {}
-        ExprKind::Negate(inner) => each_layout(inner, visit),
-        ExprKind::Call(call) => call.arguments.iter_mut().for_each(|e| each_layout(e, visit)),
-        ExprKind::Product { left, right, .. } | ExprKind::Binary { left, right, .. } => {
-            each_layout(left, visit);
-            each_layout(right, visit);
-        }
-    }
 }
 
 fn join_layout(layout: &mut Layout, axes: &[String]) {

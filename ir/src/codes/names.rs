@@ -134,7 +134,8 @@ Write instead:
     Code {
         code: BAD_SIZE,
         name: "bad-size",
-        page: "A size is a whole number from 1 to 2^63, or a product of such.
+        page: "A size is a whole number from 1 to 2^63, or computed from such: `4*D`, `D/N`, \
+            `P + T`, `2*(P + T)`. A quotient must come out whole.
 
 Triggered by:
 

@@ -1,11 +1,12 @@
 //! Brackets: dimensions, subscripts, and unreduced axes.
 
-use crate::codes::{names, sharding as codes};
+use crate::codes::{names, sharding as codes, syntax};
 use shardwise_grammar::ast::{DimUse, Layout, Subscript};
 use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;
 use crate::ids::{AxisId, DimId, ValueId};
+use crate::program::Dim;
 use crate::sharding::{AxisList, AxisRef, Pin, Reduction, Unreduced};
 use crate::{Diag, suggest};
 
@@ -15,7 +16,7 @@ const MOST_DIMS: usize = 64;
 impl Resolver<'_> {
     /// The dimension called `name`, or an error.
     pub(super) fn dim(&mut self, name: &Name) -> Option<DimId> {
-        if let Some(&dim) = self.dim_names.get(&name.node) {
+        if let Some(dim) = self.dim_names.get(&name.node).copied().or_else(|| self.primed(name)) {
             return Some(dim);
         }
         if !self.bad_dims.contains(&name.node) {
@@ -38,6 +39,42 @@ impl Resolver<'_> {
             self.bad_dims.insert(name.node.clone());
         }
         None
+    }
+
+    /// `D'` without a declaration of its own: a dimension of the size of `D`.
+    fn primed(&mut self, name: &Name) -> Option<DimId> {
+        let base = name.node.trim_end_matches('\'');
+        let Dim { size, pad, .. } = self.dims[*self.dim_names.get(base)?];
+        let dim = Dim { name: name.node.clone(), size, factors: Vec::new(), pad, span: name.span };
+        let id = self.dims.push(dim);
+        self.dim_names.insert(name.node.clone(), id);
+        Some(id)
+    }
+
+    /// Reports a dimension whose name also reads as another one that is split: `d_ff`, where `d`
+    /// is a dimension and `ff` an axis. Plans would not read back as they are printed.
+    pub(super) fn has_one_reading(&mut self, dim: &Dim) {
+        let readings = self.dims.iter().find_map(|other| {
+            let (shorter, longer) =
+                if other.name.len() < dim.name.len() { (other, dim) } else { (dim, other) };
+            let rest = longer.name.strip_prefix(&shorter.name)?.strip_prefix('_')?;
+            let begins = |axis: &str| {
+                axis.strip_prefix(rest).is_some_and(|more| more.is_empty() || more.starts_with('_'))
+            };
+            let is_subscript = self.axes_of_word(rest).is_some()
+                || self.mesh.axes.iter().any(|axis| begins(&axis.name));
+            is_subscript.then(|| (shorter.clone(), longer.clone(), rest.to_owned()))
+        });
+        let Some((shorter, longer, rest)) = readings else { return };
+        let message = format!(
+            "`{0}` has two readings: the dimension `{0}`, and `{1}_{{{rest}}}`, which is `{1}` \
+                split over `{rest}`",
+            longer.name, shorter.name
+        );
+        let diag = Diag::error(syntax::BAD_DIM, message, longer.span, "this dimension")
+            .and(shorter.span, "and this one");
+        let diag = self.mesh_span.into_iter().fold(diag, |diag, mesh| diag.and(mesh, "the mesh"));
+        self.error(diag.help("give one of the dimensions, or the axis, another name"));
     }
 
     /// The axis called `name`, or an error.
@@ -126,8 +163,12 @@ impl Resolver<'_> {
                 (Some(_), Some(_)) => {
                     let message = format!("dimension `{}` stands twice", written.name.node);
                     self.error(
-                        Diag::error(names::DIMS_DIFFER, message, written.span, "again")
-                            .help("give one of them another name of equal size"),
+                        Diag::error(names::DIMS_DIFFER, message, written.span, "again").help(
+                            format!(
+                                "write one of them as `{0}'`, a dimension of the size of `{0}`",
+                                written.name.node
+                            ),
+                        ),
                     );
                     complete = false;
                 }

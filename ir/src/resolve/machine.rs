@@ -1,8 +1,7 @@
 //! Mesh and dimensions, on the selected hardware.
 
 use crate::codes::{mesh as codes, names};
-use shardwise_grammar::ast::{self, AxisDecl, SizeExpr, SizeFactor, Statement};
-use shardwise_grammar::span::Name;
+use shardwise_grammar::ast::{self, AxisDecl, Statement};
 use strum::VariantArray;
 
 use super::overrides::of_option;
@@ -174,16 +173,11 @@ impl Resolver<'_> {
             (Some(over), _) => {
                 fold(given.size, over).map(|physical| (physical, Some(over.clone())))
             }
-            (None, Some(over)) => fold(given.size, &over.node)
-                .map(|physical| (physical, Some(over.node.clone())))
-                .or_else(|| {
-                    let uneven = even_factors(given.size, &over.node)?;
-                    Some((uneven.clone(), Some(uneven)))
-                }),
+            (None, Some(over)) => Some(refolded(given.size, &over.node)),
             (None, None) => Some((vec![given.size], None)),
         };
         let Some((physical, over)) = folded else {
-            self.given_does_not_fold(axis, given);
+            self.given_does_not_fold(given);
             return None;
         };
         Some(Extent { size: given.size, physical, over, kind })
@@ -227,19 +221,17 @@ impl Resolver<'_> {
         ));
     }
 
-    fn given_does_not_fold(&mut self, axis: &AxisDecl, given: &AxisSize) {
+    fn given_does_not_fold(&mut self, given: &AxisSize) {
         let AxisSize { name, size, over } = given;
-        let fold = over
-            .as_ref()
-            .or(axis.over.as_ref().map(|over| &over.node))
-            .map_or(String::new(), |over| over_text(over));
+        let fold = over.as_deref().map_or(String::new(), over_text);
         let diag = of_option(
             codes::BAD_AXIS,
             format!("axis `{name}` of {size} does not fold over `{fold}`"),
         );
+        let (physical, _) = refolded(*size, over.as_deref().unwrap_or_default());
         self.error(diag.help(format!(
-            "give factors whose product is {size} in the option, such as \
-            `{name}={size} over {size}`"
+            "give factors whose product is {size}: `--mesh \"{name}={size} over {}\"`",
+            over_text(&physical)
         )));
     }
 
@@ -270,50 +262,11 @@ impl Resolver<'_> {
                     span: decl.name.span,
                 };
                 dim.size = self.replaced(&dim, overrides.dim(&dim.name));
+                self.has_one_reading(&dim);
                 let id = self.dims.push(dim);
                 self.dim_names.insert(decl.name.node.clone(), id);
             }
         }
-    }
-
-    /// The dimensions of `N=K*G`; none where a plain number is among the factors.
-    fn product_dims(&self, size: &SizeExpr) -> Vec<crate::ids::DimId> {
-        let dims = size.factors.iter().map(|factor| match &factor.node {
-            SizeFactor::Dim(name) => self.dim_names.get(name).copied(),
-            SizeFactor::Number(_) => None,
-        });
-        let dims: Option<Vec<_>> = dims.collect();
-        dims.filter(|dims| dims.len() > 1).unwrap_or_default()
-    }
-
-    pub(super) fn size(&mut self, size: &SizeExpr) -> Option<u64> {
-        let mut product = Some(1_u64);
-        for factor in &size.factors {
-            let number = match &factor.node {
-                SizeFactor::Number(number) => *number,
-                SizeFactor::Dim(name) => {
-                    let span = factor.span;
-                    let dim = self.dim(&Name::new(name.clone(), span))?;
-                    Some(self.dims[dim].size)
-                }
-            };
-            product = product.zip(number).and_then(|(a, b)| a.checked_mul(b));
-        }
-        let valid = product.filter(|&n| (1..=LARGEST).contains(&n));
-        if valid.is_none() {
-            let diag = Diag::error(
-                names::BAD_SIZE,
-                "this is not a size",
-                size.span,
-                "not a whole number from 1 to 2^63",
-            );
-            self.error(
-                diag.help(
-                    "write a whole number, such as 4096, 48k or 2Mi, or a product such as 4*D",
-                ),
-            );
-        }
-        valid
     }
 }
 
@@ -370,10 +323,22 @@ fn fold(size: u64, over: &[u64]) -> Option<Vec<u64>> {
     (product == Some(size)).then_some(factors)
 }
 
+/// The physical axes of another size on an axis that folds over `over`, and the fold as printed:
+/// the same fold where it fits, else as many factors, else a single one.
+fn refolded(size: u64, over: &[u64]) -> (Vec<u64>, Option<Vec<u64>>) {
+    if let Some(physical) = fold(size, over) {
+        return (physical, Some(over.to_vec()));
+    }
+    let count = if let [count] = over { *count } else { over.len() as u64 };
+    match even_factors(size, count) {
+        Some(uneven) => (uneven.clone(), Some(uneven)),
+        None => (vec![size], None),
+    }
+}
+
 /// If the size is not such a power: that many factors as close to each other as possible, none of
 /// them 1 (512 over 2 is 16x32).
-fn even_factors(size: u64, over: &[u64]) -> Option<Vec<u64>> {
-    let &[count] = over else { return None };
+fn even_factors(size: u64, count: u64) -> Option<Vec<u64>> {
     let mut left = size;
     let mut factors = Vec::new();
     for remaining in (1..=u32::try_from(count).ok().filter(|&count| count <= 16)?).rev() {

@@ -3,6 +3,8 @@
 //! exist.
 
 use crate::codes::{names, sharding};
+use indexmap::IndexSet;
+use shardwise_grammar::ast::{self, Statement};
 
 use super::Resolver;
 use super::machine::LARGEST;
@@ -63,7 +65,8 @@ pub struct AxisSize {
     pub over: Option<Vec<u64>>,
 }
 
-/// `B=4096`: a size for a dimension that the program declares.
+/// `B=4096`: a size for a dimension that the program declares, or a number of layers for its
+/// `repeat`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DimSize {
     /// The dimension.
@@ -103,7 +106,7 @@ impl Overrides {
 
 impl Resolver<'_> {
     /// Reports axes and dimensions of options that the program does not have.
-    pub(super) fn unknown_overrides(&mut self, overrides: &Overrides) {
+    pub(super) fn unknown_overrides(&mut self, file: &ast::File, overrides: &Overrides) {
         let axes: Vec<String> = self.mesh.axes.iter().map(|axis| axis.name.clone()).collect();
         if !self.mesh_failed {
             for axis in overrides.mesh.iter().filter(|axis| !axes.contains(&axis.name)) {
@@ -116,7 +119,12 @@ impl Resolver<'_> {
                 ));
             }
         }
-        let dims: Vec<String> = self.dim_names.keys().cloned().collect();
+        let layers = file.statements.iter().filter_map(|statement| match &statement.node {
+            Statement::Repeat(of) => Some(&of.name.node),
+            _ => None,
+        });
+        let dims: IndexSet<String> = self.dim_names.keys().chain(layers).cloned().collect();
+        let dims: Vec<String> = dims.into_iter().collect();
         for dim in &overrides.dims {
             if !dims.contains(&dim.name) && !self.bad_dims.contains(&dim.name) {
                 self.error(unknown(

@@ -119,7 +119,9 @@ impl Resolver<'_> {
     /// The number of layers, and the earlier block that it reverses.
     fn layers(&mut self, of: &ast::Repeat) -> Option<(u64, Option<RepeatId>)> {
         if let Some(size) = &of.count {
-            return Some((self.size(size)?, None));
+            let written = self.size(size)?;
+            let given = self.given_sizes.iter().find(|given| given.name == of.name.node);
+            return Some((given.map_or(written, |given| given.size), None));
         }
         let forward = |repeat: &Repeat| repeat.name == of.name.node && repeat.reversed.is_none();
         let found = self

@@ -11,6 +11,7 @@ mod long_attention;
 mod masks_and_routing;
 mod measured_rates;
 mod microbatches;
+mod names_and_sizes;
 mod open_declarations;
 mod operations;
 mod optimizer;

@@ -1,6 +1,6 @@
 //! Finds places in the syntax tree: brackets, items of lists, declarations.
 
-use shardwise_grammar::ast::{DimDecl, ExprKind, File, Layout, SizeFactor, Statement, Subscript};
+use shardwise_grammar::ast::{DimDecl, ExprKind, File, Layout, Statement, Subscript};
 use shardwise_ir::Span;
 
 use crate::lint::definition::Edit;
@@ -50,13 +50,10 @@ pub(crate) fn dim_span(dim: &DimDecl) -> Span {
     dim.pad.map_or(declared, |pad| declared.to(pad))
 }
 
-/// The dimensions that other sizes are products of.
+/// The dimensions that other sizes are computed from.
 pub(crate) fn factors(file: &File) -> impl Iterator<Item = &str> {
     let dims = file.statements.iter().filter_map(|statement| {
         if let Statement::Dim(dims) = &statement.node { Some(dims) } else { None }
     });
-    let sizes = dims.flatten().flat_map(|dim| &dim.size.factors);
-    sizes.filter_map(|factor| {
-        if let SizeFactor::Dim(name) = &factor.node { Some(name.as_str()) } else { None }
-    })
+    dims.flatten().flat_map(|dim| dim.size.dims())
 }
