@@ -5,10 +5,12 @@
 //! missing statements would have defined are kept separately. Sizes are kept as expressions and
 //! names as text; `ir` resolves them.
 
+mod roles;
 mod size;
 
 use crate::span::{Name, Span, Spanned};
 
+pub use roles::{Phase, Role};
 pub use size::{SizeExpr, SizeFactor, SizePart, SizeTerm};
 
 /// A whole file: statements in order. Comments and blank lines are found again from the source by
@@ -99,44 +101,6 @@ pub struct HardwareRef {
     pub settings: Vec<Setting>,
 }
 
-/// The role of a declared value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// An input of each step.
-    Input,
-    /// Resident on the devices.
-    Param,
-    /// The same, and not trained. A resolved program has a parameter that is marked as frozen.
-    FrozenParam,
-    /// Resident and updated.
-    State,
-    /// An output of the program.
-    Output,
-}
-
-impl Role {
-    /// The role that `keyword` declares.
-    pub fn of(keyword: &str) -> Option<Self> {
-        match keyword {
-            "input" => Some(Self::Input),
-            "param" => Some(Self::Param),
-            "state" => Some(Self::State),
-            "output" => Some(Self::Output),
-            _ => keyword.strip_prefix("frozen").map(|_| Self::FrozenParam),
-        }
-    }
-}
-
-/// Which part of a training step a statement belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// Before the gradients, or in a program without any.
-    #[default]
-    Forward,
-    /// A gradient, or a use of gradients.
-    Backward,
-}
-
 impl Phase {
     /// As programs write it.
     pub fn name(self) -> &'static str {
@@ -182,6 +146,13 @@ pub struct TensorDecl {
     pub layout: Option<Layout>,
     /// All of it.
     pub span: Span,
+}
+
+impl TensorDecl {
+    /// One that nothing is known of yet.
+    pub(crate) fn nameless(span: Span) -> Self {
+        Self { name: Spanned::new(String::new(), span), dtype: None, layout: None, span }
+    }
 }
 
 /// `[B_X, D_{Y,Z}, F_?] {U_W}`: dimensions with their subscripts, and what is unreduced.
@@ -235,10 +206,19 @@ pub struct Definition {
     pub output: bool,
     /// The defined value.
     pub target: TensorDecl,
+    /// Those after it: `q, k, v = split_{N->A,B,C}(x)`.
+    pub others: Vec<TensorDecl>,
     /// The right side.
     pub value: Expr,
     /// `in k1`: the number of the kernel that the statement of a plan is part of.
     pub kernel: Option<Spanned<u32>>,
+}
+
+impl Definition {
+    /// All defined values.
+    pub fn targets(&self) -> impl Iterator<Item = &TensorDecl> {
+        std::iter::once(&self.target).chain(&self.others)
+    }
 }
 
 /// `backward from Loss`, `backward from Out given dOut, microbatches=8`.

@@ -19,6 +19,7 @@ pub(crate) fn each(file: &mut File, visit: &mut impl FnMut(&mut Layout)) {
 
 fn defined(definition: &mut Definition, visit: &mut impl FnMut(&mut Layout)) {
     declared(&mut definition.target, visit);
+    definition.others.iter_mut().for_each(|other| declared(other, visit));
     used(&mut definition.value, visit);
 }
 

@@ -360,8 +360,7 @@ impl Reader<'_> {
 
     fn tensor_decl(self, pair: Pair<'_, Rule>) -> TensorDecl {
         let span = self.span(&pair);
-        let mut decl =
-            TensorDecl { name: Spanned::new(String::new(), span), dtype: None, layout: None, span };
+        let mut decl = TensorDecl::nameless(span);
         for piece in pair.into_inner() {
             match piece.as_rule() {
                 Rule::name => decl.name = self.name(&piece),
@@ -427,7 +426,7 @@ impl Reader<'_> {
 
     fn definition(self, inner: Pieces<'_>) -> Definition {
         let mut output = false;
-        let mut target = None;
+        let mut targets = Vec::new();
         let mut value = None;
         let mut kernel = None;
         for piece in inner {
@@ -437,20 +436,16 @@ impl Reader<'_> {
                     let number = piece.as_str().trim_start_matches(|c: char| !c.is_ascii_digit());
                     kernel = number.parse().ok().map(|n| Spanned::new(n, self.span(&piece)));
                 }
-                Rule::tensor_decl => target = Some(self.tensor_decl(piece)),
+                Rule::tensor_decl => targets.push(self.tensor_decl(piece)),
                 Rule::expr => value = Some(self.expr(piece)),
                 _ => {}
             }
         }
-        let nameless = || TensorDecl {
-            name: Spanned::new(String::new(), Span::default()),
-            dtype: None,
-            layout: None,
-            span: Span::default(),
-        };
+        let mut targets = targets.into_iter();
         Definition {
             output,
-            target: target.unwrap_or_else(nameless),
+            target: targets.next().unwrap_or_else(|| TensorDecl::nameless(Span::default())),
+            others: targets.collect(),
             value: value.unwrap_or_else(|| nothing(Span::default())),
             kernel,
         }

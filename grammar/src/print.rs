@@ -162,7 +162,8 @@ fn comma(words: &[Name]) -> String {
 
 fn define(definition: &Definition, source: &str) -> String {
     let keyword = if definition.output { "output " } else { "" };
-    let target = tensor_decl(&definition.target);
+    let others = definition.others.iter().map(tensor_decl);
+    let target = join([tensor_decl(&definition.target)].into_iter().chain(others));
     let arrow = definition.value.span.start < definition.target.span.start && !source.is_empty();
     let value = expr(&definition.value);
     match arrow {

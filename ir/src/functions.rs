@@ -5,6 +5,7 @@
 //! | [`Function`] | element-wise functions that are called by name | [`Row`] |
 //! | [`ReduceFn`] | `sum`, `mean`, `max`, `min` | [`ReductionRow`] |
 //! | [`Composite`] | `softmax` and the normalisations | [`CompositeRow`] |
+//! | [`AlongFn`] | `cumsum`, `topk` and others of all elements along a dimension | [`AlongRow`] |
 //! | [`CollectiveKind`] | `AllGather` and the other moves between devices | [`CollectiveRow`] |
 //!
 //! Names are read once, in `resolve`; after that an operation holds an entry of a table.
@@ -18,6 +19,7 @@
 //! `reshape`, `route`) are in no table: each has its own rules for shardings and its own code in
 //! the simulator, so every column of a row would be a pointer to code.
 
+mod along;
 mod collective;
 mod composite;
 mod elementwise;
@@ -32,6 +34,7 @@ mod tests;
 
 use crate::dtype::DType;
 
+pub use along::{Along, AlongFn, AlongGradient, AlongRow};
 pub use collective::{CollectiveKind, CollectiveRow, TimeModel, VolumeSide};
 pub use composite::{Composite, CompositeRow, EPSILON};
 pub use elementwise::{Function, Operand, Row};

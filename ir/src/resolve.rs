@@ -22,6 +22,7 @@ mod pipeline;
 mod repeat;
 mod size;
 mod slice;
+mod split;
 mod structure;
 mod wording;
 
@@ -158,9 +159,9 @@ impl<'a> Resolver<'a> {
                     }
                 }
                 Statement::Define(definition) => {
-                    defined_at
-                        .entry(definition.target.name.node.as_str())
-                        .or_insert(definition.target.name.span);
+                    for ast::TensorDecl { name, .. } in definition.targets() {
+                        defined_at.entry(name.node.as_str()).or_insert(name.span);
+                    }
                 }
                 _ => {}
             }
@@ -373,7 +374,9 @@ impl<'a> Resolver<'a> {
         for statement in &file.statements {
             let tensors: Vec<&ast::TensorDecl> = match &statement.node {
                 Statement::Declare(Role::Output, tensors) => tensors.iter().collect(),
-                Statement::Define(definition) if definition.output => vec![&definition.target],
+                Statement::Define(definition) if definition.output => {
+                    definition.targets().collect()
+                }
                 _ => continue,
             };
             for tensor in tensors {

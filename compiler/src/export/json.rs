@@ -390,6 +390,7 @@ pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
         | OpKind::Composite { .. }
         | OpKind::Update { .. }
         | OpKind::Rearrange(_)
+        | OpKind::Along(_)
         | OpKind::Route(_) => "map",
         OpKind::Collective(kind) => kind.json_name(),
     }

@@ -87,6 +87,7 @@ pub(super) fn is_exact(kind: &OpKind) -> bool {
         | OpKind::Update { .. }
         | OpKind::Rearrange(_)
         | OpKind::Route(_)
+        | OpKind::Along(_)
         | OpKind::Collective(_) => true,
     }
 }
@@ -132,6 +133,7 @@ pub(super) fn operation(
             Some(structure::update(*dim, &dims, operands, start(*dim)?, result))
         }
         OpKind::Rearrange(how) => structure::rearranged(program, how, &dims, operands, to),
+        OpKind::Along(along) => structure::along(program, along, dims[0], operands[0], to),
         OpKind::Route(route) => structure::route(route, dims[0], operands[0], to),
         OpKind::Composite { function, dims: along } => local.composite(*function, along),
         OpKind::Collective(_) => Some(operands[0].clone()),

@@ -202,6 +202,11 @@ fn bound(program: &Program, op: &Op, bounds: &IndexVec<ValueId, f64>) -> f64 {
             bounds[op.operands[0].value] * rows(0) * rows(1)
         }
         OpKind::Route(_) => 1.0,
+        OpKind::Along(along) => {
+            let row = along.function.row();
+            let elements = if row.is_index { 1.0 } else { operands().sum() };
+            if row.is_index || row.is_linear { elements * sizes(&[along.from]) } else { elements }
+        }
         OpKind::Map(MapFn { form: MapForm::Position(dim) | MapForm::Iota(dim), .. }) => {
             sizes(&[*dim])
         }

@@ -33,6 +33,10 @@ pub fn infer_shape(kind: &OpKind, operands: &[&[DimId]]) -> Vec<DimId> {
         }
         OpKind::ScatterAdd { .. } => operands.last().map_or_else(Vec::new, |like| like.to_vec()),
         OpKind::Update { .. } => first(),
+        OpKind::Along(along) => {
+            let replaced = |dim: DimId| if dim == along.from { along.to } else { dim };
+            first().into_iter().map(replaced).collect()
+        }
         OpKind::Rearrange(how) => rearranged(how, &first()),
         OpKind::Route(route) => merge(&first(), &[route.capacity]),
         OpKind::Composite { .. } | OpKind::Collective(_) => all(),
@@ -71,6 +75,7 @@ pub fn dtype(kind: &OpKind, operands: &[DType]) -> DType {
         }
         OpKind::Route(_) => DType::Bool,
         OpKind::Reduce { function, .. } => function.row().result.of(all, all),
+        OpKind::Along(along) => along.function.result(all),
         OpKind::Einsum { contracted } if all == DType::Bool && !contracted.is_empty() => {
             DType::Int32
         }

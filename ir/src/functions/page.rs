@@ -2,7 +2,7 @@
 //! it, and its gradient.
 
 use super::formula::Written;
-use super::{Composite, Function, Gradient, ReduceFn, Row};
+use super::{AlongFn, AlongGradient, Composite, Function, Gradient, ReduceFn, Row};
 use crate::sharding::Reduction;
 
 /// The tables of functions, reductions and composites as Markdown.
@@ -24,15 +24,33 @@ pub fn page() -> String {
             (written(&row.definition, &["x"]), written(&row.gradient, &["x"]));
         format!("| `{}_D(x)` | {definition} | {gradient} |\n", row.name)
     });
+    let alongs = AlongFn::ALL.iter().map(|&function| along(function));
     format!(
         "| function | value | partial sums pass | partial maxima pass | gradient |\n| --- | --- | \
-            --- | --- | --- |\n{}\n| reduction | its partial results | gradient |\n| --- | --- | \
+            --- | --- | --- |\n{}\n\
+            | along a dimension | value | partial sums pass | gradient |\n\
+            | --- | --- | --- | --- |\n{}\n\
+            | reduction | its partial results | gradient |\n| --- | --- | \
             --- \
             |\n{}\n| composite | value | gradient |\n| --- | --- | --- |\n{}",
         functions.collect::<String>(),
+        alongs.collect::<String>(),
         reductions.collect::<String>(),
         composites.collect::<String>()
     )
+}
+
+fn along(function: AlongFn) -> String {
+    let row = function.row();
+    let dims = |of: AlongFn| if of.row().picks { "{D->K}" } else { "D" };
+    let gradient = match row.gradient {
+        AlongGradient::Transposed(back) => format!("`{}_{}(g)`", back.name(), dims(back)),
+        AlongGradient::PutAt(at) => format!("`put_D(g, {}_{}(x), x)`", at.name(), dims(at)),
+        AlongGradient::Zero => "0".to_owned(),
+    };
+    let passes = if row.is_linear { "yes" } else { "no" };
+    let summary = row.summary.trim_end_matches('.');
+    format!("| `{}_{}(x)` | {summary} | {passes} | {gradient} |\n", row.name, dims(function))
 }
 
 fn row(row: &Row) -> String {

@@ -2,8 +2,8 @@
 //! here only where they are exceptions, so that a new row is checked without a change.
 
 use super::{
-    Composite, Direction, Domain, Formula, Function, Gradient, Linearity, Masked, ReduceFn,
-    ResultType, Row,
+    AlongFn, AlongGradient, Composite, Direction, Domain, Formula, Function, Gradient, Linearity,
+    Masked, ReduceFn, ResultType, Row,
 };
 
 /// Sample arguments: of both signs, close to zero and not, none at a corner of any function.
@@ -349,6 +349,47 @@ fn values_are_the_known_ones() {
         for (found, value) in composite(function, x).iter().zip(value) {
             assert!((found - value).abs() < 1e-5, "{}: {found}, not {value}", function.name());
         }
+    }
+}
+
+#[test]
+fn functions_along_a_dimension_have_their_gradients() {
+    let x = vec![0.3, -1.1, 2.4, 0.9, -0.2];
+    for &function in AlongFn::ALL {
+        let row = function.row();
+        let count = if row.picks { 2 } else { x.len() };
+        let given: Vec<f64> = (0..count).map(|place| 1.5 - 0.7 * place as f64).collect();
+        let mut found = vec![0.0; x.len()];
+        match row.gradient {
+            AlongGradient::Transposed(back) => found = (back.row().evaluate)(&given, count),
+            AlongGradient::PutAt(at) => {
+                for (place, given) in (at.row().evaluate)(&x, count).iter().zip(&given) {
+                    found[*place as usize] += given;
+                }
+            }
+            AlongGradient::Zero => {}
+        }
+        for (place, found) in found.into_iter().enumerate() {
+            let loss = |by: f64| {
+                let y = (row.evaluate)(&with(&x, place, x[place] + by), count);
+                y.iter().zip(&given).map(|(y, g)| y * g).sum::<f64>()
+            };
+            let quotient = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
+            assert!(is_close(found, quotient), "{}: {found}, not {quotient}", row.name);
+        }
+    }
+}
+
+#[test]
+fn functions_along_a_dimension_have_the_known_values() {
+    let known: [(AlongFn, &[f64], &[f64]); 4] = [
+        (AlongFn::CumSum, &[1.0, 2.0, 4.0], &[1.0, 3.0, 7.0]),
+        (AlongFn::RevCumSum, &[1.0, 2.0, 4.0], &[7.0, 6.0, 4.0]),
+        (AlongFn::TopK, &[1.0, 3.0, 3.0, 2.0], &[3.0, 3.0, 2.0]),
+        (AlongFn::ArgTopK, &[1.0, 3.0, 3.0, 2.0], &[1.0, 2.0, 3.0]),
+    ];
+    for (function, x, y) in known {
+        assert_eq!((function.row().evaluate)(x, 3), y, "{}", function.name());
     }
 }
 

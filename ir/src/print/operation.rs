@@ -2,7 +2,7 @@
 
 use super::Printer;
 use crate::ids::DimId;
-use crate::program::{Fill, MapForm, OpKind};
+use crate::program::{Along, Fill, MapForm, OpKind};
 use crate::rearrange::{Rearrange, Roll, Route, Window};
 
 impl Printer<'_> {
@@ -19,6 +19,11 @@ impl Printer<'_> {
             }
             OpKind::Composite { function, dims } => {
                 format!("{}_{}({})", function.name(), self.dim_subscript(dims), operands.join(", "))
+            }
+            OpKind::Along(Along { function, from, to }) => {
+                let dims = if from == to { &[*from][..] } else { &[*from, *to] };
+                let name = function.name();
+                format!("{name}_{}({})", self.dim_subscript(dims), operands.join(", "))
             }
             OpKind::Gather { dim } => {
                 format!("take_{}({})", self.dim_name(*dim), operands.join(", "))

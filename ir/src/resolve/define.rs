@@ -5,6 +5,7 @@ use shardwise_grammar::ast::{Call, Definition, Expr, ExprKind};
 use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;
+use super::split::is_split;
 use crate::Diag;
 use crate::dtype::DType;
 use crate::ids::{DimId, ValueId};
@@ -41,6 +42,12 @@ pub(super) struct Operation {
 impl Resolver<'_> {
     pub(super) fn define(&mut self, definition: &Definition, span: Span) {
         self.links = 0;
+        if is_split(definition) {
+            for part in self.parts_of_split(definition).unwrap_or_default() {
+                self.define(&part, span);
+            }
+            return;
+        }
         if let Some((renamed, carried)) = self.redefined(definition) {
             self.define(&renamed, span);
             self.took(&carried, &renamed.target.name.node);

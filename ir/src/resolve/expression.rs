@@ -8,7 +8,7 @@ use super::Resolver;
 use super::define::{Operation, Target, collective_kind};
 use super::{attention, repeat, structure, wording};
 use crate::Diag;
-use crate::functions::{Arithmetic, Composite, Function};
+use crate::functions::{AlongFn, Arithmetic, Composite, Function};
 use crate::ids::{DimId, ValueId};
 use crate::program::{MapFn, MapForm, Mode, OpKind, Operand, ReduceFn};
 use crate::shape::{infer_shape, merge};
@@ -344,6 +344,9 @@ impl Resolver<'_> {
         }
         if let Some(&function) = Composite::ALL.iter().find(|known| known.name() == name) {
             return self.composite(function, call, span, target);
+        }
+        if let Some(&function) = AlongFn::ALL.iter().find(|known| known.name() == name) {
+            return self.function_along(call, function, span, target);
         }
         if structure::NAMES.contains(&name) {
             return self.structural(name, call, span, target);

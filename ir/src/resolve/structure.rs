@@ -1,6 +1,7 @@
 //! Calls that change dimensions otherwise than by summing (rename, reshape, lookup, slice, concat),
 //! and those that depend on the index of an element.
 
+mod indices;
 mod tables;
 
 use crate::codes::names;
@@ -11,16 +12,14 @@ use super::Resolver;
 use super::define::{Operation, Target};
 use super::expression::scalar;
 use crate::Diag;
-use crate::dtype::DType;
-use crate::functions::Function;
 use crate::ids::DimId;
-use crate::program::{Dim, Fill, MapFn, MapForm, OpKind, Operand};
+use crate::program::{Dim, Fill, MapForm, OpKind, Operand};
 use crate::rearrange::{Composite, Rearrange, Roll, Route, Window, regroup};
 
 /// The calls of this module, for suggestions of similar names.
-pub(super) const NAMES: [&str; 17] = [
+pub(super) const NAMES: [&str; 18] = [
     "rename", "reshape", "take", "put", "update", "slice", "pad", "concat", "roll", "causal",
-    "lower", "position", "iota", "one_hot", "route", "part", "join",
+    "lower", "position", "iota", "one_hot", "argmax", "route", "part", "join",
 ];
 
 /// Standard names that programs may write, with the canonical name of each; also names with `_`.
@@ -82,6 +81,7 @@ impl Resolver<'_> {
             "position" => self.position(call, span, target),
             "iota" => self.iota(call, span),
             "one_hot" => self.one_hot(call, span, target),
+            "argmax" => self.argmax(call, span, target),
             "route" => self.route(call, span, target),
             "part" => self.part(call, span, target),
             "join" => self.join(call, span),
@@ -449,30 +449,5 @@ impl Resolver<'_> {
             [dim] => Some(self.map(MapForm::Position(dim), vec![operand])),
             _ => self.bad_call("`position` is written `position_S(x)`, with one dimension", span),
         }
-    }
-
-    fn iota(&mut self, call: &Call, span: Span) -> Option<Operation> {
-        let form = "`iota` is written `iota_S()`: the indices along `S`, of no operand";
-        let (dim, _) = self.table_dim(call, form, span)?;
-        if call.arguments.is_empty() {
-            Some(self.map(MapForm::Iota(dim), Vec::new()))
-        } else {
-            self.bad_call(form, span)
-        }
-    }
-
-    /// `one_hot_V(Ids)` stands for `cast<bf16>(iota_V() == Ids)`, in the dtype of the left side.
-    fn one_hot(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        self.may_be_several(span, "write `iota`, the comparison and `cast` out")?;
-        let form = "`one_hot` is written `one_hot_V(Ids)`: along `V`, one at the index and else 0";
-        let (dim, _) = self.table_dim(call, form, span)?;
-        let [ids] = &call.arguments[..] else { return self.bad_call(form, span) };
-        let ids = self.ids(ids, dim, target)?;
-        let indices = self.map(MapForm::Iota(dim), Vec::new());
-        let indices = self.link_value(indices, target, span)?;
-        let equal = self.map(MapForm::call(Function::Equal), vec![ids, indices]);
-        let equal = self.link_value(equal, target, span)?;
-        let to = target.and_then(|target| target.dtype).unwrap_or_default();
-        Some(self.plain(OpKind::Map(MapFn::cast(DType::Bool, to)), vec![equal]))
     }
 }

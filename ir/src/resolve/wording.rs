@@ -5,7 +5,7 @@ use shardwise_grammar::ast::{Call, ExprKind};
 use shardwise_grammar::span::Span;
 
 use super::{Resolver, attention, structure};
-use crate::functions::{Composite, Function, ReduceFn};
+use crate::functions::{AlongFn, Composite, Function, ReduceFn};
 use crate::{Diag, suggest};
 
 impl Resolver<'_> {
@@ -57,9 +57,15 @@ impl Resolver<'_> {
             let reductions = ReduceFn::ALL.iter().map(|reduction| reduction.name());
             let calls = Function::ALL.iter().map(|function| function.name()).chain(reductions);
             let composites = Composite::ALL.iter().map(|composite| composite.name());
+            let alongs = AlongFn::ALL.iter().map(|along| along.name());
             let others = ["cast", "broadcast", "last", "total", attention::NAME];
             let synonyms = structure::SYNONYMS.map(|(synonym, _)| synonym);
-            calls.chain(others).chain(composites).chain(structure::NAMES).chain(synonyms)
+            calls
+                .chain(others)
+                .chain(composites)
+                .chain(alongs)
+                .chain(structure::NAMES)
+                .chain(synonyms)
         };
         let word = call
             .subscript

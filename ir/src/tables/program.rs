@@ -13,7 +13,7 @@ use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 pub use crate::blocks::{BatchSplit, Blocks, Repeat};
 use crate::dtype::DType;
-pub use crate::functions::{CollectiveKind, Fill, Linearity, MapFn, MapForm, ReduceFn};
+pub use crate::functions::{Along, CollectiveKind, Fill, Linearity, MapFn, MapForm, ReduceFn};
 use crate::functions::{Composite, Function};
 use crate::hardware::Hardware;
 use crate::ids::{AxisId, DimId, OpId, RepeatId, ValueId};
@@ -117,6 +117,8 @@ pub enum OpKind {
     Rearrange(Rearrange),
     /// `route_{T,E->C}(Scores, 2)`: the slot and expert that each token is sent to.
     Route(Route),
+    /// `cumsum_S(x)`, `topk_{V->K}(x)`: a function of all elements along a dimension.
+    Along(Along),
     /// Composites such as a softmax.
     Composite {
         /// Which.

@@ -182,6 +182,7 @@ fn must_be_whole(program: &Program, op: &Op, index: &Index<'_>) -> bool {
             !size.is_multiple_of(blocks) || (*by > size / blocks && size - by > size / blocks)
         }
         OpKind::Composite { dims, .. } => dims.contains(&dim),
+        OpKind::Along(along) => along.from == dim,
         OpKind::Rearrange(
             Rearrange::Slice(Window { from, .. }) | Rearrange::Pad(Window { from, .. }),
         ) => *from == dim,
@@ -304,10 +305,12 @@ fn sums(op: &Op) -> Result<Carried, PartialFault> {
         OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => Together::Only(0),
         OpKind::Update { .. } => Together::All(vec![0, 2]),
         OpKind::Rearrange(_) => Together::All(all),
+        OpKind::Along(along) if along.function.row().is_linear => Together::All(all),
         OpKind::Reduce { function, .. } if function.reduction() == Reduction::Sum => {
             Together::All(all)
         }
         OpKind::Reduce { .. }
+        | OpKind::Along(_)
         | OpKind::Composite { .. }
         | OpKind::Route(_)
         | OpKind::Collective(_) => return Err(PartialFault::NotLinear),

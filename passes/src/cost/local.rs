@@ -162,6 +162,10 @@ fn flops(program: &Program, op: &Op, operands: &[&Sharding], result: &Sharding) 
                 dims.iter().filter_map(|dim| along(program, op, operands[0], *dim)).product();
             composite::flops(*function, dims, whole, whole / along.max(1.0))
         }
+        OpKind::Along(along) => {
+            let picked = program.dims[along.to].size as f64;
+            (along.function.row().flops)(picked) * elements(op.operands[0].value, operands[0])
+        }
         OpKind::Route(route) => route.choices as f64 * elements(op.operands[0].value, operands[0]),
         OpKind::Rearrange(_)
         | OpKind::Gather { .. }

@@ -295,6 +295,7 @@ fn origins(program: &Program) -> IndexVec<ValueId, Origin> {
             | OpKind::Reduce { .. }
             | OpKind::ScatterAdd { .. }
             | OpKind::Route(_)
+            | OpKind::Along(_)
             | OpKind::Composite { .. } => false,
         };
         let origin = match &op.kind {

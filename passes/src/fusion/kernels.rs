@@ -240,6 +240,8 @@ fn role(program: &Program, op: &Op) -> Role {
             Role::ElementWise
         }
         OpKind::Einsum { contracted } if contracted.is_empty() => Role::ElementWise,
+        // A running sum is a pass over its operand, as a norm is; picking elements is several.
+        OpKind::Along(along) if !along.function.row().picks => Role::Anchor,
         OpKind::Einsum { .. }
         | OpKind::Reduce { .. }
         | OpKind::Composite { .. }
@@ -247,6 +249,7 @@ fn role(program: &Program, op: &Op) -> Role {
         OpKind::ScatterAdd { .. }
         | OpKind::Update { .. }
         | OpKind::Route(_)
+        | OpKind::Along(_)
         | OpKind::Rearrange(_)
         | OpKind::Collective(_) => Role::Alone,
     }

@@ -56,6 +56,7 @@ fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool 
         ) => *from == index,
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
+        OpKind::Along(along) => along.from == index,
         OpKind::Composite { dims, .. } => {
             dims.contains(&index)
                 && axes.iter().all(|axis| program.mesh.axes[axis.axis()].size == 1)
@@ -122,11 +123,14 @@ pub(crate) fn linearity_rules(op: &Op, partial: &[Option<Reduction>]) -> Vec<Lin
         }
         OpKind::Reduce { function, .. } => vec![same(function.reduction())],
         OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => vec![sum(vec![0])],
+        OpKind::Along(along) if along.function.row().is_linear => vec![same(Reduction::Sum)],
         OpKind::Rearrange(_) => [Reduction::Sum].into_iter().chain(extrema).map(same).collect(),
         OpKind::Update { .. } => {
             [Reduction::Sum].into_iter().chain(extrema).map(|kind| alike(&[0, 2], kind)).collect()
         }
-        OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => Vec::new(),
+        OpKind::Along(_) | OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => {
+            Vec::new()
+        }
     };
     let carried = |rule: &LinearityRule| {
         rule.operands.iter().all(|&operand| partial[operand] == Some(rule.partial))

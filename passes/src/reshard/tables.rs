@@ -175,6 +175,7 @@ fn given_partial(kinds: &[Option<Reduction>], op: &Op) -> Option<Reduction> {
         | OpKind::Update { .. }
         | OpKind::Rearrange(_)
         | OpKind::Route(_)
+        | OpKind::Along(_)
         | OpKind::Composite { .. } => None,
     };
     own.or_else(|| op_layouts::linearity_rules(op, &operands).first().map(|rule| rule.result))

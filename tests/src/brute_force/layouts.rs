@@ -76,7 +76,11 @@ impl Brute<'_> {
                 vec![(vec![0], function.reduction(), function.reduction())]
             }
             OpKind::Rearrange(_) => vec![(all, kind(0), kind(0))],
-            OpKind::Composite { .. } | OpKind::Route(_) | OpKind::Collective(_) => vec![],
+            OpKind::Along(along) if along.function.row().is_linear => vec![sum(vec![0])],
+            OpKind::Along(_)
+            | OpKind::Composite { .. }
+            | OpKind::Route(_)
+            | OpKind::Collective(_) => vec![],
         }
     }
 
@@ -156,6 +160,7 @@ impl Brute<'_> {
                 (*by).min(size - by) > size / self.parts(axes)
             }
             OpKind::Update { .. } => !self.program.values[op.result].dims.contains(&dim),
+            OpKind::Along(along) => along.from == dim,
             _ => false,
         }
     }

@@ -161,6 +161,9 @@ impl Sketch<'_> {
     }
 
     pub(super) fn normalised(&mut self, a: &Value) -> Right {
+        if self.dice.one_in(3) {
+            return self.along(a);
+        }
         let count = 1 + self.dice.roll(a.dims.len().min(2));
         let along = &a.dims[a.dims.len() - count..];
         let function = *self.dice.pick(&["softmax", "logsumexp", "layernorm", "rmsnorm"]);
@@ -172,6 +175,25 @@ impl Sketch<'_> {
             .collect();
         let names: Vec<&str> = along.iter().map(|&dim| DIMS[dim]).collect();
         Right::new(kept, format!("{function}_{{{}}}({})", names.join(","), a.name), a.bits + 4.0)
+    }
+
+    /// A function of all elements along a dimension. Indices are of values that are the same to the
+    /// last bit in every plan.
+    fn along(&mut self, a: &Value) -> Right {
+        let along = *self.dice.pick(&a.dims.clone());
+        let (x, dim) = (&a.name, DIMS[along]);
+        let without = |gone: usize| a.dims.iter().copied().filter(move |&dim| dim != gone);
+        match self.dice.roll(4) {
+            0 if a.declared && a.dims.len() > 1 => {
+                Right::new(without(along).collect(), format!("argmax_{dim}({x})"), 13.0)
+            }
+            1 if a.dims.contains(&U) && !a.dims.contains(&V) => {
+                let dims = without(U).chain([V]).collect();
+                Right::new(dims, format!("topk_{{U->V}}({x})"), a.bits).with(Left::Ordered)
+            }
+            2 => Right::new(a.dims.clone(), format!("revcumsum_{dim}({x})"), a.bits + 13.0),
+            _ => Right::new(a.dims.clone(), format!("cumsum_{dim}({x})"), a.bits + 13.0),
+        }
     }
 
     pub(super) fn masked(&mut self, a: &Value) -> Right {

@@ -3,7 +3,7 @@
 
 use ndarray::{ArrayD, Axis, IxDyn, Slice, concatenate, indices};
 use shardwise_ir::ids::DimId;
-use shardwise_ir::program::Program;
+use shardwise_ir::program::{Along, Program};
 use shardwise_ir::rearrange::{Rearrange, Regroup, Roll, Route, Window};
 
 use super::{position, spread};
@@ -295,6 +295,27 @@ pub(super) fn route(
         }
     }
     Some(chosen)
+}
+
+/// A function of all elements along a dimension; `None` where that is sharded.
+pub(super) fn along(
+    program: &Program,
+    Along { function, from, to }: &Along,
+    dims: &[DimId],
+    operand: &Array,
+    (result, shape): (&[DimId], &[usize]),
+) -> Option<Array> {
+    let axis = position(dims, *from)
+        .filter(|&axis| operand.shape()[axis] as u64 == program.dims[*from].size)?;
+    let count = shape[position(result, *to)?];
+    let mut lengths = operand.shape().to_vec();
+    lengths[axis] = count;
+    let mut found = ArrayD::zeros(IxDyn(&lengths));
+    for (from, mut to) in operand.lanes(Axis(axis)).into_iter().zip(found.lanes_mut(Axis(axis))) {
+        let values = (function.row().evaluate)(&from.to_vec(), count);
+        to.iter_mut().zip(values).for_each(|(to, value)| *to = value);
+    }
+    Some(ordered(&found, &replaced(dims, *from, *to), result))
 }
 
 fn replaced(dims: &[DimId], old: DimId, new: DimId) -> Vec<DimId> {

@@ -81,6 +81,13 @@ impl<'m> Relations<'m> {
         for here in [program, &plan.program] {
             let find =
                 |dim: DimId| plan.program.dims.position(|other| other.name == here.dims[dim].name);
+            for along in here.ops.iter().filter_map(|op| {
+                if let OpKind::Along(along) = &op.kind { Some(along) } else { None }
+            }) {
+                if along.from != along.to {
+                    relations.cut(find(along.from), vec![find(along.to)], false);
+                }
+            }
             for how in here.ops.iter().filter_map(|op| {
                 if let OpKind::Rearrange(how) = &op.kind { Some(how) } else { None }
             }) {

@@ -9,7 +9,7 @@
 //! ([`shardwise_ir::functions`]); this module writes them over the values of an operation.
 //! Operations with their own syntax, and those that rearrange elements, are derived here.
 
-use shardwise_ir::functions::{Arithmetic, Formula, Function, Gradient};
+use shardwise_ir::functions::{Along, AlongGradient, Arithmetic, Formula, Function, Gradient};
 use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::program::{Fill, MapForm, Op, OpKind, Program, ReduceFn};
 use shardwise_ir::rearrange::{Rearrange, Regroup, Roll, Window};
@@ -76,11 +76,26 @@ pub(super) fn path(program: &Program, op: &Op, position: usize) -> Path {
         OpKind::Update { .. } => Unknown,
         OpKind::Rearrange(how) => rearranged(program, op, how, position).map_or(Unknown, Through),
         OpKind::Route(_) => Stopped,
+        OpKind::Along(along) => function_along(op, along),
         OpKind::Composite { function, dims } => {
             FormulaEmitter { program, op, dims }.path(&function.row().gradient)
         }
         // A reshard is the identity, and so is its gradient, in any sharding.
         OpKind::Collective(_) => Through(Given),
+    }
+}
+
+fn function_along(op: &Op, along: &Along) -> Path {
+    let x = || Value(op.operands[0].value);
+    let other = |function| OpKind::Along(Along { function, ..*along });
+    match along.function.row().gradient {
+        AlongGradient::Transposed(back) => Through(GradientTerm::Other(other(back), vec![Given])),
+        AlongGradient::PutAt(at) => {
+            let indices = GradientTerm::Other(other(at), vec![x()]);
+            let put = OpKind::ScatterAdd { dim: along.from };
+            Through(GradientTerm::Other(put, vec![Given, indices, x()]))
+        }
+        AlongGradient::Zero => Stopped,
     }
 }
 

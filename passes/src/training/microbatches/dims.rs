@@ -44,6 +44,7 @@ pub(super) fn cut(parts: &Parts, kind: &mut OpKind) {
         | OpKind::Update { .. }
         | OpKind::Rearrange(_)
         | OpKind::Route(_)
+        | OpKind::Along(_)
         | OpKind::Collective(_) => {}
     }
 }

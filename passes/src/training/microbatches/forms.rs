@@ -274,6 +274,7 @@ fn mixes(parts: &Parts, op: &Op) -> bool {
         },
         OpKind::Reduce { function, dims } => *function != ReduceFn::Sum && dims.iter().any(cut),
         OpKind::Composite { dims, .. } => dims.iter().any(cut),
+        OpKind::Along(along) => cut(&along.from) || cut(&along.to),
         OpKind::Gather { dim } | OpKind::ScatterAdd { dim } | OpKind::Update { dim } => cut(dim),
         OpKind::Rearrange(how) => match how {
             Rearrange::Rename(pairs) => pairs.iter().any(|(old, new)| cut(old) || cut(new)),
@@ -314,6 +315,7 @@ fn passes(op: &Op, forms: &[MicrobatchForm]) -> bool {
         OpKind::Reduce { function, .. } => function.reduction() == Reduction::Sum,
         OpKind::Gather { .. } | OpKind::ScatterAdd { .. } => shares == [0],
         OpKind::Rearrange(_) => shares == all,
+        OpKind::Along(along) => along.function.row().is_linear,
         OpKind::Update { .. } => shares == [0, 2],
         // A collective written by the author runs once, if its result is a value of its own.
         OpKind::Collective(_) => op.operands[0].value == op.result,

@@ -295,7 +295,7 @@ fn derived_programs_are_text_and_can_be_planned() {
 }
 
 /// Statements that change dimensions, on `A[I, J]`, `V[J, K]` and `W[I, J]`.
-const STRUCTURE: [&str; 11] = [
+const STRUCTURE: [&str; 13] = [
     "R[I_?, M_?] = rename(W)\nS = R *I W\nLoss = tanh(S *J V)",
     "R[N_?] = reshape(W)\nS = tanh(R)\nT[J_?, I_?] = reshape(S)\nLoss = T *J V",
     "Ids = cast<int32>(4.0 * A)\nX = take_K(V, sum_J(Ids))\nLoss = tanh(X *J W)",
@@ -310,6 +310,10 @@ const STRUCTURE: [&str; 11] = [
         Loss = tanh(H + Z) *J W",
     "H = roll_J(W, -1) * select(iota_I() <= 0, 2.0 * W, round(W))\n\
         Loss = softmax_J(select(iota_J() <= 2, H, -inf)) *J V",
+    "H = cumsum_K(V) + revcumsum_K(tanh(V))\nT = topk_{J->P}(W)\n\
+        Loss = (tanh(H) *K V) *J W + sum_P(T * T)",
+    "F, G[J, M] = split_{K->P,M}(tanh(V))\n\
+        Loss = (sum_P(F) * sum_M(G * G)) *J W + 0.5 * argmax_J(W)",
 ];
 
 #[test]
