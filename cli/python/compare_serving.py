@@ -19,19 +19,28 @@ writes such a step as a program, which shardwise plans at measured rates with at
 * Of `osl` steps, `batch * isl / chunk` prefill a chunk. Its size is the engine's default.
 * The busiest device of a group that shares experts has `IMBALANCE` times the mean load in prefill,
   and in decode that of the most loaded of random choices.
-* Requests that began together end together, so that prompts wait together: the first token comes
-  after a chunk that is filled with them.
-* Between steps, schedulers and samplers take `STEP_S`.
+* The first token of a request comes after half a step of the others, which runs when it arrives,
+  and the steps that prefill its own prompt beside their decoding. `TOGETHER` of all requests, those
+  that a run begins with, arrive at once and wait for each other's prompts.
+* Between steps, schedulers and samplers take `STEP_S`; a request takes `REQUEST_S` through server,
+  tokenizer and scheduler. Both are stated, and not fitted.
+
+The page of the project with the result is written by
+
+    python compare_serving.py --shardwise target/release/shardwise --page compiler/docs/serving.md
 """
 
 import argparse
 import csv
 import json
+import math
 import os
+import re
 import statistics
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,6 +51,13 @@ CHIPS = {"h100_sxm": "h100", "h200_sxm": "h200", "b200_sxm": "b200"}
 # What the engines schedule beside decode at most, by default.
 CHUNK = {"trtllm": 8192, "vllm": 8192, "sglang": 8192}
 STEP_S = 50e-6
+REQUEST_S = 20e-3
+# At so few requests the time to the first token is that of prefill, not of waiting.
+FEW = 4
+# Points of a machine on the page.
+SAMPLED = 2
+# Runs are ten times as many requests as are in flight.
+TOGETHER = 0.1
 
 
 def points(path):
@@ -66,7 +82,7 @@ def setting_of(row):
     if name is None:
         return None
     tp, dp = whole(row["tp_size"]), whole(row["attention_dp_size"])
-    inferencemax = "config_id" in row["silicon_data_source"]
+    inferencemax = re.match(r"source_file=\d{4}-", row["silicon_data_source"])
     return Setting(
         id=row["id"], model=name, path=row["model_path"], system=row["system"],
         chip=CHIPS[row["system"]], backend=row["backend"], version=row["backend_version"],
@@ -108,19 +124,36 @@ class Shardwise:
         mixed = self.seconds(serving_programs.step(point, point.batch, context, chunk))
         share = min(1.0, point.batch * point.prompt / point.osl / chunk)
         tpot = (1 - share) * alone + share * mixed
-        steps = max(1.0, point.prompt / chunk)
-        ttft = steps * self.seconds(serving_programs.step(point, 0, 0, chunk))
-        return ttft, tpot
+        return self.first_token(point, context, chunk, alone), tpot
+
+    def first_token(self, point, context, chunk, alone):
+        """Seconds from a request to its first token, while others decode or begin with it."""
+        own = min(CHUNK[point.backend], point.prompt)
+        others = serving_programs.step(point, point.batch - 1, context, own)
+        amid = alone / 2 + math.ceil(point.prompt / own) * self.seconds(others)
+        chunks = point.batch * point.prompt / chunk
+        filled = self.seconds(serving_programs.step(point, 0, 0, chunk))
+        return REQUEST_S + (1 - TOGETHER) * amid + TOGETHER * (1 + chunks) / 2 * filled
 
 
 class Peer:
     """AIConfigurator."""
 
-    def __init__(self):
+    def __init__(self, configs=None):
         import logging
         from aiconfigurator.cli.api import cli_estimate
+        from aiconfigurator_core.sdk import perf_database
         logging.disable(logging.WARNING)
-        self.estimate = cli_estimate
+        # It reads hundreds of files to list its tables, three times a point.
+        perf_database.get_supported_databases = cache(perf_database.get_supported_databases)
+        self.estimate, self.configs = cli_estimate, configs
+
+    def checkpoint(self, model):
+        """A folder with the configuration of a model, or a name that the peer knows."""
+        folder = self.configs and self.configs / model
+        if folder and (folder / "config.json").is_file():
+            return str(folder)
+        return MODELS[model].package
 
     def predict(self, point):
         """Seconds to the first token and for each further one; none where it has no tables."""
@@ -129,7 +162,7 @@ class Peer:
         own = {} if model.is_quantized else {"gemm_quant_mode": quantized}
         try:
             found = self.estimate(
-                model.checkpoint(point), point.system, backend_name=point.backend, isl=point.isl,
+                self.checkpoint(point.model), point.system, backend_name=point.backend, isl=point.isl,
                 osl=point.osl, batch_size=point.batch, tp_size=point.tp,
                 attention_dp_size=point.dp, moe_tp_size=point.moe_tp or None,
                 moe_ep_size=point.moe_ep or None, **own)
@@ -158,7 +191,7 @@ def summary(rows):
     for key in sorted(groups):
         own = [row for row in groups[key] if row["peer_tpot_ms"] is not None]
         # Above a few requests at once, the time to the first token is that of waiting.
-        early = [row for row in own if row["batch"] * row["dp"] <= 4]
+        early = [row for row in own if row["batch"] * row["dp"] <= FEW]
         cells = [*key, str(len(own))]
         for part, name in ((own, "tpot"), (early, "ttft")):
             if name == "ttft":
@@ -170,12 +203,44 @@ def summary(rows):
     return "\n".join(lines)
 
 
+def sample(rows):
+    """Points side by side: times per output token, and those to the first token where few wait."""
+    head = ("model", "chip", "engine", "dtype", "devices", "prompt / output", "batch",
+            "tpot: silicon", "peer", "ours", "ttft: silicon", "peer", "ours")
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    for row in rows:
+        times = [f"{row[f'{who}_tpot_ms']:.3g}" for who in ("silicon", "peer", "shardwise")]
+        is_early = row["batch"] * row["dp"] <= FEW
+        for who in ("silicon", "peer", "shardwise"):
+            times.append(f"{row[f'{who}_ttft_ms']:.3g}" if is_early else "")
+        cells = (row["model"], row["chip"], row["backend"], row["dtype"],
+                 str(row["tp"] * row["dp"]), f"{row['isl']} / {row['osl']}", str(row["batch"]))
+        lines.append("| " + " | ".join((*cells, *times)) + " |")
+    return "\n".join(lines)
+
+
+def page(rows):
+    """The page of the project: errors, and some points of every model and chip."""
+    known = [row for row in rows if row["peer_tpot_ms"] is not None]
+    machines = {}
+    for row in known:
+        machines.setdefault((row["model"], row["chip"], row["backend"], row["dtype"]), []).append(row)
+    some = [own[n * len(own) // SAMPLED] for _, own in sorted(machines.items())
+            for n in range(min(SAMPLED, len(own)))]
+    head = Path(__file__).with_name("serving_page.md").read_text(encoding="utf-8")
+    return head.format(points=len(rows), known=len(known), few=FEW, errors=summary(rows),
+                       sample=sample(some))
+
+
 def main():
     """Reads the points, predicts them twice, prints errors."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--shardwise", default="shardwise", help="the command")
     options.add_argument("--points", type=Path, help="silicon_sample.csv of the package")
     options.add_argument("--csv", type=Path, help="where every point goes, with both predictions")
+    options.add_argument("--page", type=Path, help="where the page of the project goes")
+    options.add_argument("--configs", type=Path, help="a folder of folders with a config.json, by "
+                         "the names of models, for the peer instead of its own")
     options.add_argument("--model", choices=MODELS, help="one model only")
     options.add_argument("--every", type=int, default=1, help="one point of so many")
     options.add_argument("--without-peer", action="store_true", help="predict with shardwise alone")
@@ -185,7 +250,7 @@ def main():
     wanted = [p for p in points(path) if given.model in (None, p.model)][:: given.every]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         own = list(pool.map(Shardwise(given.shardwise).predict, wanted))
-    peer = None if given.without_peer else Peer()
+    peer = None if given.without_peer else Peer(given.configs)
     rows = []
     for point, (ttft, tpot) in zip(wanted, own):
         theirs = peer.predict(point) if peer else (float("nan"), float("nan"))
@@ -194,6 +259,8 @@ def main():
             "shardwise_ttft_ms": 1e3 * ttft, "shardwise_tpot_ms": 1e3 * tpot,
             "peer_ttft_ms": theirs and 1e3 * theirs[0], "peer_tpot_ms": theirs and 1e3 * theirs[1]})
     print(summary(rows))
+    if given.page:
+        given.page.write_text(page(rows), encoding="utf-8")
     if given.csv:
         with open(given.csv, "w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, rows[0])

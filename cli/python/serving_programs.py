@@ -82,10 +82,7 @@ class Model(NamedTuple):
     dense_layers: int = 0
     dense_hidden: int = 0
     is_quantized: bool = False
-
-    def checkpoint(self, point):
-        """A checkpoint of the model whose configuration the peer has without a network."""
-        return self.package
+    has_head_norms: bool = False
 
 
 MODELS = {
@@ -94,10 +91,12 @@ MODELS = {
     "Llama-3.1-70B": Model(
         ("Llama-3.1-70B", "Llama-3.3-70B"), "meta-llama/Meta-Llama-3.1-70B", 80, 8192, 28672, 64,
         8, 128, 128256),
-    "Qwen3-32B": Model(("Qwen3-32B",), "Qwen/Qwen3-32B", 64, 5120, 25600, 64, 8, 128, 151936),
+    "Qwen3-32B": Model(
+        ("Qwen3-32B",), "Qwen/Qwen3-32B", 64, 5120, 25600, 64, 8, 128, 151936,
+        has_head_norms=True),
     "Qwen3-235B-A22B": Model(
         ("Qwen3-235B-A22B",), "Qwen/Qwen3-235B-A22B-FP8", 94, 4096, 1536, 64, 4, 128, 151936,
-        experts=128, chosen=8, is_quantized=True),
+        experts=128, chosen=8, is_quantized=True, has_head_norms=True),
     "gpt-oss-120b": Model(
         ("gpt-oss-120b",), "openai/gpt-oss-120b", 36, 2880, 2880, 64, 8, 64, 201088, experts=128,
         chosen=4, window=128, is_quantized=True),
@@ -145,7 +144,8 @@ class Step:
         # Every replica of attention prefills its own chunk.
         self.context, self.chunk = max(1, round(context)), round(chunk) * self.x
         self.tokens = max(1, self.batch + self.chunk)
-        self.weights = {"bf16": "bf16", "fp8": "fp8", "fp4": "int4", "mxfp4": "bf16"}[point.dtype]
+        self.weights = {"mxfp4": "bf16"}.get(point.dtype, point.dtype)
+        # Activations stay bf16 where Hopper multiplies with mxfp4.
         self.expert_weights = {"mxfp4": "int4"}.get(point.dtype, self.weights)
         # TensorRT-LLM stores caches in fp8 where weights are quantized, the others in bf16.
         quantized = point.dtype in ("fp8", "fp4")
@@ -158,7 +158,7 @@ class Step:
     def quantized(self, value, weights):
         """The left operand of a product in the dtype that the product runs in."""
         is_cast = weights != "bf16" and self.point.dtype != "mxfp4"
-        return f"cast<fp8>({value})" if is_cast else value
+        return f"cast<{weights}>({value})" if is_cast else value
 
     def product(self, left, contracted, right, weights):
         """A product whose result is bf16."""
@@ -229,8 +229,7 @@ class Step:
             f"  param wqkv{tag}: {w}[D, K_YZ, R, H], wo{tag}: {w}[K_YZ, G, H, D], n1{tag}[D]",
             f"  a{tag} = rmsnorm_D(x) * n1{tag}",
             f"  qkv{tag} = {self.product(f'a{tag}', 'D', f'wqkv{tag}', w)}",
-            f"  q{tag}[M_X, K_YZ, G, H] = slice_{{R->G}}(qkv{tag}, 0)",
-            f"  kv{tag}[M_X, K_YZ, U, H] = slice_{{R->U}}(qkv{tag}, {self.dims['G']})")
+            *self.halves(tag))
         both = self.batch and self.chunk
         parts = []
         if self.batch:
@@ -256,6 +255,15 @@ class Step:
             parts.append(f"oc{tag}")
         self.joined(tag, parts, "K_YZ, G, H", "K,G,H", w)
         self.add(f"  output kv{tag}[M_X, K_YZ, U, H]")
+
+    def halves(self, tag):
+        """Queries, and keys with values, normalized by heads in some models."""
+        if not self.model.has_head_norms:
+            return (f"  q{tag}[M_X, K_YZ, G, H] = slice_{{R->G}}(qkv{tag}, 0)",
+                    f"  kv{tag}[M_X, K_YZ, U, H] = slice_{{R->U}}(qkv{tag}, {self.dims['G']})")
+        return (f"  param nq{tag}[H], nk{tag}[H]",
+                f"  q{tag} = rmsnorm_H(slice_{{R->G}}(qkv{tag}, 0)) * nq{tag}",
+                f"  kv{tag} = rmsnorm_H(slice_{{R->U}}(qkv{tag}, {self.dims['G']})) * nk{tag}")
 
     def joined(self, tag, parts, dims, contracted, weights):
         """The results of decode and chunk together, through the product that ends attention."""
@@ -341,14 +349,15 @@ class Step:
         w, e = self.expert_weights, f"A_{self.expert_axes}" if self.expert_axes else "A"
         f = f"F2_{self.width_axes}" if self.width_axes else "F2"
         self.add(
-            f"  param wr{tag}[D, Ex], wi{tag}: {w}[{e}, D, {f}, U], wf{tag}: {w}[{e}, {f}, D]",
+            f"  param wr{tag}[D, Ex], wg{tag}: {w}[{e}, D, {f}], wi{tag}: {w}[{e}, D, {f}]",
+            f"  param wf{tag}: {w}[{e}, {f}, D]",
             f"  param n2{tag}[D]",
             f"  input ids{tag}: int32[{e}, T]",
             f"  m{tag} = rmsnorm_D(y{tag}) * n2{tag}",
             f"  r{tag} = softmax_Ex(m{tag} *D wr{tag})",
             f"  t{tag}[{e}, T, D] = take_M(m{tag}, ids{tag})",
-            f"  h{tag} = {self.product(f't{tag}', 'D', f'wi{tag}', w)}",
-            *self.gated(tag, f"{e}, T, {f}"),
+            f"  u{tag} = {self.product(f't{tag}', 'D', f'wi{tag}', w)}",
+            f"  g{tag} = silu({self.product(f't{tag}', 'D', f'wg{tag}', w)}) * u{tag}",
             f"  z{tag} = {self.product(f'g{tag}', 'F2', f'wf{tag}', w)}",
             f"  s{tag} = put_M(z{tag}, ids{tag}, m{tag})",
             f"  output r{tag}[M_X, Ex]")

@@ -4,19 +4,19 @@ use shardwise::build::from_disk;
 use shardwise::files::MOST_BYTES;
 use shardwise::{Hardware, Options, setting};
 
-use crate::args::planning::{HardwareFileArgs, PlanningArgs, SearchArgs, SizeArgs};
+use crate::args::planning::{HardwareFileArgs, PlanningArgs, RateArgs, SearchArgs, SizeArgs};
 use crate::error::{Error, Result};
 use crate::input::read;
 
 /// The options of a command that plans programs.
 pub(crate) fn planning(args: &PlanningArgs) -> Result<Options> {
-    let options = Options {
-        hardware: args.hardware.clone(),
-        rates: args.rates,
-        price: args.price,
-        ..search(&args.search)
-    };
-    sized(options, &args.sizes)
+    let options = Options { hardware: args.hardware.clone(), ..search(&args.search) };
+    sized(priced(options, &args.rates), &args.sizes)
+}
+
+/// The options with what times and tokens are priced at.
+pub(crate) fn priced(options: Options, args: &RateArgs) -> Options {
+    Options { rates: args.rates, price: args.price, ..options }
 }
 
 /// The options of the search.

@@ -6,6 +6,7 @@
 //! the bound of the program changes while the plan stays the same (`shardwise_passes::crossover`).
 
 pub mod attention;
+mod roofline;
 mod table;
 
 use serde::Serialize;
@@ -16,6 +17,7 @@ use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Sharding};
 use shardwise_passes::collective::Refinement;
 use shardwise_passes::crossover::{self, Bound};
+use shardwise_passes::limits::Limit;
 use shardwise_passes::local::{self, LocalWork};
 use shardwise_passes::local_shape;
 use shardwise_passes::pipeline_stages;
@@ -100,6 +102,9 @@ pub struct Verdict {
     pub links_s: f64,
     /// The ratio of the larger to the smaller; absent where nothing is communicated.
     pub factor: Option<f64>,
+    /// What the plan waits for.
+    #[serde(skip)]
+    pub limit: Option<Limit>,
 }
 
 /// Busy seconds of an axis' links.
@@ -193,7 +198,7 @@ impl Planned {
 
     /// The same, with the requested serving step.
     pub fn cost_table_sized(&self, sizing: &Sizing) -> String {
-        table(&self.cost_sized(sizing), &text::summary(self), self.capacity_bytes)
+        table(&self.cost_sized(sizing), &text::summary(self, None), self.capacity_bytes)
     }
 }
 
@@ -298,6 +303,7 @@ fn verdict(planned: &Planned) -> Verdict {
         compute_s,
         links_s,
         factor: Some(factor).filter(|factor| factor.is_finite()),
+        limit: planned.limit(),
     }
 }
 

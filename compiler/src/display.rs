@@ -1,5 +1,6 @@
 //! Formats quantities and tables for people.
 
+pub(crate) mod chart;
 pub(crate) mod table;
 pub mod units;
 

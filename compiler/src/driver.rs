@@ -93,12 +93,11 @@ fn resolved(
     diags
         .extend(more.into_iter().filter(|diag| !is_named || diag.code != codes::mesh::NO_HARDWARE));
     let rewritten = program.filter(|_| !has_errors(&diags)).map(|program| match program.mode {
-        Mode::Explicit => {
-            verify::explicit(program).map(|plan| pipeline::with_kernels(plan.program).into())
-        }
-        Mode::Ordinary => {
-            rewrite(program).map_err(|fault| pass_faults::of_rewrite(&fault).into_iter().collect())
-        }
+        Mode::Explicit => verify::explicit(program).and_then(|plan| {
+            let program = pipeline::with_kernels(plan.program).map(Analyzed::from);
+            program.map_err(|fault| vec![pass_faults::not_one_kernel(&fault)])
+        }),
+        Mode::Ordinary => rewrite(program).map_err(|fault| pass_faults::of_rewrite(&fault)),
     });
     let program = match rewritten {
         Some(Ok(program)) => staged(program, &mut diags),

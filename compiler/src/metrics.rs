@@ -82,7 +82,7 @@ impl Planned {
         let is_measured = program.hardware.rates == Rates::Measured;
         Metrics {
             step_s,
-            at_peak_s: is_measured.then(|| self.at_peak().schedule.makespan_s),
+            at_peak_s: is_measured.then(|| self.step_at(Rates::Peak)),
             mean_error: is_measured.then(|| group(program).accuracy().unseen_mean),
             bound_by: self.bound_by(),
             model_flops: model.flops,
@@ -102,10 +102,14 @@ impl Planned {
         }
     }
 
-    /// What the plan waits for, in words.
+    /// What the plan waits for.
+    pub fn limit(&self) -> Option<Limit> {
+        BusyTimes::of(&self.plan, &self.report, self.refinement).limit()
+    }
+
+    /// The same in words.
     pub fn bound_by(&self) -> String {
-        let limit = BusyTimes::of(&self.plan, &self.report, self.refinement).limit();
-        match limit {
+        match self.limit() {
             Some(Limit::Flops) => "FLOPs".to_owned(),
             Some(Limit::Hbm) => "HBM bandwidth".to_owned(),
             Some(Limit::Links(axis)) => {
@@ -117,11 +121,49 @@ impl Planned {
         }
     }
 
-    /// The price of the same plan at peak rates.
-    fn at_peak(&self) -> Report {
+    /// The same in few words, for tables.
+    pub fn bound_by_briefly(&self) -> String {
+        match self.limit() {
+            Some(Limit::Flops) => "FLOPs".to_owned(),
+            Some(Limit::Hbm) => "HBM".to_owned(),
+            Some(Limit::Links(axis)) => {
+                format!("links of {}", self.plan.program.mesh.axes[axis].name)
+            }
+            Some(Limit::Latency) => "latency".to_owned(),
+            Some(Limit::Bubble) => "bubble".to_owned(),
+            None => "nothing".to_owned(),
+        }
+    }
+
+    /// Seconds of the schedule of the same plan at these rates.
+    fn step_at(&self, rates: Rates) -> f64 {
+        if self.plan.program.hardware.rates == rates {
+            return self.report.schedule.makespan_s;
+        }
         let mut plan = (*self.plan).clone();
-        plan.program.hardware.rates = Rates::Peak;
-        report::report(&ExpandedPlan::from(plan), self.refinement)
+        plan.program.hardware.rates = rates;
+        report::report(&ExpandedPlan::from(plan), self.refinement).schedule.makespan_s
+    }
+
+    /// The expected time beside that at peak rates, where anything was measured on the chip.
+    pub(crate) fn expected_line(&self) -> Option<String> {
+        let program = &self.plan.program;
+        (!program.hardware.measured.is_empty()).then(|| {
+            format!(
+                "expected {} ± {:.0}% at measured rates, {} at peak rates",
+                units::seconds(self.step_at(Rates::Measured)),
+                100.0 * group(program).accuracy().unseen_mean,
+                units::seconds(self.step_at(Rates::Peak))
+            )
+        })
+    }
+
+    /// Utilisation and tokens in a line, of a step of training or serving.
+    pub(crate) fn metrics_line(&self) -> Option<String> {
+        let program = &self.plan.program;
+        let is_step = program.hardware.is_training || serving::Serving::of(program).is_ok();
+        Some(()).filter(|()| is_step && self.report.serial_s > 0.0)?;
+        Some(self.metrics().line())
     }
 }
 
@@ -202,18 +244,29 @@ fn executed_s(plan: &ExpandedPlan<'_>, report: &Report) -> f64 {
 }
 
 impl Metrics {
+    /// What a plan's summary has of them.
+    fn line(&self) -> String {
+        let percent = |share: f64| format!("{:.1}%", 100.0 * share);
+        let tokens = self.tokens.as_ref().map_or_else(String::new, |tokens| {
+            let price = tokens
+                .price_of_million
+                .map(price)
+                .map_or_else(String::new, |price| format!("; a million cost {price}"));
+            format!(
+                "; {} tokens a second, {} a chip{price}",
+                units::count(tokens.per_s),
+                units::count(tokens.per_s_and_chip)
+            )
+        });
+        format!("MFU {}, HFU {}{tokens}", percent(self.mfu), percent(self.hfu))
+    }
+
     /// The figures in lines of text.
     pub(crate) fn lines(&self) -> Vec<String> {
         let percent = |share: f64| format!("{:.1}%", 100.0 * share);
-        let mut step = format!("a step takes {}", units::seconds(self.step_s));
-        if let Some(error) = self.mean_error {
-            step += &format!(" ± {:.0}%", 100.0 * error);
-        }
-        if let Some(at_peak_s) = self.at_peak_s {
-            step += &format!(" expected, {} at peak rates", units::seconds(at_peak_s));
-        }
         let mut lines = vec![format!(
-            "{step}; bound by {}; MFU {}, HFU {}",
+            "a step takes {}; bound by {}; MFU {}, HFU {}",
+            units::seconds(self.step_s),
             self.bound_by,
             percent(self.mfu),
             percent(self.hfu)
@@ -225,9 +278,8 @@ impl Metrics {
 
 impl Tokens {
     fn line(&self) -> String {
-        let price = self.price_of_million.map_or_else(String::new, |price| {
-            let digits = if price < 1.0 { 4 } else { 2 };
-            format!("; a million tokens cost {price:.digits$}")
+        let price = self.price_of_million.map_or_else(String::new, |of_million| {
+            format!("; a million tokens cost {}", price(of_million))
         });
         format!(
             "tokens: {} a step, {} a second, {} a second and chip{price}",
@@ -236,4 +288,10 @@ impl Tokens {
             units::count(self.per_s_and_chip)
         )
     }
+}
+
+/// A price with two digits, below one with four.
+fn price(of_million: f64) -> String {
+    let digits = if of_million < 1.0 { 4 } else { 2 };
+    format!("{of_million:.digits$}")
 }

@@ -8,7 +8,7 @@ use shardwise_ir::codes;
 use shardwise_ir::ids::ValueId;
 use shardwise_ir::program::Program;
 use shardwise_ir::{Diag, verify};
-use shardwise_passes::pipeline::{PlanFault, RewriteFault, Strategy};
+use shardwise_passes::pipeline::{KernelFault, PlanFault, RewriteFault, Strategy};
 use shardwise_passes::textbook::Infeasible;
 
 use crate::options::Options;
@@ -23,7 +23,18 @@ pub(crate) fn of_rewrite(fault: &RewriteFault) -> Vec<Diag> {
         RewriteFault::Optimizer(program, faults) => {
             faults.iter().map(|fault| optimizer_faults::describe(program, fault)).collect()
         }
+        RewriteFault::Kernel(fault) => vec![not_one_kernel(fault)],
     }
+}
+
+/// Statements of a plan that name a kernel, and cannot run as one.
+pub(crate) fn not_one_kernel(&KernelFault { number, first, other }: &KernelFault) -> Diag {
+    let message = format!("this statement cannot run in `k{number}`");
+    let diag = Diag::error(codes::names::NOT_ONE_KERNEL, message, other, "another kernel");
+    diag.and(first, format!("`k{number}` begins here")).help(format!(
+        "leave `in k{number}` out: a kernel has one product, norm or lookup and what is \
+            element-wise around it, or is attention"
+    ))
 }
 
 /// Why `program` has no plan as `options` ask for it.

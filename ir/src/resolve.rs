@@ -123,6 +123,8 @@ struct Resolver<'a> {
     backward: Option<Backward>,
     /// The part of the step that is being written.
     phase: Phase,
+    /// The first `phase` line.
+    phase_at: Option<Span>,
     /// The updates asked for.
     optimizer: Option<Optimizer>,
     /// Whether gradients were asked for and cannot be derived, which may define any name.
@@ -195,6 +197,7 @@ impl<'a> Resolver<'a> {
             defined_at,
             backward: None,
             phase: Phase::default(),
+            phase_at: None,
             optimizer: None,
             without_gradients: false,
             links: 0,

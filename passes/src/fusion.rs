@@ -27,38 +27,86 @@ mod attention;
 mod kernels;
 mod parts;
 mod recompute;
+mod serving;
 
 use index_vec::IndexVec;
+use indexmap::IndexMap;
 use shardwise_ir::Role;
+use shardwise_ir::Span;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::OpId;
-use shardwise_ir::program::{Fusion, Mode, Phase, Program};
-use shardwise_ir::rates::Rates;
+use shardwise_ir::program::{Fusion, KernelPart, Mode, Phase, Program};
 
 use kernels::Kernels;
 pub(crate) use kernels::is_element_wise;
 
+/// Two statements that a plan puts into one kernel, and that cannot run as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelFault {
+    /// The number of the kernel.
+    pub number: u32,
+    /// Its first statement.
+    pub first: Span,
+    /// The first one that cannot be part of it.
+    pub other: Span,
+}
+
 /// The program with each operation's place in its kernel, and with rates that its chip sustains.
-pub fn with_kernels(mut program: Program) -> Program {
-    program.hardware.is_training = program.hardware.rates == Rates::Measured
-        && program.ops.iter().any(|op| op.phase == Phase::Backward);
-    program.hardware.is_serving = program.hardware.rates == Rates::Measured
-        && !program.hardware.is_training
+pub fn with_kernels(mut program: Program) -> Result<Program, KernelFault> {
+    program.hardware.is_training = program.ops.iter().any(|op| op.phase == Phase::Backward);
+    program.hardware.is_serving = !program.hardware.is_training
         && program.values.iter().any(|value| value.role == Some(Role::Param));
+    program.hardware.reads_prompts =
+        program.hardware.is_serving && serving::reads_prompts(&program);
+    serving::mark_experts(&mut program);
     if program.fusion == Fusion::None {
-        return program;
+        return Ok(program);
     }
     let program = Analyzed::from(program);
     let given: IndexVec<OpId, Option<u32>> =
         program.ops.iter().map(|op| op.kernel.number).collect();
     let is_given = program.mode == Mode::Explicit && given.iter().any(Option::is_some);
+    if let Some(fault) = Some(&given).filter(|_| is_given).and_then(|given| fault(&program, given))
+    {
+        return Err(fault);
+    }
     let numbers = if is_given { given } else { chosen(&program) };
     let parts = parts::parts(&program, &numbers);
     let mut program = program.into_program();
     for (op, part) in program.ops.iter_mut().zip(parts) {
-        op.kernel = part;
+        op.kernel = KernelPart { is_of_experts: op.kernel.is_of_experts, ..part };
     }
-    program
+    Ok(program)
+}
+
+/// The first kernel of a plan that fusion would not make, whether it fuses attention or not.
+fn fault(program: &Analyzed, given: &IndexVec<OpId, Option<u32>>) -> Option<KernelFault> {
+    let is_one = |one: OpId, other: OpId| given[one].is_some() && given[one] == given[other];
+    let joined = |fusion: Fusion| {
+        let mut kernels = Kernels::new(program);
+        if fusion == Fusion::Attention {
+            attention::join(&mut kernels);
+        }
+        program.ops.indices().for_each(|op| kernels.join_operands(op, is_one));
+        kernels
+    };
+    let allowed = [Fusion::ElementWise, Fusion::Attention].map(joined);
+    let mut groups: IndexMap<u32, Vec<OpId>> = IndexMap::new();
+    for (op, &number) in given.iter_enumerated() {
+        if let Some(number) = number {
+            groups.entry(number).or_default().push(op);
+        }
+    }
+    groups.iter().find_map(|(&number, ops)| {
+        let first = ops[0];
+        let apart = |kernels: &Kernels<'_>| {
+            ops.iter().copied().find(|&other| !kernels.are_one(first, other))
+        };
+        let other = allowed.iter().map(apart).reduce(Option::and).flatten()?;
+        let span = |op: OpId| program.ops[op].span;
+        let fault = KernelFault { number, first: span(first), other: span(other) };
+        (!attention::is_attention(program, ops)).then_some(fault)
+    })
 }
 
 /// The number of each operation's kernel, where the program does not name it.
@@ -68,7 +116,7 @@ fn chosen(program: &Analyzed) -> IndexVec<OpId, Option<u32>> {
         attention::join(&mut kernels);
     }
     for op in program.ops.indices() {
-        kernels.join_operands(op);
+        kernels.join_operands(op, |_, _| true);
     }
     kernels.numbers()
 }

@@ -20,7 +20,7 @@ use strum::{EnumMessage, IntoStaticStr, VariantArray};
 use crate::cost::collective::Refinement;
 use crate::cost::liveness::memory;
 use crate::cost::report::{Report, report};
-pub use crate::fusion::with_kernels;
+pub use crate::fusion::{KernelFault, with_kernels};
 use crate::layouts::composite::ExpandedPlan;
 use crate::propagate::textbook::{self, Infeasible};
 use crate::reshard::tables::Tables;
@@ -140,6 +140,8 @@ pub enum RewriteFault {
     Gradient(Box<Program>, Vec<GradientFault>),
     /// Updates of parameters cannot be written out.
     Optimizer(Box<Program>, Vec<OptimizerFault>),
+    /// Statements name a kernel that cannot be one.
+    Kernel(KernelFault),
 }
 
 /// Why a program has no plan.
@@ -259,9 +261,8 @@ fn write_updates(program: Program) -> Result<Program, RewriteFault> {
         .map_err(|faults| RewriteFault::Optimizer(Box::new(program), faults))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "other passes may fail")]
 fn assign_kernels(program: Program) -> Result<Program, RewriteFault> {
-    Ok(with_kernels(program))
+    with_kernels(program).map_err(RewriteFault::Kernel)
 }
 
 fn open_layouts(program: &Analyzed, request: PlanRequest) -> Result<Planning<'_>, PlanFault> {

@@ -7,7 +7,7 @@ use shardwise::lint::formats::FORMATS;
 use shardwise::lint::{Linted, Selector};
 
 use super::one_of::possible;
-use super::planning::SizeArgs;
+use super::planning::{RateArgs, SizeArgs};
 
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -41,6 +41,8 @@ pub(crate) struct CheckArgs {
     pub(crate) levels: LevelArgs,
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,
+    #[command(flatten)]
+    pub(crate) rates: RateArgs,
 }
 
 /// Which lints run, and how severe they are.

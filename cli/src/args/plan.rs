@@ -97,4 +97,6 @@ pub(crate) struct CostArgs {
 pub(crate) enum CostFormat {
     Text,
     Json,
+    /// A picture of the roofline: what kernels reach, over their FLOPs a byte.
+    Svg,
 }

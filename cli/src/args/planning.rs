@@ -17,19 +17,22 @@ pub(crate) struct PlanningArgs {
     /// Hardware to plan for, instead of the program's.
     #[arg(long, value_name = "NAME", help_heading = "Sizes and hardware")]
     pub(crate) hardware: Option<String>,
-    /// The rates that times are computed at, instead of the program's.
-    #[arg(
-        long,
-        value_name = "RATES",
-        value_parser = one_of::<Rates>(),
-        help_heading = "Sizes and hardware"
-    )]
-    pub(crate) rates: Option<Rates>,
-    /// The price of a chip-hour, instead of the hardware's: a plan then says what tokens cost.
-    #[arg(long, value_name = "PRICE", value_parser = price, help_heading = "Sizes and hardware")]
-    pub(crate) price: Option<f64>,
+    #[command(flatten)]
+    pub(crate) rates: RateArgs,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
+}
+
+/// What times and tokens are priced at.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Sizes and hardware")]
+pub(crate) struct RateArgs {
+    /// The rates that times are computed at, instead of the program's.
+    #[arg(long, value_name = "RATES", value_parser = one_of::<Rates>())]
+    pub(crate) rates: Option<Rates>,
+    /// The price of a chip-hour, instead of the hardware's: a plan then says what tokens cost.
+    #[arg(long, value_name = "PRICE", value_parser = price)]
+    pub(crate) price: Option<f64>,
 }
 
 /// Sizes instead of the programs' own, and the hardware that programs may name.

@@ -5,7 +5,7 @@ use shardwise::export::Format;
 use shardwise::sweep::{FORMATS, Swept};
 
 use super::one_of::format_of;
-use super::planning::{HardwareFileArgs, SearchArgs};
+use super::planning::{HardwareFileArgs, RateArgs, SearchArgs};
 
 /// The heading in help of the varied sizes.
 const HEADING: &str = "Sizes and hardware";
@@ -33,6 +33,8 @@ pub(crate) struct SweepArgs {
     pub(crate) hardware: Vec<String>,
     #[command(flatten, next_help_heading = HEADING)]
     pub(crate) hardware_files: HardwareFileArgs,
+    #[command(flatten)]
+    pub(crate) rates: RateArgs,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
 }

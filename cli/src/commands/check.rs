@@ -37,7 +37,7 @@ struct Checked {
 
 pub(super) fn check(args: &CheckArgs, output: &mut Output) -> Result {
     let options = Options { explicit: args.explicit, ..Options::default() };
-    let options = options::sized(options, &args.sizes)?;
+    let options = options::sized(options::priced(options, &args.rates), &args.sizes)?;
     let jobs = jobs(args, output)?;
     let checked: Vec<Result<Checked>> =
         jobs.par_iter().map(|job| check_one(job, args, &options)).collect();

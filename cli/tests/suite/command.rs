@@ -269,6 +269,8 @@ fn cost_says_what_bounds_a_program_and_where_that_turns() {
         json.contains("\"schema\": \"shardwise.cost/1\"") && json.contains("\"per_device\": 850.0"),
         "{json}"
     );
+    let picture = text(&run(&[&arguments[..], &["--format", "svg"]].concat(), "").stdout);
+    assert!(picture.starts_with("<svg") && picture.contains("of the roof"), "{picture}");
     assert_eq!(run(&[&arguments[..], &["--format", "dot"]].concat(), "").status.code(), Some(2));
 }
 
@@ -323,4 +325,15 @@ fn a_closed_pipe_is_no_error() {
     let output = child.wait_with_output().expect("the command ends");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn every_command_that_prices_takes_rates_and_a_price() {
+    let path = "tests/programs/fsdp_tp.shard";
+    for command in ["plan", "cost", "check", "sweep"] {
+        let given = run(&[command, path, "--rates", "measured", "--price", "2.5"], "");
+        assert!(given.status.success(), "{command}: {}", text(&given.stderr));
+    }
+    let sweep = |rates| text(&run(&["sweep", path, "--rates", rates], "").stdout);
+    assert_ne!(sweep("peak"), sweep("measured"));
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use shardwise_passes::limits::Limit;
+
 use super::{Cost, Held, Statement, Threshold, attention};
 use crate::display::table::Column::{self, Left, Right};
 use crate::display::{table, units};
@@ -93,12 +95,12 @@ fn verdict(cost: &Cost) -> String {
     let factor =
         verdict.factor.map_or_else(String::new, |factor| format!(" by {}x", units::number(factor)));
     let compute = units::seconds(verdict.compute_s);
-    let bound = match cost.metrics.bound_by.as_str() {
-        "FLOPs" => "FLOPs",
-        "HBM bandwidth" => "HBM",
-        "latency" => "latency",
-        "the bubble" => "bubble",
-        _ => verdict.bound,
+    let bound = match verdict.limit {
+        Some(Limit::Flops) => "FLOPs",
+        Some(Limit::Hbm) => "HBM",
+        Some(Limit::Latency) => "latency",
+        Some(Limit::Bubble) => "bubble",
+        Some(Limit::Links(_)) | None => verdict.bound,
     };
     match &verdict.axis {
         Some(axis) => format!(

@@ -60,7 +60,7 @@ pub(crate) fn plan(planned: &Planned) -> String {
     if plan.program.ops.iter().any(|op| op.kernel.number.is_some()) {
         out.push_str("# lines with the same k run as one kernel\n");
     }
-    for line in summary(planned) {
+    for line in summary(planned, planned.metrics_line()) {
         let _ = writeln!(out, "# {line}");
     }
     out
@@ -101,8 +101,8 @@ fn comment(plan: &Plan, number: usize, report: &Report) -> String {
     }
 }
 
-/// The summary of a plan, in lines of at most 78 columns.
-pub(crate) fn summary(planned: &Planned) -> Vec<String> {
+/// The summary of a plan, in lines of at most 78 columns, with one of `metrics`.
+pub(crate) fn summary(planned: &Planned, metrics: Option<String>) -> Vec<String> {
     let report = &planned.report;
     let mut lines = vec![
         format!(
@@ -123,6 +123,8 @@ pub(crate) fn summary(planned: &Planned) -> Vec<String> {
             bound_by(planned)
         ),
     ];
+    lines.extend(planned.expected_line());
+    lines.extend(metrics);
     lines.extend(report.schedule.pipelines.iter().flat_map(|of| pipeline_lines(planned, of)));
     lines.extend(axis_line(&planned.plan.program, report));
     lines.extend(link_breakdown::lines(planned));

@@ -192,9 +192,7 @@ fn outcome(planned: &Planned) -> Outcome {
         status: planned.status_name(),
         cost: Price::from(report),
         textbook: Price::from(&planned.textbook),
-        bound_by: report
-            .busiest_axis()
-            .map_or_else(|| "compute".to_owned(), |axis| program.mesh.axes[axis].name.clone()),
+        bound_by: planned.bound_by_briefly(),
         axes: axes
             .map(|(axis, &busy_s)| AxisTime { axis: axis.name.clone(), size: axis.size, busy_s })
             .collect(),

@@ -49,8 +49,8 @@ Triggered by:
     backward from Out given dOut
     backward from Out given dOut
 
-Write instead one `backward`, from the sum of what is to be differentiated. A `phase` line after \
-            it is the same error: the statements that are derived are the backward part.",
+Write instead one `backward`, from the sum of what is to be differentiated. A `phase` line \
+            beside it is the same error: the statements that are derived are the backward part.",
     },
     Code {
         code: NOTHING,

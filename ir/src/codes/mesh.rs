@@ -23,8 +23,8 @@ pub const UNREAD_HARDWARE: &str = "SW408";
 /// `hardware-unclear`
 pub const UNCLEAR_HARDWARE: &str = "SW409";
 
-/// `bad-rates`
-pub const BAD_RATES: &str = "SW410";
+/// `bad-hardware-setting`
+pub const BAD_SETTING: &str = "SW410";
 /// `nothing-measured`
 pub const NO_MEASUREMENTS: &str = "SW411";
 /// `bad-measurements`
@@ -164,8 +164,8 @@ Write instead the name of one:
 Where a name is in use, give the chip another name (`[my-h100]`), perhaps with `base = "h100"`."#,
     },
     Code {
-        code: BAD_RATES,
-        name: "bad-rates",
+        code: BAD_SETTING,
+        name: "bad-hardware-setting",
         page: "A `hardware` statement has two settings: `rates`, which are `peak` (those of data \
             sheets, the default) or `measured`, and `fusion`, which is `attention` (the default), \
             `elementwise` or `none`.

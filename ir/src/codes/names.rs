@@ -32,6 +32,8 @@ pub const DTYPES_DIFFER: &str = "SW113";
 pub const RESERVED: &str = "SW114";
 /// `kernel-outside-a-plan`
 pub const KERNEL: &str = "SW115";
+/// `not-one-kernel`
+pub const NOT_ONE_KERNEL: &str = "SW116";
 
 pub(super) const CODES: &[Code] = &[
     Code {
@@ -249,5 +251,22 @@ Triggered by, in a program without `plan`:
 Write instead:
 
     B = gelu(A)",
+    },
+    Code {
+        code: NOT_ONE_KERNEL,
+        name: "not-one-kernel",
+        page: "Statements of a plan name the same kernel, but cannot run as one: a kernel has one \
+            product, norm or lookup and the element-wise statements around it, or the reductions \
+            of one block, or is attention. A collective is part of none.
+
+Triggered by:
+
+    C[I, K] = A[I, J] *J B[J, K] in k1
+    E[I, L] = C[I, K] *K D[K, L] in k1
+
+Write instead:
+
+    C[I, K] = A[I, J] *J B[J, K]
+    E[I, L] = C[I, K] *K D[K, L]",
     },
 ];

@@ -82,7 +82,7 @@ impl Resolver<'_> {
     }
 
     fn bad_setting(&mut self, what: String, span: Span, help: &str) {
-        self.error(Diag::error(codes::BAD_RATES, what, span, "here").help(help));
+        self.error(Diag::error(codes::BAD_SETTING, what, span, "here").help(help));
     }
 
     /// Says so where measured rates are asked for and nothing was measured on the chip.

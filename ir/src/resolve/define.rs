@@ -81,6 +81,12 @@ impl Resolver<'_> {
             let diag = Diag::error(names::KERNEL, message, kernel.span, "part of a kernel");
             self.error(diag.help("leave this out; `--fusion none` prices every statement alone"));
         }
+        let is_collective = |op: &Op| matches!(op.kind, OpKind::Collective(_));
+        if self.ops.iter().skip(first).any(is_collective) {
+            let message = "a collective is part of no kernel";
+            let diag = Diag::error(names::NOT_ONE_KERNEL, message, kernel.span, "part of a kernel");
+            self.error(diag.help("leave this out"));
+        }
         for op in self.ops.iter_mut().skip(first) {
             op.kernel.number = Some(kernel.node);
         }

@@ -40,6 +40,10 @@ impl Resolver<'_> {
             );
             return None;
         }
+        if let Some(phase) = self.phase_at {
+            self.error(two_backward_parts(phase, span));
+            return None;
+        }
         let from = self.value(&directive.from)?;
         let given = match &directive.given {
             Some(name) => Some(self.given(name, from)?),
@@ -127,11 +131,9 @@ impl Resolver<'_> {
     pub(super) fn begin_phase(&mut self, phase: Phase, span: Span) {
         self.phase = phase;
         if let Some(derived) = &self.backward {
-            let message = "a program that derives gradients has its backward part there";
-            let diag = Diag::error(gradient::TWICE, message, span, "begins a part")
-                .and(derived.span, "derived here");
-            self.error(diag.help("leave this line out"));
+            self.error(two_backward_parts(span, derived.span));
         }
+        self.phase_at.get_or_insert(span);
     }
 
     /// The part of the step whose operations are being resolved.
@@ -170,4 +172,11 @@ impl Resolver<'_> {
         self.backward.as_mut()?.named.push((of, gradient));
         Some(gradient)
     }
+}
+
+/// A program with a `phase` line at `phase`, and gradients derived at `derived`.
+fn two_backward_parts(phase: Span, derived: Span) -> Diag {
+    let message = "what `backward from` derives is the backward part: no `phase` line begins one";
+    let diag = Diag::error(gradient::TWICE, message, phase, "begins a part");
+    diag.and(derived, "derived here").help("leave the `phase` line out")
 }

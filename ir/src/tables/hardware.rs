@@ -74,6 +74,9 @@ pub struct Hardware {
     /// Whether it serves a model: weights and no gradients. An `AllReduce` inside a node is then
     /// that of serving engines, where it was measured.
     pub is_serving: bool,
+    /// Whether it reads prompts: engines capture steps of decode in graphs, but not prompts of any
+    /// length, whose kernels the host launches one by one.
+    pub reads_prompts: bool,
     /// Whether it is under load for hours, as it is in training: measured rates are then those that
     /// it sustains.
     pub is_training: bool,
@@ -117,6 +120,7 @@ impl Hardware {
             measured: MeasuredRates::default(),
             rates: Rates::Peak,
             is_serving: false,
+            reads_prompts: false,
             is_training: false,
         }
     }
@@ -173,6 +177,11 @@ impl Hardware {
     /// What kernels reach: in training, what they sustain for hours.
     pub fn measured_kernels(&self) -> MeasuredRates {
         if self.is_training { self.measured.in_training() } else { self.measured }
+    }
+
+    /// The least seconds of a kernel at measured rates: those in which the host launches it.
+    pub fn launch_s(&self) -> f64 {
+        self.measured.launch_s.filter(|_| self.reads_prompts).unwrap_or(0.0)
     }
 
     /// What links of `kind` reach, where times are at measured rates.

@@ -12,6 +12,7 @@
 //!   the `BabelStream` and RCCL figures of its system acceptance guide; fixed times and saturation
 //!   are typical ones. Nothing was measured on mi355x and trainium2.
 //! * The network: every published AllReduce over nodes of A100 and H100, for all chips.
+//! * `launch`: one published step without graphs, see [`LAUNCH_S`], for all GPUs.
 //! * `sustained`, which no single kernel shows: from published training steps on A100, H100, v6e
 //!   and tpu7x. H200 and H800 have the H100's; that of Blackwell is an estimate.
 
@@ -98,6 +99,42 @@ const ROWS: &[Row] = &[
           network: [0.93, 0.0, 0.0, 2.0], in_switch: 0.0 },
 ];
 
+/// A step of Llama-3.1-8B without graphs takes an H100 8.4 ms at one request (5.1 ms with them, as
+/// Spheron published in 2026): 26 us for each of ten kernels a layer. What a plan has as one kernel
+/// is two or three in an engine (rotation, writing of caches, quantisation), each of which a host
+/// launches in 5 to 20 us.
+const LAUNCH_S: f64 = 26e-6;
+
+/// Kernels of serving engines, chip by chip: shares of the memory bandwidth that products of fp8
+/// and of fp4 reach; of experts, shares of the peaks of bf16, fp8 and fp4, of the memory bandwidth,
+/// and microseconds of a third of all three products with routing.
+const SERVING: &[(&str, [f64; 2], [f64; 5])] = &[
+    ("a100", [0.0, 0.0], [0.16, 0.0, 0.0, 0.75, 16.2]),
+    ("h100", [0.77, 0.0], [0.30, 0.21, 0.0, 0.84, 10.2]),
+    ("h200", [0.69, 0.0], [0.28, 0.21, 0.0, 0.80, 10.4]),
+    ("b200", [0.67, 0.58], [0.33, 0.25, 0.16, 0.83, 10.0]),
+    ("gb200-nvl72", [0.68, 0.61], [0.37, 0.26, 0.18, 0.86, 9.9]),
+    ("b300", [0.65, 0.56], [0.36, 0.24, 0.12, 0.81, 9.6]),
+    ("gb300", [0.67, 0.60], [0.38, 0.23, 0.11, 0.84, 9.6]),
+];
+
+/// The measured rates of a preset with those of the table above.
+fn with_serving(name: &str, rates: MeasuredRates) -> MeasuredRates {
+    let Some((_, memory, experts)) = SERVING.iter().find(|(chip, ..)| *chip == name) else {
+        return rates;
+    };
+    MeasuredRates {
+        product_fp8_memory: known(memory[0]),
+        product_fp4_memory: known(memory[1]),
+        experts: known(experts[0]),
+        experts_fp8: known(experts[1]),
+        experts_fp4: known(experts[2]),
+        experts_memory: known(experts[3]),
+        experts_fixed_s: known(experts[4]).map(seconds),
+        ..rates
+    }
+}
+
 /// `AllReduce` kernels of serving engines, chip by chip: as links, and the share in the switch.
 const ENGINES: &[(&str, [f64; 5])] = &[
     ("a100", [0.70, 7.5, 3.9, 0.12, 0.0]),
@@ -122,7 +159,8 @@ fn engine(name: &str) -> LinkFigures {
 
 /// What was measured on the preset called `name`.
 pub(super) fn measured(name: &str) -> MeasuredRates {
-    ROWS.iter().find(|row| row.name == name).map(Row::rates).unwrap_or_default()
+    let row = ROWS.iter().find(|row| row.name == name);
+    row.map(|row| with_serving(name, row.rates())).unwrap_or_default()
 }
 
 fn known(number: f64) -> Option<f64> {
@@ -145,6 +183,11 @@ fn link([share, saturation, fixed, per_device]: [f64; 4]) -> LinkFigures {
 }
 
 impl Row {
+    /// Whether hosts launch its kernels one by one: programs of TPUs are compiled as a whole.
+    fn is_launched(&self) -> bool {
+        !self.name.starts_with("tpu")
+    }
+
     fn rates(&self) -> MeasuredRates {
         let [bf16, int8, fp8, memory, fixed] = self.product;
         let [attention, attention_memory, attention_fixed] = self.attention;
@@ -160,10 +203,12 @@ impl Row {
             attention_fixed_s: known(attention_fixed).map(seconds),
             pass_memory: known(self.pass[0]),
             pass_fixed_s: Some(seconds(self.pass[1])),
+            launch_s: self.is_launched().then_some(LAUNCH_S),
             sustained: known(self.sustained),
             link: LinkFigures { in_switch: known(self.in_switch), ..link(self.link) },
             network: link(self.network),
             engine: engine(self.name),
+            ..MeasuredRates::default()
         }
     }
 }

@@ -203,6 +203,8 @@ pub struct KernelPart {
     pub is_begun: bool,
     /// Whether it is a kernel of attention.
     pub is_attention: bool,
+    /// Whether it is a product of experts: a weight for each, with the tokens routed there.
+    pub is_of_experts: bool,
     /// What is computed again rather than kept.
     pub recomputes: Recomputes,
 }

@@ -44,8 +44,22 @@ pub struct MeasuredRates {
     pub product_fp4: Option<f64>,
     /// Share of the memory bandwidth that products reach.
     pub product_memory: Option<f64>,
+    /// The same of products of fp8, whose kernels read scales, too.
+    pub product_fp8_memory: Option<f64>,
+    /// The same of products of fp4.
+    pub product_fp4_memory: Option<f64>,
     /// Fixed time of a product, seconds.
     pub product_fixed_s: Option<f64>,
+    /// Share of the bf16 peak that products of experts reach, each with the tokens routed to it.
+    pub experts: Option<f64>,
+    /// Their share of the fp8 peak.
+    pub experts_fp8: Option<f64>,
+    /// Their share of the fp4 peak.
+    pub experts_fp4: Option<f64>,
+    /// Their share of the memory bandwidth.
+    pub experts_memory: Option<f64>,
+    /// Fixed time of one of the products of all experts, seconds.
+    pub experts_fixed_s: Option<f64>,
     /// Share of the peak that attention kernels reach.
     pub attention: Option<f64>,
     /// Share of the memory bandwidth that attention kernels reach.
@@ -56,6 +70,8 @@ pub struct MeasuredRates {
     pub pass_memory: Option<f64>,
     /// Fixed time of a pass, seconds.
     pub pass_fixed_s: Option<f64>,
+    /// Seconds in which a host launches a kernel that no graph has captured.
+    pub launch_s: Option<f64>,
     /// Share of the measured rates that hours of training sustain: clocks fall under load.
     pub sustained: Option<f64>,
     /// Links between chips of a slice or node.
@@ -173,6 +189,8 @@ impl MeasuredRates {
             product_fp8: self.product_fp8.map(|share| sustained * share),
             product_fp4: self.product_fp4.map(|share| sustained * share),
             attention: share(self.attention, ATTENTION.compute),
+            // Experts have many more tokens each than in the steps that were measured.
+            experts: None,
             pass_memory: Some(self.pass_memory.unwrap_or(PASS.memory) / PASSES_IN_TRAINING),
             ..*self
         }
@@ -186,10 +204,31 @@ impl MeasuredRates {
             DType::Int8 | DType::Int4 | DType::Bool => self.product_int8,
             DType::F32 | DType::F16 | DType::Bf16 | DType::Int32 => None,
         };
+        let own_memory = match dtype {
+            DType::Fp4 => self.product_fp4_memory.or(self.product_fp8_memory),
+            DType::Fp8 => self.product_fp8_memory,
+            _ => None,
+        };
         KernelRates {
             compute: own.or(self.product).unwrap_or(PRODUCT.compute),
-            memory: self.product_memory.unwrap_or(PRODUCT.memory),
+            memory: own_memory.or(self.product_memory).unwrap_or(PRODUCT.memory),
             fixed_s: self.product_fixed_s.unwrap_or(PRODUCT.fixed_s),
+        }
+    }
+
+    /// What products of experts with operands of `dtype` reach, where they were measured.
+    pub fn products_of_experts(&self, dtype: DType) -> KernelRates {
+        let products = self.products(dtype);
+        let Some(experts) = self.experts else { return products };
+        let own = match dtype {
+            DType::Fp4 => self.experts_fp4.or(self.experts_fp8),
+            DType::Fp8 => self.experts_fp8,
+            _ => None,
+        };
+        KernelRates {
+            compute: own.unwrap_or(experts),
+            memory: self.experts_memory.unwrap_or(products.memory),
+            fixed_s: self.experts_fixed_s.unwrap_or(products.fixed_s),
         }
     }
 

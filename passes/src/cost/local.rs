@@ -61,7 +61,7 @@ pub struct Parts {
     pub flops_s: f64,
     /// Traffic.
     pub hbm_s: f64,
-    /// What a kernel of any size takes.
+    /// What a kernel of any size takes, or waits for its launch.
     pub fixed_s: f64,
 }
 
@@ -95,13 +95,20 @@ fn measured_parts(program: &Program, op: &Op, dtype: DType, flops_s: f64, hbm_s:
     let measured = program.hardware.measured_kernels();
     let kernel = if op.kernel.is_attention {
         measured.attention_kernels()
+    } else if op.kernel.is_of_experts {
+        measured.products_of_experts(dtype)
     } else if op.is_product() {
         measured.products(dtype)
     } else {
         measured.passes()
     };
-    let fixed_s = if op.kernel.is_begun || is_view(op) { 0.0 } else { kernel.fixed_s };
-    Parts { flops_s: flops_s / kernel.compute, hbm_s: hbm_s / kernel.memory, fixed_s }
+    let (flops_s, hbm_s) = (flops_s / kernel.compute, hbm_s / kernel.memory);
+    let fixed_s = if op.kernel.is_begun || is_view(op) {
+        0.0
+    } else {
+        kernel.fixed_s.max(program.hardware.launch_s() - flops_s.hypot(hbm_s))
+    };
+    Parts { flops_s, hbm_s, fixed_s }
 }
 
 /// Whether the result has the bytes of the operand, in another shape.

@@ -86,13 +86,6 @@ impl Report {
     pub fn links_s(&self) -> f64 {
         self.axis_s.iter().copied().fold(0.0, f64::max)
     }
-
-    /// The busiest axis if it is busier than compute, the first among equals; else `None`.
-    pub fn busiest_axis(&self) -> Option<AxisId> {
-        let links_s = self.links_s();
-        let first = self.axis_s.iter().position(|&busy| busy >= links_s).map(AxisId::new);
-        first.filter(|_| links_s > self.compute_s)
-    }
 }
 
 /// Prices every step.

@@ -33,6 +33,27 @@ pub(super) fn join(kernels: &mut Kernels<'_>) {
     }
 }
 
+/// Whether operations that a plan puts into one kernel are an attention: its softmax, perhaps
+/// written out, or a part going back, with products that give or read scores. A plan may have
+/// collectives between them, which [`join`] does not look for.
+pub(super) fn is_attention(program: &Analyzed, ops: &[OpId]) -> bool {
+    let is_seed = |op: &OpId| summed_over(program, *op).is_some();
+    let goes_back = ops.iter().all(|&op| program.ops[op].phase == Phase::Backward);
+    let mut seeds: Vec<OpId> = program.ops.indices().filter(is_seed).collect();
+    seeds.retain(|seed| goes_back || ops.contains(seed));
+    let dims = |value: ValueId| &program.values[value].dims;
+    seeds.iter().any(|&seed| {
+        let scores = dims(program.ops[seed].result);
+        let is_scored = |value: ValueId| same_dims(dims(value), scores);
+        ops.iter().map(|&op| &program.ops[op]).all(|op| {
+            let reads_scores = op.operands.iter().any(|operand| is_scored(operand.value));
+            let is_statistic =
+                !op.is_product() && dims(op.result).iter().all(|dim| scores.contains(dim));
+            is_scored(op.result) || reads_scores || is_statistic
+        })
+    })
+}
+
 /// The dimensions over which an operation's results are weights: those of a softmax, or, of an
 /// `exp`, those over which its sum is taken for the softmax that a running maximum makes.
 fn summed_over(program: &Analyzed, id: OpId) -> Option<Vec<DimId>> {

@@ -89,8 +89,8 @@ impl<'p> Kernels<'p> {
         self.all[into].runs_at = runs_at.copied().unwrap_or(self.all[into].runs_at);
     }
 
-    /// Lets an operation join the kernels of what it reads, the last one first.
-    pub(super) fn join_operands(&mut self, op: OpId) {
+    /// Lets an operation join the kernels of what it reads, where it may: the last one first.
+    pub(super) fn join_operands(&mut self, op: OpId, may_join: impl Fn(OpId, OpId) -> bool) {
         let mut producers: Vec<(OpId, ValueId)> = self.program.ops[op]
             .operands
             .iter()
@@ -102,12 +102,18 @@ impl<'p> Kernels<'p> {
         producers.dedup();
         for (producer, value) in producers {
             let (own, other) = (self.of[op], self.of[producer]);
-            if self.can_join(op, producer, value)
+            if may_join(op, producer)
+                && self.can_join(op, producer, value)
                 && let Some(runs_at) = self.common_place(own, other)
             {
                 self.merge(other, own, runs_at);
             }
         }
+    }
+
+    /// Whether two operations are in one kernel.
+    pub(super) fn are_one(&self, one: OpId, other: OpId) -> bool {
+        self.of[one] == self.of[other]
     }
 
     fn can_join(&self, op: OpId, producer: OpId, value: ValueId) -> bool {

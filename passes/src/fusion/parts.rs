@@ -121,6 +121,7 @@ impl Parts<'_> {
             number: self.numbers[id],
             is_begun: ops.first().is_some_and(|&first| first < id),
             is_attention: self.is_attention(ops),
+            is_of_experts: false,
             recomputes: match self.score_flops.get(&id) {
                 Some(&times) => Recomputes::Scores(times),
                 None if self.again[id] => Recomputes::Result,

@@ -86,7 +86,7 @@ fn panel(swept: &Swept, place: &str, dim: &str, points: &[&Point]) -> Panel {
             panel.winners.push(Winner {
                 size,
                 series: number,
-                by_compute: plan.bound_by == "compute",
+                by_compute: plan.cost.links_s <= plan.cost.compute_s,
             });
         }
     }

@@ -111,3 +111,25 @@ fn attention_has_the_same_work_however_it_is_fused() {
     // one of them is computed twice.
     near(fused.hfu / fused.mfu, 6.0 / 5.0);
 }
+
+#[test]
+fn a_roofline_has_a_point_for_each_kernel() {
+    let source = product(65536, "X=8", "B_X, D", "D, F_X", "B_X, F");
+    let planned = planned(&source, &Options { memory: Some(f64::INFINITY), ..Options::default() });
+    let picture = planned.roofline().expect("it computes something");
+    assert_eq!(picture.matches("<circle").count(), 1, "{picture}");
+    assert!(picture.contains("989TFLOP/s") && picture.contains("100% of the roof"), "{picture}");
+    assert_eq!(picture, planned.roofline().expect("the same again"));
+}
+
+#[test]
+fn summaries_have_the_expected_time_where_anything_was_measured() {
+    let text = |chip: &str| {
+        let source = product(65536, "X=8", "B_X, D", "D, F", "B_X, F").replace("h100", chip);
+        planned(&source, &Options::default()).to_string()
+    };
+    let plan = text("h100");
+    assert!(plan.contains(" at measured rates, 1.11 ms at peak rates"), "{plan}");
+    assert!(plan.contains("MFU 100.0%, HFU 100.0%; 59 M tokens a second"), "{plan}");
+    assert!(!text("tpu-v3").contains("expected"));
+}

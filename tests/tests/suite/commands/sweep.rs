@@ -36,7 +36,7 @@ fn figure(chips: u64, dims: &str) -> Swept {
 }
 
 fn by_compute(point: &Point) -> bool {
-    point.plan.as_ref().is_some_and(|plan| plan.bound_by == "compute")
+    point.plan.as_ref().is_some_and(|plan| plan.cost.links_s <= plan.cost.compute_s)
 }
 
 fn batch(point: &Point) -> u64 {

@@ -104,3 +104,26 @@ fn the_search_prices_kernels_as_the_report_does() {
     }
     assert!(proven > 20, "{proven}");
 }
+
+/// A plan on one device whose two statements name the same kernel.
+fn in_one_kernel(declared: &str, first: &str, second: &str) -> Vec<String> {
+    let text = format!(
+        "plan\nhardware h100\nmesh X=2\ndim I=64, J=64, K=64, L=64\n{declared}\n\
+         {first} in k1\n{second} in k1\noutput {}\n",
+        second.split(" = ").next().unwrap_or_default()
+    );
+    let found = shardwise::check("plan", &text, &Options::default()).findings.reports;
+    found.iter().map(|report| report.diag.code.to_owned()).collect()
+}
+
+#[test]
+fn statements_of_a_plan_share_a_kernel_only_where_fusion_lets_them() {
+    let given = "input A[I, J], B[J, K], D[K, L]";
+    let product = "C[I, K] = A[I, J] *J B[J, K]";
+    assert_eq!(in_one_kernel(given, product, "E[I, L] = C[I, K] *K D[K, L]"), ["SW116"]);
+    assert_eq!(in_one_kernel(given, product, "E[K, L] = gelu(D[K, L])"), ["SW116"]);
+    assert_eq!(in_one_kernel(given, product, "E[I, K] = gelu(C[I, K])"), [""; 0]);
+    let split = "input A[I_X, J]";
+    let gather = "E[I, J] = AllGather_X(C[I_X, J])";
+    assert_eq!(in_one_kernel(split, "C[I_X, J] = gelu(A[I_X, J])", gather), ["SW116"]);
+}

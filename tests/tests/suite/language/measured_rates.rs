@@ -108,3 +108,47 @@ fn a_product_takes_what_the_page_says() {
     let twice_s = 2.0 * at_full_s;
     near(serial_s(reduce), twice_s / 0.8 + (twice_s * 1e-5).sqrt() + latency_s(2.0));
 }
+
+/// A layer on one device, whose `queries` tokens of each of eight sequences look at 512 others.
+fn attending(chip: &str, queries: u64, keys: &str) -> String {
+    format!(
+        "hardware {chip}, rates=measured\nmesh X=1\ndim B=8, T={queries}, S=512, D=512, N=4, H=128\n\
+         input x[B, T, D]\nparam wq[D, N, H], wo[N, H, D]\n{keys}\n\
+         q = x *D wq\no = softmax_S(q *H k) *S v\ny = o *N,H wo\noutput y[B, T, D]\n"
+    )
+}
+
+#[test]
+fn hosts_launch_the_kernels_of_prompts_on_gpus() {
+    let (given, cached) =
+        ("input k[B, S, N, H], v[B, S, N, H]", "state k[B, S, N, H], v[B, S, N, H]");
+    // Two products and the attention, each smaller than a launch.
+    let launches_s = 3.0 * 26e-6;
+    for keys in [given, cached] {
+        let prompt_s = serial_s(&attending("h100", 64, keys), None);
+        assert!((prompt_s / launches_s - 1.0).abs() < 0.05, "{keys}: {prompt_s} s");
+    }
+    for (chip, queries) in [("h100", 1), ("tpu-v6e", 64)] {
+        let seconds = serial_s(&attending(chip, queries, cached), None);
+        assert!(seconds < 0.6 * launches_s, "{chip} with {queries}: {seconds} s");
+    }
+}
+
+/// Eight experts with 64 tokens each, whose weights are `kind`.
+fn experts(kind: &str) -> String {
+    format!(
+        "hardware h100, rates=measured\nmesh X=1\ndim E=8, T=64, D=4096, F=1536\n\
+         input x[E, T, D]\n{kind} w[E, D, F]\nh = x *D w\noutput h[E, T, F]\n"
+    )
+}
+
+#[test]
+fn products_of_experts_have_rates_of_their_own_in_serving() {
+    let bytes = 2.0 * 8.0 * (4096.0 * 1536.0 + 64.0 * (4096.0 + 1536.0));
+    let flops: f64 = 2.0 * 8.0 * 64.0 * 4096.0 * 1536.0;
+    let expected_s = (flops / 989e12 / 0.30).hypot(bytes / 3.35e12 / 0.84) + 10.2e-6;
+    let found_s = serial_s(&experts("param"), None);
+    assert!((found_s / expected_s - 1.0).abs() < 1e-6, "{found_s} for {expected_s}");
+    let of_tokens_s = serial_s(&experts("input"), None);
+    assert!(of_tokens_s < found_s, "{of_tokens_s} against {found_s}");
+}
