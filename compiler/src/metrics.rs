@@ -127,7 +127,7 @@ impl Planned {
             Some(Limit::Flops) => "FLOPs".to_owned(),
             Some(Limit::Hbm) => "HBM".to_owned(),
             Some(Limit::Links(axis)) => {
-                format!("links of {}", self.plan.program.mesh.axes[axis].name)
+                format!("links {}", self.plan.program.mesh.axes[axis].name)
             }
             Some(Limit::Latency) => "latency".to_owned(),
             Some(Limit::Bubble) => "bubble".to_owned(),
@@ -213,10 +213,7 @@ fn computed_again(program: &Program) -> Vec<OpId> {
     let mut again = Vec::new();
     for (id, op) in program.ops.iter_enumerated().filter(|(_, op)| op.phase == Phase::Backward) {
         let origin = |value: ValueId| *first.get(&value).unwrap_or(&value);
-        let same = |a: &Operand, b: &Operand| {
-            let renamed = Operand { value: origin(b.value), ..b.clone() };
-            *a == renamed
-        };
+        let same = |a: &Operand, b: &Operand| a.value == origin(b.value);
         let candidates = op.operands.first().and_then(|of| forward.get(&origin(of.value)));
         let earlier = candidates.into_iter().flatten().find(|earlier| {
             earlier.kind == op.kind

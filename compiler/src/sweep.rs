@@ -88,7 +88,7 @@ pub struct Outcome {
     pub cost: Price,
     /// Those of the textbook's plan.
     pub textbook: Price,
-    /// `FLOPs`, `HBM`, `links of X`, `latency`, `bubble`, or `nothing`.
+    /// `FLOPs`, `HBM`, `links X`, `latency`, `bubble`, or `nothing`.
     pub bound_by: String,
     /// Busy seconds of each axis.
     pub axes: Vec<AxisTime>,
