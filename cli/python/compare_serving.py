@@ -23,7 +23,7 @@ writes such a step as a program, which shardwise plans at measured rates with at
   and the steps that prefill its own prompt beside their decoding. `TOGETHER` of all requests, those
   that a run begins with, arrive at once and wait for each other's prompts.
 * Between steps, schedulers and samplers take `STEP_S`; a request takes `REQUEST_S` through server,
-  tokenizer and scheduler. Both are stated, and not fitted.
+  tokenizer and scheduler: orders of magnitude that are stated, and not fitted.
 
 The page of the project with the result is written by
 
