@@ -122,9 +122,7 @@ struct Resolver<'a> {
     /// The gradients asked for so far.
     backward: Option<Backward>,
     /// The part of the step that is being written.
-    phase: Phase,
-    /// The first `phase` line.
-    phase_at: Option<Span>,
+    phase: Option<(Phase, Span)>,
     /// The updates asked for.
     optimizer: Option<Optimizer>,
     /// Whether gradients were asked for and cannot be derived, which may define any name.
@@ -196,8 +194,7 @@ impl<'a> Resolver<'a> {
             output_layouts,
             defined_at,
             backward: None,
-            phase: Phase::default(),
-            phase_at: None,
+            phase: None,
             optimizer: None,
             without_gradients: false,
             links: 0,

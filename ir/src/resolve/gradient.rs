@@ -40,7 +40,7 @@ impl Resolver<'_> {
             );
             return None;
         }
-        if let Some(phase) = self.phase_at {
+        if let Some((_, phase)) = self.phase {
             self.error(two_backward_parts(phase, span));
             return None;
         }
@@ -129,16 +129,18 @@ impl Resolver<'_> {
     /// `phase backward`: what follows belongs to that part, until another such line. Where
     /// gradients are derived, the part that follows `backward from` is the backward one.
     pub(super) fn begin_phase(&mut self, phase: Phase, span: Span) {
-        self.phase = phase;
+        self.phase = Some((phase, span));
         if let Some(derived) = &self.backward {
             self.error(two_backward_parts(span, derived.span));
         }
-        self.phase_at.get_or_insert(span);
     }
 
     /// The part of the step whose operations are being resolved.
     pub(super) fn phase(&self) -> Phase {
-        if self.backward.is_some() { Phase::Backward } else { self.phase }
+        if self.backward.is_some() {
+            return Phase::Backward;
+        }
+        self.phase.map_or_else(Phase::default, |(phase, _)| phase)
     }
 
     /// The gradient called `name`, if it is that of a value that was there when gradients were

@@ -1,4 +1,4 @@
-//! What serving engines run otherwise than other programs, told from the program alone: prompts,
+//! What serving engines run otherwise than other programs, as far as a program says it: prompts,
 //! whose kernels no graph has captured, and the products of experts, one for all of them.
 
 use index_vec::IndexVec;

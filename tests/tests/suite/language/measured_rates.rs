@@ -112,8 +112,8 @@ fn a_product_takes_what_the_page_says() {
 /// A layer on one device, whose `queries` tokens of each of eight sequences look at 512 others.
 fn attending(chip: &str, queries: u64, keys: &str) -> String {
     format!(
-        "hardware {chip}, rates=measured\nmesh X=1\ndim B=8, T={queries}, S=512, D=512, N=4, H=128\n\
-         input x[B, T, D]\nparam wq[D, N, H], wo[N, H, D]\n{keys}\n\
+        "hardware {chip}, rates=measured\nmesh X=1\ndim B=8, T={queries}, S=512\n\
+         dim D=512, N=4, H=128\ninput x[B, T, D]\nparam wq[D, N, H], wo[N, H, D]\n{keys}\n\
          q = x *D wq\no = softmax_S(q *H k) *S v\ny = o *N,H wo\noutput y[B, T, D]\n"
     )
 }
