@@ -162,8 +162,8 @@ class Peer:
         own = {} if model.is_quantized else {"gemm_quant_mode": quantized}
         try:
             found = self.estimate(
-                self.checkpoint(point.model), point.system, backend_name=point.backend, isl=point.isl,
-                osl=point.osl, batch_size=point.batch, tp_size=point.tp,
+                self.checkpoint(point.model), point.system, backend_name=point.backend,
+                isl=point.isl, osl=point.osl, batch_size=point.batch, tp_size=point.tp,
                 attention_dp_size=point.dp, moe_tp_size=point.moe_tp or None,
                 moe_ep_size=point.moe_ep or None, **own)
         except Exception as error:  # It raises what it likes where it has no data.
@@ -224,7 +224,8 @@ def page(rows):
     known = [row for row in rows if row["peer_tpot_ms"] is not None]
     machines = {}
     for row in known:
-        machines.setdefault((row["model"], row["chip"], row["backend"], row["dtype"]), []).append(row)
+        machine = (row["model"], row["chip"], row["backend"], row["dtype"])
+        machines.setdefault(machine, []).append(row)
     some = [own[n * len(own) // SAMPLED] for _, own in sorted(machines.items())
             for n in range(min(SAMPLED, len(own)))]
     head = Path(__file__).with_name("serving_page.md").read_text(encoding="utf-8")

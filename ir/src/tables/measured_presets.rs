@@ -119,9 +119,9 @@ const SERVING: &[(&str, [f64; 2], [f64; 5])] = &[
 ];
 
 /// The measured rates of a preset with those of the table above.
-fn with_serving(name: &str, rates: MeasuredRates) -> MeasuredRates {
+fn with_serving(name: &str, rates: &MeasuredRates) -> MeasuredRates {
     let Some((_, memory, experts)) = SERVING.iter().find(|(chip, ..)| *chip == name) else {
-        return rates;
+        return *rates;
     };
     MeasuredRates {
         product_fp8_memory: known(memory[0]),
@@ -131,7 +131,7 @@ fn with_serving(name: &str, rates: MeasuredRates) -> MeasuredRates {
         experts_fp4: known(experts[2]),
         experts_memory: known(experts[3]),
         experts_fixed_s: known(experts[4]).map(seconds),
-        ..rates
+        ..*rates
     }
 }
 
@@ -160,7 +160,7 @@ fn engine(name: &str) -> LinkFigures {
 /// What was measured on the preset called `name`.
 pub(super) fn measured(name: &str) -> MeasuredRates {
     let row = ROWS.iter().find(|row| row.name == name);
-    row.map(|row| with_serving(name, row.rates())).unwrap_or_default()
+    row.map(|row| with_serving(name, &row.rates())).unwrap_or_default()
 }
 
 fn known(number: f64) -> Option<f64> {

@@ -192,6 +192,7 @@ impl Fusion {
 
 /// An operation's place in its kernel; by default it is a kernel alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
 pub struct KernelPart {
     /// The number of a kernel of several operations, from 1 on in program order.
     pub number: Option<u32>,
