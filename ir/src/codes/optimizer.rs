@@ -16,7 +16,7 @@ pub(super) const CODES: &[Code] = &[
         code: UNKNOWN,
         name: "unknown-optimizer",
         page: "A program asks for an optimizer that the language does not have. There are `adam`, \
-            `adamw` and `sgd`.
+            `adamw`, `sgd` and `muon`.
 
 Triggered by:
 
@@ -31,7 +31,8 @@ Write instead the nearest one, or write the update as statements: `next W = W.ne
         name: "bad-setting",
         page: "An optimizer does not have this setting, or its value has the wrong type. All \
             optimizers have `rate` (a number) and the dtypes `moments` and `master`; `adam` and \
-            `adamw` have `beta1`, `beta2`, `eps` and `decay`, `sgd` has `momentum`.
+            `adamw` have `beta1`, `beta2`, `eps` and `decay`, `sgd` has `momentum`, and `muon` has \
+            `momentum`, what `adam` has, and `adam`, its rate.
 
 Triggered by:
 

@@ -18,7 +18,7 @@ use crate::sharding::Pin;
 use crate::{Diag, suggest};
 
 /// Names of optimizers, each with its settings beside `moments` and `master`, and their defaults.
-const KNOWN: [(&str, &[(&str, &str)]); 3] = [
+const KNOWN: [(&str, &[(&str, &str)]); 4] = [
     (
         "adam",
         &[
@@ -40,6 +40,18 @@ const KNOWN: [(&str, &[(&str, &str)]); 3] = [
         ],
     ),
     ("sgd", &[("rate", "0.01"), ("momentum", "")]),
+    (
+        "muon",
+        &[
+            ("rate", "0.02"),
+            ("momentum", "0.95"),
+            ("adam", "0.001"),
+            ("beta1", "0.9"),
+            ("beta2", "0.999"),
+            ("eps", "1e-8"),
+            ("decay", "0.0"),
+        ],
+    ),
 ];
 
 /// Settings that are dtypes.
@@ -104,15 +116,21 @@ impl Resolver<'_> {
         };
         let number = |name: &str| of(name).unwrap_or_default();
         let dtype = |name: &str| of(name).and_then(|dtype| DType::from_name(&dtype));
+        let adam = |rate: &str| Rule::Adam {
+            betas: ["beta1", "beta2"].map(number),
+            step: [rate, "eps", "decay"].map(number),
+        };
         let rule = match written.name.node.as_str() {
             "sgd" => Rule::Sgd {
                 rate: number("rate"),
                 momentum: of("momentum").filter(|number| !number.is_empty()),
             },
-            _ => Rule::Adam {
-                betas: ["beta1", "beta2"].map(number),
-                step: ["rate", "eps", "decay"].map(number),
+            "muon" => Rule::Muon {
+                rate: number("rate"),
+                momentum: number("momentum"),
+                others: Box::new(adam("adam")),
             },
+            _ => adam("rate"),
         };
         let moments = dtype("moments").unwrap_or(DType::F32);
         self.optimizer =

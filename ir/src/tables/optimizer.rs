@@ -44,6 +44,15 @@ pub enum Rule {
         /// The momentum; `None`: without.
         momentum: Option<String>,
     },
+    /// The momentum of a matrix, with its singular values brought to about one.
+    Muon {
+        /// Step size.
+        rate: String,
+        /// The momentum.
+        momentum: String,
+        /// The rule for what is no matrix, and for tables.
+        others: Box<Rule>,
+    },
 }
 
 /// The axes that shard the state.

@@ -30,6 +30,8 @@
 //! block's parameters are at the end of the block in which their gradients are derived, so that the
 //! gradient of a layer is freed before the next one is computed; the others are at the end.
 
+mod muon;
+
 use index_vec::IndexVec;
 use indexmap::IndexSet;
 use shardwise_ir::Role;
@@ -112,8 +114,7 @@ impl UpdateEmitter {
         let master =
             self.optimizer.master.map(|dtype| self.state(param, format!("{name}.master"), dtype));
         let of = master.unwrap_or(param);
-        let rule = self.optimizer.rule.clone();
-        let next = match rule {
+        let next = match self.rule_of(param) {
             Rule::Adam { betas: [beta1, beta2], step } => {
                 let (m, v) = (
                     self.state(param, moment('m'), moments),
@@ -131,12 +132,28 @@ impl UpdateEmitter {
                 let m = self.next(Function::Momentum, m, &[gradient], vec![momentum]);
                 self.next(Function::SgdStep, of, &[m], vec![rate])
             }
+            Rule::Muon { rate, momentum, .. } => {
+                let m = self.state(param, moment('m'), moments);
+                let m = self.next(Function::Momentum, m, &[gradient], vec![momentum]);
+                let direction = muon::orthogonal(self, param, m);
+                self.next(Function::SgdStep, of, &[direction], vec![rate])
+            }
         };
         if master.is_some() {
             let dtype = self.program.values[param].dtype;
             let block = self.program.values[gradient].repeat;
             let cast = MapFn::cast(self.program.values[next].dtype, dtype);
             self.statement(cast, vec![next], param, block);
+        }
+    }
+
+    /// How a parameter is updated: Muon leaves all but matrices to another rule.
+    fn rule_of(&self, param: ValueId) -> Rule {
+        match &self.optimizer.rule {
+            Rule::Muon { others, .. } if !muon::is_matrix(&self.program, param) => {
+                others.as_ref().clone()
+            }
+            rule => rule.clone(),
         }
     }
 
@@ -277,6 +294,14 @@ impl UpdateEmitter {
             .unwrap_or_default();
         self.taken.insert(fresh.clone());
         fresh
+    }
+
+    /// `oW.1`, `oW.2`: the first that is not taken.
+    fn numbered(&mut self, base: &str) -> String {
+        let mut names = (1..=self.taken.len() + 1).map(|number| format!("{base}.{number}"));
+        let name = names.find(|name| !self.taken.contains(name)).unwrap_or_default();
+        self.taken.insert(name.clone());
+        name
     }
 
     /// The program with the statements at the ends of their blocks.
