@@ -174,9 +174,15 @@ impl Hardware {
         }
     }
 
-    /// What kernels reach: in training, what they sustain for hours.
+    /// What kernels reach: in training, what they sustain for hours; in serving, those of engines.
     pub fn measured_kernels(&self) -> MeasuredRates {
-        if self.is_training { self.measured.in_training() } else { self.measured }
+        if self.is_training {
+            self.measured.in_training()
+        } else if self.is_serving {
+            self.measured
+        } else {
+            self.measured.outside_engines()
+        }
     }
 
     /// The least seconds of a kernel at measured rates: those in which the host launches it.

@@ -196,6 +196,11 @@ impl MeasuredRates {
         }
     }
 
+    /// The rates of kernels that no serving engine runs: theirs read scales beside fp8 and fp4.
+    pub(crate) fn outside_engines(&self) -> Self {
+        Self { product_fp8_memory: None, product_fp4_memory: None, experts: None, ..*self }
+    }
+
     /// What products with operands of `dtype` reach.
     pub fn products(&self, dtype: DType) -> KernelRates {
         let own = match dtype {
