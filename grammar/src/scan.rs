@@ -125,8 +125,8 @@ impl Open {
 
     fn take(&mut self, text: &str, start: usize) {
         if self.span.end == self.span.start {
-            let is_list = |keyword: &&str| is_of_form(text, keyword) && !gives(text);
-            self.is_list_of_names = LISTS_OF_NAMES.iter().any(|keyword| is_list(&keyword));
+            let is_list = |keyword: &str| is_of_form(text, keyword) && !gives(text);
+            self.is_list_of_names = LISTS_OF_NAMES.iter().any(|keyword| is_list(keyword));
         }
         self.span.end = start + text.len();
         if is_opening(text) || text == "}" {

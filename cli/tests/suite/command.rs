@@ -249,8 +249,10 @@ fn an_option_that_fits_no_program_ends_with_2_and_says_what_exists() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text(&output.stderr).contains(sentence), "{arguments:?}: {}", text(&output.stderr));
     }
-    let folded = run(&["plan", "tests/programs/mlp-2d.shard", "--mesh", "X=7"], "");
-    assert!(text(&folded.stderr).contains("does not fold over `2`"), "{}", text(&folded.stderr));
+    let folded = run(&["plan", "tests/programs/mlp-2d.shard", "--mesh", "X=7 over 2"], "");
+    let message = text(&folded.stderr);
+    assert!(message.contains("does not fold over `2`"), "{message}");
+    assert!(message.contains("--mesh \"X=7 over 7\""), "{message}");
 }
 
 #[test]

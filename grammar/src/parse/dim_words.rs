@@ -4,7 +4,7 @@
 //! declares: the longest declared dimension wins after which only axes are left. This is done here
 //! and not in `ir`, so that all readers of the tree, the formatter among them, see one meaning.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use crate::ast::{DimUse, File, Statement, Subscript};
 use crate::layouts;
@@ -22,14 +22,14 @@ pub(super) fn split(file: &mut File) {
 
 /// The names that a file declares.
 struct Declared {
-    dims: HashSet<String>,
-    axes: HashSet<String>,
+    dims: BTreeSet<String>,
+    axes: BTreeSet<String>,
 }
 
 impl Declared {
     fn of(file: &File) -> Self {
-        let mut dims: HashSet<String> = file.lost.names.iter().cloned().collect();
-        let mut axes = HashSet::new();
+        let mut dims: BTreeSet<String> = file.lost.names.iter().cloned().collect();
+        let mut axes = BTreeSet::new();
         for statement in &file.statements {
             match &statement.node {
                 Statement::Dim(declared) => {
