@@ -5,12 +5,14 @@
 //! missing statements would have defined are kept separately. Sizes are kept as expressions and
 //! names as text; `ir` resolves them.
 
+mod backward;
 mod roles;
 mod size;
 
 use crate::span::{Name, Span, Spanned};
 
-pub use roles::{Phase, Role};
+pub use backward::{Backward, Phase, Until};
+pub use roles::Role;
 pub use size::{SizeExpr, SizeFactor, SizePart, SizeTerm};
 
 /// A whole file: statements in order. Comments and blank lines are found again from the source by
@@ -56,8 +58,9 @@ pub enum Statement {
     Allow(Vec<Name>),
     /// `backward from Out given dOut`.
     Backward(Backward),
-    /// `phase backward`: the statements after it belong to that part of a training step.
-    Phase(Phase),
+    /// `phase backward, until=step`: the statements after it belong to that part of a training
+    /// step; gradients of parameters are kept so long.
+    Phase(Phase, Option<Until>),
     /// `repeat L=40 {`, `repeat L reversed {`: the statements up to its `}` run once per layer.
     Repeat(Repeat),
     /// `microbatches B=B'*8 {`: the statements up to its `}` run once per microbatch.
@@ -99,16 +102,6 @@ pub struct HardwareRef {
     pub file: Option<Name>,
     /// `rates=measured`.
     pub settings: Vec<Setting>,
-}
-
-impl Phase {
-    /// As programs write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Backward => "backward",
-        }
-    }
 }
 
 /// `X=16 over 4x4 ring`.
@@ -219,21 +212,6 @@ impl Definition {
     pub fn targets(&self) -> impl Iterator<Item = &TensorDecl> {
         std::iter::once(&self.target).chain(&self.others)
     }
-}
-
-/// `backward from Loss`, `backward from Out given dOut, microbatches=8`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Backward {
-    /// The value that is differentiated.
-    pub from: Name,
-    /// The gradient of it, if it is not all ones.
-    pub given: Option<Name>,
-    /// The number of microbatches that the batch is split into.
-    pub microbatches: Option<SizeExpr>,
-    /// The batch dimension, if it is named.
-    pub of: Option<Name>,
-    /// The dtype of the gradients of parameters, if it is not theirs.
-    pub gradients: Option<Name>,
 }
 
 /// `microbatches B=B'*8 {`.

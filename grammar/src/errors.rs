@@ -20,6 +20,7 @@ pub(crate) enum Mark {
     Block,
     Limit,
     Phase,
+    Until,
     Code,
     Setting,
     File,
@@ -187,6 +188,11 @@ fn wanted(mark: Mark) -> (&'static str, &'static str) {
         Mark::Phase => (
             "`forward` or `backward`",
             "`phase backward` begins the part of a step that computes gradients",
+        ),
+        Mark::Until => (
+            "how long gradients are kept",
+            "write `until=step` if they are kept all through the step, or `until=update` if each \
+                is freed when its parameter is updated",
         ),
         Mark::Limit => (
             "a limit",

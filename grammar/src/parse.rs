@@ -1,5 +1,6 @@
 //! Converts pest's pairs to the syntax tree: the only file that matches on the grammar's rules.
 
+mod backward;
 mod dim_words;
 mod expression;
 mod hardware;
@@ -15,9 +16,8 @@ use pest::iterators::{Pair, Pairs};
 use pest_derive::Parser;
 
 use crate::ast::{
-    Assertion, AxisDecl, Backward, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout,
-    Microbatches, Phase, Pipeline, Repeat, Role, SizeExpr, Statement, Subscript, TensorDecl,
-    UnreducedUse,
+    Assertion, AxisDecl, Definition, DimDecl, DimUse, Expr, ExprKind, File, Layout, Microbatches,
+    Pipeline, Repeat, Role, SizeExpr, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
 use crate::errors::{self, Faulty, Mark};
@@ -106,6 +106,7 @@ fn mark(rule: Rule) -> Option<Mark> {
         Rule::missing_lbrace => Mark::Block,
         Rule::missing_limit => Mark::Limit,
         Rule::missing_phase => Mark::Phase,
+        Rule::missing_until => Mark::Until,
         Rule::missing_code => Mark::Code,
         Rule::missing_setting => Mark::Setting,
         Rule::missing_file => Mark::File,
@@ -183,7 +184,7 @@ impl Reader<'_> {
             Rule::assertion => Statement::Assert(self.assertion(inner)),
             Rule::allow_code => Statement::Allow(self.each(inner, Rule::code, |p| self.name(&p))),
             Rule::backward => Statement::Backward(self.backward(inner)),
-            Rule::phase => Statement::Phase(phase(inner)),
+            Rule::phase => backward::phase(inner),
             Rule::pipeline => Statement::Pipeline(self.pipeline(inner)),
             Rule::optimizer => Statement::Optimizer(self.optimizer(inner)),
             Rule::repeat => Statement::Repeat(self.repeat(inner)),
@@ -205,34 +206,6 @@ impl Reader<'_> {
             _ => return None,
         };
         Some(Spanned::new(statement, span))
-    }
-
-    fn backward(self, mut pieces: Pieces<'_>) -> Backward {
-        let from = self.first_name(&mut pieces, &[Rule::name]);
-        let mut backward =
-            Backward { from, given: None, microbatches: None, of: None, gradients: None };
-        for piece in pieces {
-            match piece.as_rule() {
-                Rule::given => {
-                    backward.given = Some(self.first_name(&mut piece.into_inner(), &[Rule::name]));
-                }
-                Rule::microbatches => {
-                    backward.microbatches = piece
-                        .into_inner()
-                        .find(|p| p.as_rule() == Rule::size)
-                        .map(|p| self.size(p));
-                }
-                Rule::cut => {
-                    backward.of = Some(self.first_name(&mut piece.into_inner(), &[Rule::dim_name]));
-                }
-                Rule::gradients => {
-                    backward.gradients =
-                        Some(self.first_name(&mut piece.into_inner(), &[Rule::dtype]));
-                }
-                _ => {}
-            }
-        }
-        backward
     }
 
     fn repeat(self, mut pieces: Pieces<'_>) -> Repeat {
@@ -471,11 +444,6 @@ impl Reader<'_> {
             _ => Assertion::AtMost { quantity: get(0), number: get(1), unit: get(2) },
         }
     }
-}
-
-fn phase(mut pieces: Pieces<'_>) -> Phase {
-    let is_backward = |piece: Piece<'_>| piece.as_str() == Phase::Backward.name();
-    if pieces.any(is_backward) { Phase::Backward } else { Phase::Forward }
 }
 
 /// A placeholder where the grammar guarantees an expression.

@@ -3,7 +3,7 @@
 use crate::ast::{
     Assertion, AxisDecl, Backward, BinaryOp, Call, Definition, DimDecl, DimUse, Expr, ExprKind,
     HardwareRef, Layout, Microbatches, Optimizer, Pipeline, Repeat, Role, Setting, SizeExpr,
-    SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse,
+    SizeFactor, StateOver, Statement, Subscript, TensorDecl, UnreducedUse, Until,
 };
 use crate::scan;
 use crate::span::{Name, Spanned};
@@ -29,7 +29,7 @@ pub fn statement(statement: &Statement, source: &str) -> String {
             format!("allow {}", join(codes.iter().map(|code| code.node.clone())))
         }
         Statement::Backward(directive) => backward(directive, source),
-        Statement::Phase(phase) => format!("phase {}", phase.name()),
+        Statement::Phase(phase, kept) => format!("phase {}{}", phase.name(), until(*kept)),
         Statement::Pipeline(of) => pipeline(of, source),
         Statement::Repeat(of) => repeat(of, source),
         Statement::Microbatches(of) => microbatches(of, source),
@@ -247,7 +247,13 @@ fn backward(directive: &Backward, source: &str) -> String {
         .gradients
         .as_ref()
         .map_or(String::new(), |dtype| format!(", gradients={}", dtype.node));
-    format!("backward from {}{given}{parts}{of}{dtype}", directive.from.node)
+    let kept = until(directive.until);
+    format!("backward from {}{given}{parts}{of}{dtype}{kept}", directive.from.node)
+}
+
+/// `, until=step`.
+fn until(kept: Option<Until>) -> String {
+    kept.map_or(String::new(), |kept| format!(", until={}", kept.name()))
 }
 
 /// `optimizer adam over X, moments=f32`.

@@ -158,7 +158,20 @@ impl<'a> Printer<'a> {
         let dtype = directive
             .gradients
             .map_or(String::new(), |dtype| format!(", gradients={}", dtype.name()));
-        format!("backward from {}{given}{cut}{dtype}\n", name(directive.from))
+        let until = self.until();
+        format!("backward from {}{given}{cut}{dtype}{until}\n", name(directive.from))
+    }
+
+    /// `phase backward`.
+    fn phase(self, phase: Phase) -> String {
+        let until = if phase == Phase::Backward { self.until() } else { String::new() };
+        format!("phase {}{until}", phase.name())
+    }
+
+    /// `, until=step`, where it is written.
+    fn until(self) -> String {
+        let until = self.program.gradients_until;
+        until.map_or(String::new(), |until| format!(", until={}", until.name()))
     }
 
     fn dtype(self, value: ValueId, shown: bool) -> String {

@@ -29,7 +29,7 @@ mod wording;
 use crate::codes::{names, syntax};
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
-use shardwise_grammar::ast::{self, Role, Statement};
+use shardwise_grammar::ast::{self, Role, Statement, Until};
 use shardwise_grammar::span::{Name, Span};
 
 use crate::dtype::DType;
@@ -123,6 +123,8 @@ struct Resolver<'a> {
     backward: Option<Backward>,
     /// The part of the step that is being written.
     phase: Option<(Phase, Span)>,
+    /// How long gradients are kept, where it is written.
+    gradients_until: Option<Until>,
     /// The updates asked for.
     optimizer: Option<Optimizer>,
     /// Whether gradients were asked for and cannot be derived, which may define any name.
@@ -195,6 +197,7 @@ impl<'a> Resolver<'a> {
             defined_at,
             backward: None,
             phase: None,
+            gradients_until: None,
             optimizer: None,
             without_gradients: false,
             links: 0,
@@ -226,7 +229,7 @@ impl<'a> Resolver<'a> {
             Statement::Close => self.close(),
             Statement::Hold(tensors) => self.hold(tensors, span),
             Statement::Checkpoint { how, names } => self.checkpoint(how.as_ref(), names, span),
-            Statement::Phase(phase) => self.begin_phase(*phase, span),
+            Statement::Phase(phase, until) => self.begin_phase(*phase, *until, span),
             Statement::Backward(directive) => self.differentiate(directive, span),
             Statement::Optimizer(written) => self.optimize(written, span),
             _ => {}
@@ -450,6 +453,7 @@ impl<'a> Resolver<'a> {
             ops: self.ops,
             repeats: self.repeats,
             backward: self.backward,
+            gradients_until: self.gradients_until,
             optimizer: self.optimizer,
             outputs: self.outputs,
             asserts: self.asserts,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use shardwise_ir::hardware::Hardware;
 
-use Scale::{Delay, Price, Rate, Share, Time};
+use Scale::{Bytes, Delay, Price, Rate, Share, Time};
 
 /// A key whose value is a number: its name, its meaning, what it counts, and its field.
 pub(crate) type Number = (&'static str, &'static str, Scale, fn(&mut Hardware) -> &mut Option<f64>);
@@ -21,6 +21,8 @@ pub(crate) enum Scale {
     Time,
     /// Seconds that are added, and may be none.
     Delay,
+    /// A few bytes.
+    Bytes,
     /// Money: of a chip-hour in millions, it is another unit.
     Price,
 }
@@ -32,6 +34,7 @@ impl Scale {
             Rate(least) => least..=f64::MAX,
             Share => 0.0..=1.0,
             Time | Delay => 0.0..=0.1,
+            Bytes => 0.0..=64.0,
             Price => 0.0..=1e6,
         }
     }
@@ -45,7 +48,7 @@ impl Scale {
     pub(crate) fn implausible(self) -> (&'static str, &'static str) {
         match self {
             Share => ("this is more than a share can be", "shares are at most 1"),
-            Rate(_) | Time | Delay | Price => {
+            Rate(_) | Time | Delay | Bytes | Price => {
                 ("this looks like another unit", "numbers are in units of one")
             }
         }
@@ -57,6 +60,7 @@ impl Scale {
             Rate(_) => "4.5e11",
             Share => "0.8",
             Time | Delay => "1e-6",
+            Bytes => "10",
             Price => "2.5",
         }
     }
@@ -121,6 +125,8 @@ pub(crate) const MEASURED: &[Number] = &[
      |h| &mut h.measured.launch_s),
     ("sustained", "share of these rates that training sustains", Share,
      |h| &mut h.measured.sustained),
+    ("logit_bytes", "bytes that training holds beside each element of logits in 16 bits", Bytes,
+     |h| &mut h.measured.logit_bytes),
     ("link_share", "share of the link bandwidth that long messages reach", Share,
      |h| &mut h.measured.link.share),
     ("link_saturation", "seconds: b at full bandwidth takes sqrt(b * this) more", Delay,

@@ -1,4 +1,4 @@
-//! The roles of declared values, and the parts of a training step.
+//! The roles of declared values.
 
 /// The role of a declared value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,14 +26,4 @@ impl Role {
             _ => keyword.strip_prefix("frozen").map(|_| Self::FrozenParam),
         }
     }
-}
-
-/// Which part of a training step a statement belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// Before the gradients, or in a program without any.
-    #[default]
-    Forward,
-    /// A gradient, or a use of gradients.
-    Backward,
 }

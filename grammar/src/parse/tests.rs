@@ -229,7 +229,7 @@ fn backward_names_what_is_differentiated() {
 #[test]
 fn plans_name_phases_and_kernels() {
     let statements = read("phase backward\nC[I] = gelu(A[I]) in k12\nphase[I] = in in k1\n");
-    assert_eq!(statements[0], Statement::Phase(Phase::Backward));
+    assert_eq!(statements[0], Statement::Phase(Phase::Backward, None));
     let kernel = |statement: &Statement| match statement {
         Statement::Define(definition) => definition.kernel.as_ref().map(|kernel| kernel.node),
         _ => None,

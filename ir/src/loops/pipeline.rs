@@ -147,7 +147,8 @@ impl Program {
     pub fn stage_axis(&self, op: &Op) -> Option<AxisRef> {
         let block = self.values[op.operands.first()?.value].repeat;
         let pipeline = self.pipeline(block).filter(|_| is_loop_exit(op))?;
-        Some(AxisRef::whole(pipeline.axis))
+        let axis = AxisRef::whole(pipeline.axis);
+        (axis.size(&self.mesh) > 1).then_some(axis)
     }
 }
 

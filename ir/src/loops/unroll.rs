@@ -86,6 +86,7 @@ impl<'p> Writer<'p> {
             mesh: old.mesh.clone(),
             dims: old.dims.clone(),
             backward: None,
+            gradients_until: old.gradients_until,
             optimizer: None,
         };
         let mut writer = Self {

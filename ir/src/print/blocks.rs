@@ -159,7 +159,7 @@ impl<'a> Printer<'a> {
                 }
             }
             if phase != std::mem::replace(&mut current, phase) {
-                push(&open, format!("phase {}", phase.name()));
+                push(&open, self.phase(phase));
             }
             for &id in &path[open.len()..] {
                 for line in self.opening(id) {

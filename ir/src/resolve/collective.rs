@@ -1,7 +1,7 @@
 //! Explicit collectives, in every spelling: what the text omits is inferred from the shardings.
 
 use crate::codes::{names, sharding as codes};
-use shardwise_grammar::ast::{Call, Definition, ExprKind};
+use shardwise_grammar::ast::{self, Call, Definition, ExprKind, Layout};
 use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
@@ -10,6 +10,7 @@ use crate::ids::{DimId, ValueId};
 use crate::plan::Collective;
 use crate::print;
 use crate::program::{CollectiveKind, KernelPart, Mode, Op, OpKind, Operand, Value};
+use crate::rearrange::Rearrange;
 use crate::sharding::{AxisList, AxisRef, Pin, Sharding, Unreduced};
 use crate::verify;
 
@@ -61,9 +62,53 @@ impl Resolver<'_> {
         if !self.same_dtype(value, definition.target.dtype.as_ref()) {
             return None;
         }
+        if from == to && self.names_one_device(definition, call, layout.as_ref()) {
+            return self.moves_nothing(definition, operand, to, span);
+        }
         self.check_collective(kind, value, &from, &to, subscript.as_ref(), call, brackets)?;
         let operand = Operand { pin: Some(from.into()), ..operand };
-        self.add_collective(definition, kind, operand, to, span)
+        self.add_collective(definition, OpKind::Collective(kind.clone()), operand, to, span)
+    }
+
+    /// Whether a collective, its operand or its result names an axis of one device.
+    fn names_one_device(
+        &self,
+        definition: &Definition,
+        call: &Call,
+        operand: Option<&Layout>,
+    ) -> bool {
+        let written = [operand, definition.target.layout.as_ref()].into_iter().flatten();
+        let in_brackets = written.flat_map(|layout| {
+            let split = layout.dims.iter().filter_map(|dim| match &dim.subscript {
+                ast::Subscript::Axes(words) => Some(words),
+                ast::Subscript::Whole | ast::Subscript::Open => None,
+            });
+            split.chain(layout.unreduced.iter().map(|unreduced| &unreduced.axes)).flatten()
+        });
+        let words = call.subscript.iter().flat_map(|subscript| &subscript.node).chain(in_brackets);
+        let axes = words.filter_map(|word| self.axes_of_word(&word.node)).flatten();
+        axes.into_iter().any(|axis| self.mesh.axes[axis].size == 1)
+    }
+
+    /// A collective over axes of one device: its result is its operand, under another name or
+    /// the same.
+    fn moves_nothing(
+        &mut self,
+        definition: &Definition,
+        operand: Operand,
+        to: Sharding,
+        span: Span,
+    ) -> Option<()> {
+        if self.values[operand.value].name == definition.target.name.node {
+            return Some(());
+        }
+        self.add_collective(
+            definition,
+            OpKind::Rearrange(Rearrange::Rename(Vec::new())),
+            operand,
+            to,
+            span,
+        )
     }
 
     fn operand_sharding(&mut self, operand: &Operand, name: &Name) -> Option<Sharding> {
@@ -89,6 +134,21 @@ impl Resolver<'_> {
 
     /// `_X`, `_{X,K}`, `_{X,I,Y,K}`: a dimension receives the axes written before it.
     fn collective_subscript(
+        &mut self,
+        kind: &CollectiveKind,
+        written: &Spanned<Vec<Name>>,
+    ) -> Option<Subscript> {
+        let subscript = self.written_subscript(kind, written)?;
+        let (axes, into) = subscript
+            .axes
+            .into_iter()
+            .zip(subscript.into)
+            .filter(|(axis, _)| axis.size(&self.mesh) > 1)
+            .unzip();
+        Some(Subscript { axes, into })
+    }
+
+    fn written_subscript(
         &mut self,
         kind: &CollectiveKind,
         written: &Spanned<Vec<Name>>,
@@ -257,7 +317,7 @@ impl Resolver<'_> {
     fn add_collective(
         &mut self,
         definition: &Definition,
-        kind: &CollectiveKind,
+        kind: OpKind,
         operand: Operand,
         to: Sharding,
         span: Span,
@@ -285,7 +345,6 @@ impl Resolver<'_> {
             };
             self.add_value(value, vec![to.clone()])
         };
-        let kind = OpKind::Collective(kind.clone());
         self.ops.push(Op {
             kind,
             operands: vec![operand],

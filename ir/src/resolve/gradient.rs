@@ -12,7 +12,7 @@ use super::Resolver;
 use crate::Diag;
 use crate::dtype::DType;
 use crate::ids::{OpId, ValueId};
-use crate::program::{Backward, Mode, Phase, Value};
+use crate::program::{Backward, Mode, Phase, Until, Value};
 
 impl Resolver<'_> {
     pub(super) fn differentiate(&mut self, directive: &ast::Backward, span: Span) {
@@ -71,6 +71,7 @@ impl Resolver<'_> {
             None => None,
         };
         let gradients = self.gradient_dtype(directive.gradients.as_ref())?;
+        self.gradients_until = directive.until;
         self.backward = Some(Backward {
             from,
             given,
@@ -128,8 +129,9 @@ impl Resolver<'_> {
 
     /// `phase backward`: what follows belongs to that part, until another such line. Where
     /// gradients are derived, the part that follows `backward from` is the backward one.
-    pub(super) fn begin_phase(&mut self, phase: Phase, span: Span) {
+    pub(super) fn begin_phase(&mut self, phase: Phase, until: Option<Until>, span: Span) {
         self.phase = Some((phase, span));
+        self.gradients_until = until.or(self.gradients_until);
         if let Some(derived) = &self.backward {
             self.error(two_backward_parts(span, derived.span));
         }

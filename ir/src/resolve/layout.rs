@@ -177,7 +177,23 @@ impl Resolver<'_> {
         }
         let unreduced = self.unreduced(layout);
         let pin = Pin { dims: lists, unreduced: unreduced? };
-        (complete && self.axes_once(&pin, layout)).then_some((dims, pin))
+        (complete && self.axes_once(&pin, layout)).then(|| (dims, self.splitting(pin)))
+    }
+
+    /// What was written, without axes of one device: two ways to say the same would otherwise be
+    /// two shardings, with collectives between them that move nothing.
+    fn splitting(&self, pin: Pin) -> Pin {
+        let only_splitting = |axes: &AxisList| -> AxisList {
+            axes.iter().copied().filter(|axis| axis.size(&self.mesh) > 1).collect()
+        };
+        let unreduced = Unreduced::new(
+            pin.unreduced.kind(),
+            pin.unreduced.axes().iter().copied().filter(|axis| axis.size(&self.mesh) > 1),
+        );
+        Pin {
+            dims: pin.dims.iter().map(|axes| axes.as_ref().map(only_splitting)).collect(),
+            unreduced,
+        }
     }
 
     fn unreduced(&mut self, layout: &Layout) -> Option<Unreduced> {

@@ -107,7 +107,10 @@ impl Resolver<'_> {
         let over = match &written.over {
             None => Some(StateOver::Parameter),
             Some(ast::StateOver::Open) => Some(StateOver::Open),
-            Some(ast::StateOver::Axes(words)) => self.axis_words(words).map(StateOver::Axes),
+            Some(ast::StateOver::Axes(words)) => self.axis_words(words).map(|mut axes| {
+                axes.retain(|axis| axis.size(&self.mesh) > 1);
+                StateOver::Axes(axes)
+            }),
         };
         let Some(over) = over else { return };
         let text = print::statement(&ast::Statement::Optimizer(written.clone()), "");

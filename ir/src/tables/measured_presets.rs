@@ -39,6 +39,10 @@ struct Row {
     in_switch: f64,
 }
 
+/// Copies of logits that `PyTorch`'s cross entropy holds in 32 bits: the logarithm of their softmax
+/// and its gradient. XLA holds neither.
+const LOGIT_BYTES: f64 = 8.0;
+
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     Row { name: "a100", product: [0.77, 0.77, 0.0, 0.73, 4.9], product_fp4: 0.0,
@@ -205,6 +209,7 @@ impl Row {
             pass_fixed_s: Some(seconds(self.pass[1])),
             launch_s: self.is_launched().then_some(LAUNCH_S),
             sustained: known(self.sustained),
+            logit_bytes: (!self.name.starts_with("tpu")).then_some(LOGIT_BYTES),
             link: LinkFigures { in_switch: known(self.in_switch), ..link(self.link) },
             network: link(self.network),
             engine: engine(self.name),

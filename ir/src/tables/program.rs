@@ -6,8 +6,8 @@
 //! is a step. What was written (pins) is never mixed with what a pass decides (plans).
 
 use index_vec::IndexVec;
-pub use shardwise_grammar::ast::Phase;
 use shardwise_grammar::ast::Role;
+pub use shardwise_grammar::ast::{Phase, Until};
 use shardwise_grammar::span::Span;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
@@ -377,6 +377,9 @@ pub struct Program {
     pub repeats: IndexVec<RepeatId, Repeat>,
     /// Gradients that are still to be derived.
     pub backward: Option<Backward>,
+    /// How long gradients of parameters are kept; `None`: the
+    /// cost model says.
+    pub gradients_until: Option<Until>,
     /// Updates that are still to be written out.
     pub optimizer: Option<Optimizer>,
     /// Outputs, in order.

@@ -74,6 +74,9 @@ pub struct MeasuredRates {
     pub launch_s: Option<f64>,
     /// Share of the measured rates that hours of training sustain: clocks fall under load.
     pub sustained: Option<f64>,
+    /// Bytes that training holds beside each element of logits in fewer than 32 bits: copies in 32
+    /// bits.
+    pub logit_bytes: Option<f64>,
     /// Links between chips of a slice or node.
     pub link: LinkFigures,
     /// The data-center network.

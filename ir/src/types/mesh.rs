@@ -156,6 +156,12 @@ impl Mesh {
         (0..self.axes.len()).map(AxisId::new)
     }
 
+    /// The axes of more than one device, in order: the others split nothing, so that no sharding
+    /// of a program names them.
+    pub fn splitting(&self) -> impl Iterator<Item = AxisId> + '_ {
+        self.ids().filter(|&axis| self.axes[axis].size > 1)
+    }
+
     /// The axis called `name`.
     pub fn find(&self, name: &str) -> Option<AxisId> {
         self.axes.position(|axis| axis.name == name)

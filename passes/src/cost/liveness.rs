@@ -16,6 +16,8 @@
 //! no bytes. Accumulated and joined values are live from the first microbatch on, for every layer;
 //! so are retained weights.
 //!
+//! What training frameworks hold beside this is in `training/frameworks.rs`.
+//!
 //! In a pipeline a device has the layers of its stage only, and for each the values that gradients
 //! of the in-flight microbatches need. Values that do not depend on the batch are live across
 //! microbatches: retained weights and accumulated gradients, for all layers of the stage; with
@@ -37,6 +39,7 @@ use crate::cost::{held, pipeline_stages};
 use crate::fusion::is_element_wise;
 use crate::layouts::composite::ExpandedPlan;
 use crate::layouts::local_shape;
+use crate::training::frameworks::Frameworks;
 
 /// Bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,6 +83,7 @@ struct LiveRanges<'p> {
     steps_of: IndexMap<RepeatId, (usize, usize)>,
     /// Values that are complete only after all microbatches of a pipeline.
     late: IndexSet<ValueId>,
+    frameworks: Frameworks,
 }
 
 impl<'p> LiveRanges<'p> {
@@ -99,6 +103,7 @@ impl<'p> LiveRanges<'p> {
             goes_back: goes_back(plan, dataflow),
             steps_of,
             late: IndexSet::new(),
+            frameworks: Frameworks::of(&plan.program),
         }
     }
 
@@ -152,7 +157,8 @@ impl<'p> LiveRanges<'p> {
         let bytes = if resident {
             0.0
         } else {
-            local_shape::local_bytes(program, step.result.value, &step.result.sharding)
+            self.frameworks.copies(program, step.result.value)
+                * local_shape::local_bytes(program, step.result.value, &step.result.sharding)
         };
         let out_of = op
             .filter(|op| is_loop_exit(op))
@@ -164,6 +170,7 @@ impl<'p> LiveRanges<'p> {
             return;
         }
         self.read_operands(step, op, number);
+        self.keep_gradient(step, number);
         // A sum over layers is live from the first of them on.
         let grows = out_of.filter(|_| op.is_some_and(|op| op.is(&MapForm::Total)));
         let from =
@@ -198,6 +205,19 @@ impl<'p> LiveRanges<'p> {
                     self.read(source, operand.value, until, place);
                 }
             }
+        }
+    }
+
+    /// Keeps the gradient that a step updates a parameter with for all layers and through the whole
+    /// program, where frameworks do.
+    fn keep_gradient(&mut self, step: &Step, number: usize) {
+        let program = &self.plan.program;
+        let Some(position) = self.frameworks.kept_operand(program, step) else { return };
+        let value = step.operands[position].value;
+        let source = self.dataflow.source(number, position);
+        if let Some(alive) = source.and_then(|node| self.ranges[node.index()].as_mut()) {
+            (alive.life.from, alive.life.to) = (0, self.plan.steps.len().saturating_sub(1));
+            alive.times(pipeline_stages::all_copies(program, value));
         }
     }
 

@@ -10,6 +10,7 @@ use shardwise_ir::program::{KernelPart, OpKind, Phase, Recomputes};
 
 use super::kernels::{readers, same_dims};
 use super::recompute;
+use crate::training::frameworks::Frameworks;
 
 /// The kernels of a program, by number.
 struct Parts<'p> {
@@ -24,6 +25,7 @@ struct Parts<'p> {
     /// For products that begin an attention kernel going back, how many times their own FLOPs it
     /// takes to compute its scores again.
     score_flops: IndexMap<OpId, f64, FxBuildHasher>,
+    frameworks: Frameworks,
 }
 
 /// Each operation's place in its kernel.
@@ -44,6 +46,7 @@ pub(super) fn parts(
         scores: IndexSet::default(),
         again: recompute::recomputed(program),
         score_flops: IndexMap::default(),
+        frameworks: Frameworks::of(program),
     };
     parts.find_scores();
     program.ops.indices().map(|op| parts.part(op)).collect()
@@ -144,6 +147,7 @@ impl Parts<'_> {
         let is_read = readers.peek().is_some();
         self.scores.contains(&value)
             || is_read
+                && !self.frameworks.keep(value)
                 && self.program.dataflow().outputs_of(value).next().is_none()
                 && readers.all(|reader| self.share_a_kernel(reader, producer))
     }

@@ -164,6 +164,7 @@ pub(crate) fn alone(program: &Program, op: &Op, operand: &Sharding) -> ExpandedP
         ops: IndexVec::new(),
         repeats: IndexVec::new(),
         backward: None,
+        gradients_until: program.gradients_until,
         optimizer: None,
         outputs: Vec::new(),
         asserts: Vec::new(),

@@ -57,10 +57,6 @@ fn is_whole(program: &Program, op: &Op, index: DimId, axes: &[AxisRef]) -> bool 
         OpKind::Rearrange(Rearrange::Concat { from, .. }) => from.contains(&index),
         OpKind::Route(route) => [route.tokens, route.experts].contains(&index),
         OpKind::Along(along) => along.from == index,
-        OpKind::Composite { dims, .. } => {
-            dims.contains(&index)
-                && axes.iter().all(|axis| program.mesh.axes[axis.axis()].size == 1)
-        }
         // Rows are written in order: the last one with the same index wins.
         OpKind::Update { .. } => !program.values[op.result].dims.contains(&index),
         _ => false,
@@ -176,7 +172,7 @@ pub fn layouts(program: &Program, op: &Op, partial: &[Option<Reduction>]) -> Vec
         .pipeline(op.repeat)
         .map(|pipeline| AxisRef::whole(pipeline.axis))
         .or_else(|| program.stage_axis(op));
-    for axis in program.mesh.ids().map(AxisRef::whole).filter(|&axis| Some(axis) != staged) {
+    for axis in program.mesh.splitting().map(AxisRef::whole).filter(|&axis| Some(axis) != staged) {
         // Inserting the axis at every place of every list, into all assignments of the axes before
         // it, gives each order once.
         let mut extended = Vec::new();

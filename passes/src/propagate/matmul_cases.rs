@@ -56,7 +56,7 @@ pub(crate) fn fit_together(program: &Program, op: &Op, needs: &[Sharding]) -> bo
         let fresh = first.iter().all(|axis| !used.contains(axis));
         used.extend(first.iter().copied());
         fresh && lists.all(|other| *other == first)
-    }) && gives.axes().count() <= program.mesh.axes.len()
+    }) && gives.axes().count() <= program.mesh.splitting().count()
 }
 
 fn list<'s>(

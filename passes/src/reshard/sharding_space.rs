@@ -218,7 +218,7 @@ fn enumerate(program: &Program, shape: &ValueShape) -> IndexSet<Sharding, FxBuil
         next += 1;
         for axis in program
             .mesh
-            .ids()
+            .splitting()
             .map(AxisRef::whole)
             .filter(usable)
             .filter(|&axis| !current.uses(axis))
@@ -246,7 +246,9 @@ fn enumerate(program: &Program, shape: &ValueShape) -> IndexSet<Sharding, FxBuil
 type Targets = Vec<(CollectiveKind, Sharding)>;
 
 fn slices(pricing: &Pricing<'_>, from: &Sharding, targets: &mut Targets) {
-    for axis in pricing.program.mesh.ids().map(AxisRef::whole).filter(|&axis| !from.uses(axis)) {
+    for axis in
+        pricing.program.mesh.splitting().map(AxisRef::whole).filter(|&axis| !from.uses(axis))
+    {
         for position in 0..from.dims.len() {
             let mut to = from.clone();
             to.dims[position].push(axis);

@@ -30,7 +30,7 @@ impl<'a> Tables<'a> {
     /// The first value whose shardings are more than can be tabulated, if there is one: their
     /// number grows with the factorial of the axes.
     pub fn too_large(program: &Program) -> Option<ValueId> {
-        let axes = program.mesh.axes.len();
+        let axes = program.mesh.splitting().count();
         program
             .values
             .iter_enumerated()

@@ -31,6 +31,7 @@ use crate::layouts::local_shape;
 use crate::problem::{Choice, Decision, Problem, Variable};
 use crate::reshard::tables::Tables;
 use crate::solver::model::CapacityRow;
+use crate::training::frameworks::Frameworks;
 
 /// The memory demand of all choices.
 pub(crate) struct MemoryDemand {
@@ -253,6 +254,7 @@ fn retained_layers(problem: &Problem<'_>, variable: &Variable, of: &Materializat
 /// is kept for every layer; a value from before a block that the block reads is live until its end.
 fn live_through(problem: &Problem<'_>) -> Vec<f64> {
     let program = problem.program;
+    let frameworks = Frameworks::of(program);
     let mut bytes = vec![0.0; program.ops.len()];
     let blocks_of = |(id, op): (OpId, &Op)| {
         program.repeats.path(op.repeat).into_iter().map(move |block| (block, id.index()))
@@ -270,8 +272,10 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
         let readers = program.dataflow().uses_of(id).map(|(op, _)| op);
         let uses: Vec<usize> = readers.filter(stays).filter(keeps).map(OpId::index).collect();
         let mut outputs = program.dataflow().outputs_of(id);
-        let leaves = outputs.any(|place| program.outputs[place].yields_to.is_none());
-        let from = program.dataflow().definition(id).map_or(0, |op| op.index() + 1);
+        let leaves =
+            outputs.any(|place| program.outputs[place].yields_to.is_none()) || frameworks.keep(id);
+        let definition = program.dataflow().definition(id).filter(|_| !frameworks.keep(id));
+        let from = definition.map_or(0, |op| op.index() + 1);
         let elsewhere =
             |&op: &usize| program.repeats.outermost(program.ops[op].repeat, value.repeat);
         let ends = uses.iter().filter_map(elsewhere).map(|block| last_of[&block]);
@@ -279,11 +283,12 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
         let to = if leaves { program.ops.len() } else { last };
         let saved =
             value.repeat.is_some() && (leaves || uses.iter().any(|op| elsewhere(op).is_some()));
-        let copies = match (saved, leaves) {
-            (true, true) => copies(program, id),
-            (true, false) => pipeline_stages::in_flight_copies(program, id),
-            (false, _) => 1.0,
-        };
+        let copies = frameworks.copies(program, id)
+            * match (saved, leaves) {
+                (true, true) => copies(program, id),
+                (true, false) => pipeline_stages::in_flight_copies(program, id),
+                (false, _) => 1.0,
+            };
         let first = uses.first().copied().unwrap_or(to);
         let smallest = smallest_bytes(problem.tables, id);
         let declared =

@@ -243,3 +243,44 @@ fn gradients_have_the_dtype_that_the_program_gives() {
     }
     assert_eq!((dtype("dx"), dtype("Win.new")), ("bf16", "bf16"));
 }
+
+#[test]
+fn gradients_are_kept_through_the_step_where_the_program_says_so() {
+    let layers = |until: &str| {
+        format!(
+            "hardware tpu-v5p\nmesh X=4\ndim B=64, D=512, F=2048\ninput x[B_X, D], dy[B_X, D]\n\
+             repeat L=6 {{\n  carry x\n  param Win[D_X, F], Wout[F, D_X]\n\
+             \x20 x[B_X, D] = x + gelu(x *D Win) *F Wout\n}}\n\
+             backward from x given dy{until}\noptimizer adam\n"
+        )
+    };
+    let gradients = 6.0 * 2.0 * 2.0 * 512.0 * 2048.0 / 4.0;
+    let peak = |source: &str| searched(source).report.memory.peak_bytes;
+    let freed = peak(&layers(", until=update"));
+    assert_eq!(peak(&layers("")), freed, "freed at peak rates, unless the program says otherwise");
+    let kept = searched(&layers(", until=step"));
+    let more = kept.report.memory.peak_bytes - freed;
+    assert!(more > 0.5 * gradients && more <= gradients, "{more} of {gradients}");
+    assert!(kept.to_string().contains("phase backward, until=step\n"), "{kept}");
+    is_right("until", &layers(", until=step"));
+    let measured = layers("").replace("tpu-v5p", "tpu-v5p, rates=measured");
+    assert_eq!(peak(&measured), kept.report.memory.peak_bytes, "kept at measured rates");
+}
+
+#[test]
+fn losses_on_gpus_hold_copies_of_their_logits_at_measured_rates() {
+    let source = |rates: &str| {
+        format!(
+            "hardware h100{rates}\nmesh X=4\ndim B=4096, D=512, V=32000\ninput x[B_X, D]\n\
+             param W[D, V]\nLoss = sum_B(logsumexp_V(x *D W))\nbackward from Loss, until=update\n\
+             optimizer sgd\n"
+        )
+    };
+    let peak = |rates: &str| searched(&source(rates)).report.memory.peak_bytes;
+    let copies = 8.0 * 4096.0 / 4.0 * 32000.0;
+    let more = peak(", rates=measured") - peak("");
+    assert!(
+        (0.9 * copies..=copies).contains(&more),
+        "{more} of {copies}: another step is the worst"
+    );
+}

@@ -1,0 +1,63 @@
+//! Gradients: what is differentiated, and the part of a step that they make.
+
+use super::SizeExpr;
+use crate::span::Name;
+
+/// `backward from Loss`, `backward from Out given dOut, microbatches=8`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backward {
+    /// The value that is differentiated.
+    pub from: Name,
+    /// The gradient of it, if it is not all ones.
+    pub given: Option<Name>,
+    /// The number of microbatches that the batch is split into.
+    pub microbatches: Option<SizeExpr>,
+    /// The batch dimension, if it is named.
+    pub of: Option<Name>,
+    /// The dtype of the gradients of parameters, if it is not theirs.
+    pub gradients: Option<Name>,
+    /// How long gradients of parameters are kept, if it is written.
+    pub until: Option<Until>,
+}
+
+/// Which part of a training step a statement belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Before the gradients, or in a program without any.
+    #[default]
+    Forward,
+    /// A gradient, or a use of gradients.
+    Backward,
+}
+
+impl Phase {
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+        }
+    }
+}
+
+/// How long gradients of parameters are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// All through the step, as buffers of frameworks are.
+    Step,
+    /// Until the parameter is updated, which may be before the next layer's gradient.
+    Update,
+}
+
+impl Until {
+    /// Each of them.
+    pub const ALL: [Self; 2] = [Self::Step, Self::Update];
+
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Update => "update",
+        }
+    }
+}
