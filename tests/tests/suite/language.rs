@@ -1,6 +1,7 @@
 //! The language, construct by construct: its meaning, its cost, and its errors.
 
 mod attention_calls;
+mod axes_of_one_device;
 mod backward;
 mod checkpoints;
 mod diagnostics;
