@@ -58,7 +58,7 @@ impl Frameworks {
     /// Whether a step reads a gradient that is kept: then the materialization that it reads is.
     pub(crate) fn kept_operand(&self, program: &Program, step: &Step) -> Option<usize> {
         let StepKind::Local(op) = step.kind else { return None };
-        let gradient = updating_gradient(&program.ops[op])?;
+        let gradient = operand_of(&program.ops[op], &UPDATES)?;
         step.operands.iter().position(|of| of.value == gradient && self.keep(gradient))
     }
 
@@ -81,16 +81,24 @@ fn gradients(program: &Program) -> IndexSet<ValueId> {
                 .is_some_and(|block| program.repeats[block].microbatches_of.is_some())
     };
     let sums: IndexSet<ValueId> = program.ops.iter().filter(is_sum).map(|op| op.result).collect();
-    let read = program.ops.iter().filter_map(updating_gradient);
-    read.filter(|gradient| !sums.contains(gradient)).collect()
+    let reads = |updates: &[Function]| -> Vec<ValueId> {
+        program.ops.iter().filter_map(|op| operand_of(op, updates)).collect()
+    };
+    // What moves a parameter is its gradient, where no momentum comes between.
+    let has_momentum = !reads(&[Function::Momentum]).is_empty();
+    let updates = if has_momentum { &UPDATES[..3] } else { &UPDATES };
+    reads(updates).into_iter().filter(|gradient| !sums.contains(gradient)).collect()
 }
 
-/// The gradient that an operation updates a parameter or its state with.
-fn updating_gradient(op: &Op) -> Option<ValueId> {
+/// What updates read a gradient as their second operand.
+const UPDATES: [Function; 4] =
+    [Function::Ema, Function::EmaSquare, Function::Momentum, Function::SgdStep];
+
+/// The second operand of an operation, if it is one of some functions.
+fn operand_of(op: &Op, functions: &[Function]) -> Option<ValueId> {
     let OpKind::Map(function) = &op.kind else { return None };
     let MapForm::Call { function, .. } = &function.form else { return None };
-    let updates = [Function::Ema, Function::EmaSquare, Function::Momentum, Function::SgdStep];
-    updates.contains(function).then(|| op.operands.get(1)).flatten().map(|of| of.value)
+    functions.contains(function).then(|| op.operands.get(1)).flatten().map(|of| of.value)
 }
 
 /// Products with parameters outside layers whose exponentials are summed up: in 16 bits or fewer.
