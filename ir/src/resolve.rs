@@ -343,7 +343,7 @@ impl<'a> Resolver<'a> {
         }
         if !self.poisoned.contains(&name.node) && !self.without_gradients {
             let diag = match self.defined_at.get(name.node.as_str()) {
-                Some(&later) => too_early(name, later),
+                Some(&later) => wording::too_early(name, later),
                 None => self.unknown_value(name),
             };
             self.error(diag);
@@ -494,11 +494,4 @@ fn reserved(name: &str) -> Option<&'static str> {
     let collective = || CollectiveKind::find(name).map(|_| "a collective");
     let number = || (name == "inf").then_some("a number");
     KEYWORDS.contains(&name).then_some("a keyword").or_else(number).or_else(collective)
-}
-
-fn too_early(name: &Name, later: Span) -> Diag {
-    let message = format!("`{}` is used before it is defined", name.node);
-    let diag = Diag::error(names::UNKNOWN_VALUE, message, name.span, "not there yet")
-        .and(later, "defined here");
-    diag.help("move the definition above its first use; a value cannot depend on itself")
 }

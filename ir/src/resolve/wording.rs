@@ -2,7 +2,7 @@
 
 use crate::codes::names;
 use shardwise_grammar::ast::{Call, ExprKind};
-use shardwise_grammar::span::Span;
+use shardwise_grammar::span::{Name, Span};
 
 use super::{Resolver, attention, structure};
 use crate::functions::{AlongFn, Composite, Function, ReduceFn};
@@ -104,4 +104,12 @@ pub(super) fn call_of(function: Function) -> String {
     let values = row.operands.iter().map(|operand| operand.name);
     let arguments: Vec<&str> = values.chain(std::iter::repeat_n("0.9", row.numbers)).collect();
     format!("{}({})", row.name, arguments.join(", "))
+}
+
+/// A value that is used before its definition.
+pub(super) fn too_early(name: &Name, later: Span) -> Diag {
+    let message = format!("`{}` is used before it is defined", name.node);
+    let diag = Diag::error(names::UNKNOWN_VALUE, message, name.span, "not there yet")
+        .and(later, "defined here");
+    diag.help("move the definition above its first use; a value cannot depend on itself")
 }

@@ -1,4 +1,5 @@
-//! Memory of a device: resident bytes, and the peak of the live materializations, in program order.
+//! Memory of a device: resident bytes, and the peak of the live materializations, in program order
+//! (and of what frameworks hold beside: `training/frameworks.rs`).
 //!
 //! Parameters and state are resident for the whole program in their declared sharding. Every other
 //! materialization (a gathered parameter included) is live from the step that produces it to the
@@ -15,8 +16,6 @@
 //! One microbatch is live at a time, whatever their number; its rows of a batch are a view and need
 //! no bytes. Accumulated and joined values are live from the first microbatch on, for every layer;
 //! so are retained weights.
-//!
-//! What training frameworks hold beside this is in `training/frameworks.rs`.
 //!
 //! In a pipeline a device has the layers of its stage only, and for each the values that gradients
 //! of the in-flight microbatches need. Values that do not depend on the batch are live across
