@@ -109,29 +109,28 @@ impl Planned {
 
     /// The same in words.
     pub fn bound_by(&self) -> String {
-        match self.limit() {
-            Some(Limit::Flops) => "FLOPs".to_owned(),
-            Some(Limit::Hbm) => "HBM bandwidth".to_owned(),
-            Some(Limit::Links(axis)) => {
-                format!("the links of {}", self.plan.program.mesh.axes[axis].name)
-            }
-            Some(Limit::Latency) => "latency".to_owned(),
-            Some(Limit::Bubble) => "the bubble".to_owned(),
-            None => "nothing".to_owned(),
-        }
+        let [words, _] = self.bound_in_words();
+        words
     }
 
     /// The same in few words, for tables.
     pub fn bound_by_briefly(&self) -> String {
+        let [_, few] = self.bound_in_words();
+        few
+    }
+
+    fn bound_in_words(&self) -> [String; 2] {
+        let named = |words: [&str; 2]| words.map(str::to_owned);
         match self.limit() {
-            Some(Limit::Flops) => "FLOPs".to_owned(),
-            Some(Limit::Hbm) => "HBM".to_owned(),
+            Some(Limit::Flops) => named(["FLOPs"; 2]),
+            Some(Limit::Hbm) => named(["HBM bandwidth", "HBM"]),
             Some(Limit::Links(axis)) => {
-                format!("links {}", self.plan.program.mesh.axes[axis].name)
+                let axis = &self.plan.program.mesh.axes[axis].name;
+                [format!("the links of {axis}"), format!("links {axis}")]
             }
-            Some(Limit::Latency) => "latency".to_owned(),
-            Some(Limit::Bubble) => "bubble".to_owned(),
-            None => "nothing".to_owned(),
+            Some(Limit::Latency) => named(["latency"; 2]),
+            Some(Limit::Bubble) => named(["the bubble", "bubble"]),
+            None => named(["nothing"; 2]),
         }
     }
 

@@ -62,12 +62,15 @@ impl Resolver<'_> {
         if !self.same_dtype(value, definition.target.dtype.as_ref()) {
             return None;
         }
-        if from == to && self.names_one_device(definition, call, layout.as_ref()) {
+        if from == to
+            && subscript.as_ref().is_none_or(|subscript| subscript.axes.is_empty())
+            && self.names_one_device(definition, call, layout.as_ref())
+        {
             return self.moves_nothing(definition, operand, to, span);
         }
         self.check_collective(kind, value, &from, &to, subscript.as_ref(), call, brackets)?;
         let operand = Operand { pin: Some(from.into()), ..operand };
-        self.add_collective(definition, OpKind::Collective(kind.clone()), operand, to, span)
+        self.add_statement(definition, OpKind::Collective(kind.clone()), operand, to, span)
     }
 
     /// Whether a collective, its operand or its result names an axis of one device.
@@ -102,7 +105,7 @@ impl Resolver<'_> {
         if self.values[operand.value].name == definition.target.name.node {
             return Some(());
         }
-        self.add_collective(
+        self.add_statement(
             definition,
             OpKind::Rearrange(Rearrange::Rename(Vec::new())),
             operand,
@@ -314,7 +317,7 @@ impl Resolver<'_> {
             && subscript.axes.iter().zip(&subscript.into).all(received)
     }
 
-    fn add_collective(
+    fn add_statement(
         &mut self,
         definition: &Definition,
         kind: OpKind,
@@ -333,15 +336,9 @@ impl Resolver<'_> {
                 return None;
             }
             let value = Value {
-                name: name.node.clone(),
-                dims,
-                dtype,
-                dtype_written: false,
-                role: None,
-                is_frozen: false,
                 declared_sharding: Some(to.clone().into()),
                 repeat: self.inside(),
-                span: name.span,
+                ..Value::result(name.node.clone(), dims, dtype, name.span)
             };
             self.add_value(value, vec![to.clone()])
         };

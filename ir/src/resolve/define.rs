@@ -182,15 +182,15 @@ impl Resolver<'_> {
         let inferred = shape::dtype(&operation.kind, &dtypes);
         let pin = target.written.map(|(_, pin, _)| pin);
         let value = Value {
-            name: target.name.node,
-            dims,
-            dtype: target.dtype.unwrap_or(inferred),
             dtype_written: target.dtype.is_some_and(|dtype| dtype != inferred),
-            role: None,
-            is_frozen: false,
             declared_sharding: pin.clone(),
             repeat: self.inside(),
-            span: target.name.span,
+            ..Value::result(
+                target.name.node,
+                dims,
+                target.dtype.unwrap_or(inferred),
+                target.name.span,
+            )
         };
         let known = pin.as_ref().and_then(Pin::exact).into_iter().collect();
         let result = self.add_value(value, known);

@@ -161,17 +161,7 @@ impl Resolver<'_> {
         let dims = self.values[of].dims.clone();
         let dtype = self.backward.as_ref()?.dtype_of(&self.values[of]);
         let (name, span) = (name.node.clone(), name.span);
-        let value = Value {
-            name,
-            dims,
-            dtype,
-            dtype_written: false,
-            role: None,
-            is_frozen: false,
-            declared_sharding: None,
-            repeat: self.inside(),
-            span,
-        };
+        let value = Value { repeat: self.inside(), ..Value::result(name, dims, dtype, span) };
         let gradient = self.add_value(value, Vec::new());
         self.backward.as_mut()?.named.push((of, gradient));
         Some(gradient)

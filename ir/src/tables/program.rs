@@ -64,6 +64,23 @@ pub struct Value {
     pub span: Span,
 }
 
+impl Value {
+    /// The result of an operation outside blocks, in no sharding that anyone wrote.
+    pub fn result(name: String, dims: Vec<DimId>, dtype: DType, span: Span) -> Self {
+        Self {
+            name,
+            dims,
+            dtype,
+            dtype_written: false,
+            role: None,
+            is_frozen: false,
+            declared_sharding: None,
+            repeat: None,
+            span,
+        }
+    }
+}
+
 /// A use of a value by an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {

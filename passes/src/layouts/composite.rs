@@ -415,17 +415,7 @@ impl Expansion<'_> {
             operands.iter().map(|&value| self.program.values[value].dtype).collect();
         let (dims, dtype) = (shape::infer_shape(kind, &dims), shape::dtype(kind, &dtypes));
         let (span, repeat) = (self.op.span, self.op.repeat);
-        self.program.values.push(Value {
-            name,
-            dims,
-            dtype,
-            dtype_written: false,
-            role: None,
-            is_frozen: false,
-            declared_sharding: None,
-            repeat,
-            span,
-        })
+        self.program.values.push(Value { repeat, ..Value::result(name, dims, dtype, span) })
     }
 
     /// The axes that shard the operand along a dimension.

@@ -22,7 +22,6 @@ use shardwise_ir::rates::Rates;
 use shardwise_ir::unroll::is_loop_exit;
 
 /// What frameworks hold of the values of a program.
-#[derive(Default)]
 pub(crate) struct Frameworks {
     /// Gradients that are kept for all layers, all through the step.
     kept_gradients: IndexSet<ValueId>,
@@ -109,7 +108,8 @@ fn logits(program: &Program) -> IndexSet<ValueId> {
         op.is_product()
             && op.phase == Phase::Forward
             && program.repeats.layer_block(op.repeat).is_none()
-            && (dtype.is_float() && dtype.bits() < DType::F32.bits())
+            && dtype.is_float()
+            && dtype.bits() < DType::F32.bits()
             && op.operands.iter().any(|operand| is_param(operand.value))
     };
     let normalized: IndexSet<ValueId> = program

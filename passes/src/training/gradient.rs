@@ -363,17 +363,7 @@ fn name_gradients(
             (program.values[of].dims.clone(), directive.dtype_of(&program.values[of]));
         let gradient = named[of.index()].unwrap_or_else(|| {
             let (name, span) = (gradient_name(&program.values[of].name), directive.span);
-            program.values.push(Value {
-                name,
-                dims,
-                dtype,
-                dtype_written: false,
-                role: None,
-                is_frozen: false,
-                declared_sharding: None,
-                repeat: None,
-                span,
-            })
+            program.values.push(Value::result(name, dims, dtype, span))
         });
         named[of.index()] = Some(gradient);
         let unused = !used.contains(&gradient) && program.optimizer.is_none();

@@ -176,7 +176,6 @@ impl UpdateEmitter {
             dtype,
             dtype_written,
             role: Some(Role::State),
-            is_frozen: false,
             declared_sharding: sharding,
             span,
             ..of

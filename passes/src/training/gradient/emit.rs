@@ -334,17 +334,7 @@ impl Emitter {
         self.taken.insert(name.clone());
         let span = self.span;
         let repeat = self.block.0;
-        self.program.values.push(Value {
-            name,
-            dims,
-            dtype,
-            dtype_written: false,
-            role: None,
-            is_frozen: false,
-            declared_sharding: None,
-            repeat,
-            span,
-        })
+        self.program.values.push(Value { repeat, ..Value::result(name, dims, dtype, span) })
     }
 
     /// The gradient of `of`, the result of a statement with dimensions `dims` and dtype `inferred`.
@@ -363,17 +353,7 @@ impl Emitter {
         let keep = declared || sharding.is_some();
         let gradient = named.unwrap_or_else(|| {
             let span = self.span;
-            let value = Value {
-                name,
-                dims: Vec::new(),
-                dtype,
-                dtype_written: false,
-                role: None,
-                is_frozen: false,
-                declared_sharding: None,
-                repeat: None,
-                span,
-            };
+            let value = Value::result(name, Vec::new(), dtype, span);
             self.program.values.push(value)
         });
         let block = self.block.0;

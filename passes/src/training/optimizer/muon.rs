@@ -153,15 +153,9 @@ impl Muon<'_> {
         let pin = Some(open).filter(|_| matches!(kind, OpKind::Rearrange(_)));
         let (name, span) = (self.emitter.numbered(&self.base), self.emitter.optimizer.span);
         let result = self.emitter.program.values.push(Value {
-            name,
-            dims,
-            dtype,
-            dtype_written: false,
-            role: None,
-            is_frozen: false,
             declared_sharding: pin.clone(),
             repeat: self.block,
-            span,
+            ..Value::result(name, dims, dtype, span)
         });
         let operands = operands.iter().map(|&value| Operand { value, pin: None, span }).collect();
         self.emitter.ops.push(Op {

@@ -47,7 +47,15 @@ fn written_collectives_over_them_are_names() {
 
 #[test]
 fn a_collective_over_others_that_changes_nothing_is_an_error_beside_them() {
-    let source = "mesh X=1, Y=4\ndim I=64\ninput A[I_Y]\nB[I_Y] = AllGather_Y(A[I_Y])\n";
-    let checked = check("wrong", source, &Options::default());
-    assert!(checked.program.is_none());
+    let header = "hardware tpu-v5p\nmesh X=1, Y=4\ndim I=64\n";
+    let wrong = [
+        "input A[I_Y]\nB[I_Y] = AllGather_Y(A[I_Y])\n",
+        "input A[I_XY]\nB[I_XY] = AllGather_{X,Y}(A[I_XY])\n",
+    ];
+    for source in wrong {
+        let checked = check("wrong", &format!("{header}{source}"), &Options::default());
+        let codes: Vec<&str> =
+            checked.findings.reports.iter().map(|report| report.diag.code).collect();
+        assert_eq!(codes, ["SW209"], "{source}");
+    }
 }
