@@ -10,8 +10,7 @@ use crate::input::read;
 
 /// The options of a command that plans programs.
 pub(crate) fn planning(args: &PlanningArgs) -> Result<Options> {
-    let options = Options { hardware: args.hardware.clone(), ..search(&args.search) };
-    sized(priced(options, &args.rates), &args.sizes)
+    sized(priced(search(&args.search), &args.rates), &args.sizes)
 }
 
 /// The options with what times and tokens are priced at.
@@ -43,6 +42,7 @@ pub(crate) fn sized(options: Options, sizes: &SizeArgs) -> Result<Options> {
     Ok(Options {
         mesh: mesh.unwrap_or_default(),
         dims: dims.unwrap_or_default(),
+        hardware: sizes.hardware.clone(),
         known,
         files: from_disk(),
         ..options

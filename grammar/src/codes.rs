@@ -36,6 +36,9 @@ pub const PLAN_NOT_FIRST: &str = "SW006";
 /// `bad-dimension`
 pub const BAD_DIM: &str = "SW007";
 
+/// `other-notation`
+pub const OTHER_NOTATION: &str = "SW008";
+
 /// The codes of syntax errors with their pages, in order.
 pub const CODES: &[Code] = &[
     Code {
@@ -131,5 +134,21 @@ Write instead:
 
     dim N=128, D=512
     input A[N, D]",
+    },
+    Code {
+        code: OTHER_NOTATION,
+        name: "other-notation",
+        page: "The statement is written as in another language or framework; the help has the \
+            line to write. `In @ W` and `einsum` are products that name what they sum over, \
+            `PartitionSpec` is the subscripts in brackets, `softmax(x, dim=-1)` is `softmax_D(x)`, \
+            `x^2` is `square(x)`, and comments begin with `#`.
+
+Triggered by:
+
+    Out = In @ W
+
+Write instead:
+
+    Out = In *D W",
     },
 ];

@@ -6,6 +6,7 @@ pub mod codes;
 pub mod diag;
 mod errors;
 mod format;
+mod habits;
 mod keywords;
 mod layouts;
 pub mod number;

@@ -1,6 +1,7 @@
 //! Converts pest's pairs to the syntax tree: the only file that matches on the grammar's rules.
 
 mod backward;
+mod described;
 mod dim_words;
 mod expression;
 mod hardware;
@@ -20,7 +21,7 @@ use crate::ast::{
     Pipeline, Repeat, Role, SizeExpr, Statement, Subscript, TensorDecl, UnreducedUse,
 };
 use crate::diag::Diag;
-use crate::errors::{self, Faulty, Mark};
+use crate::errors::{Faulty, Mark};
 use crate::scan;
 use crate::span::{Name, Span, Spanned};
 
@@ -33,16 +34,21 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
     let mut file = File::default();
     let mut diags = Vec::new();
     let mut unread = Unread::default();
+    let mut faulty = Vec::new();
     for span in scan::statements(source) {
         let text = scan::blanked(&source[span.start..span.end]);
-        match scan::refuse(&text, span) {
-            Some(diag) => diags.push(diag),
-            None => read(&text, span, (&mut file, &mut unread), &mut diags),
+        let found = match scan::refuse(&text, span) {
+            Some(diag) => vec![diag],
+            None => read(&text, span, (&mut file, &mut unread)),
+        };
+        if !found.is_empty() {
+            faulty.push((text, span, found));
         }
     }
     unread.end(&mut file);
     dim_words::split(&mut file);
-    diags.extend(unbalanced(&file, source));
+    diags.extend(described::described(faulty, &file));
+    diags.extend(described::unbalanced(&file, source));
     // White space of several bytes is several spaces in the grammar, and a mark may point at one of
     // them.
     for label in diags.iter_mut().flat_map(|diag| &mut diag.labels) {
@@ -51,30 +57,11 @@ pub fn parse(source: &str) -> (File, Vec<Diag>) {
     (file, diags)
 }
 
-/// Reports blocks that are never closed, and braces without a block.
-fn unbalanced(file: &File, source: &str) -> Vec<Diag> {
-    let mut open: Vec<Span> = Vec::new();
-    let mut diags = Vec::new();
-    for Spanned { node, span } in &file.statements {
-        match node {
-            Statement::Repeat(_) | Statement::Pipeline(_) | Statement::Microbatches(_) => {
-                open.push(*span);
-            }
-            Statement::Close if open.pop().is_none() => diags.push(errors::nothing_to_close(*span)),
-            _ => {}
-        }
-    }
-    diags.extend(
-        open.into_iter().map(|span| errors::open_block(&source[span.start..span.end], span)),
-    );
-    diags
-}
-
-fn read(text: &str, span: Span, (file, unread): (&mut File, &mut Unread), diags: &mut Vec<Diag>) {
+/// Reads a statement; returns its errors.
+fn read(text: &str, span: Span, (file, unread): (&mut File, &mut Unread)) -> Vec<Diag> {
     let faulty = Faulty { text, span };
     let Some(pairs) = pieces(text) else {
-        diags.push(faulty.describe(Mark::Statement, span));
-        return;
+        return vec![faulty.describe(Mark::Statement, span)];
     };
     let reader = Reader { offset: span.start, broken: &[] };
     let marks = reader.marks(pairs.clone());
@@ -84,7 +71,7 @@ fn read(text: &str, span: Span, (file, unread): (&mut File, &mut Unread), diags:
     } else {
         unread.recover(file, faulty, pairs, &marks);
     }
-    diags.extend(marks.into_iter().map(|(mark, at)| faulty.describe(mark, at)));
+    marks.into_iter().map(|(mark, at)| faulty.describe(mark, at)).collect()
 }
 
 /// The parsed statement.

@@ -173,7 +173,8 @@ fn goes_on_with(before: &str, line: &str) -> bool {
     if is_opening(before) || before.ends_with('}') && !before.contains(['=', '[']) {
         return false;
     }
-    let with_operator = line.starts_with(OPERATORS)
+    let is_comment = ["//", "/*"].iter().any(|comment| line.starts_with(comment));
+    let with_operator = line.starts_with(OPERATORS) && !is_comment
         || ["->", "- "].iter().any(|operator| line.starts_with(operator));
     let is_operand = line.starts_with(|c: char| c.is_alphanumeric() || c == '(')
         && !gives(line)

@@ -12,6 +12,7 @@ mod collective;
 mod define;
 mod expression;
 mod gradient;
+mod habits;
 mod hold;
 mod layout;
 mod machine;
@@ -24,6 +25,7 @@ mod size;
 mod slice;
 mod split;
 mod structure;
+mod unknown;
 mod wording;
 
 use crate::codes::{names, syntax};
@@ -41,7 +43,7 @@ use crate::program::{
     Assert, Backward, CollectiveKind, Dim, Fusion, Mode, Op, Output, Phase, Program, Repeat, Value,
 };
 use crate::sharding::Sharding;
-use crate::{Diag, Severity, renumber, sparse, suggest, verify};
+use crate::{Diag, Severity, renumber, sparse, verify};
 
 pub use overrides::{AxisSize, DimSize, HardwareFile, Overrides};
 
@@ -95,6 +97,8 @@ struct Resolver<'a> {
     given_sizes: Vec<DimSize>,
     dim_names: IndexMap<String, DimId>,
     bad_dims: IndexSet<String>,
+    /// Axes that are reported as unknown.
+    bad_axes: IndexSet<String>,
     values: IndexVec<ValueId, Value>,
     value_names: IndexMap<String, ValueId>,
     poisoned: IndexSet<String>,
@@ -179,6 +183,7 @@ impl<'a> Resolver<'a> {
             given_sizes: overrides.dims.clone(),
             dim_names: IndexMap::new(),
             bad_dims: lost.clone(),
+            bad_axes: IndexSet::new(),
             values: IndexVec::new(),
             value_names: IndexMap::new(),
             poisoned: lost,
@@ -306,31 +311,25 @@ impl<'a> Resolver<'a> {
             let message = format!("`{}` is defined twice", name.node);
             let diag = Diag::error(names::DUPLICATE, message, name.span, "defined again")
                 .and(self.values[first].span, "first defined here");
-            self.error(diag.help(format!(
-                "give it another name, such as `{}2`; only a collective on `{}` itself may define \
-                    it again",
-                name.node, name.node
-            )));
+            let is_from_outside = self
+                .block_of_layers()
+                .is_some_and(|block| self.values[first].repeat != Some(block));
+            self.error(diag.help(if is_from_outside {
+                format!(
+                    "to hand `{0}` from layer to layer, write `carry {0}` as the first line of the \
+                        block",
+                    name.node
+                )
+            } else {
+                format!(
+                    "give it another name, such as `{0}2`; only a collective on `{0}` itself may \
+                        define it again",
+                    name.node
+                )
+            }));
             return false;
         }
         !self.poisoned.contains(&name.node)
-    }
-
-    /// `Some(None)` where none is written, `None` where it is wrong.
-    #[expect(clippy::option_option, reason = "absent, present and wrong are three things")]
-    fn dtype(&mut self, written: Option<&Name>) -> Option<Option<DType>> {
-        let Some(name) = written else { return Some(None) };
-        let found = DType::from_name(&name.node);
-        if found.is_none() {
-            let known = DType::ALL.map(DType::name);
-            let message = format!("`{}` is not a dtype", name.node);
-            let diag = Diag::error(names::UNKNOWN_DTYPE, message, name.span, "unknown dtype");
-            self.error(diag.help(suggest::nearest(&name.node, known).map_or_else(
-                || format!("the dtypes are {}", known.join(", ")),
-                |near| format!("did you mean `{near}`?"),
-            )));
-        }
-        found.map(Some)
     }
 
     /// The value called `name`, or an error.
@@ -350,27 +349,6 @@ impl<'a> Resolver<'a> {
             self.poisoned.insert(name.node.clone());
         }
         None
-    }
-
-    fn unknown_value(&mut self, name: &Name) -> Diag {
-        let diag = Diag::error(
-            names::UNKNOWN_VALUE,
-            format!("`{}` is not defined", name.node),
-            name.span,
-            "unknown",
-        );
-        self.searches += 1;
-        let searched =
-            (self.searches <= MOST_SEARCHES).then(|| self.value_names.keys().map(String::as_str));
-        match suggest::nearest(&name.node, searched.into_iter().flatten()) {
-            Some(near) => diag
-                .and(self.values[self.value_names[near]].span, format!("`{near}` is here"))
-                .help(format!("did you mean `{near}`?")),
-            None => diag.help(format!(
-                "declare it (`input {}[…]`), or define it in an earlier statement",
-                name.node
-            )),
-        }
     }
 
     fn outputs(&mut self, file: &ast::File) {

@@ -14,9 +14,6 @@ use super::one_of::one_of;
 pub(crate) struct PlanningArgs {
     #[command(flatten)]
     pub(crate) sizes: SizeArgs,
-    /// Hardware to plan for, instead of the program's.
-    #[arg(long, value_name = "NAME", help_heading = "Sizes and hardware")]
-    pub(crate) hardware: Option<String>,
     #[command(flatten)]
     pub(crate) rates: RateArgs,
     #[command(flatten)]
@@ -42,9 +39,12 @@ pub(crate) struct SizeArgs {
     /// Mesh axis sizes, instead of the program's: X=8,Y=8.
     #[arg(long, value_name = "AXES")]
     pub(crate) mesh: Option<String>,
-    /// Dimension sizes, instead of the program's: B=1024,D=4096.
+    /// Sizes of dimensions and numbers of layers, instead of the program's: B=1024,L=2.
     #[arg(long = "dim", value_name = "SIZES")]
     pub(crate) dims: Vec<String>,
+    /// Hardware to plan for, instead of the program's.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) hardware: Option<String>,
     #[command(flatten)]
     pub(crate) hardware_files: HardwareFileArgs,
 }

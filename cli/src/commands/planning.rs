@@ -48,7 +48,8 @@ pub(super) fn sources(args: &ProgramArgs, output: &mut Output) -> Result<Vec<Sou
 
 fn one_liner(expression: &str, args: &PlanningArgs) -> Source {
     let dims = (!args.sizes.dims.is_empty()).then(|| args.sizes.dims.join(","));
-    let setting = Setting { hardware: args.hardware.clone(), mesh: args.sizes.mesh.clone(), dims };
+    let setting =
+        Setting { hardware: args.sizes.hardware.clone(), mesh: args.sizes.mesh.clone(), dims };
     Source { path: "expression".to_owned(), text: oneliner::program(expression, &setting) }
 }
 

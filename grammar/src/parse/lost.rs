@@ -9,6 +9,7 @@
 use super::{Pair, Pieces, Reader, Rule, pieces};
 use crate::ast::{File, Statement};
 use crate::errors::{Faulty, Mark};
+use crate::habits::role_meant;
 use crate::keywords::nearest_keyword;
 use crate::scan;
 use crate::span::{Span, Spanned};
@@ -52,9 +53,10 @@ impl Unread {
         }
     }
 
-    /// At the end of a file: a block that is never closed is ignored.
+    /// At the end of a file: a skipped block that is never closed is skipped all the same. Its
+    /// statements would have another meaning outside.
     pub(super) fn end(self, file: &mut File) {
-        file.statements.extend(self.inside);
+        file.lost.names.extend(self.names);
     }
 
     /// A statement with mistakes: its valid parts are kept.
@@ -82,8 +84,9 @@ impl Unread {
     /// A statement that begins with no keyword, though perhaps with something like one.
     fn misspelt(&mut self, file: &mut File, text: &str) {
         let word = text.split(' ').next().unwrap_or(text);
-        let Some(keyword) = nearest_keyword(word) else {
-            file.lost.names.extend(words(text.split_once('=').map_or("", |(left, _)| left)));
+        let Some(keyword) = nearest_keyword(word).or_else(|| role_meant(word)) else {
+            let left = text.split(['=', '<', '+', ':']).next().unwrap_or("");
+            file.lost.names.extend(words(left));
             return;
         };
         file.lost.hardware |= keyword == "hardware";

@@ -215,12 +215,34 @@ impl Resolver<'_> {
     }
 
     /// Reports options of a function that has none.
+    /// `softmax(x, axis=1)`: the call with the dimension that is meant.
+    fn names_its_dims(&self, call: &Call, place: &str) -> String {
+        let function = &call.function.node;
+        let meant = call.arguments.first().and_then(|argument| match &argument.node {
+            ExprKind::Tensor { name, .. } => {
+                let &value = self.value_names.get(&name.node)?;
+                let &dim = self.values[value].dims.get(place.parse::<usize>().ok()?)?;
+                Some((&self.dims[dim].name, &name.node))
+            }
+            _ => None,
+        });
+        match meant {
+            Some((dim, value)) => {
+                format!("dimensions are named: write `{function}_{dim}({value})`")
+            }
+            None => format!("dimensions are named: write `{function}_D(x)`"),
+        }
+    }
+
     pub(super) fn has_no_options(&mut self, call: &Call) -> Option<()> {
         let Some((name, number)) = call.options.first() else { return Some(()) };
         let message = format!("`{}` has no option `{}`", call.function.node, name.node);
         let at = name.span.to(number.span);
         let diag = Diag::error(names::BAD_CALL, message, at, "this option");
-        self.error(diag.help("only `attention` has options"));
+        self.error(diag.help(match name.node.as_str() {
+            "axis" | "dim" => self.names_its_dims(call, &number.node),
+            _ => "only `attention` has options".to_owned(),
+        }));
         None
     }
 }

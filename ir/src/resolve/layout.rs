@@ -6,7 +6,7 @@ use shardwise_grammar::span::{Name, Span};
 
 use super::Resolver;
 use crate::ids::{AxisId, DimId, ValueId};
-use crate::program::Dim;
+use crate::program::{Dim, OpKind, Value};
 use crate::sharding::{AxisList, AxisRef, Pin, Reduction, Unreduced};
 use crate::{Diag, suggest};
 
@@ -19,7 +19,11 @@ impl Resolver<'_> {
         if let Some(dim) = self.dim_names.get(&name.node).copied().or_else(|| self.primed(name)) {
             return Some(dim);
         }
-        if !self.bad_dims.contains(&name.node) {
+        let is_reported = |name: &str| self.bad_dims.contains(name);
+        let base = name.node.trim_end_matches('\'');
+        if let Some(axis) = self.mesh.find(&name.node).filter(|_| !is_reported(&name.node)) {
+            self.axis_as_dim(name, axis);
+        } else if !is_reported(&name.node) && !is_reported(base) {
             let diag = Diag::error(
                 names::UNKNOWN_DIM,
                 format!("dimension `{}` has no size", name.node),
@@ -39,6 +43,21 @@ impl Resolver<'_> {
             self.bad_dims.insert(name.node.clone());
         }
         None
+    }
+
+    /// `In[B_X,Y, D]`: an axis between the commas of brackets.
+    fn axis_as_dim(&mut self, name: &Name, axis: AxisId) {
+        let axis = &self.mesh.axes[axis].name;
+        let message = format!("`{axis}` is a mesh axis, not a dimension");
+        let diag = Diag::error(names::UNKNOWN_DIM, message, name.span, "an axis");
+        let diag = self.mesh_span.into_iter().fold(diag, |diag, mesh| diag.and(mesh, "the mesh"));
+        let other = self.mesh.axes.iter().map(|other| &other.name).find(|other| *other != axis);
+        let several = other.map_or_else(String::new, |other| {
+            format!("; several split it together: `B_{{{other},{axis}}}`")
+        });
+        let help = format!("axes follow a dimension: `B_{axis}`{several}");
+        self.error(diag.help(help));
+        self.bad_dims.insert(name.node.clone());
     }
 
     /// `D'` without a declaration of its own: a dimension of the size of `D`.
@@ -87,8 +106,12 @@ impl Resolver<'_> {
     }
 
     fn unknown_axis(&mut self, name: &Name) {
-        if self.mesh_failed {
+        if self.mesh_failed || !self.bad_axes.insert(name.node.clone()) {
             return;
+        }
+        if self.mesh.axes.is_empty() {
+            // One mistake: without a mesh, every axis is unknown.
+            self.mesh_failed = true;
         }
         let message = format!("`{}` is not an axis of the mesh", name.node);
         let mut diag = Diag::error(codes::UNKNOWN_AXIS, message, name.span, "unknown axis");
@@ -264,12 +287,41 @@ impl Resolver<'_> {
             written.span,
             format!("{parts} does not divide {}", dim.size),
         );
-        let diag = diag.and(dim.span, "its size").help(format!(
-            "split it over fewer devices, or pad it: `dim {}={} pad`",
-            dim.name, dim.size
-        ));
+        let diag = diag.and(dim.span, "its size").help(self.split_otherwise(dim, axes));
         self.error(diag);
         false
+    }
+
+    /// The dimensions of a product that both factors have and that are not wanted in its result.
+    fn uncontracted(&self, value: &Value, wanted: &[DimId]) -> Option<Vec<DimId>> {
+        let op = self.ops.iter().find(|op| self.values[op.result].name == value.name)?;
+        let extra: Vec<DimId> =
+            value.dims.iter().copied().filter(|dim| !wanted.contains(dim)).collect();
+        let both = |dim: &DimId| {
+            op.operands.iter().all(|operand| self.values[operand.value].dims.contains(dim))
+        };
+        let is_product = matches!(op.kind, OpKind::Einsum { .. });
+        (is_product && !extra.is_empty() && extra.iter().all(both)).then_some(extra)
+    }
+
+    /// What to do where axes are longer than a dimension: split the rest over another, before
+    /// padding.
+    fn split_otherwise(&self, dim: &Dim, axes: &AxisList) -> String {
+        let pad = format!("pad it: `dim {}={} pad`", dim.name, dim.size);
+        let [axis] = axes[..] else {
+            return format!("split `{}` over fewer axes, or {pad}", dim.name);
+        };
+        let (axis, size) = (&self.mesh.axes[axis.axis()].name, axis.size(&self.mesh));
+        if !size.is_multiple_of(dim.size) {
+            return format!("split it over fewer devices, or {pad}");
+        }
+        let rest = size / dim.size;
+        let second = if axis == "Z" { "W" } else { "Z" };
+        format!(
+            "divide the axis, `mesh {axis}={}, {second}={rest}`, and split a second dimension over \
+                the rest: `{}_{axis}, G_{second}`; or {pad}",
+            dim.size, dim.name
+        )
     }
 
     /// Whether brackets name the dimensions of `value`, in its order; reports it if not.
@@ -284,7 +336,13 @@ impl Resolver<'_> {
         let message = format!("`{}` is [{}], not [{}]", value.name, list(&value.dims), list(dims));
         let diag = Diag::error(names::DIMS_DIFFER, message, span, "these brackets")
             .and(value.span, "defined here");
-        let help = format!("write `{}[{}]` with its subscripts", value.name, list(&value.dims));
+        let help = match self.uncontracted(value, dims) {
+            Some(shared) => {
+                let shared = list(&shared).replace(", ", ",");
+                format!("both factors have `{shared}`: `*{shared}` contracts it, `*` keeps it")
+            }
+            None => format!("write `{}[{}]` with its subscripts", value.name, list(&value.dims)),
+        };
         self.error(diag.help(help));
         false
     }

@@ -152,6 +152,9 @@ impl Resolver<'_> {
                 "an optimizer stands inside a `repeat`",
                 "write it once, outside: it updates the parameters of every layer",
             )
+        } else if self.without_gradients {
+            // What is wrong with `backward` is reported.
+            return false;
         } else if self.backward.is_none() {
             ("there are no gradients to update parameters by", "write `backward from …` before it")
         } else if let Some(first) = &self.optimizer {

@@ -293,6 +293,17 @@ impl Resolver<'_> {
         }
     }
 
+    /// What differs between a value at the start of a layer and at its end, by the author's name.
+    fn carried_differently(&self, before: &Value, after: &Value) -> String {
+        let form = |value: &Value| {
+            let dims: Vec<&str> =
+                value.dims.iter().map(|&dim| self.dims[dim].name.as_str()).collect();
+            format!("{}[{}]", value.dtype.name(), dims.join(", "))
+        };
+        let name = before.name.trim_end_matches(".in");
+        format!("`{name}` starts a layer as {}, and ends it as {}", form(before), form(after))
+    }
+
     /// Records the value with which the next layer starts.
     fn yield_value(&mut self, enters: ValueId, given: ValueId, pin: Option<Pin>, span: Span) {
         self.note_yielded(enters);
@@ -309,7 +320,7 @@ impl Resolver<'_> {
         } else if twice {
             Some(format!("`{}` is yielded twice", before.name))
         } else if before.dims != after.dims || before.dtype != after.dtype {
-            Some(format!("`{}` and `{}` differ in dimensions or dtype", before.name, after.name))
+            Some(self.carried_differently(before, after))
         } else {
             None
         };
@@ -365,6 +376,9 @@ impl Resolver<'_> {
                     diag.help(format!("write what the next layer starts from: `{name} = …`")),
                 );
                 self.note_yielded(carried.enters);
+            } else if self.values[carried.latest].dims != self.values[carried.enters].dims {
+                // Reported as what it is; after the block, the name is that of before it.
+                self.yield_value(carried.enters, carried.latest, None, carried.span);
             } else {
                 let pin = self.values[carried.enters].declared_sharding.clone();
                 self.yield_value(carried.enters, carried.latest, pin, carried.span);

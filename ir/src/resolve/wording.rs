@@ -4,7 +4,7 @@ use crate::codes::names;
 use shardwise_grammar::ast::{Call, ExprKind};
 use shardwise_grammar::span::{Name, Span};
 
-use super::{Resolver, attention, structure};
+use super::{Resolver, attention, habits, structure};
 use crate::functions::{AlongFn, Composite, Function, ReduceFn};
 use crate::{Diag, suggest};
 
@@ -81,7 +81,9 @@ impl Resolver<'_> {
             }
             _ => (short.to_owned(), call.function.span),
         };
-        let near = suggest::nearest(&name, known()).map(|near| format!("did you mean `{near}`?"));
+        let near =
+            || suggest::nearest(&name, known()).map(|near| format!("did you mean `{near}`?"));
+        let near = habits::function(call).or_else(near);
         let diag = Diag::error(
             names::UNKNOWN_FUNCTION,
             format!("`{name}` is not a known function"),

@@ -26,6 +26,7 @@ const READ_WHOLE: &[&str] = &[
     "tests/programs/book",
     "tests/programs/book/alternatives",
     "tests/programs/errors",
+    "tests/programs/mistakes",
     "tests/programs/formats",
     "tests/programs/mutants",
     "tests/programs/lints",

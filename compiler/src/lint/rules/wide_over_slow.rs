@@ -1,5 +1,7 @@
 //! `wide-over-slow`: four bytes per element are sent over the slowest links.
 
+use shardwise_ir::dtype::DType;
+
 use crate::display::units;
 use crate::lint::analysis::program::slow_axes;
 use crate::lint::definition::{Finding, Group, Level, Lint, LintContext};
@@ -9,7 +11,7 @@ pub(crate) const LINT: Lint = Lint {
     name: "wide-over-slow",
     group: Group::Communication,
     level: Level::Warn,
-    what: "A 32-bit value is communicated over the slowest network.",
+    what: "An f32 value is communicated over the slowest network.",
     why: "Between slices a device has a few GB/s. Gradients that are reduced there in f32 take \
         twice as long as in bf16; the sums inside a slice and the optimizer's copy can stay in \
         f32.",
@@ -34,15 +36,15 @@ output dW[D_X, F]
 fn check(context: &LintContext<'_>) -> Vec<Finding> {
     let program = context.program;
     let slow = slow_axes(program);
-    let wide = program.values.iter().any(|value| value.dtype.bits() == 32);
-    if slow.is_empty() || !wide {
+    let is_wide = |dtype: DType| dtype.bits() == 32 && dtype.is_float();
+    if slow.is_empty() || !program.values.iter().any(|value| is_wide(value.dtype)) {
         return Vec::new();
     }
     let mut findings = Vec::new();
     for (_, step, cost, kind) in context.best().moves() {
         let value = &program.values[step.result.value];
         let Some(axis) =
-            cost.axes.iter().find(|axis| slow.contains(axis)).filter(|_| value.dtype.bits() == 32)
+            cost.axes.iter().find(|axis| slow.contains(axis)).filter(|_| is_wide(value.dtype))
         else {
             continue;
         };

@@ -41,6 +41,27 @@ fn every_code_has_a_fixture_that_shows_it() {
     }
 }
 
+/// A hundred mistakes of newcomers: each is reported once, with what to write.
+#[test]
+fn a_mistake_is_one_message_that_says_what_to_write() {
+    let mistakes = files("tests/programs/mistakes", ".shard");
+    assert!(mistakes.len() >= 100, "{} mistakes", mistakes.len());
+    let mut wrong = Vec::new();
+    for (name, source) in mistakes {
+        let findings = shardwise::plan(&name, &source, &Options::default())
+            .map(|planned| planned.to_string())
+            .expect_err(&name);
+        let text = shardwise_tests::drawn(&findings);
+        snapshot("mistakes", &name, &text);
+        let numbers = source.lines().filter(|line| line.contains("[64, 1024]")).count();
+        let has_help = findings.reports.iter().all(|report| report.diag.help.is_some());
+        if findings.reports.len() != 1 + numbers || !has_help {
+            wrong.push(text);
+        }
+    }
+    assert!(wrong.is_empty(), "several messages, or no help:\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn every_code_has_a_page_and_a_fixture() {
     let shown: Vec<String> =

@@ -1,0 +1,141 @@
+//! Notation of other languages and frameworks, in statements that could not be parsed: each habit
+//! is recognised, and the message has the line to write instead.
+//!
+//! This looks at text and not at the tree, since nothing of `einsum('bd,df->bf', In, W)` is in the
+//! grammar. To put every foreign form into the grammar would make it the grammar of many languages.
+
+mod code;
+mod products;
+mod shardings;
+
+use std::collections::BTreeMap;
+
+use crate::ast::{File, Statement};
+use crate::codes as syntax;
+use crate::diag::Diag;
+use crate::errors::Faulty;
+use crate::span::Span;
+
+/// The dimensions of the values of a file, as far as they are written.
+pub(crate) struct Shapes(BTreeMap<String, Vec<String>>);
+
+impl Shapes {
+    pub(crate) fn of(file: &File) -> Self {
+        let mut shapes = BTreeMap::new();
+        for statement in &file.statements {
+            let tensors = match &statement.node {
+                Statement::Declare(_, tensors) => tensors.iter().collect(),
+                Statement::Define(definition) => vec![&definition.target],
+                _ => Vec::new(),
+            };
+            for tensor in tensors {
+                let Some(layout) = &tensor.layout else { continue };
+                let dims = layout.dims.iter().map(|dim| dim.name.node.clone()).collect();
+                shapes.insert(tensor.name.node.clone(), dims);
+            }
+        }
+        Self(shapes)
+    }
+
+    fn get(&self, value: &str) -> Option<&[String]> {
+        self.0.get(value).map(Vec::as_slice)
+    }
+
+    /// The dimensions that two values share, as a suffix: `D`, `N,H`.
+    fn shared(&self, left: &str, right: &str) -> Option<String> {
+        let (left, right) = (self.get(left)?, self.get(right)?);
+        let shared: Vec<&str> =
+            left.iter().filter(|dim| right.contains(dim)).map(String::as_str).collect();
+        (!shared.is_empty()).then(|| shared.join(","))
+    }
+}
+
+/// What was recognised.
+struct Habit {
+    /// The place, in the text of the statement.
+    at: (usize, usize),
+    message: String,
+    label: &'static str,
+    help: String,
+}
+
+impl Habit {
+    fn new(
+        text: &str,
+        found: &str,
+        message: impl Into<String>,
+        label: &'static str,
+        help: impl Into<String>,
+    ) -> Self {
+        let start = text.find(found).unwrap_or(0);
+        let end = start + found.trim_end().len();
+        Self { at: (start, end), message: message.into(), label, help: help.into() }
+    }
+}
+
+/// The diagnostic of a statement in another notation.
+pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
+    let text = faulty.text;
+    let habit = products::einsum(text, shapes)
+        .or_else(|| shardings::partition_spec(text, shapes))
+        .or_else(|| shardings::brackets(text))
+        .or_else(|| code::comment(text))
+        .or_else(|| code::keyword(text))
+        .or_else(|| code::assignment(text))
+        .or_else(|| code::option(text, shapes))
+        .or_else(|| code::block(text))
+        .or_else(|| products::power(text))
+        .or_else(|| products::product(text, shapes))
+        .or_else(|| code::method(text))?;
+    let start = faulty.span.start;
+    let at = Span::new(start + habit.at.0, start + habit.at.1);
+    Some(Diag::error(syntax::OTHER_NOTATION, habit.message, at, habit.label).help(habit.help))
+}
+
+pub(crate) use code::{FOREIGN, role_meant};
+
+/// The first word of a text.
+fn first_word(text: &str) -> &str {
+    &text[..text.find(|c: char| !is_word(c)).unwrap_or(text.len())]
+}
+
+/// The last word of a text.
+fn last_word(text: &str) -> &str {
+    let text = text.trim_end();
+    &text[text
+        .rfind(|c: char| !is_word(c))
+        .map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8))..]
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '\'')
+}
+
+/// `name(…)` as a word of its own: the text before it, its arguments, the text after it.
+fn call<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str, &'t str)> {
+    let mut from = 0;
+    loop {
+        let at = from + text[from..].find(name)?;
+        let rest = text[at + name.len()..].trim_start();
+        let is_apart = !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        if let (true, Some(arguments)) = (is_apart, rest.strip_prefix('(')) {
+            let end = closing(arguments);
+            return Some((&text[..at], &arguments[..end], arguments.get(end + 1..).unwrap_or("")));
+        }
+        from = at + name.len();
+    }
+}
+
+/// Where the parenthesis that is open before a text is closed.
+fn closing(text: &str) -> usize {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            ')' if depth == 0 => return at,
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    text.len()
+}

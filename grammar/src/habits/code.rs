@@ -1,0 +1,221 @@
+//! Statements, comments, blocks and calls of other languages.
+
+use super::{Habit, Shapes, first_word, last_word};
+
+/// Words for roles, and the keyword of the language.
+const ROLES: [(&str, &str); 14] = [
+    ("weight", "param"),
+    ("weights", "param"),
+    ("parameter", "param"),
+    ("parameters", "param"),
+    ("params", "param"),
+    ("buffer", "state"),
+    ("cache", "state"),
+    ("inputs", "input"),
+    ("in", "input"),
+    ("tensor", "input"),
+    ("array", "input"),
+    ("placeholder", "input"),
+    ("outputs", "output"),
+    ("out", "output"),
+];
+
+/// First words of statements of programming languages, and what to write.
+const STATEMENTS: [(&str, &str); 13] = [
+    ("def", "there are no functions: write the statements one below the other"),
+    ("fn", "there are no functions: write the statements one below the other"),
+    ("class", "there are no classes: a program is a list of declarations and definitions"),
+    ("for", "write `repeat L=12 {` and a `}` after the layer, with `carry x` as its first line"),
+    ("while", "write `repeat L=12 {` and a `}` after the layer, with `carry x` as its first line"),
+    ("if", "there are no branches: `select(mask, a, b)` chooses element by element"),
+    ("return", "declare what leaves: `output Out[B, D]`"),
+    ("import", "leave it out: every operation is known without an import"),
+    ("from", "leave it out: every operation is known without an import"),
+    ("let", "a definition has no keyword: `Out = In *D W`"),
+    ("var", "a definition has no keyword: `Out = In *D W`"),
+    ("const", "a definition has no keyword: `Out = In *D W`"),
+    ("print", "declare what leaves: `output Out[B, D]`"),
+];
+
+/// The label of code in a programming language.
+pub(crate) const FOREIGN: &str = "of another language";
+
+/// The keyword that is meant by a word for a role.
+pub(crate) fn role_meant(word: &str) -> Option<&'static str> {
+    ROLES.iter().find(|(role, _)| *role == word).map(|(_, keyword)| *keyword)
+}
+
+/// `def`, `for`, `let`, `weight W[D, F]`.
+pub(super) fn keyword(text: &str) -> Option<Habit> {
+    let word = first_word(text);
+    let rest = text[word.len()..].strip_prefix(' ')?.trim_start();
+    if !rest.starts_with(char::is_alphanumeric) {
+        return output_alone(text);
+    }
+    let message = format!("`{word}` is not a keyword");
+    if let Some((_, help)) = STATEMENTS.iter().find(|(statement, _)| *statement == word) {
+        let is_binding = matches!(word, "let" | "var" | "const");
+        let help = if is_binding { format!("write `{rest}`") } else { (*help).to_owned() };
+        return Some(Habit::new(text, word, message, FOREIGN, help));
+    }
+    let keyword = role_meant(word)?;
+    let help = format!("write `{keyword} {rest}`");
+    Some(Habit::new(text, word, message, "not understood", help))
+}
+
+/// `output = In *D W`.
+fn output_alone(text: &str) -> Option<Habit> {
+    let value = text.strip_prefix("output")?.trim_start().strip_prefix('=')?.trim();
+    let message = "`output` is a keyword, and names no value";
+    let help = format!("give the value a name: `output Out[B, D] = {value}`");
+    Some(Habit::new(text, "output", message, "needs a name", help))
+}
+
+/// `// text`, `/* text */`.
+pub(super) fn comment(text: &str) -> Option<Habit> {
+    let sign = ["//", "/*"].into_iter().find(|sign| text.contains(sign))?;
+    if sign == "//" && first_word(text) == "dim" {
+        let help = format!("write `{}`: a quotient must come out whole", text.replace("//", "/"));
+        return Some(Habit::new(text, sign, "`//` is no operator", "a division", help));
+    }
+    let (before, words) = text.split_once(sign)?;
+    let words = words.trim_end().trim_end_matches("*/").trim();
+    let line = format!("{} # {words}", before.trim_end());
+    let help = format!("write `{}`", line.trim_start());
+    Some(Habit::new(text, sign, "comments begin with `#`", "a comment", help))
+}
+
+/// `Out := …`, `Out <- …`, `Out += …`.
+pub(super) fn assignment(text: &str) -> Option<Habit> {
+    for sign in [":=", "<-"] {
+        if let Some((target, value)) = text.split_once(sign) {
+            let message = format!("`{sign}` is no operator: a definition is written with `=`");
+            let help = format!("write `{} = {}`", target.trim(), value.trim());
+            return Some(Habit::new(text, sign, message, "defines", help));
+        }
+    }
+    for (sign, operator) in [("+=", '+'), ("-=", '-'), ("*=", '*'), ("/=", '/')] {
+        if let Some((target, value)) = text.split_once(sign) {
+            let target = target.trim();
+            let message = format!("`{sign}` would define `{target}` again: values do not change");
+            let help = format!(
+                "give the result a name: `{target}2 = {target} {operator} {}`",
+                value.trim()
+            );
+            return Some(Habit::new(text, sign, message, "changes a value", help));
+        }
+    }
+    None
+}
+
+/// `softmax(x, dim=-1)`, `sum(x, keepdims=True)`.
+pub(super) fn option(text: &str, shapes: &Shapes) -> Option<Habit> {
+    let option = ["keepdims", "keepdim", "axis", "dim"].into_iter().find(|option| {
+        text.match_indices(option).any(|(at, _)| {
+            let before = text[..at].trim_end();
+            let given = text[at + option.len()..].trim_start().starts_with('=');
+            given && before.ends_with([',', '('])
+        })
+    })?;
+    let at = text.find(option)?;
+    let open = text[..at].rfind('(')?;
+    let function = last_word(&text[..open]);
+    let argument = text[open + 1..at].trim_end_matches([',', ' ']);
+    let number = text[at + option.len()..].trim_start_matches(['=', ' ']);
+    let dim = shapes.get(argument).and_then(|dims| place(number, dims));
+    let message = format!("`{option}` is no option: dimensions are named, after a `_`");
+    let dim = dim.map_or("D", String::as_str);
+    let help = match option {
+        "axis" | "dim" => format!("write `{function}_{dim}({argument})`"),
+        _ => format!("write `{function}_{dim}({argument})`: names align, and nothing is kept"),
+    };
+    Some(Habit::new(text, &text[at..at + option.len()], message, "an option", help))
+}
+
+/// The dimension at `-1`, `0`, ….
+fn place<'d>(number: &str, dims: &'d [String]) -> Option<&'d String> {
+    let digits: String = number.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
+    let place = digits.parse::<i64>().ok()?;
+    let count = i64::try_from(dims.len()).ok()?;
+    dims.get(usize::try_from(if place < 0 { place + count } else { place }).ok()?)
+}
+
+/// `repeat 40 {`, `repeat L=40:`, `mesh X: 4`, `mesh (4, 2)`, `optimizer adam(lr=1e-3)`.
+pub(super) fn block(text: &str) -> Option<Habit> {
+    let word = first_word(text);
+    let rest = text[word.len()..].trim();
+    match word {
+        "repeat" if rest.ends_with(':') => {
+            let head = rest.trim_end_matches(':');
+            let help = format!("write `repeat {head} {{`, and `}}` after the last line of it");
+            Some(Habit::new(text, rest, "a block stands in braces", "opens a block", help))
+        }
+        "repeat" if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+            let help = format!("write `repeat L={rest}`");
+            Some(Habit::new(text, rest, "the layers of a block have a name", "only a number", help))
+        }
+        "repeat" if !rest.contains('=') && rest.ends_with('{') => {
+            let name = rest.trim_end_matches(['{', ' ']);
+            let help = format!("write `repeat {name}=40 {{`");
+            Some(Habit::new(text, rest, "the number of layers is missing", "how many?", help))
+        }
+        "mesh" if rest.contains(':') => {
+            let help = format!("write `mesh {}`", rest.replace(": ", "=").replace(':', "="));
+            Some(Habit::new(text, rest, "the size of an axis follows a `=`", "the axes", help))
+        }
+        "mesh" if rest.starts_with(['(', '[', '{']) => {
+            let sizes = rest.trim_matches(['(', ')', '[', ']', '{', '}']).split(',');
+            let axes = sizes.zip(["X", "Y", "Z", "W"]);
+            let axes: Vec<String> =
+                axes.map(|(size, axis)| format!("{axis}={}", size.trim())).collect();
+            let help = format!("write `mesh {}`", axes.join(", "));
+            Some(Habit::new(text, rest, "the axes of a mesh have names", "sizes alone", help))
+        }
+        "optimizer" if rest.contains('(') => {
+            let settings = rest.replace('(', ", ").replace(')', "").replace("lr=", "rate=");
+            let help = format!("write `optimizer {}`", settings.replace("learning_rate=", "rate="));
+            Some(Habit::new(
+                text,
+                rest,
+                "settings follow the optimizer after commas",
+                "settings",
+                help,
+            ))
+        }
+        "assert" if rest.ends_with('%') => {
+            let help = "write bytes: `assert memory <= 76GB`";
+            Some(Habit::new(text, rest, "a limit is no percentage", "this limit", help))
+        }
+        _ => None,
+    }
+}
+
+/// `(x).astype(f32)`, `Loss.backward()`.
+pub(super) fn method(text: &str) -> Option<Habit> {
+    if let Some(loss) = text.strip_suffix(".backward()") {
+        let message = "gradients are asked for by a statement";
+        let help = format!("write `backward from {loss}`");
+        return Some(Habit::new(text, ".backward()", message, "a method", help));
+    }
+    if let Some(at) = [", '", "('", ", \"", "(\""].iter().find_map(|quote| text.find(quote)) {
+        let message = "names stand without quotes";
+        let help = "axes and dimensions follow a `_`: `AllReduce_X(x)`, `sum_D(x)`";
+        let found = &text[at + 1..].trim_start()[..1];
+        return Some(Habit::new(text, found, message, "a quote", help));
+    }
+    let at = text.find(").")? + 1;
+    let method = first_word(&text[at + 1..]);
+    let message = format!("`.{method}` is no part of a value: there are no methods");
+    let help = match method {
+        "astype" | "to" => "write `cast<f32>(x)`",
+        "view" | "reshape" | "flatten" => {
+            "write `Out[B, N, H] = reshape(x)`: the left side names the dimensions"
+        }
+        "T" | "transpose" | "permute" => "leave it out: dimensions go by name, not by place",
+        _ => "write it as a function of the value: `sum_D(x)`",
+    };
+    Some(Habit {
+        at: (at, at + 1 + method.len()),
+        ..Habit::new(text, "", message, "a method", help)
+    })
+}

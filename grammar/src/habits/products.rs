@@ -1,0 +1,99 @@
+//! Products and powers: `In @ W`, `einsum(…)`, `In × W`, `x^2`.
+
+use super::{Habit, Shapes, call, first_word, last_word};
+
+/// `einsum('bd,df->bf', In, W)`: letters of operands whose dimensions are known become these.
+pub(super) fn einsum(text: &str, shapes: &Shapes) -> Option<Habit> {
+    let (before, arguments, _) = call(text, "einsum")?;
+    let message = "`einsum` is written as a product of the operands";
+    let help = einsum_line(before, arguments, shapes)
+        .unwrap_or_else(|| "name what is summed after the `*`: `Out = In *D W`".to_owned());
+    Some(Habit::new(text, "einsum", message, "a product", help))
+}
+
+fn einsum_line(before: &str, arguments: &str, shapes: &Shapes) -> Option<String> {
+    let mut parts = arguments.split(['\'', '"']).filter(|part| !part.trim().is_empty());
+    let (spec, operands) = (parts.next()?, parts.next()?);
+    let (inputs, output) = spec.split_once("->")?;
+    let inputs: Vec<&str> = inputs.split(',').map(str::trim).collect();
+    let operands: Vec<&str> =
+        operands.split(',').map(str::trim).filter(|operand| !operand.is_empty()).collect();
+    let name = |letter: char| {
+        let known = inputs.iter().zip(&operands).find_map(|(input, operand)| {
+            let place = input.chars().position(|c| c == letter)?;
+            shapes.get(operand)?.get(place).cloned()
+        });
+        known.unwrap_or_else(|| letter.to_uppercase().to_string())
+    };
+    let names = |letters: &mut dyn Iterator<Item = char>| letters.map(name).collect::<Vec<_>>();
+    let [left, right] = inputs[..] else { return None };
+    let [first, second] = operands[..] else { return None };
+    let summed = names(&mut left.chars().filter(|c| right.contains(*c) && !output.contains(*c)));
+    let kept = names(&mut output.trim().chars());
+    let target = match last_word(before.split('[').next()?.trim_end_matches(['=', ' ', '.'])) {
+        "" | "jnp" | "np" | "torch" => first_word(before),
+        target => target,
+    };
+    let (kept, summed) = (kept.join(", "), summed.join(","));
+    Some(format!("write `{target}[{kept}] = {first} *{summed} {second}`"))
+}
+
+/// `In @ W`, `In × W`, `In x W`, `In W`.
+pub(super) fn product(text: &str, shapes: &Shapes) -> Option<Habit> {
+    let (start, end) = sign(text, shapes)?;
+    let (left, right) = (text[..start].trim(), text[end..].trim_start());
+    let symbol = &text[start..end];
+    let (message, at) = if symbol.trim().is_empty() {
+        let right_start = text.len() - right.len();
+        let operand = right_start + first_word(right).len();
+        ("two values stand side by side".to_owned(), (right_start, operand))
+    } else {
+        (format!("`{symbol}` is no operator: a product is written with `*`"), (start, end))
+    };
+    let help = match shapes.shared(last_word(left), first_word(right)) {
+        Some(dims) => format!("write `{left} *{dims} {right}`, which sums over `{dims}`"),
+        None => format!("write `{left} *D {right}`, with the dimension to sum over for `D`"),
+    };
+    Some(Habit { at, message, label: "not a product", help })
+}
+
+/// The place of the sign of a product, which may be white space between two values.
+fn sign(text: &str, shapes: &Shapes) -> Option<(usize, usize)> {
+    let symbol = ["@", "×"].into_iter().find_map(|symbol| Some((symbol, text.find(symbol)?)));
+    if let Some((symbol, at)) = symbol {
+        return Some((at, at + symbol.len()));
+    }
+    let is_value = |word: &str| shapes.get(word).is_some();
+    text.match_indices(' ').find_map(|(at, _)| {
+        let right = text[at..].trim_start();
+        let right_start = text.len() - right.len();
+        if text[..at].ends_with(' ') || !is_value(last_word(&text[..at])) {
+            return None;
+        }
+        match right.strip_prefix("x ") {
+            Some(operand) if is_value(first_word(operand.trim_start())) => {
+                Some((right_start, right_start + 1))
+            }
+            _ => is_value(first_word(right)).then_some((at, at + 1)),
+        }
+    })
+}
+
+/// `x^2`, `x**2`.
+pub(super) fn power(text: &str) -> Option<Habit> {
+    let symbol = ["**", "^"].into_iter().find(|symbol| text.contains(symbol))?;
+    let message = format!("`{symbol}` is no operator: there are no powers");
+    if matches!(first_word(text), "dim" | "mesh") {
+        let help = "write the number, or a product such as `2*2*2`";
+        return Some(Habit::new(text, symbol, message, "a power", help));
+    }
+    let (base, exponent) = text.split_once(symbol)?;
+    let base = base.rsplit('=').next().unwrap_or(base).trim();
+    let help = if exponent.trim_start().starts_with('2') {
+        let inner = base.strip_prefix('(').and_then(|base| base.strip_suffix(')')).unwrap_or(base);
+        format!("write `square({inner})`")
+    } else {
+        "multiply: `x * x * x`, or write `exp(2.5 * log(x))`".to_owned()
+    };
+    Some(Habit::new(text, symbol, message, "a power", help))
+}

@@ -1,0 +1,116 @@
+//! Shardings: `P(None, 'Y')`, `In[B@X]`, `In(B_X, D)`, `In[B, D]: bf16`.
+
+use super::{Habit, Shapes, call, first_word, last_word};
+
+/// Names of JAX's constructors of shardings.
+const SPECS: [&str; 3] = ["PartitionSpec", "NamedSharding", "P"];
+
+/// `P(None, 'Y')`: the brackets with the same meaning.
+pub(super) fn partition_spec(text: &str, shapes: &Shapes) -> Option<Habit> {
+    let (name, before, entries) = SPECS
+        .iter()
+        .find_map(|name| call(text, name).map(|(before, args, _)| (*name, before, args)))?;
+    let after_keyword = before.split(['=', '[', ',']).next().unwrap_or(before).trim();
+    let value = last_word(after_keyword);
+    let value = if value.is_empty() { "W" } else { value };
+    let written = written_dims(before);
+    let dims = if written.is_empty() {
+        shapes.get(value).map(<[String]>::to_vec).unwrap_or_default()
+    } else {
+        written
+    };
+    let brackets = brackets_of(entries, &dims);
+    let message = format!("`{name}(…)` is written as subscripts: axes stand at the dimensions");
+    let help = format!("write `{value}[{}]`", brackets.join(", "));
+    Some(Habit::new(text, name, message, "a sharding", help))
+}
+
+/// The dimensions in the brackets at the end of a text, without subscripts.
+fn written_dims(before: &str) -> Vec<String> {
+    let Some((_, list)) = before.trim_end().rsplit_once('[') else { return Vec::new() };
+    let Some(list) = list.strip_suffix(']') else { return Vec::new() };
+    list.split(',').map(|dim| dim.split('_').next().unwrap_or(dim).trim().to_owned()).collect()
+}
+
+/// One dimension for each entry; dimensions that are not known are called `I`, `J`, `K`, ….
+fn brackets_of(entries: &str, dims: &[String]) -> Vec<String> {
+    let joined = entries.replace(['(', ')'], "");
+    let entries = split_entries(entries);
+    let entries = if entries.is_empty() { vec![joined] } else { entries };
+    let letters = ["I", "J", "K", "L", "M", "N"];
+    entries
+        .iter()
+        .enumerate()
+        .map(|(place, entry)| {
+            let letter = letters.get(place).copied().unwrap_or("I");
+            let dim = dims.get(place).map_or(letter, String::as_str);
+            let axes: Vec<&str> = entry
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .filter(|axis| !axis.is_empty() && *axis != "None" && *axis != "mesh")
+                .collect();
+            match axes[..] {
+                [] => dim.to_owned(),
+                [axis] => format!("{dim}_{axis}"),
+                _ => format!("{dim}_{{{}}}", axes.join(",")),
+            }
+        })
+        .collect()
+}
+
+/// The parts between commas outside parentheses.
+fn split_entries(text: &str) -> Vec<String> {
+    let mut depth = 0;
+    let mut parts = vec![String::new()];
+    for c in text.chars() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(last) = parts.last_mut() {
+            last.push(c);
+        }
+    }
+    parts.into_iter().filter(|part| !part.trim().is_empty()).collect()
+}
+
+/// Forms of declarations with other signs.
+pub(super) fn brackets(text: &str) -> Option<Habit> {
+    if !matches!(first_word(text), "input" | "param" | "frozen" | "state" | "output") {
+        return None;
+    }
+    subscript_sign(text).or_else(|| parentheses(text)).or_else(|| dtype_after(text))
+}
+
+/// `In[B@X, D]`, `In[B:X, D]`.
+fn subscript_sign(text: &str) -> Option<Habit> {
+    let open = text.find('[')?;
+    let list = &text[open..=open + text[open..].find(']')?];
+    let sign = ["@", ":", "/"].into_iter().find(|sign| list.contains(sign))?;
+    let message = format!("`{sign}` in brackets: the axes of a dimension follow a `_`");
+    let help = format!("write `{}`", text.replace(list, &list.replace(sign, "_")));
+    Some(Habit::new(text, list, message, "a sharding", help))
+}
+
+/// `input In(B_X, D)`.
+fn parentheses(text: &str) -> Option<Habit> {
+    let list = text.split_once('(')?.1.split_once(')')?.0;
+    let written = format!("({list})");
+    let help = format!("write `{}`", text.replace(&written, &format!("[{list}]")));
+    let message = "dimensions stand in brackets, not in parentheses";
+    Some(Habit::new(text, &written, message, "dimensions", help))
+}
+
+/// `input In[B_X, D]: bf16`.
+fn dtype_after(text: &str) -> Option<Habit> {
+    let (before, dtype) = text.split_once("]:").or_else(|| text.split_once("] :"))?;
+    let (name, dims) = before.split_once('[')?;
+    let dtype = dtype.trim();
+    let help = format!("write `{}: {dtype}[{dims}]`", name.trim_end());
+    let message = "the dtype stands before the brackets";
+    Some(Habit::new(text, dtype, message, "a dtype", help))
+}

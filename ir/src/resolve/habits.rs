@@ -1,0 +1,100 @@
+//! Names of other frameworks: functions, dtypes and methods that programs do not have, each with
+//! what to write.
+
+use shardwise_grammar::ast::Call;
+
+use crate::functions::{Composite, Function, ReduceFn};
+
+/// Functions of other frameworks, and what to write for them.
+const FUNCTIONS: [(&[&str], &str); 23] = [
+    (&["matmul", "mm", "bmm", "dot", "linear", "dot_general"], "write the product: `In *D W`"),
+    (&["einsum", "tensordot"], "write the product, with what it sums over: `In *D W`"),
+    (
+        &["transpose", "permute", "swapaxes", "moveaxis", "t"],
+        "leave it out: dimensions go by name, not by place",
+    ),
+    (&["view", "flatten"], "write `Out[B, N, H] = reshape(x)`: the left side names the dimensions"),
+    (&["squeeze", "unsqueeze", "expand_dims"], "leave it out: dimensions align by name"),
+    (&["expand", "broadcast_to", "repeat", "tile"], "leave it out, or write `broadcast(x)`"),
+    (&["concatenate", "cat", "stack", "hstack"], "write `concat_{P,Q->S}(a, b)`"),
+    (&["embedding", "embed", "lookup"], "write `take_V(Table, Ids)`"),
+    (&["where"], "write `select(mask, a, b)`"),
+    (&["layer_norm", "layernorm"], "write `layernorm_D(x)`"),
+    (&["rms_norm", "rmsnorm"], "write `rmsnorm_D(x)`"),
+    (&["log_softmax"], "write `x - logsumexp_V(x)`"),
+    (
+        &["cross_entropy", "softmax_cross_entropy"],
+        "write `logsumexp_V(Logits)` less the logit of the label: `sum_V(Logits * OneHot)`",
+    ),
+    (&["dropout"], "leave it out: it costs no communication"),
+    (&["scaled_dot_product_attention", "sdpa", "flash_attention"], "write `attention(q, k, v)`"),
+    (
+        &["all_reduce", "psum", "allreduce"],
+        "write `Out[B, F] = AllReduce_X(x)`, or leave it out: the compiler inserts collectives",
+    ),
+    (
+        &["all_gather", "allgather"],
+        "write `Out[B, F] = AllGather_X(x)`, or leave it out: the compiler inserts collectives",
+    ),
+    (
+        &["reduce_scatter", "psum_scatter"],
+        "write `Out[B_X, F] = ReduceScatter_{X,B}(x)`, or leave it out: the compiler inserts \
+            collectives",
+    ),
+    (
+        &["all_to_all", "alltoall"],
+        "write `Out[B, F_X] = AllToAll_{X,F}(x)`, or leave it out: the compiler inserts \
+            collectives",
+    ),
+    (
+        &["shard", "replicate", "partial", "with_sharding_constraint", "distribute_tensor"],
+        "write the axes in brackets: `W[D, F_Y]`, or `W[D, F]` for a replicated value",
+    ),
+    (&["swiglu", "geglu", "glu"], "write the gate: `silu(In *D Wg) * (In *D Wu)`"),
+    (&["zeros", "ones", "full"], "write the number where it is used: `x + 1.0`"),
+    (&["astype", "to"], "write `cast<f32>(x)`"),
+];
+
+/// Dtypes of other frameworks, and what to write for them.
+const DTYPES: [(&[&str], &str); 9] = [
+    (&["float32", "fp32", "float", "single"], "f32"),
+    (&["bfloat16", "bfloat"], "bf16"),
+    (&["float16", "fp16", "half"], "f16"),
+    (&["float8", "float8_e4m3", "float8_e4m3fn", "float8_e5m2", "f8", "fp8e4m3"], "fp8"),
+    (&["float4", "nvfp4", "mxfp4", "f4"], "fp4"),
+    (&["int", "int64", "long", "i32", "i64", "uint32", "int16"], "int32"),
+    (&["i8", "uint8", "u8", "byte"], "int8"),
+    (&["i4", "uint4"], "int4"),
+    (&["boolean", "bool_", "mask"], "bool"),
+];
+
+/// What to write for a function of another framework.
+pub(super) fn function(call: &Call) -> Option<String> {
+    let word = call.subscript.as_ref().and_then(|words| words.node.first());
+    let joined = word.map(|word| format!("{}_{}", call.function.node, word.node));
+    let name = joined.as_deref().unwrap_or(&call.function.node);
+    let short = name.rsplit('.').next().unwrap_or(name).to_lowercase();
+    let named = |names: &[&str]| names.contains(&short.as_str());
+    if let Some((_, help)) = FUNCTIONS.iter().find(|(names, _)| named(names)) {
+        return Some((*help).to_owned());
+    }
+    let is_known = Function::find(&short).is_some()
+        || Composite::ALL.iter().any(|known| known.name() == short)
+        || ReduceFn::ALL.iter().any(|known| known.name() == short);
+    (is_known && name.contains('.')).then(|| {
+        let (owner, _) = name.rsplit_once('.').unwrap_or_default();
+        format!("write `{short}(…)`, without `{owner}.`")
+    })
+}
+
+/// The dtype that another framework calls `name`.
+pub(super) fn dtype(name: &str) -> Option<&'static str> {
+    let lower = name.to_lowercase();
+    let named = |names: &[&str]| names.contains(&lower.as_str());
+    DTYPES.iter().find(|(names, _)| named(names)).map(|(_, dtype)| *dtype)
+}
+
+/// The value that `x.T` is a transpose of.
+pub(super) fn transposed(name: &str) -> Option<&str> {
+    [".T", ".mT", ".t", ".H"].into_iter().find_map(|end| name.strip_suffix(end))
+}

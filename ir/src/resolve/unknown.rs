@@ -1,0 +1,56 @@
+//! Names that nothing declares: dtypes and values, with what was probably meant.
+
+use shardwise_grammar::span::Name;
+
+use super::{MOST_SEARCHES, Resolver, habits};
+use crate::codes::names;
+use crate::dtype::DType;
+use crate::{Diag, suggest};
+
+impl Resolver<'_> {
+    /// `Some(None)` where none is written, `None` where it is wrong.
+    #[expect(clippy::option_option, reason = "absent, present and wrong are three things")]
+    pub(super) fn dtype(&mut self, written: Option<&Name>) -> Option<Option<DType>> {
+        let Some(name) = written else { return Some(None) };
+        let found = DType::from_name(&name.node);
+        if found.is_none() {
+            let known = DType::ALL.map(DType::name);
+            let message = format!("`{}` is not a dtype", name.node);
+            let diag = Diag::error(names::UNKNOWN_DTYPE, message, name.span, "unknown dtype");
+            let near = suggest::nearest(&name.node, known);
+            self.error(diag.help(match (habits::dtype(&name.node), near) {
+                (Some(here), _) => format!("write `{here}`; the dtypes are {}", known.join(", ")),
+                (None, Some(near)) => format!("did you mean `{near}`?"),
+                (None, None) => format!("the dtypes are {}", known.join(", ")),
+            }));
+        }
+        found.map(Some)
+    }
+
+    pub(super) fn unknown_value(&mut self, name: &Name) -> Diag {
+        let diag = Diag::error(
+            names::UNKNOWN_VALUE,
+            format!("`{}` is not defined", name.node),
+            name.span,
+            "unknown",
+        );
+        if let Some(value) =
+            habits::transposed(&name.node).filter(|value| self.value_names.contains_key(*value))
+        {
+            return diag
+                .help(format!("write `{value}`: dimensions go by name, so nothing is transposed"));
+        }
+        self.searches += 1;
+        let searched =
+            (self.searches <= MOST_SEARCHES).then(|| self.value_names.keys().map(String::as_str));
+        match suggest::nearest(&name.node, searched.into_iter().flatten()) {
+            Some(near) => diag
+                .and(self.values[self.value_names[near]].span, format!("`{near}` is here"))
+                .help(format!("did you mean `{near}`?")),
+            None => diag.help(format!(
+                "declare it (`input {}[…]`), or define it in an earlier statement",
+                name.node
+            )),
+        }
+    }
+}
