@@ -146,32 +146,38 @@ fn mode(file: &ast::File, overrides: &Overrides) -> Mode {
     if is_plan || overrides.explicit { Mode::Explicit } else { Mode::Ordinary }
 }
 
+/// The brackets of output declarations, and where each name is declared or defined first.
+fn read_ahead(file: &ast::File) -> (IndexMap<&str, &ast::Layout>, IndexMap<&str, Span>) {
+    let mut output_layouts = IndexMap::new();
+    let mut defined_at = IndexMap::new();
+    for statement in &file.statements {
+        match &statement.node {
+            Statement::Declare(Role::Output, tensors) => {
+                output_layouts.extend(tensors.iter().filter_map(|tensor| {
+                    Some((tensor.name.node.as_str(), tensor.layout.as_ref()?))
+                }));
+            }
+            Statement::Declare(_, tensors) => {
+                for tensor in tensors {
+                    defined_at.entry(tensor.name.node.as_str()).or_insert(tensor.name.span);
+                }
+            }
+            Statement::Define(definition) => {
+                for ast::TensorDecl { name, .. } in definition.targets() {
+                    defined_at.entry(name.node.as_str()).or_insert(name.span);
+                }
+            }
+            _ => {}
+        }
+    }
+    (output_layouts, defined_at)
+}
+
 impl<'a> Resolver<'a> {
     fn new(file: &'a ast::File, overrides: &Overrides) -> Self {
         let mode = mode(file, overrides);
         let lost: IndexSet<String> = file.lost.names.iter().cloned().collect();
-        let mut output_layouts = IndexMap::new();
-        let mut defined_at = IndexMap::new();
-        for statement in &file.statements {
-            match &statement.node {
-                Statement::Declare(Role::Output, tensors) => {
-                    output_layouts.extend(tensors.iter().filter_map(|tensor| {
-                        Some((tensor.name.node.as_str(), tensor.layout.as_ref()?))
-                    }));
-                }
-                Statement::Declare(_, tensors) => {
-                    for tensor in tensors {
-                        defined_at.entry(tensor.name.node.as_str()).or_insert(tensor.name.span);
-                    }
-                }
-                Statement::Define(definition) => {
-                    for ast::TensorDecl { name, .. } in definition.targets() {
-                        defined_at.entry(name.node.as_str()).or_insert(name.span);
-                    }
-                }
-                _ => {}
-            }
-        }
+        let (output_layouts, defined_at) = read_ahead(file);
         Self {
             mode,
             hardware: None,
