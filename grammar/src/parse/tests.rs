@@ -189,16 +189,17 @@ fn broken_blocks_of_microbatches_are_reported_and_end_where_they_end() {
         ("microbatches B=B'*8\n", 1),
     ];
     for (broken, missing) in cases {
-        let (file, diags) = parse(&format!("{broken}x = A\n"));
+        let (file, diags) = parse(&format!("{broken}y = A\n}}\nx = A\n"));
         assert_eq!(
             diags.iter().map(|diag| diag.code).collect::<Vec<_>>(),
             vec![codes::MISSING; missing],
             "{broken}"
         );
-        assert!(
-            matches!(file.statements.last().map(|last| &last.node), Some(Statement::Define(_))),
-            "{broken}"
-        );
+        let defined = file.statements.iter().map(|statement| match &statement.node {
+            Statement::Define(define) => define.target.name.node.as_str(),
+            _ => "",
+        });
+        assert_eq!(defined.collect::<Vec<_>>(), ["x"], "{broken}");
     }
 }
 
