@@ -20,7 +20,7 @@ pub const FORMATS: &[Format<Planned>] = &[
     },
     Format {
         name: "json",
-        about: "JSON, `shardwise.plan/1`",
+        about: "JSON, `shardwise.plan/2`",
         write: |planned| Ok(planned.json().to_text() + "\n"),
     },
     Format { name: "dot", about: "The dataflow, for Graphviz", write: |planned| Ok(planned.dot()) },

@@ -14,6 +14,7 @@ use shardwise_passes::report::Report;
 
 use crate::diagnostics::Findings;
 use crate::options::{Objective, Refinement};
+use crate::simulate;
 use attention_site::Site;
 
 /// How a plan was found.
@@ -51,6 +52,17 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// The plan at the smallest sizes that keep every split, its blocks two iterations long, on
+    /// `most` devices if the mesh can shrink so far: to run it on a small machine. Costs stay those
+    /// of the plan's own sizes; pipelines, whose schedules depend on sizes, have none.
+    #[must_use]
+    pub fn small(&self, most: u64) -> Self {
+        let mut small = self.clone();
+        small.plan = ExpandedPlan::from(simulate::small(&self.plan, most));
+        small.report.schedule.pipelines.clear();
+        small
+    }
+
     /// `search`, `textbook` or `explicit`.
     pub fn strategy_name(&self) -> &'static str {
         match self.origin {

@@ -34,6 +34,7 @@ use crate::driver::{check, plan as make_plan, read_whole_batch};
 use crate::options::Options;
 
 pub use scale::Sizes;
+pub(crate) use scale::{padded_sizes, small};
 pub use unsharded::evaluate;
 pub use verdict::{Fault, Mismatch, Verdict};
 

@@ -22,7 +22,7 @@ use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 
 use blocks::Place;
 use plan::{fusion, moves_on};
-pub use plan::{outputs, plan_body, plan_footer, plan_header};
+pub use plan::{output, outputs, plan_body, plan_footer, plan_header};
 pub use same::same;
 
 /// Prints pieces that refer to the tables of one program.

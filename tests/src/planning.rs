@@ -54,8 +54,7 @@ pub fn book(name: &str) -> Planned {
 
 /// The steps that move anything.
 pub fn moves(plan: &PlanJson) -> Vec<&StepJson> {
-    let local = ["einsum", "map", "reduce", "reshape", "rename", "take", "slice"];
-    plan.steps.iter().filter(|step| !local.contains(&step.kind.as_str())).collect()
+    plan.steps.iter().filter(|step| !step.axes.is_empty() && step.kind != "slice").collect()
 }
 
 /// `AllGather_XY(In)`: a collective as tables list it.

@@ -92,7 +92,7 @@ fn fmt_writes_the_file_only_where_asked() {
 fn json_has_the_fields_of_the_contract() {
     let output = text(&run(&["plan", "--format", "json", "-"], MATMUL).stdout);
     for field in [
-        "\"schema\": \"shardwise.plan/1\"",
+        "\"schema\": \"shardwise.plan/2\"",
         "\"optimality\"",
         "\"lower_bound_s\"",
         "\"scheduled_s\"",

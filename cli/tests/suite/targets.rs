@@ -73,7 +73,7 @@ fn json_is_a_target_too() {
     let written = std::fs::read_to_string(folder.join("mlp.json")).expect("it was written");
     assert!(
         serde_json::from_str::<serde_json::Value>(&written)
-            .is_ok_and(|json| json["schema"] == "shardwise.plan/1")
+            .is_ok_and(|json| json["schema"] == "shardwise.plan/2")
     );
 }
 

@@ -11,7 +11,9 @@ mod common;
 
 mod build_tools;
 mod calibrate;
+mod cases;
 mod ci;
+mod interpreter;
 mod sarif;
 
 /// The tools, and how each is installed.

@@ -173,7 +173,7 @@ fn constants(planned: &Planned, stem: &str) -> Vec<(&'static str, String)> {
             format!("PLAN: &str = include_str!({:?})", format!("{stem}.plan")),
         ),
         (
-            "The plan as JSON (`shardwise.plan/1`).",
+            "The plan as JSON (`shardwise.plan/2`).",
             format!("JSON: &str = include_str!({:?})", format!("{stem}.json")),
         ),
         ("The chip.", format!("HARDWARE: &str = {:?}", program.hardware.name)),

@@ -1,14 +1,19 @@
-//! The plan as JSON: the stable contract `shardwise.plan/1`. Fields may be added; none is renamed
+//! The plan as JSON: the stable contract `shardwise.plan/2`. Fields may be added; none is renamed
 //! or removed.
+//!
+//! Version 2 says everything that is needed to run a plan: sizes, declarations, blocks, and of each
+//! step what it does with every constant. Documents of version 1 are read too; they lack that.
+
+mod operation;
+mod structure;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shardwise_ir::ids::AxisId;
 use shardwise_ir::mesh::Axis;
-use shardwise_ir::plan::{Materialization, StepKind};
-use shardwise_ir::program::{CollectiveKind, OpKind, Program};
-use shardwise_ir::rearrange::Rearrange;
-use shardwise_ir::sharding::AxisRef;
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
+use shardwise_ir::program::{KernelPart, Phase, Program};
+use shardwise_ir::sharding::{AxisRef, Reduction};
 use shardwise_passes::pipeline_stages::Staged;
 use shardwise_passes::report::{Report, StepCost};
 use shardwise_passes::stage_report::{self, StageReport};
@@ -18,10 +23,16 @@ use crate::Planned;
 use crate::metrics::Metrics;
 use crate::planned::link_breakdown::{self, Nodes};
 
+pub use operation::{Argument, Operation};
+pub use structure::{BlockJson, NodeJson, OutputJson, SizeJson, StagesJson, ValueJson, YieldJson};
+
+/// The version that is written.
+const SCHEMA: &str = "shardwise.plan/2";
+
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanJson {
-    /// Always `shardwise.plan/1`.
+    /// `shardwise.plan/2`; documents of version 1 lack what is marked so.
     pub schema: String,
     /// The program's name: its file's, without folder and ending.
     pub program: String,
@@ -47,6 +58,21 @@ pub struct PlanJson {
     /// Pipelines; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub pipelines: Vec<PipelineJson>,
+    /// The dimensions (from version 2 on).
+    #[serde(default)]
+    pub dims: Vec<SizeJson>,
+    /// All values, the declared ones first (from version 2 on).
+    #[serde(default)]
+    pub values: Vec<ValueJson>,
+    /// The outputs in order (from version 2 on).
+    #[serde(default)]
+    pub outputs: Vec<OutputJson>,
+    /// The blocks (from version 2 on).
+    #[serde(default)]
+    pub blocks: Vec<BlockJson>,
+    /// The steps in their blocks (from version 2 on).
+    #[serde(default)]
+    pub body: Vec<NodeJson>,
     /// The steps in order.
     pub steps: Vec<StepJson>,
 }
@@ -213,12 +239,15 @@ pub struct HeldJson {
 }
 
 /// One line of the plan.
+#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepJson {
-    /// `einsum map reduce reshape rename take all_gather all_reduce reduce_scatter all_to_all
-    /// permute slice`.
+    /// The kind of its operation.
     pub kind: String,
-    /// The axes that its text names; empty for local operations.
+    /// What it does, with all constants (from version 2 on).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub operation: Option<Operation>,
+    /// The axes over which devices communicate or slice; empty for local operations.
     pub axes: Vec<String>,
     /// The value that it produces.
     pub value: String,
@@ -241,6 +270,19 @@ pub struct StepJson {
     /// Whether it is a prefetchable collective: its operand is resident, or it has slack and its
     /// operand exists before the compute above it ends.
     pub may_run_early: bool,
+    /// `forward`, `backward` or `optimizer`; empty in version 1.
+    #[serde(default)]
+    pub phase: String,
+    /// The number of the kernel that it is a part of; absent where it is one alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kernel: Option<u32>,
+    /// Whether the backward part computes its result again rather than keeping it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub rematerialized: bool,
+    /// Whether an earlier step had the same result, which was not kept: compilers that merge
+    /// equal expressions must not merge the two.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub again: bool,
     /// The line as the plan prints it.
     pub text: String,
 }
@@ -277,7 +319,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
     let program = &planned.plan.program;
     let report = &planned.report;
     PlanJson {
-        schema: "shardwise.plan/1".to_owned(),
+        schema: SCHEMA.to_owned(),
         program: planned.name.clone(),
         strategy: planned.strategy_name().to_owned(),
         objective: planned.objective.name().to_owned(),
@@ -308,6 +350,11 @@ pub fn plan(planned: &Planned) -> PlanJson {
                 .collect(),
         },
         pipelines: pipelines(planned),
+        dims: structure::sizes(&planned.plan),
+        values: structure::values(program),
+        outputs: structure::outputs(&planned.plan),
+        blocks: structure::blocks(&planned.plan),
+        body: structure::body(&planned.plan),
         steps: steps(planned),
     }
 }
@@ -339,25 +386,27 @@ fn cost(report: &Report) -> CostJson {
 }
 
 fn steps(planned: &Planned) -> Vec<StepJson> {
-    (0..planned.plan.steps.len()).map(|number| step_json(planned, number)).collect()
+    let mut phase = Phase::default();
+    let steps = planned.plan.steps.iter().enumerate().map(|(number, step)| {
+        // A collective is in the part of the step that it is found in.
+        if let StepKind::Local(op) = step.kind {
+            phase = planned.plan.program.ops[op].phase;
+        }
+        step_json(planned, number, phase)
+    });
+    steps.collect()
 }
 
-fn step_json(planned: &Planned, number: usize) -> StepJson {
+fn step_json(planned: &Planned, number: usize, phase: Phase) -> StepJson {
     let (step, cost, schedule) =
         (&planned.plan.steps[number], &planned.report.steps[number], &planned.report.schedule);
     let program = &planned.plan.program;
-    let (kind, axes) = match &step.kind {
-        StepKind::Local(_) if cost.is_move(step) => {
-            (CollectiveKind::Permute.json_name(), cost_axes(program, cost))
-        }
-        StepKind::Local(op) => (local_kind(&program.ops[*op].kind), Vec::new()),
-        StepKind::Collective(collective, _) => {
-            (collective.kind.json_name(), names(program, &collective.axes))
-        }
-    };
+    let operation = Operation::of(program, step);
+    let kernel = kernel(&planned.plan, step);
     StepJson {
-        kind: kind.to_owned(),
-        axes,
+        kind: operation.kind().to_owned(),
+        operation: Some(operation),
+        axes: axes(program, step, cost),
         value: program.values[step.result.value].name.clone(),
         operands: step.operands.iter().map(|operand| tensor(program, operand)).collect(),
         result: tensor(program, &step.result),
@@ -367,32 +416,28 @@ fn step_json(planned: &Planned, number: usize) -> StepJson {
         times: cost.times as u64,
         critical: schedule.critical[number],
         may_run_early: schedule.early[number],
+        phase: phase.name().to_owned(),
+        kernel: kernel.number,
+        rematerialized: kernel.is_recomputed(),
+        again: planned.plan.steps[..number].iter().any(|earlier| earlier.result == step.result),
         text: text::step(&planned.plan, step),
     }
 }
 
-fn cost_axes(program: &Program, cost: &StepCost) -> Vec<String> {
-    cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.clone()).collect()
+/// The axes of a collective as written, and those over which an operation sends data itself.
+fn axes(program: &Program, step: &Step, cost: &StepCost) -> Vec<String> {
+    match &step.kind {
+        StepKind::Local(_) => {
+            cost.axes.iter().map(|&axis| program.mesh.axes[axis].name.clone()).collect()
+        }
+        StepKind::Collective(collective, _) => names(program, &collective.axes),
+    }
 }
 
-/// The name of a local operation in JSON.
-pub(crate) fn local_kind(kind: &OpKind) -> &'static str {
-    match kind {
-        OpKind::Einsum { .. } => "einsum",
-        OpKind::Composite { function, .. } if function.reduces() => "reduce",
-        OpKind::Reduce { .. } | OpKind::ScatterAdd { .. } => "reduce",
-        OpKind::Gather { .. } => "take",
-        OpKind::Rearrange(
-            Rearrange::Rename(_) | Rearrange::Part { .. } | Rearrange::Join { .. },
-        ) => "rename",
-        OpKind::Rearrange(Rearrange::Reshape(_)) => "reshape",
-        OpKind::Map(_)
-        | OpKind::Composite { .. }
-        | OpKind::Update { .. }
-        | OpKind::Rearrange(_)
-        | OpKind::Along(_)
-        | OpKind::Route(_) => "map",
-        OpKind::Collective(kind) => kind.json_name(),
+fn kernel(plan: &Plan, step: &Step) -> KernelPart {
+    match step.kind {
+        StepKind::Local(op) => plan.program.ops[op].kernel,
+        StepKind::Collective(..) => KernelPart::default(),
     }
 }
 
@@ -404,10 +449,6 @@ fn tensor(program: &Program, material: &Materialization) -> TensorJson {
     let value = &program.values[material.value];
     let dims = value.dims.iter().zip(&material.sharding.dims);
     let unreduced = &material.sharding.unreduced;
-    let reduction = match unreduced.kind().symbol() {
-        "U" => "sum",
-        other => other,
-    };
     TensorJson {
         value: value.name.clone(),
         dims: dims
@@ -417,7 +458,16 @@ fn tensor(program: &Program, material: &Materialization) -> TensorJson {
             })
             .collect(),
         unreduced: names(program, unreduced.axes()),
-        reduction: (!unreduced.is_empty()).then(|| reduction.to_owned()),
+        reduction: (!unreduced.is_empty()).then(|| reduction(unreduced.kind()).to_owned()),
+    }
+}
+
+/// How partial values are combined, by name.
+fn reduction(kind: Reduction) -> &'static str {
+    match kind {
+        Reduction::Sum => "sum",
+        Reduction::Max => "max",
+        Reduction::Min => "min",
     }
 }
 

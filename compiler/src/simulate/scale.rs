@@ -92,6 +92,11 @@ fn layer_texts(program: &Program, layers: &[u64]) -> Vec<String> {
 
 /// Program and plan at the sizes they are run at.
 pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
+    scale_to(program, plan, sizes, mesh::MOST_DEVICES)
+}
+
+/// The same on a mesh of `most` devices, if it can shrink to them.
+fn scale_to(program: &Program, plan: &Plan, sizes: Sizes, most: u64) -> Scaled {
     let full = sizes == Sizes::Full;
     let batches = batches(plan, if full { u64::MAX } else { FEWEST_LAYERS });
     let mesh = plan.program.mesh.clone();
@@ -100,7 +105,7 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
         small
             .axes
             .iter_mut()
-            .zip(mesh::sizes(&plan.program.mesh))
+            .zip(mesh::sizes(&plan.program.mesh, most))
             .for_each(|(axis, size)| axis.size = size);
     }
     let layers = |of: &Program| -> Vec<u64> {
@@ -197,6 +202,30 @@ pub(super) fn extents(plan: &Plan) -> IndexVec<DimId, Extent> {
         Extent { size: size as usize, grid: size.next_multiple_of(unit) as usize }
     };
     plan.program.dims.indices().map(extent).collect()
+}
+
+/// The sizes that the blocks of each dimension are cut from.
+pub(crate) fn padded_sizes(plan: &Plan) -> IndexVec<DimId, u64> {
+    extents(plan).into_iter().map(|extent| extent.grid as u64).collect()
+}
+
+/// The plan at the smallest sizes that keep every split, blocks included, on `most` devices if that
+/// is possible.
+pub(crate) fn small(plan: &Plan, most: u64) -> Plan {
+    let scaled = scale_to(&plan.program, plan, Sizes::Scaled, most).plan.program;
+    let mut small = plan.clone();
+    let program = &mut small.program;
+    let before = std::mem::replace(&mut program.dims, scaled.dims);
+    for (block, repeat) in program.repeats.iter_mut_enumerated() {
+        repeat.count = few_layers(&plan.program, block, &scaled.mesh);
+        if let Some(pipeline) = &mut repeat.pipeline {
+            pipeline.microbatches = pipeline.microbatches.min(FEWEST_LAYERS);
+        }
+    }
+    reduce_stages(program, &scaled.mesh);
+    relations::move_windows(program, &before);
+    program.mesh = scaled.mesh;
+    small
 }
 
 /// `X=4 Y=2; B=8 D=2; L=2 of 40`.

@@ -111,10 +111,7 @@ pub fn evaluate(
     given: &BTreeMap<String, Vec<f64>>,
 ) -> Option<BTreeMap<String, Vec<f64>>> {
     if !program.repeats.is_empty() {
-        return evaluate(
-            &unroll::program(program, &|block| program.iterations(Some(block))),
-            given,
-        );
+        return evaluate(&unroll::program(program, &|block| program.repeats[block].count), given);
     }
     let mut arrays = Arrays::new();
     for (id, value) in declared(program) {

@@ -13,8 +13,6 @@
 pub struct CollectiveRow {
     /// As programs write it.
     pub name: &'static str,
-    /// As JSON writes it.
-    pub json_name: &'static str,
     /// Whether it drops axes from the ends of dimensions.
     pub gathers: bool,
     /// Whether it reduces pending sums.
@@ -75,33 +73,33 @@ macro_rules! collectives {
 collectives! {
     /// Drops trailing axes of one or several dimensions.
     AllGather {
-        name: "AllGather", json_name: "all_gather", gathers: true, reduces: false, splits: false,
+        name: "AllGather", gathers: true, reduces: false, splits: false,
         volume: VolumeSide::Result, time: TimeModel::OneRing,
     }
     /// Reduces unreduced axes.
     AllReduce {
-        name: "AllReduce", json_name: "all_reduce", gathers: false, reduces: true, splits: false,
+        name: "AllReduce", gathers: false, reduces: true, splits: false,
         volume: VolumeSide::Operand, time: TimeModel::TwoRings,
     }
     /// Reduces unreduced axes and appends each to a dimension.
     ReduceScatter {
-        name: "ReduceScatter", json_name: "reduce_scatter",
+        name: "ReduceScatter",
         gathers: false, reduces: true, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::OneRing,
     }
     /// Moves trailing axes from one dimension to the end of another.
     AllToAll {
-        name: "AllToAll", json_name: "all_to_all", gathers: true, reduces: false, splits: true,
+        name: "AllToAll", gathers: true, reduces: false, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::AllToAll,
     }
     /// Relabels axes at equal local sizes.
     Permute {
-        name: "Permute", json_name: "permute", gathers: false, reduces: false, splits: false,
+        name: "Permute", gathers: false, reduces: false, splits: false,
         volume: VolumeSide::Operand, time: TimeModel::Permute,
     }
     /// Appends one axis to a dimension of a value replicated along it: local and free.
     Slice {
-        name: "Slice", json_name: "slice", gathers: false, reduces: false, splits: true,
+        name: "Slice", gathers: false, reduces: false, splits: true,
         volume: VolumeSide::Operand, time: TimeModel::Free,
     }
 }
@@ -117,11 +115,6 @@ impl CollectiveKind {
     /// As programs write it.
     pub fn name(&self) -> &'static str {
         self.row().name
-    }
-
-    /// As JSON writes it.
-    pub fn json_name(&self) -> &'static str {
-        self.row().json_name
     }
 
     /// The one called `name` in programs.

@@ -63,16 +63,17 @@ fn places(plan: &Plan) -> Vec<Place> {
 
 /// The outputs of a plan, in order; an output that the plan does not produce is omitted.
 pub fn outputs(plan: &Plan) -> Vec<Materialization> {
-    let outputs = plan.program.outputs.iter();
-    outputs
-        .filter(|output| plan.program.carried_into(output).is_none())
-        .filter_map(|output| {
-            Some(Materialization {
-                value: output.value,
-                sharding: given_output(plan, output.value, &output.pin)?,
-            })
-        })
-        .collect()
+    plan.program.outputs.iter().filter_map(|output| self::output(plan, output)).collect()
+}
+
+/// An output of a plan in its sharding; `None` for a value that a block yields to its next
+/// iteration, and where the plan does not produce it.
+pub fn output(plan: &Plan, output: &Output) -> Option<Materialization> {
+    if plan.program.carried_into(output).is_some() {
+        return None;
+    }
+    let sharding = given_output(plan, output.value, &output.pin)?;
+    Some(Materialization { value: output.value, sharding })
 }
 
 /// The latest materialisation of a value that its output accepts.

@@ -6,5 +6,6 @@ mod diff;
 mod explain;
 mod inference_sizing;
 mod metrics;
+mod plan_json;
 mod print_after;
 mod sweep;

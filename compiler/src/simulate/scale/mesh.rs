@@ -1,6 +1,6 @@
 //! Finds smaller meshes on which the same plan can be run.
 //!
-//! A mesh stays as it is up to [`MOST_DEVICES`]. Of larger ones, sizes that are powers of two
+//! A mesh stays as it is up to so many devices. Of larger ones, sizes that are powers of two
 //! shrink together where their logarithms have a common divisor (16x16x16 becomes 4x4x4), else one
 //! by one (16x8 becomes 8x2): either way every product of axes that equals another still does, as
 //! relabelling needs. Shrinking one by one alone would work, but would make equal axes different.
@@ -8,30 +8,29 @@
 use shardwise_ir::mesh::Mesh;
 
 /// Meshes up to this size are simulated as they are.
-const MOST_DEVICES: u64 = 64;
+pub(super) const MOST_DEVICES: u64 = 64;
 
 /// Devices that axes shrink to one by one, as powers of two: the fewer if that is possible.
 const BITS: [u64; 2] = [4, MOST_DEVICES.ilog2() as u64];
 
-/// The size of each axis.
-pub(super) fn sizes(mesh: &Mesh) -> Vec<u64> {
+/// The size of each axis, on a mesh of at most `most` devices if it can shrink so far.
+pub(super) fn sizes(mesh: &Mesh, most: u64) -> Vec<u64> {
     let sizes: Vec<u64> = mesh.axes.iter().map(|axis| axis.size).collect();
     let devices = sizes.iter().fold(1_u64, |n, &size| n.saturating_mul(size));
-    if devices <= MOST_DEVICES || !sizes.iter().all(|size| size.is_power_of_two()) {
+    if devices <= most || !sizes.iter().all(|size| size.is_power_of_two()) {
         return sizes;
     }
     let logs: Vec<u64> = sizes.iter().map(|size| u64::from(size.trailing_zeros())).collect();
     let shrunk =
-        together(&logs).or_else(|| BITS.into_iter().find_map(|most| one_by_one(&logs, most)));
+        together(&logs, most).or_else(|| BITS.into_iter().find_map(|most| one_by_one(&logs, most)));
     shrunk.map_or(sizes, |logs| logs.into_iter().map(|log| 1 << log).collect())
 }
 
 /// All divided by the least common divisor that makes them few enough.
-fn together(logs: &[u64]) -> Option<Vec<u64>> {
+fn together(logs: &[u64], most: u64) -> Option<Vec<u64>> {
     let common = logs.iter().fold(0, |a, &b| gcd(a, b));
     let bits: u64 = logs.iter().sum();
-    let fits =
-        |&shrink: &u64| common % shrink == 0 && bits / shrink <= u64::from(MOST_DEVICES.ilog2());
+    let fits = |&shrink: &u64| common % shrink == 0 && bits / shrink <= u64::from(most.ilog2());
     (2..=common).find(fits).map(|shrink| logs.iter().map(|log| log / shrink).collect())
 }
 
@@ -74,8 +73,8 @@ mod tests {
 
     #[test]
     fn axes_shrink_and_what_is_equal_stays_equal() {
-        assert_eq!(together(&[4, 4, 4]), Some(vec![2, 2, 2]));
-        assert_eq!(together(&[4, 3]), None);
+        assert_eq!(together(&[4, 4, 4], 64), Some(vec![2, 2, 2]));
+        assert_eq!(together(&[4, 3], 64), None);
         assert_eq!(one_by_one(&[4, 3], 4), Some(vec![3, 1]));
         assert_eq!(one_by_one(&[4, 4, 3], 4), Some(vec![1, 1, 2]));
         assert_eq!(one_by_one(&[5, 3, 2], 4), Some(vec![2, 1, 1]), "32 = 8 * 4");

@@ -79,7 +79,7 @@ fn a_ring_passes_blocks_to_the_neighbour_beside_its_compute() {
     runs_right(&source);
     let planned = plan(&source);
     let json = planned.json();
-    let passed: Vec<_> = json.steps.iter().filter(|step| step.kind == "permute").collect();
+    let passed: Vec<_> = json.steps.iter().filter(|step| step.kind == "roll").collect();
     assert_eq!(passed.len(), 2, "keys and values:\n{planned}");
     let block = 8192.0 * 8.0 * 128.0 * 2.0;
     for step in passed {
@@ -110,9 +110,9 @@ fn a_roll_goes_no_further_than_the_next_block() {
         runs_right(&text);
         plan(&text).json().steps.iter().map(|step| step.kind.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(kinds(1, 8), ["permute"]);
-    assert_eq!(kinds(7, 8), ["permute"]);
-    assert_ne!(kinds(3, 8), ["permute"]);
+    assert_eq!(kinds(1, 8), ["roll"]);
+    assert_eq!(kinds(7, 8), ["roll"]);
+    assert_ne!(kinds(3, 8), ["roll"]);
     let half = |by: u64| plan(&source(by, 8)).json().cost.comm_s;
     assert!(close(2.0 * half(1), half(2)), "half a block takes half as long");
     let refused = "plan\nhardware tpu-v5p\nmesh X=4\ndim R=8, D=4\ninput A[R_X, D]\n\

@@ -85,7 +85,7 @@ fn other_objectives_are_met() {
 fn hop(plan: &PlanJson, value: &str) -> StepJson {
     plan.steps
         .iter()
-        .find(|step| step.kind == "permute" && step.value == value)
+        .find(|step| step.kind == "carry" && step.value == value)
         .cloned()
         .unwrap_or_else(|| panic!("{value}"))
 }
@@ -239,7 +239,7 @@ fn tb_3d() {
     // Tensor parallelism reduces in the node, once forward and once back; gradients over data once
     // a step; stages send across nodes.
     assert_eq!(
-        (of("permute", &["Z"]), of("all_reduce", &["Y"]), of("all_reduce", &["X"])),
+        (of("carry", &["Z"]), of("all_reduce", &["Y"]), of("all_reduce", &["X"])),
         (2, 2, 2)
     );
 }

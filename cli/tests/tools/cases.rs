@@ -1,0 +1,133 @@
+//! Plans with numbers: every program of the tests at sizes that a small machine can run, with data
+//! for what it declares and what the unsharded program makes of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use shardwise::json::{Argument, Operation, PlanJson};
+use shardwise::{Options, Planned, verify};
+
+use crate::common::root;
+
+/// The largest mesh that is simulated.
+pub(crate) const DEVICES: u64 = 16;
+
+/// A plan, data for its declared values, and the values of its outputs.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) planned: Planned,
+    pub(crate) given: BTreeMap<String, Vec<f64>>,
+    pub(crate) expected: BTreeMap<String, Vec<f64>>,
+}
+
+impl Case {
+    /// The case of a program, if it has a plan and can be computed at small sizes.
+    fn of(path: &Path, strategy: shardwise::Strategy) -> Option<Self> {
+        let text = std::fs::read_to_string(path).ok()?;
+        let options = Options { strategy, memory: Some(f64::INFINITY), ..Options::default() };
+        let planned = shardwise::plan(path.to_str()?, &text, &options).ok()?;
+        let small = planned.small(DEVICES);
+        let elements = small.plan.program.values.iter().map(|value| {
+            let sizes = value.dims.iter().map(|&dim| small.plan.program.dims[dim].size);
+            sizes.fold(1_u64, u64::saturating_mul)
+        });
+        let devices = small.plan.program.mesh.axes.iter().map(|axis| axis.size).product::<u64>();
+        if elements.max().unwrap_or(0) > 200_000 || devices > DEVICES {
+            return None;
+        }
+        let given = data(&small.json());
+        let expected = verify::evaluate(&small.plan.program, &given)?;
+        let name = path.strip_prefix(root().join("tests/programs")).ok()?.with_extension("");
+        let name = name.to_string_lossy().replace('/', "-");
+        Some(Self { name, planned, given, expected })
+    }
+
+    /// The case as the interpreter reads it.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "plan": self.planned.small(DEVICES).json(),
+            "given": self.given,
+            "expected": self.expected,
+        })
+    }
+}
+
+/// The cases of every program below a folder of `tests/programs`.
+pub(crate) fn cases(folder: &str, strategy: shardwise::Strategy) -> Vec<Case> {
+    let mut paths = Vec::new();
+    programs(&root().join("tests/programs").join(folder), &mut paths);
+    paths.sort();
+    paths.iter().filter_map(|path| Case::of(path, strategy)).collect()
+}
+
+fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    for path in entries.map(|entry| entry.expect("it can be read").path()) {
+        if path.is_dir() {
+            programs(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "shard") {
+            found.push(path);
+        }
+    }
+}
+
+/// Data for every declared value: indices where the program reads indices; above zero where it
+/// divides or takes roots; else of both signs.
+fn data(plan: &PlanJson) -> BTreeMap<String, Vec<f64>> {
+    let positive = plan.steps.iter().any(|step| step.operation.as_ref().is_some_and(is_positive));
+    let size =
+        |dim: &String| plan.dims.iter().find(|other| other.dim == *dim).map_or(1, |d| d.size);
+    let rows = plan.steps.iter().filter_map(|step| match step.operation.as_ref()? {
+        Operation::Take { dim } | Operation::Put { dim } | Operation::Update { dim } => {
+            Some(size(dim))
+        }
+        _ => None,
+    });
+    let rows = rows.min().unwrap_or(2);
+    let mut given = BTreeMap::new();
+    for value in plan.values.iter().filter(|value| value.role.is_some()) {
+        let elements: u64 = value.dims.iter().map(size).product();
+        let is_whole = value.dtype.starts_with("int");
+        for (seed, name) in (0..).zip(copies(plan, value.block, &value.value)) {
+            let one =
+                |n: u64| element(n + 31 * seed + letters(&value.value), is_whole, rows, positive);
+            given.insert(name, (0..elements).map(one).collect());
+        }
+    }
+    given
+}
+
+/// The names of a value's copies, one for each layer.
+fn copies(plan: &PlanJson, block: Option<usize>, value: &str) -> Vec<String> {
+    let layers = block.map(|block| &plan.blocks[block]).filter(|block| !block.microbatches);
+    layers.map_or_else(
+        || vec![value.to_owned()],
+        |block| (0..block.count).map(|number| format!("{value}@{number}")).collect(),
+    )
+}
+
+fn letters(name: &str) -> u64 {
+    name.bytes().fold(7, |sum, byte| sum * 13 % 1009 + u64::from(byte))
+}
+
+fn element(number: u64, is_whole: bool, rows: u64, positive: bool) -> f64 {
+    let mixed =
+        number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
+            >> 33;
+    if is_whole {
+        return (mixed % rows) as f64;
+    }
+    let part = (mixed % 64) as f64 / 64.0;
+    if positive { 0.25 + part / 2.0 } else { part - 0.5 }
+}
+
+/// Whether an operation is defined above zero only.
+fn is_positive(of: &Operation) -> bool {
+    let Operation::Map { function, arguments } = of else { return false };
+    match function.as_str() {
+        "log" | "sqrt" | "rsqrt" | "pow" | "adam_step" => true,
+        "div" => matches!(arguments.last(), Some(Argument::Operand(_))),
+        _ => false,
+    }
+}

@@ -1,0 +1,79 @@
+//! The JSON of plans: its schema, its versions, and that it says what is needed to run a plan.
+
+use shardwise::Options;
+use shardwise::json::{self, NodeJson, Operation, PlanJson};
+use shardwise_tests::read;
+
+fn planned(source: &str) -> PlanJson {
+    shardwise::plan("plan", source, &Options::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+        .json()
+}
+
+#[test]
+fn the_schema_is_the_one_that_is_published() {
+    assert_eq!(
+        json::schema().trim_end(),
+        read("tests/schemas/plan-2.json").trim_end(),
+        "run `shardwise schema > tests/schemas/plan-2.json`"
+    );
+}
+
+#[test]
+fn plans_of_version_1_are_read() {
+    let old: PlanJson =
+        serde_json::from_str(&read("tests/schemas/plan-1.json")).expect("it is a plan");
+    let new = planned(&read("tests/programs/layers/forward.shard"));
+    assert_eq!(
+        (old.schema.as_str(), new.schema.as_str()),
+        ("shardwise.plan/1", "shardwise.plan/2")
+    );
+    let texts = |plan: &PlanJson| -> Vec<String> {
+        plan.steps.iter().map(|step| step.text.clone()).collect()
+    };
+    assert_eq!(texts(&old), texts(&new));
+    assert!(old.steps.iter().all(|step| step.operation.is_none()) && old.body.is_empty());
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let plan = planned(&read("tests/programs/microbatches/layers.shard"));
+    let again: PlanJson = serde_json::from_str(&plan.to_text()).expect("it is a plan");
+    assert_eq!(again.body, plan.body);
+    assert_eq!(again.steps[0].operation, plan.steps[0].operation);
+}
+
+#[test]
+fn rolls_and_carries_are_no_permutes() {
+    let plan = planned(&read("tests/programs/operations/roll-back.shard"));
+    let rolls: Vec<(&str, Option<u64>)> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match step.operation {
+            Some(Operation::Roll { distance, .. }) => Some((step.kind.as_str(), Some(distance))),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(rolls, [("roll", Some(1)), ("roll", Some(65535))]);
+    let layers = planned(&read("tests/programs/layers/train.shard"));
+    let kinds: Vec<&str> = layers.steps.iter().map(|step| step.kind.as_str()).collect();
+    assert_eq!(kinds.iter().filter(|kind| ["carry", "last"].contains(kind)).count(), 4);
+    assert!(!kinds.contains(&"permute"));
+}
+
+#[test]
+fn blocks_are_a_tree_and_say_what_they_pass_on() {
+    let plan = planned(&read("tests/programs/layers/train.shard"));
+    let blocks: Vec<usize> = plan
+        .body
+        .iter()
+        .filter_map(|node| match node {
+            NodeJson::Block { block, .. } => Some(*block),
+            NodeJson::Step(_) => None,
+        })
+        .collect();
+    assert_eq!(blocks, [0, 1]);
+    assert_eq!((plan.blocks[0].count, plan.blocks[1].reverses), (40, Some(0)));
+    assert_eq!(plan.blocks[0].yields[0].to, "x.in");
+    assert_eq!(plan.blocks[0].yields[0].tensor.value, "x.1");
+}
