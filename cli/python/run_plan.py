@@ -555,7 +555,8 @@ class Local:
         letters = dict(zip([*self.lengths, row], string.ascii_letters))
         word = lambda dims: "".join(letters[dim] for dim in dims)
         place = [*self.operands[1].dims, row]
-        return np.einsum(f"{word(dims)},{word(place)}->{word(out)}", block, self.chosen(rows, start))
+        chosen = self.chosen(rows, start)
+        return np.einsum(f"{word(dims)},{word(place)}->{word(out)}", block, chosen)
 
     def take(self, table, ids):
         row, operand = self.operation["dim"], self.operands[0]

@@ -16,7 +16,7 @@ use clap_complete::Shell;
 
 use self::check::CheckArgs;
 use self::compare::{DiffArgs, ExplainArgs, VerifyArgs};
-use self::plan::{CostArgs, PlanArgs};
+use self::plan::{CostArgs, ExportArgs, PlanArgs};
 use self::planning::HardwareFileArgs;
 use self::sweep::SweepArgs;
 
@@ -71,6 +71,8 @@ impl Cli {
 pub(crate) enum Command {
     /// Print the cheapest plan of each program.
     Plan(PlanArgs),
+    /// Write plans as programs of a framework: `export jax` as a Python module.
+    Export(ExportArgs),
     /// Report the errors and lints of programs.
     Check(CheckArgs),
     /// Format programs in place.

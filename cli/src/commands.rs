@@ -5,6 +5,7 @@ mod check;
 mod cost;
 mod diff;
 mod explain;
+mod export;
 mod fmt;
 mod hardware;
 mod plan;
@@ -28,6 +29,7 @@ pub(crate) fn run(cli: &Cli, output: &mut Output) -> Result {
             watch::watch(&programs.files, hardware, output, |output| plan::plan(args, output))
         }
         Command::Plan(args) => plan::plan(args, output),
+        Command::Export(args) => export::export(args, output),
         Command::Check(args) if args.watch => {
             let hardware = &args.sizes.hardware_files.paths;
             watch::watch(&args.files, hardware, output, |output| check::check(args, output))

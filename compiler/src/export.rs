@@ -2,9 +2,12 @@
 
 pub(crate) mod dot;
 mod format;
+mod jax;
 pub mod json;
 pub(crate) mod text;
 pub(crate) mod trace;
+
+use shardwise_ir::codes;
 
 use crate::Planned;
 use json::PlanJson;
@@ -30,6 +33,24 @@ pub const FORMATS: &[Format<Planned>] = &[
         write: |planned| Ok(planned.trace()),
     },
 ];
+
+/// The frameworks that plans are exported to.
+pub const EXPORTS: &[Format<Planned>] = &[Format {
+    name: "jax",
+    about: "A Python module: the plan's collectives under `jax.shard_map`",
+    write: jax_module,
+}];
+
+/// The largest mesh on which an exported module compares itself with the unsharded program.
+const SMALL_DEVICES: u64 = 16;
+
+fn jax_module(planned: &Planned) -> Result<String, String> {
+    let small = planned.small(SMALL_DEVICES).json();
+    jax::module(&planned.json(), &small).map_err(|of| {
+        let value = if of.value.is_empty() { String::new() } else { format!(" (`{}`)", of.value) };
+        format!("{}: {} cannot be written in JAX yet{value}", codes::tool::NOT_EXPORTED, of.what)
+    })
+}
 
 impl Planned {
     /// The stable JSON form.

@@ -1,7 +1,7 @@
 //! `plan` and `cost`: arguments for the programs, the planning and the output.
 
 use clap::{Args, ValueEnum};
-use shardwise::export::{FORMATS, Format};
+use shardwise::export::{EXPORTS, FORMATS, Format};
 use shardwise::inference::RequestedPhase;
 use shardwise::{Pass, Planned};
 
@@ -66,6 +66,19 @@ pub(crate) struct TargetArgs {
     /// Write nothing; exit with 1 if the output file is out of date.
     #[arg(long, requires = "output", conflicts_with_all = ["depfile", "if_changed"])]
     pub(crate) check: bool,
+}
+
+/// `export`: what is written, and where.
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// The framework.
+    #[arg(value_name = "FRAMEWORK", value_parser = format_of(EXPORTS))]
+    pub(crate) framework: &'static Format<Planned>,
+    /// Write to a file, completely or not at all, instead of to standard output.
+    #[arg(short, long, value_name = "OUTPUT")]
+    pub(crate) output: Option<String>,
+    #[command(flatten)]
+    pub(crate) programs: ProgramArgs,
 }
 
 /// `cost`: what is priced, and how it is sized as a serving step.

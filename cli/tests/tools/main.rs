@@ -14,6 +14,7 @@ mod calibrate;
 mod cases;
 mod ci;
 mod interpreter;
+mod jax;
 mod sarif;
 
 /// The tools, and how each is installed.

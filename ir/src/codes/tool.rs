@@ -1,14 +1,17 @@
-//! Configuration of the tool (`SW902` …; `SW900` and `SW901` are lints).
+//! Configuration and outputs of the tool (`SW902` …; `SW900` and `SW901` are lints).
 
 use super::Code;
 
 /// `bad-configuration`
 pub const BAD_CONFIGURATION: &str = "SW902";
+/// `not-exported`
+pub const NOT_EXPORTED: &str = "SW903";
 
-pub(super) const CODES: &[Code] = &[Code {
-    code: BAD_CONFIGURATION,
-    name: "bad-configuration",
-    page: r#"A `shardwise.toml` cannot be read: it is not TOML, has an unknown key, or names something that is not a lint.
+pub(super) const CODES: &[Code] = &[
+    Code {
+        code: BAD_CONFIGURATION,
+        name: "bad-configuration",
+        page: r#"A `shardwise.toml` cannot be read: it is not TOML, has an unknown key, or names something that is not a lint.
 
 Triggered by:
 
@@ -17,4 +20,20 @@ Triggered by:
 Write instead:
 
     ignore = ["SW301"]"#,
-}];
+    },
+    Code {
+        code: NOT_EXPORTED,
+        name: "not-exported",
+        page:
+            "`export` cannot write a part of the plan in the framework's own operations yet: the \
+            stages of a pipeline, dimensions that are padded, arguments of partial maxima.
+
+Triggered by:
+
+    shardwise export jax tests/programs/pipelines/1f1b.shard
+
+Run the plan from its JSON instead, which says everything that is needed:
+
+    shardwise plan tests/programs/pipelines/1f1b.shard --format json",
+    },
+];

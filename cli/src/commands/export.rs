@@ -1,0 +1,25 @@
+//! `export`: writes plans as programs of other frameworks.
+
+use shardwise::Planned;
+
+use super::planning::for_each_plan;
+use crate::args::plan::ExportArgs;
+use crate::error::{Error, Result};
+use crate::output::{Output, write_file};
+
+pub(super) fn export(args: &ExportArgs, output: &mut Output) -> Result {
+    let programs = &args.programs;
+    let written = |planned: &Planned| (args.framework.write)(planned).map_err(Error::input);
+    let Some(path) = &args.output else {
+        return for_each_plan(programs, output, |planned, output| output.print(&written(planned)?));
+    };
+    if programs.files.len() > 1 {
+        return Err(Error::usage("-o takes one program; run the command once for each"));
+    }
+    let mut text = None;
+    for_each_plan(programs, output, |planned, _| {
+        text = Some(written(planned)?);
+        Ok(())
+    })?;
+    text.map_or(Ok(()), |text| write_file(path, &text))
+}
