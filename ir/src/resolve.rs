@@ -104,17 +104,17 @@ struct Resolver<'a> {
     poisoned: IndexSet<String>,
     ops: IndexVec<OpId, Op>,
     repeats: IndexVec<RepeatId, Repeat>,
-    /// The block that is open.
-    block: Option<repeat::Block>,
+    /// The blocks of layers that are open, the outermost first.
+    blocks: Vec<repeat::Block>,
     /// The microbatches whose statements are being read.
     microbatches: Option<RepeatId>,
-    /// The pipeline that is open, unless its statement is wrong; whether one is; and how many are
-    /// inside a block, where none can be.
+    /// The pipeline that is open, unless its statement is wrong; whether one is; and for each block
+    /// that could not be opened, the number of open ones around it.
     frame: Option<pipeline::Frame>,
     is_framed: bool,
-    wrong_frames: usize,
-    /// The meaning, after a block, of the names that it carried.
-    ends: IndexMap<String, repeat::End>,
+    wrong_blocks: Vec<usize>,
+    /// Outside blocks, and in each open one: the meaning of names that earlier blocks carried.
+    ends: Vec<repeat::Ends>,
     outputs: Vec<Output>,
     asserts: Vec<Assert>,
     /// Shardings in which each value is known to exist.
@@ -195,12 +195,12 @@ impl<'a> Resolver<'a> {
             poisoned: lost,
             ops: IndexVec::new(),
             repeats: IndexVec::new(),
-            block: None,
+            blocks: Vec::new(),
             microbatches: None,
             frame: None,
             is_framed: false,
-            wrong_frames: 0,
-            ends: IndexMap::new(),
+            wrong_blocks: Vec::new(),
+            ends: vec![repeat::Ends::new()],
             outputs: Vec::new(),
             asserts: Vec::new(),
             known: IndexVec::new(),

@@ -158,7 +158,9 @@ fn scale_to(program: &Program, plan: &Plan, sizes: Sizes, most: u64) -> Scaled {
 /// stage.
 fn few_layers(program: &Program, block: RepeatId, mesh: &Mesh) -> u64 {
     let count = program.repeats[block].count;
-    let Some(pipeline) = program.pipeline(Some(block)) else { return count.min(FEWEST_LAYERS) };
+    let Some(pipeline) = &program.repeats[block].pipeline else {
+        return count.min(FEWEST_LAYERS);
+    };
     reduced(pipeline, mesh).layers().iter().sum()
 }
 

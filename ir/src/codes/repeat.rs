@@ -2,7 +2,7 @@
 
 use super::Code;
 
-/// `repeat-in-repeat`
+/// `block-in-block`
 pub const NESTED: &str = "SW701";
 /// `value-of-a-layer`
 pub const OF_A_LAYER: &str = "SW702";
@@ -18,16 +18,17 @@ pub const CHECKPOINT: &str = "SW706";
 pub(super) const CODES: &[Code] = &[
     Code {
         code: NESTED,
-        name: "repeat-in-repeat",
-        page: "A `repeat` is inside another one, or `microbatches` inside any block. (A `repeat` \
-            may be inside `microbatches`.)
+        name: "block-in-block",
+        page: "`microbatches` is inside another block, or blocks nest more than four deep. (A \
+            `repeat` may be inside a `repeat`, and inside `microbatches`.)
 
 Triggered by:
 
     repeat L=4 {
-      repeat M=2 {
+      microbatches B=B'*8 {
 
-Write instead one `repeat` over the product of both, or unroll the inner body.",
+Write instead `microbatches` outside and the `repeat` inside; for deep nests, one `repeat` over the \
+            product of two of them.",
     },
     Code {
         code: OF_A_LAYER,

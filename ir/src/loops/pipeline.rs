@@ -36,7 +36,17 @@ pub struct TripCount {
 impl Program {
     /// The pipeline that the layers of a block are in.
     pub fn pipeline(&self, block: Option<RepeatId>) -> Option<&Pipeline> {
-        self.repeats[block?].pipeline.as_ref()
+        self.repeats.outwards(block).find_map(|block| self.repeats[block].pipeline.as_ref())
+    }
+
+    /// The block around a place whose layers are on stages.
+    pub fn staged_block(&self, at: Option<RepeatId>) -> Option<RepeatId> {
+        self.repeats.outwards(at).find(|&block| self.repeats[block].pipeline.is_some())
+    }
+
+    /// The number of layers of a place for each layer of its pipeline.
+    pub fn layers_per_staged(&self, at: Option<RepeatId>) -> u64 {
+        self.layers_below(at, self.staged_block(at))
     }
 
     /// The number of stages of a block.
@@ -51,8 +61,8 @@ impl Program {
 
     /// The number of layers of a block on a device; of the stage that has the most.
     pub fn layers_per_device(&self, block: Option<RepeatId>) -> u64 {
-        self.pipeline(block)
-            .map_or_else(|| self.layer_count(block), |pipeline| pipeline.stages.most_held())
+        let Some(pipeline) = self.pipeline(block) else { return self.layer_count(block) };
+        pipeline.stages.most_held().saturating_mul(self.layers_per_staged(block))
     }
 
     /// Whether a dimension is the batch, or a product that it is a factor of.
@@ -89,8 +99,10 @@ impl Program {
     pub fn trip_count(&self, block: Option<RepeatId>, by_microbatch: bool) -> TripCount {
         match self.pipeline(block) {
             Some(Pipeline { stages, microbatches, chunks, schedule, .. }) if by_microbatch => {
-                let done = stages.most_run().saturating_mul(*microbatches);
-                let elsewhere = self.layer_count(block).saturating_sub(stages.most_held());
+                let inner = self.layers_per_staged(block);
+                let done = stages.most_run().saturating_mul(*microbatches).saturating_mul(inner);
+                let all = self.layer_count(block) / inner.max(1);
+                let elsewhere = all.saturating_sub(stages.most_held()).saturating_mul(inner);
                 let idle = elsewhere.div_ceil(*chunks) * schedule.bubble_thirds();
                 TripCount {
                     per_device: done,
@@ -99,7 +111,9 @@ impl Program {
             }
             _ => {
                 let layers = self.layers_per_device(block);
-                let done = layers.saturating_mul(self.iterations(block) / self.layer_count(block));
+                let microbatches = self.repeats.microbatches(block);
+                let times = microbatches.map_or(1, |block| self.repeats[block].count);
+                let done = layers.saturating_mul(times);
                 TripCount { per_device: done, including_bubble: done }
             }
         }
@@ -117,7 +131,8 @@ impl Program {
     /// Whether an operation makes a value loop-carried in a pipeline: stages send it to their
     /// neighbours.
     pub fn is_stage_send(&self, op: &Op) -> bool {
-        op.is(&MapForm::LoopCarried) && self.pipeline(op.repeat).is_some()
+        let enters_stages = op.repeat.is_some_and(|block| self.repeats[block].pipeline.is_some());
+        op.is(&MapForm::LoopCarried) && enters_stages
     }
 
     /// How often a stage of a block's pipeline sends to the next one.
@@ -146,7 +161,7 @@ impl Program {
     /// each stage a part.
     pub fn stage_axis(&self, op: &Op) -> Option<AxisRef> {
         let block = self.values[op.operands.first()?.value].repeat;
-        let pipeline = self.pipeline(block).filter(|_| is_loop_exit(op))?;
+        let pipeline = self.repeats[block?].pipeline.as_ref().filter(|_| is_loop_exit(op))?;
         let axis = AxisRef::whole(pipeline.axis);
         (axis.size(&self.mesh) > 1).then_some(axis)
     }
@@ -154,7 +169,8 @@ impl Program {
 
 /// Why a program's pipelines cannot run in microbatches, on stages.
 pub fn faults(program: &Program) -> Vec<Diag> {
-    let blocks = program.repeats.indices().filter(|&block| program.pipeline(Some(block)).is_some());
+    let is_staged = |block: &RepeatId| program.repeats[*block].pipeline.is_some();
+    let blocks = program.repeats.indices().filter(is_staged);
     let mut faults: Vec<(RepeatId, Diag)> = Vec::new();
     for block in blocks {
         // Faults of layers are not reported again for their reverse, which follows
@@ -173,6 +189,11 @@ struct Check<'p> {
 }
 
 impl Check<'_> {
+    /// Whether a place is in the pipeline's layers.
+    fn is_inside(&self, at: Option<RepeatId>) -> bool {
+        self.program.repeats.outwards(at).any(|around| around == self.block)
+    }
+
     fn all(&self) -> Vec<Diag> {
         [self.on_the_stages_axis(), self.too_few_rows(), self.mixing(), self.between()]
             .into_iter()
@@ -195,13 +216,13 @@ impl Check<'_> {
                     .any(|&used| used == axis)
             })
         };
-        let of_block = |value: ValueId| program.values[value].repeat == Some(block);
+        let of_block = |value: ValueId| self.is_inside(program.values[value].repeat);
         let declared = program
             .values
             .iter()
-            .filter(|value| value.repeat == Some(block) && uses(&value.declared_sharding))
+            .filter(|value| self.is_inside(value.repeat) && uses(&value.declared_sharding))
             .map(|value| value.span);
-        let written = program.ops.iter().filter(|op| op.repeat == Some(block)).flat_map(|op| {
+        let written = program.ops.iter().filter(|op| self.is_inside(op.repeat)).flat_map(|op| {
             let operands =
                 op.operands.iter().filter(|operand| uses(&operand.pin)).map(|operand| operand.span);
             operands.chain(uses(&op.result_pin).then_some(op.span)).collect::<Vec<_>>()
@@ -237,12 +258,12 @@ impl Check<'_> {
                 !program.dims[dim].pad && !program.size_in(Some(block), dim).is_multiple_of(parts)
             })
         };
-        let uses = program.ops.iter().filter(|op| op.repeat == Some(block)).flat_map(|op| {
+        let uses = program.ops.iter().filter(|op| self.is_inside(op.repeat)).flat_map(|op| {
             let result = uneven(op.result, &op.result_pin).map(|fault| (op.span, fault));
             let read = op
                 .operands
                 .iter()
-                .filter(|operand| program.values[operand.value].repeat == Some(block));
+                .filter(|operand| self.is_inside(program.values[operand.value].repeat));
             read.filter_map(|operand| Some((operand.span, uneven(operand.value, &operand.pin)?)))
                 .chain(result)
                 .collect::<Vec<_>>()
@@ -265,10 +286,10 @@ impl Check<'_> {
         let Self { program, block } = *self;
         let pipeline = program.pipeline(Some(block))?;
         let mut complete_late = vec![false; program.values.len()];
-        for op in program.ops.iter().filter(|op| op.repeat == Some(block)) {
+        for op in program.ops.iter().filter(|op| self.is_inside(op.repeat)) {
             let gives_rows = program.has_batch(op.repeat, op.result);
             let late = op.operands.iter().any(|operand| complete_late[operand.value.index()]);
-            let carried = op.is(&MapForm::LoopCarried);
+            let carried = program.is_stage_send(op);
             if (late && gives_rows)
                 || mixes(program, op, pipeline.batch)
                 || (carried && !gives_rows)
@@ -324,7 +345,7 @@ impl Check<'_> {
                 op.operands.iter().for_each(|operand| before[operand.value.index()] = true);
             }
         }
-        let outside = |op: &&Op| op.repeat != Some(block) && op.repeat != Some(back);
+        let outside = |op: &&Op| !program.repeats.iterates_over(op.repeat, block);
         let on_the_way = |op: &&Op| after[op.result.index()] && before[op.result.index()];
         let needs_all = |op: &&Op| {
             !program.has_batch(Some(block), op.result) || mixes(program, op, pipeline.batch)

@@ -16,7 +16,8 @@ use crate::plan::{Materialization, Plan, Step, StepKind};
 use crate::program::{Blocks, Budget, MapFn, MapForm, Op, OpKind, Operand, Output, Program, Value};
 use crate::rearrange::Rearrange;
 
-/// The index of a copy; 0 where there is only one.
+/// The index of a copy; 0 where there is only one. Of layers in layers, all are counted in one go:
+/// with 5 inner layers, the second of the third outer layer is 11.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Copy {
     /// The layer.
@@ -63,6 +64,8 @@ pub fn plan(plan: &Plan, counts: &dyn Fn(RepeatId) -> u64) -> Unrolled {
 struct Writer<'p> {
     old: &'p Program,
     counts: &'p dyn Fn(RepeatId) -> u64,
+    /// For each block, the blocks around it and itself, and its layers in all of these.
+    paths: IndexVec<RepeatId, (Vec<RepeatId>, u64)>,
     /// For each value, its first copy; the others follow, those of one layer side by side.
     first: IndexVec<ValueId, ValueId>,
     stages: IndexVec<ValueId, Option<Stage>>,
@@ -92,12 +95,14 @@ impl<'p> Writer<'p> {
         let mut writer = Self {
             old,
             counts,
+            paths: IndexVec::new(),
             first: IndexVec::new(),
             stages: IndexVec::new(),
             copies: IndexMap::new(),
             sums: IndexMap::new(),
             program: empty,
         };
+        writer.paths = old.repeats.indices().map(|block| writer.path(block)).collect();
         writer.values();
         writer.ops();
         writer.outputs();
@@ -109,7 +114,19 @@ impl<'p> Writer<'p> {
         (self.counts)(self.old.repeats.forward_block(block)).max(1)
     }
 
-    /// The blocks that a value has copies for: those of layers, those of microbatches.
+    fn path(&self, block: RepeatId) -> (Vec<RepeatId>, u64) {
+        let path = self.old.repeats.path(Some(block));
+        let layers = path.iter().filter(|&&block| !self.old.repeats.is_of_microbatches(block));
+        let count = layers.map(|&block| self.count(block)).product();
+        (path, count)
+    }
+
+    /// The number of layers of a place, of all blocks around it.
+    fn layers(&self, place: Option<RepeatId>) -> u64 {
+        place.map_or(1, |block| self.paths[block].1)
+    }
+
+    /// The blocks that a value has copies for: that of its layers, that of its microbatches.
     fn blocks_of(&self, value: ValueId) -> (Option<RepeatId>, Option<RepeatId>) {
         let place = self.old.values[value].repeat;
         let microbatches =
@@ -121,7 +138,7 @@ impl<'p> Writer<'p> {
         for (id, value) in self.old.values.iter_enumerated() {
             let (layers, microbatches) = self.blocks_of(id);
             self.first.push(ValueId::new(self.program.values.len()));
-            for number in 0..layers.map_or(1, |block| self.count(block)) {
+            for number in 0..self.layers(layers) {
                 for microbatch in 0..microbatches.map_or(1, |block| self.count(block)) {
                     let layer = layers.map_or(String::new(), |_| format!("@{number}"));
                     let microbatch =
@@ -140,7 +157,8 @@ impl<'p> Writer<'p> {
     /// The stage that a layer of a block is on.
     fn stage(&self, block: RepeatId, layer: u64) -> Option<Stage> {
         let pipeline = self.old.pipeline(Some(block))?;
-        Some(Stage { axis: pipeline.axis, number: pipeline.stages.stage_of(layer) })
+        let inner = self.layers(Some(block)) / self.layers(self.old.staged_block(Some(block)));
+        Some(Stage { axis: pipeline.axis, number: pipeline.stages.stage_of(layer / inner) })
     }
 
     /// A copy of a value; the only one of a value outside all blocks.
@@ -152,39 +170,50 @@ impl<'p> Writer<'p> {
         ValueId::new(self.first[value].index() + offset as usize)
     }
 
+    /// The value that a copy of a statement in `at` sees: of outer layers, that of its own.
+    fn seen(&self, value: ValueId, copy: Copy, at: Option<RepeatId>) -> ValueId {
+        let inner = self.layers(at) / self.layers(self.old.values[value].repeat).max(1);
+        self.value(value, Copy { layer: copy.layer / inner.max(1), ..copy })
+    }
+
     /// Statements, given by their blocks in `within`, in the order of execution, with their copies.
     fn order(&self, within: &[Option<RepeatId>]) -> Vec<(usize, Copy)> {
         let mut order = Vec::new();
-        let mut start = 0;
-        let around = |place: &Option<RepeatId>| self.old.repeats.microbatches(*place);
-        for run in within.chunk_by(|a, b| around(a) == around(b)) {
-            for microbatch in 0..around(&run[0]).map_or(1, |block| self.count(block)) {
-                self.order_of_one(run, start, microbatch, &mut order);
-            }
-            start += run.len();
-        }
+        self.order_inside(within, (0, 0), Copy::default(), &mut order);
         order
     }
 
-    /// The same for one microbatch, of places from `start` on.
-    fn order_of_one(
+    /// The same for statements from `start` on that are in the same `depth` blocks, for one turn of
+    /// these.
+    fn order_inside(
         &self,
         within: &[Option<RepeatId>],
-        mut start: usize,
-        microbatch: u64,
+        (mut start, depth): (usize, usize),
+        copy: Copy,
         order: &mut Vec<(usize, Copy)>,
     ) {
-        for run in within.chunk_by(|a, b| a == b) {
+        let next = |place: &Option<RepeatId>| self.paths[(*place)?].0.get(depth).copied();
+        for run in within.chunk_by(|a, b| next(a) == next(b)) {
             let places = start..start + run.len();
+            match next(&run[0]) {
+                None => order.extend(places.clone().map(|place| (place, copy))),
+                Some(block) => {
+                    for number in self.sequence(block) {
+                        let copy = self.turn(copy, block, number);
+                        self.order_inside(run, (start, depth + 1), copy, order);
+                    }
+                }
+            }
             start = places.end;
-            let layers = self
-                .old
-                .repeats
-                .layer_block(run[0])
-                .map_or_else(|| vec![0], |block| self.sequence(block));
-            order.extend(layers.into_iter().flat_map(|layer| {
-                places.clone().map(move |place| (place, Copy { layer, microbatch }))
-            }));
+        }
+    }
+
+    /// The copies in one iteration of a block.
+    fn turn(&self, around: Copy, block: RepeatId, number: u64) -> Copy {
+        if self.old.repeats.is_of_microbatches(block) {
+            Copy { microbatch: number, ..around }
+        } else {
+            Copy { layer: around.layer * self.count(block) + number, ..around }
         }
     }
 
@@ -194,28 +223,24 @@ impl<'p> Writer<'p> {
         if self.old.repeats[block].reversed.is_some() { all.rev().collect() } else { all.collect() }
     }
 
-    /// The layer before `layer` in the order of iteration.
+    /// The layer before `layer` in the order of iteration, in the same layer of outer blocks.
     fn before(&self, block: RepeatId, layer: u64) -> Option<u64> {
-        let sequence = self.sequence(block);
-        let place = sequence.iter().position(|&other| other == layer)?;
-        place.checked_sub(1).map(|place| sequence[place])
+        let count = self.count(block);
+        if self.old.repeats[block].reversed.is_some() {
+            (!(layer + 1).is_multiple_of(count)).then(|| layer + 1)
+        } else {
+            (!layer.is_multiple_of(count)).then(|| layer - 1)
+        }
     }
 
     /// The values of all iterations that `op` exports from a block, in order.
     fn all_copies(&self, op: &Op, copy: Copy) -> Vec<ValueId> {
         let value = op.operands[0].value;
         let Some(block) = self.old.exited_block(op.repeat, value) else {
-            return vec![self.value(value, copy)];
+            return vec![self.seen(value, copy, op.repeat)];
         };
-        let of_layers = self.old.repeats[block].microbatches_of.is_none();
-        let one = |number: u64| {
-            if of_layers {
-                Copy { layer: number, ..copy }
-            } else {
-                Copy { microbatch: number, ..copy }
-            }
-        };
-        self.sequence(block).into_iter().map(|number| self.value(value, one(number))).collect()
+        let turns = self.sequence(block).into_iter();
+        turns.map(|number| self.value(value, self.turn(copy, block, number))).collect()
     }
 
     fn ops(&mut self) {
@@ -247,7 +272,7 @@ impl<'p> Writer<'p> {
             if let OpKind::Rearrange(Rearrange::Part { first, .. }) = &mut kind {
                 *first = copy.microbatch;
             }
-            let result = self.value(op.result, copy);
+            let result = self.seen(op.result, copy, op.repeat);
             let new =
                 self.program.ops.push(Op { kind, operands, result, repeat: None, ..op.clone() });
             self.copies.insert((id, copy), new);
@@ -286,11 +311,12 @@ impl<'p> Writer<'p> {
         self.sums.insert((id, copy), sums);
     }
 
+    /// A sum of the first copies, called after their number: not as a copy is called.
     fn partial_total(&mut self, of: ValueId, number: usize) -> ValueId {
-        self.stages.push(None);
+        self.stages.push(self.stages[of]);
         let value = &self.program.values[of];
         self.program.values.push(Value {
-            name: format!("{}@{number}", value.name),
+            name: format!("{}~{number}", value.name),
             declared_sharding: None,
             ..value.clone()
         })
@@ -311,16 +337,16 @@ impl<'p> Writer<'p> {
                 .all_copies(op, copy)
                 .last()
                 .copied()
-                .unwrap_or_else(|| self.value(value, copy));
+                .unwrap_or_else(|| self.seen(value, copy, op.repeat));
         }
-        self.value(value, copy)
+        self.seen(value, copy, op.repeat)
     }
 
     fn outputs(&mut self) {
         for output in
             self.old.outputs.iter().filter(|output| self.old.carried_into(output).is_none())
         {
-            let layers = self.blocks_of(output.value).0.map_or(1, |block| self.count(block));
+            let layers = self.layers(self.blocks_of(output.value).0);
             let copy =
                 |value: ValueId, layer: u64| self.value(value, Copy { layer, ..Copy::default() });
             let one = |layer: u64| Output {
@@ -348,7 +374,8 @@ impl<'p> Writer<'p> {
         // A value of one stage only is not yet a sum over stages.
         let part =
             |value: ValueId| Materialization { value, sharding: step.operands[0].sharding.clone() };
-        let is_part = |value: ValueId| self.stages[value].is_some();
+        let total = self.seen(step.result.value, copy, step.repeat);
+        let is_part = |value: ValueId| self.stages[value].is_some() && self.stages[total].is_none();
         let addition = |&id: &OpId| {
             let op = &self.program.ops[id];
             let read = op.operands.iter().map(|operand| operand.value);
@@ -362,7 +389,7 @@ impl<'p> Writer<'p> {
 
     fn step(&self, step: &Step, copy: Copy) -> Step {
         let result = Materialization {
-            value: self.value(step.result.value, copy),
+            value: self.seen(step.result.value, copy, step.repeat),
             sharding: step.result.sharding.clone(),
         };
         let new = |id: OpId| self.copies.get(&(id, copy)).copied();
@@ -391,8 +418,11 @@ impl<'p> Writer<'p> {
                 (StepKind::Local(id), operands)
             }
             StepKind::Collective(moved, op) => {
-                let read =
-                    step.operands.iter().map(|of| read(self.value(of.value, copy), of)).collect();
+                let read = step
+                    .operands
+                    .iter()
+                    .map(|of| read(self.seen(of.value, copy, step.repeat), of))
+                    .collect();
                 (StepKind::Collective(moved.clone(), op.and_then(new)), read)
             }
         };

@@ -42,7 +42,7 @@ impl Resolver<'_> {
                 continue;
             };
             self.repeats[id].kept_gathered.push(Materialization { value, sharding });
-            if let Some(block) = &mut self.block {
+            if let Some(block) = self.blocks.last_mut() {
                 block.holds.push(tensor.span);
             }
         }

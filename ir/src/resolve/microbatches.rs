@@ -19,8 +19,8 @@ impl Resolver<'_> {
     /// Opens a block of microbatches.
     pub(super) fn open_microbatches(&mut self, of: &ast::Microbatches, span: Span) {
         let around = self
-            .block
-            .as_ref()
+            .blocks
+            .last()
             .map(|block| block.span)
             .or(self.microbatches.map(|outer| self.repeats[outer].span));
         if let Some(outer) = around {
@@ -28,7 +28,7 @@ impl Resolver<'_> {
                 Diag::error(codes::NESTED, "microbatches inside a block", span, "opened here")
                     .and(outer, "in this one");
             self.error(diag.help("open `microbatches` outside; a `repeat` may stand inside"));
-            return;
+            return self.not_opened();
         }
         self.take_ends();
         let cut = self.cut(of);

@@ -57,7 +57,7 @@ impl Resolver<'_> {
             self.error(diag.help(
                 "close the block first: a pipeline holds layers, and is not repeated itself",
             ));
-            self.wrong_frames += 1;
+            self.not_opened();
             return;
         }
         self.frame = self.frame_of(of, span);
@@ -210,6 +210,9 @@ impl Resolver<'_> {
 
     /// Opens a block with so many layers: it is the pipeline's, or reverses the block of one.
     pub(super) fn staged(&mut self, id: RepeatId) {
+        if !self.blocks.is_empty() {
+            return;
+        }
         let (reversed, span) = (self.repeats[id].reversed, self.repeats[id].span);
         if let Some(forward) = reversed {
             self.repeats[id].pipeline = self.repeats[forward].pipeline.clone();
@@ -340,10 +343,14 @@ impl Resolver<'_> {
         None
     }
 
-    /// `}` after the pipeline's block; whether it closed a pipeline.
+    /// Notes a block that is wrong: its `}` closes nothing.
+    pub(super) fn not_opened(&mut self) {
+        self.wrong_blocks.push(self.blocks.len());
+    }
+
+    /// `}` after the pipeline's block, or a wrong one; whether it closed such.
     pub(super) fn close_pipeline(&mut self) -> bool {
-        if self.wrong_frames > 0 {
-            self.wrong_frames -= 1;
+        if self.wrong_blocks.pop_if(|around| *around == self.blocks.len()).is_some() {
             return true;
         }
         let closes = self.is_framed && self.inside().is_none();

@@ -5,6 +5,9 @@
 //! `x.end`. Plans are printed with these names, so the language also has `carry x.in = x`,
 //! `next x.in = x.2` and `x.end = last(x.2)`. One name for all of them would make brackets
 //! ambiguous: `x[B_X]` of which layer?
+//!
+//! A block in a block that carries the same name redefines it there: what its last layer gives is
+//! the next `x` of the outer layer.
 
 mod names;
 
@@ -15,6 +18,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 
 use super::Resolver;
 use super::define::Target;
+use crate::blocks::MOST_NESTED;
 use crate::ids::{RepeatId, ValueId};
 use crate::program::{Blocks, MapForm, Mode, Operand, Output, Repeat, Value};
 use crate::sharding::{Pin, Unreduced};
@@ -52,6 +56,9 @@ pub(super) fn export_form(function: &str) -> Option<MapForm> {
     }
 }
 
+/// The meaning of names, where blocks that carried them have ended.
+pub(super) type Ends = IndexMap<String, End>;
+
 /// The meaning of a carried name after its block.
 pub(super) enum End {
     /// The value of the last layer, not yet exported.
@@ -68,42 +75,35 @@ impl Resolver<'_> {
 
     /// The current `repeat`.
     pub(super) fn block_of_layers(&self) -> Option<RepeatId> {
-        self.block.as_ref().map(|block| block.id)
+        self.blocks.last().map(|block| block.id)
     }
 
     /// Opens a block; `rest` begins with its statements.
     pub(super) fn open(&mut self, of: &ast::Repeat, span: Span, rest: &[Spanned<Statement>]) {
-        if let Some(outer) = &self.block {
-            let diag = Diag::error(
-                codes::NESTED,
-                "a block inside a block is not supported",
-                span,
-                "opened here",
-            )
-            .and(outer.span, "in this one");
-            self.error(diag.help("repeat the product of both, or write the inner body out"));
-            return;
+        if let Some(outer) = self.blocks.get(MOST_NESTED - 1) {
+            let message = format!("blocks nest more than {MOST_NESTED} deep");
+            let diag = Diag::error(codes::NESTED, message, span, "opened here");
+            let diag = diag.and(outer.span, "in this one");
+            self.error(diag.help("repeat the product of two of them, or write the body out"));
+            return self.not_opened();
         }
-        let Some((count, reversed)) = self.layers(of) else { return };
+        let Some((count, reversed)) = self.layers(of) else { return self.not_opened() };
         self.take_ends();
-        let body = &rest[..rest
-            .iter()
-            .position(|statement| statement.node == Statement::Close)
-            .unwrap_or(rest.len())];
-        let carried = self.carried_in(body);
+        let carried = self.carried_in(own_statements(rest));
         let id = self.repeats.push(Repeat {
-            name: of.name.node.clone(),
+            name: self.block_name(of, reversed),
             count,
             reversed,
             checkpoint: None,
             kept_gathered: Vec::new(),
-            within: self.microbatches,
+            within: self.inside(),
             microbatches_of: None,
             pipeline: None,
             span,
         });
         self.staged(id);
-        self.block = Some(Block {
+        self.ends.push(Ends::new());
+        self.blocks.push(Block {
             id,
             carried: IndexMap::new(),
             redefined: IndexMap::new(),
@@ -123,13 +123,7 @@ impl Resolver<'_> {
             let given = self.given_sizes.iter().find(|given| given.name == of.name.node);
             return Some((given.map_or(written, |given| given.size), None));
         }
-        let forward = |repeat: &Repeat| repeat.name == of.name.node && repeat.reversed.is_none();
-        let found = self
-            .repeats
-            .iter_enumerated()
-            .rev()
-            .find(|(_, repeat)| forward(repeat))
-            .map(|(id, repeat)| (repeat.count, Some(id)));
+        let found = self.forward_here(&of.name.node).map(|id| (self.repeats[id].count, Some(id)));
         if found.is_none() {
             let message = format!("no earlier `repeat {}=…` has layers to reverse", of.name.node);
             let diag = Diag::error(codes::NO_BLOCK, message, of.name.span, "not repeated before");
@@ -142,9 +136,31 @@ impl Resolver<'_> {
         found
     }
 
+    /// The forward block of a name among those that are directly in the current layers.
+    fn forward_here(&self, name: &str) -> Option<RepeatId> {
+        let around = self.repeats.layers_at(self.block_of_layers());
+        let is_here = |repeat: &Repeat| self.repeats.layers_at(repeat.within) == around;
+        let mut blocks = self.repeats.iter_enumerated().rev();
+        let is_it = |repeat: &Repeat| repeat.name == name && repeat.reversed.is_none();
+        blocks.find(|(_, repeat)| is_it(repeat) && is_here(repeat)).map(|(id, _)| id)
+    }
+
+    /// The name of a block in the tables: an earlier one of the same layers may have this name, and
+    /// `repeat M reversed` could be either.
+    fn block_name(&self, of: &ast::Repeat, reversed: Option<RepeatId>) -> String {
+        let name = &of.name.node;
+        let numbered = (2..=self.repeats.len() + 1).map(|number| format!("{name}.{number}"));
+        let mut names = std::iter::once(name.clone()).chain(numbered);
+        let free = names.find(|name| reversed.is_some() || self.forward_here(name).is_none());
+        free.unwrap_or_else(|| name.clone())
+    }
+
     /// The carried names of a block: those of values from before it.
-    fn carried_in(&mut self, body: &[Spanned<Statement>]) -> Vec<(Name, Option<Pin>, ValueId)> {
-        let tensors = body.iter().flat_map(|statement| match &statement.node {
+    fn carried_in<'s>(
+        &mut self,
+        body: impl Iterator<Item = &'s Statement>,
+    ) -> Vec<(Name, Option<Pin>, ValueId)> {
+        let tensors = body.flat_map(|statement| match statement {
             Statement::Carry(tensors) => tensors.iter().collect::<Vec<_>>(),
             Statement::Enter(definition)
                 if self.value_names.contains_key(&definition.target.name.node) =>
@@ -180,7 +196,7 @@ impl Resolver<'_> {
         let dtype = Some(self.values[init].dtype);
         let target = Target { name: Name::new(fresh, name.span), dtype, written, wished: None };
         let Some(enters) = self.finish_operation(operation, target, name.span) else { return };
-        if let Some(block) = &mut self.block {
+        if let Some(block) = self.blocks.last_mut() {
             block
                 .carried
                 .insert(name.node.clone(), Carried { enters, latest: enters, span: name.span });
@@ -205,17 +221,17 @@ impl Resolver<'_> {
     /// name.
     pub(super) fn redefined(&mut self, definition: &Definition) -> Option<(Definition, String)> {
         let name = definition.target.name.node.clone();
-        let enters = self.block.as_ref()?.carried.get(&name)?.enters;
+        let enters = self.blocks.last()?.carried.get(&name)?.enters;
         let mut renamed = definition.clone();
         renamed.target.name.node = self.fresh(std::iter::empty(), &name);
-        self.block.as_mut()?.redefined.insert(renamed.target.name.node.clone(), enters);
+        self.blocks.last_mut()?.redefined.insert(renamed.target.name.node.clone(), enters);
         Some((renamed, name))
     }
 
     /// Sets the current value of a carried name to a definition.
     pub(super) fn took(&mut self, carried: &str, fresh: &str) {
         let given = self.value_names.get(fresh).copied();
-        if let (Some(given), Some(block)) = (given, &mut self.block)
+        if let (Some(given), Some(block)) = (given, self.blocks.last_mut())
             && let Some(carried) = block.carried.get_mut(carried)
         {
             carried.latest = given;
@@ -224,7 +240,7 @@ impl Resolver<'_> {
 
     /// The value that enters a layer under the name for which `fresh` is about to be given.
     pub(super) fn entering(&self, fresh: &str) -> Option<&Value> {
-        Some(&self.values[*self.block.as_ref()?.redefined.get(fresh)?])
+        Some(&self.values[*self.blocks.last()?.redefined.get(fresh)?])
     }
 
     /// `carry x.in = x`; `carry x = h + y` is also the initial value of the next layer.
@@ -350,7 +366,7 @@ impl Resolver<'_> {
     }
 
     pub(super) fn in_block(&mut self, span: Span, keyword: &str) -> Option<&Block> {
-        if self.block.is_none() {
+        if self.blocks.is_empty() {
             let diag = Diag::error(
                 codes::NO_BLOCK,
                 format!("`{keyword}` stands outside a `repeat`"),
@@ -359,15 +375,15 @@ impl Resolver<'_> {
             );
             self.error(diag.help("write it inside the block: `repeat L=4 {`"));
         }
-        self.block.as_ref()
+        self.blocks.last()
     }
 
     pub(super) fn close(&mut self) {
-        let Some(mut block) = self.block.take() else { return self.close_microbatches() };
-        self.held_in_vain(block.id, std::mem::take(&mut block.holds));
+        let Some(block) = self.blocks.last_mut() else { return self.close_microbatches() };
+        let (id, holds) = (block.id, std::mem::take(&mut block.holds));
         let carried = std::mem::take(&mut block.carried);
-        let id = block.id;
-        self.block = Some(block);
+        self.held_in_vain(id, holds);
+        let mut ends = Vec::new();
         for (name, carried) in carried {
             if carried.latest == carried.enters {
                 let message = format!("the block carries `{name}`, and never redefines it");
@@ -382,15 +398,35 @@ impl Resolver<'_> {
             } else {
                 let pin = self.values[carried.enters].declared_sharding.clone();
                 self.yield_value(carried.enters, carried.latest, pin, carried.span);
-                self.ends.insert(name, End::Pending(carried.latest));
+                ends.push((name, carried.latest));
             }
         }
-        let yielded =
-            self.block.as_mut().map(|block| std::mem::take(&mut block.yielded)).unwrap_or_default();
+        let block = self.blocks.last_mut();
+        let yielded = block.map(|block| std::mem::take(&mut block.yielded)).unwrap_or_default();
         self.unfinished(&yielded);
         self.is_empty(id);
         self.stage(id);
-        self.block = None;
+        self.blocks.pop();
+        self.ends.pop();
+        for (name, latest) in ends {
+            self.ended(name, latest);
+        }
+    }
+
+    /// A block has carried a name: where the block around it carries the name too, it redefines it.
+    fn ended(&mut self, name: String, latest: ValueId) {
+        let outer = self.blocks.last().and_then(|outer| outer.carried.get(&name));
+        if outer.is_none() {
+            if let Some(ends) = self.ends.last_mut() {
+                ends.insert(name, End::Pending(latest));
+            }
+            return;
+        }
+        let fresh = self.fresh(std::iter::empty(), &name);
+        let span = self.values[latest].span;
+        if self.export_last(fresh.clone(), latest, span).is_some() {
+            self.took(&name, &fresh);
+        }
     }
 
     /// Reports an empty block: it could not be printed.
@@ -409,7 +445,7 @@ impl Resolver<'_> {
     }
 
     fn note_yielded(&mut self, enters: ValueId) {
-        if let Some(block) = &mut self.block {
+        if let Some(block) = self.blocks.last_mut() {
             block.yielded.insert(enters);
         }
     }
@@ -433,4 +469,20 @@ impl Resolver<'_> {
             self.error(diag.help(help));
         }
     }
+}
+
+/// The statements of the block that `rest` begins in, without those of blocks inside.
+fn own_statements(rest: &[Spanned<Statement>]) -> impl Iterator<Item = &Statement> {
+    let mut depth = 0_usize;
+    let in_block = rest.iter().map(|statement| &statement.node).map_while(move |statement| {
+        match statement {
+            Statement::Repeat(_) | Statement::Microbatches(_) | Statement::Pipeline(_) => {
+                depth += 1;
+            }
+            Statement::Close => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        Some((depth, statement))
+    });
+    in_block.filter(|(depth, _)| *depth == 0).map(|(_, statement)| statement)
 }

@@ -1,10 +1,15 @@
 //! Blocks: statements that run once per layer, once per microbatch, or once per layer of each
 //! microbatch.
 //!
-//! There are two kinds, and they nest in one way: microbatches around layers. A block stores its
-//! enclosing block, and a statement stores the innermost block, so tables need one id and no list.
-//! The other nesting (layers around microbatches) would run the whole batch through one layer
-//! before the next layer, which needs no microbatches.
+//! There are two kinds. Layers nest in layers, as deep as a model asks: five local layers before a
+//! global one, six times. Microbatches are around layers and never inside: the other nesting
+//! would run the whole batch through one layer before the next layer, which needs no microbatches.
+//!
+//! The blocks of a program are a tree. A block stores its enclosing block, and a statement stores
+//! the innermost block around it, so tables need one id per row and no list. Alternatives: to write
+//! out an inner block as often as it runs needs no tree, but a plan would have a copy of each
+//! statement per turn, and the search would choose for each copy on its own; to repeat an outer
+//! body as often as all blocks run has no place for the statements between inner blocks.
 //!
 //! A microbatch is a strided selection of rows: `B=B'*8` splits a batch into eight so that the
 //! number of the microbatch is the minor factor. A device that holds a block of rows then holds the
@@ -34,7 +39,7 @@ pub struct Repeat {
     pub checkpoint: Option<Checkpoint>,
     /// Values of its layers that are gathered once per step and kept for all microbatches (`hold`).
     pub kept_gathered: Vec<Materialization>,
-    /// The block of microbatches that contains it, if any.
+    /// The block directly around it, if any.
     pub within: Option<RepeatId>,
     /// The dimension that its microbatches split; `None`: a block of layers.
     pub microbatches_of: Option<BatchSplit>,
@@ -99,57 +104,92 @@ pub struct Pipeline {
     pub span: Span,
 }
 
+/// The deepest nesting of layers.
+pub const MOST_NESTED: usize = 4;
+
 /// Scopes of statements. A place is the innermost block around a statement, `None` outside all.
 pub trait Blocks {
     /// The forward block of the layers of `of`: itself, or the block that it reverses.
     fn forward_block(&self, of: RepeatId) -> RepeatId;
 
-    /// The block of microbatches around a place.
-    fn microbatches(&self, at: Option<RepeatId>) -> Option<RepeatId>;
+    /// The block directly around a block.
+    fn parent(&self, of: RepeatId) -> Option<RepeatId>;
 
-    /// The block of layers around a place.
-    fn layer_block(&self, at: Option<RepeatId>) -> Option<RepeatId>;
+    /// Whether a block runs once per microbatch.
+    fn is_of_microbatches(&self, of: RepeatId) -> bool;
+
+    /// The blocks around a place, the innermost first.
+    fn outwards(&self, at: Option<RepeatId>) -> impl Iterator<Item = RepeatId> {
+        std::iter::successors(at, |&block| self.parent(block))
+    }
 
     /// The blocks around a place, the outermost first.
     fn path(&self, at: Option<RepeatId>) -> Vec<RepeatId> {
-        [self.microbatches(at), self.layer_block(at)].into_iter().flatten().collect()
+        let mut path: Vec<RepeatId> = self.outwards(at).collect();
+        path.reverse();
+        path
     }
 
-    /// The layers that a place iterates over.
+    /// The block of microbatches around a place.
+    fn microbatches(&self, at: Option<RepeatId>) -> Option<RepeatId> {
+        self.outwards(at).find(|&block| self.is_of_microbatches(block))
+    }
+
+    /// The innermost block of layers around a place.
+    fn layer_block(&self, at: Option<RepeatId>) -> Option<RepeatId> {
+        at.filter(|&block| !self.is_of_microbatches(block))
+    }
+
+    /// The layers that a place iterates over, those of the innermost block.
     fn layers_at(&self, at: Option<RepeatId>) -> Option<RepeatId> {
         self.layer_block(at).map(|block| self.forward_block(block))
+    }
+
+    /// Whether a place is in a block, or in one that iterates over the same layers.
+    fn iterates_over(&self, at: Option<RepeatId>, block: RepeatId) -> bool {
+        let layers = self.forward_block(block);
+        self.outwards(at).any(|around| self.forward_block(around) == layers)
     }
 
     /// Whether a value defined in `of` is in scope in `at`: there is one of it, or one of the same
     /// layer and microbatch.
     fn in_scope(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
-        let same =
-            |here: Option<RepeatId>, there: Option<RepeatId>| there.is_none() || here == there;
-        same(self.microbatches(at), self.microbatches(of))
-            && same(self.layers_at(at), self.layers_at(of))
+        self.outwards(of).all(|block| self.iterates_over(at, block))
+    }
+
+    /// Whether a declared value of `of` is in scope in `at`; microbatches share it.
+    fn is_declared_for(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
+        let mut layers = self.outwards(of).filter(|&block| !self.is_of_microbatches(block));
+        layers.all(|block| self.iterates_over(at, block))
     }
 
     /// The outermost block around a place that is not around another place.
     fn outermost(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
-        let around = self.path(of);
-        self.path(at).into_iter().find(|block| !around.contains(block))
+        let is_around = |block: RepeatId| self.outwards(of).any(|around| around == block);
+        self.outwards(at).filter(|&block| !is_around(block)).last()
+    }
+
+    /// Whether one place is in layers, another in layers of other blocks, and neither around the
+    /// other: what one reads of the other is there for every layer.
+    fn are_apart(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> bool {
+        let (Some(here), Some(there)) = (self.layer_block(at), self.layer_block(of)) else {
+            return false;
+        };
+        !self.outwards(at).any(|block| block == there)
+            && !self.outwards(of).any(|block| block == here)
     }
 
     /// The microbatches that a value defined in `of` leaves for a place.
     fn exited_microbatches(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
-        self.exited_block(at, of).filter(|&block| self.microbatches(Some(block)) == Some(block))
+        self.exited_block(at, of).filter(|&block| self.is_of_microbatches(block))
     }
 
     /// The one block that a value defined in `of` leaves when a statement in `at` exports it;
     /// `None` where that is none, or several.
     fn exited_block(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
-        let of_microbatches = self.microbatches(of).filter(|_| self.microbatches(at).is_none());
-        let of_layers = self.layer_block(of).filter(|_| self.layer_block(at).is_none());
-        match (of_microbatches, of_layers) {
-            (Some(block), None) if self.layers_at(at) == self.layers_at(of) => Some(block),
-            (None, Some(block)) if self.microbatches(at) == self.microbatches(of) => Some(block),
-            _ => None,
-        }
+        let mut left = self.outwards(of).filter(|&block| !self.iterates_over(at, block));
+        let only = left.next().filter(|_| left.next().is_none());
+        only.filter(|_| self.outwards(at).all(|block| self.iterates_over(of, block)))
     }
 }
 
@@ -158,30 +198,32 @@ impl Blocks for IndexVec<RepeatId, Repeat> {
         self[of].reversed.unwrap_or(of)
     }
 
-    fn microbatches(&self, at: Option<RepeatId>) -> Option<RepeatId> {
-        at.and_then(|block| {
-            if self[block].microbatches_of.is_some() { Some(block) } else { self[block].within }
-        })
+    fn parent(&self, of: RepeatId) -> Option<RepeatId> {
+        self[of].within
     }
 
-    fn layer_block(&self, at: Option<RepeatId>) -> Option<RepeatId> {
-        at.filter(|&block| self[block].microbatches_of.is_none())
+    fn is_of_microbatches(&self, of: RepeatId) -> bool {
+        self[of].microbatches_of.is_some()
     }
 }
 
 impl Program {
     /// How often the statements of a block run.
     pub fn iterations(&self, at: Option<RepeatId>) -> u64 {
-        self.repeats
-            .path(at)
-            .into_iter()
-            .map(|block| self.repeats[block].count)
-            .fold(1, u64::saturating_mul)
+        let counts = self.repeats.outwards(at).map(|block| self.repeats[block].count);
+        counts.fold(1, u64::saturating_mul)
     }
 
-    /// The number of layers of a place; 1 outside blocks.
+    /// The number of layers of a place, of all blocks around it; 1 outside blocks.
     pub fn layer_count(&self, at: Option<RepeatId>) -> u64 {
-        self.repeats.layer_block(at).map_or(1, |block| self.repeats[block].count)
+        self.layers_below(at, None)
+    }
+
+    /// The number of layers of a place for each layer of a block around it.
+    pub(crate) fn layers_below(&self, at: Option<RepeatId>, around: Option<RepeatId>) -> u64 {
+        let inner = self.repeats.outwards(at).take_while(|&block| Some(block) != around);
+        let layers = inner.filter(|&block| !self.repeats.is_of_microbatches(block));
+        layers.map(|block| self.repeats[block].count).fold(1, u64::saturating_mul)
     }
 
     /// Whether a value is declared. Microbatches share declared values: there is one of it for each
@@ -194,8 +236,7 @@ impl Program {
     pub fn in_scope(&self, at: Option<RepeatId>, value: ValueId) -> bool {
         let of = self.values[value].repeat;
         if self.is_declared(value) {
-            let of = self.repeats.layers_at(of);
-            return of.is_none() || of == self.repeats.layers_at(at);
+            return self.repeats.is_declared_for(at, of);
         }
         self.repeats.in_scope(at, of)
     }

@@ -9,9 +9,9 @@
 //! one to the other, and what it is computed from is.
 //!
 //! The values of a block are live for one layer at a time, except those that its reverse reads and
-//! outputs: of these there is one per layer. Parameters and state of a block are resident for all
-//! its layers; their updates are in place. A value that a block reads from outside is live until
-//! its last layer.
+//! outputs: of these there is one per layer, of layers in layers one per layer of each outer one.
+//! Parameters and state of a block are resident for all its layers; their updates are in place. A
+//! value that a block reads from outside is live until its last layer.
 //!
 //! One microbatch is live at a time, whatever their number; its rows of a batch are a view and need
 //! no bytes. Accumulated and joined values are live from the first microbatch on, for every layer;
@@ -191,8 +191,9 @@ impl<'p> LiveRanges<'p> {
         let looked_at = op.map_or(usize::MAX, |op| op.sharded_operands().len().max(1));
         // Another name for the same bytes: they count once.
         let (until, place) = if renames {
-            let around = self.plan.program.repeats.microbatches(step.repeat);
-            (number.saturating_sub(1), around)
+            let entered = op.filter(|op| op.is(&MapForm::LoopCarried)).and(step.repeat);
+            let around = entered.map(|block| self.plan.program.repeats.parent(block));
+            (number.saturating_sub(1), around.unwrap_or(step.repeat))
         } else {
             (number, step.repeat)
         };
@@ -304,11 +305,9 @@ impl<'p> LiveRanges<'p> {
     fn read(&mut self, of: NodeIndex, value: ValueId, at: usize, place: Option<RepeatId>) {
         let repeats = &self.plan.program.repeats;
         let Some(alive) = &mut self.ranges[of.index()] else { return };
-        let again =
-            repeats.outermost(place, alive.began).and_then(|block| self.steps_of.get(&block));
+        let again = repeats.outermost(place, alive.began).and_then(|it| self.steps_of.get(&it));
         alive.life.to = alive.life.to.max(again.map_or(at, |steps| steps.1));
-        let (here, there) = (repeats.layer_block(place), repeats.layer_block(alive.began));
-        if here.is_some() && there.is_some() && here != there {
+        if repeats.are_apart(place, alive.began) {
             alive.times(pipeline_stages::in_flight_copies(&self.plan.program, value));
         }
     }
@@ -354,8 +353,8 @@ impl<'p> LiveRanges<'p> {
     /// layers.
     fn accumulate(&mut self, step: &Step, bytes: f64, number: usize, microbatches: RepeatId) {
         let from = self.steps_of.get(&microbatches).map_or(number, |steps| steps.0);
-        let to =
-            step.repeat.and_then(|block| self.steps_of.get(&block)).map_or(number, |steps| steps.1);
+        let around = self.plan.program.repeats.outwards(step.repeat).last();
+        let to = self.of_block(around).map_or(number, |steps| steps.1);
         let copies = pipeline_stages::all_copies(&self.plan.program, step.result.value);
         self.begin(dataflow::index(number), bytes, from..=to, step.repeat).times(copies);
     }
@@ -472,13 +471,14 @@ fn stays_during(plan: &Plan, step: &Step, late: &IndexSet<ValueId>) -> Option<Re
     let program = &plan.program;
     if program.is_shared(step.result.value) {
         let held = program.is_kept_gathered(step.repeat, &step.result);
-        return program.repeats.microbatches(step.repeat).or(step.repeat).filter(|_| held);
+        let around = program.repeats.microbatches(step.repeat);
+        return around.or(program.staged_block(step.repeat)).or(step.repeat).filter(|_| held);
     }
     let without_batch = pipeline_stages::is_staged(program, step)
         && !program.has_batch(step.repeat, step.result.value);
     let stays = without_batch
         && (pipeline_stages::by_microbatch(program, step) || !is_late(program, step, late));
-    step.repeat.filter(|_| stays)
+    program.staged_block(step.repeat).filter(|_| stays)
 }
 
 /// The step of the peak and its bytes: a sweep over the ends of the live ranges.

@@ -1,8 +1,8 @@
 //! Prices a local operation on a device: FLOPs, bytes and seconds under given shardings.
 
 use shardwise_ir::dtype::DType;
-use shardwise_ir::ids::{DimId, ValueId};
-use shardwise_ir::program::{MapForm, Op, OpKind, Program};
+use shardwise_ir::ids::{DimId, RepeatId, ValueId};
+use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Program};
 use shardwise_ir::rates::Rates;
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Sharding;
@@ -39,7 +39,9 @@ pub fn work(program: &Program, op: &Op, operands: &[&Sharding], result: &Shardin
     let left = Some(())
         .filter(|()| op.is(&MapForm::Total))
         .and_then(|()| program.exited_block(op.repeat, op.operands[0].value));
-    let times = left.map_or(1.0, |block| program.layers_per_device(Some(block)) as f64);
+    let layers = |at: Option<RepeatId>| program.layers_per_device(at) as f64;
+    let times = left
+        .map_or(1.0, |block| layers(Some(block)) / layers(program.repeats.parent(block)).max(1.0));
     let flops = times * flops(program, op, operands, result);
     let recomputed_flops = op.kernel.score_flops() * flops;
     let bytes = times * traffic(program, op, operands, result);

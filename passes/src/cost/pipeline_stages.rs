@@ -25,7 +25,7 @@ pub fn reverse(program: &Program, block: RepeatId) -> Option<RepeatId> {
 
 /// The pipeline of a block, if it is in one; that of the forward block, for a reversed one.
 pub fn shape(program: &Program, block: RepeatId) -> Option<PipelineShape> {
-    let forward = program.repeats.forward_block(block);
+    let forward = program.repeats.forward_block(program.staged_block(Some(block))?);
     let pipeline = program.pipeline(Some(forward))?;
     Some(PipelineShape {
         stages: program.stages(Some(forward)),
@@ -47,7 +47,8 @@ pub(crate) fn in_flight_copies(program: &Program, value: ValueId) -> f64 {
     };
     let stages = &pipeline.stages;
     let copies = |stage: u64| stages.held()[stage as usize] as f64 * shape.in_flight(stage);
-    stages.looked_at().map(copies).fold(0.0, f64::max)
+    let inner = program.layers_per_staged(block) as f64;
+    inner * stages.looked_at().map(copies).fold(0.0, f64::max)
 }
 
 /// The number of copies of a block's value on a device where all are kept: declared values and
@@ -100,10 +101,11 @@ pub fn pipelines(
 ) -> Vec<Staged> {
     let program = &plan.program;
     let staged = |block: RepeatId| {
-        let shape = shape(program, block).filter(|_| program.repeats[block].reversed.is_none())?;
+        let is_forward = program.repeats[block].reversed.is_none();
+        let is_its = is_forward && program.repeats[block].pipeline.is_some();
+        let shape = shape(program, block).filter(|_| is_its)?;
         let own = |step: &Step| {
-            step.repeat.is_some_and(|at| program.repeats.forward_block(at) == block)
-                && by_microbatch(program, step)
+            program.repeats.iterates_over(step.repeat, block) && by_microbatch(program, step)
         };
         let alone = only(plan, costs, |step| own(step) && !hops(program, step));
         let layers = program.pipeline(Some(block))?.stages.layers();
@@ -114,8 +116,10 @@ pub fn pipelines(
                 .steps
                 .iter()
                 .zip(costs)
-                .filter(|(step, _)| at.is_some() && step.repeat == at && own(step));
-            steps.filter(|(step, _)| wanted(step)).map(|(_, cost)| cost.seconds).sum::<f64>()
+                .filter(|(step, _)| at.is_some() && program.staged_block(step.repeat) == at)
+                .filter(|(step, _)| own(step) && wanted(step));
+            let inner = |step: &Step| program.layers_per_staged(step.repeat) as f64;
+            steps.map(|(step, cost)| inner(step) * cost.seconds).sum::<f64>()
         };
         let (hop, stays) = (|step: &Step| hops(program, step), |step: &Step| !hops(program, step));
         let (back, here) = (reverse(program, block), Some(block));
@@ -148,7 +152,8 @@ fn activation_gradients(plan: &Plan, back: RepeatId) -> IndexSet<ValueId> {
     let program = &plan.program;
     let sent = program.outputs.iter().filter(|output| program.carried_into(output).is_some());
     let mut needed: IndexSet<ValueId> = sent.map(|output| output.value).collect();
-    for step in plan.steps.iter().rev().filter(|step| step.repeat == Some(back)) {
+    let inside = |step: &&Step| program.staged_block(step.repeat) == Some(back);
+    for step in plan.steps.iter().rev().filter(inside) {
         if needed.contains(&step.result.value) {
             needed.extend(step.operands.iter().map(|operand| operand.value));
         }

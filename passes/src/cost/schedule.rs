@@ -11,8 +11,9 @@
 //!
 //! Three layers of a block are scheduled, and the makespan is extrapolated by its growth from the
 //! second layer to the third: the time of a layer whose collectives overlap the compute of its
-//! neighbours. Microbatches are extrapolated likewise from the second one; the first gathers the
-//! retained weights. Scheduling all of them would make planning time depend on their number.
+//! neighbours. Blocks around others (microbatches, layers of layers) are extrapolated likewise,
+//! with what is inside extrapolated first; the first microbatch gathers the retained weights.
+//! Scheduling all of them would make planning time depend on their number.
 //!
 //! A pipeline is scheduled separately ([`crate::cost::pipeline_stages`]) and takes its makespan
 //! between the steps around it, plus the steps that its stages run once, before or after all
@@ -148,17 +149,18 @@ fn laid_out(plan: &Plan, costs: &[StepCost], fewer: &[RepeatId]) -> (PlanSchedul
 fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<RepeatId>) -> f64 {
     let repeats = &plan.program.repeats;
     let more = |block: RepeatId| repeats[block].count.saturating_sub(LAYERS) as f64;
-    let within =
-        |block: RepeatId| repeats.microbatches(Some(block)).filter(|&around| around != block);
-    let around = blocks
-        .iter()
-        .copied()
-        .find(|&block| repeats[block].microbatches_of.is_some() && more(block) > 0.0);
+    let is_around = |around: RepeatId, block: RepeatId| {
+        around != block && repeats.outwards(Some(block)).any(|it| it == around)
+    };
+    let around = blocks.iter().copied().find(|&block| {
+        let has_inner = || blocks.iter().any(|&inner| is_around(block, inner));
+        (repeats[block].microbatches_of.is_some() || has_inner()) && more(block) > 0.0
+    });
     if let Some(around) = around {
         let others: Vec<RepeatId> =
             blocks.iter().copied().filter(|&block| block != around).collect();
         let inside: Vec<RepeatId> =
-            others.iter().copied().filter(|&block| within(block) == Some(around)).collect();
+            others.iter().copied().filter(|&block| is_around(around, block)).collect();
         let of = |fewer: &mut Vec<RepeatId>, blocks: &[RepeatId]| grown(plan, costs, blocks, fewer);
         let whole_s = of(fewer, &others);
         let here_s = of(fewer, &inside);
@@ -181,18 +183,25 @@ fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<R
 /// The makespan with all layers and microbatches of blocks that are in no pipeline.
 fn layered_s(plan: &Plan, costs: &[StepCost]) -> f64 {
     let repeats = &plan.program.repeats;
-    let blocks = repeats
-        .indices()
-        .filter(|&block| repeats[block].reversed.is_none() && repeats[block].pipeline.is_none());
+    let blocks = repeats.indices().filter(|&block| {
+        repeats[block].reversed.is_none() && plan.program.pipeline(Some(block)).is_none()
+    });
     grown(plan, costs, &blocks.collect::<Vec<_>>(), &mut Vec::new())
 }
 
 /// The time that a further layer of a block adds to the schedule; for a block with fewer layers
 /// than are scheduled, their mean.
 fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
-    let few_s = laid_out(plan, costs, &[]).0.makespan_s;
-    match plan.program.iterations(Some(block)) {
-        count if count >= LAYERS => (few_s - laid_out(plan, costs, &[block]).0.makespan_s).max(0.0),
+    let repeats = &plan.program.repeats;
+    let is_inside = |inner: &RepeatId| {
+        *inner != block && repeats.outwards(Some(*inner)).any(|around| around == block)
+    };
+    let inside: Vec<RepeatId> = repeats.indices().filter(is_inside).collect();
+    let few_s = grown(plan, costs, &inside, &mut Vec::new());
+    match repeats[block].count {
+        count if count >= LAYERS => {
+            (few_s - grown(plan, costs, &inside, &mut vec![block])).max(0.0)
+        }
         count => few_s / count as f64,
     }
 }

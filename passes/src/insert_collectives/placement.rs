@@ -4,6 +4,7 @@
 //! before the block; one of a block's own value runs in the block, once per layer. Running the
 //! first inside too would cost its time in every layer, although the value is the same in all of
 //! them. Likewise with microbatches: a value that all of them read is resharded once, before them.
+//! In layers in layers, a value of an outer layer is resharded before the inner block.
 //! A layer's parameter is resharded where the first microbatch reads it: the result is retained for
 //! the others if all layers fit into memory (`hold`).
 
@@ -22,18 +23,26 @@ pub(crate) struct StepPlacer {
     pub all: Vec<Step>,
     /// The current block.
     pub block: Option<RepeatId>,
-    /// The index of its first step, and that of the microbatches that contain it.
-    starts: (usize, usize),
+    /// The blocks around it and itself, the outermost first, each with the index of its first step.
+    starts: Vec<(RepeatId, usize)>,
 }
 
 impl StepPlacer {
     /// Continues in another block, or outside all.
     pub(crate) fn enter(&mut self, program: &Program, block: Option<RepeatId>) {
-        let around = |block: Option<RepeatId>| program.repeats.microbatches(block);
-        let same_microbatches = around(block) == around(self.block);
+        let path = program.repeats.path(block);
+        let same = self.starts.iter().zip(&path).take_while(|((open, _), block)| open == *block);
+        let same = same.count();
         let here = self.all.len();
-        self.starts = (here, if same_microbatches { self.starts.1 } else { here });
+        self.starts.truncate(same);
+        self.starts.extend(path[same..].iter().map(|&block| (block, here)));
         self.block = block;
+    }
+
+    /// The blocks that end before a statement in `next`, the innermost first.
+    pub(crate) fn ends_before(&self, program: &Program, next: Option<RepeatId>) -> Vec<RepeatId> {
+        let is_open = |block: RepeatId| program.repeats.outwards(next).any(|it| it == block);
+        program.repeats.outwards(self.block).filter(|&block| !is_open(block)).collect()
     }
 
     /// Appends a step.
@@ -49,9 +58,6 @@ impl StepPlacer {
     /// Inserts a reshard that is needed here, before the block if its value is from outside.
     pub(crate) fn place(&mut self, program: &Program, step: Step) {
         let lives = program.values[step.result.value].repeat;
-        let inner = |place: Option<RepeatId>| {
-            (program.repeats.microbatches(place), program.repeats.layers_at(place))
-        };
         if !program.in_scope(self.block, step.result.value) {
             // A value that leaves a block without being used in it.
             let end = self
@@ -60,15 +66,20 @@ impl StepPlacer {
                 .rposition(|other| other.repeat == lives)
                 .map_or(self.all.len(), |last| last + 1);
             self.all.insert(end, Step { repeat: lives, ..step });
-        } else if inner(lives) == inner(self.block) || program.is_per_layer(step.result.value) {
-            self.place_here(step);
-        } else {
-            let before_all = inner(self.block).0 != inner(lives).0;
-            let at = if before_all { self.starts.1 } else { self.starts.0 };
-            self.all.insert(at, Step { repeat: lives, ..step });
-            self.starts.0 += 1;
-            self.starts.1 += usize::from(before_all);
+            return;
         }
+        let is_per_layer = program.is_per_layer(step.result.value);
+        let comes_from_outside = |block: RepeatId| {
+            let is_shared = is_per_layer && program.repeats.is_of_microbatches(block);
+            !is_shared && !program.repeats.iterates_over(lives, block)
+        };
+        let Some(level) = self.starts.iter().position(|&(block, _)| comes_from_outside(block))
+        else {
+            return self.place_here(step);
+        };
+        let around = level.checked_sub(1).map(|level| self.starts[level].0);
+        self.all.insert(self.starts[level].1, Step { repeat: around, ..step });
+        self.starts[level..].iter_mut().for_each(|(_, start)| *start += 1);
     }
 }
 

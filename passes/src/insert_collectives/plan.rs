@@ -6,7 +6,7 @@
 //! order is deterministic and keeps live ranges as short as program order allows.
 
 use indexmap::{IndexMap, IndexSet};
-use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{CollectiveKind, MapForm, OpKind, Program};
 
@@ -134,7 +134,7 @@ impl PlanBuilder<'_, '_> {
         }
         for (op_id, op) in program.ops.iter_enumerated() {
             if op.repeat != self.steps.block {
-                self.reshard_carried();
+                self.end_blocks(op.repeat);
                 self.steps.enter(program, op.repeat);
             }
             match (&op.kind, variable_of[op_id.index()]) {
@@ -143,10 +143,18 @@ impl PlanBuilder<'_, '_> {
                 (_, None) => {}
             }
         }
-        self.reshard_carried();
+        self.end_blocks(None);
         self.steps.enter(program, None);
         for definition in 0..self.problem.definitions.len() {
             self.finish(definition);
+        }
+    }
+
+    /// Ends the blocks that a statement in `next` is not in.
+    fn end_blocks(&mut self, next: Option<RepeatId>) {
+        for block in self.steps.ends_before(self.problem.program, next) {
+            self.steps.enter(self.problem.program, Some(block));
+            self.reshard_carried();
         }
     }
 

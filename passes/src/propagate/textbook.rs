@@ -29,7 +29,7 @@ mod wanted;
 
 use indexmap::IndexMap;
 use shardwise_ir::dataflow::Analyzed;
-use shardwise_ir::ids::{OpId, ValueId};
+use shardwise_ir::ids::{OpId, RepeatId, ValueId};
 use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{Blocks, CollectiveKind, MapForm, Op, OpKind, Operand, Phase, Value};
 use shardwise_ir::sharding::{Pin, Reduction, Sharding};
@@ -55,7 +55,7 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
     let mut phase = Phase::Forward;
     for (op_id, op) in tables.program.ops.iter_enumerated() {
         if op.repeat != planner.steps.block {
-            planner.reshard_carried().ok_or(Infeasible { op: op_id })?;
+            planner.end_blocks(op.repeat).ok_or(Infeasible { op: op_id })?;
             let around = |place| tables.program.repeats.microbatches(place);
             if around(planner.steps.block)
                 .is_some_and(|microbatches| around(op.repeat) != Some(microbatches))
@@ -73,7 +73,7 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
         planner.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
         planner.outputs(op.result, op_id)?;
     }
-    planner.reshard_carried().ok_or(Infeasible { op: OpId::new(0) })?;
+    planner.end_blocks(None).ok_or(Infeasible { op: OpId::new(0) })?;
     planner.steps.enter(tables.program, None);
     for id in tables.program.values.indices() {
         if tables.program.values[id].is_declared() {
@@ -222,6 +222,15 @@ impl<'a> TextbookPlanner<'a> {
             let pin = self.sharding(enters, state).clone().into();
             self.outputs[output.value.index()].push(pin);
         }
+    }
+
+    /// Ends the blocks that a statement in `next` is not in.
+    fn end_blocks(&mut self, next: Option<RepeatId>) -> Option<()> {
+        for block in self.steps.ends_before(self.program(), next) {
+            self.steps.enter(self.program(), Some(block));
+            self.reshard_carried()?;
+        }
+        Some(())
     }
 
     /// At the end of a block, its yielded values are resharded to the shardings in which they enter

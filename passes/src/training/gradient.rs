@@ -313,7 +313,7 @@ fn derive(program: Analyzed, directive: &Backward, flow: &Flow, classes: &Classe
     let shardings = classes.shardings(&program, directive, flow);
     let mut ops: Vec<(OpId, Op, usize)> =
         flow.uses(&program).map(|(id, op, position)| (id, op.clone(), position)).collect();
-    blocks::entries_last(&mut ops);
+    blocks::entries_last(&program, &mut ops);
     let mut emitter = Emitter::new(program, named, shardings, directive);
     let mut gradients = Gradients::new(&dataflow, flow, classes);
     gradients.so_far[directive.from.index()] = Some(seed(&mut emitter, directive, classes));
@@ -333,7 +333,7 @@ fn derive(program: Analyzed, directive: &Backward, flow: &Flow, classes: &Classe
             _ => {}
         }
     }
-    gradients.leave(&mut emitter);
+    gradients.leave_all(&mut emitter);
     emitter.finish(directive.at, &dataflow)
 }
 
@@ -400,11 +400,8 @@ struct Gradients<'f> {
     classes: &'f Classes,
     so_far: Vec<Option<ValueId>>,
     contributions: Vec<usize>,
-    /// For the current block: values whose gradients are carried from layer to layer, and the
-    /// loop-carried gradients.
-    entered: Vec<(ValueId, ValueId)>,
-    /// The current layer's contributions to gradients of values from outside its block.
-    of_layers: IndexMap<ValueId, ValueId>,
+    /// The open blocks, the outermost first.
+    open: Vec<blocks::OpenBlock>,
 }
 
 impl<'f> Gradients<'f> {
@@ -415,8 +412,7 @@ impl<'f> Gradients<'f> {
             classes,
             so_far: vec![None; flow.live.len()],
             contributions: vec![0; flow.live.len()],
-            entered: Vec::new(),
-            of_layers: IndexMap::new(),
+            open: Vec::new(),
         }
     }
 

@@ -33,7 +33,7 @@
 mod muon;
 
 use index_vec::IndexVec;
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Role;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::dtype::DType;
@@ -307,9 +307,12 @@ impl UpdateEmitter {
     fn finish(mut self) -> Program {
         let ops = std::mem::take(&mut self.program.ops);
         let mut all: IndexVec<OpId, Op> = IndexVec::with_capacity(ops.len() + self.ops.len());
-        for run in ops.as_raw_slice().chunk_by(|a, b| a.repeat == b.repeat) {
-            all.extend(run.iter().cloned());
-            if let Some(block) = run[0].repeat {
+        let last_of: IndexMap<RepeatId, OpId> =
+            ops.iter_enumerated().filter_map(|(id, op)| Some((op.repeat?, id))).collect();
+        for (id, op) in ops.into_iter_enumerated() {
+            let ends = op.repeat.filter(|block| last_of[block] == id);
+            all.push(op);
+            if let Some(block) = ends {
                 all.extend(self.ops.extract_if(.., |op| op.repeat == Some(block)));
             }
         }

@@ -13,6 +13,7 @@ mod masks_and_routing;
 mod measured_rates;
 mod microbatches;
 mod names_and_sizes;
+mod nested_blocks;
 mod open_declarations;
 mod operations;
 mod optimizer;

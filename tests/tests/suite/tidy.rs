@@ -36,6 +36,7 @@ const READ_WHOLE: &[&str] = &[
     "tests/programs/operations",
     "tests/programs/layers",
     "tests/programs/microbatches",
+    "tests/programs/nested",
     "tests/programs/passes",
     "tests/programs/pipelines",
     "tests/programs/training",

@@ -12,22 +12,25 @@ use crate::ids::ValueId;
 use crate::program::{Blocks, MapForm, Operand};
 
 impl Resolver<'_> {
-    /// The value of a name here.
+    /// The value of a name here: of the innermost block that carries it, or the last one that did.
     pub(in crate::resolve) fn meaning(&mut self, name: &Name) -> Option<ValueId> {
-        if let Some(carried) = self.block.as_ref().and_then(|block| block.carried.get(&name.node)) {
-            return Some(carried.latest);
-        }
-        match self.ends.get(&name.node) {
-            Some(End::Taken(value)) => return Some(*value),
-            Some(&End::Pending(last)) => return self.take_end(&name.node, last, name.span),
-            None => {}
+        for depth in (0..self.ends.len()).rev() {
+            match self.ends[depth].get(&name.node) {
+                Some(End::Taken(value)) => return Some(*value),
+                Some(&End::Pending(last)) => return self.take_end(&name.node, last, name.span),
+                None => {}
+            }
+            let block = depth.checked_sub(1).map(|block| &self.blocks[block]);
+            if let Some(carried) = block.and_then(|block| block.carried.get(&name.node)) {
+                return Some(carried.latest);
+            }
         }
         self.value_names.get(&name.node).copied()
     }
 
     /// Exports the values that earlier blocks carried, before another block is opened.
     pub(in crate::resolve) fn take_ends(&mut self) {
-        let pending = self.ends.iter().filter_map(|(name, end)| {
+        let pending = self.ends.last().into_iter().flatten().filter_map(|(name, end)| {
             if let End::Pending(last) = end { Some((name.clone(), *last)) } else { None }
         });
         for (name, last) in pending.collect::<Vec<_>>() {
@@ -39,12 +42,22 @@ impl Resolver<'_> {
     /// `x.end = last(x.2)`.
     fn take_end(&mut self, name: &str, last: ValueId, span: Span) -> Option<ValueId> {
         let fresh = self.fresh([format!("{name}.end")].into_iter(), name);
+        let end = self.export_last(fresh, last, span)?;
+        self.ends.last_mut()?.insert(name.to_owned(), End::Taken(end));
+        Some(end)
+    }
+
+    /// `x.3 = last(x.2)`.
+    pub(super) fn export_last(
+        &mut self,
+        fresh: String,
+        last: ValueId,
+        span: Span,
+    ) -> Option<ValueId> {
         let operation = self.map(MapForm::Last, vec![Operand { value: last, pin: None, span }]);
         let target =
             Target { name: Name::new(fresh, span), dtype: None, written: None, wished: None };
-        let end = self.finish_operation(operation, target, span)?;
-        self.ends.insert(name.to_owned(), End::Taken(end));
-        Some(end)
+        self.finish_operation(operation, target, span)
     }
 
     /// `last(y)`, `total(y)`: the only uses of a layer's value outside.
@@ -87,8 +100,7 @@ impl Resolver<'_> {
             return None;
         }
         let (here, of) = (self.inside(), self.values[value].repeat);
-        let of = self.repeats.layers_at(of);
-        let visible = of.is_none() || self.repeats.layers_at(here) == of;
+        let visible = self.repeats.is_declared_for(here, of);
         if !visible {
             let diag = Diag::error(
                 codes::OF_A_LAYER,

@@ -281,8 +281,9 @@ fn live_through(problem: &Problem<'_>) -> Vec<f64> {
         let ends = uses.iter().filter_map(elsewhere).map(|block| last_of[&block]);
         let last = uses.last().copied().into_iter().chain(ends).max().unwrap_or(0);
         let to = if leaves { program.ops.len() } else { last };
-        let saved =
-            value.repeat.is_some() && (leaves || uses.iter().any(|op| elsewhere(op).is_some()));
+        let is_apart =
+            |&op: &usize| program.repeats.are_apart(program.ops[op].repeat, value.repeat);
+        let saved = value.repeat.is_some() && (leaves || uses.iter().any(is_apart));
         let copies = frameworks.copies(program, id)
             * match (saved, leaves) {
                 (true, true) => copies(program, id),

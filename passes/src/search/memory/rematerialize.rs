@@ -116,9 +116,11 @@ pub(crate) fn retain_across(
 /// The first operation of the backward part, or of the block of layers that contains it.
 fn backward_part(program: &Program) -> Option<OpId> {
     let (first, op) = program.ops.iter_enumerated().find(|(_, op)| op.phase == Phase::Backward)?;
-    let layers = program.repeats.layer_block(op.repeat);
-    let beside =
-        |other: &Op| layers.is_some() && program.repeats.layer_block(other.repeat) == layers;
+    let blocks = program.repeats.outwards(op.repeat);
+    let layers = blocks.filter(|&block| !program.repeats.is_of_microbatches(block)).last();
+    let beside = |other: &Op| {
+        layers.is_some_and(|block| program.repeats.outwards(other.repeat).any(|it| it == block))
+    };
     program
         .ops
         .iter_enumerated()

@@ -10,37 +10,43 @@
 //! }                             }
 //! ```
 //!
-//! The named values and the loop-carried values of each layer are kept (or, with `only`, all but
-//! the named ones). The statements from these to the operands of the gradients are copied to the
-//! front of the reversed block, in their order, so that plans lay them out, price them and count
-//! their FLOPs like any other. Operations whose results are named say so (`is_kept`), so that
-//! cheap ones are not computed again either.
+//! The named values, the loop-carried values of each layer and what blocks inside it export are
+//! kept (or, with `only`, all but the named ones). The statements from these to the operands of the
+//! gradients are copied to the front of the reversed block, in their order, so that plans lay them
+//! out, price them and count their FLOPs like any other. Operations whose results are named say so
+//! (`is_kept`), so that cheap ones are not computed again either.
+
+use std::cmp::Reverse;
 
 use indexmap::{IndexMap, IndexSet};
 use shardwise_ir::Span;
 use shardwise_ir::dataflow::Dataflow;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
-use shardwise_ir::program::{MapForm, Op, Phase, Program, Value};
+use shardwise_ir::program::{Blocks, MapForm, Op, Phase, Program, Value};
+use shardwise_ir::unroll::is_loop_exit;
 
-/// The derived statements, after those that rematerialise the values that are not kept.
+/// The derived statements, after those that rematerialise the values that are not kept. Inner
+/// blocks go first: what they compute again may read what an outer layer has to compute again, too.
 pub(super) fn recompute(
     program: &mut Program,
-    derived: Vec<Op>,
+    mut derived: Vec<Op>,
     taken: &mut IndexSet<String>,
     span: Span,
     dataflow: &Dataflow<OpId>,
 ) -> Vec<Op> {
-    let mut done = Vec::with_capacity(derived.len());
-    for run in derived.chunk_by(|a, b| a.repeat == b.repeat) {
-        let forward = run[0].repeat.and_then(|block| program.repeats[block].reversed);
-        let checkpoint = forward.filter(|&block| program.repeats[block].checkpoint.is_some());
-        match checkpoint {
-            Some(forward) => {
-                let needed = needed(program, dataflow, run, forward);
-                done.extend(with_copies(program, run, forward, &needed, taken, span));
-            }
-            None => done.extend(run.iter().cloned()),
-        }
+    let reversed = program.repeats.iter_enumerated().filter_map(|(back, repeat)| {
+        Some((back, repeat.reversed?)).filter(|(_, of)| program.repeats[*of].checkpoint.is_some())
+    });
+    let mut reversed: Vec<(RepeatId, RepeatId)> = reversed.collect();
+    reversed.sort_by_key(|(back, _)| Reverse(program.repeats.outwards(Some(*back)).count()));
+    for (back, forward) in reversed {
+        let is_inside = |op: &Op| program.repeats.outwards(op.repeat).any(|it| it == back);
+        let start = derived.iter().position(is_inside).unwrap_or(derived.len());
+        let end = derived.iter().rposition(is_inside).map_or(start, |last| last + 1);
+        let run = derived[start..end].to_vec();
+        let needed = needed(program, dataflow, &run, forward);
+        let run = with_copies(program, &run, (forward, back), &needed, taken, span);
+        derived.splice(start..end, run);
     }
     for repeat in &mut program.repeats {
         let named = repeat.checkpoint.take().filter(|checkpoint| !checkpoint.recomputes_named);
@@ -49,20 +55,21 @@ pub(super) fn recompute(
             op.is_kept = true;
         }
     }
-    done
+    derived
 }
 
 fn with_copies(
     program: &mut Program,
     run: &[Op],
-    forward: RepeatId,
+    (forward, back): (RepeatId, RepeatId),
     needed: &IndexSet<ValueId>,
     taken: &mut IndexSet<String>,
     span: Span,
 ) -> Vec<Op> {
     let mut again: IndexMap<ValueId, ValueId> = IndexMap::new();
     let mut copies = Vec::new();
-    let entries = run.iter().take_while(|op| op.is(&MapForm::LoopCarried)).count();
+    let is_entry = |op: &&Op| op.is(&MapForm::LoopCarried) && op.repeat == Some(back);
+    let entries = run.iter().take_while(is_entry).count();
     let body: Vec<Op> = program
         .ops
         .iter()
@@ -72,18 +79,13 @@ fn with_copies(
     for op in body {
         let value = Value {
             name: fresh(&program.values[op.result].name, taken),
-            repeat: run[0].repeat,
+            repeat: Some(back),
             span,
             ..program.values[op.result].clone()
         };
         let result = program.values.push(value);
-        let mut copy = Op {
-            repeat: run[0].repeat,
-            phase: Phase::Backward,
-            is_kept: false,
-            result,
-            ..op.clone()
-        };
+        let mut copy =
+            Op { repeat: Some(back), phase: Phase::Backward, is_kept: false, result, ..op.clone() };
         rename(&mut copy, &again);
         again.insert(op.result, result);
         copies.push(copy);
@@ -105,11 +107,12 @@ fn needed(
     forward: RepeatId,
 ) -> IndexSet<ValueId> {
     let is_kept = program.is_kept_for_gradients(forward);
-    // `None` for values that are available: kept, carried into the layer, or of no layer.
+    // `None` for values that are available: kept, carried into the layer, of no layer, or the
+    // result of a block inside, which is not run for a second time.
     let again = |value: ValueId| {
         let is_lost = program.values[value].repeat == Some(forward) && !is_kept(value);
         let op = &program.ops[is_lost.then(|| dataflow.definition(value))??];
-        (!op.is(&MapForm::LoopCarried)).then_some(op)
+        (!op.is(&MapForm::LoopCarried) && !is_loop_exit(op)).then_some(op)
     };
     let lost = |op: &Op| {
         let operands = op.operands.iter().map(|operand| operand.value);

@@ -14,25 +14,45 @@
 //! from the end of the block; so that gradient is loop-carried. The gradient of a value that enters
 //! the body is yielded to the previous layer, and in the first layer to the origin of the value. A
 //! value from outside the block that every layer reads gets one contribution from each layer: they
-//! are accumulated from layer to layer. The statements of the reversed block may read what the same
-//! layer computed in the forward pass; liveness accounts for that without annotations.
+//! are accumulated from layer to layer. A block inside a block is reversed inside the reversed one,
+//! and what it reads from outer layers is accumulated over its own layers first. The statements of
+//! the reversed block may read what the same layer computed in the forward pass; liveness accounts
+//! for that without annotations.
 
+use indexmap::IndexMap;
 use shardwise_ir::ids::{OpId, RepeatId, ValueId};
-use shardwise_ir::program::{MapForm, Op, Program, Repeat};
+use shardwise_ir::program::{Blocks, MapForm, Op, Program, Repeat};
 
 use super::emit::{Emitter, Into};
 use super::{Gradients, yielded};
 
-/// Moves the loop-carried values of a block after everything else of it: in reverse, that is the
+/// Moves the loop-carried values of each block after everything else of it: in reverse, that is the
 /// end of the block.
-pub(super) fn entries_last(uses: &mut [(OpId, Op, usize)]) {
-    for block in uses.chunk_by_mut(|a, b| a.1.repeat == b.1.repeat) {
-        block.sort_by_key(|(_, op, _)| op.is(&MapForm::LoopCarried));
+pub(super) fn entries_last(program: &Program, uses: &mut [(OpId, Op, usize)]) {
+    entries_last_inside(program, uses, 0);
+}
+
+/// The same for statements that are in the same `depth` blocks.
+fn entries_last_inside(program: &Program, uses: &mut [(OpId, Op, usize)], depth: usize) {
+    let block = |op: &Op| program.repeats.path(op.repeat).get(depth).copied();
+    for run in uses.chunk_by_mut(|a, b| block(&a.1) == block(&b.1)) {
+        let Some(block) = block(&run[0].1) else { continue };
+        run.sort_by_key(|(_, op, _)| op.repeat == Some(block) && op.is(&MapForm::LoopCarried));
+        entries_last_inside(program, run, depth + 1);
     }
 }
 
-/// The reversed block over the layers of `block`, created if there is none.
-fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
+/// Gradients of an open block while they are summed.
+#[derive(Default)]
+pub(super) struct OpenBlock {
+    /// Values whose gradients are carried from layer to layer, and the loop-carried gradients.
+    entered: Vec<(ValueId, ValueId)>,
+    /// The current layer's contributions to gradients of values from outside the block.
+    of_layers: IndexMap<ValueId, ValueId>,
+}
+
+/// A new block over the layers of `block` in reverse.
+fn reversed(program: &mut Program, block: RepeatId, within: Option<RepeatId>) -> RepeatId {
     let Repeat { name, count, pipeline, span, .. } = program.repeats[block].clone();
     program.repeats.push(Repeat {
         name,
@@ -40,7 +60,7 @@ fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
         reversed: Some(block),
         checkpoint: None,
         kept_gathered: Vec::new(),
-        within: None,
+        within,
         microbatches_of: None,
         pipeline,
         span,
@@ -48,22 +68,37 @@ fn reversed(program: &mut Program, block: RepeatId) -> RepeatId {
 }
 
 impl Gradients<'_> {
-    /// Enters the block of the gradients of `op`: its reversed block, or none.
+    /// Enters the block of the gradients of `op`: its reversed block, or none. What enters a block
+    /// has its gradient around it.
     pub(super) fn go_to(&mut self, emitter: &mut Emitter, op: &Op) {
-        let block = op.repeat.filter(|_| !op.is(&MapForm::LoopCarried));
-        let here = emitter.block().and_then(|here| emitter.program.repeats[here].reversed);
-        if block != here {
-            self.leave(emitter);
-            if let Some(block) = block {
-                self.begin(emitter, block);
+        let repeats = &emitter.program.repeats;
+        let is_entry = op.is(&MapForm::LoopCarried);
+        let place = if is_entry { op.repeat.and_then(|it| repeats[it].within) } else { op.repeat };
+        let path = repeats.path(place);
+        while let Some(here) = emitter.block() {
+            if path.contains(&emitter.program.repeats.forward_block(here)) {
+                break;
             }
+            self.leave(emitter);
+        }
+        for &block in &path[self.open.len()..] {
+            self.begin(emitter, block);
+        }
+    }
+
+    /// Leaves all blocks.
+    pub(super) fn leave_all(&mut self, emitter: &mut Emitter) {
+        while emitter.block().is_some() {
+            self.leave(emitter);
         }
     }
 
     /// Opens the reverse of a block: the gradients of yielded values enter.
     fn begin(&mut self, emitter: &mut Emitter, block: RepeatId) {
-        let back = reversed(&mut emitter.program, block);
-        emitter.enter(Some(back));
+        let within = emitter.block();
+        let back = reversed(&mut emitter.program, block, within);
+        emitter.enter(back);
+        self.open.push(OpenBlock::default());
         let yielded: Vec<(ValueId, ValueId)> = yielded(&emitter.program)
             .filter(|(given, _)| emitter.program.values[*given].repeat == Some(block))
             .collect();
@@ -75,15 +110,18 @@ impl Gradients<'_> {
             let into = self.next_into(emitter, given);
             let entered = emitter.carry(from, into);
             self.so_far[given.index()] = Some(entered);
-            self.entered.push((given, entered));
+            if let Some(open) = self.open.last_mut() {
+                open.entered.push((given, entered));
+            }
         }
     }
 
     /// Closes the current block: gradients are yielded to the previous layer, and contributions of
     /// its layers to outside values are summed.
-    pub(super) fn leave(&mut self, emitter: &mut Emitter) {
+    fn leave(&mut self, emitter: &mut Emitter) {
+        let OpenBlock { entered, of_layers } = self.open.pop().unwrap_or_default();
         let yielded: Vec<(ValueId, ValueId)> = yielded(&emitter.program).collect();
-        for (of, entered) in std::mem::take(&mut self.entered) {
+        for (of, entered) in entered {
             let enters = yielded
                 .iter()
                 .find(|(given, _)| *given == of)
@@ -92,36 +130,38 @@ impl Gradients<'_> {
             let next = enters.unwrap_or_else(|| emitter.zeros(entered, of));
             emitter.yield_value(next, entered);
         }
-        emitter.enter(None);
-        for (of, contribution) in std::mem::take(&mut self.of_layers) {
+        emitter.leave();
+        for (of, contribution) in of_layers {
             let into = self.becomes(emitter, of);
-            let before = self.so_far[of.index()];
-            let total = emitter.total(contribution, self.alone(of, into));
-            self.so_far[of.index()] =
-                Some(before.map_or(total, |before| emitter.sum(before, total, into)));
+            let before = self.sum_so_far(emitter, of);
+            let total = emitter.total(contribution, alone(before, into));
+            let sum = before.map_or(total, |before| emitter.sum(before, total, into));
+            self.set_sum(emitter, of, sum);
         }
     }
 
     /// Whether a contribution to the gradient of `operand` is that of one layer, while the operand
     /// is outside.
     fn is_of_layers(emitter: &Emitter, operand: ValueId) -> bool {
-        emitter.block().is_some() && emitter.program.values[operand].repeat.is_none()
+        let (repeats, of) = (&emitter.program.repeats, emitter.program.values[operand].repeat);
+        emitter.block().is_some_and(|block| !repeats.iterates_over(of, block))
     }
 
     /// The contribution to the gradient of `operand` so far, in a block that of the current layer.
     pub(super) fn sum_so_far(&self, emitter: &Emitter, operand: ValueId) -> Option<ValueId> {
         if Self::is_of_layers(emitter, operand) {
-            self.of_layers.get(&operand).copied()
+            self.open.last()?.of_layers.get(&operand).copied()
         } else {
             self.so_far[operand.index()]
         }
     }
 
     pub(super) fn set_sum(&mut self, emitter: &Emitter, operand: ValueId, sum: ValueId) {
-        if Self::is_of_layers(emitter, operand) {
-            self.of_layers.insert(operand, sum);
-        } else {
-            self.so_far[operand.index()] = Some(sum);
+        match self.open.last_mut().filter(|_| Self::is_of_layers(emitter, operand)) {
+            Some(open) => {
+                open.of_layers.insert(operand, sum);
+            }
+            None => self.so_far[operand.index()] = Some(sum),
         }
     }
 
@@ -137,15 +177,11 @@ impl Gradients<'_> {
     pub(super) fn carry(&mut self, emitter: &mut Emitter, op: &Op, given: ValueId) {
         let operand = op.operands[0].value;
         let into = self.next_into(emitter, operand);
-        let part = if op.is(&MapForm::Last) {
-            given
-        } else {
-            emitter.last(given, self.alone(operand, into))
-        };
-        self.so_far[operand.index()] = Some(match self.so_far[operand.index()] {
-            None => part,
-            Some(before) => emitter.sum(before, part, into),
-        });
+        let before = self.sum_so_far(emitter, operand);
+        let part =
+            if op.is(&MapForm::Last) { given } else { emitter.last(given, alone(before, into)) };
+        let sum = before.map_or(part, |before| emitter.sum(before, part, into));
+        self.set_sum(emitter, operand, sum);
     }
 
     /// The initial value of the loop-carried value `enters`.
@@ -153,9 +189,9 @@ impl Gradients<'_> {
         let entry = self.dataflow.definition(enters);
         entry.map_or(enters, |op| program.ops[op].operands[0].value)
     }
+}
 
-    /// `into` if this is the first contribution, else a part.
-    fn alone(&self, operand: ValueId, into: Into) -> Into {
-        if self.so_far[operand.index()].is_none() { into } else { Into::Part(into.of()) }
-    }
+/// `into` if this is the first contribution, else a part.
+fn alone(before: Option<ValueId>, into: Into) -> Into {
+    if before.is_none() { into } else { Into::Part(into.of()) }
 }

@@ -57,8 +57,8 @@ pub(super) struct Emitter {
     declared: IndexSet<ValueId>,
     /// Values that enter or leave a block: their gradients have their dimensions in the same order.
     carried: IndexSet<ValueId>,
-    /// The current block, and the index of its first statement.
-    block: (Option<RepeatId>, usize),
+    /// The open blocks, the outermost first, with the index of the first statement of each.
+    open: Vec<(RepeatId, usize)>,
     directive: Backward,
     span: Span,
 }
@@ -83,7 +83,7 @@ impl Emitter {
             shardings,
             declared,
             carried,
-            block: (None, 0),
+            open: Vec::new(),
             directive: directive.clone(),
             span: directive.span,
         }
@@ -91,20 +91,25 @@ impl Emitter {
 
     /// The current block.
     pub(super) fn block(&self) -> Option<RepeatId> {
-        self.block.0
+        self.open.last().map(|(block, _)| *block)
     }
 
-    /// Continues in another block, or outside all.
-    pub(super) fn enter(&mut self, block: Option<RepeatId>) {
-        self.block = (block, self.ops.len());
+    /// Opens a block in the current one.
+    pub(super) fn enter(&mut self, block: RepeatId) {
+        self.open.push((block, self.ops.len()));
+    }
+
+    /// Closes the current block.
+    pub(super) fn leave(&mut self) {
+        self.open.pop();
     }
 
     /// Adds a statement before the current block.
     pub(super) fn before(&mut self, kind: OpKind, operands: Vec<ValueId>, into: Into) -> ValueId {
-        let block = self.block.0.take();
+        let block = self.open.pop();
         let value = self.statement(kind, operands, into);
+        self.open.extend(block);
         self.move_to_start(1);
-        self.block.0 = block;
         value
     }
 
@@ -116,9 +121,10 @@ impl Emitter {
     }
 
     fn move_to_start(&mut self, before: usize) {
-        let start = self.block.1.min(self.ops.len() - 1);
+        let Some((_, first)) = self.open.last_mut() else { return };
+        let start = (*first).min(self.ops.len() - 1);
         self.ops[start..].rotate_right(1);
-        self.block.1 += before;
+        *first += before;
     }
 
     /// Yields a value of the current block to `enters` in the next layer.
@@ -318,7 +324,7 @@ impl Emitter {
             share: 1.0,
             is_kept: false,
             kernel: KernelPart::default(),
-            repeat: self.block.0,
+            repeat: self.block(),
             span: self.span,
         });
         value
@@ -333,7 +339,7 @@ impl Emitter {
         let name = format!("{base}.{number}");
         self.taken.insert(name.clone());
         let span = self.span;
-        let repeat = self.block.0;
+        let repeat = self.block();
         self.program.values.push(Value { repeat, ..Value::result(name, dims, dtype, span) })
     }
 
@@ -356,7 +362,7 @@ impl Emitter {
             let value = Value::result(name, Vec::new(), dtype, span);
             self.program.values.push(value)
         });
-        let block = self.block.0;
+        let block = self.block();
         let value = &mut self.program.values[gradient];
         value.repeat = block;
         value.dims = if keep { wanted } else { dims };

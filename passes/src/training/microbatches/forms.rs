@@ -9,7 +9,7 @@
 use indexmap::IndexSet;
 use shardwise_ir::dataflow::Analyzed;
 use shardwise_ir::ids::{DimId, OpId, RepeatId, ValueId};
-use shardwise_ir::program::{MapForm, Op, OpKind, Phase, Program, ReduceFn};
+use shardwise_ir::program::{Blocks, MapForm, Op, OpKind, Phase, Program, ReduceFn};
 use shardwise_ir::rearrange::Rearrange;
 use shardwise_ir::sharding::Reduction;
 
@@ -107,15 +107,16 @@ impl MicrobatchForms {
             self.mixed.insert(id);
             if has_rows(program, parts, op.result) { Rows } else { After }
         });
-        self.of_values[op.result.index()] = self.in_its_block(op, form);
+        self.of_values[op.result.index()] = self.in_its_block(program, op, form);
     }
 
     /// A block runs for each microbatch if any of its statements does; any other block runs
     /// entirely before or entirely after them.
-    fn in_its_block(&mut self, op: &Op, form: MicrobatchForm) -> MicrobatchForm {
+    fn in_its_block(&mut self, program: &Program, op: &Op, form: MicrobatchForm) -> MicrobatchForm {
         let Some(block) = op.repeat else { return form };
+        let around = || program.repeats.outwards(op.repeat);
         if form.is_inside() {
-            self.inside.insert(block);
+            self.inside.extend(around());
         }
         let inside = self.inside.contains(&block);
         if form == After && !inside {

@@ -42,7 +42,7 @@ pub(super) fn rewrite(
     };
     let microbatches = program.repeats.push(repeat);
     for &block in &forms.inside {
-        program.repeats[block].within = Some(microbatches);
+        program.repeats[block].within.get_or_insert(microbatches);
     }
     let old: Vec<Op> = std::mem::take(&mut program.ops).into_iter().collect();
     let mut rewriter = MicrobatchRewriter {
@@ -141,6 +141,8 @@ impl MicrobatchRewriter<'_> {
             return known;
         }
         let layers = self.program.repeats.forward_block(block);
+        let around = self.program.repeats.layer_block(self.program.repeats[block].within);
+        let within = around.map(|around| self.counterpart(around));
         let Repeat { name, count, span, .. } = self.program.repeats[block].clone();
         let repeat = Repeat {
             name,
@@ -148,7 +150,7 @@ impl MicrobatchRewriter<'_> {
             reversed: Some(layers),
             checkpoint: None,
             kept_gathered: Vec::new(),
-            within: None,
+            within,
             microbatches_of: None,
             pipeline: None,
             span,
