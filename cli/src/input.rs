@@ -1,5 +1,6 @@
 //! Programs and other texts from files and standard input.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -34,12 +35,20 @@ pub(crate) fn read(path: &str) -> Result<Source> {
     }
 }
 
-fn bytes(path: &str) -> io::Result<Vec<u8>> {
-    if path != "-" {
-        return std::fs::read(path);
-    }
+/// The limit of what is read: devices such as `/dev/zero` do not end.
+const MOST_BYTES: u64 = 256_000_000;
+
+/// The bytes of a file, or of standard input for `-`; an error if it is longer than the limit.
+pub(crate) fn bytes(path: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
+    if path == "-" {
+        io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 256 MB"));
+    }
     Ok(bytes)
 }
 

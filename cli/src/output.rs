@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::ColorChoice;
 use miette::{GraphicalReportHandler, GraphicalTheme};
+use shardwise::diagnostics::escaped;
 use shardwise::{Findings, Report};
 use terminal_size::terminal_size_of;
 
@@ -54,7 +55,7 @@ impl Output {
     /// Prints a remark, which is not a result.
     #[expect(clippy::unused_self, reason = "who prints also knows how the run ends")]
     pub(crate) fn remark(&mut self, text: &str) -> Result {
-        Ok(writeln!(io::stderr().lock(), "{text}")?)
+        Ok(writeln!(io::stderr().lock(), "{}", escaped(text))?)
     }
 
     /// Prints an error. If that fails too, the command stops.

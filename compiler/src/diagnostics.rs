@@ -1,10 +1,14 @@
 //! Turns diagnostics into `miette` ones: the only module that knows how they are drawn.
 
+mod escape;
+
 use std::fmt;
 
 use miette::{LabeledSpan, NamedSource, SourceSpan};
 use shardwise_grammar::diag::Inside;
 use shardwise_ir::{Diag, Severity};
+
+pub use escape::escaped;
 
 /// One finding together with its source. With miette's `fancy` feature it is drawn with the source;
 /// without, it is a plain error.
@@ -12,8 +16,10 @@ use shardwise_ir::{Diag, Severity};
 pub struct Report {
     /// The finding.
     pub diag: Diag,
-    /// The source, unless the lines concerned are too long to show.
+    /// The source, escaped, unless the lines concerned are too long to show.
     source: Option<NamedSource<String>>,
+    /// Where its labels are in the escaped source.
+    spans: Vec<SourceSpan>,
     /// The place in another file where the fault is, drawn below.
     inside: Option<Box<Report>>,
 }
@@ -25,10 +31,18 @@ impl Report {
     fn new(diag: Diag, name: &str, source: &str) -> Self {
         let shown =
             diag.labels.iter().all(|label| line_length(source, label.span.start) <= LONGEST_LINE);
-        let source =
-            shown.then(|| NamedSource::new(name, source.to_owned()).with_language("shard"));
+        let place = |offset: usize| escape::place(source, offset.min(source.len()));
+        let labels = diag.labels.iter().filter(|_| shown);
+        let spans = labels.map(|label| {
+            let start = place(label.span.start);
+            SourceSpan::new(start.into(), place(label.span.end).max(start) - start)
+        });
+        let spans = spans.collect();
+        let source = shown.then(|| {
+            NamedSource::new(escaped(name), escaped(source).into_owned()).with_language("shard")
+        });
         let inside = diag.inside.as_deref().map(|inside| Box::new(Self::of_file(&diag, inside)));
-        Self { diag, source, inside }
+        Self { diag, source, spans, inside }
     }
 
     /// The place in a file that a source names.
@@ -48,7 +62,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.diag.message)
+        f.write_str(&escaped(&self.diag.message))
     }
 }
 
@@ -67,7 +81,7 @@ impl miette::Diagnostic for Report {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.diag.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.diag.help.as_ref().map(|help| Box::new(escaped(help)) as Box<dyn fmt::Display>)
     }
 
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn miette::Diagnostic> + 'a>> {
@@ -80,17 +94,17 @@ impl miette::Diagnostic for Report {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let length = self.source.as_ref()?.inner().len();
-        Some(Box::new(self.diag.labels.iter().enumerate().map(move |(i, label)| {
-            let start = label.span.start.min(length);
-            let span = SourceSpan::new(start.into(), label.span.end.clamp(start, length) - start);
-            let text = Some(label.text.clone());
-            if i == 0 {
-                LabeledSpan::new_primary_with_span(text, span)
-            } else {
-                LabeledSpan::new_with_span(text, span)
-            }
-        })))
+        self.source.as_ref()?;
+        Some(Box::new(self.diag.labels.iter().zip(&self.spans).enumerate().map(
+            |(i, (label, &span))| {
+                let text = Some(escaped(&label.text).into_owned());
+                if i == 0 {
+                    LabeledSpan::new_primary_with_span(text, span)
+                } else {
+                    LabeledSpan::new_with_span(text, span)
+                }
+            },
+        )))
     }
 }
 
@@ -146,8 +160,8 @@ impl Findings {
 
 impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sentences: Vec<&str> =
-            self.reports.iter().map(|report| report.diag.message.as_str()).collect();
+        let sentences: Vec<_> =
+            self.reports.iter().map(|report| escaped(&report.diag.message)).collect();
         f.write_str(&sentences.join("\n"))
     }
 }

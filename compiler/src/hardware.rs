@@ -66,6 +66,15 @@ pub(crate) fn chips(text: &str) -> Result<Vec<Hardware>, Vec<Diag>> {
     if reader.diags.is_empty() { Ok(reader.known) } else { Err(reader.diags) }
 }
 
+/// Whether a text is TOML and has a table with a key of a hardware file.
+pub(crate) fn describes_hardware(text: &str) -> bool {
+    let tables: IndexMap<String, Value> = toml::from_str(text).unwrap_or_default();
+    let is_key = |key: &String| {
+        OTHERS.contains(&key.as_str()) || numbers::all().any(|(known, ..)| known == key)
+    };
+    tables.values().filter_map(Value::as_table).any(|table| table.keys().any(is_key))
+}
+
 /// A chip whose name belongs to another one with other numbers.
 pub fn clash<'h>(chips: impl IntoIterator<Item = &'h Hardware>) -> Option<&'h Hardware> {
     let mut seen: IndexMap<&str, &Hardware> = IndexMap::new();

@@ -6,7 +6,9 @@ mod optimizer_faults;
 
 use shardwise_ir::codes;
 use shardwise_ir::ids::ValueId;
-use shardwise_ir::program::Program;
+use shardwise_ir::print::Printer;
+use shardwise_ir::program::{Op, Program, Value};
+use shardwise_ir::sharding::{Pin, Unreduced};
 use shardwise_ir::{Diag, verify};
 use shardwise_passes::pipeline::{KernelFault, PlanFault, RewriteFault, Strategy};
 use shardwise_passes::textbook::Infeasible;
@@ -41,7 +43,7 @@ pub(crate) fn not_one_kernel(&KernelFault { number, first, other }: &KernelFault
 pub(crate) fn of_plan(program: &Program, fault: &PlanFault, options: &Options) -> Option<Diag> {
     match fault {
         PlanFault::TooManyShardings(value) => Some(too_large(program, *value)),
-        PlanFault::Infeasible(infeasible) => Some(no_layout(program, *infeasible)),
+        PlanFault::Infeasible(infeasible) => infeasible_plan(program, *infeasible),
         PlanFault::OverCapacity(plan) => {
             let whose = match options.strategy {
                 Strategy::Search => "the smallest plan found",
@@ -64,8 +66,28 @@ fn too_large(program: &Program, value: ValueId) -> Diag {
         .help("leave out axes of size 1, or join axes that always go together")
 }
 
-fn no_layout(program: &Program, infeasible: Infeasible) -> Diag {
-    let op = &program.ops[infeasible.op];
+fn infeasible_plan(program: &Program, infeasible: Infeasible) -> Option<Diag> {
+    match infeasible {
+        Infeasible::Operation(op) => Some(no_layout(program, &program.ops[op])),
+        Infeasible::Output(value) => unreachable_output(program, value),
+    }
+}
+
+/// An output in a sharding that no collective leads to: it is pending, and the value is complete.
+fn unreachable_output(program: &Program, value: ValueId) -> Option<Diag> {
+    let Value { name, span, dims, .. } = &program.values[value];
+    let output = program.outputs.iter().find(|output| output.value == value)?;
+    let complete = Pin { unreduced: Unreduced::default(), ..output.pin.clone() };
+    let text = |pin: &Pin| format!("{name}{}", Printer::new(program).pin(dims, pin));
+    let message = format!("no collective makes `{}` of `{name}`", text(&output.pin));
+    let diag = Diag::error(codes::sharding::NO_LAYOUT, message, output.span, "this sharding");
+    Some(diag.and(*span, format!("`{name}` is here")).help(format!(
+        "a complete value does not become a pending sum: write `output {}`",
+        text(&complete)
+    )))
+}
+
+fn no_layout(program: &Program, op: &Op) -> Diag {
     if let Some(fault) = verify::pinned_fault(program, op) {
         return fault;
     }

@@ -170,7 +170,8 @@ pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verd
         runnable(program, plan, setup.sizes)?;
     let truth = unsharded::Truth::new(&program, setup.seed);
     let tolerance = if truth.exact { 0.0 } else { TOLERANCE };
-    let mut run = run::Run::new(&plan, &stages, (&truth, &batches), (setup.seed, tolerance));
+    let undefined = truth.undefined;
+    let mut run = run::Run::new(&plan, &stages, (truth, &batches), (setup.seed, tolerance));
     let mismatch = run.all(&program, setup.progress);
     Ok(Verdict {
         plan: "explicit",
@@ -180,7 +181,7 @@ pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verd
         scaled,
         largest_error: run.largest_error,
         tolerance,
-        undefined: truth.undefined,
+        undefined,
         seed: setup.seed,
         mismatch,
     })

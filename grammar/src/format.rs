@@ -4,6 +4,10 @@
 //! between statements, so the tree stores neither. A comment after a statement stays on its line, a
 //! comment on its own line stays on its own line, a comment inside a statement of several lines
 //! moves before it, and consecutive blank lines become one.
+//!
+//! Spaces before a comment stay, if there are two at least: comments that stand in a column, as in
+//! printed plans, do so on purpose. Aligning them here would change lines that nobody touched
+//! whenever a longer one comes; one fixed distance would destroy the columns.
 
 mod subscripts;
 #[cfg(test)]
@@ -39,6 +43,7 @@ pub fn format(source: &str) -> Result<String, Vec<Diag>> {
             parts.iter().filter(|part| scan::is_opening(part) && part.ends_with('{')).count();
         at = span.end;
     }
+    out.closes = false;
     out.gap(&format!("{}\n", &source[at..]));
     Ok(out.finish())
 }
@@ -57,6 +62,7 @@ impl Output {
     /// The text between two statements: the rest of the first one's line, then whole lines.
     fn gap(&mut self, gap: &str) {
         let gap = gap.replace("\r\n", "\n");
+        let spaces = gap.len() - gap.trim_start_matches(' ').len();
         let mut pieces: Vec<&str> =
             gap.split(['\n', '\r']).map(|p| p.trim_matches(scan::is_blank)).collect();
         pieces.pop();
@@ -64,7 +70,7 @@ impl Output {
             match (number, text, self.lines.last_mut()) {
                 (0, "", Some(_)) => {}
                 (0, _, Some(line)) => {
-                    line.push_str("  ");
+                    line.push_str(&" ".repeat(spaces.max(2)));
                     line.push_str(&comment(text));
                 }
                 (_, "", _) => self.blank(),

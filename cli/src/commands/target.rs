@@ -14,6 +14,7 @@ use super::planning::for_each_plan;
 use crate::args::plan::{PlanArgs, ProgramArgs};
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
+use crate::input;
 use crate::output::{Output, write_file};
 
 /// Writes the plan to `path`, in the format that `in_format` prints.
@@ -88,7 +89,7 @@ fn up_to_date(path: &str, args: &ProgramArgs, text: &str) -> Result {
         ),
         None => ("the expression".to_owned(), "run the same command without `--check`".to_owned()),
     };
-    match std::fs::read(path) {
+    match input::bytes(path) {
         Ok(bytes) if bytes == text.as_bytes() => Ok(()),
         Ok(_) => Err(Error::input(format!("`{path}` is not the plan of {what} any more; {how}"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -113,7 +114,8 @@ fn write_depfile(path: &str, target: &str, args: &ProgramArgs) -> Result {
 
 /// The hardware files that a program names.
 fn named_by(program: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(program).unwrap_or_default();
+    let text = input::bytes(program).unwrap_or_default();
+    let text = String::from_utf8(text).unwrap_or_default();
     named_file::named(program, &text)
         .iter()
         .map(|path| path.to_string_lossy().replace('\\', "/"))

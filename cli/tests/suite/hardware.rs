@@ -153,13 +153,18 @@ fn files_that_are_no_hardware_are_refused() {
             assert!(
                 output.status.code() == Some(1)
                     && printed.contains(expected)
-                    && !printed.contains("panicked"),
+                    && !printed.contains("panicked")
+                    && !printed.contains("password"),
                 "{arguments:?}: {printed}"
             );
         }
     };
     wrong(b"[mine]\nbase = \"h10\"\n", "nodes.toml:2:8");
     wrong(b"", "the file describes no chip");
+    wrong(
+        b"[users]\nroot = \"a password\"\n",
+        "`models/hw/nodes.toml` is no hardware file (line 2",
+    );
     wrong(b"\xff\xfe", "not UTF-8");
     wrong(&vec![b'a'; 2 << 20], "larger than 1 MiB");
     std::fs::remove_file(folder.join("models/hw/nodes.toml")).expect("it is there");

@@ -59,9 +59,36 @@ fn a_folder_is_not_replaced() {
     assert!(folder.join("out").is_dir());
 }
 
+#[test]
+fn writers_at_the_same_time_leave_one_whole_file() {
+    let folder = folder("write-together");
+    let sizes = ["I=8", "I=16", "I=32"];
+    let alone = |size: &str| text(&run_in(&folder, &["plan", "p.shard", "--dim", size], "").stdout);
+    let texts = sizes.map(alone);
+    let writer = |size: &'static str| {
+        let folder = folder.clone();
+        std::thread::spawn(move || {
+            for _ in 0..10 {
+                run_in(&folder, &["plan", "p.shard", "--dim", size, "-o", "p.plan"], "");
+            }
+        })
+    };
+    for writer in sizes.map(writer) {
+        writer.join().expect("the writer ends");
+    }
+    assert!(texts.contains(&read(&folder.join("p.plan"))));
+    let names = std::fs::read_dir(&folder).expect("the folder is there").count();
+    assert_eq!(names, 2, "the program and one plan");
+}
+
 #[cfg(unix)]
 mod unix {
-    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::fs::{chown, symlink};
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use crate::common::SHARDWISE;
 
     use super::*;
 
@@ -127,5 +154,65 @@ mod unix {
             let got = reader.join().expect("the reader ends").expect("it reads");
             assert_eq!(got, printed);
         }
+    }
+
+    #[test]
+    fn a_command_that_is_killed_leaves_the_old_text_or_the_new() {
+        let arguments = [&["fmt", "p.shard"][..], &["check", "p.shard", "--fix"]];
+        for (number, arguments) in arguments.into_iter().enumerate() {
+            let folder = folder(&format!("write-killed-{number}"));
+            let program = folder.join("p.shard");
+            run_in(&folder, arguments, "");
+            let whole = read(&program);
+            assert_ne!(whole, PROGRAM);
+            for delay in (0..40).map(|step| Duration::from_micros(step * 250)) {
+                std::fs::write(&program, PROGRAM).expect("a file can be written");
+                let mut command = Command::new(SHARDWISE);
+                command.args(arguments).current_dir(&folder).stdout(Stdio::null());
+                let mut child = command.stderr(Stdio::null()).spawn().expect("it starts");
+                std::thread::sleep(delay);
+                // It may have ended by itself.
+                let _ = child.kill();
+                child.wait().expect("it ends");
+                let text = read(&program);
+                assert!(text == PROGRAM || text == whole, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_does_not_fit_leaves_the_old_text() {
+        for (arguments, written) in
+            [("fmt p.shard", "p.shard"), ("plan p.shard -o p.plan", "p.plan")]
+        {
+            let folder = folder(&format!("write-full-{written}"));
+            let before = format!("{PROGRAM}# {}\n", "a long comment ".repeat(200));
+            let file = folder.join(written);
+            std::fs::write(&file, &before).expect("a file can be written");
+            // The limit of the size of files, in blocks of 512 bytes: none can be written.
+            let script = format!("trap '' XFSZ; ulimit -f 0; exec {SHARDWISE} {arguments}");
+            let output = Command::new("sh").args(["-c", &script]).current_dir(&folder).output();
+            let output = output.expect("a shell is there");
+            assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+            assert!(text(&output.stderr).contains(&format!("cannot write `{written}`: ")));
+            assert_eq!(read(&file), before);
+            let names = std::fs::read_dir(&folder).expect("the folder is there");
+            let others = names.filter_map(|entry| Some(entry.ok()?.file_name()));
+            assert!(others.into_iter().all(|name| !name.to_string_lossy().starts_with('.')));
+        }
+    }
+
+    #[test]
+    fn a_file_keeps_its_owner() {
+        let folder = folder("write-owner");
+        let program = folder.join("p.shard");
+        // Only an administrator can give files away, and keep them with their owners.
+        if chown(&program, Some(1234), Some(4321)).is_err() {
+            return;
+        }
+        run_in(&folder, &["fmt", "p.shard"], "");
+        let owner = std::fs::metadata(&program).expect("the file is there");
+        assert_ne!(read(&program), PROGRAM);
+        assert_eq!((owner.uid(), owner.gid()), (1234, 4321));
     }
 }

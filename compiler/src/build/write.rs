@@ -1,7 +1,9 @@
 //! Files are written completely or not at all: into a temporary file in the same folder, which then
 //! replaces the old one. A reader gets the old bytes or the new ones, never a mixture.
 
-use std::fs::{self, Permissions};
+#[cfg(unix)]
+use std::fs::Permissions;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -9,13 +11,12 @@ use tempfile::Builder;
 
 /// Writes a file, completely or not at all.
 ///
-/// An existing file keeps its permissions, and a symbolic link stays one: the file that it points
-/// to is replaced. Other files (a device, a pipe) are written in place.
+/// An existing file keeps its permissions and, where the system lets this user give files away, its
+/// owner. A symbolic link stays one: the file that it points to is replaced. Other files (a device,
+/// a pipe) are written in place.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     match fs::canonicalize(path) {
-        Ok(file) if file.is_file() => {
-            replace(&file, text, Some(fs::metadata(&file)?.permissions()))
-        }
+        Ok(file) if file.is_file() => replace(&file, text, Some(&fs::metadata(&file)?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
             replace(path, text, None)
         }
@@ -32,28 +33,41 @@ pub fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
     write(path, text).map(|()| true)
 }
 
-fn replace(path: &Path, text: &str, permissions: Option<Permissions>) -> io::Result<()> {
+fn replace(path: &Path, text: &str, before: Option<&Metadata>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = temporary().tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(text.as_bytes())?;
-    if let Some(permissions) = permissions {
-        file.as_file().set_permissions(permissions)?;
+    let mut file = temporary(before.is_none()).tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    if let Some(before) = before {
+        keep_owner(file.as_file(), before);
+        file.as_file().set_permissions(before.permissions())?;
     }
+    file.write_all(text.as_bytes())?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
-/// The temporary file becomes the file itself, so it gets the permissions of a new file instead of
-/// the private ones of temporary files.
-fn temporary() -> Builder<'static, 'static> {
+/// The temporary file becomes the file itself: a new one gets the permissions of new files instead
+/// of the private ones of temporary files.
+fn temporary(is_new: bool) -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.prefix(".shardwise-");
     #[cfg(unix)]
-    {
+    if is_new {
         use std::os::unix::fs::PermissionsExt as _;
         builder.permissions(Permissions::from_mode(0o666));
     }
     builder
+}
+
+/// Gives a file the owner and group of another, as far as this user may.
+#[cfg_attr(not(unix), expect(unused_variables, reason = "files have no owners there"))]
+fn keep_owner(file: &File, of: &Metadata) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, fchown};
+        // A user who may write a file of someone else may not give it back: it is theirs then.
+        let _ = fchown(file, None, Some(of.gid()));
+        let _ = fchown(file, Some(of.uid()), None);
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,10 @@
 //!
 //! A mistake in such a file is reported twice: at the program's statement, since that is the source
 //! that other tools show, and with its place in the file itself.
+//!
+//! A program may come from someone else, and name any file. Only names that end in `.toml` are
+//! read, and nothing is quoted from a file without a table that has a key of a hardware file, so
+//! that a log of errors does not show what a private file contains.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +25,7 @@ use shardwise_ir::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE, UNREAD_HARDWARE}
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::resolve::HardwareFile;
 
-use super::{chips, clash};
+use super::{chips, clash, describes_hardware};
 use crate::options::Options;
 use crate::source::files::Unread;
 use crate::source::place::{Lines, Place};
@@ -58,9 +62,12 @@ pub(crate) fn hardware_file(
     };
     let found = beside(name, &path.node);
     let shown = found.to_string_lossy().replace('\\', "/");
-    let (chips, diags) = match options.files.text(&found) {
+    let (chips, diags) = match text(&found, options) {
         Err(unread) => (None, vec![unread.into_diagnostic(&shown, path)]),
         Ok(text) => match chips(&text) {
+            Err(inner) if !text.is_empty() && !describes_hardware(&text) => {
+                (None, vec![another_file(&inner, &shown, &text, path)])
+            }
             Err(inner) => (
                 None,
                 inner.into_iter().map(|diag| from_inside(diag, &shown, &text, path)).collect(),
@@ -73,6 +80,15 @@ pub(crate) fn hardware_file(
         },
     };
     (Some(HardwareFile { path: path.node.clone(), chips }), diags)
+}
+
+/// The text of a hardware file; other files are not read.
+fn text(path: &Path, options: &Options) -> Result<String, Unread> {
+    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml")) {
+        options.files.text(path)
+    } else {
+        Err(Unread::OtherName)
+    }
 }
 
 /// The files that a program's `hardware` names.
@@ -96,6 +112,11 @@ impl Unread {
         let from_where = "give the path of a TOML file, counted from the program's folder \
             (`shardwise hardware --format toml h100` prints one)";
         match self {
+            Self::OtherName => refuse(
+                UNREAD_HARDWARE,
+                "the name of a hardware file ends in `.toml`".to_owned(),
+                from_where,
+            ),
             Self::Nobody => refuse(
                 UNREAD_HARDWARE,
                 "nothing reads files here".to_owned(),
@@ -133,6 +154,16 @@ fn from_inside(inner: Diag, shown: &str, text: &str, path: &Name) -> Diag {
     let message = format!("`{shown}:{line}:{column}`: {}", inner.message);
     let inside = Some(Box::new(Inside { name: shown.to_owned(), text: text.to_owned(), label }));
     Diag { help: inner.help, inside, ..Diag::error(inner.code, message, path.span, "in this file") }
+}
+
+/// A file that has nothing of a hardware file, as far as it can be read.
+fn another_file(inner: &[Diag], shown: &str, text: &str, path: &Name) -> Diag {
+    let start = inner.first().and_then(|diag| diag.labels.first()).map_or(0, |at| at.span.start);
+    let Place { line, column } = Lines::new(text).place(start);
+    let message = format!("`{shown}` is no hardware file (line {line}, column {column})");
+    Diag::error(BAD_HARDWARE, message, path.span, "named here").help(
+        "a hardware file has a table for each chip: `[my-chip]`, then keys such as `bf16 = 1e15`",
+    )
 }
 
 fn known_otherwise(chip: &Hardware, path: &Name) -> Diag {

@@ -2,30 +2,32 @@
 //! computer are refused.
 //!
 //! The limits are counts of elements and not times or free memory, so that a plan is refused on all
-//! machines or on none. Three are limited: the elements of all devices at the end (nothing is
-//! freed), the elements of the largest product on one device (it is materialized before it is
-//! summed), and the total number of elements computed. Counting bytes of the host instead would be
-//! closer, and differ between hosts.
+//! machines or on none; they keep a run under 1 GB and, on a laptop, 10 s. Three are limited: the
+//! elements held at once (on all devices, and of the unsharded program, of which nothing is freed),
+//! the elements of the largest product on one device (it is materialized before it is summed), and
+//! the total number of elements computed. Counting bytes of the host instead would be closer, and
+//! differ between hosts.
 
 use index_vec::IndexVec;
 use shardwise_ir::Diag;
 use shardwise_ir::codes;
 use shardwise_ir::ids::{DimId, ValueId};
-use shardwise_ir::plan::{Plan, Step, StepKind};
+use shardwise_ir::plan::{Materialization, Plan, Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{AxisRef, Pin, Sharding};
 
 use super::devices::Extent;
+use super::run::freed_after;
 use super::scale;
 
-/// Elements of all devices together: 1 GiB.
-const MOST_HELD: f64 = 134_217_728.0;
+/// Elements held at once: 0.5 GB.
+const MOST_HELD: f64 = 67_108_864.0;
 
-/// Elements of one product before it is summed; three such arrays are alive at once: 0.8 GB.
-const MOST_AT_ONCE: f64 = 33_554_432.0;
+/// Elements of one product before it is summed; three such arrays are alive at once: 0.4 GB.
+const MOST_AT_ONCE: f64 = 16_777_216.0;
 
-/// Elements computed by all statements on all devices: tens of seconds.
-const MOST_COMPUTED: f64 = 2_147_483_648.0;
+/// Elements computed by all statements on all devices: seconds.
+const MOST_COMPUTED: f64 = 1_073_741_824.0;
 
 /// The work of a run, in elements; floating, since programs may be too large for integers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,8 +38,7 @@ struct Effort {
 }
 
 impl Effort {
-    fn add(&mut self, copies: f64, block: f64, product: f64) {
-        self.held += copies * block;
+    fn compute(&mut self, copies: f64, product: f64) {
         self.at_once = self.at_once.max(product);
         self.computed += copies * product;
     }
@@ -48,7 +49,7 @@ impl Effort {
 pub(super) fn too_large(program: &Program, plan: &Plan) -> Option<Diag> {
     let effort = unsharded(program, sharded(plan));
     let counts = [
-        (effort.held, MOST_HELD, "elements on all devices together"),
+        (effort.held, MOST_HELD, "elements at once"),
         (effort.at_once, MOST_AT_ONCE, "multiply-adds in the largest product of one device"),
         (effort.computed, MOST_COMPUTED, "elements computed in all"),
     ];
@@ -65,8 +66,12 @@ fn unsharded(program: &Program, mut effort: Effort) -> Effort {
     let size = |value: ValueId| {
         program.values[value].dims.iter().map(|&dim| program.dims[dim].size as f64).product::<f64>()
     };
-    program.values.indices().for_each(|value| effort.add(1.0, size(value), size(value)));
-    program.ops.iter().for_each(|op| effort.add(1.0, 0.0, whole(program, op)));
+    for value in program.values.indices() {
+        // The values themselves, and a copy in the order of the plan's dimensions.
+        effort.held += 2.0 * size(value);
+        effort.compute(1.0, size(value));
+    }
+    program.ops.iter().for_each(|op| effort.compute(1.0, whole(program, op)));
     effort
 }
 
@@ -89,20 +94,25 @@ fn sharded(plan: &Plan) -> Effort {
     let program = &plan.program;
     let extents = scale::extents(plan);
     let devices: f64 = program.mesh.axes.iter().map(|axis| axis.size as f64).product();
+    let size = |of: &Materialization| devices * block(program, &extents, of.value, &of.sharding);
     let mut effort = Effort::default();
+    let mut held = 0.0;
     for (value, declared) in
         program.values.iter_enumerated().filter(|(_, value)| value.is_declared())
     {
         if let Some(sharding) = declared.declared_sharding.as_ref().and_then(Pin::exact) {
-            let block = block(program, &extents, value, &sharding);
-            effort.add(devices, block, block);
+            held += size(&Materialization { value, sharding });
         }
     }
-    for step in &plan.steps {
-        let result = block(program, &extents, step.result.value, &step.result.sharding);
-        effort.add(devices, result, product(program, &extents, step).max(result));
+    for (step, freed) in plan.steps.iter().zip(freed_after(plan)) {
+        let result = size(&step.result);
+        held += result;
+        // Results are compared with blocks of the unsharded value, once pending parts are reduced.
+        effort.held = effort.held.max(held + 2.0 * result);
+        effort.compute(devices, product(program, &extents, step).max(result / devices));
+        held -= freed.into_iter().map(size).sum::<f64>();
     }
-    effort
+    Effort { held: effort.held.max(held), ..effort }
 }
 
 /// Elements of one device's block of a value.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use index_vec::IndexVec;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use ndarray::ArrayD;
 use shardwise_ir::ids::{DimId, OpId, ValueId};
 use shardwise_ir::mesh::Mesh;
@@ -31,6 +31,8 @@ pub(super) struct Run<'a> {
     pub(super) mesh: Devices,
     extents: IndexVec<DimId, Extent>,
     held: IndexMap<Materialization, Blocks>,
+    /// All that was held, for the outputs.
+    made: IndexSet<Materialization>,
     tolerance: f64,
     pub(super) largest_error: f64,
 }
@@ -39,7 +41,7 @@ impl<'a> Run<'a> {
     pub(super) fn new(
         plan: &'a Plan,
         stages: &'a IndexVec<ValueId, Option<Stage>>,
-        (truth, batches): (&Truth, &[Batch]),
+        (truth, batches): (Truth, &[Batch]),
         (seed, tolerance): (u64, f64),
     ) -> Self {
         let program = &plan.program;
@@ -52,6 +54,7 @@ impl<'a> Run<'a> {
             mesh: Devices::new(&program.mesh),
             extents: scale::extents(plan),
             held: IndexMap::new(),
+            made: IndexSet::new(),
             tolerance,
             largest_error: 0.0,
         };
@@ -63,10 +66,15 @@ impl<'a> Run<'a> {
                 let mut blocks =
                     run.mesh.distribute(whole, &run.extents_of(value), &sharding, seed);
                 run.only_on_its_stage(value, &mut blocks);
-                run.held.insert(Materialization { value, sharding }, blocks);
+                run.hold(Materialization { value, sharding }, blocks);
             }
         }
         run
+    }
+
+    fn hold(&mut self, of: Materialization, blocks: Blocks) {
+        self.made.insert(of.clone());
+        self.held.insert(of, blocks);
     }
 
     fn extents_of(&self, value: ValueId) -> Vec<Extent> {
@@ -80,12 +88,16 @@ impl<'a> Run<'a> {
         progress: &dyn Fn(usize, usize),
     ) -> Option<Mismatch> {
         let steps = self.plan.steps.len();
-        for number in 0..steps {
+        let freed = freed_after(self.plan);
+        for (number, freed) in freed.iter().enumerate() {
             if let Err(fault) = self.step(number) {
                 return Some(Mismatch {
                     statement: print::step(&self.plan.program, &self.plan.steps[number]),
                     fault,
                 });
+            }
+            for of in freed {
+                self.held.swap_remove(*of);
             }
             progress(number + 1, steps);
         }
@@ -102,7 +114,7 @@ impl<'a> Run<'a> {
             StepKind::Collective(collective, _) => self.communicated(collective, step)?,
         };
         self.compare(&step.result, &blocks)?;
-        self.held.insert(step.result.clone(), blocks);
+        self.hold(step.result.clone(), blocks);
         Ok(())
     }
 
@@ -345,8 +357,19 @@ impl<'a> Run<'a> {
                 && pin.unreduced.kind() == pending.kind()
                 && alike(pending.axes(), pin.unreduced.axes())
         };
-        self.held.keys().any(|held| own.values[held.value].name == asked.name && accepted(held))
+        self.made.iter().any(|held| own.values[held.value].name == asked.name && accepted(held))
     }
+}
+
+/// For each step, what no later step reads.
+pub(super) fn freed_after(plan: &Plan) -> Vec<Vec<&Materialization>> {
+    let mut freed: Vec<Vec<&Materialization>> = plan.steps.iter().map(|_| Vec::new()).collect();
+    let mut read_later: IndexSet<&Materialization> = IndexSet::new();
+    for (step, freed) in plan.steps.iter().zip(&mut freed).rev() {
+        let named = step.operands.iter().chain([&step.result]);
+        freed.extend(named.filter(|&of| read_later.insert(of)));
+    }
+    freed
 }
 
 /// The difference relative to the value's largest element; two NaNs are equal.

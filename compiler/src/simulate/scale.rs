@@ -7,8 +7,9 @@
 //!
 //! Renamed dimensions keep equal sizes, a product the size of its factors, and a factor that is
 //! split completely stays so, since that makes reshapes local; slices keep their order in a
-//! dimension, with elements before and after them as in the original. Where that leads to sizes
-//! that some split does not divide, the dimensions concerned keep their own.
+//! dimension, with elements before and after them as in the original (`solver`). Where no small
+//! sizes satisfy all of that, the dimensions concerned keep their own, and all microbatches are
+//! run; if that is not enough, on the plan's own mesh.
 
 use index_vec::IndexVec;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
@@ -16,7 +17,6 @@ use shardwise_ir::mesh::Mesh;
 use shardwise_ir::pipeline::Pipeline;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{BatchSplit, Program, Repeat};
-use shardwise_ir::sharding::{AxisList, Pin};
 use shardwise_ir::stages::Stages;
 use shardwise_ir::unroll::{self, Stage};
 
@@ -24,9 +24,10 @@ use super::devices::Extent;
 
 mod mesh;
 mod relations;
+mod solver;
 
-/// The limit of multiples that are tried: more than there are dimensions.
-const MOST_DIMS: u64 = 4096;
+use relations::Relations;
+use solver::Solver;
 
 /// The number of layers of each block that are run.
 const FEWEST_LAYERS: u64 = 2;
@@ -90,78 +91,109 @@ fn layer_texts(program: &Program, layers: &[u64]) -> Vec<String> {
     blocks.map(text).collect()
 }
 
-/// Program and plan at the sizes they are run at.
+/// What is run of a plan.
+struct Part {
+    mesh: Mesh,
+    /// The limits of layers of a block, and of microbatches.
+    layers: u64,
+    microbatches: u64,
+    /// Whether dimensions whose sizes depend on each other keep their own.
+    keeps_related: bool,
+}
+
+/// Program and plan at the sizes they are run at: the smallest part of them in which all relations
+/// of sizes hold.
 pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
-    scale_to(program, plan, sizes, mesh::MOST_DEVICES)
+    let own = || unrolled(program, plan, &Part::whole(plan));
+    match sizes {
+        Sizes::Scaled => smallest(program, plan, mesh::MOST_DEVICES).map_or_else(own, |(_, it)| it),
+        Sizes::Full => own(),
+    }
 }
 
 /// The same on a mesh of `most` devices, if it can shrink to them.
-fn scale_to(program: &Program, plan: &Plan, sizes: Sizes, most: u64) -> Scaled {
-    let full = sizes == Sizes::Full;
-    let batches = batches(plan, if full { u64::MAX } else { FEWEST_LAYERS });
-    let mesh = plan.program.mesh.clone();
-    let mut small = mesh.clone();
-    if !full {
-        small
-            .axes
-            .iter_mut()
-            .zip(mesh::sizes(&plan.program.mesh, most))
-            .for_each(|(axis, size)| axis.size = size);
-    }
-    let layers = |of: &Program| -> Vec<u64> {
-        of.repeats
-            .indices()
-            .map(|block| if full { of.repeats[block].count } else { few_layers(of, block, &small) })
-            .collect()
+fn smallest(program: &Program, plan: &Plan, most: u64) -> Option<(Part, Scaled)> {
+    let own = &plan.program.mesh;
+    let few = |mesh: &Mesh, microbatches: u64| Part {
+        mesh: mesh.clone(),
+        layers: FEWEST_LAYERS,
+        microbatches,
+        keeps_related: microbatches > FEWEST_LAYERS,
     };
-    let (of_program, of_plan) = (layers(program), layers(&plan.program));
-    let layers = layer_texts(&plan.program, &of_plan);
-    let fewer =
-        plan.program.repeats.iter().zip(&of_plan).any(|(repeat, &layers)| repeat.count > layers);
-    let mut scaled = fewer || small != mesh;
-    let (mut program, mut plan) = (program.clone(), plan.clone());
-    if !full {
-        reduce_stages(&mut program, &small);
-        reduce_stages(&mut plan.program, &small);
-    }
-    (program.mesh, plan.program.mesh) = (small.clone(), small);
-    let mut program = unroll::program(&program, &|block| of_program[block.index()]);
-    let unroll::Unrolled { mut plan, stages, .. } =
-        unroll::plan(&plan, &|block| of_plan[block.index()]);
-    if full {
-        return Scaled { program, plan, stages, differs: false, batches, layers };
-    }
-    let chosen = relations::sizes(&program, &plan, &mesh, &batches);
-    let before = plan.program.dims.clone();
-    for dim in plan.program.dims.indices() {
-        let name = plan.program.dims[dim].name.clone();
-        let size = chosen[dim];
-        scaled |= size != plan.program.dims[dim].size;
-        plan.program.dims[dim].size = size;
-        for other in program.dims.iter_mut().filter(|other| other.name == name) {
-            other.size = size;
-        }
-    }
-    relations::move_windows(&mut program, &before);
-    relations::move_windows(&mut plan.program, &before);
-    for dim in program
-        .dims
-        .iter_mut()
-        .filter(|dim| plan.program.dims.iter().all(|other| other.name != dim.name))
-    {
-        dim.size = dim.size.min(2);
-    }
-    Scaled { program, plan, stages, differs: scaled, batches, layers }
+    let meshes = mesh::smaller(own, most).into_iter();
+    let mut parts = meshes.flat_map(|mesh| [FEWEST_LAYERS, u64::MAX].map(|most| few(&mesh, most)));
+    parts.find_map(|part| {
+        let scaled = scaled(program, plan, &part)?;
+        Some((part, scaled))
+    })
 }
 
-/// The number of layers of a block that are run on a mesh: for a pipeline, that many on every
-/// stage.
-fn few_layers(program: &Program, block: RepeatId, mesh: &Mesh) -> u64 {
-    let count = program.repeats[block].count;
-    let Some(pipeline) = &program.repeats[block].pipeline else {
-        return count.min(FEWEST_LAYERS);
+/// A part of a plan at small sizes; `None` if there are none that satisfy all relations.
+fn scaled(program: &Program, plan: &Plan, part: &Part) -> Option<Scaled> {
+    let mesh = &plan.program.mesh;
+    let mut scaled = unrolled(program, plan, part);
+    let Scaled { program, plan, batches, differs, .. } = &mut scaled;
+    let relations = Relations::new(program, plan, batches);
+    let keeps_related = part.keeps_related;
+    let chosen = Solver { plan, mesh, relations: &relations, keeps_related }.solve()?;
+    let before = plan.program.dims.clone();
+    for (dim, size) in plan.program.dims.iter_mut().zip(chosen) {
+        *differs |= size != dim.size;
+        dim.size = size;
+    }
+    for dim in &mut program.dims {
+        let planned = plan.program.dims.iter().find(|other| other.name == dim.name);
+        dim.size = planned.map_or(dim.size.min(2), |other| other.size);
+    }
+    relations::move_windows(program, &before);
+    relations::move_windows(&mut plan.program, &before);
+    Some(scaled)
+}
+
+/// A part of a plan at its own sizes.
+fn unrolled(program: &Program, plan: &Plan, part: &Part) -> Scaled {
+    let is_whole = part.layers == u64::MAX;
+    let batches = batches(plan, part.microbatches);
+    let counts = |of: &Program| -> Vec<u64> {
+        of.repeats.indices().map(|block| part.iterations(of, block)).collect()
     };
-    reduced(pipeline, mesh).layers().iter().sum()
+    let (of_program, of_plan) = (counts(program), counts(&plan.program));
+    let layers = layer_texts(&plan.program, &of_plan);
+    let mut blocks = plan.program.repeats.iter().zip(&of_plan);
+    let differs =
+        blocks.any(|(block, &count)| block.count > count) || part.mesh != plan.program.mesh;
+    let (mut program, mut plan) = (program.clone(), plan.clone());
+    if !is_whole {
+        reduce_stages(&mut program, &part.mesh);
+        reduce_stages(&mut plan.program, &part.mesh);
+    }
+    (program.mesh, plan.program.mesh) = (part.mesh.clone(), part.mesh.clone());
+    let program = unroll::program(&program, &|block| of_program[block.index()]);
+    let unroll::Unrolled { plan, stages, .. } =
+        unroll::plan(&plan, &|block| of_plan[block.index()]);
+    Scaled { program, plan, stages, differs, batches, layers }
+}
+
+impl Part {
+    fn whole(plan: &Plan) -> Self {
+        let mesh = plan.program.mesh.clone();
+        Self { mesh, layers: u64::MAX, microbatches: u64::MAX, keeps_related: true }
+    }
+
+    /// The number of layers or microbatches of a block that are run; of a pipeline that many layers
+    /// on every stage.
+    fn iterations(&self, program: &Program, block: RepeatId) -> u64 {
+        let Repeat { count, microbatches_of, .. } = &program.repeats[block];
+        if microbatches_of.is_some() {
+            return (*count).min(self.microbatches);
+        }
+        match &program.repeats[block].pipeline {
+            Some(pipeline) if self.layers < u64::MAX => {
+                reduced(pipeline, &self.mesh).layers().iter().sum()
+            }
+            _ => (*count).min(self.layers),
+        }
+    }
 }
 
 /// The stages of a pipeline that are run on a mesh.
@@ -175,31 +207,18 @@ fn reduce_stages(program: &mut Program, mesh: &Mesh) {
     }
 }
 
-/// The smallest size from `least` on that behaves as `size` under splits that `unit` is a multiple
-/// of: divided by all of them, or by some not.
-fn smallest(size: u64, unit: u64, taken: &[u64], least: u64) -> u64 {
-    let free = |size: &u64| *size > 1 && *size >= least && !taken.contains(size);
-    if size == 1 {
-        1
-    } else if size.is_multiple_of(unit) {
-        (1..=MOST_DIMS).map(|k| k * unit).find(free).unwrap_or(size)
-    } else {
-        (unit + 1..unit + MOST_DIMS)
-            .filter(|size| !size.is_multiple_of(unit))
-            .find(free)
-            .unwrap_or(unit + 1)
-    }
-}
-
 /// The sizes of the plan's dimensions, and the grids that their blocks are cut from.
 pub(super) fn extents(plan: &Plan) -> IndexVec<DimId, Extent> {
-    // Renamed dimensions are split alike.
-    let class = relations::renamed(plan);
-    let members = |dim: DimId| {
-        class.indices().filter(|&other| class[other] == class[dim]).collect::<Vec<_>>()
+    let relations = Relations::new(&plan.program, plan, &[]);
+    let parts = |dim: DimId| {
+        let counts =
+            relations.splits[dim].iter().map(|axes| relations::count(&plan.program.mesh, axes));
+        counts.fold(1, lcm)
     };
+    let units: IndexVec<DimId, u64> = plan.program.dims.indices().map(parts).collect();
     let extent = |dim: DimId| {
-        let unit = members(dim).into_iter().map(|member| unit(plan, member)).fold(1, lcm);
+        // Renamed dimensions are split alike.
+        let unit = relations.members(dim).iter().map(|&member| units[member]).fold(1, lcm);
         let size = plan.program.dims[dim].size;
         Extent { size: size as usize, grid: size.next_multiple_of(unit) as usize }
     };
@@ -214,14 +233,15 @@ pub(crate) fn padded_sizes(plan: &Plan) -> IndexVec<DimId, u64> {
 /// The plan at the smallest sizes that keep every split, blocks included, on `most` devices if that
 /// is possible.
 pub(crate) fn small(plan: &Plan, most: u64) -> Plan {
-    let scaled = scale_to(&plan.program, plan, Sizes::Scaled, most).plan.program;
+    let Some((part, scaled)) = smallest(&plan.program, plan, most) else { return plan.clone() };
+    let scaled = scaled.plan.program;
     let mut small = plan.clone();
     let program = &mut small.program;
     let before = std::mem::replace(&mut program.dims, scaled.dims);
     for (block, repeat) in program.repeats.iter_mut_enumerated() {
-        repeat.count = few_layers(&plan.program, block, &scaled.mesh);
+        repeat.count = part.iterations(&plan.program, block);
         if let Some(pipeline) = &mut repeat.pipeline {
-            pipeline.microbatches = pipeline.microbatches.min(FEWEST_LAYERS);
+            pipeline.microbatches = pipeline.microbatches.min(part.microbatches);
         }
     }
     reduce_stages(program, &scaled.mesh);
@@ -240,35 +260,6 @@ pub(super) fn describe(program: &Program, layers: &[String]) -> String {
     format!("{}; {}{blocks}", axes.join(" "), dims.join(" "))
 }
 
-/// The least common multiple of all splits of a dimension.
-fn unit(plan: &Plan, dim: DimId) -> u64 {
-    splits(plan, dim).iter().map(|axes| parts(&plan.program, axes)).fold(1, lcm)
-}
-
-/// Every axis list of a dimension in the plan.
-fn splits(plan: &Plan, dim: DimId) -> Vec<AxisList> {
-    let declared = plan.program.values.iter_enumerated().filter_map(|(id, value)| {
-        Some((id, value.declared_sharding.as_ref().and_then(Pin::exact)?))
-    });
-    let steps = plan
-        .steps
-        .iter()
-        .flat_map(|step| step.operands.iter().chain([&step.result]))
-        .map(|m| (m.value, m.sharding.clone()));
-    let mut lists: Vec<AxisList> = Vec::new();
-    for (value, sharding) in declared.chain(steps) {
-        let dims = &plan.program.values[value].dims;
-        lists.extend(
-            dims.iter().zip(sharding.dims).filter(|(d, _)| **d == dim).map(|(_, axes)| axes),
-        );
-    }
-    lists
-}
-
-fn parts(program: &Program, axes: &AxisList) -> u64 {
-    axes.iter().map(|axis| axis.size(&program.mesh)).product()
-}
-
 fn lcm(a: u64, b: u64) -> u64 {
-    a / mesh::gcd(a, b) * b
+    (a / mesh::gcd(a, b)).saturating_mul(b)
 }

@@ -61,6 +61,8 @@ impl fmt::Debug for Files {
 
 /// Why there is no text.
 pub(crate) enum Unread {
+    /// It is not named like a hardware file.
+    OtherName,
     Nobody,
     Io(io::Error),
     TooLarge,

@@ -3,6 +3,7 @@
 use csv::Writer;
 
 use super::{Point, Price, Swept};
+use crate::diagnostics::escaped;
 
 /// Seconds such as `serial_s`, as the columns of CSV.
 fn price_columns(prefix: &str) -> Vec<String> {
@@ -38,7 +39,7 @@ pub(super) fn csv(swept: &Swept) -> String {
 }
 
 fn row(swept: &Swept, point: &Point, columns: usize) -> Vec<String> {
-    let mut cells = vec![point.program.clone(), point.hardware.clone(), point.mesh.clone()];
+    let mut cells = [&point.program, &point.hardware, &point.mesh].map(|word| plain(word)).to_vec();
     cells.extend(point.sizes.iter().map(|size| size.size.to_string()));
     cells.push(swept.strategy.to_owned());
     if let Some(plan) = &point.plan {
@@ -48,8 +49,14 @@ fn row(swept: &Swept, point: &Point, columns: usize) -> Vec<String> {
         cells.extend([plan.resident_bytes.to_string(), plan.peak_bytes.to_string()]);
     }
     cells.resize(columns - 1, String::new());
-    cells.push(point.infeasible.clone().unwrap_or_default());
+    cells.push(plain(point.infeasible.as_deref().unwrap_or_default()));
     cells
+}
+
+/// A text that no spreadsheet computes: one that could be a formula begins with an apostrophe.
+fn plain(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    format!("{}{}", if is_formula { "'" } else { "" }, escaped(text))
 }
 
 fn text(rows: impl Iterator<Item = Vec<String>>) -> String {

@@ -109,13 +109,15 @@ fn comments_and_single_blank_lines_are_kept() {
     assert_eq!(format(source), Ok(expected.to_owned()));
     assert_eq!(format(" \n\n"), Ok(String::new()));
     assert_eq!(format("# only"), Ok("# only\n".to_owned()));
+    let columns = "A = B      # of a column\nAlonger = B  # of it\nrepeat L=2 {\n}\n\n# end\n";
+    assert_eq!(format(columns), Ok(columns.to_owned()));
 }
 
 #[test]
 fn blocks_are_indented() {
     let source = "repeat  L = 40{ # layers\n#one\ncarry x,y\n\n\nx=f(x)   # kept\n\n}\nrepeat L  \
         reversed {\ncarry z.in=z\nnext z.in=w }";
-    let expected = "repeat L=40 {  # layers\n  # one\n  carry x, y\n\n  x = f(x)  # kept\n}\n\
+    let expected = "repeat L=40 {  # layers\n  # one\n  carry x, y\n\n  x = f(x)   # kept\n}\n\
         repeat L reversed {\n  carry z.in = z\n  next z.in = w\n}\n";
     assert_eq!(format(source), Ok(expected.to_owned()));
     assert_eq!(format(expected), Ok(expected.to_owned()));

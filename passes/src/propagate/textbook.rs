@@ -42,11 +42,13 @@ use crate::reshard::sharding_space::{State, describe};
 use crate::reshard::tables::Tables;
 use crate::solver::weight::Weight;
 
-/// No sharding of an operation fits its brackets.
+/// Why a program has no plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Infeasible {
-    /// The operation.
-    pub op: OpId,
+pub enum Infeasible {
+    /// No sharding of an operation fits its brackets.
+    Operation(OpId),
+    /// No collectives lead to the sharding of an output.
+    Output(ValueId),
 }
 
 /// The textbook plan.
@@ -55,7 +57,7 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
     let mut phase = Phase::Forward;
     for (op_id, op) in tables.program.ops.iter_enumerated() {
         if op.repeat != planner.steps.block {
-            planner.end_blocks(op.repeat).ok_or(Infeasible { op: op_id })?;
+            planner.end_blocks(op.repeat).ok_or(Infeasible::Operation(op_id))?;
             let around = |place| tables.program.repeats.microbatches(place);
             if around(planner.steps.block)
                 .is_some_and(|microbatches| around(op.repeat) != Some(microbatches))
@@ -70,14 +72,14 @@ pub fn plan(tables: &Tables<'_>) -> Result<Plan, Infeasible> {
             planner.drop_copies(|value| !among || value.repeat.is_some());
             phase = Phase::Backward;
         }
-        planner.operation(op_id, op).ok_or(Infeasible { op: op_id })?;
-        planner.outputs(op.result, op_id)?;
+        planner.operation(op_id, op).ok_or(Infeasible::Operation(op_id))?;
+        planner.outputs(op.result)?;
     }
-    planner.end_blocks(None).ok_or(Infeasible { op: OpId::new(0) })?;
+    planner.end_blocks(None).ok_or(Infeasible::Operation(OpId::new(0)))?;
     planner.steps.enter(tables.program, None);
     for id in tables.program.values.indices() {
         if tables.program.values[id].is_declared() {
-            planner.outputs(id, OpId::new(0))?;
+            planner.outputs(id)?;
         }
     }
     let mut plan = Plan { program: closed(tables, &IndexMap::new()), steps: planner.steps.all };
@@ -439,7 +441,7 @@ impl<'a> TextbookPlanner<'a> {
         self.available[value.index()].push(to);
     }
 
-    fn outputs(&mut self, value: ValueId, op: OpId) -> Result<(), Infeasible> {
+    fn outputs(&mut self, value: ValueId) -> Result<(), Infeasible> {
         for pin in self.outputs[value.index()].clone() {
             let accepted = self.tables.states(value, &pin);
             if accepted.iter().any(|state| self.available[value.index()].contains(state)) {
@@ -447,7 +449,8 @@ impl<'a> TextbookPlanner<'a> {
             }
             let from = self.declared[value.index()];
             let target = self.tables.of(value).nearest(from, &accepted);
-            target.and_then(|target| self.reshard(value, from, target)).ok_or(Infeasible { op })?;
+            let found = target.and_then(|target| self.reshard(value, from, target));
+            found.ok_or(Infeasible::Output(value))?;
         }
         Ok(())
     }

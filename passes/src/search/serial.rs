@@ -71,7 +71,7 @@ pub(crate) fn solve(
     let after = problem.variables.iter().map(|variable| variable.choices.len()).sum();
     let mut impossible = problem.variables.iter().filter(|variable| variable.choices.is_empty());
     if let Some(op) = impossible.find_map(|variable| variable.decides.operation()) {
-        return Err(Infeasible { op });
+        return Err(Infeasible::Operation(op));
     }
     let model = problem.model();
     let mut trees = model.tree_tables();

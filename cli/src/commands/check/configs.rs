@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use shardwise::lint::{Config, FILE_NAME, Settings};
 
 use crate::error::{Error, Result};
+use crate::input;
 use crate::programs::Found;
 
 /// A configuration and the folder that its paths are relative to; `None` if it cannot be read.
@@ -57,8 +58,10 @@ impl Configs {
 
 fn load(path: &Path) -> Result<(PathBuf, Config)> {
     let shown = relative(path)?;
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Error::unreadable(&shown, &error, ""))?;
+    let bytes = input::bytes(&path.to_string_lossy())
+        .map_err(|error| Error::unreadable(&shown, &error, ""))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::usage(format!("`{shown}` is not UTF-8 text")))?;
     let config = Config::parse(&shown, &text)?;
     let folder = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
     Ok((folder, config))

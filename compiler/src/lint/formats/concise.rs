@@ -1,6 +1,7 @@
 //! One line per finding, for editors and `grep`: `path:line:column: warning[SW301]: …`.
 
 use super::severity_name;
+use crate::diagnostics::escaped;
 use crate::lint::engine::Linted;
 use crate::source::place::Lines;
 
@@ -12,7 +13,8 @@ pub fn concise(linted: &[Linted]) -> String {
         for finding in &file.findings {
             let place = lines.place(finding.span().start);
             let severity = severity_name(finding.diag.severity);
-            let (path, code, message) = (&file.name, finding.diag.code, &finding.diag.message);
+            let (path, code) = (escaped(&file.name), finding.diag.code);
+            let message = escaped(&finding.diag.message);
             text.push_str(&format!(
                 "{path}:{}:{}: {severity}[{code}]: {message}\n",
                 place.line, place.column

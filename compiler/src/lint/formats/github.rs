@@ -1,6 +1,7 @@
 //! Workflow commands of GitHub Actions: an annotation at the line of each finding.
 
 use super::{name_of, severity_name};
+use crate::diagnostics::escaped;
 use crate::lint::engine::Linted;
 use crate::source::place::Lines;
 
@@ -34,7 +35,7 @@ pub fn github(linted: &[Linted]) -> String {
 
 /// Escapes a message.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    escaped(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// Escapes a property, which a comma or a colon would end.

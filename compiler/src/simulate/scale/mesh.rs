@@ -13,17 +13,29 @@ pub(super) const MOST_DEVICES: u64 = 64;
 /// Devices that axes shrink to one by one, as powers of two: the fewer if that is possible.
 const BITS: [u64; 2] = [4, MOST_DEVICES.ilog2() as u64];
 
-/// The size of each axis, on a mesh of at most `most` devices if it can shrink so far.
-pub(super) fn sizes(mesh: &Mesh, most: u64) -> Vec<u64> {
-    let sizes: Vec<u64> = mesh.axes.iter().map(|axis| axis.size).collect();
-    let devices = sizes.iter().fold(1_u64, |n, &size| n.saturating_mul(size));
-    if devices <= most || !sizes.iter().all(|size| size.is_power_of_two()) {
-        return sizes;
+/// The meshes that a plan may be run on, of at most `most` devices if axes can shrink so far, the
+/// smallest first; its own mesh last.
+pub(super) fn smaller(mesh: &Mesh, most: u64) -> Vec<Mesh> {
+    let own: Vec<u64> = mesh.axes.iter().map(|axis| axis.size).collect();
+    let with = |sizes: &Vec<u64>| {
+        let mut mesh = mesh.clone();
+        mesh.axes.iter_mut().zip(sizes).for_each(|(axis, &size)| axis.size = size);
+        mesh
+    };
+    sizes(&own, most).iter().chain([&own]).map(with).collect()
+}
+
+/// Smaller sizes of the axes of a large mesh.
+fn sizes(own: &[u64], most: u64) -> Vec<Vec<u64>> {
+    let devices = own.iter().fold(1_u64, |n, &size| n.saturating_mul(size));
+    if devices <= most || !own.iter().all(|size| size.is_power_of_two()) {
+        return Vec::new();
     }
-    let logs: Vec<u64> = sizes.iter().map(|size| u64::from(size.trailing_zeros())).collect();
-    let shrunk =
-        together(&logs, most).or_else(|| BITS.into_iter().find_map(|most| one_by_one(&logs, most)));
-    shrunk.map_or(sizes, |logs| logs.into_iter().map(|log| 1 << log).collect())
+    let logs: Vec<u64> = own.iter().map(|size| u64::from(size.trailing_zeros())).collect();
+    let one_by_one = BITS.into_iter().filter_map(|most| one_by_one(&logs, most));
+    let mut found: Vec<Vec<u64>> = together(&logs, most).into_iter().chain(one_by_one).collect();
+    found.dedup();
+    found.iter().map(|logs| logs.iter().map(|log| 1 << log).collect()).collect()
 }
 
 /// All divided by the least common divisor that makes them few enough.

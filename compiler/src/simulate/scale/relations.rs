@@ -1,316 +1,203 @@
-//! Sizes of dimensions that depend on each other: products on their factors, renamed ones on each
-//! other.
-
-use std::cmp::Ordering;
+//! Sizes of dimensions that depend on each other: products on their factors, batches on their
+//! microbatches, concatenations on their parts, renamed ones on each other.
 
 use index_vec::IndexVec;
+use indexmap::IndexSet;
 use shardwise_ir::ids::DimId;
 use shardwise_ir::mesh::Mesh;
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::{Dim, OpKind, Program};
 use shardwise_ir::rearrange::{Rearrange, Roll, Window, atoms};
-use shardwise_ir::sharding::{AxisList, AxisRef};
+use shardwise_ir::sharding::{AxisList, AxisRef, Pin};
 
-use super::{Batch, lcm, smallest, splits};
+use super::Batch;
 
-type Lengths = IndexVec<DimId, u64>;
+pub(super) type Lengths = IndexVec<DimId, u64>;
 
-/// A size for every dimension of the plan, whose mesh has the size that it is run at; `mesh` is its
-/// own.
-pub(super) fn sizes(program: &Program, plan: &Plan, mesh: &Mesh, batches: &[Batch]) -> Lengths {
-    let own: Lengths = plan.program.dims.iter().map(|dim| dim.size).collect();
-    let mut relations = Relations::new(program, plan, mesh);
-    let find = |name: &str| plan.program.dims.position(|dim| dim.name == name);
-    relations.batches = batches
-        .iter()
-        .filter_map(|batch| Some((find(&batch.whole)?, find(&batch.part)?, batch.count)))
-        .collect();
-    let found = relations.solve(plan, &own, true);
-    if relations.hold(plan, &own, &found) { found } else { relations.solve(plan, &own, false) }
-}
-
-/// For each dimension of the plan, the first of those that renames identify with it.
-pub(super) fn renamed(plan: &Plan) -> IndexVec<DimId, DimId> {
-    Relations::new(&plan.program, plan, &plan.program.mesh).class
-}
-
-/// The relations between dimensions.
-struct Relations<'m> {
-    /// The mesh that goes with the sizes written.
-    mesh: &'m Mesh,
+/// The relations between the dimensions of a plan.
+pub(super) struct Relations {
     /// For each dimension, the first of those that renames identify with it.
-    class: IndexVec<DimId, DimId>,
+    pub(super) class: IndexVec<DimId, DimId>,
+    /// For the first dimension of each class, all of it.
+    members: IndexVec<DimId, Vec<DimId>>,
     /// Dimensions that are products, or factors of one.
-    factored: Vec<DimId>,
+    pub(super) factored: Vec<DimId>,
     /// Dimensions that are sliced or concatenated, and their parts: one part, or all parts.
-    joints: Vec<Joint>,
-    /// Batches, their microbatches, and how many of these there are.
-    batches: Vec<(DimId, DimId, u64)>,
+    pub(super) joints: Vec<Joint>,
+    /// Batches and their microbatches.
+    pub(super) batches: Vec<Microbatches>,
+    /// The axes that split each dimension somewhere in the plan.
+    pub(super) splits: IndexVec<DimId, Vec<AxisList>>,
 }
 
 /// A dimension and its parts.
-struct Joint {
-    whole: DimId,
-    parts: Vec<DimId>,
+pub(super) struct Joint {
+    pub(super) whole: DimId,
+    pub(super) parts: Vec<DimId>,
     /// Whether the parts are the complete dimension.
-    complete: bool,
+    pub(super) is_complete: bool,
+}
+
+/// A batch, the dimension of a microbatch, and how many of these are run.
+pub(super) struct Microbatches {
+    pub(super) whole: DimId,
+    pub(super) part: DimId,
+    pub(super) count: u64,
 }
 
 /// The number of parts into which axes split a dimension.
-fn count(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
-    axes.iter().map(|axis| axis.size(mesh)).product()
+pub(super) fn count(mesh: &Mesh, axes: &[AxisRef]) -> u64 {
+    axes.iter().map(|axis| axis.size(mesh)).fold(1, u64::saturating_mul)
 }
 
-impl<'m> Relations<'m> {
-    fn new(program: &Program, plan: &Plan, mesh: &'m Mesh) -> Self {
-        let mut relations = Self {
-            mesh,
-            class: plan.program.dims.indices().collect(),
-            factored: Vec::new(),
-            joints: Vec::new(),
-            batches: Vec::new(),
+impl Relations {
+    /// The relations in a plan, and in the program that it implements.
+    pub(super) fn new(program: &Program, plan: &Plan, batches: &[Batch]) -> Self {
+        let find = |name: &str| plan.program.dims.position(|dim| dim.name == name);
+        let microbatches = |batch: &Batch| {
+            let (whole, part) = (find(&batch.whole)?, find(&batch.part)?);
+            Some(Microbatches { whole, part, count: batch.count })
         };
-        for dim in
-            plan.program.dims.indices().filter(|&dim| !plan.program.dims[dim].factors.is_empty())
-        {
-            relations.factored.push(dim);
-            relations.factored.extend(atoms(&plan.program.dims, dim));
-        }
+        let mut relations = Self {
+            class: plan.program.dims.indices().collect(),
+            members: IndexVec::new(),
+            factored: factored(&plan.program),
+            joints: Vec::new(),
+            batches: batches.iter().filter_map(microbatches).collect(),
+            splits: splits(plan),
+        };
         // Statements of the program may be other ones than the plan's; dimensions are found by
         // their names.
         for here in [program, &plan.program] {
-            let find =
-                |dim: DimId| plan.program.dims.position(|other| other.name == here.dims[dim].name);
-            for along in here.ops.iter().filter_map(|op| {
-                if let OpKind::Along(along) = &op.kind { Some(along) } else { None }
-            }) {
-                if along.from != along.to {
-                    relations.cut(find(along.from), vec![find(along.to)], false);
-                }
-            }
-            for how in here.ops.iter().filter_map(|op| {
-                if let OpKind::Rearrange(how) = &op.kind { Some(how) } else { None }
-            }) {
-                match how {
-                    Rearrange::Rename(pairs) => {
-                        for &(a, b) in pairs {
-                            relations.join(find(a), find(b));
-                        }
-                    }
-                    Rearrange::Reshape(_)
-                    | Rearrange::Roll(_)
-                    | Rearrange::Part { .. }
-                    | Rearrange::Join { .. } => {}
-                    Rearrange::Slice(Window { from: whole, to: part, .. })
-                    | Rearrange::Pad(Window { from: part, to: whole, .. }) => {
-                        relations.cut(find(*whole), vec![find(*part)], false);
-                    }
-                    Rearrange::Concat { from, to } => {
-                        relations.cut(find(*to), from.iter().map(|&dim| find(dim)).collect(), true);
-                    }
-                }
-            }
+            let find = |dim: DimId| find(&here.dims[dim].name);
+            here.ops.iter().for_each(|op| relations.add(&op.kind, find));
+        }
+        relations.members = index_vec::index_vec![Vec::new(); plan.program.dims.len()];
+        for dim in plan.program.dims.indices() {
+            let class = relations.class[dim];
+            relations.members[class].push(dim);
         }
         relations
+    }
+
+    /// The relations of an operation.
+    fn add(&mut self, op: &OpKind, find: impl Fn(DimId) -> Option<DimId>) {
+        match op {
+            OpKind::Along(along) if along.from != along.to => {
+                self.cut(find(along.from), vec![find(along.to)], false);
+            }
+            OpKind::Rearrange(Rearrange::Rename(pairs)) => {
+                pairs.iter().for_each(|&(a, b)| self.join(find(a), find(b)));
+            }
+            OpKind::Rearrange(
+                Rearrange::Slice(Window { from: whole, to: part, .. })
+                | Rearrange::Pad(Window { from: part, to: whole, .. }),
+            ) => self.cut(find(*whole), vec![find(*part)], false),
+            OpKind::Rearrange(Rearrange::Concat { from, to }) => {
+                self.cut(find(*to), from.iter().map(|&dim| find(dim)).collect(), true);
+            }
+            _ => {}
+        }
     }
 
     fn join(&mut self, a: Option<DimId>, b: Option<DimId>) {
         if let (Some(a), Some(b)) = (a, b) {
             let (a, b) = (self.class[a], self.class[b]);
             let (first, other) = (a.min(b), a.max(b));
-            self.class.iter_mut().filter(|class| **class == other).for_each(|class| *class = first);
+            if first != other {
+                let moved = self.class.iter_mut().filter(|class| **class == other);
+                moved.for_each(|class| *class = first);
+            }
         }
     }
 
-    fn cut(&mut self, whole: Option<DimId>, parts: Vec<Option<DimId>>, complete: bool) {
+    fn cut(&mut self, whole: Option<DimId>, parts: Vec<Option<DimId>>, is_complete: bool) {
         if let (Some(whole), Some(parts)) = (whole, parts.into_iter().collect::<Option<Vec<_>>>()) {
             // The same relation is in the program and in its plan.
             if self.joints.iter().any(|joint| joint.whole == whole && joint.parts == parts) {
                 return;
             }
-            self.joints.push(Joint { whole, parts, complete });
+            self.joints.push(Joint { whole, parts, is_complete });
         }
+    }
+
+    /// The dimensions of a class.
+    pub(super) fn members(&self, dim: DimId) -> &[DimId] {
+        &self.members[self.class[dim]]
     }
 
     /// The parts of a dimension, by classes.
-    fn joints_of(&self, dim: DimId) -> impl Iterator<Item = &Joint> {
+    pub(super) fn joints_of(&self, dim: DimId) -> impl Iterator<Item = &Joint> {
         self.joints.iter().filter(move |joint| self.class[joint.whole] == self.class[dim])
     }
 
-    /// The number of steps from a dimension to one without parts; a part as long as its dimension
-    /// may lead to a cycle.
-    fn depth(&self, dim: DimId, left: usize) -> usize {
-        let parts = self.joints_of(dim).flat_map(|joint| &joint.parts).filter(|_| left > 0);
-        parts.map(|&part| 1 + self.depth(part, left - 1)).max().unwrap_or(0)
+    /// Whether a dimension is a product, a factor, or has parts that lie in it.
+    pub(super) fn is_made_of_parts(&self, dim: DimId) -> bool {
+        self.factored.contains(&dim) || self.joints.iter().any(|joint| joint.whole == dim)
     }
 
-    fn members(&self, dim: DimId) -> Vec<DimId> {
-        self.class.indices().filter(|&other| self.class[other] == self.class[dim]).collect()
+    /// Whether the size of a class depends on others, or others on it.
+    pub(super) fn is_related(&self, dim: DimId) -> bool {
+        let jointed = self.joints.iter().flat_map(|joint| joint.parts.iter().chain([&joint.whole]));
+        let batches = self.batches.iter().flat_map(|batch| [&batch.whole, &batch.part]);
+        let mut related = jointed.chain(batches).chain(&self.factored);
+        related.any(|&other| self.class[other] == self.class[dim])
     }
 
-    fn is_any(&self, dim: DimId, among: &[DimId]) -> bool {
-        self.members(dim).iter().any(|member| among.contains(member))
+    /// Whether factors or microbatches give a class its size.
+    pub(super) fn is_product_or_batch(&self, plan: &Plan, dim: DimId) -> bool {
+        let members = self.members(dim);
+        members.iter().any(|&member| !plan.program.dims[member].factors.is_empty())
+            || self.batches.iter().any(|batch| members.contains(&batch.whole))
     }
 
-    /// Sizes in order of the dimensions: those with factors once these have theirs. `shrink` makes
-    /// factored ones small, too.
-    fn solve(&self, plan: &Plan, own: &Lengths, shrink: bool) -> Lengths {
-        let program = &plan.program;
-        let mut found = own.clone();
-        let mut taken = Vec::new();
-        let mut order: Vec<DimId> =
-            program.dims.indices().filter(|&dim| self.class[dim] == dim).collect();
-        order.sort_by_key(|&dim| self.depth(dim, self.joints.len().min(4)));
-        for dim in order {
-            let members = self.members(dim);
-            let is_batch = self.batches.iter().any(|(whole, ..)| members.contains(whole));
-            if is_batch || members.iter().any(|&member| !program.dims[member].factors.is_empty()) {
-                continue;
-            }
-            let jointed = self.joints.iter().any(|joint| {
-                [joint.whole].iter().chain(&joint.parts).any(|&other| self.class[other] == dim)
-            });
-            let keeps = !shrink && (jointed || self.is_any(dim, &self.factored));
-            let all = self.joints_of(dim).find(|joint| joint.complete);
-            let size = match all {
-                _ if keeps => own[dim],
-                Some(joint) => joint.parts.iter().map(|&part| found[part]).sum(),
-                None => self.shrunk(plan, &members, &taken, self.least_size(dim, own, &found)),
-            };
-            taken.push(size);
-            for member in members {
-                found[member] = size;
-            }
-        }
-        for &(whole, part, count) in &self.batches {
-            for member in self.members(whole) {
-                found[member] = found[part] * count;
-            }
-        }
-        for dim in program.dims.indices().filter(|&dim| !program.dims[dim].factors.is_empty()) {
-            let size = atoms(&program.dims, dim).into_iter().map(|atom| found[atom]).product();
-            for member in self.members(dim) {
-                found[member] = size;
-            }
-        }
-        found
+    /// The number of steps from a class to one that is made of nothing: parts and factors have
+    /// lower ranks than what is made of them.
+    pub(super) fn rank(&self, plan: &Plan, dim: DimId) -> usize {
+        self.rank_within(plan, dim, MOST_RANKS)
     }
 
-    /// The least that a dimension must be so that its parts lie in it as they do, with something
-    /// before and after them where there is.
-    fn least_size(&self, dim: DimId, own: &Lengths, found: &Lengths) -> u64 {
-        let parts = self.joints_of(dim).flat_map(|joint| &joint.parts);
-        parts
-            .map(|&part| if own[part] == own[dim] { found[part] } else { found[part] + 2 })
-            .max()
-            .unwrap_or(0)
-    }
-
-    /// A small size for dimensions that are one, `least` at least. A factor that some axes split
-    /// completely is as large as they are.
-    fn shrunk(&self, plan: &Plan, members: &[DimId], taken: &[u64], least: u64) -> u64 {
-        let size = plan.program.dims[members[0]].size;
-        let wholes = self
-            .batches
-            .iter()
-            .filter(|(_, part, _)| members.contains(part))
-            .flat_map(|(whole, ..)| self.members(*whole));
-        let mut lists: Vec<AxisList> =
-            members.iter().copied().chain(wholes).flat_map(|dim| splits(plan, dim)).collect();
-        if !members.iter().any(|dim| self.factored.contains(dim)) {
-            let unit = lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm);
-            return smallest(size, unit, taken, least);
-        }
-        lists.extend(members.iter().flat_map(|&dim| self.through_products(plan, dim)));
-        let unit = lists.iter().map(|axes| count(&plan.program.mesh, axes)).fold(1, lcm);
-        match lists.iter().find(|axes| size > 1 && count(self.mesh, axes) == size) {
-            Some(axes) => count(&plan.program.mesh, axes),
-            None => smallest(size, unit, &[taken, &[unit]].concat(), least),
-        }
-    }
-
-    /// The axes of products that split this factor of theirs, at the sizes written. Axes across a
-    /// boundary between factors count for the last.
-    fn through_products(&self, plan: &Plan, factor: DimId) -> Vec<AxisList> {
+    /// A part as long as its dimension may lead to a cycle, so the number of steps is limited.
+    fn rank_within(&self, plan: &Plan, dim: DimId, left: usize) -> usize {
         let dims = &plan.program.dims;
-        let mut lists = Vec::new();
-        for product in dims.indices().filter(|&dim| !dims[dim].factors.is_empty()) {
-            let atoms = atoms(dims, product);
-            for axes in splits(plan, product) {
-                let mut rest = axes.as_slice();
-                for &atom in &atoms {
-                    let fitting = (0..=rest.len())
-                        .rev()
-                        .find(|&n| dims[atom].size.is_multiple_of(count(self.mesh, &rest[..n])))
-                        .unwrap_or(0);
-                    let (here, after) = rest.split_at(fitting);
-                    let complete = count(self.mesh, here) == dims[atom].size;
-                    let straddles = !after.is_empty() && (!complete || Some(&atom) == atoms.last());
-                    if atom == factor {
-                        lists.push(here.iter().copied().collect());
-                    }
-                    if straddles {
-                        lists.extend((Some(&factor) == atoms.last()).then(|| axes.clone()));
-                        break;
-                    }
-                    rest = after;
-                }
-            }
-        }
-        lists
-    }
-
-    /// Whether everything that was divided still is, and what was split completely too.
-    fn hold(&self, plan: &Plan, own: &Lengths, found: &Lengths) -> bool {
-        let lie = |joint: &Joint| {
-            let total: u64 = joint.parts.iter().map(|&part| found[part]).sum();
-            let equal = joint.parts.iter().all(|&part| {
-                (own[part] == own[joint.whole]) == (found[part] == found[joint.whole])
-            });
-            equal
-                && if joint.complete {
-                    total == found[joint.whole]
-                } else {
-                    total <= found[joint.whole]
-                }
-        };
-        let wholes = self.joints.iter().map(|joint| &joint.whole);
-        self.joints.iter().all(lie)
-            && self.factored.iter().chain(wholes).all(|&dim| {
-                let alike = |size: u64, mesh: &Mesh| {
-                    let counts = splits(plan, dim).into_iter().map(|axes| count(mesh, &axes));
-                    counts
-                        .map(|count| (size.is_multiple_of(count), size == count))
-                        .collect::<Vec<_>>()
-                };
-                alike(own[dim], self.mesh) == alike(found[dim], &plan.program.mesh)
-            })
-            && self.reshapes_hold(plan, own, found)
-    }
-
-    /// Whether axes of a product meet the same borders between its factors at the sizes found as at
-    /// its own.
-    fn reshapes_hold(&self, plan: &Plan, own: &Lengths, found: &Lengths) -> bool {
-        let products =
-            self.factored.iter().copied().filter(|&dim| !plan.program.dims[dim].factors.is_empty());
-        products.into_iter().all(|dim| {
-            let atoms = atoms(&plan.program.dims, dim);
-            splits(plan, dim).iter().all(|axes| {
-                sides(&atoms, axes, own, self.mesh)
-                    == sides(&atoms, axes, found, &plan.program.mesh)
-            })
-        })
+        let products = self.members(dim).iter().filter(|&&member| !dims[member].factors.is_empty());
+        let factors = products.flat_map(|&product| atoms(dims, product));
+        let parts = self.joints_of(dim).flat_map(|joint| joint.parts.iter().copied());
+        let batches =
+            self.batches.iter().filter(|batch| self.class[batch.whole] == self.class[dim]);
+        let microbatches = batches.map(|batch| batch.part);
+        let below = factors.chain(parts).chain(microbatches).filter(|_| left > 0);
+        below.map(|part| 1 + self.rank_within(plan, part, left - 1)).max().unwrap_or(0)
     }
 }
 
-/// On which side of each boundary between factors the parts after each axis end.
-fn sides(atoms: &[DimId], axes: &[AxisRef], sizes: &Lengths, mesh: &Mesh) -> Vec<Vec<Ordering>> {
-    let borders: Vec<u64> = (1..=atoms.len())
-        .map(|n| atoms[..n].iter().map(|&atom| sizes[atom]).fold(1, u64::saturating_mul))
-        .collect();
-    (1..=axes.len())
-        .map(|n| borders.iter().map(|border| count(mesh, &axes[..n]).cmp(border)).collect())
-        .collect()
+/// The limit of ranks.
+const MOST_RANKS: usize = 6;
+
+/// The products of a program, and their factors.
+fn factored(program: &Program) -> Vec<DimId> {
+    let products = program.dims.indices().filter(|&dim| !program.dims[dim].factors.is_empty());
+    products.flat_map(|dim| [vec![dim], atoms(&program.dims, dim)].concat()).collect()
+}
+
+/// Every axis list of each dimension in the plan.
+fn splits(plan: &Plan) -> IndexVec<DimId, Vec<AxisList>> {
+    let declared = plan.program.values.iter_enumerated().filter_map(|(id, value)| {
+        Some((id, value.declared_sharding.as_ref().and_then(Pin::exact)?))
+    });
+    let steps = plan
+        .steps
+        .iter()
+        .flat_map(|step| step.operands.iter().chain([&step.result]))
+        .map(|m| (m.value, m.sharding.clone()));
+    let mut lists: IndexVec<DimId, IndexSet<AxisList>> =
+        plan.program.dims.iter().map(|_| IndexSet::new()).collect();
+    for (value, sharding) in declared.chain(steps) {
+        for (&dim, axes) in plan.program.values[value].dims.iter().zip(sharding.dims) {
+            lists[dim].insert(axes);
+        }
+    }
+    lists.into_iter().map(|lists| lists.into_iter().collect()).collect()
 }
 
 /// Puts parts of dimensions, whose sizes were `before`, to places that fit the sizes that they have

@@ -160,6 +160,22 @@ fn a_roll_may_turn_its_dimensions_around() {
     is_right("roll", source);
 }
 
+/// A batch of microbatches is split otherwise than they are: its size at which the plan is run has
+/// to satisfy both.
+#[test]
+fn microbatches_are_run_at_sizes_that_all_splits_divide() {
+    let source = |mesh: &str, dims: &str, table: &str, function: &str| {
+        format!(
+            "hardware h100\nmesh {mesh}\ndim {dims}\ninput in1[D, G]\nparam w5[{table}]\n\
+                input ids6: int32[D_X]\ninput gv4[D, G]\nv3 = {function}(in1)\n\
+                v4 = take_B(w5, ids6)\nbackward from v4 given gv4, microbatches=4\n\
+                output v3[D_Y, G]\n"
+        )
+    };
+    is_right("split-more", &source("X=4, Y=8", "D=48, B=8, G=16", "B, G", "gelu"));
+    is_right("split-table", &source("X=2, Y=8", "D=48, B=64, G=4096", "B, G_X", "exp"));
+}
+
 /// Ten sizes that tell ten dimensions apart are far more elements than ten times two.
 #[test]
 fn many_small_dimensions_are_run_as_they_are() {
