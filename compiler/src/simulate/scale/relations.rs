@@ -87,7 +87,9 @@ impl Relations {
                 self.cut(find(along.from), vec![find(along.to)], false);
             }
             OpKind::Rearrange(Rearrange::Rename(pairs)) => {
-                pairs.iter().for_each(|&(a, b)| self.join(find(a), find(b)));
+                for &(a, b) in pairs {
+                    self.join(find(a), find(b));
+                }
             }
             OpKind::Rearrange(
                 Rearrange::Slice(Window { from: whole, to: part, .. })

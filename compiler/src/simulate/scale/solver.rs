@@ -305,7 +305,7 @@ impl Solver<'_> {
         lists.extend(through.iter().map(AxisList::as_slice));
         let unit = lists.iter().map(|axes| self.parts(axes)).fold(1, lcm);
         let whole = lists.iter().find(|axes| is_factor && count(self.mesh, axes) == own);
-        let is_fresh = |size: &u64| !earlier.contains(size) && !(is_factor && *size == unit);
+        let is_fresh = |size: &u64| !(earlier.contains(size) || is_factor && *size == unit);
         let alike = || like(own, unit).filter(|&size| size > 1 && size >= least);
         let fresh = alike().filter(is_fresh).take(FRESH);
         let taken = alike().filter(|size| !is_fresh(size)).take(TAKEN);
