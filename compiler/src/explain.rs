@@ -12,6 +12,7 @@ mod alternatives;
 mod causes;
 mod conflict;
 mod sites;
+mod summary;
 mod target;
 mod text;
 
@@ -22,10 +23,11 @@ use crate::driver;
 use crate::export::Format;
 use crate::planned::link_breakdown::Network;
 use crate::use_def::moves_data;
-use crate::{Findings, Options};
+use crate::{Findings, Options, Planned};
 
 pub use alternatives::Alternative;
 pub use conflict::{Conflict, OverCapacity, Remedy};
+pub use summary::{Dear, Summary};
 pub use target::Target;
 
 /// The explanation of a program's collectives, or of why there is no plan. `Display` is the text
@@ -51,6 +53,11 @@ pub struct Causes {
     pub objective: String,
     /// The plan's own number, in seconds.
     pub now_s: f64,
+    /// The plan's own peak memory of a device, in bytes.
+    pub now_peak_bytes: f64,
+    /// The whole plan in short; absent where a value or a line is explained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
     /// The collectives, in the plan's order.
     pub collectives: Vec<Collective>,
 }
@@ -134,28 +141,41 @@ pub fn explain(
         causes::Explainer::new(&planned, &source, driver::check(name, &source, options).program);
     let mut collectives: Vec<Collective> =
         steps.iter().map(|&step| explainer.collective(step)).collect();
-    if *target != Target::Everything {
-        let costing: Vec<usize> = (0..steps.len())
-            .filter(|&at| {
-                moves_data(&planned.plan.steps[steps[at]], &planned.report.steps[steps[at]])
-            })
-            .collect();
-        let weighed: Vec<usize> = costing.iter().map(|&at| steps[at]).collect();
-        let alternatives =
-            alternatives::alternatives(&planned, &source, options, &weighed, progress);
-        for (at, alternatives) in costing.into_iter().zip(alternatives) {
-            collectives[at].cure =
-                alternatives.iter().position(|alternative| alternative.removes_it);
-            collectives[at].alternatives = alternatives;
-        }
+    let mut summary = None;
+    if *target == Target::Everything {
+        let (program, all) = ((&*source, options), (&*steps, &*collectives));
+        summary = Some(summary::summary(&planned, program, all, progress));
+    } else {
+        weigh(&planned, (&source, options), &steps, &mut collectives, progress);
     }
     let objective = planned.objective.name().to_owned();
     Ok(Explanation::Plan(Causes {
         about: target.words(),
         objective,
         now_s: planned.objective_s(&planned.report),
+        now_peak_bytes: planned.report.memory.peak_bytes,
+        summary,
         collectives,
     }))
+}
+
+/// Adds the alternatives to the collectives that cost time.
+fn weigh(
+    planned: &Planned,
+    (source, options): (&str, &Options),
+    steps: &[usize],
+    collectives: &mut [Collective],
+    progress: Progress<'_>,
+) {
+    let costs =
+        |&at: &usize| moves_data(&planned.plan.steps[steps[at]], &planned.report.steps[steps[at]]);
+    let costing: Vec<usize> = (0..steps.len()).filter(costs).collect();
+    let weighed: Vec<usize> = costing.iter().map(|&at| steps[at]).collect();
+    let found = alternatives::alternatives(planned, source, options, &weighed, progress);
+    for (at, alternatives) in costing.into_iter().zip(found) {
+        collectives[at].cure = alternatives.iter().position(|alternative| alternative.removes_it);
+        collectives[at].alternatives = alternatives;
+    }
 }
 
 /// Explains a program without a plan.

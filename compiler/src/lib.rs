@@ -35,6 +35,7 @@ pub use options::{
 };
 pub use planned::Planned;
 pub use planned::link_breakdown as networks;
+pub use planned::parallelism;
 pub use print_after::print_after;
 pub use shardwise_ir::codes;
 pub use shardwise_ir::hardware::Hardware;

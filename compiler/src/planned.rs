@@ -5,6 +5,7 @@ pub(crate) mod attention_site;
 pub(crate) mod budget;
 pub(crate) mod claim;
 pub mod link_breakdown;
+pub mod parallelism;
 
 use shardwise_ir::plan::Materialization;
 use shardwise_ir::print;

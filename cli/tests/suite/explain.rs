@@ -24,7 +24,7 @@ fn a_gather_is_traced_to_the_brackets_that_cause_it() {
         "needed by: line 10: `Tmp = In *D Win`",
         "`X` splits `B` of `In` there, and an axis splits one index only (case 4)",
         "`B_X` is declared at line 6: `input In: bf16[B_X, D_Y]`",
-        "one edit removes it: line 7: `param Win: bf16[D, F_Y]` (-746 us)",
+        "one edit removes it: line 7: `param Win: bf16[D, F_Y]` (-746 us, +126 MB)",
     ] {
         assert!(printed.contains(sentence), "{sentence}\n{printed}");
     }
@@ -47,8 +47,13 @@ fn a_line_is_its_operands_and_its_result() {
 }
 
 #[test]
-fn a_whole_program_is_explained_without_alternatives() {
+fn a_whole_program_is_explained_in_short_and_then_without_alternatives() {
     let printed = explained(&[MLP], "");
+    let (opening, _) = printed.split_once("\n\n").expect("the detail follows");
+    assert!(opening.lines().count() <= 20, "{opening}");
+    for line in ["Y=4 acts as TP (F)", "the dearest collectives:", "what would help most:"] {
+        assert!(opening.contains(&format!("\n{line}\n")), "{line}\n{opening}");
+    }
     assert_eq!(printed.matches("needed by:").count(), 4, "{printed}");
     assert!(!printed.contains("otherwise"), "{printed}");
 }
@@ -130,5 +135,6 @@ fn json_says_the_same() {
 
 #[test]
 fn the_page_shows_what_the_command_writes() {
-    assert_eq!(crate::common::run_page("compiler/docs/explain.md", &crate::common::root()), 4);
+    assert_eq!(crate::common::run_page("compiler/docs/explain.md", &crate::common::root()), 5);
+    assert_eq!(crate::common::run_page("compiler/docs/strategy.md", &crate::common::root()), 1);
 }

@@ -7,6 +7,10 @@
 //! sharding; a declaration is also tried without the collective's axes. Trying every sharding would
 //! be a search of its own; a few neighbours are what an author would try. A gradient, whose
 //! statement is derived and has no text, has the places of the value that it is the gradient of.
+//!
+//! What the search chose for an open place is planned once more as brackets: the plan of a program
+//! with these brackets can differ, since an open declaration leaves gradients and state open, too.
+//! So every price is that of the edit as it is printed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -48,6 +52,8 @@ pub struct Alternative {
     pub edit: String,
     /// The change of the objective, in seconds.
     pub change_s: f64,
+    /// The change of the peak memory of a device, in bytes.
+    pub peak_change_bytes: f64,
     /// Whether its plan communicates the value over none of the collective's axes.
     pub removes_it: bool,
 }
@@ -64,77 +70,138 @@ pub(super) fn alternatives(
     steps: &[usize],
     progress: Progress<'_>,
 ) -> Vec<Vec<Alternative>> {
-    let sites = sites(source);
-    let use_def = UseDef::of(planned);
-    let ideas: Vec<Vec<Edit<'_>>> =
-        steps.iter().map(|&step| Ideas { planned, sites: &sites, use_def, step }.all()).collect();
-    let mut edits: IndexMap<(Span, &str), &Site, FxBuildHasher> = IndexMap::default();
-    for (site, brackets) in ideas.iter().flatten() {
-        edits.entry((site.brackets, brackets)).or_insert(site);
-    }
-    let done = AtomicUsize::new(0);
-    let plan = |number: usize| {
-        let (&(_, brackets), site) = edits.get_index(number)?;
-        let other = driver::plan(&planned.name, &edited(source, [(*site, brackets)]), options).ok();
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1, edits.len());
-        other
-    };
-    let others: Vec<Option<Planned>> = (0..edits.len()).into_par_iter().map(plan).collect();
-    let other = |(site, brackets): &Edit<'_>| {
-        let number = edits.get_index_of(&(site.brackets, brackets.as_str()))?;
-        others[number].as_ref()
-    };
-    let weighed = steps.iter().zip(&ideas).map(|(&step, ideas)| {
-        let outcomes = ideas.iter().filter_map(|edit| Some((edit, other(edit)?)));
-        reported(planned, source, step, outcomes)
-    });
-    weighed.collect()
+    tried(planned, source, options, steps, progress, |ideas| ideas.all())
 }
 
-/// The cheapest distinct ones, and the cheapest that removes the collective.
-fn reported<'o>(
+/// Edits of declarations and outputs near some collectives that make the plan cheaper, the
+/// cheapest plans first.
+pub(super) fn helpful(
     planned: &Planned,
     source: &str,
-    step: usize,
-    outcomes: impl Iterator<Item = (&'o Edit<'o>, &'o Planned)>,
+    options: &Options,
+    steps: &[usize],
+    progress: Progress<'_>,
 ) -> Vec<Alternative> {
-    let mut seen = vec![planned];
-    let mut found = Vec::new();
-    for (edit, other) in outcomes {
-        if !seen.iter().any(|before| before.plan.steps == other.plan.steps) {
-            seen.push(other);
-            found.push(alternative(planned, source, step, edit, other));
+    let tried = tried(planned, source, options, steps, progress, |ideas| ideas.declared());
+    let mut found: Vec<Alternative> = Vec::new();
+    for one in tried.into_iter().flatten().filter(|one| one.change_s < 0.0) {
+        if !found.iter().any(|other| other.line == one.line && other.edit == one.edit) {
+            found.push(one);
         }
     }
     found.sort_by(|a, b| a.change_s.total_cmp(&b.change_s));
-    let reported: IndexSet<usize> = (0..found.len())
-        .take(MOST_REPORTED)
-        .chain(found.iter().position(|alternative| alternative.removes_it))
-        .collect();
-    reported.into_iter().map(|number| found[number].clone()).collect()
+    found
 }
 
-fn alternative(
-    planned: &Planned,
-    source: &str,
-    step: usize,
-    (site, brackets): &Edit<'_>,
-    other: &Planned,
-) -> Alternative {
-    let concrete = if site.open.as_ref() == Some(brackets) { chosen(other, site) } else { None };
-    let what = match site.place {
-        Place::Declaration(_) => "declare",
-        Place::LeftSide => "keep",
-        Place::Use => "read",
-        Place::Output => "leave as",
-    };
-    Alternative {
-        line: Lines::new(source).place(site.brackets.start).line,
-        what: what.to_owned(),
-        edit: site.with(source, concrete.as_ref().unwrap_or(brackets)),
-        change_s: other.objective_s(&other.report) - planned.objective_s(&planned.report),
-        removes_it: !moves_on(other, planned, step),
+/// The edits that `of` finds near each of some collectives, planned.
+fn tried<'a>(
+    planned: &'a Planned,
+    source: &'a str,
+    options: &'a Options,
+    steps: &[usize],
+    progress: Progress<'a>,
+    of: impl for<'i> Fn(&Ideas<'i>) -> Vec<Edit<'i>>,
+) -> Vec<Vec<Alternative>> {
+    let sites = sites(source);
+    let use_def = UseDef::of(planned);
+    let ideas: Vec<Vec<Edit<'_>>> =
+        steps.iter().map(|&step| of(&Ideas { planned, sites: &sites, use_def, step })).collect();
+    let mut trials =
+        Trials { planned, source, options, progress, plans: IndexMap::with_hasher(FxBuildHasher) };
+    trials.plan(ideas.iter().flatten());
+    let ideas: Vec<Vec<Edit<'_>>> = ideas.iter().map(|ideas| trials.with_chosen(ideas)).collect();
+    trials.plan(ideas.iter().flatten());
+    steps.iter().zip(&ideas).map(|(&step, ideas)| trials.reported(step, ideas)).collect()
+}
+
+/// Edited programs with their plans: every edit is planned once, even if it concerns several
+/// collectives.
+struct Trials<'a> {
+    planned: &'a Planned,
+    source: &'a str,
+    options: &'a Options,
+    progress: Progress<'a>,
+    plans: IndexMap<(Span, String), Option<Planned>, FxBuildHasher>,
+}
+
+impl Trials<'_> {
+    /// Plans the edits that have no plan yet.
+    fn plan<'s>(&mut self, edits: impl Iterator<Item = &'s Edit<'s>>) {
+        let new = edits.filter(|edit| !self.plans.contains_key(&key(edit)));
+        let new: IndexMap<(Span, String), &Edit<'_>, FxBuildHasher> =
+            new.map(|edit| (key(edit), edit)).collect();
+        let (done, all) = (AtomicUsize::new(self.plans.len()), self.plans.len() + new.len());
+        let plan = |(key, (site, brackets)): ((Span, String), &Edit<'_>)| {
+            let text = edited(self.source, [(*site, brackets.as_str())]);
+            let other = driver::plan(&self.planned.name, &text, self.options).ok();
+            (self.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, all);
+            (key, other)
+        };
+        let new: Vec<_> = new.into_iter().collect();
+        let planned: Vec<_> = new.into_par_iter().map(plan).collect();
+        self.plans.extend(planned);
     }
+
+    /// The edits, and before each that leaves a place open what the search chose there.
+    fn with_chosen<'s>(&self, edits: &[Edit<'s>]) -> Vec<Edit<'s>> {
+        let both = |edit: &Edit<'s>| {
+            let chosen = self
+                .plans
+                .get(&key(edit))
+                .and_then(Option::as_ref)
+                .filter(|_| edit.0.open.as_ref() == Some(&edit.1))
+                .and_then(|other| chosen(other, edit.0));
+            chosen.map(|brackets| (edit.0, brackets)).into_iter().chain([edit.clone()])
+        };
+        edits.iter().flat_map(both).collect()
+    }
+
+    /// The cheapest distinct ones, and the cheapest that removes the collective. What does not fit
+    /// into the memory has no plan.
+    fn reported(&self, step: usize, edits: &[Edit<'_>]) -> Vec<Alternative> {
+        let mut seen = vec![self.planned];
+        let mut found = Vec::new();
+        for edit in edits {
+            let Some(Some(other)) = self.plans.get(&key(edit)) else { continue };
+            if !seen.iter().any(|before| before.plan.steps == other.plan.steps) {
+                seen.push(other);
+                found.push(self.alternative(step, edit, other));
+            }
+        }
+        found.sort_by(|a, b| a.change_s.total_cmp(&b.change_s));
+        let reported: IndexSet<usize> = (0..found.len())
+            .take(MOST_REPORTED)
+            .chain(found.iter().position(|alternative| alternative.removes_it))
+            .collect();
+        reported.into_iter().map(|number| found[number].clone()).collect()
+    }
+
+    fn alternative(
+        &self,
+        step: usize,
+        (site, brackets): &Edit<'_>,
+        other: &Planned,
+    ) -> Alternative {
+        let planned = self.planned;
+        let what = match site.place {
+            Place::Declaration(_) => "declare",
+            Place::LeftSide => "keep",
+            Place::Use => "read",
+            Place::Output => "leave as",
+        };
+        Alternative {
+            line: Lines::new(self.source).place(site.brackets.start).line,
+            what: what.to_owned(),
+            edit: site.with(self.source, brackets),
+            change_s: other.objective_s(&other.report) - planned.objective_s(&planned.report),
+            peak_change_bytes: other.report.memory.peak_bytes - planned.report.memory.peak_bytes,
+            removes_it: !moves_on(other, planned, step),
+        }
+    }
+}
+
+fn key((site, brackets): &Edit<'_>) -> (Span, String) {
+    (site.brackets, brackets.clone())
 }
 
 /// Whether a plan still communicates the value over one of the collective's axes.
@@ -160,35 +227,59 @@ impl<'a> Ideas<'a> {
         let program = &self.planned.plan.program;
         let moved = &self.planned.plan.steps[self.step];
         let mut ideas = self.left_sides(moved.result.value);
-        let mut concerned = vec![moved.result.value];
-        for reader in self.use_def.users(self.step).into_iter().take(READERS) {
-            match reader {
-                User::Statement(number, op) => {
-                    ideas.extend(self.uses(number, op, &moved.operands[0]));
-                    concerned.extend(program.ops[op].operands.iter().map(|operand| operand.value));
-                    concerned.push(program.ops[op].result);
-                    ideas.extend(self.left_sides(program.ops[op].result));
-                }
-                User::DeclaredSharding(_) | User::Output(_) => {}
-            }
+        for (number, op) in self.readers() {
+            ideas.extend(self.uses(number, op, &moved.operands[0]));
+            ideas.extend(self.left_sides(program.ops[op].result));
         }
-        if let Some(op) = self.use_def.operation(moved.result.value) {
-            concerned.extend(program.ops[op].operands.iter().map(|operand| operand.value));
-        }
-        for forward in
-            concerned.iter().filter_map(|&value| self.forward(value)).collect::<IndexSet<ValueId>>()
-        {
+        for forward in self.forwards(&self.near()) {
             ideas.extend(self.left_sides(forward));
-            concerned.push(forward);
         }
+        ideas.extend(self.unpinned_uses());
+        ideas.extend(self.declared());
+        ideas
+    }
+
+    /// Edits of declarations, outputs and written left sides.
+    fn declared(&self) -> Vec<Edit<'a>> {
+        let near = self.near();
+        let mut concerned = [self.forwards(&near), near].concat();
         concerned.sort_unstable();
         concerned.dedup();
-        ideas.extend(self.unpinned_uses());
-        let names: Vec<&str> =
-            concerned.iter().map(|&value| program.values[value].name.as_str()).collect();
-        ideas.extend(self.opened(&names));
-        ideas.extend(concerned.iter().filter_map(|&value| self.unsplit(value)));
-        ideas
+        let values = &self.planned.plan.program.values;
+        let names: Vec<&str> = concerned.iter().map(|&value| values[value].name.as_str()).collect();
+        let unsplit = concerned.iter().filter_map(|&value| self.unsplit(value));
+        self.opened(&names).into_iter().chain(unsplit).collect()
+    }
+
+    /// The statements that read the value, with their steps.
+    fn readers(&self) -> Vec<(usize, OpId)> {
+        let statement = |user| match user {
+            User::Statement(number, op) => Some((number, op)),
+            User::DeclaredSharding(_) | User::Output(_) => None,
+        };
+        self.use_def.users(self.step).into_iter().take(READERS).filter_map(statement).collect()
+    }
+
+    /// The value, what its statement reads, and what its readers read and produce.
+    fn near(&self) -> Vec<ValueId> {
+        let program = &self.planned.plan.program;
+        let moved = self.planned.plan.steps[self.step].result.value;
+        let mut near = vec![moved];
+        for (_, op) in self.readers() {
+            near.extend(program.ops[op].operands.iter().map(|operand| operand.value));
+            near.push(program.ops[op].result);
+        }
+        if let Some(op) = self.use_def.operation(moved) {
+            near.extend(program.ops[op].operands.iter().map(|operand| operand.value));
+        }
+        near
+    }
+
+    /// The values that some of these are the gradients of.
+    fn forwards(&self, of: &[ValueId]) -> Vec<ValueId> {
+        let forwards: IndexSet<ValueId> =
+            of.iter().filter_map(|&value| self.forward(value)).collect();
+        forwards.into_iter().collect()
     }
 
     /// The value that a derived one is the gradient of (or a part of it), or updates: a derived
@@ -232,13 +323,8 @@ impl<'a> Ideas<'a> {
     /// Brackets at the uses of the value's readers, left open.
     fn unpinned_uses(&self) -> Vec<Edit<'a>> {
         let program = &self.planned.plan.program;
-        let statements = self.use_def.users(self.step).into_iter().take(READERS).filter_map(
-            |reader| match reader {
-                User::Statement(_, op) => Some(program.ops[op].span),
-                User::DeclaredSharding(_) | User::Output(_) => None,
-            },
-        );
-        let statements: Vec<Span> = statements.collect();
+        let statements: Vec<Span> =
+            self.readers().into_iter().map(|(_, op)| program.ops[op].span).collect();
         let uses = self
             .sites
             .iter()

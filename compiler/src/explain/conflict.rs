@@ -46,7 +46,7 @@ pub struct Remedy {
     pub written: String,
     /// What to type instead.
     pub edit: String,
-    /// The time of the plan with it, in seconds, if there is a plan.
+    /// The time of the plan with it, in seconds, if there is a plan that fits into the memory.
     pub serial_s: Option<f64>,
 }
 
@@ -78,7 +78,8 @@ pub(super) fn conflict(
             .filter_map(|(_, set)| set.first().copied());
         let others: Vec<&Site> = others.collect();
         let each = set.iter().map(|&site| {
-            let plan = question.planned(&[&others[..], &[site]].concat());
+            let edits = opened(others.iter().chain([&site]).copied());
+            let plan = driver::plan(name, &edited(source, edits), options).ok();
             remedy(source, site, site.open.as_deref().unwrap_or_default(), plan.as_ref())
         });
         each.collect()
@@ -86,6 +87,11 @@ pub(super) fn conflict(
     let message =
         findings.reports.first().map(|report| report.diag.message.clone()).unwrap_or_default();
     Some(Conflict { message, sets: remedies.collect() })
+}
+
+/// The edits that leave some brackets open.
+fn opened<'s>(open: impl Iterator<Item = &'s Site>) -> impl Iterator<Item = (&'s Site, &'s str)> {
+    open.map(|site| (site, site.open.as_deref().unwrap_or_default()))
 }
 
 /// Whether there is a plan when some brackets are left open.
@@ -97,7 +103,7 @@ struct Question<'a> {
 
 impl Question<'_> {
     fn planned(&self, open: &[&Site]) -> Option<Planned> {
-        let edits = open.iter().map(|&site| (site, site.open.as_deref().unwrap_or_default()));
+        let edits = opened(open.iter().copied());
         driver::plan(self.name, &edited(self.source, edits), self.options).ok()
     }
 
@@ -156,9 +162,13 @@ pub(super) fn over_capacity(
             .open
             .clone()
             .filter(|open| source.get(site.brackets.start..site.brackets.end) != Some(open))?;
-        let plan = driver::plan(name, &edited(source, [(&site, open.as_str())]), options).ok()?;
-        let chosen = chosen(&plan, &site).unwrap_or(open);
-        Some(remedy(source, &site, &chosen, Some(&plan)))
+        let plan =
+            |brackets: &str| driver::plan(name, &edited(source, [(&site, brackets)]), options).ok();
+        let opened = plan(&open)?;
+        // An open declaration leaves gradients open, too: as brackets, it may not fit.
+        let written = chosen(&opened, &site).and_then(|chosen| Some((plan(&chosen)?, chosen)));
+        let (plan, brackets) = written.unwrap_or((opened, open));
+        Some(remedy(source, &site, &brackets, Some(&plan)))
     });
     OverCapacity {
         message: diag.map(|diag| diag.message.clone()).unwrap_or_default(),

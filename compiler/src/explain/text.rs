@@ -24,7 +24,8 @@ fn plan(causes: &Causes) -> String {
     }
     let texts: Vec<String> =
         causes.collectives.iter().map(|collective| self::collective(causes, collective)).collect();
-    texts.join("\n")
+    let opening = causes.summary.as_ref().map(ToString::to_string);
+    opening.into_iter().chain(texts).collect::<Vec<_>>().join("\n")
 }
 
 fn collective(causes: &Causes, of: &Collective) -> String {
@@ -50,9 +51,10 @@ fn collective(causes: &Causes, of: &Collective) -> String {
     if !of.alternatives.is_empty() {
         let _ = writeln!(
             out,
-            "  otherwise, as whole plans ({} {} now):",
+            "  otherwise, as whole plans ({} {}, peak memory {} now):",
             causes.objective,
-            units::seconds(causes.now_s)
+            units::seconds(causes.now_s),
+            units::bytes(causes.now_peak_bytes)
         );
         for alternative in &of.alternatives {
             let _ = writeln!(out, "    {}", self::alternative(alternative));
@@ -62,10 +64,11 @@ fn collective(causes: &Causes, of: &Collective) -> String {
         Some(cure) => {
             let _ = writeln!(
                 out,
-                "  one edit removes it: line {}: `{}` ({})",
+                "  one edit removes it: line {}: `{}` ({}, {})",
                 cure.line,
                 cure.edit,
-                units::seconds_change(cure.change_s)
+                units::seconds_change(cure.change_s),
+                units::bytes_change(cure.peak_change_bytes)
             );
         }
         None if !of.alternatives.is_empty() => out.push_str("  none of these edits removes it\n"),
@@ -76,13 +79,19 @@ fn collective(causes: &Causes, of: &Collective) -> String {
 
 fn alternative(of: &Alternative) -> String {
     let gone = if of.removes_it { ", without this collective" } else { "" };
+    format!("{}{gone}", priced(of))
+}
+
+/// The change of time and memory, and the edit.
+pub(super) fn priced(of: &Alternative) -> String {
     let what = match of.what.as_str() {
         "keep" | "read" => "reshard here:",
         _ => "declare",
     };
     format!(
-        "{:>9}  line {}: {what} `{}`{gone}",
+        "{:>9} {:>9}  line {}: {what} `{}`",
         units::seconds_change(of.change_s),
+        units::bytes_change(of.peak_change_bytes),
         of.line,
         of.edit
     )
@@ -97,9 +106,10 @@ fn conflict(conflict: &Conflict) -> String {
             "these brackets cannot all be kept; any one of them left open is enough:\n"
         });
         for remedy in set {
-            let after = remedy.serial_s.map_or_else(String::new, |serial_s| {
-                format!(", then serial {}", units::seconds(serial_s))
-            });
+            let after = match remedy.serial_s {
+                Some(serial_s) => format!(", then serial {}", units::seconds(serial_s)),
+                None => ", which does not fit into the memory".to_owned(),
+            };
             let _ = writeln!(
                 out,
                 "  line {}: `{}`; leave it open as `{}`{after}",

@@ -22,6 +22,7 @@ use super::text;
 use crate::Planned;
 use crate::metrics::Metrics;
 use crate::planned::link_breakdown::{self, Nodes};
+use crate::planned::parallelism::AxisRoles;
 
 pub use operation::{Argument, Operation};
 pub use structure::{BlockJson, NodeJson, OutputJson, SizeJson, StagesJson, ValueJson, YieldJson};
@@ -44,6 +45,10 @@ pub struct PlanJson {
     pub hardware: String,
     /// The axes in order.
     pub mesh: Vec<AxisJson>,
+    /// As what each axis of more than one device acts; absent for programs without weights, and in
+    /// plans of earlier versions.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parallelism: Vec<AxisRoles>,
     /// Whether the plan is proven optimal, and its lower bound.
     pub optimality: OptimalityJson,
     /// Its costs.
@@ -325,6 +330,7 @@ pub fn plan(planned: &Planned) -> PlanJson {
         objective: planned.objective.name().to_owned(),
         hardware: program.hardware.name.clone(),
         mesh: mesh(planned),
+        parallelism: planned.parallelism(),
         optimality: OptimalityJson {
             status: planned.status_name().to_owned(),
             lower_bound_s: planned.lower_bound_s(),

@@ -126,6 +126,7 @@ pub(crate) fn summary(planned: &Planned, metrics: Option<String>) -> Vec<String>
     lines.extend(planned.expected_line());
     lines.extend(metrics);
     lines.extend(report.schedule.pipelines.iter().flat_map(|of| pipeline_lines(planned, of)));
+    lines.extend(planned.parallelism().iter().map(ToString::to_string));
     lines.extend(axis_line(&planned.plan.program, report));
     lines.extend(link_breakdown::lines(planned));
     lines.extend(collective_lines(&planned.plan, report));

@@ -6,6 +6,7 @@ mod diff;
 mod explain;
 mod inference_sizing;
 mod metrics;
+mod parallelism;
 mod plan_json;
 mod print_after;
 mod sweep;

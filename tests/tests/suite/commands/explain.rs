@@ -3,6 +3,7 @@
 
 use shardwise::explain::{Alternative, Causes, Explanation, Remedy, Target, explain};
 use shardwise::{Options, Strategy};
+use shardwise_passes::report::Report;
 use shardwise_tests::files;
 use shardwise_tests::random::numbers_of_case;
 
@@ -69,10 +70,14 @@ fn typed(source: &str, line: usize, edit: &str, is_use: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-fn serial_s(name: &str, source: &str) -> f64 {
+fn report(name: &str, source: &str) -> Report {
     let planned = shardwise::plan(name, source, &Options::default())
         .unwrap_or_else(|findings| panic!("{name}: {findings}\n{source}"));
-    planned.report.serial_s
+    planned.report
+}
+
+fn serial_s(name: &str, source: &str) -> f64 {
+    report(name, source).serial_s
 }
 
 #[test]
@@ -89,9 +94,18 @@ fn alternatives_cost_what_they_say() {
                 causes(name, &source, &Options::default(), &Target::Value(value.clone()))
                     .collectives
             {
-                for Alternative { line, edit, change_s, what, .. } in &collective.alternatives {
+                for other in &collective.alternatives {
+                    let Alternative { line, edit, change_s, peak_change_bytes, what, .. } = other;
                     let edited = typed(&source, *line, edit, what == "read");
-                    let change = serial_s(name, &edited) - planned.report.serial_s;
+                    let after = report(name, &edited);
+                    let (change, more) = (
+                        after.serial_s - planned.report.serial_s,
+                        after.memory.peak_bytes - planned.report.memory.peak_bytes,
+                    );
+                    assert!(
+                        (more - peak_change_bytes).abs() < 1.0,
+                        "{name}: {edit} is {more} bytes, reported {peak_change_bytes}\n{edited}"
+                    );
                     assert!(
                         (change - change_s).abs() <= 1e-6 * planned.report.serial_s,
                         "{name}: {edit} is {change}, reported {change_s}\n{edited}"
@@ -113,6 +127,45 @@ fn alternatives_cost_what_they_say() {
         }
     }
     assert!(tried > 50, "{tried}");
+}
+
+/// An open declaration leaves the gradient open, too; what the search chose for it, written out,
+/// does not. Both are listed, each as it is priced.
+#[test]
+fn an_edit_is_listed_once_and_is_what_is_priced() {
+    let source = "hardware tpu-v5p\nmesh X=8, Y=4\ndim B=49152, D=8192, F=32768\n\
+        input In[B_X, D], dOut[B_X, D]\nparam Win[D_X, F_Y], Wout[F_Y, D_X]\nTmp = In *D Win\n\
+        Out[B_X, D] = gelu(Tmp) *F Wout\nbackward from Out given dOut\n";
+    let before = report("open", source);
+    let reported = causes("open", source, &Options::default(), &Target::parse("Win")).collectives;
+    let alternatives = &reported[0].alternatives;
+    assert!(alternatives.iter().any(|other| other.edit.contains("D_?")), "{reported:#?}");
+    for (number, other) in alternatives.iter().enumerate() {
+        let again = alternatives[..number].iter().any(|earlier| earlier.edit == other.edit);
+        assert!(!again, "{} is listed twice: {reported:#?}", other.edit);
+        let after = report("open", &typed(source, other.line, &other.edit, other.what == "read"));
+        assert!((after.serial_s - before.serial_s - other.change_s).abs() < 1e-9, "{other:?}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_not_offered() {
+    let source = "hardware tpu-v5p\nmesh X=4\ndim B=1024, D=65536, F=65536\n\
+        input In[B_X, D]\nparam W[D_X, F]\nOut = In *D W\noutput Out[B_X, F]\n";
+    let edits = |memory: f64| -> Vec<String> {
+        let options =
+            Options { memory: Some(memory), strategy: Strategy::Textbook, ..Options::default() };
+        let reported = causes("full", source, &options, &Target::parse("W"));
+        let collective = &reported.collectives[0];
+        for other in &collective.alternatives {
+            let peak_bytes = reported.now_peak_bytes + other.peak_change_bytes;
+            assert!(peak_bytes <= memory, "{other:?}");
+        }
+        collective.alternatives.iter().map(|other| other.edit.clone()).collect()
+    };
+    let all = edits(96e9);
+    let least = causes("full", source, &Options::default(), &Target::parse("W")).now_peak_bytes;
+    assert!(all.len() > edits(1.001 * least.max(10.9e9)).len(), "{all:?}");
 }
 
 fn remedies(source: &str) -> Vec<Vec<Remedy>> {
