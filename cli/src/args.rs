@@ -87,8 +87,11 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Explain a diagnostic code, or why a program needs its collectives.
     Explain(ExplainArgs),
-    /// Print the reference of all diagnostic codes as Markdown.
-    Docs,
+    /// Print a page of the reference, or the list of its pages.
+    Docs {
+        /// The name of a page, or a diagnostic code [default: the list of pages].
+        topic: Option<String>,
+    },
     /// List the hardware presets, or print them as a hardware file to edit.
     Hardware(HardwareArgs),
     /// Fit the measured rates of a chip to measurements: a hardware file, and how well it fits.

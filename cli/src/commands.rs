@@ -41,7 +41,7 @@ pub(crate) fn run(cli: &Cli, output: &mut Output) -> Result {
         Command::Sweep(args) => sweep::sweep(args, output),
         Command::Diff(args) => diff::diff(args, output),
         Command::Explain(args) => explain::explain(args, output),
-        Command::Docs => reference::docs(output),
+        Command::Docs { topic } => reference::docs(topic.as_deref(), output),
         Command::Hardware(args) => hardware::hardware(args, output),
         Command::Calibrate(args) => calibrate::calibrate(args, output),
         Command::Schema => reference::schema(output),

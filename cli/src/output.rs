@@ -1,6 +1,8 @@
 //! Both streams, and the exit status. Results go to standard output; errors, diagnostics and
 //! remarks go to standard error. A reader that closes the pipe early is no error.
 
+mod headed;
+
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -12,6 +14,7 @@ use terminal_size::terminal_size_of;
 
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
+use headed::Headed;
 
 /// The streams of a command, and its worst exit status so far.
 pub(crate) struct Output {
@@ -106,7 +109,7 @@ pub(crate) fn draw(report: &Report, colored: bool) -> String {
     let theme = if colored { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(width()).with_links(false);
     let mut text = String::new();
-    if handler.render_report(&mut text, report).is_err() {
+    if handler.render_report(&mut text, &Headed(report)).is_err() {
         text = format!("{}: {report}", report.diag.code);
     }
     text.trim_end_matches('\n').to_owned()

@@ -27,7 +27,7 @@ use crate::{Findings, Options, Planned};
 
 pub use alternatives::Alternative;
 pub use conflict::{Conflict, OverCapacity, Remedy};
-pub use summary::{Dear, Summary};
+pub use summary::{Costly, Summary};
 pub use target::Target;
 
 /// The explanation of a program's collectives, or of why there is no plan. `Display` is the text

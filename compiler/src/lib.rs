@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod cost;
 pub mod diagnostics;
 pub mod diff;
+pub mod docs;
 pub mod explain;
 pub mod export;
 pub mod hardware;

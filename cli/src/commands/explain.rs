@@ -2,7 +2,7 @@
 //! like a code is one; a program with such a name is written `./SW201`.
 
 use shardwise::explain::{self, Explanation, Target};
-use shardwise::{codes, lint};
+use shardwise::{codes, docs, lint};
 
 use crate::args::compare::ExplainArgs;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::progress::with_bar;
 
 pub(super) fn explain(args: &ExplainArgs, output: &mut Output) -> Result {
     if args.target.is_none() {
-        if let Some(page) = page(&args.subject) {
+        if let Some(page) = docs::code(&args.subject) {
             return output.print(&page);
         }
         if looks_like_a_code(&args.subject) {
@@ -39,14 +39,6 @@ fn looks_like_a_code(text: &str) -> bool {
         text.get(..2).filter(|letters| letters.eq_ignore_ascii_case("SW")).map(|_| &text[2..]);
     digits.is_some_and(|digits| {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    })
-}
-
-/// The page of a code, if it is one.
-fn page(code: &str) -> Option<String> {
-    let lint = lint::find(code).map(|lint| format!("{lint}\n"));
-    lint.or_else(|| {
-        codes::find(code).map(|code| format!("{} {}\n\n{}\n", code.code, code.name, code.page))
     })
 }
 

@@ -339,3 +339,22 @@ fn every_command_that_prices_takes_rates_and_a_price() {
     let sweep = |rates| text(&run(&["sweep", path, "--rates", rates], "").stdout);
     assert_ne!(sweep("peak"), sweep("measured"));
 }
+
+#[test]
+fn every_page_of_the_reference_is_listed_and_printed() {
+    let list = text(&run(&["docs"], "").stdout);
+    let folder = crate::common::root().join("compiler/docs");
+    for entry in std::fs::read_dir(folder).expect("the pages are there") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            assert!(list.contains(&format!("\n{name} ")) || list.starts_with(&name), "{name}");
+            let page = std::fs::read_to_string(&path).expect("a page");
+            assert_eq!(text(&run(&["docs", &name], "").stdout), page, "{name}");
+        }
+    }
+    assert!(text(&run(&["docs", "sw101"], "").stdout).starts_with("SW101 "));
+    let unknown = run(&["docs", "pipeline"], "");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("`pipelines` is one"), "{}", text(&unknown.stderr));
+}

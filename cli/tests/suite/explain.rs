@@ -51,7 +51,7 @@ fn a_whole_program_is_explained_in_short_and_then_without_alternatives() {
     let printed = explained(&[MLP], "");
     let (opening, _) = printed.split_once("\n\n").expect("the detail follows");
     assert!(opening.lines().count() <= 20, "{opening}");
-    for line in ["Y=4 acts as TP (F)", "the dearest collectives:", "what would help most:"] {
+    for line in ["Y=4 acts as TP (F)", "the costliest collectives:", "what would help most:"] {
         assert!(opening.contains(&format!("\n{line}\n")), "{line}\n{opening}");
     }
     assert_eq!(printed.matches("needed by:").count(), 4, "{printed}");

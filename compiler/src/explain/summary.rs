@@ -1,9 +1,8 @@
 //! What opens the explanation of a whole program: its times and memory, as what its axes act, its
-//! dearest collectives with their reasons, and the edits of declarations that would help most.
+//! costliest collectives with their reasons, and the edits of declarations that would help most.
 //!
-//! It has at most twenty lines, so that it is read: what is behind each of them follows in the
-//! detail. Only declarations are edited here, since every edit is a plan of its own; `explain FILE
-//! VALUE` tries every place.
+//! It has at most twenty lines, so that it is read: the detail of each follows. Only declarations
+//! are edited here, since every edit is a plan of its own; `explain FILE VALUE` tries every place.
 
 use std::fmt::Write as _;
 
@@ -17,7 +16,7 @@ use crate::use_def::moves_data;
 use crate::{Options, Planned};
 
 /// The most collectives that are named.
-const DEAREST: usize = 5;
+const COSTLIEST: usize = 5;
 
 /// The most edits that are named.
 const EDITS: usize = 3;
@@ -40,15 +39,15 @@ pub struct Summary {
     pub capacity_bytes: Option<f64>,
     /// As what each axis acts.
     pub parallelism: Vec<AxisRoles>,
-    /// The dearest collectives, the dearest first.
-    pub dearest: Vec<Dear>,
+    /// The costliest collectives, the costliest first.
+    pub costliest: Vec<Costly>,
     /// Edits of declarations that make the plan cheaper, the most helpful first.
     pub helpful: Vec<Alternative>,
 }
 
 /// A collective that takes much of the time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Dear {
+pub struct Costly {
     /// The line as the plan prints it.
     pub text: String,
     /// How often a device runs it.
@@ -68,15 +67,15 @@ pub(super) fn summary(
 ) -> Summary {
     let report = &planned.report;
     let total_s = |at: &usize| report.steps[steps[*at]].total_s();
-    let mut dearest: Vec<usize> = (0..steps.len())
+    let mut costliest: Vec<usize> = (0..steps.len())
         .filter(|&at| moves_data(&planned.plan.steps[steps[at]], &report.steps[steps[at]]))
         .collect();
-    dearest.sort_by(|a, b| total_s(b).total_cmp(&total_s(a)));
-    dearest.truncate(DEAREST);
-    let weighed: Vec<usize> = dearest.iter().map(|&at| steps[at]).collect();
+    costliest.sort_by(|a, b| total_s(b).total_cmp(&total_s(a)));
+    costliest.truncate(COSTLIEST);
+    let weighed: Vec<usize> = costliest.iter().map(|&at| steps[at]).collect();
     let mut helpful = alternatives::helpful(planned, source, options, &weighed, progress);
     helpful.truncate(EDITS);
-    let dear = |&at: &usize| Dear {
+    let costly = |&at: &usize| Costly {
         text: explained[at].text.clone(),
         times: report.steps[steps[at]].times,
         total_s: total_s(&at),
@@ -89,7 +88,7 @@ pub(super) fn summary(
         peak_bytes: report.memory.peak_bytes,
         capacity_bytes: planned.capacity_bytes,
         parallelism: planned.parallelism(),
-        dearest: dearest.iter().map(dear).collect(),
+        costliest: costliest.iter().map(costly).collect(),
         helpful,
     }
 }
@@ -119,11 +118,11 @@ impl std::fmt::Display for Summary {
         for axis in self.parallelism.iter().take(AXES) {
             writeln!(f, "{axis}")?;
         }
-        if !self.dearest.is_empty() {
-            f.write_str("the dearest collectives:\n")?;
+        if !self.costliest.is_empty() {
+            f.write_str("the costliest collectives:\n")?;
         }
-        for dear in &self.dearest {
-            dear.write(f, self.serial_s)?;
+        for costly in &self.costliest {
+            costly.write(f, self.serial_s)?;
         }
         self.write_help(f)
     }
@@ -131,7 +130,7 @@ impl std::fmt::Display for Summary {
 
 impl Summary {
     fn write_help(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.dearest.is_empty() {
+        if self.costliest.is_empty() {
             return Ok(());
         }
         if self.helpful.is_empty() {
@@ -145,7 +144,7 @@ impl Summary {
     }
 }
 
-impl Dear {
+impl Costly {
     fn write(&self, f: &mut std::fmt::Formatter<'_>, serial_s: f64) -> std::fmt::Result {
         let mut times = String::new();
         if self.times > 1.0 {

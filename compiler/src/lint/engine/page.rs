@@ -71,8 +71,9 @@ pub fn reference() -> String {
 
 const INTRODUCTION: &str = "# All codes
 
-Look up here what a code of `shardwise check` means, and what to write instead. `shardwise docs` \
-prints this page; a test keeps it up to date, and runs the programs below. Codes are never reused. \
+Look up here what a code of `shardwise check` means, and what to write instead. \
+`shardwise docs codes` prints this page; a test keeps it up to date, and runs the programs below. \
+Codes are never reused. \
 [lints.md](lints.md) shows how to set levels and silence findings.
 ";
 

@@ -46,13 +46,15 @@ fn weights_split_where_they_are_used_are_tensor_parallel() {
 }
 
 const SIZES: &str = "dim B=8, T=1024, S=T, D=1024, N=8, H=128\n";
-const ATTENTION: &str = "param wq[D, N, H], wk[D, N, H], wv[D, N, H]\nq = x *D wq\nk[B_?, S_?, N_?, H_?] = rename(x *D wk)\n\
+const ATTENTION: &str = "param wq[D, N, H], wk[D, N, H], wv[D, N, H]\nq = x *D wq\n\
+     k[B_?, S_?, N_?, H_?] = rename(x *D wk)\n\
      v[B_?, S_?, N_?, H_?] = rename(x *D wv)\nout = softmax_S(q *H k) *S v\n";
 
 #[test]
 fn split_positions_are_sequence_parallel() {
-    let program = format!("mesh X=4\n{ATTENTION}input x[B, T_X, D]\noutput out[B, T_X, N, H]\n");
-    assert_eq!(roles(&program), ["X=4 acts as SP (T)"]);
+    let program =
+        format!("mesh X=4\n{SIZES}input x[B, T_X, D]\n{ATTENTION}output out[B, T_X, N, H]\n");
+    assert_eq!(roles(&program), ["X=4 acts as SP (S, T)"]);
 }
 
 #[test]
@@ -77,7 +79,7 @@ fn experts_on_their_devices_are_expert_parallel() {
         param router[D, E], win[E_X, D, F], wout[E_X, F, D]\n\
         sent = route_{T,E->C}(softmax_E(x *D router), 2)\n\
         h[G_?, E_X, C_?, F_?] = gelu((sent *T x) *D win)\nf = sent *E,C (h *F wout)\n\
-        output f[G_X, T, D]\n";
+        y = x + f\noutput y[G_X, T, D]\n";
     assert_eq!(roles(program), ["X=4 acts as DP (G), EP (E)"]);
 }
 

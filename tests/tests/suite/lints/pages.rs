@@ -229,7 +229,7 @@ fn the_reference_is_current() {
     let page = read("compiler/docs/codes.md");
     assert!(
         page == lint::reference(),
-        "compiler/docs/codes.md is out of date: shardwise docs > compiler/docs/codes.md"
+        "compiler/docs/codes.md is out of date: shardwise docs codes > compiler/docs/codes.md"
     );
 }
 
