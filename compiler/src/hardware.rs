@@ -66,13 +66,16 @@ pub(crate) fn chips(text: &str) -> Result<Vec<Hardware>, Vec<Diag>> {
     if reader.diags.is_empty() { Ok(reader.known) } else { Err(reader.diags) }
 }
 
-/// Whether a text is TOML and has a table with a key of a hardware file.
+/// Whether a text has something of a hardware file: a table with one of its keys, or, where it is
+/// no TOML, a line with one that no other file is likely to have.
 pub(crate) fn describes_hardware(text: &str) -> bool {
+    let is_key =
+        |key: &str| OTHERS.contains(&key) || numbers::all().any(|(known, ..)| *known == key);
+    let is_rare = |key: &str| is_key(key) && key.contains(|c: char| c == '_' || c.is_ascii_digit());
     let tables: IndexMap<String, Value> = toml::from_str(text).unwrap_or_default();
-    let is_key = |key: &String| {
-        OTHERS.contains(&key.as_str()) || numbers::all().any(|(known, ..)| known == key)
-    };
-    tables.values().filter_map(Value::as_table).any(|table| table.keys().any(is_key))
+    let mut tables = tables.values().filter_map(Value::as_table);
+    tables.any(|table| table.keys().any(|key| is_key(key)))
+        || text.lines().filter_map(|line| line.split_once('=')).any(|(key, _)| is_rare(key.trim()))
 }
 
 /// A chip whose name belongs to another one with other numbers.

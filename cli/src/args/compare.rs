@@ -7,6 +7,7 @@ use shardwise::export::Format;
 use shardwise::setting;
 
 use super::one_of::{format_of, one_of};
+use super::plan::ExpressionArgs;
 use super::planning::{PlanningArgs, SizeArgs};
 
 #[derive(Args, Debug)]
@@ -39,12 +40,14 @@ pub(crate) struct DiffArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
     /// A diagnostic code such as SW201, or a program; `-` is standard input.
-    #[arg(value_name = "CODE|FILE")]
-    pub(crate) subject: String,
+    #[arg(required_unless_present = "expression", value_name = "CODE|FILE")]
+    pub(crate) subject: Option<String>,
     /// A value or a line of the program, whose collectives are explained with their alternatives
     /// [default: all collectives, without alternatives].
     #[arg(value_name = "VALUE|LINE")]
     pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) expression: ExpressionArgs,
     /// Output format for a program.
     #[arg(
         long,
@@ -59,8 +62,14 @@ pub(crate) struct ExplainArgs {
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
     /// Programs; `-` is standard input.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(
+        required_unless_present = "expression",
+        conflicts_with = "expression",
+        value_name = "FILE"
+    )]
     pub(crate) files: Vec<String>,
+    #[command(flatten)]
+    pub(crate) expression: ExpressionArgs,
     /// Run at the program's own sizes, instead of the smallest that keep every split.
     #[arg(long)]
     pub(crate) full: bool,

@@ -18,6 +18,18 @@ pub(crate) struct ProgramArgs {
         value_name = "FILE"
     )]
     pub(crate) files: Vec<String>,
+    #[command(flatten)]
+    pub(crate) expression: ExpressionArgs,
+    /// Treat every program as explicit, as if it began with `plan`.
+    #[arg(long)]
+    pub(crate) explicit: bool,
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
+}
+
+/// A program on the command line.
+#[derive(Args, Debug)]
+pub(crate) struct ExpressionArgs {
     #[arg(
         short = 'e',
         long,
@@ -26,11 +38,6 @@ pub(crate) struct ProgramArgs {
             with --mesh and --dim, its chip with --hardware"
     )]
     pub(crate) expression: Option<String>,
-    /// Treat every program as explicit, as if it began with `plan`.
-    #[arg(long)]
-    pub(crate) explicit: bool,
-    #[command(flatten)]
-    pub(crate) planning: PlanningArgs,
 }
 
 /// `plan`: what is planned, and where the plan is written.

@@ -4,7 +4,9 @@
 use shardwise::explain::{self, Explanation, Target};
 use shardwise::{codes, docs, lint};
 
+use super::planning::{beside, one_liner};
 use crate::args::compare::ExplainArgs;
+use crate::args::planning::PlanningArgs;
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
 use crate::input::read;
@@ -13,17 +15,22 @@ use crate::output::Output;
 use crate::progress::with_bar;
 
 pub(super) fn explain(args: &ExplainArgs, output: &mut Output) -> Result {
-    if args.target.is_none() {
-        if let Some(page) = docs::code(&args.subject) {
-            return output.print(&page);
+    let (source, target) = match (&args.expression.expression, &args.subject) {
+        (Some(expression), target) => (one_liner(expression, &args.planning.sizes), target),
+        (None, Some(subject)) => {
+            if let Some(page) = docs::code(subject).filter(|_| args.target.is_none()) {
+                return output.print(&page);
+            }
+            if args.target.is_none() && looks_like_a_code(subject) {
+                return Err(unknown_code(subject));
+            }
+            (read(subject)?, &args.target)
         }
-        if looks_like_a_code(&args.subject) {
-            return Err(unknown_code(&args.subject));
-        }
-    }
-    let options = options::planning(&args.planning)?;
-    let source = read(&args.subject)?;
-    let target = args.target.as_deref().map_or(Target::Everything, Target::parse);
+        (None, None) => return Err(Error::usage("give a program or a diagnostic code")),
+    };
+    let sizes = beside(&args.expression, args.planning.sizes.clone());
+    let options = options::planning(&PlanningArgs { sizes, ..args.planning.clone() })?;
+    let target = target.as_deref().map_or(Target::Everything, Target::parse);
     let explanation = with_bar("plans", |progress| {
         explain::explain(&source.path, &source.text, &options, &target, progress)
     })?;

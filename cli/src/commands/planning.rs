@@ -3,7 +3,7 @@
 use shardwise::oneliner::{self, Setting};
 use shardwise::{Options, Planned};
 
-use crate::args::plan::ProgramArgs;
+use crate::args::plan::{ExpressionArgs, ProgramArgs};
 use crate::args::planning::{PlanningArgs, SizeArgs};
 use crate::error::Result;
 use crate::input::{Source, read};
@@ -33,8 +33,8 @@ pub(super) fn for_each_plan(
 
 /// The programs that the arguments name; a file that cannot be read is reported and skipped.
 pub(super) fn sources(args: &ProgramArgs, output: &mut Output) -> Result<Vec<Source>> {
-    if let Some(expression) = &args.expression {
-        return Ok(vec![one_liner(expression, &args.planning)]);
+    if let Some(expression) = &args.expression.expression {
+        return Ok(vec![one_liner(expression, &args.planning.sizes)]);
     }
     let mut sources = Vec::new();
     for path in &args.files {
@@ -46,18 +46,24 @@ pub(super) fn sources(args: &ProgramArgs, output: &mut Output) -> Result<Vec<Sou
     Ok(sources)
 }
 
-fn one_liner(expression: &str, args: &PlanningArgs) -> Source {
-    let dims = (!args.sizes.dims.is_empty()).then(|| args.sizes.dims.join(","));
-    let setting =
-        Setting { hardware: args.sizes.hardware.clone(), mesh: args.sizes.mesh.clone(), dims };
+/// A program of one line, with the sizes that options give it.
+pub(super) fn one_liner(expression: &str, sizes: &SizeArgs) -> Source {
+    let dims = (!sizes.dims.is_empty()).then(|| sizes.dims.join(","));
+    let setting = Setting { hardware: sizes.hardware.clone(), mesh: sizes.mesh.clone(), dims };
     Source { path: "expression".to_owned(), text: oneliner::program(expression, &setting) }
 }
 
-/// The options of planning. The sizes of an expression are in its source text.
-pub(super) fn options(args: &ProgramArgs) -> Result<Options> {
-    let mut planning = args.planning.clone();
-    if args.expression.is_some() {
-        planning.sizes = SizeArgs { mesh: None, dims: Vec::new(), ..planning.sizes };
+/// The options that are left for a program of one line: its sizes are in its source text.
+pub(super) fn beside(expression: &ExpressionArgs, sizes: SizeArgs) -> SizeArgs {
+    match expression.expression {
+        Some(_) => SizeArgs { mesh: None, dims: Vec::new(), ..sizes },
+        None => sizes,
     }
+}
+
+/// The options of planning.
+pub(super) fn options(args: &ProgramArgs) -> Result<Options> {
+    let sizes = beside(&args.expression, args.planning.sizes.clone());
+    let planning = PlanningArgs { sizes, ..args.planning.clone() };
     Ok(Options { explicit: args.explicit, ..options::planning(&planning)? })
 }

@@ -3,6 +3,7 @@
 use shardwise::verify::{self, Setup, Sizes, Verdict};
 use shardwise::{Findings, Options, Strategy};
 
+use super::planning::{beside, one_liner};
 use crate::args::compare::VerifyArgs;
 use crate::error::Result;
 use crate::exit_status::ExitStatus;
@@ -13,10 +14,12 @@ use crate::progress::with_bar;
 
 pub(super) fn verify(args: &VerifyArgs, output: &mut Output) -> Result {
     let options = Options { explicit: args.explicit, ..Options::default() };
-    let options = options::sized(options, &args.sizes)?;
+    let options = options::sized(options, &beside(&args.expression, args.sizes.clone()))?;
     let reference = args.against.as_deref().map(read).transpose()?;
-    for path in &args.files {
-        let done = read(path).and_then(|source| match &reference {
+    let expression = args.expression.expression.iter();
+    let expression = expression.map(|expression| Ok(one_liner(expression, &args.sizes)));
+    for source in expression.chain(args.files.iter().map(|path| read(path))) {
+        let done = source.and_then(|source| match &reference {
             Some(reference) => against(args, &source, reference, &options, output),
             None => both_strategies(args, &source, &options, output),
         });

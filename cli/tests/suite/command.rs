@@ -169,21 +169,19 @@ fn an_explicit_program_is_verified_once() {
 
 #[test]
 fn an_expression_is_a_program() {
-    let arguments = [
-        "plan",
-        "-e",
-        "In[B, D_X] *D W[D_X, F] -> Out[B, F_X]",
-        "--mesh",
-        "X=4",
-        "--dim",
-        "B=64,D=64",
-        "--dim",
-        "F=64",
-        "--hardware",
-        "tpu-v5e",
-    ];
-    let output = run(&arguments, "");
-    assert!(text(&output.stdout).contains("ReduceScatter_{X,F}"), "{}", text(&output.stderr));
+    let program = "In[B, D_X] *D W[D_X, F] -> Out[B, F_X]";
+    let of = |arguments: &[&str]| {
+        let sizes = ["--mesh", "X=4", "--dim", "B=64,D=64", "--dim", "F=64"];
+        let all = [arguments, &["-e", program], &sizes, &["--hardware", "tpu-v5e"]].concat();
+        let output = run(&all, "");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    for command in ["plan", "cost", "explain"] {
+        assert!(of(&[command]).contains("ReduceScatter"), "{command}");
+    }
+    assert!(of(&["explain", "Out"]).contains("Out[B, F_X] = ReduceScatter_{X,F}"));
+    assert!(of(&["verify"]).contains("every value on every device as unsharded"));
 }
 
 #[test]

@@ -163,7 +163,7 @@ fn files_that_are_no_hardware_are_refused() {
     wrong(b"", "the file describes no chip");
     wrong(
         b"[users]\nroot = \"a password\"\n",
-        "`models/hw/nodes.toml` is no hardware file (line 2",
+        "`models/hw/nodes.toml` is no hardware file (line 1",
     );
     wrong(b"\xff\xfe", "not UTF-8");
     wrong(&vec![b'a'; 2 << 20], "larger than 1 MiB");

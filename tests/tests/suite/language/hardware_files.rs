@@ -139,17 +139,22 @@ fn what_is_not_read_or_too_large_is_refused() {
     let large = Files::read_by(|_| Ok(vec![b'#'; 1 << 21]));
     let text = reported("hardware \"hw.toml\"", &Options { files: large, ..Options::default() });
     assert!(text.contains("SW408") && text.contains("larger than 1 MiB"), "{text}");
-    let endless =
-        reported("hardware \"/dev/zero\"", &Options { files: from_disk(), ..Options::default() });
-    assert!(
-        !cfg!(unix) || endless.contains("SW408") && endless.contains("no regular file"),
-        "{endless}"
-    );
-    let folder = reported(
-        &format!("hardware \"{}\"", root().display()),
-        &Options { files: from_disk(), ..Options::default() },
-    );
-    assert!(folder.contains("SW408") && folder.contains("it is a folder"), "{folder}");
+    let options = || Options { files: from_disk(), ..Options::default() };
+    let otherwise = reported("hardware \"/etc/passwd\"", &options());
+    assert!(otherwise.contains("SW408") && otherwise.contains("ends in `.toml`"), "{otherwise}");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unread");
+    std::fs::create_dir_all(folder.join("folder.toml")).expect("a folder can be made");
+    let named =
+        |name: &str| reported(&format!("hardware \"{}\"", folder.join(name).display()), &options());
+    let below = of("folder.toml");
+    assert!(below.contains("SW408") && below.contains("it is a folder"), "{below}");
+    #[cfg(unix)]
+    {
+        // It may be there from the last run.
+        let _ = std::os::unix::fs::symlink("/dev/zero", folder.join("endless.toml"));
+        let endless = of("endless.toml");
+        assert!(endless.contains("SW408") && endless.contains("no regular file"), "{endless}");
+    }
 }
 
 #[test]
