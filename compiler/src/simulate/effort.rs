@@ -23,8 +23,8 @@ use super::scale;
 /// Elements held at once: 0.5 GB.
 const MOST_HELD: f64 = 67_108_864.0;
 
-/// Elements of one product before it is summed; three such arrays are alive at once: 0.4 GB.
-const MOST_AT_ONCE: f64 = 16_777_216.0;
+/// Elements of one product before it is summed; three such arrays are alive at once: 0.5 GB.
+const MOST_AT_ONCE: f64 = 20_971_520.0;
 
 /// Elements computed by all statements on all devices: seconds.
 const MOST_COMPUTED: f64 = 1_073_741_824.0;

@@ -144,7 +144,7 @@ fn what_is_not_read_or_too_large_is_refused() {
     assert!(otherwise.contains("SW408") && otherwise.contains("ends in `.toml`"), "{otherwise}");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unread");
     std::fs::create_dir_all(folder.join("folder.toml")).expect("a folder can be made");
-    let named =
+    let of =
         |name: &str| reported(&format!("hardware \"{}\"", folder.join(name).display()), &options());
     let below = of("folder.toml");
     assert!(below.contains("SW408") && below.contains("it is a folder"), "{below}");
