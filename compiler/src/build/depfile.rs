@@ -14,8 +14,9 @@ pub fn depfile(target: &str, inputs: &[&str]) -> String {
     format!("{}: {}\n{}", escaped(target), inputs.join(" "), rules.concat())
 }
 
-/// Escapes a path so that both make and ninja read it. Neither reads a line break in a path: control
-/// characters are written as in Rust (`\n`), so such a dependency names no file and always rebuilds.
+/// Escapes a path so that both make and ninja read it. Neither reads a line break in a path:
+/// control characters are written as in Rust (`\n`), so such a dependency names no file, and
+/// always rebuilds.
 fn escaped(path: &str) -> String {
     let path = path.replace(' ', "\\ ").replace('#', "\\#").replace('$', "$$");
     let chars = path.chars();

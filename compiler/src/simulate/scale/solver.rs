@@ -56,7 +56,8 @@ enum Relation {
     Batch(usize),
 }
 
-/// A relation to be checked once the last of its classes is assigned, with the places of the others.
+/// A relation to be checked once the last of its classes is assigned, with the places of the
+/// others.
 type Check = (Relation, BTreeSet<usize>);
 
 /// A class that is assigned.
