@@ -15,7 +15,7 @@ import numpy as np
 
 import jax
 
-TOLERANCE = 1e-9
+from run_plan import compare, difference
 
 
 def load(path):
@@ -47,14 +47,6 @@ def arguments(module, n, mesh, given):
     return found
 
 
-def difference(found, expected):
-    finite = np.abs(expected[np.isfinite(expected)])
-    same = (found == expected) | (np.isnan(found) & np.isnan(expected))
-    with np.errstate(invalid="ignore"):
-        error = np.where(same, 0, np.abs(found - expected) / max(1, finite.max(initial=0)))
-    return float(np.nan_to_num(error, nan=np.inf).max(initial=0))
-
-
 def run(path):
     module = load(path.removesuffix(".json") + ".py")
     with open(path) as file:
@@ -72,24 +64,11 @@ def run(path):
         pending = len(module.PENDING.get(name, ()))
         if pending:
             value = value.sum(tuple(range(pending)))
-        worst = max(worst, difference(value, expected.reshape(value.shape)))
+        expected = expected.reshape(value.shape)
+        worst = max(worst, difference(value, expected, expected))
     return worst, len(outputs), count
 
 
-def main(paths):
-    jax.config.update("jax_enable_x64", True)
-    failed = 0
-    for path in paths:
-        try:
-            worst, outputs, devices = run(path)
-            fault = "" if worst <= TOLERANCE else "differs"
-            line = f"{outputs} outputs on {devices} devices, difference {worst:.1e}"
-        except Exception as error:  # A case that cannot be run must not hide the others.
-            fault, line = "fails", f"{type(error).__name__}: {error}".splitlines()[0]
-        failed += bool(fault)
-        print(f"{fault or 'equal'} {path}: {line}", flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    jax.config.update("jax_enable_x64", True)
+    sys.exit(compare(sys.argv[1:], run))

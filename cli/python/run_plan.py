@@ -669,7 +669,8 @@ def run(path):
     return max(found.values(), default=0.0), len(found), len(plan.devices)
 
 
-def main(paths):
+def compare(paths, run):
+    """Runs every case and prints a line for each; 1 if one differs or fails, else 0."""
     failed = 0
     for path in paths:
         try:
@@ -677,11 +678,11 @@ def main(paths):
             fault = "" if worst <= TOLERANCE else "differs"
             line = f"{outputs} outputs on {devices} devices, difference {worst:.1e}"
         except Exception as error:  # A case that cannot be run must not hide the others.
-            fault, line = "fails", f"{type(error).__name__}: {error}"
+            fault, line = "fails", f"{type(error).__name__}: {error}".splitlines()[0]
         failed += bool(fault)
-        print(f"{fault or 'equal'} {path}: {line}")
+        print(f"{fault or 'equal'} {path}: {line}", flush=True)
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(compare(sys.argv[1:], run))

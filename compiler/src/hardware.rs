@@ -27,6 +27,10 @@ type Table = IndexMap<Spanned<String>, Spanned<Value>>;
 /// The other keys.
 const OTHERS: [&str; 6] = ["base", "links", "wraparound", "pod", "link_hop", "network_hop"];
 
+/// What a hardware file looks like, for errors about files that do not.
+pub(crate) const FORM: &str =
+    "a hardware file has a table for each chip: `[my-chip]`, then keys such as `bf16 = 1e15`";
+
 /// Reads the text of a hardware file, which errors call `name`.
 ///
 /// ```
@@ -96,9 +100,7 @@ fn unreadable(error: &toml::de::Error) -> Diag {
     };
     let diag =
         Diag::error(BAD_HARDWARE, message, error.span().map_or(Span::default(), to_span), "here");
-    diag.help(
-        "a hardware file has a table for each chip: `[my-chip]`, then keys such as `bf16 = 1e15`",
-    )
+    diag.help(FORM)
 }
 
 fn to_span(range: Range<usize>) -> Span {

@@ -47,7 +47,7 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "VALUE|LINE")]
     pub(crate) target: Option<String>,
     #[command(flatten)]
-    pub(crate) expression: ExpressionArgs,
+    pub(crate) one_liner: ExpressionArgs,
     /// Output format for a program.
     #[arg(
         long,
@@ -69,7 +69,7 @@ pub(crate) struct VerifyArgs {
     )]
     pub(crate) files: Vec<String>,
     #[command(flatten)]
-    pub(crate) expression: ExpressionArgs,
+    pub(crate) one_liner: ExpressionArgs,
     /// Run at the program's own sizes, instead of the smallest that keep every split.
     #[arg(long)]
     pub(crate) full: bool,

@@ -19,7 +19,7 @@ pub(crate) struct ProgramArgs {
     )]
     pub(crate) files: Vec<String>,
     #[command(flatten)]
-    pub(crate) expression: ExpressionArgs,
+    pub(crate) one_liner: ExpressionArgs,
     /// Treat every program as explicit, as if it began with `plan`.
     #[arg(long)]
     pub(crate) explicit: bool,

@@ -15,7 +15,7 @@ use crate::output::Output;
 use crate::progress::with_bar;
 
 pub(super) fn explain(args: &ExplainArgs, output: &mut Output) -> Result {
-    let (source, target) = match (&args.expression.expression, &args.subject) {
+    let (source, target) = match (&args.one_liner.expression, &args.subject) {
         (Some(expression), target) => (one_liner(expression, &args.planning.sizes), target),
         (None, Some(subject)) => {
             if let Some(page) = docs::code(subject).filter(|_| args.target.is_none()) {
@@ -28,7 +28,7 @@ pub(super) fn explain(args: &ExplainArgs, output: &mut Output) -> Result {
         }
         (None, None) => return Err(Error::usage("give a program or a diagnostic code")),
     };
-    let sizes = beside(&args.expression, args.planning.sizes.clone());
+    let sizes = beside(&args.one_liner, args.planning.sizes.clone());
     let options = options::planning(&PlanningArgs { sizes, ..args.planning.clone() })?;
     let target = target.as_deref().map_or(Target::Everything, Target::parse);
     let explanation = with_bar("plans", |progress| {

@@ -33,7 +33,7 @@ pub(super) fn for_each_plan(
 
 /// The programs that the arguments name; a file that cannot be read is reported and skipped.
 pub(super) fn sources(args: &ProgramArgs, output: &mut Output) -> Result<Vec<Source>> {
-    if let Some(expression) = &args.expression.expression {
+    if let Some(expression) = &args.one_liner.expression {
         return Ok(vec![one_liner(expression, &args.planning.sizes)]);
     }
     let mut sources = Vec::new();
@@ -54,8 +54,8 @@ pub(super) fn one_liner(expression: &str, sizes: &SizeArgs) -> Source {
 }
 
 /// The options that are left for a program of one line: its sizes are in its source text.
-pub(super) fn beside(expression: &ExpressionArgs, sizes: SizeArgs) -> SizeArgs {
-    match expression.expression {
+pub(super) fn beside(one_liner: &ExpressionArgs, sizes: SizeArgs) -> SizeArgs {
+    match one_liner.expression {
         Some(_) => SizeArgs { mesh: None, dims: Vec::new(), ..sizes },
         None => sizes,
     }
@@ -63,7 +63,7 @@ pub(super) fn beside(expression: &ExpressionArgs, sizes: SizeArgs) -> SizeArgs {
 
 /// The options of planning.
 pub(super) fn options(args: &ProgramArgs) -> Result<Options> {
-    let sizes = beside(&args.expression, args.planning.sizes.clone());
+    let sizes = beside(&args.one_liner, args.planning.sizes.clone());
     let planning = PlanningArgs { sizes, ..args.planning.clone() };
     Ok(Options { explicit: args.explicit, ..options::planning(&planning)? })
 }

@@ -14,9 +14,9 @@ use crate::progress::with_bar;
 
 pub(super) fn verify(args: &VerifyArgs, output: &mut Output) -> Result {
     let options = Options { explicit: args.explicit, ..Options::default() };
-    let options = options::sized(options, &beside(&args.expression, args.sizes.clone()))?;
+    let options = options::sized(options, &beside(&args.one_liner, args.sizes.clone()))?;
     let reference = args.against.as_deref().map(read).transpose()?;
-    let expression = args.expression.expression.iter();
+    let expression = args.one_liner.expression.iter();
     let expression = expression.map(|expression| Ok(one_liner(expression, &args.sizes)));
     for source in expression.chain(args.files.iter().map(|path| read(path))) {
         let done = source.and_then(|source| match &reference {

@@ -3,20 +3,22 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use shardwise::json::{Argument, Operation, PlanJson};
 use shardwise::{Options, Planned, verify};
 
-use crate::common::root;
+use crate::common::{root, text};
 
 /// The largest mesh that is simulated.
 pub(crate) const DEVICES: u64 = 16;
 
-/// A plan, data for its declared values, and the values of its outputs.
+/// A plan, the same at small sizes, data for its declared values, and the values of its outputs.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) planned: Planned,
+    small: PlanJson,
     pub(crate) given: BTreeMap<String, Vec<f64>>,
     pub(crate) expected: BTreeMap<String, Vec<f64>>,
 }
@@ -36,21 +38,31 @@ impl Case {
         if elements.max().unwrap_or(0) > 200_000 || devices > DEVICES {
             return None;
         }
-        let given = data(&small.json());
+        let json = small.json();
+        let given = data(&json);
         let expected = verify::evaluate(&small.plan.program, &given)?;
         let name = path.strip_prefix(root().join("tests/programs")).ok()?.with_extension("");
         let name = name.to_string_lossy().replace('/', "-");
-        Some(Self { name, planned, given, expected })
+        Some(Self { name, planned, small: json, given, expected })
     }
 
-    /// The case as the interpreter reads it.
-    pub(crate) fn json(&self) -> Value {
-        json!({
-            "plan": self.planned.small(DEVICES).json(),
-            "given": self.given,
-            "expected": self.expected,
-        })
+    /// Writes the case as the scripts read it into a folder; returns its path.
+    pub(crate) fn write(&self, folder: &Path) -> PathBuf {
+        let path = folder.join(&self.name).with_extension("json");
+        let case = json!({ "plan": self.small, "given": self.given, "expected": self.expected });
+        std::fs::write(&path, case.to_string()).expect("a file can be written");
+        path
     }
+}
+
+/// Runs a script on cases, which must all be equal; `needs` is what to install.
+pub(crate) fn assert_equal(script: &mut Command, cases: &[PathBuf], needs: &str) {
+    let output = script.args(cases).output().expect("python starts");
+    let log = text(&output.stdout);
+    let wrong: Vec<&str> = log.lines().filter(|line| !line.starts_with("equal ")).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(output.status.success(), "run `pip install {needs}`: {}", text(&output.stderr));
+    assert_eq!(log.lines().count(), cases.len());
 }
 
 /// The cases of every program below a folder of `tests/programs`.

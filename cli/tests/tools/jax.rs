@@ -1,13 +1,14 @@
 //! Plans exported to JAX, run on virtual devices of the CPU and compared with the unsharded
 //! program in float64.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use shardwise::Strategy;
 use shardwise::export::{EXPORTS, Format};
 use shardwise::{Planned, codes};
 
-use crate::cases::{DEVICES, cases};
+use crate::cases::{Case, DEVICES, assert_equal, cases};
 use crate::common::{SHARDWISE, empty_folder, root, text};
 use crate::require;
 
@@ -29,25 +30,18 @@ fn python() -> Command {
 /// Runs the plans of the programs in a folder; how many there are.
 fn run(folder: &str, strategy: Strategy) -> usize {
     let scratch = empty_folder(&format!("jax-{folder}-{strategy:?}"));
-    let mut command = python();
-    command.arg(root().join("cli/python/run_jax.py"));
-    let mut count = 0;
-    for case in cases(folder, strategy) {
+    let write = |case: &Case| {
         let module =
             (jax().write)(&case.planned).unwrap_or_else(|why| panic!("{}: {why}", case.name));
-        let path = scratch.join(&case.name).with_extension("json");
-        std::fs::write(&path, case.json().to_string()).expect("a file can be written");
+        let path = case.write(&scratch);
         std::fs::write(path.with_extension("py"), module).expect("a file can be written");
-        command.arg(path);
-        count += 1;
-    }
-    let output = command.output().expect("python starts");
-    let log = text(&output.stdout);
-    let wrong: Vec<&str> = log.lines().filter(|line| !line.starts_with("equal ")).collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(output.status.success(), "run `pip install jax==0.10.2`: {}", text(&output.stderr));
-    assert_eq!(log.lines().count(), count);
-    count
+        path
+    };
+    let paths: Vec<PathBuf> = cases(folder, strategy).iter().map(write).collect();
+    let mut script = python();
+    script.arg(root().join("cli/python/run_jax.py"));
+    assert_equal(&mut script, &paths, "jax==0.10.2");
+    paths.len()
 }
 
 #[test]

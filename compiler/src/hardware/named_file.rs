@@ -25,7 +25,7 @@ use shardwise_ir::codes::mesh::{BAD_HARDWARE, UNCLEAR_HARDWARE, UNREAD_HARDWARE}
 use shardwise_ir::hardware::Hardware;
 use shardwise_ir::resolve::HardwareFile;
 
-use super::{chips, clash, describes_hardware};
+use super::{FORM, chips, clash, describes_hardware};
 use crate::options::Options;
 use crate::source::files::Unread;
 use crate::source::place::{Lines, Place};
@@ -161,9 +161,7 @@ fn another_file(inner: &[Diag], shown: &str, text: &str, path: &Name) -> Diag {
     let start = inner.first().and_then(|diag| diag.labels.first()).map_or(0, |at| at.span.start);
     let Place { line, column } = Lines::new(text).place(start);
     let message = format!("`{shown}` is no hardware file (line {line}, column {column})");
-    Diag::error(BAD_HARDWARE, message, path.span, "named here").help(
-        "a hardware file has a table for each chip: `[my-chip]`, then keys such as `bf16 = 1e15`",
-    )
+    Diag::error(BAD_HARDWARE, message, path.span, "named here").help(FORM)
 }
 
 fn known_otherwise(chip: &Hardware, path: &Name) -> Diag {

@@ -191,7 +191,7 @@ struct Check<'p> {
 impl Check<'_> {
     /// Whether a place is in the pipeline's layers.
     fn is_inside(&self, at: Option<RepeatId>) -> bool {
-        self.program.repeats.outwards(at).any(|around| around == self.block)
+        self.program.repeats.is_inside(at, self.block)
     }
 
     fn all(&self) -> Vec<Diag> {

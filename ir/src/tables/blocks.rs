@@ -123,6 +123,11 @@ pub trait Blocks {
         std::iter::successors(at, |&block| self.parent(block))
     }
 
+    /// Whether a place is in a block, or in one inside it.
+    fn is_inside(&self, at: Option<RepeatId>, block: RepeatId) -> bool {
+        self.outwards(at).any(|around| around == block)
+    }
+
     /// The blocks around a place, the outermost first.
     fn path(&self, at: Option<RepeatId>) -> Vec<RepeatId> {
         let mut path: Vec<RepeatId> = self.outwards(at).collect();
@@ -165,8 +170,7 @@ pub trait Blocks {
 
     /// The outermost block around a place that is not around another place.
     fn outermost(&self, at: Option<RepeatId>, of: Option<RepeatId>) -> Option<RepeatId> {
-        let is_around = |block: RepeatId| self.outwards(of).any(|around| around == block);
-        self.outwards(at).filter(|&block| !is_around(block)).last()
+        self.outwards(at).filter(|&block| !self.is_inside(of, block)).last()
     }
 
     /// Whether one place is in layers, another in layers of other blocks, and neither around the
@@ -175,8 +179,7 @@ pub trait Blocks {
         let (Some(here), Some(there)) = (self.layer_block(at), self.layer_block(of)) else {
             return false;
         };
-        !self.outwards(at).any(|block| block == there)
-            && !self.outwards(of).any(|block| block == here)
+        !self.is_inside(at, there) && !self.is_inside(of, here)
     }
 
     /// The microbatches that a value defined in `of` leaves for a place.

@@ -150,7 +150,7 @@ fn grown(plan: &Plan, costs: &[StepCost], blocks: &[RepeatId], fewer: &mut Vec<R
     let repeats = &plan.program.repeats;
     let more = |block: RepeatId| repeats[block].count.saturating_sub(LAYERS) as f64;
     let is_around = |around: RepeatId, block: RepeatId| {
-        around != block && repeats.outwards(Some(block)).any(|it| it == around)
+        around != block && repeats.is_inside(Some(block), around)
     };
     let around = blocks.iter().copied().find(|&block| {
         let has_inner = || blocks.iter().any(|&inner| is_around(block, inner));
@@ -193,9 +193,7 @@ fn layered_s(plan: &Plan, costs: &[StepCost]) -> f64 {
 /// than are scheduled, their mean.
 fn layer_s(plan: &Plan, costs: &[StepCost], block: RepeatId) -> f64 {
     let repeats = &plan.program.repeats;
-    let is_inside = |inner: &RepeatId| {
-        *inner != block && repeats.outwards(Some(*inner)).any(|around| around == block)
-    };
+    let is_inside = |inner: &RepeatId| *inner != block && repeats.is_inside(Some(*inner), block);
     let inside: Vec<RepeatId> = repeats.indices().filter(is_inside).collect();
     let few_s = grown(plan, costs, &inside, &mut Vec::new());
     match repeats[block].count {

@@ -41,8 +41,8 @@ impl StepPlacer {
 
     /// The blocks that end before a statement in `next`, the innermost first.
     pub(crate) fn ends_before(&self, program: &Program, next: Option<RepeatId>) -> Vec<RepeatId> {
-        let is_open = |block: RepeatId| program.repeats.outwards(next).any(|it| it == block);
-        program.repeats.outwards(self.block).filter(|&block| !is_open(block)).collect()
+        let ends = |block: &RepeatId| !program.repeats.is_inside(next, *block);
+        program.repeats.outwards(self.block).filter(ends).collect()
     }
 
     /// Appends a step.

@@ -322,9 +322,8 @@ impl<'p> Writer<'p> {
             .map(|&of| format!("n.{}", super::module::count_name(plan, self.flow.loops[of].block)))
             .collect();
         shape.extend(self.expressions.shape(&step.result));
-        let dtype = plan.values.iter().find(|value| value.value == key.0);
-        let dtype = dtype.map_or("bf16", |value| value.dtype.as_str());
-        let dtype = self.expressions.dtype(dtype);
+        let dtype = self.expressions.dtype_of(&key.0).to_owned();
+        let dtype = self.expressions.dtype(&dtype);
         Ok(format!("jnp.zeros({}, {dtype})", tuple(&shape)))
     }
 

@@ -100,19 +100,10 @@ impl Expressions<'_> {
     /// The type of a value as an argument.
     pub(super) fn dtype(&mut self, name: &str) -> String {
         self.helper("dtype");
-        let known = match name {
-            "bool" => "bool_",
-            "f16" => "float16",
-            "bf16" => "bfloat16",
-            "f32" => "float32",
-            "fp8" => "float8_e4m3fn",
-            "fp4" => "float4_e2m1fn",
-            other => other,
-        };
-        format!("dtype(jnp.{known})")
+        format!("dtype({})", jax_dtype(name))
     }
 
-    fn dtype_of(&self, value: &str) -> &str {
+    pub(super) fn dtype_of(&self, value: &str) -> &str {
         let value = self.plan.values.iter().find(|other| other.value == value);
         value.map_or("bf16", |value| value.dtype.as_str())
     }
@@ -356,6 +347,20 @@ fn chosen_einsum(step: &StepJson, dim: &str, (of, hot): (&str, &str)) -> String 
         word(&place),
         word(&names(&step.result))
     )
+}
+
+/// `jnp.bfloat16`: the name of a type in JAX.
+pub(super) fn jax_dtype(name: &str) -> String {
+    let known = match name {
+        "bool" => "bool_",
+        "f16" => "float16",
+        "bf16" => "bfloat16",
+        "f32" => "float32",
+        "fp8" => "float8_e4m3fn",
+        "fp4" => "float4_e2m1fn",
+        other => other,
+    };
+    format!("jnp.{known}")
 }
 
 /// The field of an offset.

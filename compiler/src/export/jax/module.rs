@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 
 use super::super::json::{Operation, PlanJson, StepJson, TensorJson, ValueJson};
 use super::body::Writer;
-use super::expression::offset_name;
+use super::expression::{jax_dtype, offset_name};
 use super::layout;
 use super::names::identifier;
 use super::{Result, unsupported};
@@ -224,16 +224,8 @@ fn argument(plan: &PlanJson, value: &ValueJson) -> String {
     let names: Vec<String> = layers.into_iter().chain(dims).map(|dim| format!("{dim:?}")).collect();
     let pending = value.given.iter().flat_map(|given| &given.unreduced);
     let pending: Vec<String> = pending.map(|axis| format!("{axis:?}")).collect();
-    let dtype = match value.dtype.as_str() {
-        "bool" => "bool_",
-        "f16" => "float16",
-        "bf16" => "bfloat16",
-        "f32" => "float32",
-        "fp8" => "float8_e4m3fn",
-        "fp4" => "float4_e2m1fn",
-        other => other,
-    };
-    format!("{}, {}, jnp.{dtype}", layout::tuple(&pending), layout::tuple(&names))
+    let dtype = jax_dtype(&value.dtype);
+    format!("{}, {}, {dtype}", layout::tuple(&pending), layout::tuple(&names))
 }
 
 fn helper_text(used: &IndexSet<&'static str>) -> String {

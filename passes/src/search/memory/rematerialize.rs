@@ -118,9 +118,8 @@ fn backward_part(program: &Program) -> Option<OpId> {
     let (first, op) = program.ops.iter_enumerated().find(|(_, op)| op.phase == Phase::Backward)?;
     let blocks = program.repeats.outwards(op.repeat);
     let layers = blocks.filter(|&block| !program.repeats.is_of_microbatches(block)).last();
-    let beside = |other: &Op| {
-        layers.is_some_and(|block| program.repeats.outwards(other.repeat).any(|it| it == block))
-    };
+    let beside =
+        |other: &Op| layers.is_some_and(|block| program.repeats.is_inside(other.repeat, block));
     program
         .ops
         .iter_enumerated()

@@ -40,7 +40,7 @@ pub(super) fn recompute(
     let mut reversed: Vec<(RepeatId, RepeatId)> = reversed.collect();
     reversed.sort_by_key(|(back, _)| Reverse(program.repeats.outwards(Some(*back)).count()));
     for (back, forward) in reversed {
-        let is_inside = |op: &Op| program.repeats.outwards(op.repeat).any(|it| it == back);
+        let is_inside = |op: &Op| program.repeats.is_inside(op.repeat, back);
         let start = derived.iter().position(is_inside).unwrap_or(derived.len());
         let end = derived.iter().rposition(is_inside).map_or(start, |last| last + 1);
         let run = derived[start..end].to_vec();

@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 use shardwise::Strategy as Planning;
-use shardwise::verify::{Sizes, evaluate};
+use shardwise::verify::Sizes;
 use shardwise_ir::unroll;
 use shardwise_passes::Tables;
 use shardwise_passes::collective::Refinement;
 use shardwise_passes::textbook;
 use shardwise_passes::{Request, search};
-use shardwise_tests::properties::{checked_plans, plan, program};
-use shardwise_tests::random::{Arrays, arrays, for_all, numbers};
+use shardwise_tests::properties::{checked_plans, gradients_are_right, plan, program};
+use shardwise_tests::random::{for_all, numbers};
 use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read};
 
@@ -127,36 +127,12 @@ fn run(cases: u32, check: impl Fn(&[u32], u64) -> Result<(), TestCaseError>) {
     for_all(cases, &inputs, |(numbers, seed)| check(&numbers, u64::from(seed)));
 }
 
-/// Whether gradients through layers are numerical differences.
-fn gradients_are_right(source: &str, seed: u64) -> Result<(), TestCaseError> {
-    let derived = program("random", source);
-    let flat = unroll::program(&derived, &|block| derived.repeats[block].count);
-    let given = arrays(&flat, seed);
-    let loss = |given: &Arrays| evaluate(&flat, given).expect("all is declared")["Loss"][0];
-    let values = evaluate(&flat, &given).expect("all is declared");
-    for name in ["s", "U", "P@0", "Q@1", "W@0", "W@1", "V@1"] {
-        for (place, &found) in values.get(&format!("d{name}")).into_iter().flatten().enumerate() {
-            if place % 5 > 0 {
-                continue;
-            }
-            let at = |shift: f64| {
-                let mut moved = given.clone();
-                moved.get_mut(name).expect("it is declared")[place] += shift;
-                loss(&moved)
-            };
-            let expected = (at(1e-5) - at(-1e-5)) / 2e-5;
-            prop_assert!(
-                (found - expected).abs() <= 5e-5 * expected.abs().max(1.0),
-                "d{name}[{place}]: {found} {expected}\n{source}\n{derived}"
-            );
-        }
-    }
-    Ok(())
-}
-
 #[test]
 fn gradients_through_nested_layers_are_numerical_differences() {
-    run(60, |numbers, seed| gradients_are_right(&random(numbers, ("", ""), LOSS), seed));
+    let names = ["s", "U", "P@0", "Q@1", "W@0", "W@1", "V@1"];
+    run(60, |numbers, seed| {
+        gradients_are_right(&random(numbers, ("", ""), LOSS), &names, 5e-5, seed)
+    });
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 use proptest::prelude::*;
 use shardwise::Strategy as Planning;
-use shardwise::verify::{Sizes, evaluate};
+use shardwise::verify::Sizes;
 use shardwise_ir::program::Program;
 use shardwise_ir::unroll;
 use shardwise_passes::Tables;
 use shardwise_passes::collective::Refinement;
 use shardwise_passes::textbook;
 use shardwise_passes::{Request, search};
-use shardwise_tests::properties::{checked_plans, plan, program};
-use shardwise_tests::random::{Arrays, arrays, for_all, numbers};
+use shardwise_tests::properties::{checked_plans, gradients_are_right, plan, program};
+use shardwise_tests::random::{for_all, numbers};
 use shardwise_tests::snapshot::plan_snapshot;
 use shardwise_tests::{files, read};
 
@@ -115,34 +115,6 @@ fn random(numbers: &[u32], layers: u64) -> String {
     source + from + "Loss = sum_{B,D}(y)\nbackward from Loss\noutput y" + pick(8, &SPLITS) + "\n"
 }
 
-/// Whether gradients through layers are numerical differences.
-fn gradients_are_right(source: &str, seed: u64) -> Result<(), TestCaseError> {
-    let derived = program("random", source);
-    let flat = unroll::program(&derived, &|block| derived.iterations(Some(block)));
-    let given = arrays(&flat, seed);
-    let loss = |given: &Arrays| evaluate(&flat, given).expect("all is declared")["Loss"][0];
-    let values = evaluate(&flat, &given).expect("all is declared");
-    for name in ["s", "U", "W@0", "W@1", "V@0"] {
-        let gradient = match name.split_once('@') {
-            Some((name, layer)) => values.get(&format!("d{name}@{layer}")),
-            None => values.get(&format!("d{name}")),
-        };
-        for (place, &found) in gradient.into_iter().flatten().enumerate().step_by(5) {
-            let at = |shift: f64| {
-                let mut moved = given.clone();
-                moved.get_mut(name).expect("it is declared")[place] += shift;
-                loss(&moved)
-            };
-            let expected = (at(1e-5) - at(-1e-5)) / 2e-5;
-            prop_assert!(
-                (found - expected).abs() <= 2e-5 * expected.abs().max(1.0),
-                "d{name}[{place}]: {found} {expected}\n{source}\n{derived}"
-            );
-        }
-    }
-    Ok(())
-}
-
 fn run(cases: u32, check: impl Fn(&[u32], u64) -> Result<(), TestCaseError>) {
     let inputs = (numbers(9), any::<u32>());
     for_all(cases, &inputs, |(numbers, seed)| check(&numbers, u64::from(seed)));
@@ -150,7 +122,10 @@ fn run(cases: u32, check: impl Fn(&[u32], u64) -> Result<(), TestCaseError>) {
 
 #[test]
 fn gradients_through_layers_are_numerical_differences() {
-    run(100, |numbers, seed| gradients_are_right(&random(numbers, 1 + seed % 3), seed));
+    let names = ["s", "U", "W@0", "W@1", "V@0"];
+    run(100, |numbers, seed| {
+        gradients_are_right(&random(numbers, 1 + seed % 3), &names, 2e-5, seed)
+    });
 }
 
 #[test]
