@@ -1,5 +1,6 @@
-//! The pages of the reference, kept in the command, so that they can be read where it is installed
-//! and say what this version does.
+//! The pages of the book, kept in the command, so that they can be read where it is installed and
+//! say what this version does. `compiler/docs/SUMMARY.md` has the same pages in the same order, for
+//! mdBook; a test compares the two.
 
 use std::fmt::Write as _;
 
@@ -20,7 +21,7 @@ pub struct Topic {
 /// Writes the table from names and lines; the page of codes is generated.
 macro_rules! topics {
     ($($name:literal: $about:literal,)*) => {
-        /// Every page: the language first, then what commands answer, then how it is built.
+        /// Every page: the tutorial, the language, how to do what, theory.
         pub const TOPICS: &[Topic] = &[
             $(Topic {
                 name: $name,
@@ -37,31 +38,34 @@ macro_rules! topics {
 }
 
 topics! {
+    "tutorial": "from one product to a trained layer on two axes: begin here",
+    "language": "the reference: every statement, operator, type and option",
     "notation": "how names, sizes and lines are written",
-    "operations": "operations beyond products: lookups, masks, routing, rearrangements",
-    "optimizer": "optimizers, frozen parameters, dtypes of gradients",
+    "operations": "operations beyond products, and every function",
     "repeat": "layers, and layers in layers",
     "checkpoint": "what is computed again rather than kept for gradients",
+    "optimizer": "optimizers, frozen parameters, dtypes of gradients",
     "microbatches": "gradients accumulated over parts of the batch",
     "pipelines": "layers in stages: schedules, chunks, bubbles",
-    "fusion": "which operations run as one kernel",
-    "attention": "the ways to shard attention over long sequences",
     "hardware": "chips, meshes, links, hardware files, measured rates",
-    "models": "complete models and what their plans take",
     "strategy": "as what each mesh axis acts: DP, FSDP, TP, SP, EP, PP",
     "explain": "why a collective is there, and which edits avoid it",
     "cost": "FLOPs, bytes, bounds, MFU, the roofline",
     "inference": "sizes of prefill and decode steps",
-    "export": "plans as JSON and as JAX",
+    "attention": "the ways to shard attention over long sequences",
+    "models": "complete models and what their plans take",
     "sweep": "plans over mesh shapes, sizes and chips",
     "diff": "what changed between two plans",
     "lints": "checking programs: levels, fixes, formats",
-    "calibrate": "measurements to the rates of a chip",
-    "accuracy": "predictions beside published measurements",
-    "serving": "serving steps beside engines and another predictor",
+    "export": "plans as JSON and as JAX",
     "build": "plans in build scripts and build tools",
     "testing": "snapshot tests of plans and findings",
     "ci": "editing, committing, reviewing",
+    "calibrate": "measurements to the rates of a chip",
+    "theory": "the four cases of products, prices of collectives, the search",
+    "fusion": "which operations run as one kernel",
+    "accuracy": "predictions beside published measurements",
+    "serving": "serving steps beside engines and another predictor",
     "contributing": "the files to touch for an addition",
 }
 

@@ -1,6 +1,7 @@
 //! Plans in the formats of other tools, one file each, and the table of formats.
 
 pub(crate) mod dot;
+mod drawing;
 mod format;
 mod jax;
 pub mod json;
@@ -32,6 +33,11 @@ pub const FORMATS: &[Format<Planned>] = &[
         about: "The schedule as a Chrome trace, for Perfetto",
         write: |planned| Ok(planned.trace()),
     },
+    Format {
+        name: "svg",
+        about: "A picture: each statement beside its arrays, cut into blocks",
+        write: Planned::drawing,
+    },
 ];
 
 /// The frameworks that plans are exported to.
@@ -61,6 +67,15 @@ impl Planned {
     /// The plan's dataflow as Graphviz DOT.
     pub fn dot(&self) -> String {
         dot::dot(self)
+    }
+
+    /// The plan as a picture (SVG): each statement beside the arrays that it reads and writes.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from being drawn.
+    pub fn drawing(&self) -> Result<String, String> {
+        drawing::svg(self)
     }
 
     /// The schedule as a Chrome trace.

@@ -78,6 +78,7 @@ pub(crate) fn recognise(faulty: Faulty<'_>, shapes: &Shapes) -> Option<Diag> {
     let text = faulty.text;
     let habit = products::einsum(text, shapes)
         .or_else(|| shardings::partition_spec(text, shapes))
+        .or_else(|| shardings::placement(text, shapes))
         .or_else(|| shardings::brackets(text))
         .or_else(|| code::comment(text))
         .or_else(|| code::keyword(text))

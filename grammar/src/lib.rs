@@ -7,7 +7,7 @@ pub mod diag;
 mod errors;
 mod format;
 mod habits;
-mod keywords;
+pub mod keywords;
 mod layouts;
 pub mod number;
 mod parse;

@@ -18,6 +18,7 @@ use crate::plan::{Collective, Materialization, Step, StepKind};
 use crate::program::{
     Backward, CollectiveKind, Dim, MapForm, Mode, Op, OpKind, Operand, Output, Phase, Program,
 };
+use crate::rearrange::Rearrange;
 use crate::sharding::{AxisRef, Pin, Sharding, Unreduced};
 
 use blocks::Place;
@@ -206,7 +207,17 @@ impl<'a> Printer<'a> {
             let dims = &self.program.values[op.result].dims;
             return format!("{}({})", self.collective(dims, &collective), operands.join(", "));
         }
-        self.operation(&op.kind, &operands)
+        match &op.kind {
+            // Without brackets on its left, its subscript names the new dimensions.
+            OpKind::Rearrange(Rearrange::Rename(pairs))
+                if op.result_pin.is_none() && !pairs.is_empty() =>
+            {
+                let (from, to): (Vec<DimId>, Vec<DimId>) = pairs.iter().copied().unzip();
+                let (from, to) = (self.dim_names(&from), self.dim_names(&to));
+                format!("rename_{{{from}->{to}}}({})", operands.join(", "))
+            }
+            kind => self.operation(kind, &operands),
+        }
     }
 
     fn operand(self, operand: &Operand) -> String {

@@ -26,12 +26,14 @@ mod slice;
 mod split;
 mod structure;
 mod unknown;
+pub mod vocabulary;
 mod wording;
 
 use crate::codes::{names, syntax};
 use index_vec::IndexVec;
 use indexmap::{IndexMap, IndexSet};
 use shardwise_grammar::ast::{self, Role, Statement, Until};
+use shardwise_grammar::keywords::RESERVED;
 use shardwise_grammar::span::{Name, Span};
 
 use crate::dtype::DType;
@@ -52,9 +54,6 @@ const MOST_ERRORS: usize = 100;
 
 /// The limit of searches for a similar name.
 const MOST_SEARCHES: usize = 10;
-
-/// The keywords that the left side of a definition cannot begin with.
-const KEYWORDS: [&str; 7] = ["plan", "hardware", "mesh", "dim", "output", "assert", "allow"];
 
 /// Resolves a file: the program if there is no error, and all errors.
 pub fn resolve(file: &ast::File, overrides: &Overrides) -> (Option<Program>, Vec<Diag>) {
@@ -477,5 +476,5 @@ impl<'a> Resolver<'a> {
 fn reserved(name: &str) -> Option<&'static str> {
     let collective = || CollectiveKind::find(name).map(|_| "a collective");
     let number = || (name == "inf").then_some("a number");
-    KEYWORDS.contains(&name).then_some("a keyword").or_else(number).or_else(collective)
+    RESERVED.contains(&name).then_some("a keyword").or_else(number).or_else(collective)
 }

@@ -7,6 +7,7 @@ use shardwise::lint::formats::FORMATS;
 use shardwise::lint::{Linted, Selector};
 
 use super::one_of::possible;
+use super::plan::ExpressionArgs;
 use super::planning::{RateArgs, SizeArgs};
 
 #[derive(Args, Debug)]
@@ -14,16 +15,18 @@ use super::planning::{RateArgs, SizeArgs};
 pub(crate) struct CheckArgs {
     /// Programs, or folders of *.shard files (those in .gitignore are left out); `-` is standard
     /// input.
-    #[arg(default_value = ".", value_name = "PATH")]
+    #[arg(default_value = ".", conflicts_with = "expression", value_name = "PATH")]
     pub(crate) files: Vec<String>,
+    #[command(flatten)]
+    pub(crate) one_liner: ExpressionArgs,
     /// Apply the safe fixes, and report what is left.
-    #[arg(long, conflicts_with = "diff")]
+    #[arg(long, conflicts_with_all = ["diff", "expression"])]
     pub(crate) fix: bool,
     /// Print what --fix would change; change nothing.
     #[arg(long)]
     pub(crate) diff: bool,
     /// Check again whenever a program changes.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "expression")]
     pub(crate) watch: bool,
     /// Output format.
     #[arg(long, value_parser = check_format(), default_value = GRAPHICAL)]

@@ -12,10 +12,18 @@ use super::planning::{PlanningArgs, SizeArgs};
 
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// A plan, or a program to plan; `-` is standard input.
-    pub(crate) before: String,
-    /// What to compare it with.
-    pub(crate) after: String,
+    /// Two plans, or programs to plan; `-` is standard input.
+    #[arg(value_name = "FILE", num_args = 0..=2)]
+    pub(crate) files: Vec<String>,
+    #[arg(
+        short = 'e',
+        long = "expression",
+        value_name = "EXPR",
+        help = "A program of one line in place of a file, after the files; twice for both: \
+            'In[B_X, D] *D W[D, F] -> Out[B_X, F]'; give its sizes with --mesh and --dim, its chip \
+            with --hardware"
+    )]
+    pub(crate) expressions: Vec<String>,
     /// Output format.
     #[arg(long, value_parser = format_of(diff::FORMATS), default_value = diff::FORMATS[0].name)]
     pub(crate) format: &'static Format<Diff>,

@@ -5,6 +5,7 @@ use shardwise::export::Format;
 use shardwise::sweep::{FORMATS, Swept};
 
 use super::one_of::format_of;
+use super::plan::ExpressionArgs;
 use super::planning::{HardwareFileArgs, RateArgs, SearchArgs};
 
 /// The heading in help of the varied sizes.
@@ -13,8 +14,14 @@ const HEADING: &str = "Sizes and hardware";
 #[derive(Args, Debug)]
 pub(crate) struct SweepArgs {
     /// Programs; `-` is standard input.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(
+        required_unless_present = "expression",
+        conflicts_with = "expression",
+        value_name = "FILE"
+    )]
     pub(crate) files: Vec<String>,
+    #[command(flatten)]
+    pub(crate) one_liner: ExpressionArgs,
     /// Output format.
     #[arg(long, value_parser = format_of(FORMATS), default_value = FORMATS[0].name)]
     pub(crate) format: &'static Format<Swept>,

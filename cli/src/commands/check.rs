@@ -14,17 +14,20 @@ use shardwise::lint::{self, Finding, Levels, Linted, Settings};
 use similar::TextDiff;
 
 use self::configs::Configs;
+use super::planning::{beside, one_liner};
 use crate::args::check::{CheckArgs, CheckFormat, LevelArgs, Sort};
 use crate::error::{Error, Result};
 use crate::exit_status::ExitStatus;
-use crate::input::read;
+use crate::input::{Source, read};
 use crate::options;
 use crate::output::{Output, draw, write_file};
-use crate::programs;
+use crate::programs::{self, Found};
 
 /// A program to check.
 struct Job {
     path: String,
+    /// Its text, where it is not in a file.
+    text: Option<String>,
     settings: Settings,
 }
 
@@ -37,7 +40,8 @@ struct Checked {
 
 pub(super) fn check(args: &CheckArgs, output: &mut Output) -> Result {
     let options = Options { explicit: args.explicit, ..Options::default() };
-    let options = options::sized(options::priced(options, &args.rates), &args.sizes)?;
+    let sizes = beside(&args.one_liner, args.sizes.clone());
+    let options = options::sized(options::priced(options, &args.rates), &sizes)?;
     let jobs = jobs(args, output)?;
     let checked: Vec<Result<Checked>> =
         jobs.par_iter().map(|job| check_one(job, args, &options)).collect();
@@ -55,8 +59,14 @@ pub(super) fn check(args: &CheckArgs, output: &mut Output) -> Result {
 fn jobs(args: &CheckArgs, output: &mut Output) -> Result<Vec<Job>> {
     let mut configs = Configs::new(args.levels.config.as_deref(), args.levels.isolated);
     let mut jobs = Vec::new();
-    for found in programs::find(&args.files) {
-        let found = match found {
+    let expression = args.one_liner.expression.as_ref().map(|text| one_liner(text, &args.sizes));
+    let files: &[String] = if expression.is_some() { &[] } else { &args.files };
+    let expression = expression.map(|source| (source.path, Some(source.text)));
+    let named =
+        expression.into_iter().map(|(path, text)| Ok((Found { path, in_folder: false }, text)));
+    let files = programs::find(files).map(|found| found.map(|found| (found, None)));
+    for found in named.chain(files) {
+        let (found, text) = match found {
             Ok(found) => found,
             Err(error) => {
                 output.error(error)?;
@@ -66,7 +76,7 @@ fn jobs(args: &CheckArgs, output: &mut Output) -> Result<Vec<Job>> {
         match configs.settings(&found) {
             Ok(Some(mut settings)) => {
                 set_levels(&mut settings, &args.levels);
-                jobs.push(Job { path: found.path, settings });
+                jobs.push(Job { path: found.path, text, settings });
             }
             Ok(None) => {}
             Err(error) => {
@@ -92,7 +102,10 @@ fn set_levels(settings: &mut Settings, levels: &LevelArgs) {
 }
 
 fn check_one(job: &Job, args: &CheckArgs, options: &Options) -> Result<Checked> {
-    let source = read(&job.path)?;
+    let source = match &job.text {
+        Some(text) => Source { path: job.path.clone(), text: text.clone() },
+        None => read(&job.path)?,
+    };
     let before = lint::lint(&source.path, &source.text, options, &job.settings);
     let after = (args.fix || args.diff)
         .then(|| lint::fixed(before.clone(), options, &job.settings))

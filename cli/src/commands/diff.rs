@@ -1,19 +1,27 @@
 //! `diff`: plans both sides (a plan is its own plan), prints the difference, and exits with 1 if a
 //! limit is broken.
 
+use shardwise::Planned;
 use shardwise::diff::Limits;
-use shardwise::{Options, Planned};
 
+use super::planning::{in_text, one_liner};
 use crate::args::compare::DiffArgs;
+use crate::args::planning::PlanningArgs;
 use crate::error::{Error, Result};
-use crate::input::read;
+use crate::input::{Source, read};
 use crate::options;
 use crate::output::Output;
 
 pub(super) fn diff(args: &DiffArgs, output: &mut Output) -> Result {
-    let options = options::planning(&args.planning)?;
-    let before = planned(&args.before, &options, output);
-    let after = planned(&args.after, &options, output);
+    let files = args.files.iter().map(|path| planned_file(path, args, output)).collect::<Vec<_>>();
+    let expressions = args.expressions.iter();
+    let lines = expressions.map(|expression| planned_line(expression, args, output));
+    let mut sides = files.into_iter().chain(lines.collect::<Vec<_>>());
+    let (Some(before), Some(after), None) = (sides.next(), sides.next(), sides.next()) else {
+        return Err(Error::usage(
+            "give two programs: `diff before.shard after.shard`, or `-e` for each that is a line",
+        ));
+    };
     let (before, after) = match (before, after) {
         (Ok(before), Ok(after)) => (before, after),
         (before, after) => {
@@ -30,12 +38,27 @@ pub(super) fn diff(args: &DiffArgs, output: &mut Output) -> Result {
 }
 
 /// The plan of a file, named by its path: both sides may be versions of one file.
-fn planned(path: &str, options: &Options, output: &mut Output) -> Result<Planned> {
-    let source = read(path)?;
-    let mut planned = shardwise::plan(&source.path, &source.text, options)?;
-    output.findings(&planned.warnings)?;
+fn planned_file(path: &str, args: &DiffArgs, output: &mut Output) -> Result<Planned> {
+    let mut planned = planned(&read(path)?, &args.planning, output)?;
     if path == "-" {
         planned.name = "standard input".to_owned();
     }
+    Ok(planned)
+}
+
+/// The plan of a program of one line, named by that line.
+fn planned_line(expression: &str, args: &DiffArgs, output: &mut Output) -> Result<Planned> {
+    let source = one_liner(expression, &args.planning.sizes);
+    let sizes = in_text(args.planning.sizes.clone());
+    let planning = PlanningArgs { sizes, ..args.planning.clone() };
+    let mut planned = planned(&source, &planning, output)?;
+    expression.clone_into(&mut planned.name);
+    Ok(planned)
+}
+
+fn planned(source: &Source, planning: &PlanningArgs, output: &mut Output) -> Result<Planned> {
+    let options = options::planning(planning)?;
+    let planned = shardwise::plan(&source.path, &source.text, &options)?;
+    output.findings(&planned.warnings)?;
     Ok(planned)
 }

@@ -53,12 +53,14 @@ pub(super) fn one_liner(expression: &str, sizes: &SizeArgs) -> Source {
     Source { path: "expression".to_owned(), text: oneliner::program(expression, &setting) }
 }
 
-/// The options that are left for a program of one line: its sizes are in its source text.
+/// The options that are left beside the arguments: those of a program of one line are in its text.
 pub(super) fn beside(one_liner: &ExpressionArgs, sizes: SizeArgs) -> SizeArgs {
-    match one_liner.expression {
-        Some(_) => SizeArgs { mesh: None, dims: Vec::new(), ..sizes },
-        None => sizes,
-    }
+    if one_liner.expression.is_some() { in_text(sizes) } else { sizes }
+}
+
+/// The options that are left for a program whose text has its sizes.
+pub(super) fn in_text(sizes: SizeArgs) -> SizeArgs {
+    SizeArgs { mesh: None, dims: Vec::new(), ..sizes }
 }
 
 /// The options of planning.

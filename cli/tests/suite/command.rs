@@ -182,6 +182,27 @@ fn an_expression_is_a_program() {
     }
     assert!(of(&["explain", "Out"]).contains("Out[B, F_X] = ReduceScatter_{X,F}"));
     assert!(of(&["verify"]).contains("every value on every device as unsharded"));
+    assert_eq!(of(&["check"]), "");
+    assert!(of(&["sweep"]).contains("1 program planned (search)"));
+    let whole = "In[B, D_X] *D W[D_X, F] -> Out[B, F]";
+    assert!(of(&["diff", "-e", whole]).contains("AllReduce_X"));
+}
+
+#[test]
+fn an_expression_is_checked_swept_and_compared() {
+    let sizes = ["--dim", "B=1024,D=4096,F=4096", "--hardware", "tpu-v5e"];
+    let of = |arguments: &[&str]| run(&[arguments, &sizes].concat(), "");
+    let gathered = "In[B_X, D] *D W[D_X, F_Y] -> Out[B_X, F_Y]";
+    let wrong = of(&["check", "-e", "In[B, D] *F W[D, F] -> Out[B]", "--mesh", "X=4"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(text(&wrong.stderr).contains("SW105"), "{}", text(&wrong.stderr));
+    let swept = text(&of(&["sweep", "-e", gathered, "--mesh", "X*Y=16"]).stdout);
+    assert!(swept.contains("5 points") && swept.contains("X=4,Y=4"), "{swept}");
+    let one = of(&["diff", "-e", gathered, "--mesh", "X=4,Y=4"]);
+    assert_eq!(one.status.code(), Some(2));
+    assert!(text(&one.stderr).contains("give two programs"), "{}", text(&one.stderr));
+    let beside = of(&["diff", "tests/programs/fsdp_tp.shard", "-e", gathered, "--mesh", "X=4,Y=4"]);
+    assert!(text(&beside.stdout).contains(&format!("fsdp_tp.shard -> {gathered}")));
 }
 
 #[test]
@@ -345,7 +366,8 @@ fn every_page_of_the_reference_is_listed_and_printed() {
     for entry in std::fs::read_dir(folder).expect("the pages are there") {
         let path = entry.expect("an entry").path();
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        if path.extension().is_some_and(|extension| extension == "md") {
+        let is_page = path.extension().is_some_and(|extension| extension == "md");
+        if is_page && name != "SUMMARY" {
             assert!(list.contains(&format!("\n{name} ")) || list.starts_with(&name), "{name}");
             let page = std::fs::read_to_string(&path).expect("a page");
             assert_eq!(text(&run(&["docs", &name], "").stdout), page, "{name}");

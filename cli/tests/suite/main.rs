@@ -13,6 +13,7 @@ mod hardware;
 mod newcomer;
 mod sweep;
 mod targets;
+mod tutorial;
 mod watch;
 mod write;
 

@@ -1,6 +1,6 @@
 //! Tests that need tools besides Rust: plans as targets of make and ninja, the pre-commit hooks,
-//! the scripts of the GitHub Action, the pages that show them, and SARIF validated against its
-//! schema.
+//! the scripts of the GitHub Action, the pages that show them, SARIF validated against its schema,
+//! and the site of the book.
 //!
 //! `cargo test` leaves this suite out, so that it passes on a machine that has only Rust. `.ci/run`
 //! installs the tools and runs it: `cargo test -p shardwise-cli --test tools`. Where a tool is
@@ -9,6 +9,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod book;
 mod build_tools;
 mod calibrate;
 mod cases;
@@ -18,10 +19,11 @@ mod jax;
 mod sarif;
 
 /// The tools, and how each is installed.
-const TOOLS: [(&str, &str); 7] = [
+const TOOLS: [(&str, &str); 8] = [
     ("bash", "apt-get install bash"),
     ("git", "apt-get install git"),
     ("make", "apt-get install make"),
+    ("mdbook", "cargo install mdbook --locked --version 0.5.4"),
     ("ninja", "pip install ninja"),
     ("pre-commit", "pip install pre-commit"),
     ("python3", "apt-get install python3"),

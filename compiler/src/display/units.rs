@@ -10,6 +10,16 @@ pub fn bytes(bytes: f64) -> String {
     scaled(bytes, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
 }
 
+/// `1 stage`, `4 stages`, `8 microbatches`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    let ending = match (count, what.ends_with('h')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{count} {what}{ending}")
+}
+
 /// `+1.2 ms`, `-310 us`, `+0 ns`.
 pub fn seconds_change(seconds: f64) -> String {
     signed(seconds, self::seconds)

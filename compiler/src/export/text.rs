@@ -17,7 +17,7 @@ use shardwise_passes::stage_report::{self, StageReport};
 use unicode_width::UnicodeWidthStr;
 
 use crate::Planned;
-use crate::display::units;
+use crate::display::units::{self, counted};
 use crate::planned::link_breakdown;
 
 /// Pipelines with more stages have no line for each.
@@ -157,7 +157,8 @@ fn pipeline_lines(planned: &Planned, staged: &Staged) -> Vec<String> {
                 String::new()
             };
             format!(
-                "  stage {stage}: {layers} layers{held}, busy {}, peak {}",
+                "  stage {stage}: {}{held}, busy {}, peak {}",
+                counted(*layers, "layer"),
                 units::seconds(*busy_s),
                 units::bytes(memory.peak_bytes)
             )
@@ -176,21 +177,21 @@ fn pipeline_line(program: &Program, staged: &Staged) -> String {
     let held =
         if shape.trains { format!(", {} in flight", shape.in_flight(0)) } else { String::new() };
     format!(
-        "pipeline {axis}: {} stages of {} layers{chunks}, {} microbatches{held}, {}, bubble {:.1}%",
-        shape.stages,
+        "pipeline {axis}: {} of {}{chunks}, {}{held}, {}, bubble {:.1}%",
+        counted(shape.stages, "stage"),
         stage_sizes(program, staged),
-        shape.microbatches,
+        counted(shape.microbatches, "microbatch"),
         shape.schedule.name(),
         100.0 * shape.bubble(&staged.times)
     )
 }
 
-/// `10`, or `7 to 8`.
+/// `10 layers`, or `7 to 8 layers`.
 fn stage_sizes(program: &Program, staged: &Staged) -> String {
     let held = program.pipeline(Some(staged.block)).map_or(&[][..], |of| of.stages.held());
     match (held.iter().min(), held.iter().max()) {
-        (Some(fewest), Some(most)) if fewest < most => format!("{fewest} to {most}"),
-        (_, most) => most.map_or(String::new(), u64::to_string),
+        (Some(fewest), Some(most)) if fewest < most => format!("{fewest} to {most} layers"),
+        (_, most) => most.map_or(String::new(), |most| counted(*most, "layer")),
     }
 }
 

@@ -5,6 +5,7 @@
 //! are in `lint::analysis`.
 
 mod all_reduce_for_scatter;
+mod axis_not_as_named;
 mod axis_without_wraparound;
 mod communication_bound;
 mod data_parallel_decode;
@@ -17,6 +18,7 @@ mod memory_near_limit;
 mod more_ways_than_heads;
 mod partial_output;
 mod pinned_whole;
+mod product_keeps_all;
 mod reduced_in_microbatches;
 mod repeated_work;
 mod replicated;
@@ -24,6 +26,7 @@ mod reshape_moves;
 mod round_trip;
 mod shadowed_name;
 mod small_shard;
+mod summed_before_backward;
 mod tensor_parallel_over_slow;
 mod uneven_size;
 mod unknown_allow;
@@ -58,14 +61,17 @@ const ALL: &[Lint] = &[
     repeated_work::LINT,
     small_shard::LINT,
     uneven_size::LINT,
+    product_keeps_all::LINT,
     replicated::LINT,
     memory_near_limit::LINT,
     axis_without_wraparound::LINT,
+    axis_not_as_named::LINT,
     unused_axis::LINT,
     unused_dimension::LINT,
     unused_value::LINT,
     shadowed_name::LINT,
     vacuous_assert::LINT,
+    summed_before_backward::LINT,
     unused_allow::LINT,
     unknown_allow::LINT,
 ];

@@ -36,6 +36,8 @@ mod evidence;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use shardwise_ir::plan::Plan;
+use shardwise_passes::report::Report;
 
 use crate::Planned;
 use classes::Classes;
@@ -108,20 +110,25 @@ pub struct AxisRoles {
 impl Planned {
     /// As what each mesh axis of more than one device acts, in the mesh's order.
     pub fn parallelism(&self) -> Vec<AxisRoles> {
-        let program = &self.plan.program;
-        let classes = Classes::of(program);
-        if classes.used.is_empty() {
-            return Vec::new();
-        }
-        let evidence = Evidence::of(&self.plan, &self.report, classes);
-        let axes = program.mesh.axes.iter_enumerated().filter(|(_, axis)| axis.size > 1);
-        let roles = axes.map(|(id, axis)| AxisRoles {
-            axis: axis.name.clone(),
-            size: axis.size,
-            roles: evidence.roles(id),
-        });
-        roles.collect()
+        roles(&self.plan, &self.report)
     }
+}
+
+/// The same of a plan and its costs.
+pub(crate) fn roles(plan: &Plan, report: &Report) -> Vec<AxisRoles> {
+    let program = &plan.program;
+    let classes = Classes::of(program);
+    if classes.used.is_empty() {
+        return Vec::new();
+    }
+    let evidence = Evidence::of(plan, report, classes);
+    let axes = program.mesh.axes.iter_enumerated().filter(|(_, axis)| axis.size > 1);
+    let roles = axes.map(|(id, axis)| AxisRoles {
+        axis: axis.name.clone(),
+        size: axis.size,
+        roles: evidence.roles(id),
+    });
+    roles.collect()
 }
 
 impl std::fmt::Display for AxisRoles {

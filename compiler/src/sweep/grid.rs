@@ -1,10 +1,11 @@
 //! The grid of a sweep, parsed from options: `X*Y=64`, `X=4|8|16`, `X*Y=64 over 4x4x4`,
 //! `B=1e4..1e7/40`, `B=1024|4096`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::options::AxisSize;
 use crate::options::sizes::{assignment, distinct, items, not_understood, size, with_fold};
+use crate::source::oneliner::Setting;
 
 /// The axes of a sweep; empty ones keep the value of the program.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -68,6 +69,28 @@ impl Grid {
         let hardware = hardware.iter().flat_map(|text| items(text)).map(str::to_owned).collect();
         Ok(Self { meshes, dims, hardware: distinct(hardware, |name: &String| name)? })
     }
+
+    /// The first point of the grid, as what a program of one line declares.
+    pub fn first(&self) -> Setting {
+        let shapes = self.meshes.iter().filter_map(|shapes| shapes.first());
+        let axes: BTreeMap<&str, u64> =
+            shapes.flatten().rev().map(|axis| (axis.name.as_str(), axis.size)).collect();
+        let dims = self.dims.iter().map(|dim| match &dim.sizes {
+            Sizes::List(sizes) => (dim.name.as_str(), sizes[0]),
+            Sizes::Range { from, .. } => (dim.name.as_str(), *from),
+        });
+        Setting {
+            hardware: self.hardware.first().cloned(),
+            mesh: declared(axes.into_iter()),
+            dims: declared(dims),
+        }
+    }
+}
+
+/// `X=4,Y=2`; none if there are no sizes.
+fn declared<'a>(sizes: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
+    let sizes: Vec<String> = sizes.map(|(name, size)| format!("{name}={size}")).collect();
+    (!sizes.is_empty()).then(|| sizes.join(","))
 }
 
 /// The shapes of one `--mesh`: every combination of its items.

@@ -6,6 +6,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Outcome, Point, Swept};
 use crate::display::table::Column::{Left, Right};
+use crate::display::units::counted;
 use crate::display::{table, units};
 
 /// The width of a line.
@@ -127,9 +128,9 @@ fn legend(swept: &Swept) -> String {
         if infeasible > 0 { format!(", {infeasible} of them infeasible") } else { String::new() };
     format!(
         "* least time if all communication overlaps: the larger of compute and the busiest links, \
-            then serial\n{} points{feasible}; {} programs planned ({})",
-        swept.points.len(),
-        swept.planned,
+            then serial\n{}{feasible}; {} planned ({})",
+        counted(swept.points.len() as u64, "point"),
+        counted(swept.planned as u64, "program"),
         swept.strategy
     )
 }

@@ -1,4 +1,4 @@
-//! Shardings: `P(None, 'Y')`, `In[B@X]`, `In(B_X, D)`, `In[B, D]: bf16`.
+//! Shardings: `P(None, 'Y')`, `Shard(0)`, `In[B@X]`, `In(B_X, D)`, `In[B, D]: bf16`.
 
 use super::{Habit, Shapes, call, first_word, last_word};
 
@@ -10,7 +10,28 @@ pub(super) fn partition_spec(text: &str, shapes: &Shapes) -> Option<Habit> {
     let (name, before, entries) = SPECS
         .iter()
         .find_map(|name| call(text, name).map(|(before, args, _)| (*name, before, args)))?;
-    let after_keyword = before.split(['=', '[', ',']).next().unwrap_or(before).trim();
+    let message = format!("`{name}(…)` is written as subscripts: axes stand at the dimensions");
+    let help = format!("write `{}`", as_brackets(before, entries, shapes));
+    Some(Habit::new(text, name, message, "a sharding", help))
+}
+
+/// `input In: Shard(0)`, a placement of `PyTorch`: an axis at the dimension with that number.
+pub(super) fn placement(text: &str, shapes: &Shapes) -> Option<Habit> {
+    let (before, number, _) = call(text, "Shard").filter(|_| declares(text))?;
+    let number = number.trim().trim_start_matches("dim=").parse().ok().filter(|at| *at < 6)?;
+    let entries = (0..=1.max(number)).map(|at: usize| if at == number { "X" } else { "None" });
+    let entries = entries.collect::<Vec<_>>().join(", ");
+    let message = "`Shard(…)` is written as a subscript: the axis stands at the dimension";
+    let help = format!(
+        "write `{}`, with the dimensions of the array and the axis that splits that one",
+        as_brackets(before, &entries, shapes)
+    );
+    Some(Habit::new(text, "Shard", message, "a sharding", help))
+}
+
+/// The value that stands before a sharding, with its dimensions where they are known.
+fn as_brackets(before: &str, entries: &str, shapes: &Shapes) -> String {
+    let after_keyword = before.split(['=', '[', ',', ':']).next().unwrap_or(before).trim();
     let value = last_word(after_keyword);
     let value = if value.is_empty() { "W" } else { value };
     let written = written_dims(before);
@@ -19,10 +40,12 @@ pub(super) fn partition_spec(text: &str, shapes: &Shapes) -> Option<Habit> {
     } else {
         written
     };
-    let brackets = brackets_of(entries, &dims);
-    let message = format!("`{name}(…)` is written as subscripts: axes stand at the dimensions");
-    let help = format!("write `{value}[{}]`", brackets.join(", "));
-    Some(Habit::new(text, name, message, "a sharding", help))
+    format!("{value}[{}]", brackets_of(entries, &dims).join(", "))
+}
+
+/// Whether a statement declares arrays.
+fn declares(text: &str) -> bool {
+    matches!(first_word(text), "input" | "param" | "frozen" | "state" | "output")
 }
 
 /// The dimensions in the brackets at the end of a text, without subscripts.
@@ -80,7 +103,7 @@ fn split_entries(text: &str) -> Vec<String> {
 
 /// Forms of declarations with other signs.
 pub(super) fn brackets(text: &str) -> Option<Habit> {
-    if !matches!(first_word(text), "input" | "param" | "frozen" | "state" | "output") {
+    if !declares(text) {
         return None;
     }
     subscript_sign(text).or_else(|| parentheses(text)).or_else(|| dtype_after(text))

@@ -236,7 +236,7 @@ Write instead any other name:
     gelu(A) -> Out
 
 Reserved are AllGather, AllReduce, ReduceScatter, AllToAll, Permute and Slice; plan, hardware, \
-            mesh, dim, output, assert and allow.",
+            mesh, dim, output, assert and allow; and inf.",
     },
     Code {
         code: KERNEL,

@@ -33,6 +33,12 @@ pub struct TripCount {
     pub including_bubble: u64,
 }
 
+/// `1 microbatch`, `8 microbatches`.
+pub(crate) fn microbatches(count: u64) -> String {
+    let es = if count == 1 { "" } else { "es" };
+    format!("{count} microbatch{es}")
+}
+
 impl Program {
     /// The pipeline that the layers of a block are in.
     pub fn pipeline(&self, block: Option<RepeatId>) -> Option<&Pipeline> {
@@ -273,7 +279,7 @@ impl Check<'_> {
         let message =
             format!("{parts} devices cannot share the {rows} of `{name}` that a microbatch has");
         let diag = Diag::error(codes::UNEVEN, message, span, "split so")
-            .and(pipeline.span, format!("{} microbatches", pipeline.microbatches));
+            .and(pipeline.span, microbatches(pipeline.microbatches));
         Some(
             diag.help(format!(
                 "write fewer microbatches, or split `{name}` over fewer devices here"

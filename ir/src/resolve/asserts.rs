@@ -10,6 +10,9 @@ use crate::codes::budget;
 use crate::mesh::AxisKind;
 use crate::program::{Assert, Budget, CollectiveKind, Over};
 
+/// What `assert` limits, beside `memory`.
+pub(super) const TIMES: [&str; 5] = ["comm", "serial", "compute", "overlap", "scheduled"];
+
 impl Resolver<'_> {
     pub(super) fn asserts(&mut self, file: &ast::File) {
         for statement in &file.statements {
@@ -60,14 +63,14 @@ impl Resolver<'_> {
     fn limit(&mut self, quantity: &Name, number: &Name, unit: &Name) -> Option<Budget> {
         let amount = format!("{}{}", number.node, unit.node);
         let limit = match quantity.node.as_str() {
-            "comm" | "serial" | "overlap" | "scheduled" | "compute" => number::seconds(&amount)
-                .map(|seconds| Budget::TimeAtMost(quantity.node.clone(), seconds)),
             "memory" => number::bytes(&amount).map(Budget::MemoryAtMost),
+            time if TIMES.contains(&time) => number::seconds(&amount)
+                .map(|seconds| Budget::TimeAtMost(quantity.node.clone(), seconds)),
             other => {
                 let message = format!("`{other}` cannot be limited");
                 let diag =
                     Diag::error(budget::BAD_ASSERT, message, quantity.span, "unknown quantity");
-                self.error(diag.help("limit comm, serial, compute, overlap, scheduled or memory"));
+                self.error(diag.help(format!("limit {} or memory", TIMES.join(", "))));
                 return None;
             }
         };

@@ -31,6 +31,9 @@ use crate::program::{Fill, MapForm, OpKind, Operand};
 /// As programs write it.
 pub(super) const NAME: &str = "attention";
 
+/// What may follow its operands.
+pub(super) const OPTIONS: [&str; 4] = ["causal", "window", "scale", "cap"];
+
 /// What masked scores are set to: less than any score, and finite.
 const MASKED: &str = "-1e9";
 

@@ -18,7 +18,7 @@ use crate::sharding::Pin;
 use crate::{Diag, suggest};
 
 /// Names of optimizers, each with its settings beside `moments` and `master`, and their defaults.
-const KNOWN: [(&str, &[(&str, &str)]); 4] = [
+pub(super) const KNOWN: [(&str, &[(&str, &str)]); 4] = [
     (
         "adam",
         &[
@@ -55,7 +55,7 @@ const KNOWN: [(&str, &[(&str, &str)]); 4] = [
 ];
 
 /// Settings that are dtypes.
-const DTYPES: [&str; 2] = ["moments", "master"];
+pub(super) const DTYPES: [&str; 2] = ["moments", "master"];
 
 impl Resolver<'_> {
     /// `next W = W.new`, of a parameter or state.

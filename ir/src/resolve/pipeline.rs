@@ -11,7 +11,7 @@ use shardwise_grammar::span::{Name, Span, Spanned};
 use super::Resolver;
 use crate::Diag;
 use crate::ids::{AxisId, DimId, RepeatId, ValueId};
-use crate::pipeline::{Pipeline, Schedule, Stages};
+use crate::pipeline::{self, Pipeline, Schedule, Stages};
 use crate::program::MapForm;
 use crate::suggest::nearest_divisor;
 
@@ -23,6 +23,9 @@ fn listed(word: &str) -> Option<Vec<u64>> {
     let numbers = word.strip_prefix('[')?.strip_suffix(']')?.split(',');
     numbers.map(|number| number.trim().parse().ok()).collect()
 }
+
+/// What may follow the axis of a pipeline.
+pub(super) const OPTIONS: [&str; 4] = ["microbatches", "schedule", "chunks", "layers"];
 
 /// A pipeline that is open.
 pub(super) struct Frame {
@@ -180,13 +183,14 @@ impl Resolver<'_> {
     fn rounds(&mut self, frame: &Frame, parts: &SizeExpr) -> Option<()> {
         let stages = self.mesh.axes[frame.axis].size;
         let (microbatches, name) = (frame.microbatches, frame.schedule.name());
+        let counted = pipeline::microbatches(microbatches);
         let two_rounds = stages.saturating_mul(2);
         let (message, help) = match frame.schedule {
             Schedule::GPipe | Schedule::OneForwardOneBackward
                 if frame.chunks > 1 && !microbatches.is_multiple_of(stages) =>
             {
-                let message =
-                    format!("{microbatches} microbatches are not a multiple of {stages} stages");
+                let be = if microbatches == 1 { "is" } else { "are" };
+                let message = format!("{counted} {be} not a multiple of {stages} stages");
                 (message, format!("with `chunks={}`, write a multiple of {stages}", frame.chunks))
             }
             Schedule::DualPipe if !stages.is_multiple_of(2) => (
@@ -194,11 +198,11 @@ impl Resolver<'_> {
                 "write an even number of stages, or `schedule=dualpipe-v`".to_owned(),
             ),
             Schedule::DualPipe if !microbatches.is_multiple_of(2) || microbatches < two_rounds => (
-                format!("`{name}` on {stages} stages cannot run {microbatches} microbatches"),
+                format!("`{name}` on {stages} stages cannot run {counted}"),
                 format!("write an even number of them, from {two_rounds} on"),
             ),
             Schedule::DualPipeV if microbatches < two_rounds => (
-                format!("`{name}` on {stages} stages cannot run {microbatches} microbatches"),
+                format!("`{name}` on {stages} stages cannot run {counted}"),
                 format!("write {two_rounds} of them or more"),
             ),
             _ => return Some(()),

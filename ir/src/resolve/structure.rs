@@ -174,9 +174,13 @@ impl Resolver<'_> {
     }
 
     fn rename(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
-        let operand = self.one_operand("rename", call, span, target)?;
-        let new = self.new_dims("rename", span, target)?;
+        let unnamed = Call { subscript: None, ..call.clone() };
+        let operand = self.one_operand("rename", &unnamed, span, target)?;
         let old = self.values[operand.value].dims.clone();
+        let new = match &call.subscript {
+            Some(subscript) => self.renamed(&old, subscript)?,
+            None => self.new_dims("rename", span, target)?,
+        };
         let only = |here: &[DimId], there: &[DimId]| {
             here.iter().copied().filter(|dim| !there.contains(dim)).collect::<Vec<_>>()
         };
@@ -210,6 +214,20 @@ impl Resolver<'_> {
             the others follow in order",
         ));
         None
+    }
+
+    /// The dimensions of `rename_{T->S}(x)`: those of the operand, the first half of the subscript
+    /// replaced by the second.
+    fn renamed(&mut self, old: &[DimId], subscript: &Spanned<Vec<Name>>) -> Option<Vec<DimId>> {
+        let named = self.distinct_dims(subscript)?;
+        let (from, to) = named.split_at(named.len() / 2);
+        if from.len() != to.len() || from.iter().any(|dim| !old.contains(dim)) {
+            let what = "`rename_{T->S}(x)` names dimensions of `x`, and as many new ones";
+            return self.bad_call(what, subscript.span);
+        }
+        let new =
+            |dim: &DimId| from.iter().position(|other| other == dim).map_or(*dim, |at| to[at]);
+        Some(old.iter().map(new).collect())
     }
 
     fn reshape(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {

@@ -18,6 +18,7 @@ mod open_declarations;
 mod operations;
 mod optimizer;
 mod pipelines;
+mod reference;
 mod repeat_blocks;
 mod retained_weights;
 mod ring_attention;

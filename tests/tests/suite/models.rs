@@ -3,3 +3,4 @@
 mod accuracy;
 mod programs;
 mod published_figures;
+mod twenty;

@@ -29,6 +29,7 @@ const READ_WHOLE: &[&str] = &[
     "tests/programs/mistakes",
     "tests/programs/formats",
     "tests/programs/mutants",
+    "tests/programs/twenty",
     "tests/programs/lints",
     "tests/programs/codes",
     "tests/programs/explicit",

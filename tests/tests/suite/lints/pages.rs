@@ -260,6 +260,15 @@ fn the_page_on_checking_is_right() {
     };
     assert!(found(&program).is_empty());
     assert_eq!(found(&program.replace("allow SW301", "")), ["SW301"]);
+    let rows = page.lines().filter(|line| line.starts_with("| [SW")).count();
+    assert_eq!(rows, lint::all().len(), "one row for each lint");
+    for lint in lint::all() {
+        let (code, group, what) = (lint.code, lint.group.name(), lint.what);
+        let link = format!("[{code}](codes.md#{}-{})", code.to_lowercase(), lint.name);
+        let level = format!("{:?}", lint.level).to_lowercase();
+        let row = format!("| {link} | {group} | {level} | {what} |");
+        assert!(page.lines().any(|line| line == row), "compiler/docs/lints.md lacks\n{row}");
+    }
     for group in lint::Group::ALL {
         assert!(page.contains(&format!("`{}`", group.name())), "{}", group.name());
     }

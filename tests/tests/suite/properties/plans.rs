@@ -188,25 +188,6 @@ fn reordering_independent_statements_changes_nothing_but_their_order() {
     }
 }
 
-#[test]
-fn the_readme_shows_what_is_printed() {
-    let readme = read("README.md");
-    let shown: Vec<&str> = readme
-        .split("```text\n")
-        .skip(1)
-        .filter_map(|rest| rest.split_once("```"))
-        .map(|(block, _)| block)
-        .collect();
-    let shown: Vec<&str> = shown.into_iter().filter(|block| block.starts_with("plan\n")).collect();
-    let printed =
-        ["tests/programs/fsdp_tp.shard", "tests/programs/book/p7-bad-fsdp.shard"].map(|path| {
-            let planned = shardwise::plan(path, &read(path), &Options::default())
-                .unwrap_or_else(|e| panic!("{path}: {e}"));
-            planned.to_string()
-        });
-    assert_eq!(shown, printed);
-}
-
 /// `T` is gathered to where its author wants it, and what it was before that is read on: nothing is
 /// cut out of it on the way there.
 #[test]

@@ -10,14 +10,20 @@ const PLACEHOLDERS: &[char] = &['*', '<', '…'];
 /// Folders at the root, with which a path on a page begins.
 const FOLDERS: &[&str] = &["grammar", "ir", "passes", "compiler", "cli", "tests", "fuzz", ".ci"];
 
+/// Where pages of the book link to files outside of it, so that the links hold on its site, too.
+const REPOSITORY: &str = "https://github.com/shardwise/shardwise/blob/main/";
+
 /// The paths that a page names in backticks, and those of its links, from the page's folder.
 fn named(page: &str, text: &str) -> Vec<String> {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let code = text.split('`').skip(1).step_by(2).filter(|code| is_path(code)).map(str::to_owned);
     let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    let links = links.filter(|link| !link.contains("://") && !link.starts_with('#'));
-    let links = links.filter_map(|link| link.split('#').next());
-    let from_root = |link| Path::new(folder).join(link).to_string_lossy().into_owned();
+    let links = links.filter_map(|link| link.split('#').next()).filter(|link| !link.is_empty());
+    let links = links.filter(|link| !link.contains("://") || link.starts_with(REPOSITORY));
+    let from_root = |link: &str| match link.strip_prefix(REPOSITORY) {
+        Some(path) => path.to_owned(),
+        None => Path::new(folder).join(link).to_string_lossy().into_owned(),
+    };
     code.chain(links.map(from_root)).collect()
 }
 
@@ -44,4 +50,16 @@ fn every_path_on_a_page_exists() {
         missing.extend(paths.map(|path| format!("{page} names {path}")));
     }
     super::none(&missing, "these paths do not exist");
+}
+
+#[test]
+fn the_book_has_the_pages_that_the_command_prints() {
+    let summary = shardwise_tests::read("compiler/docs/SUMMARY.md");
+    let links = summary.split("](").skip(1).filter_map(|rest| rest.split(".md)").next());
+    let without_codes: Vec<&str> = links.filter(|page| *page != "codes").collect();
+    let topics: Vec<&str> = shardwise::docs::TOPICS.iter().map(|topic| topic.name).collect();
+    assert_eq!(topics.split_last(), Some((&"codes", &without_codes[..])));
+    assert!(summary.contains("](codes.md)"));
+    let pages = paths_below("compiler/docs", ".md").len();
+    assert_eq!(pages, topics.len() + 1, "every page but the summary is a topic");
 }
