@@ -404,9 +404,10 @@ pub struct Call {
     pub function: Name,
     /// `cast<f32>`.
     pub generic: Option<Name>,
-    /// The text after the `_`: `D`, `{X,K}`, `{X->J}`; the words in order, the arrow read as a
-    /// comma.
+    /// The text after the `_`: `D`, `{X,K}`, `{X->J}`; the words in order.
     pub subscript: Option<Spanned<Vec<Name>>>,
+    /// How many words of the subscript stand before its arrow; 0 without one, and of collectives.
+    pub before_arrow: usize,
     /// The arguments.
     pub arguments: Vec<Expr>,
     /// `window=1024`: options and what they are set to.

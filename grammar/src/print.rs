@@ -227,8 +227,14 @@ fn star(dims: &[Name], right: &str) -> String {
 
 fn call_text(call: &Call) -> String {
     let generic = call.generic.as_ref().map_or(String::new(), |name| format!("<{}>", name.node));
-    let subscript =
-        call.subscript.as_ref().map_or(String::new(), |s| format!("_{}", words(&s.node)));
+    let subscript = call.subscript.as_ref().map_or(String::new(), |subscript| {
+        match subscript.node.split_at_checked(call.before_arrow) {
+            Some((from @ [_, ..], to)) => {
+                format!("_{{{}->{}}}", comma(from), comma(to))
+            }
+            _ => format!("_{}", words(&subscript.node)),
+        }
+    });
     let options = call.options.iter().map(|(option, to)| format!("{}={}", option.node, to.node));
     let arguments = join(call.arguments.iter().map(expr).chain(options));
     format!("{}{generic}{subscript}({arguments})", call.function.node)

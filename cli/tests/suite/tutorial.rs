@@ -27,7 +27,7 @@ fn same_file(drawn: &Path, shown: &Path) {
 #[test]
 fn the_tutorial_can_be_followed() {
     let (folder, count) = follow("compiler/docs/tutorial.md");
-    assert_eq!(count, 11);
+    assert_eq!(count, 12);
     for name in ["product", "sum", "gather", "layer"] {
         let shown = root().join(format!("compiler/docs/tutorial/{name}.svg"));
         same_file(&folder.join(format!("{name}.svg")), &shown);

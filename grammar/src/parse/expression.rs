@@ -93,6 +93,7 @@ impl Reader<'_> {
             function: Spanned::new(String::new(), self.span(&pair)),
             generic: None,
             subscript: None,
+            before_arrow: 0,
             arguments: Vec::new(),
             options: Vec::new(),
         };
@@ -119,10 +120,19 @@ impl Reader<'_> {
                 Rule::generic => call.generic = piece.into_inner().next().map(|p| self.name(&p)),
                 Rule::call_subscript => {
                     let span = self.span(&piece);
+                    call.before_arrow = before_arrow(&call.function.node, piece.as_str());
                     call.subscript = Some(Spanned::new(self.words(piece), span));
                 }
                 _ => {}
             }
         }
     }
+}
+
+/// How many words stand before the arrow of a subscript. Collectives, whose names begin with a
+/// capital, have a comma there, as in plans.
+fn before_arrow(function: &str, subscript: &str) -> usize {
+    let arrow = subscript.find("->").or_else(|| subscript.find('→'));
+    let arrow = arrow.filter(|_| function.starts_with(char::is_lowercase));
+    arrow.map_or(0, |at| subscript[..at].matches(',').count() + 1)
 }

@@ -46,6 +46,7 @@ impl Resolver<'_> {
         let slice = |(name, start): (&Name, &u64)| Call {
             function: Name::new("slice".to_owned(), call.function.span),
             subscript: Some(Spanned::new(vec![whole.clone(), name.clone()], span)),
+            before_arrow: 1,
             arguments: vec![
                 argument.clone(),
                 Spanned::new(ExprKind::Number(start.to_string()), span),
