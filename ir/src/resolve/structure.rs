@@ -178,7 +178,7 @@ impl Resolver<'_> {
         let operand = self.one_operand("rename", &unnamed, span, target)?;
         let old = self.values[operand.value].dims.clone();
         let new = match &call.subscript {
-            Some(subscript) => self.renamed(&old, subscript)?,
+            Some(subscript) => self.renamed(&operand, subscript)?,
             None => self.new_dims("rename", span, target)?,
         };
         let only = |here: &[DimId], there: &[DimId]| {
@@ -218,16 +218,18 @@ impl Resolver<'_> {
 
     /// The dimensions of `rename_{T->S}(x)`: those of the operand, the first half of the subscript
     /// replaced by the second.
-    fn renamed(&mut self, old: &[DimId], subscript: &Spanned<Vec<Name>>) -> Option<Vec<DimId>> {
+    fn renamed(&mut self, operand: &Operand, subscript: &Spanned<Vec<Name>>) -> Option<Vec<DimId>> {
         let named = self.distinct_dims(subscript)?;
         let (from, to) = named.split_at(named.len() / 2);
-        if from.len() != to.len() || from.iter().any(|dim| !old.contains(dim)) {
-            let what = "`rename_{T->S}(x)` names dimensions of `x`, and as many new ones";
-            return self.bad_call(what, subscript.span);
+        if from.len() != to.len() {
+            return self
+                .bad_call("`rename_{T->S}(x)` has as many new names as old", subscript.span);
         }
-        let new =
-            |dim: &DimId| from.iter().position(|other| other == dim).map_or(*dim, |at| to[at]);
-        Some(old.iter().map(new).collect())
+        for (&dim, written) in from.iter().zip(&subscript.node) {
+            self.has(operand, dim, written)?;
+        }
+        let new = |dim: &DimId| from.iter().position(|old| old == dim).map_or(*dim, |at| to[at]);
+        Some(self.values[operand.value].dims.iter().map(new).collect())
     }
 
     fn reshape(&mut self, call: &Call, span: Span, target: Option<&Target>) -> Option<Operation> {
