@@ -3,6 +3,7 @@
 
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod import;
 mod one_of;
 pub(crate) mod plan;
 pub(crate) mod planning;
@@ -16,6 +17,7 @@ use clap_complete::Shell;
 
 use self::check::CheckArgs;
 use self::compare::{DiffArgs, ExplainArgs, VerifyArgs};
+use self::import::ImportSource;
 use self::plan::{CostArgs, ExportArgs, PlanArgs};
 use self::planning::HardwareFileArgs;
 use self::sweep::SweepArgs;
@@ -73,6 +75,9 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Write plans as programs of a framework: `export jax` as a Python module.
     Export(ExportArgs),
+    /// Write programs from models of other tools: `import hf config.json`.
+    #[command(subcommand)]
+    Import(ImportSource),
     /// Report the errors and lints of programs.
     Check(CheckArgs),
     /// Format programs in place.

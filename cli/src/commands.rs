@@ -8,6 +8,7 @@ mod explain;
 mod export;
 mod fmt;
 mod hardware;
+mod import;
 mod plan;
 mod planning;
 mod reference;
@@ -30,6 +31,7 @@ pub(crate) fn run(cli: &Cli, output: &mut Output) -> Result {
         }
         Command::Plan(args) => plan::plan(args, output),
         Command::Export(args) => export::export(args, output),
+        Command::Import(source) => import::import(source, output),
         Command::Check(args) if args.watch => {
             let hardware = &args.sizes.hardware_files.paths;
             watch::watch(&args.files, hardware, output, |output| check::check(args, output))

@@ -54,6 +54,8 @@ topics! {
     "inference": "sizes of prefill and decode steps",
     "attention": "the ways to shard attention over long sequences",
     "models": "complete models and what their plans take",
+    "import": "programs from Hugging Face configurations",
+    "export": "plans as JSON and as JAX",
     "sweep": "plans over mesh shapes, sizes and chips",
     "diff": "what changed between two plans",
     "lints": "checking programs: levels, fixes, formats",

@@ -10,6 +10,7 @@ pub mod docs;
 pub mod explain;
 pub mod export;
 pub mod hardware;
+pub mod import;
 pub mod inference;
 pub mod lint;
 pub mod metrics;

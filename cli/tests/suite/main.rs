@@ -10,6 +10,7 @@ mod command;
 mod diff;
 mod explain;
 mod hardware;
+mod import;
 mod newcomer;
 mod sweep;
 mod targets;

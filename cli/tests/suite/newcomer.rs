@@ -26,6 +26,7 @@ fn help_fits_a_terminal_of_80_columns() {
         "plan",
         "check",
         "fmt",
+        "import",
         "verify",
         "cost",
         "sweep",

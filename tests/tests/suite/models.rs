@@ -1,6 +1,7 @@
 //! Complete models, from `LLaMA` to DeepSeek-V3, against published figures.
 
 mod accuracy;
+mod imported;
 mod programs;
 mod published_figures;
 mod twenty;

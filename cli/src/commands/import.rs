@@ -1,0 +1,36 @@
+//! `import`: writes programs from models of other tools.
+
+use shardwise::import::hf::{self, Setting};
+
+use crate::args::import::{HfArgs, ImportSource};
+use crate::error::{Error, Result};
+use crate::input::read;
+use crate::options;
+use crate::output::{Output, write_file};
+
+pub(super) fn import(source: &ImportSource, output: &mut Output) -> Result {
+    match source {
+        ImportSource::Hf(args) => from_hf(args, output),
+    }
+}
+
+fn from_hf(args: &HfArgs, output: &mut Output) -> Result {
+    let setting = Setting {
+        step: args.step,
+        batch: args.batch,
+        sequence: args.sequence,
+        mesh: args.mesh.clone(),
+        hardware: Some(args.hardware.clone()),
+        known: options::hardware(&args.hardware_files)?,
+    };
+    let config = read(&args.config)?;
+    let imported = hf::program(&config.text, &setting)
+        .map_err(|error| Error::input(format!("`{}`: {error}", args.config)))?;
+    for warning in &imported.warnings {
+        output.remark(&format!("warning: {warning}"))?;
+    }
+    match &args.output {
+        Some(path) => write_file(path, &imported.program),
+        None => output.print(&imported.program),
+    }
+}

@@ -1,0 +1,78 @@
+//! `import hf`: the page, pipes, files, and errors.
+
+use crate::common::{empty_folder, root, run_page, text};
+use crate::{run, run_in};
+
+#[test]
+fn the_page_is_right() {
+    assert_eq!(run_page("compiler/docs/import.md", &root()), 3);
+}
+
+#[test]
+fn a_configuration_is_planned_in_one_line() {
+    let config = "tests/configs/qwen2.5-0.5b.json";
+    for step in ["train", "prefill", "decode"] {
+        let imported = run(&["import", "hf", config, "--for", step], "");
+        assert!(imported.status.success(), "{}", text(&imported.stderr));
+        let planned = run(&["plan", "-"], &text(&imported.stdout));
+        assert!(planned.status.success(), "{}", text(&planned.stderr));
+    }
+}
+
+#[test]
+fn sizes_and_the_machine_are_those_that_are_given() {
+    let config = std::fs::read_to_string(root().join("tests/configs/llama-3.2-1b.json"));
+    let folder = empty_folder("import-sizes");
+    let arguments = [
+        "import",
+        "hf",
+        "-",
+        "-o",
+        "out.shard",
+        "--for",
+        "decode",
+        "--batch",
+        "24",
+        "--sequence",
+        "100",
+        "--mesh",
+        "data=4 dcn,model=2",
+        "--hardware",
+        "tpu-v5e",
+    ];
+    let output = run_in(&folder, &arguments, &config.expect("the fixture is there"));
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", text(&output.stderr));
+    let program = std::fs::read_to_string(folder.join("out.shard")).expect("it is written");
+    let lines = ["hardware tpu-v5e", "mesh data=4 dcn, model=2", "dim B=24 ", "dim S=100 "];
+    for line in lines {
+        assert!(program.contains(line), "{line}: {program}");
+    }
+}
+
+#[test]
+fn mistakes_say_what_is_wrong() {
+    let refused = |arguments: &[&str], input: &str| {
+        let output = run(&[&["import", "hf"], arguments].concat(), input);
+        assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, error) = refused(&["missing.json"], "");
+    assert_eq!(code, Some(2));
+    assert!(error.contains("cannot read `missing.json`: no such file"), "{error}");
+    for (input, expected) in [
+        ("hidden", "`-`: not JSON: "),
+        ("{}", "there is no field `model_type`"),
+        (r#"{"model_type": "bert"}"#, "`model_type` is `bert`, which is none of deepseek_v2, "),
+        (r#"{"model_type": "llama"}"#, "there is no field `hidden_size`"),
+        (r#"{"model_type": "llama", "hidden_size": "64"}"#, "`hidden_size` is \"64\", not a whole"),
+    ] {
+        let (code, error) = refused(&["-"], input);
+        assert_eq!(code, Some(1), "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+    let config = "tests/configs/llama-3.2-1b.json";
+    let (code, error) = refused(&[config, "--batch", "0"], "");
+    assert!(code == Some(2) && error.contains("--batch"), "{error}");
+    let (code, error) = refused(&[config, "--mesh", "X"], "");
+    assert!(code == Some(1) && error.contains("--mesh: "), "{error}");
+}

@@ -1,0 +1,3 @@
+//! Programs from descriptions of models in other formats, one folder per format.
+
+pub mod hf;

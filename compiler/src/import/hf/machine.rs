@@ -1,0 +1,73 @@
+//! The machine and the sizes of a step, where nobody has given them.
+
+use super::architecture::Architecture;
+use super::{Setting, Step};
+use crate::{Hardware, setting};
+
+/// What a step runs on, and its sizes.
+pub(super) struct Machine {
+    pub(super) hardware: String,
+    /// As after `mesh`.
+    pub(super) mesh: String,
+    pub(super) batch: u64,
+    pub(super) sequence: u64,
+}
+
+/// Bytes of a parameter in training: itself and its gradient in bf16, two moments in f32, and as
+/// much as a third of these for values.
+const TRAINED_BYTES: u64 = 16;
+/// Bytes of a parameter that is read.
+const SERVED_BYTES: u64 = 2;
+/// Devices of a node, or of the shorter axis of a slice.
+const NODE: u64 = 8;
+
+impl Machine {
+    pub(super) fn of(architecture: &Architecture, given: &Setting) -> Result<Self, String> {
+        let name = given.hardware.as_deref().unwrap_or("h100");
+        let chip = given.known.iter().find(|chip| chip.name == name).cloned();
+        let chip = chip.or_else(|| Hardware::preset(name)).ok_or_else(|| {
+            format!("there is no hardware `{name}` (`shardwise hardware` lists those known)")
+        })?;
+        let (mesh, devices) = match &given.mesh {
+            Some(mesh) => (mesh.replace(',', ", "), devices_of(mesh)?),
+            None => smallest_mesh(architecture, &chip, given.step),
+        };
+        let several = match given.step {
+            Step::Train => 4,
+            Step::Prefill => 1,
+            Step::Decode => 8,
+        };
+        let usual = if given.step == Step::Train { 4096 } else { 8192 };
+        Ok(Self {
+            hardware: name.to_owned(),
+            mesh,
+            batch: given.batch.unwrap_or(several * devices),
+            sequence: given.sequence.unwrap_or(usual.min(architecture.longest.unwrap_or(usual))),
+        })
+    }
+}
+
+/// How many devices a mesh has that was typed.
+fn devices_of(mesh: &str) -> Result<u64, String> {
+    let sizes: String = mesh
+        .split(',')
+        .map(|axis| axis.split_whitespace().next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join(",");
+    let axes = setting::mesh(&sizes).map_err(|error| format!("--mesh: {error}"))?;
+    Ok(axes.iter().map(|axis| axis.size).product())
+}
+
+/// The smallest power of two of devices whose memory is twice what the parameters take.
+fn smallest_mesh(architecture: &Architecture, chip: &Hardware, step: Step) -> (String, u64) {
+    let bytes = if step == Step::Train { TRAINED_BYTES } else { SERVED_BYTES };
+    let needed = (bytes * architecture.weights()) as f64;
+    let memory = chip.hbm_bytes.unwrap_or(80e9) / 2.0;
+    let devices = ((needed / memory).ceil() as u64).max(NODE).next_power_of_two();
+    if devices == NODE {
+        return (format!("X={NODE}"), devices);
+    }
+    let network =
+        if chip.nvlink_domain().is_some_and(|domain| domain < devices) { " dcn" } else { "" };
+    (format!("X={}{network}, Y={NODE}", devices / NODE), devices)
+}
