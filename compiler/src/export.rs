@@ -47,6 +47,16 @@ pub const EXPORTS: &[Format<Planned>] = &[Format {
     write: jax_module,
 }];
 
+/// What can be written for JAX.
+pub const JAX_FORMATS: &[Format<Planned>] = &[
+    Format { name: "module", about: "A Python module that runs the plan", write: jax_module },
+    Format {
+        name: "specs",
+        about: "PartitionSpecs by name, and logical axes with their rules, for Flax and MaxText",
+        write: |planned| Ok(jax::specs(&planned.json())),
+    },
+];
+
 /// The largest mesh on which an exported module compares itself with the unsharded program.
 const SMALL_DEVICES: u64 = 16;
 

@@ -9,7 +9,11 @@ use crate::output::{Output, write_file};
 
 pub(super) fn export(args: &ExportArgs, output: &mut Output) -> Result {
     let programs = &args.programs;
-    let written = |planned: &Planned| (args.framework.write)(planned).map_err(Error::input);
+    let write = match args.framework.name {
+        "jax" => args.format.write,
+        _ => args.framework.write,
+    };
+    let written = |planned: &Planned| write(planned).map_err(Error::input);
     let Some(path) = &args.output else {
         return for_each_plan(programs, output, |planned, output| output.print(&written(planned)?));
     };

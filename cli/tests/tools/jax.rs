@@ -82,3 +82,42 @@ fn what_cannot_be_exported_yet_is_an_error_with_a_code() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     assert!(text(&output.stderr).contains(codes::tool::NOT_EXPORTED), "{}", text(&output.stderr));
 }
+
+/// Rules applied to logical axes are the specs, which JAX accepts on the plan's mesh, and which are
+/// those of the module that runs the plan.
+const SPECS: &str = r#"
+import sys, jax
+from jax.sharding import NamedSharding, PartitionSpec as P
+import module, specs
+
+mesh = jax.make_mesh(tuple(specs.MESH.values()), tuple(specs.MESH))
+rules = dict(specs.LOGICAL_AXIS_RULES)
+given = {**specs.PARAMS, **specs.STATE, **specs.INPUTS}
+assert set(given) == set(specs.LOGICAL_AXES) == set(module.IN_SPECS), given
+for name, spec in given.items():
+    axes = specs.LOGICAL_AXES[name]
+    shape = tuple(2 * mesh.size for _ in axes)
+    by_rules = NamedSharding(mesh, P(*(rules[axis] for axis in axes)))
+    assert by_rules.is_equivalent_to(NamedSharding(mesh, spec), len(axes)), name
+    runs = NamedSharding(mesh, module.IN_SPECS[name])
+    assert by_rules.is_equivalent_to(runs, len(axes)), name
+    assert jax.device_put(jax.numpy.zeros(shape), by_rules).shape == shape
+print("equal", len(given))
+"#;
+
+#[test]
+fn specs_and_logical_axes_are_those_of_the_module() {
+    let folder = empty_folder("jax-specs");
+    let program = root().join("tests/programs/layers/train.shard");
+    for (format, file) in [("module", "module.py"), ("specs", "specs.py")] {
+        let exported = Command::new(SHARDWISE)
+            .args(["export", "jax", "--format", format, "-o", file])
+            .arg(&program)
+            .current_dir(&folder)
+            .output()
+            .expect("shardwise starts");
+        assert!(exported.status.success(), "{}", text(&exported.stderr));
+    }
+    let ran = python().args(["-c", SPECS]).current_dir(&folder).output().expect("python starts");
+    assert!(text(&ran.stdout).starts_with("equal "), "{}", text(&ran.stderr));
+}

@@ -14,6 +14,7 @@
 //! | `communication` | collectives |
 //! | `body` | functions: steps, and loops as `lax.scan` |
 //! | `module` | sizes, mesh, specs, the functions, `main` |
+//! | `specs` | the shardings alone, for Flax and `MaxText` |
 //! | `layout` | lines as `black` breaks them |
 
 mod body;
@@ -24,6 +25,7 @@ mod layout;
 mod module;
 mod names;
 mod rearrange;
+mod specs;
 
 use super::json::PlanJson;
 
@@ -46,4 +48,9 @@ fn unsupported<T>(value: &str, what: impl Into<String>) -> Result<T> {
 /// The module of a plan; `small` is the same plan at the sizes that `main` runs.
 pub(crate) fn module(plan: &PlanJson, small: &PlanJson) -> Result {
     module::module(plan, small)
+}
+
+/// The shardings of a plan alone.
+pub(crate) fn specs(plan: &PlanJson) -> String {
+    specs::module(plan)
 }
