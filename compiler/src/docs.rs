@@ -55,7 +55,6 @@ topics! {
     "attention": "the ways to shard attention over long sequences",
     "models": "complete models and what their plans take",
     "import": "programs from Hugging Face configurations",
-    "export": "plans as JSON and as JAX",
     "sweep": "plans over mesh shapes, sizes and chips",
     "diff": "what changed between two plans",
     "lints": "checking programs: levels, fixes, formats",
