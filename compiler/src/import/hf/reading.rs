@@ -166,14 +166,14 @@ fn experts(config: &mut Config, traits: Traits) -> Result<Option<Experts>> {
         None => config.whole(&["intermediate_size"])?,
     };
     let own = config.maybe_whole(&["shared_expert_intermediate_size"])?;
-    let several = config.maybe_whole(&["n_shared_experts"])?.map(|several| several * width);
+    let several = config.count("n_shared_experts")?;
     let is_always_normalised = matches!(routing, Routing::Normalised | Routing::Biased);
     let has_correction = config.text(&["topk_method"])?.as_deref() == Some("noaux_tc");
     Ok(Some(Experts {
         count,
         chosen,
         width,
-        shared: own.or(several),
+        shared: own.or((several > 0).then_some(several * width)),
         has_shared_gate: own.is_some(),
         is_sigmoid: config.text(&["scoring_func"])?.as_deref() == Some("sigmoid"),
         is_normalised: config.flag("norm_topk_prob")? || is_always_normalised,
@@ -269,7 +269,8 @@ fn left_out(
     if config.has("quantization_config") {
         warnings.push("`quantization_config`: weights are bf16 in the program".to_owned());
     }
-    if let Some(ahead) = config.maybe_whole(&["num_nextn_predict_layers"])? {
+    let ahead = config.count("num_nextn_predict_layers")?;
+    if ahead > 0 {
         warnings.push(format!("{ahead} layer(s) that predict further tokens are left out"));
     }
     for name in ["attention_dropout", "hidden_dropout", "resid_pdrop"] {
