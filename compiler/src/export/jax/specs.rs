@@ -149,8 +149,8 @@ fn logical(plan: &PlanJson) -> String {
         .iter()
         .map(|(name, mesh)| layout::line(4, &format!("({name:?}, {}),", mesh_axes(mesh))));
     format!(
-        "\n# The logical axes of each array: its dimensions, named by how they are split where that \
-         differs.\nLOGICAL_AXES = {{\n{lines}}}\n\n\
+        "\n# The logical axes of each array: its dimensions, named by how they are split where \
+         that differs.\nLOGICAL_AXES = {{\n{lines}}}\n\n\
          # Rules of Flax, and `logical_axis_rules` of MaxText.\nLOGICAL_AXIS_RULES = (\n{})\n",
         rules.collect::<String>()
     )
