@@ -1,14 +1,17 @@
 //! Turns diagnostics into `miette` ones: the only module that knows how they are drawn.
 
 mod escape;
+mod shown;
 
 use std::fmt;
+use std::sync::Arc;
 
-use miette::{LabeledSpan, NamedSource, SourceSpan};
+use miette::{LabeledSpan, SourceSpan};
 use shardwise_grammar::diag::Inside;
 use shardwise_ir::{Diag, Severity};
 
 pub use escape::escaped;
+use shown::Shown;
 
 /// One finding together with its source. With miette's `fancy` feature it is drawn with the source;
 /// without, it is a plain error.
@@ -16,8 +19,8 @@ pub use escape::escaped;
 pub struct Report {
     /// The finding.
     pub diag: Diag,
-    /// The source, escaped, unless the lines concerned are too long to show.
-    source: Option<NamedSource<String>>,
+    /// The source, unless the lines concerned are too long to show.
+    source: Option<Arc<Shown>>,
     /// Where its labels are in the escaped source.
     spans: Vec<SourceSpan>,
     /// The place in another file where the fault is, drawn below.
@@ -28,21 +31,17 @@ pub struct Report {
 const LONGEST_LINE: usize = 1000;
 
 impl Report {
-    fn new(diag: Diag, name: &str, source: &str) -> Self {
-        let shown =
+    /// A finding about a source, which is shown as `shown`.
+    fn new(diag: Diag, source: &str, shown: &Arc<Shown>) -> Self {
+        let fits =
             diag.labels.iter().all(|label| line_length(source, label.span.start) <= LONGEST_LINE);
-        let place = |offset: usize| escape::place(source, offset.min(source.len()));
-        let labels = diag.labels.iter().filter(|_| shown);
-        let spans = labels.map(|label| {
-            let start = place(label.span.start);
-            SourceSpan::new(start.into(), place(label.span.end).max(start) - start)
+        let spans = diag.labels.iter().filter(|_| fits).map(|label| {
+            let end = label.span.end.min(source.len());
+            shown.span(label.span.start.min(end)..end)
         });
         let spans = spans.collect();
-        let source = shown.then(|| {
-            NamedSource::new(escaped(name), escaped(source).into_owned()).with_language("shard")
-        });
         let inside = diag.inside.as_deref().map(|inside| Box::new(Self::of_file(&diag, inside)));
-        Self { diag, source, spans, inside }
+        Self { diag, source: fits.then(|| Arc::clone(shown)), spans, inside }
     }
 
     /// The place in a file that a source names.
@@ -56,7 +55,7 @@ impl Report {
             help: None,
             inside: None,
         };
-        Self::new(there, &inside.name, &inside.text)
+        Self::new(there, &inside.text, &Arc::new(Shown::new(&inside.name, &inside.text)))
     }
 }
 
@@ -90,7 +89,7 @@ impl miette::Diagnostic for Report {
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        self.source.as_ref().map(|source| source as &dyn miette::SourceCode)
+        self.source.as_deref().map(|source| source as &dyn miette::SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
@@ -139,7 +138,8 @@ impl Findings {
 
     /// The same in the order given.
     pub fn in_order(diags: Vec<Diag>, name: &str, source: &str) -> Self {
-        Self { reports: diags.into_iter().map(|diag| Report::new(diag, name, source)).collect() }
+        let shown = Arc::new(Shown::new(name, source));
+        Self { reports: diags.into_iter().map(|diag| Report::new(diag, source, &shown)).collect() }
     }
 
     /// Whether any of them is an error.
