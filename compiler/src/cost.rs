@@ -15,6 +15,7 @@ use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::{Step, StepKind};
 use shardwise_ir::program::{Op, OpKind, Program};
 use shardwise_ir::sharding::{Pin, Sharding};
+use shardwise_ir::total;
 use shardwise_passes::collective::Refinement;
 use shardwise_passes::crossover::{self, Bound};
 use shardwise_passes::limits::Limit;
@@ -222,11 +223,11 @@ pub(crate) fn cost(planned: &Planned, sizing: &Sizing, refinement: Refinement) -
         parameters: held(program, Role::Param),
         state: held(program, Role::State),
         activations: Activations {
-            bytes: made.map(|op| in_all(program, op) * whole_bytes(op.result)).sum(),
+            bytes: total(made.map(|op| in_all(program, op) * whole_bytes(op.result))),
             device_peak_bytes: report.memory.peak_bytes - report.memory.resident_bytes,
         },
         flops: unsharded_flops(program),
-        device_flops: report.steps.iter().map(|cost| cost.times * cost.flops).sum(),
+        device_flops: total(report.steps.iter().map(|cost| cost.times * cost.flops)),
         verdict: verdict(planned),
         metrics: planned.metrics(),
         axes: busy(planned),
@@ -281,7 +282,7 @@ fn unsharded_flops(program: &Program) -> f64 {
             * local::work(program, op, &operands.iter().collect::<Vec<_>>(), &whole(op.result))
                 .flops
     });
-    flops.sum()
+    total(flops)
 }
 
 /// How often an operation runs on all stages together.

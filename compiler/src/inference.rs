@@ -18,6 +18,7 @@ use shardwise_ir::ids::{DimId, ValueId};
 use shardwise_ir::plan::Plan;
 use shardwise_ir::program::Program;
 use shardwise_ir::sharding::Sharding;
+use shardwise_ir::total;
 use shardwise_passes::crossover;
 use shardwise_passes::liveness;
 use shardwise_passes::local_shape;
@@ -351,7 +352,7 @@ impl Sizer<'_> {
         Row {
             batch,
             tokens,
-            held_bytes: stays.map(|(id, _)| whole_bytes(program, id)).sum(),
+            held_bytes: total(stays.map(|(id, _)| whole_bytes(program, id))),
             device_bytes,
             fits: self.planned.capacity_bytes.map(|capacity| device_bytes <= capacity),
             attention_flops: load.attention_flops,

@@ -22,6 +22,7 @@ use shardwise_ir::ids::{OpId, ValueId};
 use shardwise_ir::plan::StepKind;
 use shardwise_ir::program::{Op, Operand, Phase, Program};
 use shardwise_ir::sharding::Sharding;
+use shardwise_ir::total;
 use shardwise_passes::limits::{BusyTimes, Limit};
 use shardwise_passes::report::{self, Report};
 use shardwise_passes::{ExpandedPlan, local, serving};
@@ -236,7 +237,7 @@ fn executed_s(plan: &ExpandedPlan<'_>, report: &Report) -> f64 {
         let seconds = || local::work(&plan.program, op, &shardings, &step.result.sharding).flops_s;
         if op.is_product() { cost.times * seconds() } else { 0.0 }
     });
-    seconds.sum()
+    total(seconds)
 }
 
 impl Metrics {

@@ -24,6 +24,7 @@ pub mod print;
 pub mod resolve;
 pub mod suggest;
 mod tables;
+mod total;
 mod types;
 pub mod verify;
 
@@ -33,4 +34,5 @@ pub use shardwise_grammar::ast::Role;
 pub use shardwise_grammar::diag::{Diag, Severity};
 pub use shardwise_grammar::span::Span;
 pub use tables::{blocks, hardware, optimizer, plan, program, rates, rearrange, renumber, stages};
+pub use total::total;
 pub use types::{dtype, ids, mesh, sharding};

@@ -20,6 +20,7 @@ use shardwise_ir::pipeline::TripCount;
 use shardwise_ir::program::{CollectiveKind, Program};
 use shardwise_ir::rates::{LinkRates, Rates};
 use shardwise_ir::sharding::Sharding;
+use shardwise_ir::total;
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::solver::weight::Weight;
@@ -370,9 +371,9 @@ pub fn collective_seconds(
     let times = stage_times(&stages, kind, bytes);
     if program.hardware.rates == Rates::Measured {
         let longest = times.iter().map(|time| time.transfer_s).fold(0.0, f64::max);
-        return longest + times.iter().map(|time| time.latency_s).sum::<f64>();
+        return longest + total(times.iter().map(|time| time.latency_s));
     }
-    stages.iter().zip(times).map(|(stage, time)| time.alone(stage)).sum()
+    total(stages.iter().zip(times).map(|(stage, time)| time.alone(stage)))
 }
 
 /// How much of [`collective_seconds`] does not depend on the bytes: at peak rates, the stages whose
@@ -387,7 +388,7 @@ pub(crate) fn latency_seconds(
     let times = stage_times(&stages(program, axes, refinement), kind, bytes);
     let is_measured = program.hardware.rates == Rates::Measured;
     let waits = times.iter().filter(|time| is_measured || time.latency_s > time.transfer_s);
-    waits.map(|time| time.latency_s).sum()
+    total(waits.map(|time| time.latency_s))
 }
 
 /// Seconds in which every device sends `bytes` to its neighbour along an axis, all at once: if the
