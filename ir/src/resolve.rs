@@ -445,6 +445,9 @@ impl<'a> Resolver<'a> {
             renumber::by_appearance(program);
             sparse::mark(program);
             self.diags.extend(crate::checkpoint::faults(program));
+            if program.ops.iter().any(|op| op.phase == Phase::Backward) {
+                program.mark_kept();
+            }
         }
         // A plan without errors is verified by `verify::explicit`, once.
         if let Some(program) =

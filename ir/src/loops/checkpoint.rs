@@ -30,6 +30,18 @@ impl Program {
         move |value| named.contains(&value) != recomputes_named
     }
 
+    /// Replaces the checkpoints by a mark on the values that they name, once gradients are derived:
+    /// then the statements say what is computed again.
+    pub fn mark_kept(&mut self) {
+        for repeat in &mut self.repeats {
+            let named = repeat.checkpoint.take().filter(|checkpoint| !checkpoint.recomputes_named);
+            let kept = named.map_or_else(Vec::new, |checkpoint| checkpoint.values);
+            for op in self.ops.iter_mut().filter(|op| kept.contains(&op.result)) {
+                op.is_kept = true;
+            }
+        }
+    }
+
     fn named(&self, block: RepeatId, checkpoint: &Checkpoint) -> IndexSet<ValueId> {
         let groups = checkpoint.groups.iter().flat_map(|&group| self.group(block, group));
         groups.chain(checkpoint.values.iter().copied()).collect()

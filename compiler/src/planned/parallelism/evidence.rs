@@ -57,6 +57,7 @@ impl<'p> Evidence<'p> {
         for read in &step.operands {
             let value = &program.values[read.value];
             if self.classes.is_weight(read.value)
+                && value.is_declared()
                 && let Some(rest) = value.declared_sharding.as_ref().and_then(Pin::exact)
             {
                 let gathered = splits(program, read.value, &rest)

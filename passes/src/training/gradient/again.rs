@@ -48,13 +48,7 @@ pub(super) fn recompute(
         let run = with_copies(program, &run, (forward, back), &needed, taken, span);
         derived.splice(start..end, run);
     }
-    for repeat in &mut program.repeats {
-        let named = repeat.checkpoint.take().filter(|checkpoint| !checkpoint.recomputes_named);
-        let kept = named.map_or_else(Vec::new, |checkpoint| checkpoint.values);
-        for op in program.ops.iter_mut().filter(|op| kept.contains(&op.result)) {
-            op.is_kept = true;
-        }
-    }
+    program.mark_kept();
     derived
 }
 
