@@ -154,35 +154,61 @@ fn unlike(program: &Program, plan: &Plan) -> Vec<Diag> {
     diags
 }
 
-/// At the sizes asked for, or at the program's own where those that tell dimensions apart are
-/// larger: many dimensions of size 2 are fewer elements than as many different sizes.
-fn runnable(program: &Program, plan: &Plan, sizes: Sizes) -> Result<scale::Scaled, Diag> {
+/// What is run: the program at the sizes asked for, or at its own where those that tell dimensions
+/// apart are larger (many dimensions of size 2 are fewer elements than as many different sizes), or
+/// samples of it where both are too large.
+fn runnable(program: &Program, plan: &Plan, sizes: Sizes) -> Result<Vec<scale::Scaled>, Diag> {
     let scaled = scale::scale(program, plan, sizes);
-    let Some(diag) = effort::too_large(&scaled.program, &scaled.plan) else { return Ok(scaled) };
+    let Some(diag) = effort::too_large(&[&scaled]) else { return Ok(vec![scaled]) };
+    if sizes == Sizes::Full {
+        return Err(diag);
+    }
     let own = scale::scale(program, plan, Sizes::Full);
-    if effort::too_large(&own.program, &own.plan).is_none() { Ok(own) } else { Err(diag) }
+    if effort::too_large(&[&own]).is_none() {
+        return Ok(vec![own]);
+    }
+    let samples = SHARES.iter().filter_map(|&share| scale::samples(program, plan, share));
+    let fits = |samples: &Vec<scale::Scaled>| {
+        effort::too_large(&samples.iter().collect::<Vec<_>>()).is_none()
+    };
+    samples.into_iter().find(fits).ok_or(diag)
 }
+
+/// One of so many dimensions has more than one element in a sample.
+const SHARES: [usize; 6] = [2, 3, 4, 6, 10, 20];
 
 /// Runs `plan` against `program`, whose values it names; an error about the program where that is
 /// too large to be run at the sizes asked for.
 pub fn execute(program: &Program, plan: &Plan, setup: &Setup<'_>) -> Result<Verdict, Diag> {
-    let scale::Scaled { program, plan, stages, differs: scaled, batches, layers } =
-        runnable(program, plan, setup.sizes)?;
+    let runs = runnable(program, plan, setup.sizes)?;
+    let count = runs.len();
+    let mut verdicts = runs.into_iter().enumerate().map(|(number, scaled)| {
+        let progress = |done: usize, of: usize| (setup.progress)(number * of + done, count * of);
+        run(scaled, &Setup { progress: &progress, ..*setup })
+    });
+    let first = verdicts.next().unwrap_or_default();
+    Ok(verdicts.fold(Verdict { samples: count, ..first }, Verdict::and))
+}
+
+/// Runs a plan at sizes that were chosen.
+fn run(scaled: scale::Scaled, setup: &Setup<'_>) -> Verdict {
+    let scale::Scaled { program, plan, stages, differs: scaled, batches, layers } = scaled;
     let truth = unsharded::Truth::new(&program, setup.seed);
     let tolerance = if truth.exact { 0.0 } else { TOLERANCE };
     let undefined = truth.undefined;
     let mut run = run::Run::new(&plan, &stages, (truth, &batches), (setup.seed, tolerance));
     let mismatch = run.all(&program, setup.progress);
-    Ok(Verdict {
+    Verdict {
         plan: "explicit",
         statements: plan.steps.len(),
         devices: run.mesh.len(),
         setting: scale::describe(&plan.program, &layers),
         scaled,
+        samples: 1,
         largest_error: run.largest_error,
         tolerance,
         undefined,
         seed: setup.seed,
         mismatch,
-    })
+    }
 }

@@ -18,7 +18,7 @@ use shardwise_ir::sharding::{AxisRef, Pin, Sharding};
 
 use super::devices::Extent;
 use super::run::freed_after;
-use super::scale;
+use super::scale::{self, Scaled};
 
 /// Elements held at once: 0.5 GB.
 const MOST_HELD: f64 = 67_108_864.0;
@@ -38,16 +38,27 @@ struct Effort {
 }
 
 impl Effort {
+    /// Of two runs, one after the other.
+    fn then(self, other: Self) -> Self {
+        Self {
+            held: self.held.max(other.held),
+            at_once: self.at_once.max(other.at_once),
+            computed: self.computed + other.computed,
+        }
+    }
+
     fn compute(&mut self, copies: f64, product: f64) {
         self.at_once = self.at_once.max(product);
         self.computed += copies * product;
     }
 }
 
-/// Why `program` and `plan` are too large to be run at their sizes, as an error about the program;
+/// Why runs, one after the other, are too large at their sizes, as an error about the program;
 /// `None` if they are not.
-pub(super) fn too_large(program: &Program, plan: &Plan) -> Option<Diag> {
-    let effort = unsharded(program, sharded(plan));
+pub(super) fn too_large(runs: &[&Scaled]) -> Option<Diag> {
+    let program = &runs.first()?.program;
+    let efforts = runs.iter().map(|run| unsharded(&run.program, sharded(&run.plan)));
+    let effort = efforts.fold(Effort::default(), Effort::then);
     let counts = [
         (effort.held, MOST_HELD, "elements at once"),
         (effort.at_once, MOST_AT_ONCE, "multiply-adds in the largest product of one device"),

@@ -11,6 +11,8 @@
 //! sizes satisfy all of that, the dimensions concerned keep their own, and all microbatches are
 //! run; if that is not enough, on the plan's own mesh.
 
+use std::collections::BTreeSet;
+
 use index_vec::IndexVec;
 use shardwise_ir::ids::{DimId, RepeatId, ValueId};
 use shardwise_ir::mesh::Mesh;
@@ -24,6 +26,7 @@ use super::devices::Extent;
 
 mod mesh;
 mod relations;
+mod samples;
 mod solver;
 
 use relations::Relations;
@@ -99,6 +102,8 @@ struct Part {
     microbatches: u64,
     /// Whether dimensions whose sizes depend on each other keep their own.
     keeps_related: bool,
+    /// Dimensions that have one element, if relations of sizes allow that.
+    single: BTreeSet<DimId>,
 }
 
 /// Program and plan at the sizes they are run at: the smallest part of them in which all relations
@@ -111,6 +116,17 @@ pub(super) fn scale(program: &Program, plan: &Plan, sizes: Sizes) -> Scaled {
     }
 }
 
+/// Samples of a plan, in which one of `share` dimensions has more than one element; `None` if there
+/// is a sample that no sizes satisfy.
+pub(super) fn samples(program: &Program, plan: &Plan, share: usize) -> Option<Vec<Scaled>> {
+    let sample = |samples::Sample { mesh, single }| {
+        let [layers, microbatches] = [FEWEST_LAYERS; 2];
+        let part = Part { mesh, layers, microbatches, keeps_related: false, single };
+        scaled(program, plan, &part)
+    };
+    samples::samples(plan, share).into_iter().map(sample).collect()
+}
+
 /// The same on a mesh of `most` devices, if it can shrink to them.
 fn smallest(program: &Program, plan: &Plan, most: u64) -> Option<(Part, Scaled)> {
     let own = &plan.program.mesh;
@@ -119,6 +135,7 @@ fn smallest(program: &Program, plan: &Plan, most: u64) -> Option<(Part, Scaled)>
         layers: FEWEST_LAYERS,
         microbatches,
         keeps_related: microbatches > FEWEST_LAYERS,
+        single: BTreeSet::new(),
     };
     let meshes = mesh::smaller(own, most).into_iter();
     let mut parts = meshes.flat_map(|mesh| [FEWEST_LAYERS, u64::MAX].map(|most| few(&mesh, most)));
@@ -134,8 +151,8 @@ fn scaled(program: &Program, plan: &Plan, part: &Part) -> Option<Scaled> {
     let mut scaled = unrolled(program, plan, part);
     let Scaled { program, plan, batches, differs, .. } = &mut scaled;
     let relations = Relations::new(program, plan, batches);
-    let keeps_related = part.keeps_related;
-    let chosen = Solver { plan, mesh, relations: &relations, keeps_related }.solve()?;
+    let Part { keeps_related, ref single, .. } = *part;
+    let chosen = Solver { plan, mesh, relations: &relations, keeps_related, single }.solve()?;
     let before = plan.program.dims.clone();
     for (dim, size) in plan.program.dims.iter_mut().zip(chosen) {
         *differs |= size != dim.size;
@@ -177,7 +194,8 @@ fn unrolled(program: &Program, plan: &Plan, part: &Part) -> Scaled {
 impl Part {
     fn whole(plan: &Plan) -> Self {
         let mesh = plan.program.mesh.clone();
-        Self { mesh, layers: u64::MAX, microbatches: u64::MAX, keeps_related: true }
+        let single = BTreeSet::new();
+        Self { mesh, layers: u64::MAX, microbatches: u64::MAX, keeps_related: true, single }
     }
 
     /// The number of layers or microbatches of a block that are run; of a pipeline that many layers

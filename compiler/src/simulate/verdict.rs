@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The result of running a plan.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
     /// The strategy of the plan: `search`, `textbook` or `explicit`.
     pub plan: &'static str,
@@ -15,6 +15,8 @@ pub struct Verdict {
     pub setting: String,
     /// Whether they are smaller than the program's.
     pub scaled: bool,
+    /// The number of samples that were run, the first at these sizes; 1 where the whole plan was.
+    pub samples: usize,
     /// The largest difference, relative to the largest element of its value.
     pub largest_error: f64,
     /// The tolerance; 0 where all arithmetic is exact.
@@ -26,6 +28,24 @@ pub struct Verdict {
     pub seed: u64,
     /// The first mismatch.
     pub mismatch: Option<Mismatch>,
+}
+
+impl Verdict {
+    /// That of both runs of a plan.
+    pub(super) fn and(self, other: Self) -> Self {
+        if self.mismatch.is_some() {
+            return self;
+        }
+        if other.mismatch.is_some() {
+            return Self { samples: self.samples, ..other };
+        }
+        Self {
+            largest_error: self.largest_error.max(other.largest_error),
+            tolerance: self.tolerance.max(other.tolerance),
+            undefined: self.undefined + other.undefined,
+            ..self
+        }
+    }
 }
 
 /// The first mismatch of a plan.
@@ -112,8 +132,15 @@ impl fmt::Display for Fault {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scaled = if self.scaled { ", scaled down" } else { "" };
+        let samples = match self.samples {
+            0 | 1 => String::new(),
+            count => format!(
+                "; the first of {count} samples: too large to be run whole, each has one device \
+                    along some axes and one element along some dimensions"
+            ),
+        };
         let run = format!(
-            "{} statements on {} devices ({}{scaled}; seed {})",
+            "{} statements on {} devices ({}{scaled}{samples}; seed {})",
             self.statements, self.devices, self.setting, self.seed
         );
         if let Some(wrong) = &self.mismatch {

@@ -90,9 +90,9 @@ Write instead a sharding with smaller live values, or use more devices. The mess
         code: TOO_LARGE_TO_RUN,
         name: "too-large-to-run",
         page: "`verify` would need gigabytes or minutes to run the program on simulated devices. \
-            It runs at most 2^27 elements on all devices together, 2^25 multiply-adds in one \
-            product of one device, and 2^31 elements computed in all, each after sizes were scaled \
-            down.
+            It runs at most 2^26 elements on all devices together, 20 million multiply-adds in one \
+            product of one device, and 2^30 elements computed in all, after sizes were scaled down \
+            and, where that is not enough, in samples.
 
 Triggered by `verify --full`, or by sizes that cannot be scaled down (a reshape that some smaller \
             size would not divide):

@@ -42,6 +42,8 @@ pub(super) struct Solver<'p> {
     pub(super) relations: &'p Relations,
     /// Whether related dimensions keep the sizes that they have, which satisfy all relations.
     pub(super) keeps_related: bool,
+    /// Dimensions that have one element, if relations allow that.
+    pub(super) single: &'p BTreeSet<DimId>,
 }
 
 /// A relation of sizes.
@@ -256,6 +258,9 @@ impl Solver<'_> {
             .collect();
         let mut found = self.free(members, &earlier, self.least(class, sizes));
         found.push(own);
+        if self.single.contains(&class) {
+            found.insert(0, 1);
+        }
         found
     }
 
