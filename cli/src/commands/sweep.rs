@@ -21,8 +21,9 @@ pub(super) fn sweep(args: &SweepArgs, output: &mut Output) -> Result {
     let known = options::hardware(&args.hardware_files)?;
     let options = Options { known, files: from_disk(), ..options::search(&args.search) };
     let options = options::priced(options, &args.rates);
-    let swept =
-        with_bar("plans", |progress| shardwise::sweep::sweep(&sources, &grid, &options, progress));
+    let swept = with_bar("read and planned", |progress| {
+        shardwise::sweep::sweep(&sources, &grid, &options, progress)
+    });
     let swept = swept.map_err(|refused| match refused {
         Refused::Program(findings) => findings.into(),
         Refused::Options(text) => Error::usage(text),

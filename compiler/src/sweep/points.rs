@@ -19,8 +19,8 @@ pub(super) struct Combination {
     pub(super) options: Options,
 }
 
-/// The limit of points.
-const MOST: usize = 1_000_000;
+/// The limit of points: all are kept until the table is written.
+const MOST: usize = 100_000;
 
 /// Every combination, in the order hardware, sizes, program, mesh.
 pub(super) fn combinations(
@@ -38,8 +38,12 @@ pub(super) fn combinations(
         grid.hardware.iter().cloned().map(Some).collect()
     };
     let shapes: usize = meshes.iter().map(Vec::len).sum();
-    if shapes.saturating_mul(sizes.len()).saturating_mul(hardware.len()) > MOST {
-        return Err(format!("more than {MOST} points; give fewer sizes or mesh shapes"));
+    let points = shapes.saturating_mul(sizes.len()).saturating_mul(hardware.len());
+    if points > MOST {
+        return Err(format!(
+            "these are {points} points, and `sweep` plans {MOST} at most; give fewer sizes or mesh \
+                shapes, or sweep parts of them one after the other"
+        ));
     }
     let mut combinations = Vec::new();
     for hardware in &hardware {

@@ -57,8 +57,7 @@ pub fn sweep(
         .map(|source| base(source, grid, options))
         .collect::<Result<Vec<Program>, Refused>>()?;
     let combinations = combinations(sources, &programs, grid, options).map_err(Refused::Options)?;
-    let texts: Vec<Texts> =
-        combinations.par_iter().map(|combination| texts(sources, combination)).collect();
+    let texts: Vec<Texts> = read_all(sources, &combinations, progress);
     if let Some(findings) =
         combinations.iter().zip(&texts).find_map(|(_, texts)| texts.blamed.clone())
     {
@@ -84,7 +83,8 @@ pub fn sweep(
             program,
         });
     }
-    let outcomes = plan_all(sources, &representative, progress);
+    let planning = |done: usize, all: usize| progress(texts.len() + done, texts.len() + all);
+    let outcomes = plan_all(sources, &representative, &planning);
     let points = combinations
         .iter()
         .zip(resolved)
@@ -110,6 +110,21 @@ struct Texts {
     program: Result<String, String>,
     /// Findings about names that the program does not have: errors of every point.
     blamed: Option<Findings>,
+}
+
+/// Resolves all points; of the progress it is one half, since each may have a plan of its own.
+fn read_all(
+    sources: &[Source],
+    combinations: &[Combination],
+    progress: Progress<'_>,
+) -> Vec<Texts> {
+    let done = AtomicUsize::new(0);
+    let read = |combination: &Combination| {
+        let texts = texts(sources, combination);
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, 2 * combinations.len());
+        texts
+    };
+    combinations.par_iter().map(read).collect()
 }
 
 fn texts(sources: &[Source], combination: &Combination) -> Texts {
