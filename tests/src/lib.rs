@@ -8,7 +8,9 @@ pub mod mutants;
 pub mod planning;
 pub mod properties;
 pub mod random;
+pub mod random_model;
 pub mod random_program;
+pub mod reliability;
 pub mod small_sizes;
 pub mod snapshot;
 

@@ -99,7 +99,7 @@ fn mutants_of_the_plans_of_the_book_are_noticed() {
 #[test]
 fn mutants_of_random_plans_are_noticed() {
     let mut score = Score::default();
-    for (i, numbers) in draws().take(120).enumerate() {
+    for (i, numbers) in draws().take(60).enumerate() {
         let source = random_program::program(&numbers, 1 + i % 3, 1 + i % 5);
         score.add_all(
             &format!("random {i}"),

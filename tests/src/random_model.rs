@@ -1,0 +1,223 @@
+//! Random models, from a list of numbers: blocks, pipelines, microbatches, checkpoints, optimizers,
+//! attention and experts, which `random_program` has none of.
+//!
+//! A model is lines that are picked from lists, each of which is valid after any other: a grammar
+//! of right sides would be more varied, and refused more often than planned, since blocks carry
+//! values of one shape.
+
+use std::fmt::Write as _;
+
+use crate::random::Dice;
+
+const HARDWARE: [&str; 7] =
+    ["tpu-v5p", "tpu-v5e", "h100", "a100", "tpu-v5p rates measured", "h100 rates measured", "b200"];
+
+/// Statements about the carried `x[B, T, D]`, with what they declare; `#` becomes a number that
+/// keeps names apart.
+const LAYERS: [(&str, &str); 14] = [
+    ("W#[D, F], V#[F, D]", "x = x + gelu(x *D W#) *F V#\n"),
+    ("W#[D_X, F_Y], V#[F_Y, D_X]", "h# = silu(x *D W#)\nx = x + h# *F V#\n"),
+    ("W#[D_?, F_?], V#[F_?, D_?]", "x = x + tanh(rmsnorm_D(x) *D W#) *F V#\n"),
+    ("s#[D]", "x = layernorm_D(x) * s#\n"),
+    ("s#[D_X]", "x = x * s# + 0.5 * x\n"),
+    ("", "x = x + 0.1 * softmax_D(x)\n"),
+    ("", "x = select(less(x, 0.0), 0.5 * x, x)\n"),
+    ("", "x = x + 0.5 * roll_T(x, 1)\n"),
+    ("", "x = 0.5 * (x + cumsum_T(x))\n"),
+    ("", "x = x + stop_gradient(max_D(x))\n"),
+    (
+        "wq#[D, K_Y, H], wk#[D, K_Y, H], wo#[K_Y, H, D]",
+        "q# = x *D wq#\nk#[B_?, S_?, K_?, H_?] = rename(x *D wk#)\n\
+         p# = softmax_S(causal_{T,S}(q# *H k#))\nx = x + (p# *S k#) *K,H wo#\n",
+    ),
+    (
+        "wq#[D, K, H], wo#[K, H, D]",
+        "q#[B_?, T_?, K_?, H_?] = x *D wq#\nk#[B_?, S_?, K_?, H_?] = rename(q#)\n\
+         p# = softmax_S(0.25 * (q# *H k#))\nx = x + (p# *S k#) *K,H wo#\n",
+    ),
+    (
+        "r#[D, E], win#[E_Y, D, F], wout#[E_Y, F, D]",
+        "g# = route_{T,E->Slots}(softmax_E(x *D r#), 2)\nm# = relu((g# *T x) *D win#)\n\
+         x = x + g# *E,Slots (m# *F wout#)\n",
+    ),
+    (
+        "W#[D, P]",
+        "y#[B_?, T_?, N_?, Q_?] = reshape(tanh(x *D W#))\nx = x * (1.0 + sum_{N,Q}(y#))\n",
+    ),
+];
+const CHECKPOINTS: [&str; 6] =
+    ["", "", "checkpoint\n", "checkpoint keep products\n", "checkpoint x\n", "checkpoint\n"];
+const SPLITS: [&str; 5] =
+    ["[B, T, D]", "[B_X, T, D]", "[B_X, T, D_Y]", "[B, T_Y, D]", "[B_?, T, D_?]"];
+const LOSSES: [&str; 4] = [
+    "Loss = sum_{B,T,D}(x * t)\n",
+    "Loss = mean_{B,T,D}(square(x - t))\n",
+    "Logits = x *D U\nLoss = sum_{B,T}(logsumexp_M(Logits))\n",
+    "e[B_?, T_?, D_?] = take_M(W, ids)\nLoss = sum_{B,T,D}(x * e)\n",
+];
+const OPTIMIZERS: [&str; 6] = [
+    "",
+    "optimizer adam\n",
+    "optimizer sgd\n",
+    "optimizer adam over X\n",
+    "optimizer adam over X, master=f32\n",
+    "optimizer muon\n",
+];
+const SCHEDULES: [&str; 6] = [
+    "",
+    ", schedule=1f1b",
+    ", schedule=1f1b, chunks=2",
+    ", schedule=zb-h1",
+    ", schedule=dualpipe-v",
+    ", layers=[1, 3]",
+];
+
+/// How the layers are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Frame {
+    Flat,
+    Block,
+    Nested,
+    Pipeline,
+}
+
+struct Sketch<'a> {
+    dice: Dice<'a>,
+    /// The number of the next layer.
+    next: usize,
+    frame: Frame,
+    text: String,
+}
+
+/// A model, and sometimes its training step.
+pub fn model(numbers: &[u32]) -> String {
+    let mut dice = Dice::new(numbers);
+    let frame = *dice.pick(&[Frame::Flat, Frame::Block, Frame::Nested, Frame::Pipeline]);
+    let mut sketch = Sketch { dice, next: 0, frame, text: String::new() };
+    sketch.header();
+    sketch.body();
+    sketch.end();
+    sketch.text
+}
+
+impl Sketch<'_> {
+    fn header(&mut self) {
+        let hardware = self.dice.pick(&HARDWARE);
+        let (x, y) = (self.dice.pick(&[2, 4, 1, 2]), self.dice.pick(&[2, 1, 4]));
+        let stages = if self.frame == Frame::Pipeline { "Z=2, " } else { "" };
+        let scale = self.dice.pick(&[1, 1, 16, 128]);
+        let (b, t, d) = (8 * scale, 8 * scale, 16 * scale);
+        let input = *self.dice.pick(&SPLITS);
+        let _ = write!(
+            self.text,
+            "hardware {hardware}\nmesh {stages}X={x}, Y={y}\n\
+             dim B={b}, T={t}, S=T, D={d}, F={}, K=4, H=8, E=4, Slots={t}, N=4, Q=6, P=N*Q, M=64\n\
+             input x{input}, t[B, T, D]\n",
+            2 * d,
+        );
+    }
+
+    fn body(&mut self) {
+        match self.frame {
+            Frame::Flat => {
+                let layers = numbered(&self.layers(3));
+                self.text += &layers;
+            }
+            Frame::Block => {
+                let block = self.block(3);
+                self.text += &block;
+            }
+            Frame::Nested => {
+                let (first, inner, last) = (self.layers(1), self.block(2), self.layers(1));
+                let count = 2 + self.dice.roll(2);
+                let _ = write!(
+                    self.text,
+                    "repeat R={count} {{\ncarry x\n{first}{}{last}}}\n",
+                    inner.replace("repeat L", "repeat L2")
+                );
+            }
+            Frame::Pipeline => {
+                let schedule = *self.dice.pick(&SCHEDULES);
+                let block = self.block(2);
+                let _ =
+                    write!(self.text, "pipeline Z, microbatches=4 of B{schedule} {{\n{block}}}\n");
+            }
+        }
+    }
+
+    fn block(&mut self, most: usize) -> String {
+        let count = if self.frame == Frame::Pipeline { 4 } else { *self.dice.pick(&[2, 3, 32]) };
+        let checkpoint = *self.dice.pick(&CHECKPOINTS);
+        format!("repeat L={count} {{\ncarry x\n{}{checkpoint}}}\n", self.layers(most))
+    }
+
+    /// Layers, with their parameters before them.
+    fn layers(&mut self, most: usize) -> String {
+        let mut text = String::new();
+        for _ in 0..=self.dice.roll(most) {
+            let (declared, statements) = *self.dice.pick(&LAYERS);
+            let number = self.next.to_string();
+            self.next += 1;
+            let role = if self.dice.one_in(8) { "frozen param" } else { "param" };
+            if !declared.is_empty() {
+                let _ = writeln!(text, "{role} {}", declared.replace('#', &number));
+            }
+            text += &statements.replace('#', &number);
+        }
+        text
+    }
+
+    fn end(&mut self) {
+        let trains = !self.dice.one_in(4);
+        if !trains {
+            let brackets = self.dice.pick(&SPLITS).replace("_?", "");
+            let _ = writeln!(self.text, "output x{brackets}");
+            return;
+        }
+        let loss = *self.dice.pick(&LOSSES);
+        let declared = match loss {
+            _ if loss.contains("U\n") => "param U[D, M_Y]\n",
+            _ if loss.contains("ids") => "param W[M, D]\ninput ids: int32[B_X, T]\n",
+            _ => "",
+        };
+        self.text += declared;
+        self.text += loss;
+        let cut = self.frame != Frame::Pipeline && self.dice.one_in(3);
+        self.text +=
+            if cut { "backward from Loss, microbatches=2 of B\n" } else { "backward from Loss\n" };
+        self.text += *self.dice.pick(&OPTIMIZERS);
+        self.text += "output Loss[]\n";
+    }
+}
+
+/// Statements about `x` with a name for each of its values, the last of which is `x` again.
+fn numbered(layers: &str) -> String {
+    let mut current = "x0".to_owned();
+    let mut count = 0;
+    let mut text = String::new();
+    for line in layers.lines() {
+        let is_left = line.starts_with("x = ");
+        let right = if is_left { &line[4..] } else { line };
+        let right = with_word(right, "x", &current);
+        if is_left {
+            count += 1;
+            current = format!("x{count}");
+            let _ = writeln!(text, "{current} = {right}");
+        } else {
+            let _ = writeln!(text, "{right}");
+        }
+    }
+    text
+}
+
+/// A text with another word for one of its words.
+fn with_word(text: &str, word: &str, by: &str) -> String {
+    let mut out = String::new();
+    for part in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
+        let (name, end) =
+            part.split_at(part.trim_end_matches(|c: char| !c.is_alphanumeric()).len());
+        out += if name == word { by } else { name };
+        out += end;
+    }
+    out
+}
