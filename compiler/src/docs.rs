@@ -67,6 +67,8 @@ topics! {
     "fusion": "which operations run as one kernel",
     "accuracy": "predictions beside published measurements",
     "serving": "serving steps beside engines and another predictor",
+    "reliability": "what is tried to break it, and how files and limits behave",
+    "promises": "what is stable between versions; exit codes",
     "contributing": "the files to touch for an addition",
 }
 

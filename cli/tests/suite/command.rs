@@ -60,6 +60,27 @@ fn wrong_usage_ends_with_2() {
     }
 }
 
+/// The rows of the page: what it says of each code is run here.
+#[test]
+fn the_page_of_promises_lists_the_exit_codes() {
+    let page = std::fs::read_to_string(root().join("compiler/docs/promises.md")).expect("a page");
+    let unformatted = MATMUL.replace("dim ", "dim   ");
+    let cases: [(&[&str], &str, i32); 7] = [
+        (&["plan", "-"], MATMUL, 0),
+        (&["plan", "-"], "mesh", 1),
+        (&["plan", "-"], &(MATMUL.to_owned() + "\nassert comm <= 1ns\n"), 1),
+        (&["check", "-"], "dim I=8\n", 1),
+        (&["fmt", "--check", "-"], &unformatted, 1),
+        (&["plan", "no-such-file.shard"], "", 2),
+        (&["plan", "--no-such-option", "-"], MATMUL, 2),
+    ];
+    for (arguments, input, code) in cases {
+        assert_eq!(run(arguments, input).status.code(), Some(code), "{arguments:?} {input}");
+        assert!(page.contains(&format!("\n| {code} | ")), "{code}");
+    }
+    assert_eq!(page.matches("\n| ").count() - 2, 7 + 3, "seven promises, three codes");
+}
+
 #[test]
 fn bytes_that_are_no_text_are_an_error() {
     let path = std::env::temp_dir().join("shardwise-not-text.shard");

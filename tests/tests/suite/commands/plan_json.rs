@@ -1,8 +1,9 @@
-//! The JSON of plans: its schema, its versions, and that it says what is needed to run a plan.
+//! Plans as JSON and as text between versions: the schema, older documents, and that a document says
+//! what is needed to run a plan.
 
 use shardwise::Options;
 use shardwise::json::{self, NodeJson, Operation, PlanJson};
-use shardwise_tests::read;
+use shardwise_tests::{files, read, statements};
 
 fn planned(source: &str) -> PlanJson {
     shardwise::plan("plan", source, &Options::default())
@@ -33,6 +34,16 @@ fn plans_of_version_1_are_read() {
     };
     assert_eq!(texts(&old), texts(&new));
     assert!(old.steps.iter().all(|step| step.operation.is_none()) && old.body.is_empty());
+}
+
+/// Prices may have changed since; statements may not.
+#[test]
+fn printed_plans_of_earlier_versions_are_plans() {
+    for (name, text) in files("tests/programs/old", ".shard") {
+        let again = shardwise::plan(&name, &text, &Options::default())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(statements(&again.to_string()), statements(&text), "{name}");
+    }
 }
 
 #[test]
