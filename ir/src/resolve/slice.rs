@@ -44,12 +44,15 @@ fn devices_inside(mesh: &Mesh) -> u64 {
     inside.fold(1, |devices, part| devices.saturating_mul(part.size))
 }
 
+/// Numbers of pods that are tried for an axis.
+const MOST_TRIED: usize = 10_000;
+
 /// A mesh in which an axis leaves so many pods to a new one; `None` where no axis divides.
 fn split(mesh: &Mesh, least: u64, between: &str) -> Option<String> {
     let is_inside = |axis: &&Axis| !axis.runs_over(AxisKind::Dcn);
     let counts = mesh.axes.iter().filter(is_inside).filter_map(|axis| {
-        let pods = (least..=axis.size.min(least.saturating_mul(64)))
-            .find(|&pods| axis.size.is_multiple_of(pods))?;
+        let mut pods = (least..=axis.size.min(least.saturating_mul(64))).take(MOST_TRIED);
+        let pods = pods.find(|&pods| axis.size.is_multiple_of(pods))?;
         Some((pods, axis))
     });
     let (pods, shrunk) = counts.min_by_key(|(pods, _)| *pods)?;
