@@ -67,7 +67,7 @@ impl SourceCode for Shown {
         let start = self.lines[first];
         let end = self.lines.get(last).copied().unwrap_or(self.text.len());
         let inner = SourceSpan::new((span.offset() - start).into(), span.len());
-        let part = self.text[start..end].as_bytes();
+        let part = &self.text.as_bytes()[start..end];
         let found = part.read_span(&inner, context_lines_before, context_lines_after)?;
         let found_at = found.span();
         let outer = SourceSpan::new((start + found_at.offset()).into(), found_at.len());

@@ -100,7 +100,7 @@ fn is_bounded(input: &Input) -> Checked {
         ("parts", if is_close { 0.0 } else { f64::INFINITY }, "sum", report.serial_s),
     ];
     for (small, least, large, most) in ordered {
-        if !(least <= most * ROUNDING) {
+        if least.is_nan() || least > most * ROUNDING {
             return Err(format!("{small} {least} s, {large} {most} s\n{found}"));
         }
     }
