@@ -5,6 +5,8 @@
 //! `RELIABILITY_FIRST` is the number of the first, so that a run can be continued or one input be
 //! repeated.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its counts are printed")]
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{available_parallelism, scope, sleep};
