@@ -78,7 +78,7 @@ impl SourceCode for Shown {
             outer,
             first + found.line(),
             found.column(),
-            found.line_count(),
+            first + found.line_count(),
         );
         Ok(Box::new(contents.with_language(Cow::Borrowed("shard"))))
     }
@@ -104,7 +104,7 @@ mod tests {
                     let [part, whole] = [&shown as &dyn SourceCode, &text as &dyn SourceCode]
                         .map(|source| source.read_span(&span, context, context).ok());
                     let facts = |of: &dyn miette::SpanContents<'_>| {
-                        (of.data().to_vec(), *of.span(), of.line(), of.column())
+                        (of.data().to_vec(), *of.span(), of.line(), of.column(), of.line_count())
                     };
                     let facts = [part, whole].map(|found| found.map(|of| facts(&*of)));
                     assert_eq!(facts[0], facts[1], "{text:?} {span:?} {context}");

@@ -189,6 +189,29 @@ fn many_small_dimensions_are_run_as_they_are() {
     is_right("many", &source);
 }
 
+/// Fourteen dimensions of four elements are too many for any size: samples notice what is wrong.
+#[test]
+fn what_is_too_large_to_be_run_whole_is_run_in_samples() {
+    let source = |function: &str| {
+        let rest = "E, F, G, H, I, J, K, L, M, N";
+        let sizes = format!("A, B, C, D, {rest}").replace(',', "=4,") + "=4";
+        format!(
+            "hardware h100\nmesh X=2, Y=2\ndim {sizes}\ninput a[A_X, B, C, D, {rest}]\n\
+                s = {function}(gelu(a))\noutput s[A, B_X, C, D_Y, {rest}]\n"
+        )
+    };
+    let (options, setup) = (Options::default(), Setup::default());
+    let right = source("softmax_B");
+    let verdict = verify("samples", &right, &options, &setup).expect("samples are small enough");
+    assert!(verdict.mismatch.is_none() && verdict.samples >= 8, "{verdict}");
+    assert!(verdict.to_string().contains("too large to be run whole"), "{verdict}");
+    let plan = shardwise::plan("samples", &right, &options).expect("it is planned").to_string();
+    let other = source("softmax_C");
+    let verdict =
+        against(("plan", &plan), ("sketch", &other), &options, &setup).expect("it is run");
+    assert!(verdict.mismatch.is_some(), "{verdict}");
+}
+
 #[test]
 fn what_would_fill_the_memory_is_refused() {
     let source = "hardware tpu-v5p\nmesh X=4\ndim I=8192, J=8192, K=8192\n\
