@@ -34,6 +34,7 @@ const READ_WHOLE: &[&str] = &[
     "tests/programs/codes",
     "tests/programs/explicit",
     "tests/programs/open",
+    "tests/programs/old",
     "tests/programs/operations",
     "tests/programs/layers",
     "tests/programs/microbatches",

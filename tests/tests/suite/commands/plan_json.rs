@@ -1,5 +1,5 @@
-//! Plans as JSON and as text between versions: the schema, older documents, and that a document says
-//! what is needed to run a plan.
+//! Plans as JSON and as text between versions: the schema, older documents, and that a document
+//! says what is needed to run a plan.
 
 use shardwise::Options;
 use shardwise::json::{self, NodeJson, Operation, PlanJson};
